@@ -1,5 +1,5 @@
-// Command holdfast-agent makes a host what its configuration says and keeps
-// its part of the cluster in step.
+// Command holdfast-agent sets up a host as its configuration says, and keeps
+// the host's part of the cluster in step.
 package main
 
 import (

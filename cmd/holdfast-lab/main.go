@@ -1,4 +1,4 @@
-// Command holdfast-lab is the lab: a whole site on this machine. People call it
+// Command holdfast-lab is the lab: a whole site on this machine. Users call it
 // as `holdfast lab`, which hands over to it.
 package main
 

@@ -1,5 +1,5 @@
-// Command holdfast-operator keeps a cluster what it was installed as, and is
-// the program of the Jobs by which it reaches the hosts.
+// Command holdfast-operator keeps a cluster as it was installed. It is also the
+// program of the Jobs by which it reaches the hosts.
 package main
 
 import (

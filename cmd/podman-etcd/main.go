@@ -1,6 +1,6 @@
-// Command podman-etcd keeps etcd on one of two hosts. With `serve` it is the
-// host's daemon; with an action of the OCF standard it is the resource agent
-// that asks the daemon.
+// Command podman-etcd runs etcd on one of two hosts. With `serve` it is the
+// etcd keeper, a daemon of the host. With an action of the OCF standard it is
+// the resource agent, which asks the etcd keeper.
 package main
 
 import (

@@ -1,13 +1,13 @@
 // Command mutate changes the decision of the two-node protocol in one place at
-// a time, and says which changes no test of the package notices: a condition
-// that is taken out, a state that is taken off a list, an assignment that does
-// not happen, a limit that is one further.
+// a time, and lists the changes that no test of the package notices. A change
+// takes out a condition, a state of a list or an assignment, or moves a limit
+// by one.
 //
 //	go run ./hack/mutate
 //
 // All changes are built into one test program and switched on one by one, so a
-// change costs as long as the package's own tests. What changes nothing that
-// anybody could see is listed with its reason in equivalent.txt.
+// change costs as long as the package's own tests. equivalent.txt lists, each
+// with its reason, the changes that have no visible effect.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	os.Exit(code) //nolint:forbidigo // this is a main
 }
 
-// options are what a person may choose.
+// options holds the flags.
 type options struct {
 	dir, match string
 	workers    int
@@ -135,7 +135,7 @@ func build(ctx context.Context, dir, tmp string) ([]mutant, error) {
 	return mutants, err
 }
 
-// program is the compiled tests.
+// program is the compiled test program.
 type program struct{ path, dir string }
 
 // try runs the tests with one change; nil means that they noticed nothing.
@@ -174,7 +174,9 @@ func (p program) all(ctx context.Context, mutants []mutant, workers int) ([]muta
 	return alive, ctx.Err()
 }
 
-// report tells what lives, and what is accepted and does not live any more.
+// report lists the mutants that no test noticed and that are not accepted, and
+// the accepted ones that a test notices or that are gone. It returns the exit
+// status.
 func report(out io.Writer, all int, alive []mutant, accepted map[string]string, took time.Duration) int {
 	stale := maps.Clone(accepted)
 	var wrong int
@@ -198,8 +200,8 @@ func report(out io.Writer, all int, alive []mutant, accepted map[string]string, 
 	return 0
 }
 
-// equivalents reads the accepted changes: a line each, below a line with "#"
-// that says why.
+// equivalents reads the accepted changes: one on each line, below a line with
+// "#" and the reason.
 func equivalents(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

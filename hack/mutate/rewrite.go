@@ -13,8 +13,8 @@ import (
 // variable names the change that the test program makes.
 const variable = "HOLDFAST_MUTANT"
 
-// support is what the changed sources call. Each call carries the number of its
-// change and does nothing unless that one is switched on.
+// support holds the functions that the changed sources call. Each call carries
+// the number of its change and does nothing unless that change is switched on.
 const support = `
 import (
 	"os"
@@ -54,12 +54,12 @@ func mutantLess[T any](first int, list ...T) []T {
 type mutant struct {
 	id    int
 	file  string
-	where string // the rule or the function
-	what  string // the source, and what becomes of it
-	nth   int    // where the same happens more than once
+	where string // the rule or function
+	what  string // the source, and what replaces it
+	nth   int    // counts changes that read the same
 }
 
-// line tells a change in a way that stays the same when lines move.
+// line identifies a change in a way that stays the same when lines move.
 func (m mutant) line() string {
 	s := m.file + " " + m.where + ": " + m.what
 	if m.nth > 1 {
@@ -68,7 +68,7 @@ func (m mutant) line() string {
 	return s
 }
 
-// number tells changes apart that read the same.
+// number numbers the changes that read the same.
 func number(mutants []mutant) {
 	seen := make(map[string]int)
 	for i := range mutants {
@@ -85,7 +85,7 @@ type rewriter struct {
 	base    token.Pos
 	out     *[]mutant
 	where   []string
-	results []*ast.FieldList // of the functions around
+	results []*ast.FieldList // of the enclosing functions
 	inserts []insert
 }
 
@@ -110,8 +110,8 @@ func rewrite(name, src string, out *[]mutant) (changed, pkg string, err error) {
 	return r.apply(), f.Name.Name, nil
 }
 
-// apply puts the insertions in: of two that begin at one place the outer one
-// comes first, of two that end there the inner one.
+// apply makes the insertions. Of two that begin at one place the outer one
+// comes first; of two that end at one place, the inner one.
 func (r *rewriter) apply() string {
 	slices.SortStableFunc(r.inserts, func(a, b insert) int {
 		if c := cmp.Compare(a.at, b.at); c != 0 {
@@ -143,7 +143,7 @@ func (r *rewriter) text(n ast.Node) string {
 	return strings.Join(strings.Fields(r.src[n.Pos()-r.base:n.End()-r.base]), " ")
 }
 
-// add notes a change and returns its number.
+// add records a change and returns its number.
 func (r *rewriter) add(what string) int {
 	id := len(*r.out) + 1
 	*r.out = append(*r.out, mutant{id: id, file: r.file, where: strings.Join(r.where, " "), what: what})

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// walk visits a node before what is in it, so that outer changes lie around
-// inner ones.
+// walk visits a node before its children, so that outer changes enclose inner
+// ones.
 func (r *rewriter) walk(root ast.Node) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		if n == nil || n == root && r.opened(n) {
@@ -30,7 +30,8 @@ func (r *rewriter) walk(root ast.Node) {
 	})
 }
 
-// opened reports whether a root is only looked into.
+// opened reports whether walk visits only the children of a root, and not the
+// root itself.
 func (r *rewriter) opened(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BlockStmt:
@@ -54,8 +55,8 @@ func (r *rewriter) inside(name string, results *ast.FieldList, body *ast.BlockSt
 }
 
 // literal visits a composite: a rule of the table, a list of states, or a
-// structure with named fields. It reports whether its parts are still to be
-// visited.
+// structure with named fields. It reports whether walk must still visit its
+// parts.
 func (r *rewriter) literal(n *ast.CompositeLit) bool {
 	if list, ok := n.Type.(*ast.ArrayType); ok && list.Len == nil && ends(list.Elt, "EtcdState") {
 		r.list(n.Elts, func(first int) { r.wrap(n, fmt.Sprintf("mutantLess(%d, ", first), "...)") })
@@ -95,7 +96,7 @@ func ends(e ast.Expr, name string) bool {
 	return ok && s.Sel.Name == name
 }
 
-// list leaves each of a list out.
+// list leaves out each element of a list in turn.
 func (r *rewriter) list(list []ast.Expr, wrap func(first int)) {
 	first := len(*r.out) + 1
 	for _, e := range list {
@@ -125,7 +126,7 @@ func (r *rewriter) change(n ast.Node) {
 	}
 }
 
-// binary takes each operand of a condition out, and moves a limit.
+// binary takes out each operand of a condition, and moves a limit.
 func (r *rewriter) binary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND, token.LOR:
@@ -143,8 +144,8 @@ func (r *rewriter) binary(n *ast.BinaryExpr) {
 	}
 }
 
-// call takes each state out of a question for states, and each side out of the
-// smaller of two.
+// call takes out each state of a question for states, and replaces min and max
+// by each of their two arguments.
 func (r *rewriter) call(n *ast.CallExpr) {
 	switch f := n.Fun.(type) {
 	case *ast.SelectorExpr:
@@ -168,8 +169,9 @@ type span struct{ from, to token.Pos }
 func (s *span) Pos() token.Pos { return s.from }
 func (s *span) End() token.Pos { return s.to }
 
-// condition makes a condition never hold, or always. Of a chain the one is
-// enough: what is left when one operand is gone holds more often.
+// condition makes a condition never hold, or always hold. A chain of && is only
+// made never to hold, and one of || only always: binary covers the other
+// direction when it takes out an operand.
 func (r *rewriter) condition(e ast.Expr) {
 	b, _ := ast.Unparen(e).(*ast.BinaryExpr)
 	and, or := b != nil && b.Op == token.LAND, b != nil && b.Op == token.LOR
@@ -182,7 +184,7 @@ func (r *rewriter) condition(e ast.Expr) {
 	}
 }
 
-// returned changes the truth that a function returns.
+// returned changes each bool that a function returns.
 func (r *rewriter) returned(n *ast.ReturnStmt) {
 	results := r.results[len(r.results)-1]
 	if results == nil {
@@ -204,13 +206,13 @@ func (r *rewriter) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// cases takes each case of a switch out.
+// cases takes out each case of a switch.
 func (r *rewriter) cases(n *ast.SwitchStmt) {
 	for _, s := range n.Body.List {
 		c := s.(*ast.CaseClause)
 		for _, e := range c.List {
 			switch {
-			case len(c.Body) == 0: // it says that nothing is done
+			case len(c.Body) == 0: // an empty case does nothing
 			case n.Tag == nil:
 				r.condition(e)
 			case ends(n.Tag, "State"):
@@ -220,7 +222,7 @@ func (r *rewriter) cases(n *ast.SwitchStmt) {
 	}
 }
 
-// statements takes each assignment out.
+// statements takes out each assignment.
 func (r *rewriter) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

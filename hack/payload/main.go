@@ -1,12 +1,12 @@
-// Command payload keeps the modules that a release is built from, those below
-// payload/:
+// Command payload maintains the modules that a release is built from, those
+// below payload/:
 //
 //	go run ./hack/payload newer        names what has a newer patch release
-//	go run ./hack/payload tidy NAME    writes go.mod and go.sum of one anew
+//	go run ./hack/payload tidy NAME    writes go.mod and go.sum of one again
 //
-// newer asks the module proxy. What it names and docs/DEPENDENCIES.md does not
-// excuse ends it with 1; where the proxy cannot be asked it says so and ends
-// with 0, so that who works offline is not kept from it.
+// newer asks the module proxy. It exits with 1 if it names something that
+// docs/DEPENDENCIES.md does not excuse. Where the proxy cannot be asked, newer
+// says so and exits with 0, so that it does not block work without a network.
 package main
 
 import (

@@ -20,10 +20,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// reasons is the page that says why a module is behind.
+// reasons is the page with the reasons why modules are behind.
 const reasons = "docs/DEPENDENCIES.md"
 
-// module is what go says of a module that a release is built from.
+// module describes a module that a release is built from, as the go command
+// reports it.
 type module struct {
 	Path, Version string
 	Versions      []string
@@ -31,7 +32,8 @@ type module struct {
 	Error         *struct{ Err string }
 }
 
-// used is the version that is compiled, whatever was asked for.
+// used returns the version that is compiled: that of a replacement, if there is
+// one.
 func (m module) used() string {
 	if m.Replace != nil && m.Replace.Version != "" {
 		return m.Replace.Version
@@ -42,8 +44,8 @@ func (m module) used() string {
 // finding is a module that has a newer release.
 type finding struct {
 	Module, Used string
-	// Patch is the newest release of the same line, Line the newest of all;
-	// empty where the used one is.
+	// Patch is the newest release of the same line, Line the newest of all.
+	// Each is empty if the used version is the newest.
 	Patch, Line string
 }
 
@@ -71,8 +73,8 @@ func newer(ctx context.Context, out io.Writer) (int, error) {
 	return tell(out, found, excused(string(page))), nil
 }
 
-// tell writes what was found, and returns 1 where a newer patch release has no
-// reason to wait.
+// tell writes the findings. It returns 1 if a newer patch release has no reason
+// to wait.
 func tell(out io.Writer, found map[string]finding, why map[string]string) int {
 	list := make([]finding, 0, len(found))
 	for _, f := range found {
@@ -99,7 +101,8 @@ func tell(out io.Writer, found map[string]finding, why map[string]string) int {
 	return code
 }
 
-// folders are the modules of the payload that are built from others' source.
+// folders returns the folders of the payload's modules that are built from
+// third-party source.
 func folders() []string {
 	var out []string
 	for _, c := range payload.Components() {
@@ -110,9 +113,10 @@ func folders() []string {
 	return out
 }
 
-// ask has go name the versions of what a module of the payload names itself:
-// what it requires directly, what its programs are of, what it replaces. The
-// rest is what those were tested with.
+// ask makes the go command list the versions of the modules that a payload
+// module names itself: its direct requirements, the modules of its programs,
+// and its replacements. All other modules have the versions that those were
+// tested with.
 func ask(ctx context.Context, dir string) ([]module, error) {
 	own, err := direct(ctx, dir)
 	if err != nil || len(own) == 0 {
@@ -133,7 +137,7 @@ func ask(ctx context.Context, dir string) ([]module, error) {
 	return list, nil
 }
 
-// goMod is what is needed of `go mod edit -json`.
+// goMod holds the fields of `go mod edit -json` that are needed.
 type goMod struct {
 	Require []struct {
 		Path     string
@@ -156,7 +160,7 @@ func direct(ctx context.Context, dir string) ([]string, error) {
 	return mod.own(sourcesOf(dir)), nil
 }
 
-// sourcesOf are the modules that the programs of a folder come from.
+// sourcesOf returns the modules that the programs of a folder come from.
 func sourcesOf(dir string) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range payload.Components() {
@@ -174,8 +178,8 @@ func sourcesOf(dir string) map[string]bool {
 func (mod goMod) own(sources map[string]bool) []string {
 	replaced := map[string]bool{}
 	for _, r := range mod.Replace {
-		// Kubernetes' staging modules carry its own number; what is in this
-		// repository has none.
+		// Kubernetes' staging modules carry its own number; a replacement
+		// inside this repository has no version.
 		replaced[r.Old.Path] = r.New.Version != "" && !strings.HasPrefix(r.Old.Path, "k8s.io/")
 	}
 	var out []string
@@ -202,8 +206,8 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// compare finds newer releases of a module. Versions that are no releases, such
-// as that of a commit, are compared with nothing.
+// compare finds newer releases of a module. It skips versions that are no
+// releases, such as that of a commit.
 func compare(m module) (finding, bool) {
 	used, err := version.ParseSemantic(m.used())
 	if err != nil || used.PreRelease() != "" {
@@ -226,8 +230,8 @@ func compare(m module) (finding, bool) {
 	return f, f.Line != ""
 }
 
-// excuse is a row of the table of those that are behind: module, used version
-// and why. It excuses no other version.
+// excuse matches a row of the table of modules that are behind: module, used
+// version and reason. A row excuses no other version.
 var excuse = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `(v[^`]+)` \\| (.+) \\|$")
 
 func excused(page string) map[string]string {

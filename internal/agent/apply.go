@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
-// defaultIgnition is where a host's configuration lies after it was imaged.
+// defaultIgnition is the path of a host's configuration after imaging.
 const defaultIgnition = "/etc/holdfast/ignition.json"
 
 // applyFlags are the flags of `holdfast-agent apply`.
@@ -100,8 +100,8 @@ func runApply(ctx context.Context, streams command.Streams, flags applyFlags) er
 	return showResult(streams.Out, res, flags)
 }
 
-// readIgnition returns a configuration's bytes. A URL becomes a configuration
-// that is replaced by what lies there, so that one way fetches both.
+// readIgnition returns a configuration's bytes. For a URL it returns a
+// configuration that the one at the URL replaces, so that one way fetches both.
 func readIgnition(stdin io.Reader, source string) ([]byte, error) {
 	switch {
 	case source == "-":

@@ -21,7 +21,7 @@ const hostConfig = `{"ignition":{"version":"3.4.0"},"storage":{
  {"path":"/etc/motd","mode":420,"overwrite":true,"contents":{"source":"data:,hello%0Aworld%0A"}}],
 "links":[{"path":"/etc/localtime","target":"../usr/share/zoneinfo/UTC","overwrite":true}]}}`
 
-// applyHost returns a root directory that is a host, and a function that runs
+// applyHost returns a root directory laid out as a host, and a function that runs
 // apply on it.
 func applyHost(t *testing.T) (string, func(stdin string, args ...string) (int, string, string)) {
 	t.Helper()
@@ -86,7 +86,7 @@ func TestExitCodesOfApply(t *testing.T) {
 			}
 		})
 	}
-	if entries, err := os.ReadDir(root); err != nil || len(entries) != 1+1 { // etc, and var of the lock
+	if entries, err := os.ReadDir(root); err != nil || len(entries) != 1+1 { // etc, and var for the lock
 		t.Errorf("a failure left %v, %v", entries, err)
 	}
 }

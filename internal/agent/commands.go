@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
-// commands lists the verbs of holdfast-agent, one constructor a file.
+// commands returns the verbs of holdfast-agent, one constructor a file.
 func commands(streams command.Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newInstall(streams),

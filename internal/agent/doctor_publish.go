@@ -16,16 +16,17 @@ import (
 	"github.com/holdfast/holdfast/internal/report/doctor"
 )
 
-// How often a host says what it is like: whoever has only the API need not know
-// it sooner, and each time costs every host's watch one event of some kB.
+// The pauses after a success and after a failure. An administrator with only the
+// API does not need the report sooner, and each write costs every host's watch
+// one event of some kB.
 const (
 	doctorEvery = 30 * time.Minute
 	doctorAgain = time.Minute
 )
 
-// doctorPublisher tells the API what this control plane is like, for whoever
-// runs `holdfast doctor` without access to hosts. It is the one writer of the
-// annotation, of its own node alone.
+// doctorPublisher publishes this control plane's doctor report in the API, for an
+// administrator who runs `holdfast doctor` without access to the hosts. It alone
+// writes the annotation, and only on its own node.
 type doctorPublisher struct {
 	look func(context.Context) decide.Host
 	tell func(ctx context.Context, node, value string) error
@@ -50,7 +51,7 @@ func newDoctorPublisher(log io.Writer) doctorPublisher {
 	}
 }
 
-// run goes on until the context ends. An API that is away is told later.
+// run publishes until the context ends. While the API is away it tries again.
 func (p doctorPublisher) run(ctx context.Context) error {
 	trouble := pace.Trouble{Now: time.Now, Logf: func(format string, args ...any) {
 		_, _ = fmt.Fprintf(p.log, "tell what this host is like: "+format+"\n", args...)
@@ -80,16 +81,16 @@ func (p doctorPublisher) publish(ctx context.Context) error {
 	return p.tell(ctx, h.Name, string(value))
 }
 
-// The bounds of what is published of troubles.
+// The bounds of the published troubles: how many, and bytes of each.
 const (
 	maxTroubles = 10
 	maxTrouble  = 160
 )
 
-// presentable is what everybody may see who can read nodes: where BMCs are is
-// not in it.
+// presentable returns h as everybody may see it who can read nodes: it hides the
+// addresses of BMCs and bounds the troubles.
 func presentable(h decide.Host) decide.Host {
-	list := append([]decide.BMC{}, h.BMCs.Value...) // one that is nil would read as unknown
+	list := append([]decide.BMC{}, h.BMCs.Value...) // a nil list would read as unknown
 	for i := range list {
 		if list[i].Address != "" {
 			list[i].Address = "hidden"

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// defaultRelease is where a host has its release.
+// defaultRelease is the release's folder on a host.
 const defaultRelease = "/usr/share/holdfast/release"
 
 func newInstall(streams command.Streams) *cobra.Command {
@@ -41,7 +41,7 @@ until the host is installed, since what it waits for may be another host.`,
 	return cmd
 }
 
-// readSite reads what the host's Ignition said of the cluster.
+// readSite reads the site that the host's Ignition left on the disk.
 func readSite() (*site.Site, error) {
 	data, err := os.ReadFile(site.Path)
 	if err != nil {

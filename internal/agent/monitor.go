@@ -23,7 +23,7 @@ type monitorFlags struct {
 	follow bool
 }
 
-// errOutOfStep makes the command fail where something has to be done.
+// errOutOfStep makes the command exit with 1 where something has to be done.
 var errOutOfStep = errors.New("not in step")
 
 func newMonitor(streams command.Streams) *cobra.Command {
@@ -59,7 +59,7 @@ It changes nothing: to bring them in step is the agent's own work. It exits with
 	return cmd
 }
 
-// look is the pause between two looks at a file in memory.
+// look is the pause between two reads of the status, a file in memory.
 const look = 500 * time.Millisecond
 
 func runMonitor(cmd *cobra.Command, streams command.Streams, flags monitorFlags, parts []string) error {

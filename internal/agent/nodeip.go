@@ -129,7 +129,7 @@ func (f *nodeIPFlags) check(keep bool) (netip.Addr, error) {
 	return hint, errors.Join(errs...)
 }
 
-// choose decides until there is an address, as long as may be waited.
+// choose decides once a second until there is an address or the wait is over.
 func (f *nodeIPFlags) choose(ctx context.Context, log io.Writer, hint netip.Addr) (nodeaddress.Choice, error) {
 	deadline := time.Now().Add(f.wait)
 	for said := ""; ; {
@@ -154,7 +154,8 @@ func (f *nodeIPFlags) choose(ctx context.Context, log io.Writer, hint netip.Addr
 	}
 }
 
-// input is what the choice is made from: a file, or this host as it is now.
+// input returns the facts for the choice: from a file, or from this host as it is
+// now.
 func (f *nodeIPFlags) input() (nodeaddress.Input, error) {
 	kept, err := netwatch.Chosen(f.kept)
 	if err != nil {
@@ -185,7 +186,7 @@ func (f *nodeIPFlags) read() (v state.NetworkView, err error) {
 	return v, nil
 }
 
-// thisHost is the part of the view that the choice is made from.
+// thisHost returns the part of this host's view that the choice needs.
 func thisHost() (v state.NetworkView, err error) {
 	s, err := readSite()
 	if err != nil {
@@ -201,7 +202,7 @@ func thisHost() (v state.NetworkView, err error) {
 	return v, err
 }
 
-// keepChoice writes a choice down unless it is the one that is kept.
+// keepChoice writes a choice to path unless that file already holds it.
 func keepChoice(path string, choice nodeaddress.Choice) error {
 	before, err := netwatch.Chosen(path)
 	if err != nil || before.Same(choice) {

@@ -23,7 +23,7 @@ const nodeIPView = `{
   ]
 }`
 
-// nodeIP runs the command on a file and returns its exit code and what it said.
+// nodeIP runs the command on a file and returns its exit code and its output.
 func nodeIP(t *testing.T, dir string, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer

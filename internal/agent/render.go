@@ -79,7 +79,7 @@ func runRender(streams command.Streams, flags renderFlags, args []string) error 
 	return showRendered(streams.Out, all)
 }
 
-// chosen returns the part that was named, or all of them.
+// chosen returns the part that args names, or all of them where it names none.
 func chosen(args, all []string, output string) ([]string, error) {
 	if output != "text" && output != "json" {
 		return nil, &command.UsageError{Err: fmt.Errorf("--output %s: use text or json", output)}
@@ -114,7 +114,7 @@ func showRendered(out io.Writer, all []hostnet.Rendered) error {
 	return nil
 }
 
-// shownPart is a hostnet.Rendered whose files can be read in JSON.
+// shownPart is a hostnet.Rendered whose files are text in JSON.
 type shownPart struct {
 	Part  string      `json:"part"`
 	Why   string      `json:"why"`

@@ -1,5 +1,5 @@
-// Package agent is the `holdfast-agent` command: what runs on every host. Its
-// verbs compose the packages that know; it holds no rule of its own.
+// Package agent is the `holdfast-agent` command, which runs on every host. Its
+// verbs only compose other packages; it holds no rule of its own.
 package agent
 
 import (

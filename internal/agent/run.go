@@ -62,8 +62,8 @@ loopback address.`,
 	return cmd
 }
 
-// settle takes what only an installation needed from a host that is installed. It
-// keeps nothing else from running.
+// settle removes from an installed host what only the installation needed. A
+// failure is logged and stops nothing.
 func settle(log io.Writer) {
 	if _, err := os.Stat(install.CompletePath); err != nil {
 		return // it is being installed
@@ -77,7 +77,7 @@ func settle(log io.Writer) {
 	}
 }
 
-// runAgent runs the parts of the agent, and writes the events that they note.
+// runAgent runs the parts of the agent and writes the events that they report.
 func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
 	events := eventlog.OnThisHost(state.AgentEvents, time.Now, func(format string, args ...any) {
 		_, _ = fmt.Fprintf(log, format+"\n", args...)
@@ -85,11 +85,11 @@ func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) 
 	return events.During(ctx, func(ctx context.Context) error { return runParts(ctx, s, log, address, events.Append) })
 }
 
-// runParts runs what this host's role and the cluster's shape ask for, until the
-// context ends or a part of it cannot go on.
+// runParts runs the parts that this host's role and the cluster's topology need,
+// until the context ends or one of them fails.
 func runParts(ctx context.Context, s *site.Site, log io.Writer, address string, event func(state.Event)) error {
 	if err := install.CloseFiles("/"); err != nil {
-		_, _ = fmt.Fprintln(log, err) // all that is about keeps the host going
+		_, _ = fmt.Fprintln(log, err) // not fatal: the host works without it
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
@@ -105,7 +105,7 @@ func runParts(ctx context.Context, s *site.Site, log io.Writer, address string, 
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error {
-			_ = newDoctorPublisher(log).run(ctx) // it ends with the context, which is no failure of the agent
+			_ = newDoctorPublisher(log).run(ctx) // it ends only with the context, which is no failure of the agent
 			return nil
 		})
 	}

@@ -22,7 +22,7 @@ type twoNodeFlags struct {
 	wait   time.Duration
 }
 
-// twoNodeSteps says what each step does.
+// twoNodeSteps describes each step for its help text.
 var twoNodeSteps = map[decide.Step]string{
 	decide.Auth:     "Give this host the key of the two and its place in the Corosync cluster",
 	decide.Fencing:  "Try the peer's BMC from here and store its device",

@@ -21,22 +21,22 @@ import (
 	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
-// bundleFlags say what is collected, and where it goes.
+// bundleFlags selects what is collected and where it is written.
 type bundleFlags struct {
 	output, kubeconfig, lab string
 	reach                   reach
 	since                   time.Duration
 	dryRun                  bool
-	// gather finds what there is to collect. Tests replace it.
+	// gather finds the things to collect. Tests replace it.
 	gather func(cmd *cobra.Command, f *bundleFlags) (gathered, error)
 	now    func() time.Time
 }
 
-// gathered is where a bundle is collected from.
+// gathered lists the sources of a bundle.
 type gathered struct {
 	name  string // of the cluster or host, as part of the file's name
 	items []support.Item
-	hosts []namedRun // whose secrets are to be known
+	hosts []namedRun // hosts whose secrets must be known
 	notes []string
 }
 
@@ -45,7 +45,7 @@ type namedRun struct {
 	run  host.Runner
 }
 
-// defaultSince is how far back journals go: a weekend.
+// defaultSince is the default age of the oldest journal entries: a weekend.
 const defaultSince = 72 * time.Hour
 
 func newSupportBundle(streams Streams) *cobra.Command {
@@ -111,7 +111,7 @@ func (f *bundleFlags) check() error {
 	}
 	check := f.reach
 	if len(check.hosts) == 1 {
-		check.hosts = nil // one host will do here
+		check.hosts = nil // one host is enough here
 	}
 	if err := errors.Join(append(mistakes, check.check())...); err != nil {
 		return &UsageError{Err: err}
@@ -136,7 +136,7 @@ func (f *bundleFlags) run(cmd *cobra.Command, streams Streams) error {
 		Told: func(e support.Entry) { tellEntry(streams.Err, e) },
 	}
 	var index support.Index
-	// The file comes about under another name: one that is not whole is removed.
+	// WriteAtomic writes to a temporary name, so an incomplete file is removed.
 	err = host.WriteAtomic(path, 0o600, func(w io.Writer) error {
 		var err error
 		index, err = m.Write(ctx, w, g.items)
@@ -162,8 +162,8 @@ func (f *bundleFlags) report(streams Streams, path string, index support.Index) 
 	return err
 }
 
-// learnSecrets reads the secrets of hosts, of all at a time, so that they are
-// known.
+// learnSecrets reads the secrets of all hosts in parallel, so that they can be
+// redacted.
 func learnSecrets(ctx context.Context, hosts []namedRun) (known, problems []string) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -17,7 +17,7 @@ import (
 	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
-// gatherBundle finds what a bundle is collected from. It reaches nothing yet but
+// gatherBundle finds the sources of a bundle. At this point it contacts only
 // holdfast-lab.
 func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	if f.lab != "" {
@@ -40,7 +40,7 @@ func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	return g, nil
 }
 
-// here adds this machine where it is a host of the cluster.
+// here adds this machine if it is a host of the cluster.
 func (g *gathered) here(f *bundleFlags) error {
 	if _, err := os.Stat(site.Path); errors.Is(err, os.ErrNotExist) {
 		if len(f.reach.hosts) == 0 {
@@ -49,7 +49,7 @@ func (g *gathered) here(f *bundleFlags) error {
 		return nil
 	}
 	if f.kubeconfig != "" || len(f.reach.hosts) > 0 {
-		return nil // another cluster may be meant
+		return nil // the caller may mean another cluster
 	}
 	if os.Geteuid() != 0 && !f.dryRun {
 		return errors.New("only root can read what a host knows: run it with sudo")
@@ -63,7 +63,8 @@ func (g *gathered) here(f *bundleFlags) error {
 	return nil
 }
 
-// cluster adds the API. That there is none is said and keeps nothing else away.
+// cluster adds the API. A missing API becomes a note and does not stop the
+// rest.
 func (g *gathered) cluster(kubeconfig string) {
 	if _, err := os.Stat(kubeconfig); err != nil {
 		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
@@ -87,8 +88,8 @@ func openBundleAPI(kubeconfig string) (*support.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Kinds are looked up when they are asked for: an API that is down is said
-	// in the index.
+	// The client looks up kinds on demand, so that the index can report an API
+	// that is down.
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func openBundleAPI(kubeconfig string) (*support.Cluster, error) {
 	return &support.Cluster{Client: c, Logs: k.PodLogs}, nil
 }
 
-// gatherLab collects from the API of a lab and from all its hosts.
+// gatherLab collects from the API and all hosts of a lab.
 func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 	g := gathered{name: "lab-" + f.lab}
 	at, err := labPlace(cmd.Context(), f.lab)

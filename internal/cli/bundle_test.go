@@ -15,7 +15,7 @@ import (
 	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
-// bundleOf runs the command with these items.
+// bundleOf runs the command with the given items.
 func bundleOf(ctx context.Context, g gathered, args ...string) (out, errs string, err error) {
 	var o, e bytes.Buffer
 	cmd := newSupportBundleWith(Streams{Out: &o, Err: &e}, &bundleFlags{ //nolint:contextcheck // cobra hands the context to each command

@@ -1,5 +1,5 @@
-// Package cli is the `holdfast` command: it parses flags, calls the packages
-// that know, and prints what they answer. It holds no rule of its own.
+// Package cli implements the `holdfast` command: it parses flags, calls other
+// packages and prints their results. It contains no rules of its own.
 package cli
 
 import (
@@ -15,15 +15,15 @@ import (
 // Streams are the three standard streams of the process.
 type Streams = command.Streams
 
-// The exit codes that most commands end with; command.Exits lists all.
+// The exit codes of most commands; command.Exits lists all.
 const (
 	ExitOK     = command.ExitOK
 	ExitFailed = command.ExitFailed
 	ExitUsage  = command.ExitUsage
 )
 
-// UsageError marks an error of the command line or of an input file: nothing
-// was tried, nothing was changed. It ends with ExitUsage.
+// UsageError marks an error in the command line or in an input file: nothing
+// was tried and nothing was changed. The exit code is ExitUsage.
 type UsageError = command.UsageError
 
 // Run executes one command line and returns the process's exit code.
@@ -32,8 +32,8 @@ func Run(ctx context.Context, streams Streams, args []string) int {
 	return command.Run(ctx, newRoot(streams), streams, helpOfLab(args)) //nolint:contextcheck // cobra hands the context to each command
 }
 
-// quietClient keeps client-go from writing its log onto the terminal: what a
-// person has to know of an API that fails, each command says itself.
+// quietClient keeps client-go's log off the terminal: each command reports
+// itself what matters about an API that fails.
 func quietClient() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

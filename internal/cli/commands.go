@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// commands lists the verbs of holdfast, one constructor a file.
+// commands lists the verbs of holdfast, with one constructor per file.
 func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRelease(streams),

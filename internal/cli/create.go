@@ -33,7 +33,7 @@ Keys that end are made anew in time: join secrets, the administrator's.`,
 	return create
 }
 
-// createTarget is one thing that can be made.
+// createTarget is one thing that can be created.
 type createTarget struct {
 	name, short, long string
 	make              func(*installer.Installer) ([]string, error)
@@ -129,9 +129,9 @@ before stays good until its own end.`,
 	return cmd
 }
 
-// newCreateInPlace answers whoever knows the command of other installers: the file
-// that it made had the name that live images look for, and on one of those the
-// cluster would have lived in memory.
+// newCreateInPlace answers people who know the command of other installers. The
+// file that it created had the name that live images look for; on such an image
+// the cluster would have lived in memory.
 func newCreateInPlace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "single-node-ignition-config", Short: "Is not done: nothing is installed in place", Hidden: true,
@@ -146,7 +146,7 @@ func newCreateInPlace() *cobra.Command {
 	return cmd
 }
 
-// createError marks what a person wrote wrong.
+// createError marks mistakes in the input as usage errors.
 func createError(err error) error {
 	if _, bad := errors.AsType[*installer.InputError](err); bad {
 		return &command.UsageError{Err: err}

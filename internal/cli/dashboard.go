@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/dashboard"
 )
 
-// dashboardFlags are those of `holdfast dashboard`.
+// dashboardFlags holds the flags of `holdfast dashboard`.
 type dashboardFlags struct {
 	place
 	port uint16
@@ -41,7 +41,7 @@ The cluster serves the same page itself, behind a Service:
 	return cmd
 }
 
-// loopback are the names under which a page on this machine may be asked for.
+// loopback lists the host names that a request for the page may use.
 var loopback = []string{"127.0.0.1", "localhost"}
 
 func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {

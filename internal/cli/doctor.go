@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// doctorFlags are those of doctor.
+// doctorFlags holds the flags of doctor.
 type doctorFlags struct {
 	output, kubeconfig, lab, explain, facts, exec string
 	hosts                                         []string
@@ -152,7 +152,7 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	return nil
 }
 
-// examined is what a program reads, and --facts takes again.
+// examined is the output for a program. --facts reads it again.
 type examined struct {
 	Verdict finding.Severity `json:"verdict"`
 	Checks  []decide.Result  `json:"checks"`
@@ -167,7 +167,7 @@ func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decid
 	return err
 }
 
-// listed is a check for a program.
+// listed describes a check for a program.
 type listed struct {
 	ID       finding.ID   `json:"id"`
 	Title    string       `json:"title"`
@@ -203,7 +203,7 @@ func (f *doctorFlags) printExplanation(streams Streams) error {
 	return err
 }
 
-// recordedFacts reads what -o json printed, or facts alone.
+// recordedFacts reads the facts in the output of -o json.
 func recordedFacts(path string) (decide.Facts, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
 
-// askable is a host and how a command gets there.
+// askable is a host and the way to run commands on it.
 type askable struct {
 	name string
 	run  host.Runner
 }
 
-// look gathers everything. What cannot be had is unknown; only where nothing
-// can be had at all it fails.
+// look gathers all facts. Facts that it cannot get are unknown; it fails only
+// if it gets none at all.
 func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	if f.facts != "" {
 		return recordedFacts(f.facts)
@@ -90,7 +90,7 @@ func (f *doctorFlags) kubeconfigPath(at labprogram.Place) (string, error) {
 	return at.APIAccess()
 }
 
-// labPlace is where the things of the lab are that is asked, if one is.
+// labPlace returns the place of the lab named by --lab, or an empty one.
 func (f *doctorFlags) labPlace(ctx context.Context) (labprogram.Place, error) {
 	if f.lab == "" {
 		return labprogram.Place{}, nil
@@ -98,7 +98,7 @@ func (f *doctorFlags) labPlace(ctx context.Context) (labprogram.Place, error) {
 	return labPlace(ctx, f.lab)
 }
 
-// askables are the hosts that are asked besides this one.
+// askables returns the hosts to ask besides this one.
 func (f *doctorFlags) askables(at labprogram.Place) []askable {
 	var out []askable
 	for _, name := range f.hosts {
@@ -112,7 +112,7 @@ func (f *doctorFlags) askables(at labprogram.Place) []askable {
 	return out
 }
 
-// askHosts asks all at once, and looks at this host where it is one of the
+// askHosts asks all hosts in parallel. It adds this host if that belongs to the
 // cluster and is not asked anyway.
 func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Host {
 	hosts := make([]decide.Host, len(asks))
@@ -143,10 +143,12 @@ func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Hos
 	return append(hosts, h)
 }
 
-// askTime bounds what one host may take: each of its questions is bounded too.
+// askTime bounds the time for one host. Each of its questions has a bound of
+// its own.
 const askTime = 60 * time.Second
 
-// ask has a host's agent look, and measures its clock by the way.
+// ask runs the checks of the host's agent, and measures the offset of its clock
+// at the same time.
 func (a askable) ask(ctx context.Context, disk bool) decide.Host {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -173,15 +175,15 @@ func (a askable) ask(ctx context.Context, disk bool) decide.Host {
 	return h
 }
 
-// merge puts together what the API and what hosts say. What a host says now
-// counts more than what it published, and what it published more than nothing.
+// merge combines the facts from the API and from hosts. A host's answer now has
+// precedence over its published facts, and those over nothing.
 func merge(found cluster.Found, hosts []decide.Host, now time.Time) decide.Facts {
 	facts := decide.Facts{At: now, Topology: found.Topology, Cluster: found.Cluster, Hosts: found.Hosts}
 	for _, h := range hosts {
 		i := slices.IndexFunc(facts.Hosts, func(o decide.Host) bool { return o.Name == h.Name })
 		switch {
 		case i < 0 && found.Cluster.Nodes.Known && h.Source == decide.Here:
-			// A worker: nothing is checked on those.
+			// A worker: workers are not checked.
 		case i < 0:
 			facts.Hosts = append(facts.Hosts, h)
 		case h.Source == decide.Unasked:
@@ -199,8 +201,8 @@ func merge(found cluster.Found, hosts []decide.Host, now time.Time) decide.Facts
 	return forget(facts)
 }
 
-// missing adds the control planes that neither the API nor anybody else told of:
-// by the name under which a peer can fence them, or without one.
+// missing adds the control planes that no source reported: under the name by
+// which a peer can fence them, or as a nameless one.
 func missing(facts decide.Facts) []decide.Host {
 	hosts := facts.Hosts
 	add := func(name string) {
@@ -219,12 +221,12 @@ func missing(facts decide.Facts) []decide.Host {
 	return hosts
 }
 
-// tooOld is the age from which on what an agent published is not used. It publishes
-// every half hour.
+// tooOld is the greatest age of published facts that still count. An agent
+// publishes every half hour.
 const tooOld = 2 * time.Hour
 
-// forget drops what was published too long ago, by the host's own clock, which
-// may be wrong: then it is a matter of clocks, and said by that check.
+// forget drops facts that were published too long ago by the host's own clock.
+// That clock may be wrong; the check of the clocks reports that.
 func forget(facts decide.Facts) decide.Facts {
 	for i, h := range facts.Hosts {
 		if age := facts.At.Sub(h.To); h.Source == decide.Published && age > tooOld {

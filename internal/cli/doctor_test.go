@@ -33,8 +33,8 @@ func doctorOn(t *testing.T, facts decide.Facts, args ...string) (int, string, st
 	return runLine(t, append([]string{"doctor", "--facts", path}, args...)...)
 }
 
-// swapping is a single host that has that much swap, and of which nothing else
-// is known.
+// swapping returns the facts of a single host with that much swap. Nothing else
+// is known of it.
 func swapping(swap state.Fact[uint64]) decide.Facts {
 	return decide.Facts{
 		At: time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC), Topology: decide.Topology{ControlPlanes: 1},
@@ -205,7 +205,7 @@ func TestWithoutAnAPIAHostSaysWhatClusterItIsAndWhoIsMissing(t *testing.T) {
 	h := decide.Host{Name: "cp-2", Source: decide.Here, Topology: state.Known(decide.Topology{ControlPlanes: 2, Fencing: true})}
 	for name, bmcs := range map[string]state.Fact[[]decide.BMC]{
 		"cp-1":                  state.Known([]decide.BMC{{Target: "cp-1", Address: "10.99.0.1"}}),
-		"another control plane": {}, // it is not root, or holds none
+		"another control plane": {}, // the test does not run as root, or has no answer for this name
 	} {
 		h.BMCs = bmcs
 		alone := merge(cluster.Found{}, []decide.Host{h}, time.Now())

@@ -32,7 +32,7 @@ while a control plane lives.`,
 	return cmd
 }
 
-// encryptionFlags are those of both commands.
+// encryptionFlags holds the flags of both commands.
 type encryptionFlags struct{ kubeconfig, output string }
 
 func (f *encryptionFlags) register(cmd *cobra.Command) {
@@ -44,14 +44,14 @@ func (f *encryptionFlags) path() string {
 	return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig())
 }
 
-// encryptionCluster is what is asked and told.
+// encryptionCluster is the cluster as both commands read and change it.
 type encryptionCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
 }
 
-// lookAtKeys gathers what the cluster and its hosts say.
+// lookAtKeys reads the requested keys and the keys that the hosts have loaded.
 func lookAtKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, error) {
 	var s encryption.Seen
 	wish, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
@@ -63,10 +63,10 @@ func lookAtKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, erro
 			return s, fmt.Errorf("ConfigMap %s/%s: %w", encryption.WishNamespace, encryption.WishName, err)
 		}
 	}
-	s.Rewritten, _ = strconv.Atoi(wish[encryption.WishRewritten]) // anything else is none
+	s.Rewritten, _ = strconv.Atoi(wish[encryption.WishRewritten]) // anything else counts as none
 	nodes, err := c.Nodes(ctx)
 	for _, n := range nodes {
-		// One that joins has an API server before it is labelled as a control plane.
+		// A host that is joining has an API server before its control-plane label.
 		if !n.ControlPlane() && n.Labels[noderole.Claim] != string(state.RoleMaster) {
 			continue
 		}
@@ -79,16 +79,16 @@ func lookAtKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, erro
 	return s, err
 }
 
-// keysReport is how it stands.
+// keysReport is the state of the keys.
 type keysReport struct {
-	// Wanted are the numbers of the keys that every API server is to have, the one
-	// that it writes with first.
+	// Wanted lists the numbers of the keys that every API server is to have. The
+	// first one is used for writing.
 	Wanted []int        `json:"wanted"`
 	Hosts  []keysOfHost `json:"hosts"`
-	// Next is what `holdfast encryption rotate` would do, and Why.
+	// Next is the next step of `holdfast encryption rotate`, and Why its reason.
 	Next encryption.Kind `json:"next"`
 	Why  string          `json:"why"`
-	// Written is how many objects were written anew by this run.
+	// Written is the number of objects that this run rewrote.
 	Written int `json:"written,omitempty"`
 }
 

@@ -17,10 +17,11 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// defaultRotation is six times what a rotation takes where all hosts are well.
+// defaultRotation is six times the duration of a rotation on healthy hosts.
 const defaultRotation = 30 * time.Minute
 
-// keysEvery is the pause between two looks; API servers look once a minute.
+// keysEvery is the pause between two readings; API servers reload their keys
+// once a minute.
 const keysEvery = 2 * time.Second
 
 func newEncryptionRotate(streams Streams) *cobra.Command {
@@ -73,7 +74,7 @@ Exit codes: 0 all is encrypted with a new key, and no API server has the old one
 	return cmd
 }
 
-// keyRotation is one run.
+// keyRotation is one run of the command.
 type keyRotation struct {
 	cluster encryptionCluster
 	rewrite func(ctx context.Context, kind string) (int, error)
@@ -82,8 +83,8 @@ type keyRotation struct {
 	written int
 }
 
-// run goes from step to step until every API server has one key. What is under way
-// already is finished, and nothing else begun.
+// run takes one step after another until every API server has one key. If a
+// rotation is already in progress, run finishes that one and begins no other.
 func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysReport, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run it again to go on", timeout))
 	defer stop()
@@ -121,8 +122,8 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 	}
 }
 
-// do takes a step. What fails is tried again at the next look: an API that is away
-// for a moment ends no rotation.
+// do takes one step. The next round retries a step that failed: a short outage of
+// the API does not end a rotation.
 func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption.Step) error {
 	switch step.Kind {
 	case encryption.Ask:
@@ -144,14 +145,14 @@ func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption
 	return nil
 }
 
-// ask writes the wish.
+// ask writes the requested keys.
 func (r *keyRotation) ask(ctx context.Context, keys encryption.Keys, rewritten int) error {
 	return r.cluster.PutConfigMap(ctx, encryption.WishNamespace, encryption.WishName, nil, map[string]string{
 		encryption.WishKeys: keys.String(), encryption.WishRewritten: strconv.Itoa(rewritten),
 	})
 }
 
-// say says each thing once.
+// say prints a message unless it repeats the last one.
 func (r *keyRotation) say(words string) {
 	if words != r.said {
 		r.said = words

@@ -16,11 +16,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// keyCluster is a cluster whose hosts take a wish in after a while.
+// keyCluster simulates a cluster whose hosts load the requested keys after a
+// while.
 type keyCluster struct {
 	wish  map[string]string
 	nodes []state.Node
-	// lag is how many looks a host takes for each wish.
+	// lag is the number of readings until the hosts load requested keys.
 	lag    int
 	looks  int
 	puts   []string
@@ -111,21 +112,21 @@ func TestAKeyIsReplacedInFourSteps(t *testing.T) {
 	})
 }
 
-// Wherever it is interrupted, the next run goes on with what is under way and
-// begins nothing else.
+// Wherever a rotation is interrupted, the next run finishes that rotation and
+// begins no other.
 func TestAnInterruptedRotationGoesOn(t *testing.T) {
 	for seconds := 1; seconds < 40; seconds++ {
 		synctest.Test(t, func(t *testing.T) {
 			c := newKeyCluster()
 			_, _, err := c.rotate(t, time.Duration(seconds)*time.Second)
 			if err == nil {
-				return // it was complete
+				return // the rotation was complete
 			}
 			if !strings.Contains(err.Error(), "run it again") {
 				t.Errorf("%d s: %v", seconds, err)
 			}
 			if c.wish["keys"] == "2" {
-				return // hosts end it by themselves; the next test is about that
+				return // the hosts finish it by themselves; the next test covers that
 			}
 			report, _, err := c.rotate(t, time.Hour)
 			if err != nil || !slices.Equal(report.Wanted, []int{2}) {
@@ -169,7 +170,8 @@ func TestARotationIsRefusedWhereAControlPlaneCouldBeLeftBehind(t *testing.T) {
 	}
 }
 
-// A host that goes away in the middle is waited for; nothing changes meanwhile.
+// A rotation waits for a host that goes away in the middle; nothing changes
+// meanwhile.
 func TestAHostThatGoesAwayInTheMiddleHoldsTheRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, looks, during := newKeyCluster(), 0, 0

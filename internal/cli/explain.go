@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// explainExits is said in the help of each explanation.
+// explainExits is part of the help of each explanation.
 const explainExits = `Exit codes: 0 all is well, or this host is not one of two; 3 etcd takes writes
 but one more failure stops the cluster or loses data; 4 no writes now, and it
 goes on by itself; 5 a person, or the peer, is needed; 6 too little could be
@@ -87,7 +87,7 @@ snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.
 	return cmd
 }
 
-// formatFlag adds -o for data that a person and a program read.
+// formatFlag adds -o with formats for people and for programs.
 func formatFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "text", "text, wide, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
@@ -112,7 +112,7 @@ func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	return status(e.Status)
 }
 
-// explainAll adds the history of this host to what is explained about etcd.
+// explainAll prints the explanation of etcd and the history of this host.
 func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	in, err := gather(cmd, f)
 	if err != nil {
@@ -143,7 +143,8 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	return status(e.Status)
 }
 
-// status is nil where all is well, else an error that is the exit code.
+// status returns nil if all is well, otherwise an error that carries the exit
+// code.
 func status(s words.Status) error {
 	switch s {
 	case words.Degraded:
@@ -159,7 +160,8 @@ func status(s words.Status) error {
 	return nil
 }
 
-// looked is the exit code of a command that said everything it had to say.
+// looked returns an exit code without a message, for a command that has printed
+// everything already.
 func looked(code int) error { return &command.Coded{Code: code} }
 
 func gather(cmd *cobra.Command, f explainFlags) (words.Input, error) {
@@ -173,8 +175,8 @@ func gather(cmd *cobra.Command, f explainFlags) (words.Input, error) {
 	return f.host.Etcd(cmd.Context())
 }
 
-// explained is what a program reads: the explanation, and the snapshot that it
-// was made from, which --snapshot takes again.
+// explained is the output for a program: the explanation, and the snapshot
+// behind it, which --snapshot reads again.
 type explained struct {
 	words.Explanation
 	Snapshot any `json:"snapshot,omitempty"`
@@ -228,8 +230,8 @@ func ruleLines() []ruleLine {
 	return out
 }
 
-// printRules prints the protocol; the first rule of a section that fits
-// decides, and the first section that has one.
+// printRules prints the protocol. The first matching rule of a section decides,
+// and the first section with a matching rule counts.
 func printRules(out io.Writer, format string) error {
 	lines := ruleLines()
 	if format == "json" || format == "yaml" {

@@ -17,26 +17,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// lastShown is how many of the last fences, and of the last confirmations, are
-// shown.
+// lastShown is the number of recent fences, and of recent confirmations, that
+// are shown.
 const lastShown = 5
 
-// history is what this host did to its peer, and what persons confirmed.
+// history lists the fences by this host, and the confirmations that
+// administrators gave on it.
 type history struct {
 	Fences        []state.FenceEntry        `json:"fences"`
 	Confirmations []state.ConfirmationEntry `json:"confirmations"`
 }
 
-// around is what Pacemaker does, on a host of two.
+// around is the state of Pacemaker on one of two hosts.
 type around struct {
 	Online   []string            `json:"online,omitempty"`
 	Running  map[string][]string `json:"running,omitempty"`
 	Failures []string            `json:"failures,omitempty"`
-	// Problem is why the rest is not known.
+	// Problem says why the other fields are unknown.
 	Problem string `json:"problem,omitempty"`
 }
 
-// lookAround asks Pacemaker, whose silence is part of the explanation.
+// lookAround asks Pacemaker. If Pacemaker does not answer, that is part of the
+// explanation.
 func lookAround(ctx context.Context) *around {
 	s, err := pacemaker.Look(ctx)
 	if err != nil {
@@ -45,7 +47,7 @@ func lookAround(ctx context.Context) *around {
 	return &around{Online: s.Online, Running: s.Running, Failures: s.Failures}
 }
 
-// print shows what runs where, and what failed.
+// print shows which resource runs where, and the failures.
 func (a *around) print(out io.Writer) error {
 	if a == nil {
 		return nil
@@ -69,7 +71,7 @@ func (a *around) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// readHistory reads the records that a host keeps; hosts that never fenced have
+// readHistory reads the records of this host; a host that never fenced has
 // none.
 func readHistory(files records.Files) (history, error) {
 	var h history

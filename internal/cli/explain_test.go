@@ -70,7 +70,7 @@ func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
 	}
 }
 
-// shown is a block of a page that shows what holdfast prints on a recorded
+// shown matches a block of a page with the output of holdfast for a recorded
 // snapshot: the command after a dollar sign, then its output.
 var shown = regexp.MustCompile("(?s)```\n\\$ (holdfast [^\n]* --snapshot [^\n]+)\n(.*?)```")
 

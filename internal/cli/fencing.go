@@ -32,7 +32,7 @@ BMC of cp-1 is done on cp-2.`,
 	return cmd
 }
 
-// newFencingFacts is what other hosts run on this one.
+// newFencingFacts returns the command that other hosts run on this one.
 func newFencingFacts(streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "facts", Hidden: true,
@@ -71,7 +71,7 @@ func newFencingDelay(streams Streams) *cobra.Command {
 	}
 }
 
-// needFencingRoot says early what each file would say one by one.
+// needFencingRoot reports a missing root account once, before each file would.
 func needFencingRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("the accounts of the BMCs are readable by root only: run the command with sudo")
@@ -79,13 +79,13 @@ func needFencingRoot() error {
 	return nil
 }
 
-// reach says on which hosts a command works, and how it gets there.
+// reach selects the hosts that a command works on, and the way to them.
 type reach struct {
 	hosts []string
 	exec  string
 }
 
-// defaultExec reaches a host as most sites do.
+// defaultExec is the way in which most sites reach a host.
 const defaultExec = "ssh root@{}"
 
 func (r *reach) flags(cmd *cobra.Command) {
@@ -110,8 +110,8 @@ func (r *reach) check() error {
 	return nil
 }
 
-// each returns the hosts to work on: those that were named, or this one and
-// the peers that it can fence.
+// each returns the hosts to work on: the named ones, or this host and the peers
+// that it can fence.
 func (r *reach) each() ([]rehearsal.Host, error) {
 	var hosts []rehearsal.Host
 	for _, name := range r.hosts {
@@ -141,14 +141,14 @@ func (r *reach) each() ([]rehearsal.Host, error) {
 	return hosts, nil
 }
 
-// verifiedBMCs is the outcome of a safe verification on one host or both.
+// verifiedBMCs is the result of a safe verification on one host or on both.
 type verifiedBMCs struct {
 	Devices []device `json:"devices"`
-	// Problems are those of the hosts, not of a device.
+	// Problems holds the problems of hosts, not of devices.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// device is a BMC as one host found it.
+// device is the report of one host on a BMC.
 type device struct {
 	By string `json:"by"`
 	fence.Report

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// pinFlags are those of fencing pin.
+// pinFlags holds the flags of fencing pin.
 type pinFlags struct {
 	fingerprint, kubeconfig, output string
 	dryRun, yes                     bool
@@ -91,28 +91,29 @@ type pinning struct {
 	clear   func(ctx context.Context, target string) error
 }
 
-// pins are both certificates of a BMC.
+// pins holds both certificates of a BMC.
 type pins struct {
 	Target  string `json:"target"`
 	Address string `json:"address"`
-	// Pinned is the fingerprint that is trusted, empty for none; FirstSight is true
-	// where no person has compared it.
+	// Pinned is the fingerprint that is trusted, empty if there is none. FirstSight
+	// is true if no administrator has compared it.
 	Pinned     string                   `json:"pinned"`
 	FirstSight bool                     `json:"firstSight,omitempty"`
 	Shown      redfish.ShownCertificate `json:"shown"`
 	Same       bool                     `json:"same"`
 }
 
-// acceptedPin is what a run prints for a program.
+// acceptedPin is the output for a program.
 type acceptedPin struct {
 	pins
 	rotated
 }
 
-// shownTime bounds the look at a certificate.
+// shownTime bounds the reading of a certificate.
 const shownTime = 40 * time.Second
 
-// shownBy is the certificate that a device's BMC shows now. It is told nothing.
+// shownBy returns the certificate that a device's BMC shows now. It sends the
+// BMC no account.
 func shownBy(ctx context.Context, dev state.FencingDevice) (redfish.ShownCertificate, error) {
 	address, err := bmc.Parse(dev.Address)
 	if err != nil {
@@ -170,7 +171,8 @@ func (b pins) text(w io.Writer) error {
 	return err
 }
 
-// accepted makes sure that it is the certificate which a person means.
+// accepted checks that the administrator means the certificate that the BMC
+// shows.
 func (p *pinning) accepted(both pins) error {
 	if p.fingerprint != "" {
 		if named := redfish.PlainFingerprint(p.fingerprint); named != both.Shown.Fingerprint {
@@ -192,8 +194,8 @@ func (p *pinning) accepted(both pins) error {
 	return nil
 }
 
-// pin writes what was accepted, once the account was tried over such a
-// connection.
+// pin writes the accepted certificate, after it has tested the account over a
+// connection with that certificate.
 func (p *pinning) pin(ctx context.Context, both pins) error {
 	result, told, err := p.store.Change(ctx, both.Target, func(dev state.FencingDevice) (state.FencingDevice, error) {
 		if dev.Address != both.Address {

@@ -19,8 +19,8 @@ var (
 	shownNow     = strings.Repeat("cd", 32)
 )
 
-// pinningOf is a pin of a BMC that shows a certificate, on a host whose device
-// has pinned one at first sight.
+// pinningOf returns a run of fencing pin on a host whose device was pinned at
+// first sight. The BMC shows the given certificate.
 func pinningOf(t *testing.T, in, shows string, f pinFlags) (*pinning, *bytes.Buffer) {
 	t.Helper()
 	r, out := rotationOf(t, in, rotateFlags{})

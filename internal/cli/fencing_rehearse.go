@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 )
 
-// rehearse crashes the hosts, reports, and calibrates where that is asked for.
+// rehearse crashes the hosts, reports, and calibrates if that was requested.
 func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verification) error {
 	hosts, err := f.each()
 	if err != nil {
@@ -43,8 +43,8 @@ func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verifica
 	return err
 }
 
-// warnOfDelay tells a person that the delay is too short for what was
-// measured: in a split both hosts would go off.
+// warnOfDelay warns if the delay is too short for the measured fences: after a
+// cut both hosts could go off.
 func warnOfDelay(w io.Writer, v *verification) {
 	measured := rehearsal.Measured(v.Crashes)
 	if len(measured) < 2 {
@@ -62,8 +62,7 @@ func warnOfDelay(w io.Writer, v *verification) {
 	}
 }
 
-// targetsOf are the hosts that are crashed: those with a peer that can be
-// asked.
+// targetsOf returns the hosts to crash: those with a peer that can be asked.
 func targetsOf(hosts []rehearsal.Host) []string {
 	var targets []string
 	for _, h := range hosts {
@@ -74,7 +73,7 @@ func targetsOf(hosts []rehearsal.Host) []string {
 	return targets
 }
 
-// consent asks a person before the first crash.
+// consent asks for a yes before the first crash.
 func (f *verifyFlags) consent(streams Streams, targets []string) error {
 	if f.yes {
 		return nil
@@ -98,7 +97,7 @@ func progress(w io.Writer) func(string, ...any) {
 	}
 }
 
-// times prints what each crash took.
+// times prints the phases of each crash.
 func times(w io.Writer, crashes []rehearsal.Times) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "\nCRASHED\tBY\tFENCED\tGOES ON\tANSWERS\tBOTH VOTE\tDELAY WAITED\tPOWER OFF")
@@ -113,8 +112,8 @@ func times(w io.Writer, crashes []rehearsal.Times) error {
 	return t.Flush()
 }
 
-// setDelay gives the host that waits the calibrated delay. Only that host
-// holds the device of the first by name.
+// setDelay sets the calibrated delay on the host that waits. Only that host
+// holds the device of the host whose name comes first.
 func (f *verifyFlags) setDelay(ctx context.Context, streams Streams, hosts []rehearsal.Host, v *verification) error {
 	delay, err := fencing.Calibrate(rehearsal.Measured(v.Crashes))
 	if err != nil {

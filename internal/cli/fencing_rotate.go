@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// rotateFlags are those of fencing rotate.
+// rotateFlags holds the flags of fencing rotate.
 type rotateFlags struct {
 	username, passwordFile, address, fingerprint string
 	verification, tls, uuid, serial              string
@@ -130,20 +130,21 @@ type rotation struct {
 	streams Streams
 	store   fence.Store
 	cluster func() (fence.Secrets, error)
-	// clear has Pacemaker forget that the device of a target had failed.
+	// clear resets the failures that Pacemaker counts for the device of a target.
 	clear func(ctx context.Context, target string) error
 }
 
-// rotated is what a run prints for a program.
+// rotated is the output for a program.
 type rotated struct {
 	fence.Result
-	// Secret is written, or to follow and why.
+	// Secret is "written", or "to follow" and the reason.
 	Secret string `json:"secret"`
-	// Pacemaker is what it does about it.
+	// Pacemaker says when Pacemaker tries the device again.
 	Pacemaker string `json:"pacemaker"`
 }
 
-// clearFailures has Pacemaker forget the failures of a target's device.
+// clearFailures resets the failures that Pacemaker counts for a target's
+// device.
 func clearFailures(ctx context.Context, target string) error {
 	return pacemaker.ClearFailures(ctx, twonode.DeviceOf(target))
 }
@@ -153,7 +154,7 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	password, err := r.password(old) // before the device is kept from others: a person types
+	password, err := r.password(old) // typing takes time, so this comes before the lock of the device
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,8 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	return errors.Join(err, out.text(r.streams, told))
 }
 
-// outcomeOf is what became of a device that was changed, once Pacemaker was told.
+// outcomeOf resets Pacemaker's failures for a changed device, and returns the
+// outcome of the change.
 func outcomeOf(ctx context.Context, target string, result fence.Result, told error, clear func(context.Context, string) error) rotated {
 	out := rotated{result, "written", "tries the device at once"}
 	if told != nil {
@@ -201,18 +203,18 @@ func wroteWord(wrote bool) string {
 	return "as it was"
 }
 
-// changed is the device that is there with what the person changes.
+// changed returns the device with the administrator's changes.
 func (r *rotation) changed(ctx context.Context, dev state.FencingDevice, password string) (state.FencingDevice, error) {
 	dev.Username = cmp.Or(r.username, dev.Username)
 	dev.Password = cmp.Or(password, dev.Password)
 	dev.Address = cmp.Or(r.address, dev.Address)
 	if id := cmp.Or(r.uuid, r.serial); id == none {
-		dev.UUID, dev.Serial, dev.SystemID = "", "", "" // an older release kept the word in these
+		dev.UUID, dev.Serial, dev.SystemID = "", "", "" // an older release kept the administrator's SystemID in these
 	} else {
 		dev.SystemID = replaced(dev.SystemID, id)
 	}
 	if r.verification == bmc.VerificationEnabled && dev.Insecure {
-		dev.Fingerprint, dev.FirstSight = "", false // an authority is to vouch for it now
+		dev.Fingerprint, dev.FirstSight = "", false // from now on an authority must vouch for it
 	}
 	if r.verification != "" {
 		dev.Insecure = r.verification == bmc.VerificationDisabled
@@ -234,7 +236,7 @@ func (r *rotation) changed(ctx context.Context, dev state.FencingDevice, passwor
 	return dev, fence.CheckDevice(dev)
 }
 
-// none takes a value away.
+// none as a value of a flag removes the stored value.
 const none = "none"
 
 func replaced(old, replacement string) string {
@@ -244,15 +246,15 @@ func replaced(old, replacement string) string {
 	return cmp.Or(replacement, old)
 }
 
-// maxPassword bounds what is read as a password.
+// maxPassword bounds the length of a password.
 const maxPassword = 4 << 10
 
-// password reads the new password; empty means that it stays.
+// password reads the new password; an empty one means no change.
 func (r *rotation) password(dev state.FencingDevice) (string, error) {
 	switch r.passwordFile {
 	case "":
 		if r.pin || r.fingerprint+r.verification+r.tls+r.address+r.uuid+r.serial != "" {
-			return "", nil // something else is changed
+			return "", nil // only other values change
 		}
 		return r.prompt(dev)
 	case "-":
@@ -278,7 +280,7 @@ func readPassword(in io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// prompt asks at the terminal, without echo.
+// prompt reads the password from the terminal, without echo.
 func (r *rotation) prompt(dev state.FencingDevice) (string, error) {
 	tty, ok := r.streams.In.(*os.File)
 	if !ok || !term.IsTerminal(int(tty.Fd())) {
@@ -303,8 +305,8 @@ func (r *rotation) pushAll(ctx context.Context) error {
 	return err
 }
 
-// lazySecrets opens the cluster when it is needed: that it cannot be opened is
-// one more way of being away.
+// lazySecrets opens the cluster on first use. A cluster that cannot be opened
+// counts as away.
 type lazySecrets func() (fence.Secrets, error)
 
 // PutSecret implements fence.Secrets.

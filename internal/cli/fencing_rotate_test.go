@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// secrets is the cluster's part; put may fail or hang.
+// secrets simulates the cluster; put may fail or hang.
 type secrets struct {
 	has map[string][]byte
 	put func(context.Context) error
@@ -28,9 +28,9 @@ func (s *secrets) PutSecret(ctx context.Context, _, _ string, data map[string][]
 	return nil
 }
 
-// TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown goes all the
-// way: the BMC takes only the new password, the Secret has the old one, and no
-// API answers until later.
+// TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown covers the
+// whole course: the BMC accepts only the new password, the Secret has the old
+// one, and the API does not answer until later.
 func TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown(t *testing.T) {
 	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
 	old, err := r.store.Read("cp-1")
@@ -58,8 +58,8 @@ func TestAPasswordChangedBehindTheClustersBackIsMendedWithTheAPIDown(t *testing.
 	if !strings.Contains(out.String(), "holdfast fencing rotate --push") || !strings.Contains(out.String(), "Pacemaker: tries the device at once") {
 		t.Errorf("it said %s", out)
 	}
-	// The cluster is back and hands out the old account of its Secret: refused by
-	// the BMC, and not in the way of the one that works.
+	// The cluster is back and distributes the old account of its Secret. The BMC
+	// refuses it, and the working account stays.
 	results, err := r.store.Write(t.Context(), []state.FencingDevice{old})
 	if err != nil || !results[0].Kept {
 		t.Errorf("%+v, %v", results, err)
@@ -78,7 +78,7 @@ func TestARotationThatIsCutOffWhileTheAPIHangsHasWrittenTheDeviceAndRemembers(t 
 	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-", output: "json"})
 	ctx, stop := context.WithCancel(t.Context())
 	cloud := &secrets{put: func(ctx context.Context) error {
-		stop() // a person presses Ctrl-C
+		stop() // an administrator presses Ctrl-C
 		<-ctx.Done()
 		return ctx.Err()
 	}}
@@ -115,11 +115,11 @@ func TestPacemakerIsNotToldOfARotationThatChangedNothing(t *testing.T) {
 	}
 }
 
-// TestARotationThatCannotRememberChangesNothing: without the marker the old
-// account of the Secret could replace the only one that works.
+// TestARotationThatCannotRememberChangesNothing: without the marker, the old
+// account in the Secret could replace the only one that works.
 func TestARotationThatCannotRememberChangesNothing(t *testing.T) {
 	r, _ := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
-	if err := host.WriteFileAtomic(r.store.Files.Path(state.FencingPendingDir), nil, 0o600); err != nil { // where its folder should be
+	if err := host.WriteFileAtomic(r.store.Files.Path(state.FencingPendingDir), nil, 0o600); err != nil { // in the place of its folder
 		t.Fatal(err)
 	}
 	if err := r.run(t.Context(), "cp-1"); err == nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// twoHosts are two hosts that are reached by shell scripts.
+// twoHosts simulates two hosts with shell scripts.
 type twoHosts struct{ dir string }
 
 func newTwoHosts(t *testing.T) twoHosts { return twoHosts{t.TempDir()} }
 
-// answers has a host print what it found out about its peer, and what it is.
+// answers sets a host's output of verify and facts.
 func (s twoHosts) answers(t *testing.T, name string, v verifiedBMCs, facts rehearsal.Facts) {
 	t.Helper()
 	script := "case \"$3\" in\n"
@@ -133,7 +133,8 @@ func TestMistakesOfAVerificationAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// rotationOf is a rotation whose BMC takes only the password "new words".
+// rotationOf returns a rotation whose BMC accepts only the password "new
+// words".
 func rotationOf(t *testing.T, in string, f rotateFlags) (*rotation, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 )
 
-// verifyFlags are those of fencing verify.
+// verifyFlags holds the flags of fencing verify.
 type verifyFlags struct {
 	reach
 	output                     string
@@ -85,11 +85,11 @@ func (f *verifyFlags) check() error {
 	return nil
 }
 
-// verification is everything that a run found out.
+// verification is the result of a run.
 type verification struct {
 	verifiedBMCs
 	Crashes []rehearsal.Times `json:"crashes,omitempty"`
-	// Delay is the calibrated one, zero where none was set.
+	// Delay is the calibrated delay, zero if none was set.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
@@ -119,8 +119,8 @@ func (f *verifyFlags) run(ctx context.Context, streams Streams) error {
 	return err
 }
 
-// verifyBoth has each host test its peer's BMC, and compares what that reports
-// with what the peer says of itself.
+// verifyBoth makes each host test its peer's BMC, and compares the identity in
+// that report with the one that the peer itself reports.
 func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 	var v verifiedBMCs
 	hosts, err := f.each()
@@ -150,7 +150,7 @@ func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 	return v, nil
 }
 
-// otherOf is the other one of two hosts.
+// otherOf returns the other one of two hosts.
 func otherOf(hosts []rehearsal.Host, name string) string {
 	for _, h := range hosts {
 		if h.Name != name {
@@ -169,8 +169,8 @@ func holds(v verifiedBMCs, target string) bool {
 	return false
 }
 
-// verifyOn runs the safe verification on a host. Its exit code only repeats
-// what the output says.
+// verifyOn runs the safe verification on a host. It ignores the exit code,
+// which only repeats the output.
 func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, rehearsal.Facts, error) {
 	var v verifiedBMCs
 	var facts rehearsal.Facts
@@ -188,7 +188,7 @@ func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, rehearsal.Fa
 	return v, facts, nil
 }
 
-// orElse is an error, or the words for the lack of one.
+// orElse returns err, or an error with the given text if err is nil.
 func orElse(err error, otherwise string) error {
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// short is a time as a person reads it.
+// short formats a time for people.
 func short(d time.Duration) string {
 	if d == 0 {
 		return "-"

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// runLine runs one command line and returns exit code, output and errors.
+// runLine runs one command line and returns its exit code, output and errors.
 func runLine(t *testing.T, line ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -19,7 +19,7 @@ func runLine(t *testing.T, line ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// walk calls visit with every command that a person is shown.
+// walk calls visit with every command that is not hidden.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, child := range cmd.Commands() {
@@ -32,7 +32,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {
 	var lines [][]string
 	walk(newRoot(Streams{}), func(c *cobra.Command) {
-		if c.Name() != "lab" { // that of holdfast-lab is approved there
+		if c.Name() != "lab" { // holdfast-lab's own test covers that one
 			lines = append(lines, strings.Fields(c.CommandPath())[1:])
 		}
 	})
@@ -48,7 +48,7 @@ func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {
 }
 
 func TestEveryCommandSaysWhatItDoesAndShowsHow(t *testing.T) {
-	simple := []string{"holdfast version"} // nothing to show
+	simple := []string{"holdfast version"} // no example is needed
 	walk(newRoot(Streams{}), func(c *cobra.Command) {
 		path := c.CommandPath()
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// incidentsFrom is where reports are read.
+// incidentsFrom selects the place from which the reports are read.
 type incidentsFrom struct {
 	kubeconfig, lab, output, dir string
 	files                        bool
@@ -27,7 +27,8 @@ type incidentsFrom struct {
 	api func(ctx context.Context, kubeconfig string) (incident.List, error)
 }
 
-// apiAnswer is how long the API may take before the host's files are read.
+// apiAnswer is the time that the API gets before the host's files are read
+// instead.
 const apiAnswer = 8 * time.Second
 
 func newIncidents(streams Streams) *cobra.Command {
@@ -117,7 +118,7 @@ func newIncidentsShow(streams Streams, f *incidentsFrom) *cobra.Command {
 	return cmd
 }
 
-// check returns an error where more than one place is named.
+// check returns an error if more than one place is named.
 func (f *incidentsFrom) check() error {
 	named := 0
 	for _, is := range []bool{f.files, f.kubeconfig != "", f.lab != ""} {
@@ -131,8 +132,8 @@ func (f *incidentsFrom) check() error {
 	return nil
 }
 
-// read reads the reports: from the API, and where that does not answer, from
-// the files of this host.
+// read reads the reports from the API or, if it does not answer, from the files
+// of this host.
 func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
 	if err := f.check(); err != nil {
 		return incident.List{}, err
@@ -175,8 +176,8 @@ func incidentsOfCluster(ctx context.Context, kubeconfig string) (incident.List, 
 	return incident.InCluster(ctx, c)
 }
 
-// pick returns the incident that a person named by its number or its id, or by
-// the beginning of its id.
+// pick returns the incident that the user names by its number, its id, or a
+// prefix of its id with at least the date.
 func pick(l incident.List, which string) (decide.Incident, error) {
 	if n, err := strconv.Atoi(which); err == nil && n >= 1 && n <= len(l.Incidents) {
 		return l.Incidents[n-1], nil

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// twoIncidents are one that is over and one that is not.
+// twoIncidents returns one incident that is over and one that is not.
 func twoIncidents() []decide.Incident {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	rec := func(second float64, r decide.Record) decide.Record {
@@ -37,7 +37,7 @@ func twoIncidents() []decide.Incident {
 	})
 }
 
-// incidentsOn runs the command with an API, and a host's folder.
+// incidentsOn runs the command with an API and a host's folder.
 func incidentsOn(t *testing.T, dir string, api func(context.Context, string) (incident.List, error), args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

@@ -33,7 +33,7 @@ key that the install directory and the control planes hold signs it.`,
 	return cmd
 }
 
-// rotateKeyFlags are those of join-secret rotate.
+// rotateKeyFlags holds the flags of join-secret rotate.
 type rotateKeyFlags struct {
 	dir, kubeconfig, api, output string
 	dryRun                       bool
@@ -79,7 +79,7 @@ secrets; 1 it failed, or one does; 2 wrong usage.`,
 	return cmd
 }
 
-// joinKeyCluster is the cluster's part in a rotation.
+// joinKeyCluster is the cluster as a rotation uses it.
 type joinKeyCluster interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
@@ -88,18 +88,18 @@ type joinKeyCluster interface {
 func (f rotateKeyFlags) cluster(s *site.Site) (joinKeyCluster, error) {
 	server := f.api
 	if server == "" && f.kubeconfig == "" && len(s.Config.APIVIPs()) > 0 {
-		server = "https://" + s.APIEndpoint() // also where no name server knows the site
+		server = "https://" + s.APIEndpoint() // works even if no name server knows the site
 	}
 	return kube.OpenAt(cmp.Or(f.kubeconfig, filepath.Join(f.dir, installer.Kubeconfig)), server)
 }
 
-// opens asks the configuration server at an address whether a token opens it.
+// opens asks the configuration server at an address whether it accepts a token.
 func opens(ctx context.Context, s *site.Site, address, token string) (bool, error) {
 	c := &configserver.Client{Addresses: []string{address}, ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert}
 	return c.Opens(ctx, state.RoleWorker, token)
 }
 
-// joinKeyRotation is one run.
+// joinKeyRotation is one run of the command.
 type joinKeyRotation struct {
 	rotateKeyFlags
 	in   *installer.Installer
@@ -109,20 +109,21 @@ type joinKeyRotation struct {
 	ask  func(ctx context.Context, s *site.Site, address, token string) (bool, error)
 }
 
-// rotatedKey is what a run prints for a program.
+// rotatedKey is the output for a program.
 type rotatedKey struct {
 	Changed       bool           `json:"changed"`
 	ControlPlanes []controlPlane `json:"controlPlanes"`
-	// Void are the files of the directory whose secrets have ended, or would.
+	// Void lists the files of the directory whose join secrets have ended, or
+	// would end.
 	Void []string `json:"void"`
 }
 
-// controlPlane is what one says of the secrets before.
+// controlPlane is the answer of a control plane about the old join secrets.
 type controlPlane struct {
 	Name string `json:"name"`
-	// Takes is whether it takes them, nothing where it was not reached.
+	// Takes reports whether it accepts them; nil if it was not reached.
 	Takes *bool `json:"takesOldSecrets,omitempty"`
-	// Why says why that is not known.
+	// Why says why the answer is unknown.
 	Why string `json:"unknown,omitempty"`
 }
 
@@ -157,8 +158,8 @@ func (r *joinKeyRotation) run(ctx context.Context) error {
 	return errors.Join(r.print(done), done.err())
 }
 
-// controlPlanes asks each control plane about a secret that the key of the site
-// signed: once for a dry run, else until it refuses it.
+// controlPlanes asks each control plane about a secret signed with the site's
+// old key: once in a dry run, otherwise until the control plane refuses it.
 func (r *joinKeyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []state.Node) ([]controlPlane, error) {
 	old := *s
 	old.Identity.JoinUntil = r.now().Add(time.Hour)
@@ -198,7 +199,8 @@ func (r *joinKeyRotation) controlPlane(ctx context.Context, s *site.Site, n stat
 	}
 }
 
-// err says that a control plane takes old secrets after the change.
+// err returns an error if a control plane still accepts old secrets after the
+// change.
 func (d rotatedKey) err() error {
 	for _, c := range d.ControlPlanes {
 		if d.Changed && c.Takes != nil && *c.Takes {

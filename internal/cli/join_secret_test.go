@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// keyedCluster is a cluster of control planes that follow the key, but those that
+// keyedCluster simulates control planes that follow the key, except those that
 // are deaf or away.
 type keyedCluster struct {
 	nodes  []state.Node
@@ -79,7 +79,7 @@ func newKeyRotation(t *testing.T) (*joinKeyRotation, *keyedCluster, *bytes.Buffe
 	}, c, &out
 }
 
-// key is that of the directory.
+// key returns the key of the install directory.
 func (r *joinKeyRotation) key(t *testing.T) []byte {
 	t.Helper()
 	s, err := r.in.Made()
@@ -138,7 +138,7 @@ func TestADryRunOfARotationChangesNothing(t *testing.T) {
 
 func TestAControlPlaneThatTakesOldSecretsIsNamed(t *testing.T) {
 	r, c, out := newKeyRotation(t)
-	c.deaf = map[string]bool{"10.98.0.12:22623": true} // as an agent of an older build is
+	c.deaf = map[string]bool{"10.98.0.12:22623": true} // like an agent of an older build
 	err := r.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "cp-2 still takes old secrets") || !strings.Contains(out.String(), "cp-2: takes secrets of the key before") {
 		t.Errorf("%v\n%s", err, out)

@@ -9,12 +9,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// adminKubeconfig is kubeadm's, on every control plane.
+// adminKubeconfig is the kubeconfig of kubeadm on every control plane.
 const adminKubeconfig = state.AdminKubeconfig
 
-// hostKubeconfig is how the cluster of this host is reached where nobody says how:
-// as its administrator and, where somebody took that file away, as its agent, which
-// may less.
+// hostKubeconfig returns the default kubeconfig of this host: the administrator's
+// or, if somebody removed that file, the agent's, which has fewer rights.
 func hostKubeconfig() string { return kubeconfigOf("/") }
 
 func kubeconfigOf(root string) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/labprogram"
 )
 
-// newLab hands whatever comes after `lab` over to holdfast-lab: this program
-// holds nothing of the lab.
+// newLab passes the arguments after `lab` to holdfast-lab: this program
+// contains nothing of the lab.
 func newLab() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "lab",
@@ -36,14 +36,14 @@ func newLab() *cobra.Command {
 			return list, cobra.ShellCompDirective(directive)
 		},
 	}
-	// holdfast-lab offers its own --help, which says more.
+	// holdfast-lab has its own --help with more text.
 	cmd.Flags().BoolP("help", "h", false, "")
-	_ = cmd.Flags().MarkHidden("help") // it is there
+	_ = cmd.Flags().MarkHidden("help") // the lab's own help lists it
 	return cmd
 }
 
-// helpOfLab turns `help lab VERB` into `lab help VERB`: the verbs of the lab are
-// known to holdfast-lab alone.
+// helpOfLab turns `help lab VERB` into `lab help VERB`: only holdfast-lab knows
+// the verbs of the lab.
 func helpOfLab(args []string) []string {
 	if len(args) >= 2 && args[0] == "help" && args[1] == "lab" {
 		return append([]string{"lab", "help"}, args[2:]...)
@@ -51,7 +51,7 @@ func helpOfLab(args []string) []string {
 	return args
 }
 
-// labPlace asks holdfast-lab where the things of a lab are.
+// labPlace asks holdfast-lab for the hosts and the API of a lab.
 func labPlace(ctx context.Context, name string) (labprogram.Place, error) {
 	p, err := labprogram.Beside()
 	if err != nil {

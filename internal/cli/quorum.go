@@ -23,7 +23,7 @@ can be had, a person's word stands in for it.`,
 	return cmd
 }
 
-// confirmFlags are what a person says on the command line.
+// confirmFlags holds the flags of a confirmation.
 type confirmFlags struct {
 	yes, dryRun        bool
 	phrase, reason, by string
@@ -121,7 +121,8 @@ func (f *confirmFlags) check() error {
 	return nil
 }
 
-// login is the person behind this process: sudo knows, else the session.
+// login returns the name of the user behind this process: from sudo, otherwise
+// from the session.
 func login() string {
 	for _, name := range []string{"SUDO_USER", "LOGNAME", "USER"} {
 		if who := os.Getenv(name); who != "" {
@@ -134,7 +135,7 @@ func login() string {
 	return ""
 }
 
-// coded is a failure with an exit code of its own.
+// coded returns an error with an exit code of its own.
 func coded(code int, format string, args ...any) error {
 	return &command.Coded{Err: fmt.Errorf(format, args...), Code: code}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// pollEvery is between two looks at the agent's report.
+// pollEvery is the time between two readings of the etcd keeper's report.
 const pollEvery = 500 * time.Millisecond
 
 // confirmation is one run of `holdfast quorum confirm`.
@@ -25,19 +25,20 @@ type confirmation struct {
 	confirmFlags
 	streams Streams
 	host    quorumHost
-	tried   bool // the peer was asked to lose its power
+	tried   bool // the peer's power-off was requested
 }
 
-// outcome is what a run prints for a program.
+// outcome is the output for a program.
 type outcome struct {
 	Situation confirm.Situation   `json:"situation"`
 	Decision  confirm.Decision    `json:"decision"`
 	Wrote     *state.Confirmation `json:"confirmation,omitempty"`
-	// GoesOn is true where etcd on this host takes writes at the end.
+	// GoesOn is true if etcd on this host takes writes at the end.
 	GoesOn bool `json:"goesOn"`
 }
 
-// run looks, asks the person for what is needed, and acts on it.
+// run reads the situation, asks the administrator for what is needed, and acts
+// on the answer.
 func (c *confirmation) run(ctx context.Context) error {
 	s, d, err := c.settle(ctx)
 	if err != nil {
@@ -61,8 +62,8 @@ func (c *confirmation) run(ctx context.Context) error {
 	return c.finish(out, c.act(ctx, out))
 }
 
-// settle looks until the situation asks for a person or for nobody: a fence
-// that is under way gets its time.
+// settle polls until the situation no longer requires waiting: a fence in
+// progress gets its time.
 func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.Decision, error) {
 	for said := false; ; said = true {
 		s, err := c.look(ctx)
@@ -82,7 +83,7 @@ func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.D
 	}
 }
 
-// look asks the agent, and the peer's BMC where that matters.
+// look reads the etcd keeper's report and, if there is a peer, asks its BMC.
 func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
 	r, err := c.host.report(ctx)
 	switch {
@@ -103,8 +104,9 @@ func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
 	return s, nil
 }
 
-// bmcProblem says why a BMC told nothing. One that refuses the account is alive:
-// a new account is better than a person's word, and needs no API.
+// bmcProblem says why a BMC gave no answer. A BMC that refuses the account is
+// alive: a new account is better than an administrator's confirmation, and needs
+// no API.
 func bmcProblem(err error, peer string) string {
 	if redfish.ReasonOf(err) != redfish.Credentials {
 		return err.Error()
@@ -112,7 +114,7 @@ func bmcProblem(err error, peer string) string {
 	return err.Error() + "; if its password was changed: sudo holdfast fencing rotate " + peer + ", and no word may be needed"
 }
 
-// obtain gets the yes or the phrase, beforehand or from a person at a terminal.
+// obtain gets the yes or the phrase, from the flags or from the terminal.
 func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 	if d.Need == confirm.Phrase {
 		return c.obtainPhrase(ctx, d.Phrase)
@@ -148,8 +150,8 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 	return nil
 }
 
-// ask reads one line from a person. Input that ends is no answer, and an
-// interrupt ends the wait for one.
+// ask reads one line from the administrator. End of input counts as no answer,
+// and an interrupt ends the wait.
 func (c *confirmation) ask(ctx context.Context, question string) (string, error) {
 	_, _ = io.WriteString(c.streams.Err, question)
 	lines := make(chan string, 1)
@@ -170,7 +172,7 @@ func (c *confirmation) ask(ctx context.Context, question string) (string, error)
 	}
 }
 
-// act carries out what was confirmed.
+// act carries out the confirmed decision.
 func (c *confirmation) act(ctx context.Context, out *outcome) error {
 	if out.Decision.PowerOff {
 		if err := c.powerOff(ctx, out); err != nil {
@@ -186,8 +188,8 @@ func (c *confirmation) act(ctx context.Context, out *outcome) error {
 	return c.watch(ctx, out)
 }
 
-// powerOff has the peer switched off, and judges the situation anew: what was
-// confirmed must still be what is needed.
+// powerOff switches the peer off and then decides again: the new situation must
+// still need what was confirmed.
 func (c *confirmation) powerOff(ctx context.Context, out *outcome) error {
 	peer := out.Situation.Report.Snapshot.Peer
 	c.say("switching %s off through its BMC and reading back; this may take a minute", peer)
@@ -222,10 +224,10 @@ func because(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// apartLimit is how long Corosync may take to notice that the peer is gone.
+// apartLimit is the time that Corosync gets to notice that the peer is gone.
 const apartLimit = 30 * time.Second
 
-// apart looks until the peer is out of contact: a confirmation counts only from
+// apart polls until the peer is out of contact: a confirmation counts only from
 // then on.
 func (c *confirmation) apart(ctx context.Context) (confirm.Situation, error) {
 	end := c.host.now().Add(apartLimit)
@@ -243,7 +245,7 @@ func (c *confirmation) apart(ctx context.Context) (confirm.Situation, error) {
 	}
 }
 
-// write records the word, then hands it to the agent.
+// write records the confirmation and then passes it to the etcd keeper.
 func (c *confirmation) write(out *outcome) error {
 	boot, at, err := c.host.boot()
 	if err != nil {
@@ -270,7 +272,7 @@ func (c *confirmation) write(out *outcome) error {
 	return nil
 }
 
-// finish prints the outcome for a program, or its last sentence for a person.
+// finish prints the outcome for a program, or the last sentence for a person.
 func (c *confirmation) finish(out *outcome, err error) error {
 	if c.output == "json" {
 		if printErr := command.PrintJSON(c.streams.Out, out); printErr != nil {
@@ -285,7 +287,7 @@ func (c *confirmation) finish(out *outcome, err error) error {
 	return err
 }
 
-// say tells a person how it goes, beside the output.
+// say prints progress for a person, on the error stream.
 func (c *confirmation) say(format string, args ...any) {
 	_, _ = io.WriteString(c.streams.Err, page.Wrap("", fmt.Sprintf(format, args...), page.Narrow))
 }

@@ -18,20 +18,21 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// quorumHost is everything that a confirmation touches.
+// quorumHost holds all access to the host that a confirmation needs.
 type quorumHost struct {
-	// report asks the agent of etcd; its error is explain.ErrNoAgent where that
+	// report asks the etcd keeper. Its error is explain.ErrNoAgent if the keeper
 	// does not answer.
 	report func(context.Context) (state.EtcdReport, error)
-	// power reads what the BMC of a host says; off cuts its power and returns
-	// nil only once the BMC has read back Off.
+	// power returns the power state that the BMC of a host reports. off cuts the
+	// host's power and returns nil only after the BMC has read back Off.
 	power func(ctx context.Context, peer string) (string, error)
 	off   func(ctx context.Context, peer string) error
 	boot  func() (id string, uptime time.Duration, err error)
-	// confirm hands the word to the agent, audit records it for good.
+	// confirm passes the confirmation to the etcd keeper; audit records it
+	// permanently.
 	confirm func(state.Confirmation) error
 	audit   func(state.ConfirmationEntry) error
-	// tellPacemaker has Pacemaker count a host as safely down.
+	// tellPacemaker makes Pacemaker count a host as safely down.
 	tellPacemaker func(ctx context.Context, peer string) error
 	now           func() time.Time
 	sleep         func(context.Context, time.Duration) error
@@ -53,7 +54,8 @@ func thisHost() quorumHost {
 	}
 }
 
-// recordedHost is a host of which only a snapshot is left: enough for a dry run.
+// recordedHost returns a host that consists of a recorded snapshot only: enough
+// for a dry run.
 func recordedHost(path string) (quorumHost, error) {
 	in, err := explain.Snapshot(path)
 	if err != nil {
@@ -71,8 +73,9 @@ func recordedHost(path string) (quorumHost, error) {
 	}, nil
 }
 
-// switchOff cuts the power of a host as Pacemaker's fencing would: by the same
-// agent, which checks whose BMC it is, reads back, and leaves its evidence.
+// switchOff cuts the power of a host as Pacemaker's fencing would. It uses the
+// same agent, which checks whose BMC it is, reads the state back, and leaves
+// its evidence.
 func switchOff(ctx context.Context, peer string) error {
 	var errs bytes.Buffer
 	code := fence.Run(ctx, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, []string{"--action=off", "--plug=" + peer})

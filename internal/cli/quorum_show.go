@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// show tells a person what is known and what it takes.
+// show prints the known facts and the needed steps.
 func (c *confirmation) show(s confirm.Situation, d confirm.Decision) {
 	if c.output == "json" {
 		return
@@ -19,7 +19,7 @@ func (c *confirmation) show(s confirm.Situation, d confirm.Decision) {
 	_, _ = io.WriteString(c.streams.Out, confirmText(s, d, c.confirmFlags))
 }
 
-// confirmText is the page that a person reads before saying yes.
+// confirmText returns the page that the administrator reads before saying yes.
 func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string {
 	var out strings.Builder
 	part := func(title string, lines ...string) {
@@ -43,7 +43,7 @@ func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string
 	part("What would be lost or at risk", d.Risks...)
 	steps := stepWords(s, d, f)
 	part("What will be done", steps...)
-	if f.dryRun && len(steps) > 0 { // not wrapped: it is to be copied
+	if f.dryRun && len(steps) > 0 { // not wrapped, so that it can be copied
 		out.WriteString("\nNothing of this was done (--dry-run). To do it:\n  sudo " + commandLine(d) + "\n")
 	}
 	return out.String()
@@ -118,7 +118,7 @@ func orWho(by string) string {
 	return by
 }
 
-// commandLine is what a script types.
+// commandLine returns the command for a script.
 func commandLine(d confirm.Decision) string {
 	word := "--yes"
 	if d.Need == confirm.Phrase {

@@ -16,29 +16,30 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// lonely is a host under the real protocol: each time its agent is asked it has
-// carried out one more step. What a confirmation brings about is thereby
-// decided by the protocol and not by the test.
+// lonely simulates a host under the real protocol: each report shows one more
+// completed step. So the protocol, not the test, decides the effect of a
+// confirmation.
 type lonely struct {
 	snap     state.EtcdSnapshot
 	since    time.Duration
 	clock    time.Time
-	power    string // what the peer's BMC says; empty for no answer
-	stuck    string // what it says although it was asked to cut the power
-	mutes    bool   // it stops answering once it was asked
-	frozen   bool   // the agent carries nothing out
+	power    string // the answer of the peer's BMC; empty for no answer
+	stuck    string // its answer although it was asked to cut the power
+	mutes    bool   // it stops answering once it was asked to cut the power
+	frozen   bool   // the keeper carries nothing out
 	noAgent  bool
-	pending  int // how often Pacemaker refuses to hear of the peer
+	pending  int // the number of times that Pacemaker still refuses to count the peer as down
 	offs     int
 	told     int
 	words    []state.Confirmation
 	audits   []state.ConfirmationEntry
 	auditErr error
-	// onConfirm is what changes once the word was given.
+	// onConfirm changes the site once the confirmation was given.
 	onConfirm func()
 }
 
-// lone is a pair that booted alone, its peer's BMC mute.
+// lone returns a host of a pair that booted alone; its peer's BMC does not
+// answer.
 func lone(changes ...func(*lonely)) *lonely {
 	two := []state.EtcdMember{{ID: 0xa, Name: "cp-1"}, {ID: 0xb, Name: "cp-2"}}
 	written := time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC)
@@ -71,7 +72,8 @@ func was(st state.EtcdState) func(*lonely) {
 
 func says(power string) func(*lonely) { return func(s *lonely) { s.power = power } }
 
-// survivor lost its peer while it ran; nothing proves that the peer is off.
+// survivor makes it a host that lost its peer while running, without proof that
+// the peer is off.
 func survivor(s *lonely) {
 	p := &s.snap.Pacemaker
 	p.Inert, p.Joined = state.Known(false), time.Minute
@@ -80,13 +82,13 @@ func survivor(s *lonely) {
 	s.snap.Local.Members = state.Known(s.snap.Data.Value.Members)
 }
 
-// verified has the proof that its agent needs.
+// verified adds the proof that the etcd keeper needs.
 func verified(s *lonely) {
 	s.snap.Proofs.Fenced = state.Known(state.EtcdFenced{Target: "cp-2", State: "Off", Boot: "boot-2", At: time.Minute})
 	s.snap.Proofs.Power = state.Known("Off")
 }
 
-// histories are two hosts in contact, both of which went on alone.
+// histories makes it two hosts in contact that both went on alone.
 func histories(s *lonely) {
 	survivor(s)
 	was(state.EtcdSole)(s)
@@ -97,7 +99,8 @@ func histories(s *lonely) {
 	})
 }
 
-// emptyPeer is a pair that booted and met a peer whose disk is new.
+// emptyPeer makes it a host of a pair that booted and met a peer with a new
+// disk.
 func emptyPeer(s *lonely) {
 	p := &s.snap.Pacemaker
 	p.Inert, p.Contact, p.Joined = state.Known(false), state.Known(true), time.Minute
@@ -118,7 +121,7 @@ func (s *lonely) report(context.Context) (state.EtcdReport, error) {
 	return r, nil
 }
 
-// step is what act does, on values.
+// step carries out an action on values, as package act does on a host.
 func (s *lonely) step(v state.EtcdVerdict) {
 	l := &s.snap.Local
 	switch v.Action {
@@ -198,7 +201,7 @@ func (s *lonely) confirm(c state.Confirmation) error {
 	return nil
 }
 
-// type runs the command on a site with what a person types.
+// typed runs the command on the site with typed input.
 func (s *lonely) typed(t *testing.T, input string, flags confirmFlags) (code int, out, errs string) {
 	t.Helper()
 	if flags.reason == "" {
@@ -214,7 +217,7 @@ func (s *lonely) typed(t *testing.T, input string, flags confirmFlags) (code int
 	return command.ExitCode(err), o.String(), e.String()
 }
 
-// TestAConfirmation has one line for each sentence about the command.
+// TestAConfirmation has one case for each rule of the command.
 func TestAConfirmation(t *testing.T) {
 	yes, phrase := confirmFlags{yes: true}, func(p string) confirmFlags { return confirmFlags{phrase: p} }
 	for name, c := range map[string]struct {
@@ -222,7 +225,7 @@ func TestAConfirmation(t *testing.T) {
 		input string
 		flags confirmFlags
 		code  int
-		want  string // somewhere in what is printed
+		want  string // expected somewhere in the output
 		words int
 		offs  int
 	}{

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// watch follows the agent until etcd takes writes and Pacemaker knows what it
-// has to, or the limit.
+// watch polls the etcd keeper until etcd takes writes and Pacemaker has what it
+// needs, or until the limit.
 func (c *confirmation) watch(ctx context.Context, out *outcome) error {
 	w := watcher{confirmation: c, out: out, end: c.host.now().Add(c.watchLimit)}
-	// Pacemaker's own fencing succeeds where the BMC says Off.
+	// If the BMC says Off, Pacemaker's own fencing succeeds.
 	w.needless = out.Wrote == nil || out.Situation.BMC.Power.Known
 	for {
 		if err := w.look(ctx); err != nil || out.GoesOn {
@@ -29,23 +29,24 @@ func (c *confirmation) watch(ctx context.Context, out *outcome) error {
 	}
 }
 
-// watcher is a watch under way.
+// watcher is a watch in progress.
 type watcher struct {
 	*confirmation
 	out *outcome
 	end time.Time
-	// needless: Pacemaker need not be told; told: it counts the peer as down.
+	// needless reports that Pacemaker needs no message about the peer, told that
+	// it has one and counts the peer as down.
 	needless, told bool
 	toldAt         time.Time
-	rule           string // the last one that was shown
-	failed         error  // the agent's last failure to answer
+	rule           string // the last one shown
+	failed         error  // the etcd keeper's last failure to answer
 	deaf           error  // Pacemaker's last refusal
 }
 
 func (w *watcher) look(ctx context.Context) error {
 	r, err := w.host.report(ctx)
 	if w.failed = err; err != nil {
-		if errors.Is(err, explain.ErrNoAgent) { // it may be starting again
+		if errors.Is(err, explain.ErrNoAgent) { // it may be restarting
 			return nil
 		}
 		return err
@@ -60,10 +61,10 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// tell has Pacemaker count the peer as down, which it would not learn where no
-// BMC answers. It goes on failing until Pacemaker has its quorum.
+// tell makes Pacemaker count the peer as down, which it would not learn from a
+// BMC that does not answer. Pacemaker refuses until it has its quorum.
 func (w *watcher) tell(ctx context.Context, s state.EtcdSnapshot) {
-	if !state.Is(s.Pacemaker.Contact, false) { // it came back, or that is not known
+	if !state.Is(s.Pacemaker.Contact, false) { // it came back, or its contact is unknown
 		w.needless = w.needless || s.Pacemaker.Contact.Known
 		return
 	}
@@ -80,11 +81,12 @@ func (w *watcher) tell(ctx context.Context, s state.EtcdSnapshot) {
 	w.told, w.toldAt = true, now
 }
 
-// tellAgain is after how long Pacemaker is told once more, while etcd does not
-// go on: where it was just electing its coordinator it may not have heard.
+// tellAgain is the time after which Pacemaker is told again while etcd does not
+// go on. If Pacemaker was just electing its coordinator, it may have missed the
+// message.
 const tellAgain = 10 * time.Second
 
-// late says what was not reached in time, and what kept it.
+// late returns an error that says what was not reached in time, and why.
 func (w *watcher) late() error {
 	r := w.out.Situation.Report
 	if takesWrites(r) {
@@ -97,8 +99,8 @@ func (w *watcher) late() error {
 	return coded(command.ExitRecovers, "confirmed, and etcd does not take writes after %s: %s%s; see 'holdfast explain etcd'", w.watchLimit, r.Verdict.Reason, because(why))
 }
 
-// takesWrites reports whether etcd here has a leader in a cluster that has
-// settled: this host alone, or both after the peer came back meanwhile.
+// takesWrites reports whether etcd here has a leader, in a cluster that has
+// settled: this host alone, or both hosts if the peer has come back.
 func takesWrites(r state.EtcdReport) bool {
 	s := r.Snapshot
 	settled := s.Record.Known && s.Record.Value.State == state.EtcdSole || state.Is(s.Pacemaker.Contact, true)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// releaseDir is where a release lies unless a flag says otherwise.
+// releaseDir is the default folder of a release.
 const releaseDir = "_output/release"
 
 func newRelease(streams Streams) *cobra.Command {
@@ -139,7 +139,7 @@ func printManifest(out io.Writer, m release.Manifest) error {
 	return w.Flush()
 }
 
-// remoteFlags adds the flags that say how to reach a registry.
+// remoteFlags adds the flags for access to a registry.
 func remoteFlags(cmd *cobra.Command, r *release.Remote) {
 	cmd.Flags().BoolVar(&r.PlainHTTP, "plain-http", false, "the registry has no TLS")
 	cmd.Flags().StringVar(&r.CAFile, "ca", "", "file of certificates to trust besides the system's")

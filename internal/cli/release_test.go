@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/release"
 )
 
-// releaseFixture writes what inspect reads of a release: its index.
+// releaseFixture writes the part of a release that inspect reads: its index.
 func releaseFixture(t *testing.T) string {
 	t.Helper()
 	about, err := json.Marshal(release.Manifest{

@@ -13,7 +13,7 @@ import (
 	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
-// statusFlags are those of `holdfast status`.
+// statusFlags holds the flags of `holdfast status`.
 type statusFlags struct {
 	place
 	output string
@@ -77,10 +77,10 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	return status(v.Status)
 }
 
-// looker looks at a cluster once.
+// looker reads the view of a cluster once.
 type looker func(ctx context.Context) (standing.View, error)
 
-// lookWith is a look by a gatherer that stays the same.
+// lookWith returns a looker that reads through the given gatherer.
 func lookWith(g *gathering.Gatherer) looker {
 	return func(ctx context.Context) (standing.View, error) { return standing.Describe(g.Gather(ctx)), nil }
 }

@@ -18,11 +18,12 @@ import (
 	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
-// place is where a cluster is looked at: through a kubeconfig, on the host that
-// this runs on, or in a lab.
+// place selects the way to a cluster: through a kubeconfig, on this host, or in
+// a lab.
 type place struct {
 	kubeconfig, lab string
-	// host is this machine, false where it is no host of a cluster. Tests set it.
+	// host returns this machine, and false if it is no host of a cluster. Tests
+	// set it.
 	host func() (*gathering.Host, bool)
 }
 
@@ -52,10 +53,11 @@ func (p *place) check(every time.Duration) error {
 	return nil
 }
 
-// minInterval keeps a watch from being a load.
+// minInterval keeps a watch from becoming a load.
 const minInterval = 200 * time.Millisecond
 
-// open finds what there is to look at. It reaches nothing yet.
+// open finds the sources of the view. At this point it contacts only
+// holdfast-lab.
 func (p *place) open(cmd *cobra.Command) (looker, error) {
 	if p.lab != "" {
 		return p.openLab(cmd)
@@ -87,16 +89,16 @@ func (p *place) through(g *gathering.Gatherer, kubeconfig string) error {
 }
 
 const (
-	// ownAPI is the API server of this host.
+	// ownAPI is the address of this host's API server.
 	ownAPI = "https://127.0.0.1:6443"
-	// kubeletKubeconfig sees hosts and virtual IPs, and is there on workers too.
+	// kubeletKubeconfig may read hosts and virtual IPs, and exists on workers too.
 	kubeletKubeconfig = state.KubeletKubeconfig
 )
 
-// here is what a control plane tells, and the API through its own address and
-// through that of this very host: the way to it may be what is broken. Who may
-// not read the kubeconfig has the daemons alone, as far as they tell. Where somebody
-// took the administrator's away the agent's tells most, then kubelet's.
+// here adds this control plane as a source, and the API both through its own address
+// and through this host's, because the way to the first may be broken. A user who
+// cannot read the kubeconfig gets only what the daemons report. If somebody removed
+// the administrator's kubeconfig, the agent's is used, then kubelet's.
 func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 	g.Sources = append(g.Sources, h)
 	best := ""
@@ -121,8 +123,8 @@ func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
 	return nil
 }
 
-// openLab looks through the lab's door to its API and into each of its control
-// planes that runs, and takes the lab's word for their power.
+// openLab reads the lab's API through its forwarded port, and each of its
+// control planes that runs. Their power states come from holdfast-lab.
 func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 	at, err := labPlace(cmd.Context(), p.lab)
 	if err != nil {
@@ -154,8 +156,8 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 	}, nil
 }
 
-// labTime bounds the question to holdfast-lab, which is started for it, and whose
-// daemon may hang at a host.
+// labTime bounds the question to holdfast-lab. It is started for each question,
+// and its daemon may hang at a host.
 const labTime = 2 * time.Second
 
 func labHost(h labprogram.Host) *gathering.Host {
@@ -165,6 +167,6 @@ func labHost(h labprogram.Host) *gathering.Host {
 	return &gathering.Host{Name: h.Name, Root: h.Root, Power: standing.PowerOn, Now: time.Now}
 }
 
-// noRoot is the root of a host that is off: it holds no file, and an empty one
-// would be that of this machine.
+// noRoot is the root folder of a host that is off. It contains no files; an
+// empty root would mean this machine's.
 const noRoot = "/proc/0/root"

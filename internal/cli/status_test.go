@@ -51,7 +51,8 @@ func TestAnAPIThatDoesNotAnswerIsSaidWithWhatToTypeAndEndsWithSix(t *testing.T) 
 	}
 }
 
-// docs/facts/findings.md#lab, L4: "transport.go: Warning: ..." stood on the terminal.
+// docs/facts/findings.md#lab, L4: "transport.go: Warning: ..." appeared on the
+// terminal.
 func TestAClientsLogIsNotWrittenOntoTheTerminal(t *testing.T) {
 	terminal, err := os.CreateTemp(t.TempDir(), "stderr")
 	if err != nil {
@@ -123,7 +124,7 @@ func TestTheAgentsAccountServesWhereThereIsNoAdministrators(t *testing.T) {
 	}
 }
 
-// views shows some views, one after the other, and ends the watch.
+// views shows some views in sequence and then ends the watch.
 func views(t *testing.T, w *watching, list ...standing.View) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// watching shows views as they come: a terminal is redrawn; elsewhere, and for
-// programs, what changed is appended.
+// watching shows views as they arrive. It redraws a terminal; elsewhere, and
+// for programs, it appends the changes.
 type watching struct {
 	out    io.Writer
 	format string
-	// size is that of the terminal, nil where there is none.
+	// size returns the size of the terminal; nil if there is none.
 	size func() (width, height int, err error)
 	last *standing.View
 }
@@ -36,8 +36,8 @@ func newWatching(out io.Writer, format string) *watching {
 	return w
 }
 
-// Escapes of terminals: the second screen without a cursor, and back; the top;
-// the rest of a line; the rest of the screen.
+// Escape sequences of terminals: the alternate screen without a cursor, and
+// back; the top; the rest of a line; the rest of the screen.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -46,7 +46,7 @@ const (
 	endOfScreen = "\x1b[J"
 )
 
-// run watches until it is interrupted, which is how a watch ends. The last view
+// run watches until it is interrupted, which is the normal end. The last view
 // stays on the terminal.
 func (w *watching) run(ctx context.Context, look looker, every time.Duration) error {
 	if w.size != nil {
@@ -54,7 +54,7 @@ func (w *watching) run(ctx context.Context, look looker, every time.Duration) er
 		defer func() {
 			w.print(leaveScreen)
 			if w.last != nil {
-				_ = printView(w.out, w.format, *w.last) // nobody is left to tell
+				_ = printView(w.out, w.format, *w.last) // nobody is left to read an error
 			}
 		}()
 	}
@@ -116,8 +116,8 @@ func (w *watching) whole(v standing.View) error {
 	return printView(w.out, w.format, v)
 }
 
-// redraw writes over what is there. What does not fit on the terminal is left
-// out and said.
+// redraw overwrites the shown view. It leaves out the lines that do not fit on
+// the terminal, and prints their number.
 func (w *watching) redraw(v standing.View) error {
 	lines := strings.Split(strings.TrimRight(standing.Text(v, page.Style{Colour: true, Wide: w.format == "wide"}), "\n"), "\n")
 	if _, height, err := w.size(); err == nil && height > 1 && len(lines) >= height {

@@ -35,13 +35,13 @@ object; holdfast-operator checks them once more, and the hosts follow.`,
 	return cmd
 }
 
-// vipFlags are those that all commands about virtual IPs have.
+// vipFlags holds the flags that all commands about virtual IPs have.
 type vipFlags struct {
 	kubeconfig, output string
 	timeout            time.Duration
 }
 
-// defaultVIPTimeout is ten times what a change takes on hosts that are well.
+// defaultVIPTimeout is ten times the duration of a change on healthy hosts.
 const defaultVIPTimeout = 2 * time.Minute
 
 func (f *vipFlags) register(cmd *cobra.Command) {
@@ -57,7 +57,7 @@ func (f *vipFlags) check() error {
 	return nil
 }
 
-// open returns the cluster.
+// open opens the cluster.
 func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -69,8 +69,7 @@ func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
 	return newVIPCluster(c, streams.Err, f.timeout), nil
 }
 
-// vipPair parses the two addresses of a command line, in which a mistake is one
-// of the command line.
+// vipPair checks that both arguments are addresses. A mistake is a usage error.
 func vipPair(args []string) error {
 	var mistakes []error
 	for i, what := range []string{"API-VIP", "INGRESS-VIP"} {
@@ -84,25 +83,25 @@ func vipPair(args []string) error {
 	return nil
 }
 
-// vipOutcome is what a command about virtual IPs found and did.
+// vipOutcome is the result of a command about virtual IPs.
 type vipOutcome struct {
 	Outcome vips.Outcome `json:"outcome"`
-	// Changed is true where the spec was written.
+	// Changed is true if the spec was written.
 	Changed bool         `json:"changed"`
 	API     []string     `json:"apiServerInternalIPs,omitempty"`
 	Ingress []string     `json:"ingressIPs,omitempty"`
 	Checks  []vips.Check `json:"checks,omitempty"`
-	// Pending says what is not known.
+	// Pending lists what is not known.
 	Pending []string `json:"pending,omitempty"`
-	// Conditions and Rollout are what the operator reports.
+	// Conditions and Rollout come from the operator's report.
 	Conditions []vips.Condition `json:"conditions,omitempty"`
 	Rollout    *vips.Rollout    `json:"rollout,omitempty"`
-	// Seconds is how long the change took until it was complete.
+	// Seconds is the time until the change was complete.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// err is the outcome as an error: of a refused wish the first mistake is said
-// once more, since the list may be long.
+// err returns the outcome as an error. For a refused spec it repeats the first
+// mistake, because the list may be long.
 func (o vipOutcome) err() error {
 	switch o.Outcome {
 	case vips.Refused:
@@ -119,7 +118,7 @@ func (o vipOutcome) err() error {
 	return nil
 }
 
-// broken is an error where a rule is broken by what the cluster has.
+// broken returns an error if the current state of the cluster breaks a rule.
 func (o vipOutcome) broken() error {
 	for _, c := range o.Checks {
 		if o.Outcome == vips.Settled && c.Verdict == vips.Failed {
@@ -136,12 +135,12 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// vipCluster is a cluster as these commands see it.
+// vipCluster is a cluster as these commands use it.
 type vipCluster struct {
 	client  client.Client
 	log     io.Writer
 	timeout time.Duration
-	// asker is whose questions to hosts those of this run are.
+	// asker marks the questions to hosts that belong to this run.
 	asker string
 	now   func() time.Time
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// changeFlags are those of a change.
+// changeFlags holds the flags of a change.
 type changeFlags struct {
 	vipFlags
 	dryRun, noWait bool
@@ -80,7 +80,7 @@ Exit codes: 0 there is no second pair; 4 not complete in time, it goes on by its
 	return cmd
 }
 
-// change brings the cluster to a wish that is made from what it is.
+// change applies a target state, which wish makes from the current state.
 func (f *changeFlags) change(ctx context.Context, streams Streams, wish func(vips.Snapshot) (vips.Values, error)) error {
 	c, err := f.open(streams)
 	if err != nil {
@@ -110,7 +110,8 @@ func (f *changeFlags) changeOn(ctx context.Context, c *vipCluster, streams Strea
 	return errors.Join(f.print(streams.Out, out), err)
 }
 
-// carryOut writes the wish, where it is another one, and waits for its end.
+// carryOut writes the target state if it differs, and waits until it is
+// applied.
 func (f *changeFlags) carryOut(ctx context.Context, c *vipCluster, s vips.Snapshot, spec vips.Values, out *vipOutcome) error {
 	began := c.now()
 	if !s.Spec.Equal(spec) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// checkFlags are those of vip check.
+// checkFlags holds the flags of vip check.
 type checkFlags struct {
 	vipFlags
 	api, ingress string
@@ -79,7 +79,7 @@ func (f *checkFlags) run(ctx context.Context, c *vipCluster, streams Streams) er
 	return errors.Join(f.print(streams.Out, out), err)
 }
 
-// vipsBehind is an error where the cluster does not have its VIPs.
+// vipsBehind returns an error if the cluster does not have its VIPs yet.
 func vipsBehind(o vipOutcome) error {
 	if o.Outcome == vips.Unmanaged {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// askLimit bounds the question to hosts who answers for an address.
+// askLimit bounds the question to the hosts who answers for an address.
 const askLimit = 20 * time.Second
 
-// vipEvery is the pause between two looks at the cluster.
+// vipEvery is the pause between two readings of the cluster.
 const vipEvery = 250 * time.Millisecond
 
-// judge decides about a spec that is not written yet. For that it asks the
-// hosts who answers for the new addresses, and takes the question back.
+// judge decides about a spec that is not written yet. To do so it asks the
+// hosts who answers for the new addresses, and removes the question afterwards.
 func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vips.Snapshot) vips.Decision) (d vips.Decision, err error) {
 	limit, stop := context.WithTimeout(ctx, min(askLimit, c.timeout))
 	defer stop()
@@ -46,12 +46,12 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 			c.logf("asking %v who answers for %v", probing.Ask, d.Added)
 		}
 		if host.Sleep(limit, vipEvery) != nil {
-			return d, ctx.Err() // the decision says what is not known
+			return d, ctx.Err() // the decision names what is unknown
 		}
 	}
 }
 
-// takeBack takes the questions of this run back, also when it was interrupted.
+// takeBack removes the questions of this run, even after an interrupt.
 func (c *vipCluster) takeBack(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer stop()
@@ -67,7 +67,8 @@ func (c *vipCluster) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// write puts the wish into the spec, unless somebody changed it meanwhile.
+// write writes the target state into the spec, unless somebody changed the spec
+// meanwhile.
 func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
 	infra, _, err := vipobject.Look(ctx, c.client, c.asker)
 	if err != nil {
@@ -76,12 +77,12 @@ func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
 	return vipobject.WriteSpec(ctx, c.client, infra, spec)
 }
 
-// errRefused is for a wish that the operator refused although it was in order
+// errRefused reports a change that the operator refused although it was valid
 // here: something changed in between.
 var errRefused = errors.New("holdfast-operator refused it")
 
 // follow waits until the operator reports that the change is complete, and
-// says each step of it once.
+// prints each change of the progress.
 func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Report, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, coded(command.ExitRecovers,
 		"not complete after %s; it goes on by itself: holdfast vip check shows how far it is", c.timeout))
@@ -105,7 +106,8 @@ func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Re
 	}
 }
 
-// vipProgress says how far the cluster is with a wish, from what its objects say.
+// vipProgress returns how far the cluster has applied a spec, according to its
+// objects.
 func vipProgress(s vips.Snapshot, r vipobject.Report, spec vips.Values) (done bool, words string, err error) {
 	accepted := vipCondition(r, vips.ConditionAccepted)
 	if accepted.Status == vips.False && s.Spec.Equal(spec) {

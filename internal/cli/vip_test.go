@@ -25,12 +25,12 @@ import (
 	"github.com/holdfast/holdfast/internal/operator/infrastructure"
 )
 
-// vipSite is a cluster with one pair of VIPs whose operator is the real one
-// and whose hosts the test plays.
+// vipSite is a cluster with one pair of VIPs. Its operator is the real one; the
+// test simulates its hosts.
 type vipSite struct {
 	t *testing.T
 	client.Client
-	// operator and hosts are false where nobody does their work.
+	// operator and hosts are false if that part does no work.
 	operator, hosts bool
 	taken           string
 }
@@ -67,7 +67,7 @@ func newVIPSite(t *testing.T) *vipSite {
 // Eventf implements events.EventRecorder.
 func (s *vipSite) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// work has operator and hosts work until the context ends.
+// work runs the operator and the hosts until the context ends.
 func (s *vipSite) work(ctx context.Context) {
 	r := &infrastructure.Reconciler{
 		Client: s.Client, Live: s.Client, Events: s, Now: time.Now,
@@ -93,7 +93,7 @@ func (s *vipSite) work(ctx context.Context) {
 	}
 }
 
-// play has each host report and answer once.
+// play makes each host report and answer once.
 func (s *vipSite) play(ctx context.Context) {
 	var infra configv1.Infrastructure
 	var nodes corev1.NodeList
@@ -136,7 +136,7 @@ func (s *vipSite) find(q vips.Question) state.VIPAnswer {
 	return a
 }
 
-// run runs one command on the cluster and returns what it wrote.
+// run runs one command on the cluster and returns its output.
 func (s *vipSite) run(do func(context.Context, *vipCluster, Streams) error) (out, log string, err error) {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -149,7 +149,7 @@ func (s *vipSite) run(do func(context.Context, *vipCluster, Streams) error) (out
 	return stdout.String(), stderr.String(), err
 }
 
-// columns makes one space of those between the columns of a table.
+// columns replaces the spaces between the columns of a table by one.
 func columns(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -172,7 +172,7 @@ func (s *vipSite) remove() (out, log string, err error) {
 
 func textFlags() *changeFlags { return &changeFlags{vipFlags: vipFlags{output: "text"}} }
 
-// spec are the lists of the spec.
+// spec returns the lists of addresses in the spec.
 func (s *vipSite) spec() string {
 	s.t.Helper()
 	var infra configv1.Infrastructure
@@ -186,7 +186,7 @@ func (s *vipSite) spec() string {
 	return strings.Join(words, " ")
 }
 
-// questions are the questions that stay on nodes.
+// questions returns the questions that are left on nodes.
 func (s *vipSite) questions() []string {
 	s.t.Helper()
 	var nodes corev1.NodeList

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// waitFlags are the flags of `wait-for`.
+// waitFlags holds the flags of `wait-for`.
 type waitFlags struct {
 	dir          string
 	api          string
@@ -93,7 +93,7 @@ func runWaitFor(ctx context.Context, streams Streams, goal installation.Goal, f 
 	return sayComplete(streams, outcome, f)
 }
 
-// check refuses overrides that cannot be meant.
+// check rejects invalid overrides.
 func (f waitFlags) check() error {
 	var errs []error
 	if f.api != "" {
@@ -123,13 +123,13 @@ func (f waitFlags) progress(s *site.Site) func(context.Context) ([]state.Progres
 	return c.Progress
 }
 
-// lookPatience bounds one question to the API while it may not be there.
+// lookPatience bounds one question to an API that may not exist yet.
 const lookPatience = 3 * time.Second
 
 func (f waitFlags) marks(s *site.Site) func(context.Context) (map[string]string, error) {
 	server := f.api
 	if server == "" && len(s.Config.APIVIPs()) > 0 {
-		server = "https://" + s.APIEndpoint() // also where no name server knows the site
+		server = "https://" + s.APIEndpoint() // works even if no name server knows the site
 	}
 	return func(ctx context.Context) (map[string]string, error) {
 		client, err := kube.OpenAt(filepath.Join(f.dir, installer.Kubeconfig), server)

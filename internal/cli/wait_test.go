@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// madeSite makes an install directory, and serves its hosts' progress as a
-// control plane does.
+// madeSite makes an install directory, and serves its hosts' progress like a
+// control plane.
 func madeSite(t *testing.T, hosts ...state.Progress) (dir, address string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -51,7 +51,7 @@ func madeSite(t *testing.T, hosts ...state.Progress) (dir, address string) {
 	return dir, server.Listener.Addr().String()
 }
 
-// nowhere is where no API answers.
+// nowhere is an address without an API.
 const nowhere = "https://127.0.0.1:1"
 
 func report(host string, role state.Role, complete bool, trouble string) state.Progress {

@@ -32,27 +32,30 @@ const (
 type Agent struct {
 	// Files are the host's: the devices, the proofs and the history of fences.
 	Files records.Files
-	// Driver is the command that asks for the power to be cut, and DriverEnv is
-	// added to its environment.
+	// Driver is the command that requests the power-off. DriverEnv is added to its
+	// environment.
 	Driver, DriverEnv []string
 	// RootCAs verify the BMCs' certificates; nil means those of the host.
 	RootCAs *x509.CertPool
-	// Boot names this boot and tells how long it has lasted.
+	// Boot returns the id of this boot and its uptime.
 	Boot func() (id string, uptime time.Duration, err error)
-	// Now is the wall clock; only the history has it.
+	// Now returns the wall-clock time, for the history and for the age of the etcd
+	// keeper's report.
 	Now func() time.Time
 	Out io.Writer
 	Err io.Writer
-	// own tells this host's identity, publish tells it the peer, heard returns
-	// what a peer published. tell tells both hosts what a test has found.
+	// own returns this host's identity, publish sends it to the peer, and heard
+	// returns a peer's published identity. tell publishes the result of a test to
+	// both hosts.
 	own     func() (uuid, serial string, err error)
 	publish func(ctx context.Context, value string) error
 	tell    func(ctx context.Context, value string) error
 	heard   func(ctx context.Context, node string) (value string, found bool, err error)
-	// etcd asks this host's agent of etcd, which knows whether a person's word
-	// about the peer stands.
+	// etcd asks this host's etcd keeper for its report. The report holds an
+	// administrator's confirmation that the peer is off.
 	etcd func(ctx context.Context) (state.EtcdReport, error)
-	// turnOf asks this host's daemon of etcd whose turn it is; nil for nobody.
+	// turnOf asks this host's etcd keeper whose turn it is. If it is nil, nobody
+	// is asked.
 	turnOf func(context.Context, state.RaceRequest) (state.FenceRace, error)
 	// hears reports whether a target whose BMC says Off still answers on the
 	// network.
@@ -60,14 +63,15 @@ type Agent struct {
 	// address reads the address of a BMC.
 	address  parser
 	onBudget time.Duration
-	// wordPause is how long a fence takes to give way to a person's word.
+	// wordPause is the time that a fence waits before it ends because of an
+	// administrator's confirmation.
 	wordPause time.Duration
-	// retryAfter is how long a request may show no effect; zero means the
-	// default.
+	// retryAfter is the time for which a request may show no effect; zero means
+	// the default.
 	retryAfter time.Duration
 }
 
-// driverPath is where distributions put the agent.
+// driverPath is the path at which distributions install the agent.
 const driverPath = "/usr/sbin/fence_redfish"
 
 // New returns the agent of this host.
@@ -152,8 +156,8 @@ func (a *Agent) list() (int, error) {
 	return codeOf(err), err
 }
 
-// status tells a power state only where the BMC tells one that it knows: what
-// is neither On nor Off is no answer.
+// status prints a power state only if the BMC reports one: an empty state is an
+// error.
 func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error) {
 	c, err := a.open(ctx, dev)
 	if err != nil {
@@ -166,15 +170,15 @@ func (a *Agent) status(ctx context.Context, dev state.FencingDevice) (int, error
 		return exitOff, err
 	case "":
 		return exitFailed, fmt.Errorf("status of %s: its BMC reports no power state", dev.Target)
-	default: // on its way off it is not off
+	default: // a host that is still powering off is not off
 		_, err = fmt.Fprintln(a.Out, "Status: ON")
 		return exitOK, err
 	}
 }
 
-// monitor makes sure that a fence could succeed now, after it told the peer
-// whose machine this is, and learned whose the peer's is. A BMC that nothing was
-// known of is pinned by its first good test.
+// monitor checks that a fence could succeed now. Before that it publishes this
+// host's identity to the peer and learns the peer's. The first good test pins
+// the certificate of a BMC that had no pin.
 func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	if err := a.introduce(ctx); err != nil {
 		a.warn("%v", err)
@@ -201,8 +205,8 @@ func (a *Agent) monitor(ctx context.Context, dev state.FencingDevice) error {
 	return nil
 }
 
-// pin keeps what a good test has seen for the first time. Where that cannot be
-// kept the next one sees it again.
+// pin stores the certificate that a good test has seen for the first time. If
+// that fails, the next test sees the certificate again.
 func (a *Agent) pin(ctx context.Context, store Store, seen state.FencingDevice) {
 	err := store.keepPin(ctx, seen)
 	if err != nil {
@@ -212,13 +216,13 @@ func (a *Agent) pin(ctx context.Context, store Store, seen state.FencingDevice) 
 	a.warn("the certificate of the BMC of %s is pinned as it showed it: SHA-256 %s; compare it once with the BMC's own page", seen.Target, seen.Fingerprint)
 }
 
-// open finds the system of a device. Where the target's identity was not
-// learned, the BMC must leave no doubt.
+// open finds the system of a device. If the target's identity was not learned,
+// the BMC must list exactly one system.
 func (a *Agent) open(ctx context.Context, dev state.FencingDevice) (*redfish.Client, error) {
 	return a.openAgain(ctx, dev, &refusals{})
 }
 
-// openAgain is open where the BMC may have refused the account already.
+// openAgain works like open for a BMC that may have refused the account before.
 func (a *Agent) openAgain(ctx context.Context, dev state.FencingDevice, before *refusals) (*redfish.Client, error) {
 	e, err := endpoint(dev, a.address)
 	if err != nil {
@@ -242,13 +246,13 @@ func (a *Agent) openAgain(ctx context.Context, dev state.FencingDevice, before *
 	return c, nil
 }
 
-// warn tells Pacemaker's log what is no failure.
+// warn writes a message that is no failure to Pacemaker's log.
 func (a *Agent) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.Err, "fence_holdfast: warning: "+format+"\n", args...)
 }
 
-// ambiguousError says that a BMC has several systems and nothing tells which
-// is the target's.
+// ambiguousError reports a BMC that lists several systems, or none, while the
+// identity of the target is unknown.
 type ambiguousError struct {
 	target  string
 	systems []string
@@ -259,7 +263,8 @@ func (e *ambiguousError) Error() string {
 		e.target, len(e.systems), strings.Join(e.systems, ", "))
 }
 
-// reasonOf names why a BMC could not be read, as internal/adapter/redfish does.
+// reasonOf returns the reason for which a BMC could not be read, in the terms
+// of internal/adapter/redfish.
 func reasonOf(err error) string {
 	if _, ok := errors.AsType[*ambiguousError](err); ok {
 		return string(redfish.NoSystem)
@@ -273,7 +278,7 @@ func reasonOf(err error) string {
 	return "unknown"
 }
 
-// hostname names this host in the history.
+// hostname returns this host's name for the history.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -33,7 +33,8 @@ type bench struct {
 	machine  *bmctest.Machine
 	dev      state.FencingDevice
 	out, err bytes.Buffer
-	// published is what the agent told its peer, told what it has found.
+	// published is what the agent sent to its peer, told the test result that it
+	// announced.
 	published, told string
 }
 
@@ -83,8 +84,8 @@ func newBench(t testing.TB, password string) *bench {
 	return b
 }
 
-// vouched has the agent and its driver trust the simulator's certificate as that
-// of an authority: a BMC that is pinned is not left to the driver.
+// vouched makes the agent and its driver trust the simulator's certificate as
+// one of an authority. The driver does not get pinned BMCs.
 func (b *bench) vouched(t testing.TB, dir string) {
 	t.Helper()
 	bundle := filepath.Join(dir, "ca.crt")
@@ -96,7 +97,8 @@ func (b *bench) vouched(t testing.TB, dir string) {
 	b.DriverEnv = []string{"REQUESTS_CA_BUNDLE=" + bundle}
 }
 
-// at has the device be a BMC at another address, pinned as it shows itself now.
+// at moves the device to a BMC at another address and pins the certificate that
+// it shows now.
 func (b *bench) at(t testing.TB, address string) {
 	t.Helper()
 	b.dev.Address, b.dev.Insecure, b.dev.Fingerprint = address, true, ""
@@ -107,7 +109,7 @@ func (b *bench) at(t testing.TB, address string) {
 	b.dev = dev
 }
 
-// silence is what is heard of a host that is off.
+// silence reports that a host does not answer, as one that is off.
 func silence(context.Context, string) state.Fact[bool] { return state.Known(false) }
 
 func (b *bench) write(t testing.TB) {
@@ -117,8 +119,8 @@ func (b *bench) write(t testing.TB) {
 	}
 }
 
-// runs tells whether the machine runs. One that should is waited for: PoweringOn is
-// an end for who switches on, and the machine has power a moment later.
+// runs reports whether the machine runs. If it should run, runs waits up to 10 s:
+// switching on ends at PoweringOn, and the machine has power a moment later.
 func (b *bench) runs(should bool) bool {
 	for end := time.Now().Add(10 * time.Second); should && !b.machine.On.Load() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -126,8 +128,8 @@ func (b *bench) runs(should bool) bool {
 	return b.machine.On.Load()
 }
 
-// call runs the agent as Pacemaker does and makes sure that nothing that it
-// says or leaves holds the password.
+// call runs the agent as Pacemaker does and checks that neither its output nor
+// its files hold the password.
 func (b *bench) call(t *testing.T, lines ...string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

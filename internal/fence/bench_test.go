@@ -29,7 +29,7 @@ func BenchmarkFence(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			password := "S3cr3t-battery-staple"
 			if !c.driver {
-				password = "пароль" // which fence_redfish cannot take
+				password = "пароль" // which fence_redfish does not accept
 			}
 			r := newBench(b, password)
 			r.bmc.SetQuirks(c.quirks)

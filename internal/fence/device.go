@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// answerTimeout bounds one answer of a BMC. Slower ones than LongestAnswer
+// answerTimeout bounds one answer of a BMC. A BMC slower than LongestAnswer
 // could not fence within Pacemaker's time.
 const answerTimeout = fencing.LongestAnswer + 10*time.Second
 
-// ReadDevice reads the device of a target, with what was learned about the
-// target, and checks it.
+// ReadDevice reads and checks the device of a target, completed with the
+// learned identity of that target.
 func ReadDevice(files records.Files, target string) (state.FencingDevice, error) {
 	dev, err := readDevice(files, target)
 	if err != nil {
@@ -35,7 +35,7 @@ func readDevice(files records.Files, target string) (state.FencingDevice, error)
 	return withLearned(files, dev), nil
 }
 
-// CheckDevice returns all mistakes of a device, each with its field. None
+// CheckDevice returns all mistakes of a device, each with its field. It never
 // quotes an account.
 func CheckDevice(dev state.FencingDevice) error { return checkDevice(dev, bmc.Parse) }
 
@@ -68,8 +68,8 @@ func checkDevice(dev state.FencingDevice, parse parser) error {
 	return errors.Join(mistakes...)
 }
 
-// endpoint is how a device's BMC is spoken to: over a connection that is verified
-// or pinned, and over none else.
+// endpoint returns the connection data of a device's BMC. It refuses a connection
+// that is neither verified nor pinned.
 func endpoint(dev state.FencingDevice, parse parser) (redfish.Endpoint, error) {
 	address, err := parse(dev.Address)
 	if err != nil {

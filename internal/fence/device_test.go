@@ -39,7 +39,7 @@ func TestAllMistakesOfADeviceAreToldAtOnceAndNoSecret(t *testing.T) {
 	}
 }
 
-// store is a store whose BMC takes one password.
+// store returns a store whose BMC accepts the given passwords only.
 func store(t *testing.T, takes ...string) Store {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestWhatWasLearnedOutlivesNewCredentials(t *testing.T) {
 	}
 }
 
-// cloud is a cluster that keeps Secrets, or is away.
+// cloud simulates a cluster that keeps Secrets, or is away.
 type cloud struct {
 	away    error
 	secrets map[string]map[string][]byte
@@ -143,7 +143,7 @@ func TestARotationWithoutAPIIsNotUndoneByTheSecret(t *testing.T) {
 	if err != nil || told == nil || !r.Wrote || !s.IsPending("cp-1") {
 		t.Fatalf("%+v, %v, %v", r, told, err)
 	}
-	// The cluster comes back and hands out what its Secret says.
+	// The cluster comes back and distributes the account in its Secret.
 	results, err := s.Write(t.Context(), []state.FencingDevice{exampleDevice()})
 	if err != nil || !results[0].Kept || mustRead(t, s).Password != "new" {
 		t.Errorf("%+v, %v", results, err)
@@ -177,8 +177,8 @@ func TestARotationTellsTheClusterAtOnceWhereItCan(t *testing.T) {
 	}
 }
 
-// TestAPersonsWordOutlivesTheNextJob: the cluster brings what SMBIOS says with
-// each Job, and an older Secret has no word.
+// TestAPersonsWordOutlivesTheNextJob: each Job of the cluster brings the SMBIOS
+// identity, and an older Secret does not have the administrator's SystemID.
 func TestAPersonsWordOutlivesTheNextJob(t *testing.T) {
 	s := store(t, "hush")
 	c := &cloud{secrets: map[string]map[string][]byte{}}
@@ -224,7 +224,7 @@ func TestAPendingAccountThatStoppedWorkingYieldsToTheSecrets(t *testing.T) {
 	if _, _, err := s.Rotate(t.Context(), dev, &cloud{away: errors.New("away")}); err != nil {
 		t.Fatal(err)
 	}
-	s.Test = store(t, "hush").Test // the BMC was set back
+	s.Test = store(t, "hush").Test // the old account was restored at the BMC
 	if r, err := s.Write(t.Context(), []state.FencingDevice{exampleDevice()}); err != nil || r[0].Kept || mustRead(t, s).Password != "hush" {
 		t.Errorf("%+v, %v", r, err)
 	}

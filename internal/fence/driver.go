@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// driver is the distribution's fence_redfish. Its interpreter takes longer to
-// start than most BMCs to answer, so it is started early; it reads what to do
-// from its standard input and does nothing before that.
+// driver runs the distribution's fence_redfish. Its interpreter takes longer to
+// start than most BMCs take to answer, so it is started early. It does nothing
+// until it has read its options from standard input.
 type driver struct {
 	command []string
 	env     []string
 
 	mu     sync.Mutex
-	stdin  *os.File // nil until it is started
+	stdin  *os.File // nil until the process is started
 	cancel context.CancelFunc
 	done   chan struct{}
 	ended  bool
@@ -35,8 +35,8 @@ func newDriver(command, env []string) *driver {
 	return &driver{command: command, env: env, done: make(chan struct{})}
 }
 
-// prepare starts the process unless it was. A failure shows when it is to be
-// used.
+// prepare starts the process unless it was started before. A failure to start
+// appears when the process is used.
 func (d *driver) prepare(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *driver) run(ctx context.Context, in *os.File) {
 	d.fail(err)
 }
 
-// fail ends the driver; the lock is held.
+// fail marks the driver as ended. The caller holds the lock.
 func (d *driver) fail(err error) {
 	if !d.ended {
 		d.ended, d.err = true, err
@@ -72,7 +72,7 @@ func (d *driver) fail(err error) {
 	}
 }
 
-// send tells the process what to do.
+// send writes the options to the process.
 func (d *driver) send(ctx context.Context, options string) {
 	d.prepare(ctx)
 	d.mu.Lock()
@@ -80,19 +80,22 @@ func (d *driver) send(ctx context.Context, options string) {
 	if d.stdin == nil || d.ended {
 		return
 	}
-	// A process that ended closes the pipe; its own error says more.
+	// A process that has ended closes the pipe; its own error says more than this
+	// one.
 	_, _ = d.stdin.WriteString(options)
 	_ = d.stdin.Close()
 }
 
-// failure is why the process ended, nil while it runs and where it succeeded.
+// failure returns the error with which the process ended: nil while it runs and
+// after a success.
 func (d *driver) failure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// stop ends the process and waits for that, so that no request of it follows.
+// stop ends the process and waits for its end, so that it sends no further
+// request.
 func (d *driver) stop() {
 	d.mu.Lock()
 	started := d.stdin != nil
@@ -107,20 +110,21 @@ func (d *driver) stop() {
 	}
 }
 
-// errNotPassable is why an account cannot be handed to fence_redfish: it reads
-// lines, and encodes other characters than ASCII differently from its BMC.
+// errNotPassable reports an account that fence_redfish cannot take: it reads
+// its options line by line, and encodes non-ASCII characters differently from
+// the BMC.
 var errNotPassable = errors.New("the account has characters that fence_redfish cannot take")
 
-// errPinned is why a BMC that no authority vouches for is not left to
-// fence_redfish: it cannot verify a pin and would tell the account to anybody.
+// errPinned reports a BMC whose certificate no authority vouches for.
+// fence_redfish cannot verify a pin and would send the account to anybody.
 var errPinned = errors.New("fence_redfish cannot verify a pinned certificate")
 
-// errOldTLS is why an old BMC is not left to fence_redfish: the distribution's
-// TLS library refuses what it speaks.
+// errOldTLS reports an old BMC: the distribution's TLS library refuses the TLS
+// version that it speaks.
 var errOldTLS = errors.New("fence_redfish cannot be allowed older TLS")
 
-// drivable reports why fence_redfish cannot drive a device, nil if it can. The
-// request is sent without it then.
+// drivable returns why fence_redfish cannot drive a device, nil if it can. If
+// it cannot, the agent sends the request itself.
 func drivable(dev state.FencingDevice) error {
 	if dev.Fingerprint != "" || dev.Insecure {
 		return errPinned
@@ -136,9 +140,9 @@ func drivable(dev state.FencingDevice) error {
 	return nil
 }
 
-// driverOptions are the lines that have fence_redfish switch one system off.
-// Values stand in quotes, which it takes away again, so that blanks at the end
-// of a password stay.
+// driverOptions returns the input that makes fence_redfish switch one system
+// off. It quotes each value, and fence_redfish removes the quotes, so that a
+// password keeps its trailing blanks.
 func driverOptions(dev state.FencingDevice, e redfish.Endpoint, system string, budget time.Duration) string {
 	ip := e.Address.Host
 	if strings.Contains(ip, ":") {

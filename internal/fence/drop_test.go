@@ -8,18 +8,18 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// TestARequestThatABMCDropsIsSentAgain has BMCs that answer well and do nothing:
-// some for as long as they are busy with a power-off, some once in a while. The
-// agent asks by itself: what fence_redfish does is not ours.
+// TestARequestThatABMCDropsIsSentAgain uses BMCs that answer success and do
+// nothing, some while they are busy with a power-off, some at random. The agent
+// sends the requests itself, because the behaviour of fence_redfish is not ours.
 func TestARequestThatABMCDropsIsSentAgain(t *testing.T) {
 	t.Parallel()
 	seconds := func(n float64) bmc.Duration { return bmc.Duration(n * float64(time.Second)) }
 	for name, c := range map[string]struct {
 		quirks bmc.Quirks
 		action string
-		on     bool   // before
-		resets string // how they begin
-		ends   bool   // with power
+		on     bool   // the host runs before
+		resets string // the prefix of the resets that the BMC got
+		ends   bool   // the host has power afterwards
 	}{
 		"one power-off":                   {bmc.Quirks{DropResets: 1}, "off", true, "[ForceOff ForceOff]", false},
 		"three power-offs":                {bmc.Quirks{DropResets: 3}, "off", true, "[ForceOff ForceOff ForceOff ForceOff]", false},
@@ -47,7 +47,7 @@ func TestARequestThatABMCDropsIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestAPowerOnThatABMCDropsForeverIsTold: the fence is one all the same.
+// TestAPowerOnThatABMCDropsForeverIsTold: the fence succeeds nevertheless.
 func TestAPowerOnThatABMCDropsForeverIsTold(t *testing.T) {
 	lasts(t)
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestAPowerOnThatABMCDropsForeverIsTold(t *testing.T) {
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil {
 		t.Errorf("exit %d: %s", code, b.err.String())
 	}
-	// The last reading may find the time over before the BMC has answered.
+	// The time may end during the last reading, before the BMC has answered.
 	for _, want := range []string{"could not be switched on again: the BMC ", "and the time is over"} {
 		if !strings.Contains(b.err.String(), want) {
 			t.Errorf("it does not say %q: %s", want, b.err.String())

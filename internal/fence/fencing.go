@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// headStart is how long the BMC may take before the driver is started. A
-	// BMC that says Off within it costs no interpreter.
+	// headStart is the time that the BMC gets before the driver is started. If it
+	// answers Off within that time, no interpreter is started.
 	headStart = 50 * time.Millisecond
-	// defaultOnBudget bounds what a reboot spends on switching on again, unless
-	// its BMC is slow: the target is off, which is what matters, and others wait
-	// for this agent. Some BMCs refuse to switch on for 20 s after a power-off, and
-	// a host that stays off comes back by nobody's doing.
+	// defaultOnBudget bounds the time in which a reboot tries to switch the target
+	// on again, unless its BMC is slow. The target is off, which is what matters,
+	// and others wait for this agent. But some BMCs refuse to switch on for 20 s
+	// after a power-off, and nothing else switches on a host that stays off.
 	defaultOnBudget = 40 * time.Second
-	// settleTime bounds the wait for answers that nobody needs any more, where
-	// the BMC is not slower.
+	// settleTime bounds the wait for answers to power-off requests that are still
+	// open. A BMC whose slowest answer took longer gets that time.
 	settleTime = 2 * time.Second
 )
 
-// attempt is one fence under way.
+// attempt is one fence in progress.
 type attempt struct {
 	*Agent
 	dev    state.FencingDevice
@@ -33,36 +33,38 @@ type attempt struct {
 	begin  time.Time
 	client *redfish.Client
 	driver *driver
-	// last is why the BMC could not be read the last time, said what it said
-	// when it could.
+	// last is the error of the last reading, said the last power state that the
+	// BMC answered.
 	last error
 	said string
-	// requests are those that were sent; each tells its failure once it has
-	// one.
+	// requests holds one function per sent request; each returns the request's
+	// failure once it has one.
 	requests []func() error
 	direct   []*direct
 	asked    []time.Time
 	phases   state.FencePhases
-	// gaveWay is true once a person has confirmed that the target is off, which
-	// was asked for at askedWord.
+	// gaveWay is true once an administrator has confirmed that the target is off.
+	// askedWord is the time of the last question for that confirmation.
 	gaveWay   bool
 	askedWord time.Time
 	byHand    bool
-	// turn is whose turn it is; readable is when the first question was asked
-	// that the BMC answered.
+	// turn is the last answer to the question whose turn it is. readable is the
+	// time of the first question that the BMC answered.
 	turn state.FenceRace
-	// lost is whether the target was no member once, back whether it is again.
+	// lost reports whether the target once was no member, back whether it is one
+	// again.
 	lost, back bool
 	readable   time.Time
 	refused    refusals
-	// offSince is when the BMC first answered Off, since the last request and
-	// since it said something else; offAsked is when it was last asked that.
+	// offSince is the time of the first Off since the last request or the last
+	// other answer. offAsked is the time of the question that the BMC last
+	// answered with Off.
 	offSince, offAsked time.Time
-	warned             bool // that the host is heard although its BMC says Off
+	warned             bool // of a host that still answers although its BMC says Off
 }
 
 // fence cuts the power of a target, proves it, leaves the evidence, and
-// switches it on again where that is asked for.
+// switches the target on again if that was requested.
 func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) error {
 	f := &attempt{Agent: a, dev: dev, budget: o.powerTimeout, byHand: o.byHand, begin: time.Now(), driver: newDriver(a.Driver, a.DriverEnv)}
 	defer f.close()
@@ -80,7 +82,7 @@ func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) e
 		f.restart(ctx)
 	}
 	if err := f.record(o, nil); err != nil {
-		a.warn("%v", err) // the fence is done and proven all the same
+		a.warn("%v", err) // the fence is done and proven nevertheless
 	}
 	_, err = fmt.Fprintf(a.Out, "Success: %s is Off, read back from its BMC after %s\n", dev.Target, f.phases.Total.Round(time.Millisecond))
 	return err
@@ -92,7 +94,8 @@ func (f *attempt) close() {
 	}
 }
 
-// cut goes on until the BMC says Off, must not be used, or the time is over.
+// cut repeats until the BMC says Off, must not be used any more, or the time is
+// over.
 func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -124,8 +127,9 @@ func (f *attempt) cut(ctx context.Context) (state.EtcdFenced, error) {
 	}
 }
 
-// next decides, and once more where it still is this host's turn, or a person's
-// word has come.
+// next decides. It decides again with a new answer to whose turn it is, before
+// the first power-off request, and once more after an administrator's
+// confirmation.
 func (f *attempt) next(ctx context.Context, p fencing.Progress, r fencing.Reading) fencing.Decision {
 	d := fencing.Next(p, r)
 	if d.Step == fencing.Ask && p.Requests == 0 {
@@ -140,8 +144,8 @@ func (f *attempt) next(ctx context.Context, p fencing.Progress, r fencing.Readin
 	return fencing.Next(p, r)
 }
 
-// because is why a fence ends without a proof. An answer that was cut off by
-// the end itself says less than the one before it.
+// because returns why a fence ended without a proof. When the time is over, the
+// last state that the BMC answered says more than an answer that was cut off.
 func (f *attempt) because(ctx context.Context, d fencing.Decision) error {
 	over := context.Cause(ctx)
 	if over == nil && d.Step == fencing.GiveUp {
@@ -156,18 +160,19 @@ func (f *attempt) because(ctx context.Context, d fencing.Decision) error {
 	return fmt.Errorf("%s: %w", d.Why, f.last)
 }
 
-// errTimeOver ends a fence that its BMC did not decide in time.
+// errTimeOver ends a fence whose BMC did not settle it in time.
 var errTimeOver = timeOverError{}
 
 type timeOverError struct{}
 
 func (timeOverError) Error() string { return "the time is over" }
 
-// Is makes it what it is to whoever waits: a deadline, which moves.
+// Is makes errTimeOver a deadline for those who wait for it. It is a type of
+// its own because this deadline moves.
 func (timeOverError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// look reads the power state. The proof that it could become is dated before
-// the request is sent: what happens after that moment is not in the answer.
+// look reads the power state. It dates the possible proof before it sends the
+// request: the answer does not show what happens after that moment.
 func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) {
 	asked := time.Now()
 	boot, uptime, err := f.Boot()
@@ -176,7 +181,7 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 		return fencing.Reading{Reason: "unknown"}, state.EtcdFenced{}
 	}
 	power, err := f.power(ctx)
-	if err == nil || f.last == nil || ctx.Err() == nil { // a look that our own time cut short tells less than the one before
+	if err == nil || f.last == nil || ctx.Err() == nil { // a reading that our own time-out cut short says less than the one before
 		f.last = err
 	}
 	if err != nil {
@@ -223,8 +228,8 @@ func (f *attempt) progress() fencing.Progress {
 	return p
 }
 
-// ask has the power cut: first by the distribution's agent, later and at a slow
-// BMC by this one.
+// ask requests the power-off: first through the distribution's agent; later,
+// and from a slow BMC, directly.
 func (f *attempt) ask(ctx context.Context, directly bool) {
 	if len(f.requests) == 0 {
 		f.phases.Hold = max(0, time.Since(f.begin)-f.phases.Identify)
@@ -246,12 +251,12 @@ func (f *attempt) askDriver(ctx context.Context) func() error {
 	return f.driver.failure
 }
 
-// askDirectly does not wait for the answer: some BMCs give it late, and the
-// power state tells more.
+// askDirectly does not wait for the answer: some BMCs answer late, and the
+// power state says more.
 func (f *attempt) askDirectly(ctx context.Context) func() error {
 	d := &direct{answered: make(chan struct{})}
 	f.direct = append(f.direct, d)
-	ctx = context.WithoutCancel(ctx) // it has a time-out of its own; see settle
+	ctx = context.WithoutCancel(ctx) // the request has its own time-out; see settle
 	go func(c *redfish.Client) {
 		defer close(d.answered)
 		d.err = c.AskOff(ctx)
@@ -274,7 +279,7 @@ func (d *direct) failure() error {
 	}
 }
 
-// settle waits for the answers to requests that are under way: one that the
+// settle waits for the answers to open power-off requests. A request that the
 // BMC carries out late would switch off a host that was just switched on.
 func (f *attempt) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(settleTime, f.client.Slowest()))
@@ -295,8 +300,8 @@ func (f *attempt) proven() {
 	}
 }
 
-// prove leaves the evidence, without which the etcd of this host must not go
-// on alone: a fence that cannot be proven has failed.
+// prove writes the evidence. Without it this host's etcd must not go on alone,
+// so a fence that cannot be proven has failed.
 func (f *attempt) prove(proof state.EtcdFenced) error {
 	begin := time.Now()
 	err := f.Files.WriteFenced(proof)
@@ -305,7 +310,8 @@ func (f *attempt) prove(proof state.EtcdFenced) error {
 	return err
 }
 
-// record keeps what was done. The phases end before it.
+// record writes the fence into the history. The phases do not include this
+// write.
 func (f *attempt) record(o options, failed error) error {
 	f.phases.Total = time.Since(f.begin)
 	r := state.FenceEntry{

@@ -60,7 +60,7 @@ func TestAHostThatRunsIsFencedOnlyAfterTheDelay(t *testing.T) {
 	}
 }
 
-// scripted makes an agent's driver out of a shell script.
+// scripted replaces an agent's driver with a shell script.
 func scripted(t *testing.T, b *bench, script string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "driver")
@@ -183,7 +183,7 @@ func TestAVerifiedCertificateIsVerifiedByTheDriverToo(t *testing.T) {
 		t.Errorf("exit %d, %d requests: %s", code, b.records(t)[0].Requests, b.err.String())
 	}
 	b.machine.On.Store(true)
-	b.DriverEnv = nil // what it trusts by itself is not this BMC
+	b.DriverEnv = nil // by default it does not trust this BMC
 	b.retryAfter = 0
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || b.records(t)[1].Requests != 2 {
 		t.Errorf("without the authority: exit %d, %d requests: %s", code, b.records(t)[1].Requests, b.err.String())
@@ -257,7 +257,7 @@ func TestAFenceWhoseHistoryCannotBeWrittenHasNotFailed(t *testing.T) {
 	}
 }
 
-// refusing is a BMC that cuts power and never gives it back.
+// refusing simulates a BMC that cuts power and never switches it on again.
 func refusing(t *testing.T) string {
 	t.Helper()
 	var off atomic.Bool
@@ -280,8 +280,7 @@ func refusing(t *testing.T) string {
 	return s.URL
 }
 
-// lasts is said by a test that takes many seconds of real time, between real
-// programs.
+// lasts marks a test that takes many seconds of real time, with real programs.
 func lasts(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -301,8 +300,8 @@ func TestARebootThatStaysOffIsAFenceAllTheSame(t *testing.T) {
 	}
 }
 
-// TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn has one that is busy with the
-// power-off for longer than a request takes.
+// TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn uses a BMC that is busy with
+// the power-off for longer than a request takes.
 func TestABMCThatRefusesToSwitchOnForAWhileIsAskedOn(t *testing.T) {
 	lasts(t)
 	t.Parallel()
@@ -364,8 +363,8 @@ func TestStatusMonitorAndOn(t *testing.T) {
 	}
 }
 
-// late is a BMC that carries a power-off out at once and answers late, as if
-// it were still at it.
+// late simulates a BMC that carries out a power-off at once and answers late,
+// as if it were still working on it.
 func late(t *testing.T, answers chan<- string) string {
 	t.Helper()
 	var off atomic.Bool

@@ -8,23 +8,24 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 )
 
-// FoundAttribute is the private attribute of Pacemaker by which the agent of a
-// host tells both hosts what its last test of a BMC has found: of a fence agent
-// that failed Pacemaker keeps no words.
+// FoundAttribute is the private Pacemaker attribute in which the agent of a
+// host publishes the result of its last BMC test to both hosts. Pacemaker
+// itself keeps no error text of a fence agent that failed.
 const FoundAttribute = "holdfast-bmc"
 
-// found is what a test has found.
+// found is the published result of one test.
 type found struct {
 	Target string `json:"target"`
-	// Problem is why a fence would fail and what to do, empty where it would not.
+	// Problem says why a fence would fail and what to do; empty if it would not
+	// fail.
 	Problem string `json:"problem,omitempty"`
 }
 
-// maxFound bounds what is told, in bytes.
+// maxFound bounds the published problem, in bytes.
 const maxFound = 900
 
-// announce tells what a test has found. There is no account in it, and not where
-// the BMC is.
+// announce publishes the result of a test. It contains neither the account nor
+// the address of the BMC.
 func (a *Agent) announce(ctx context.Context, r Report) error {
 	f := found{Target: r.Target, Problem: strings.Join(r.words, "; ")}
 	if len(f.Problem) > maxFound {
@@ -37,9 +38,9 @@ func (a *Agent) announce(ctx context.Context, r Report) error {
 	return a.tell(ctx, string(value))
 }
 
-// Problems are what the last tests of BMCs have found, by the host that would be
-// fenced, made of what FoundAttribute is on each node. A host whose BMC is well
-// is not among them.
+// Problems returns the problems of the last BMC tests, by the host that would be
+// fenced. It reads the values that FoundAttribute has on the nodes, and leaves
+// out hosts whose BMC has no problem.
 func Problems(values map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, value := range values {

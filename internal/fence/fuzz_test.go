@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 )
 
-// FuzzOptions has Pacemaker write anything to the agent's input.
+// FuzzOptions parses arbitrary input from Pacemaker.
 func FuzzOptions(f *testing.F) {
 	for _, seed := range []string{
 		"action=off\nplug=cp-1\nnodename=cp-1\n", "option=reboot\n# x\n\nport=cp-1\npower-timeout=60s", "action=metadata", "plug=a\nport=b\naction=off",
@@ -33,7 +33,7 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// FuzzWhatAPeerTells reads what the agent of the other host published.
+// FuzzWhatAPeerTells parses what the agent of the other host published.
 func FuzzWhatAPeerTells(f *testing.F) {
 	f.Add(`{"target":"cp-1","problem":"it answers 401"}`)
 	f.Add(`{"target":"../x","problem":"y"}`)

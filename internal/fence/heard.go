@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// heardTime bounds the question whether a host is heard. The daemon waits
-// reach.Patience for an answer.
+// heardTime bounds the question whether a host still answers. The etcd keeper
+// waits reach.Patience for an answer of that host.
 const heardTime = 500 * time.Millisecond
 
-// askHeard asks this host's daemon of etcd whether a target answers on a network
-// that both hosts share. Where nobody can say so it is unknown.
+// askHeard asks this host's etcd keeper whether a target answers on a network
+// that both hosts share. The answer is unknown if the keeper cannot tell.
 func askHeard(ctx context.Context, target string) (heard state.Fact[bool]) {
 	ctx, cancel := context.WithTimeout(ctx, heardTime)
 	defer cancel()
@@ -29,8 +29,8 @@ func askHeard(ctx context.Context, target string) (heard state.Fact[bool]) {
 	return heard
 }
 
-// listen takes up an answer of the BMC that was asked for at asked, and finds out
-// whether the host is still heard where that says Off.
+// listen notes an answer of the BMC to a question of the time asked. If it is
+// Off, listen finds out whether the host still answers on the network.
 func (f *attempt) listen(ctx context.Context, power redfish.PowerState, asked time.Time) state.Fact[bool] {
 	if power != redfish.Off {
 		f.offSince, f.offAsked = time.Time{}, time.Time{}

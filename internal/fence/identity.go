@@ -11,18 +11,18 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 )
 
-// DMIDirVariable names the environment variable that says where this host's
-// SMBIOS is to be read, for hosts that have none of their own.
+// DMIDirVariable names the environment variable with the directory of this
+// host's SMBIOS files, for hosts that have none of their own.
 const DMIDirVariable = "HOLDFAST_DMI_DIR"
 
-// defaultDMIDir is where Linux shows the SMBIOS.
+// defaultDMIDir is the directory in which Linux shows the SMBIOS.
 const defaultDMIDir = "/sys/class/dmi/id"
 
-// agentEnvironment is where a host keeps the environment of its agent.
+// agentEnvironment is the file with the environment of the host's agent.
 const agentEnvironment = "/etc/default/holdfast-agent"
 
-// OwnIdentity returns UUID and serial number of this host as its SMBIOS tells
-// them; either is empty where the machine has none. Only root can read them.
+// OwnIdentity returns the UUID and serial number in this host's SMBIOS; either
+// is empty if the machine has none. Only root can read them.
 func OwnIdentity() (uuid, serial string, err error) {
 	return identityIn(cmp.Or(os.Getenv(DMIDirVariable), variableIn(agentEnvironment, DMIDirVariable), defaultDMIDir))
 }
@@ -38,8 +38,8 @@ func identityIn(dir string) (uuid, serial string, err error) {
 
 var errPlaceholder = errors.New("it holds what a vendor left there")
 
-// readID reads what tells this machine from others, by the rule that also holds
-// for what controllers report.
+// readID reads one identifier of this machine. The function own cleans it by
+// the same rule that is used for reports of BMCs.
 func readID(dir, name string, own func(string) string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -52,7 +52,7 @@ func readID(dir, name string, own func(string) string) (string, error) {
 	return id, nil
 }
 
-// variableIn reads one variable of a file of lines KEY=value.
+// variableIn reads one variable from a file of KEY=value lines.
 func variableIn(path, name string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

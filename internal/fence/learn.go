@@ -14,30 +14,31 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// identityAttribute is the private attribute of Pacemaker by which the agents
-// of two hosts tell each other whose machines they run on. It ends with the
-// node, so that only a host that lives is learned from.
+// identityAttribute is the private Pacemaker attribute in which the agents of
+// the two hosts publish their identity. It disappears with the node, so that a
+// host learns only from a live one.
 const identityAttribute = "holdfast-identity"
 
-// machineID is what a host's SMBIOS tells.
+// machineID is the identity in a host's SMBIOS.
 type machineID struct {
 	UUID   string `json:"uuid,omitempty"`
 	Serial string `json:"serial,omitempty"`
 }
 
-// learned is what is kept of a target while it is healthy: what it said of
-// itself, and where its BMC had it, so that a fence need not search.
+// learned holds what is learned about a target while it is healthy: its
+// identity, and where its BMC lists it, so that a fence does not have to
+// search.
 type learned struct {
 	machineID
-	// System is the path at the BMC of that Address, Session whether it takes the
-	// account by a session alone.
+	// System is the path of the target's system at the BMC with that Address.
+	// Session reports whether that BMC accepts the account only in a session.
 	System  string `json:"system,omitempty"`
 	Address string `json:"address,omitempty"`
 	Session bool   `json:"session,omitempty"`
 }
 
-// learnedPath is where that is kept, beside the target's device and not in it:
-// the device has another writer.
+// learnedPath returns the path of the learned data. It is beside the target's
+// device file, not in it, because that file has another writer.
 func learnedPath(files records.Files, target string) string {
 	return files.Path(filepath.Join(state.FencingDir, "learned", target+".json"))
 }
@@ -50,7 +51,7 @@ func readLearned(files records.Files, target string) (l learned) {
 	return l
 }
 
-// writeLearned keeps what changed.
+// writeLearned writes the learned data if it has changed.
 func writeLearned(files records.Files, target string, l learned) error {
 	if readLearned(files, target) == l {
 		return nil
@@ -62,9 +63,9 @@ func writeLearned(files records.Files, target string, l learned) error {
 	return host.WriteFileAtomic(learnedPath(files, target), append(data, '\n'), 0o600)
 }
 
-// withLearned is a device with what its target said of itself while it was
-// healthy. What the device says goes before it, unless that is only what a
-// vendor left in its field: an older release wrote that too.
+// withLearned adds the learned identity of the target to a device that has
+// none. A placeholder of the vendor in the device does not count: an older
+// release wrote those too.
 func withLearned(files records.Files, dev state.FencingDevice) state.FencingDevice {
 	dev.UUID, dev.Serial = redfish.RealUUID(dev.UUID), redfish.RealSerial(dev.Serial)
 	if dev.UUID == "" && dev.Serial == "" {
@@ -74,8 +75,8 @@ func withLearned(files records.Files, dev state.FencingDevice) state.FencingDevi
 	return dev
 }
 
-// hint is where the BMC of a device had its system, and how it took the account,
-// if that was learned.
+// hint returns the learned system path of a device's BMC, and the way in which
+// that BMC accepted the account.
 func hint(files records.Files, dev state.FencingDevice) (system string, login redfish.Login) {
 	l := readLearned(files, dev.Target)
 	if l.Address != dev.Address {
@@ -87,10 +88,10 @@ func hint(files records.Files, dev state.FencingDevice) (system string, login re
 	return l.System, redfish.LoginAny
 }
 
-// refusals are those of an account within one call.
+// refusals counts how often a BMC refused the account within one call.
 type refusals struct {
-	// told is how often the BMC was told the account and refused it, silent how
-	// often it did so without naming a way that it takes.
+	// told counts the refused log-ins. silent counts the refusals in which the BMC
+	// named no way to log in.
 	told, silent int
 }
 
@@ -105,8 +106,9 @@ func (r *refusals) note(err error) {
 	}
 }
 
-// login is how to tell the account next. A BMC that names no way leaves both to be
-// tried: one at a time from then on, since it counts, and locks out.
+// login returns the way to log in next. A BMC that names none could accept either.
+// After the first refusal they are tried one at a time, because each try counts
+// towards a lockout.
 func (r *refusals) login(usual redfish.Login) redfish.Login {
 	switch {
 	case r.silent == 0:
@@ -117,8 +119,8 @@ func (r *refusals) login(usual redfish.Login) redfish.Login {
 	return redfish.LoginSession
 }
 
-// found keeps where the BMC of a device has its system, and how it takes the
-// account.
+// found stores the system path at the BMC of a device, and the way in which it
+// accepts the account.
 func (a *Agent) found(dev state.FencingDevice, r Report) error {
 	l := readLearned(a.Files, dev.Target)
 	l.System, l.Address, l.Session = r.System, dev.Address, r.Session
@@ -128,7 +130,7 @@ func (a *Agent) found(dev state.FencingDevice, r Report) error {
 	return nil
 }
 
-// introduce tells the peer whose machine this is.
+// introduce publishes this host's identity to the peer.
 func (a *Agent) introduce(ctx context.Context) error {
 	uuid, serial, err := a.own()
 	if err != nil {
@@ -141,8 +143,8 @@ func (a *Agent) introduce(ctx context.Context) error {
 	return a.publish(ctx, string(value))
 }
 
-// learn keeps what a target says of itself. A target that says nothing, as one
-// that is down, leaves what was learned.
+// learn stores the identity that a target publishes. A target that publishes
+// none, for example because it is down, keeps the stored one.
 func (a *Agent) learn(ctx context.Context, target string) error {
 	value, found, err := a.heard(ctx, target)
 	if err != nil || !found {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// peers has the agent of a bench hear what its target publishes.
+// peers sets what the agent of a bench hears from its target.
 func (b *bench) peers(said *string, err error) {
 	b.heard = func(context.Context, string) (string, bool, error) {
 		if said == nil || err != nil {

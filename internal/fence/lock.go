@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// lockTime is how long a change of a device waits for another one: longer
-	// than the test of the slowest BMC.
+	// lockTime is the longest time that a change of a device waits for another
+	// one. It is longer than the test of the slowest BMC.
 	lockTime = 5 * time.Minute
-	// lockInterval is between two attempts.
+	// lockInterval is the time between two attempts.
 	lockInterval = 50 * time.Millisecond
 )
 
-// errBusy is why a change of a device that waited was not made.
+// errBusy reports a change of a device that waited in vain for the lock.
 var errBusy = errors.New("another change of it is under way: wait until 'holdfast fencing rotate', or the cluster's Job, is over, then run this again")
 
-// lock keeps others from a target's device until release is called: a person's
-// rotation and the cluster's Job both read it, try the new one for seconds and
-// write, and the one that read first would take the other's account back. The
-// kernel drops the lock with the process.
+// lock keeps others from a target's device until release is called. An
+// administrator's rotation and the cluster's Job both read the device, try the
+// new one for seconds, and write. Without a lock, the one that read first would
+// restore the old account. The kernel drops the lock when the process ends.
 func (s Store) lock(ctx context.Context, target string) (release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTime, errBusy)
 	defer cancel()

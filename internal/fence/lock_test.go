@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestARotationIsNotTakenBackByAJobThatBeganBefore has a BMC that takes both
-// accounts, and a Job that tests the old one while a person rotates.
+// TestARotationIsNotTakenBackByAJobThatBeganBefore uses a BMC that accepts both
+// accounts, and a Job that tests the old one while an administrator rotates.
 func TestARotationIsNotTakenBackByAJobThatBeganBefore(t *testing.T) {
 	s := store(t, "hush", "new")
 	if _, err := s.Write(t.Context(), []state.FencingDevice{exampleDevice()}); err != nil {

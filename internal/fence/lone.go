@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Power asks the BMC of a target once, for whoever wants to know, not for
-// whoever wants to act: nothing is left behind.
+// Power asks the BMC of a target once for its power state. It is for
+// information only and leaves no evidence.
 func Power(ctx context.Context, target string) (string, error) {
 	proof, err := quiet().read(ctx, target)
 	return proof.State, err
 }
 
 // ConfirmOff asks the BMC of a target once and leaves evidence if it says Off.
-// Nothing is switched: a target that is not off is left alone.
-// One that is still heard on the network is not off, whatever its BMC says.
+// It switches nothing: a target that is not off stays as it is. A target that
+// still answers on the network is not off, whatever its BMC says.
 func ConfirmOff(ctx context.Context, target string) error { return quiet().confirmOff(ctx, target) }
 
 func (a *Agent) confirmOff(ctx context.Context, target string) error {
@@ -38,8 +38,8 @@ func (a *Agent) confirmOff(ctx context.Context, target string) error {
 
 func quiet() *Agent { return New(command.Streams{Out: io.Discard, Err: io.Discard}) }
 
-// read returns the proof that the state of a target's power could become, dated
-// before the request was sent.
+// read returns the power state of a target as a possible proof, dated before
+// the request was sent.
 func (a *Agent) read(ctx context.Context, target string) (state.EtcdFenced, error) {
 	dev, err := readDevice(a.Files, target)
 	if err != nil {

@@ -11,7 +11,8 @@ const longDescription = `fence_holdfast fences one host of a two-node Holdfast c
 	`It makes sure that the BMC is the target's own, has fence_redfish cut the power, and reads the power state back itself: ` +
 	`only exactly Off is success. Then it leaves the evidence that etcd needs to go on alone.`
 
-// metadata is what the agent tells of itself, as the FenceAgentAPI has it.
+// metadata returns the agent's description of itself in the format of the
+// FenceAgentAPI.
 func metadata() string {
 	var b strings.Builder
 	b.WriteString(xml.Header)
@@ -50,6 +51,6 @@ func (o option) metadata() string {
 
 func escaped(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
 	return b.String()
 }

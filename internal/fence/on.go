@@ -13,36 +13,36 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// powering is a target that gets its power back.
+// powering is a target that is being switched on.
 type powering struct {
 	*Agent
 	dev    state.FencingDevice
-	client *redfish.Client // nil until the BMC was read
+	client *redfish.Client // nil until the first good reading of the BMC
 	begin  time.Time
 	budget time.Duration
 	asked  time.Time
 	p      fencing.OnProgress
-	// refused and unread are why the last request and the last reading failed, nil
-	// where they did not.
+	// refused is the error of the last request, unread that of the last reading;
+	// nil after a success.
 	refused, unread error
 	denied          refusals
 }
 
-// restart has a target switched on that was proven to be off. It does not wait
-// for the machine. That it stays off is no failure of the fence.
+// restart switches a target on that is proven to be off. It does not wait for
+// the machine to boot. A target that stays off does not make the fence fail.
 func (f *attempt) restart(ctx context.Context) {
 	on := powering{
 		Agent: f.Agent, dev: f.dev, client: f.client, begin: time.Now(),
 		budget: fencing.OnBudget(f.onBudget, f.client.Slowest()),
 	}
-	// That it is off was read a moment ago: a slow BMC is not asked for it again.
+	// The target was read as off a moment ago: do not ask a slow BMC again.
 	if err := on.run(ctx, fencing.Reading{Power: state.Known(state.PowerOff)}); err != nil {
 		f.warn("%s is off and proven so, but could not be switched on again: %v", f.dev.Target, err)
 	}
 	f.phases.PowerOn = time.Since(on.begin)
 }
 
-// switchOn has the target switched on and waits until its BMC says so.
+// switchOn switches the target on and waits until its BMC confirms it.
 func (a *Agent) switchOn(ctx context.Context, dev state.FencingDevice, o options) error {
 	on := powering{Agent: a, dev: dev, begin: time.Now(), budget: o.powerTimeout}
 	defer func() {
@@ -58,8 +58,8 @@ func (a *Agent) switchOn(ctx context.Context, dev state.FencingDevice, o options
 	return nil
 }
 
-// run goes on until the BMC says that the target has power, must not be used, or
-// the time is over.
+// run repeats until the BMC says that the target has power, must not be used any
+// more, or the time is over.
 func (o *powering) run(ctx context.Context, r fencing.Reading) error {
 	ctx, cancel := context.WithDeadline(ctx, o.begin.Add(o.budget))
 	defer cancel()
@@ -99,8 +99,8 @@ func (o *powering) progress() fencing.OnProgress {
 	return o.p
 }
 
-// ask sends one request. Its answer is only waited for so that the next reading
-// is of after it.
+// ask sends one request. It waits for the answer only so that the next reading
+// comes after it.
 func (o *powering) ask(ctx context.Context) {
 	o.refused = o.client.AskOn(ctx)
 	o.p.RequestFailed, o.asked = o.refused != nil, time.Now()
@@ -113,7 +113,7 @@ func (o *powering) read(ctx context.Context) fencing.Reading {
 		o.unread = nil
 		return fencing.Reading{Power: state.Known(string(power))}
 	}
-	if o.unread == nil || ctx.Err() == nil { // a look that our own time cut short tells less than the one before
+	if o.unread == nil || ctx.Err() == nil { // a reading that our own time-out cut short says less than the one before
 		o.unread = err
 	}
 	o.denied.note(err)

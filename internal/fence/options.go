@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// defaultPowerTimeout is how long a fence goes on, its delay not counted. It
-// must end, delay included, before Pacemaker's stonith-timeout.
+// defaultPowerTimeout is the time that a fence may take, without its delay.
+// Together with the delay it must end before Pacemaker's stonith-timeout.
 const defaultPowerTimeout = 40 * time.Second
 
-// option is one parameter of the agent. Both the parser and the metadata are
-// made from the table.
+// option is one parameter of the agent. The parser and the metadata use the
+// same table.
 type option struct {
 	name     string
 	short    string // on the command line, without its dash
@@ -35,22 +35,22 @@ var optionTable = []option{
 	{"delay", "", "second", "0", false, "Ignored: the delay of a target stands in its file, so that it can be cut short when the BMC says Off."},
 }
 
-// actions are those of the FenceAgentAPI, in the order of the metadata.
+// actions lists the actions of the FenceAgentAPI, in the order of the metadata.
 var actions = []string{"on", "off", "reboot", "status", "list", "monitor", "metadata", "validate-all"}
 
-// options are those of one call.
+// options holds the options of one call.
 type options struct {
 	action       string
 	target       string
 	powerTimeout time.Duration
-	// byHand is true for a call with arguments, which a person makes: Pacemaker
-	// writes lines.
+	// byHand is true for a call with arguments, which an administrator makes:
+	// Pacemaker writes lines to standard input.
 	byHand bool
 }
 
-// parse reads the options of a call. What is not known is passed over on the
-// standard input, where Pacemaker writes more than is asked for, and is a
-// mistake on the command line.
+// parse reads the options of a call. It ignores unknown options on standard
+// input, where Pacemaker writes more than this agent needs, and rejects them on
+// the command line.
 func parse(in io.Reader, args []string) (options, error) {
 	values := map[string]string{}
 	var err error
@@ -102,7 +102,7 @@ func parseArgs(values map[string]string, args []string) error {
 	return nil
 }
 
-// optionOf returns the name of an option that is spelled -n or --plug.
+// optionOf returns the name of the option that is spelled like -n or --plug.
 func optionOf(spelled string) (string, error) {
 	long, isLong := strings.CutPrefix(spelled, "--")
 	short, isShort := strings.CutPrefix(spelled, "-")
@@ -115,7 +115,8 @@ func optionOf(spelled string) (string, error) {
 	return optionTable[i].name, nil
 }
 
-// choose makes sense of the values, or says all that is wrong with them.
+// choose turns the values into options, or returns everything that is wrong
+// with them.
 func choose(values map[string]string) (options, error) {
 	o := options{action: values["action"], powerTimeout: defaultPowerTimeout}
 	if o.action == "" {
@@ -143,8 +144,8 @@ func choose(values map[string]string) (options, error) {
 	return o, errors.Join(mistakes...)
 }
 
-// targetOf is the one node that is meant. Where two names are given they must
-// be equal: a wrong host that is switched off is worse than none.
+// targetOf returns the target node. If several names are given, they must be
+// equal: switching off the wrong host is worse than switching off none.
 func targetOf(values map[string]string) (string, error) {
 	var target string
 	for _, name := range []string{"plug", "port", "nodename"} {

@@ -65,7 +65,8 @@ func TestTheMetadataAreTheApprovedText(t *testing.T) {
 	golden.Check(t, "metadata.xml", []byte(metadata()))
 }
 
-// TestTheMetadataAreWhatPacemakerReads decodes what Pacemaker and pcs look at.
+// TestTheMetadataAreWhatPacemakerReads decodes the parts that Pacemaker and pcs
+// read.
 func TestTheMetadataAreWhatPacemakerReads(t *testing.T) {
 	var out bytes.Buffer
 	if code := Run(t.Context(), command.Streams{In: strings.NewReader("action=metadata\n"), Out: &out, Err: &out}, nil); code != exitOK {

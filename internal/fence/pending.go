@@ -14,30 +14,29 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// onlyPin is what the marker of a device holds of which the cluster lacks nothing
-// but the certificate that was seen for the first time. The account in the Secret
-// may be newer than the device's then, and is left alone.
+// onlyPin is the content of a device's marker if the cluster lacks only the
+// certificate that was seen for the first time. The account in the Secret may
+// then be newer than the device's, and stays.
 const onlyPin = "pin\n"
 
-// IsPending reports whether the cluster still has to be told a target's
-// account.
+// IsPending reports whether the cluster does not yet have a target's account.
 func (s Store) IsPending(target string) bool {
 	said, err := os.ReadFile(s.pendingPath(target))
 	return err == nil && string(said) != onlyPin
 }
 
-// pendingPath is where the marker of a target lies.
+// pendingPath returns the path of a target's marker.
 func (s Store) pendingPath(target string) string {
 	return s.Files.Path(filepath.Join(state.FencingPendingDir, target))
 }
 
-// markPending remembers that the cluster has to be told a whole device,
-// markPinned that it has to be told its pin, unmarkPending that it was.
+// markPending records that the cluster lacks a whole device, markPinned that it
+// lacks the pin only, and unmarkPending that it lacks nothing.
 func (s Store) markPending(target string) error { return s.mark(target, "") }
 
 func (s Store) markPinned(target string) error {
 	if s.IsPending(target) {
-		return nil // the pin is told with the rest
+		return nil // the pin follows together with the rest
 	}
 	return s.mark(target, onlyPin)
 }
@@ -56,8 +55,8 @@ func (s Store) unmarkPending(target string) error {
 	return nil
 }
 
-// Push tells the cluster of each device that it does not know yet. It is safe
-// to call at any time, and does nothing where nothing is pending.
+// Push writes each device that the cluster lacks into the cluster. It is safe
+// to call at any time, and does nothing if nothing is pending.
 func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err error) {
 	pending, err := s.ListPending()
 	errs := []error{err}
@@ -71,8 +70,9 @@ func (s Store) Push(ctx context.Context, cluster Secrets) (pushed []string, err 
 	return pushed, errors.Join(errs...)
 }
 
-// push holds the lock: a rotation between the reading and the telling would be
-// told first, and then be taken back.
+// push holds the lock. Without it, a rotation between the reading and the
+// writing would reach the cluster first and then be overwritten with the older
+// device.
 func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
 	release, err := s.lock(ctx, target)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
 	return s.tell(ctx, dev, cluster)
 }
 
-// ListPending names the targets whose devices the cluster does not know yet.
+// ListPending returns the targets whose devices the cluster lacks.
 func (s Store) ListPending() ([]string, error) {
 	entries, err := os.ReadDir(s.pendingPath(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,14 +116,14 @@ func (s Store) tell(ctx context.Context, dev state.FencingDevice, cluster Secret
 
 func pinData(dev state.FencingDevice) map[string][]byte {
 	if !dev.FirstSight || dev.Fingerprint == "" {
-		return nil // a person named another one meanwhile, and has told the cluster
+		return nil // an administrator named another pin meanwhile, and the cluster has it
 	}
 	return map[string][]byte{state.FencingFirstPinKey: []byte(dev.Fingerprint)}
 }
 
-// secretData are the keys that the installer writes, and those that may be
-// left out. One that is left out is nil, so that the cluster forgets what was
-// there: a pin that was taken away would come back with the next Job.
+// secretData returns the keys that the installer writes, and the optional ones.
+// An optional key without a value is nil, so that the cluster removes the old
+// value: otherwise a removed pin would come back with the next Job.
 func secretData(dev state.FencingDevice) map[string][]byte {
 	verification, tls := bmc.VerificationEnabled, ""
 	if dev.Insecure {

@@ -11,15 +11,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// pinTime bounds the wait of a test for the lock of a device: what it has seen
-// it sees again a minute later.
+// pinTime bounds the time that a test waits for the lock of a device. The next
+// test, a minute later, sees the same certificate again.
 const pinTime = time.Second
 
-// unpinned reports whether nothing says which certificate a BMC has: no
-// authority vouches for it, and none is pinned.
+// unpinned reports whether the certificate of a BMC is unknown: no authority
+// vouches for it, and none is pinned.
 func unpinned(dev state.FencingDevice) bool { return dev.Insecure && dev.Fingerprint == "" }
 
-// unpinnedError is why a BMC is not spoken to.
+// unpinnedError reports a BMC that must not be contacted, because its
+// certificate is unknown.
 type unpinnedError struct{ target string }
 
 func (e *unpinnedError) Error() string { return "BMC of " + e.target + ": " + e.words() }
@@ -29,9 +30,9 @@ func (e *unpinnedError) words() string {
 		"nothing is said to it and nothing of it believed; the next test pins what it shows, within a minute, and a person does at once: 'holdfast fencing pin " + e.target + "'"
 }
 
-// sight is a device that trusts the certificate which its BMC shows now, where
-// nothing said before which one it has. It goes into a test, and is kept where
-// that is a good one; a fence never begins with it.
+// sight adds the certificate that the BMC shows now to a device that has no
+// trusted one. The result is for a test, and is stored only after a good test;
+// a fence never uses it.
 func (a *Agent) sight(ctx context.Context, dev state.FencingDevice) (state.FencingDevice, error) {
 	if !unpinned(dev) {
 		return dev, nil
@@ -48,14 +49,14 @@ func (a *Agent) sight(ctx context.Context, dev state.FencingDevice) (state.Fenci
 	return dev, nil
 }
 
-// Sight is a device that trusts the certificate which its BMC shows now, where
-// nothing said before which one it has.
+// Sight returns the device with the certificate that its BMC shows now, if it
+// had no trusted one before.
 func Sight(ctx context.Context, dev state.FencingDevice) (state.FencingDevice, error) {
 	return New(command.Streams{}).sight(ctx, dev)
 }
 
-// keepPin pins what the BMC of a device showed at first sight, after a good test
-// of it. Who changes the device meanwhile goes first.
+// keepPin pins the certificate that a device's BMC showed at first sight, after
+// a good test. A change of the device in the meantime has precedence.
 func (s Store) keepPin(ctx context.Context, seen state.FencingDevice) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pinTime, errBusy)
 	defer cancel()
@@ -76,10 +77,11 @@ func (s Store) keepPin(ctx context.Context, seen state.FencingDevice) error {
 	return err
 }
 
-// keptPin is a device with the pin of the one that it replaces, where it brings
-// none of its own. A pin lives until a person accepts another one: the cluster's
-// Secret may be older than the BMC's certificate, and have none. What was taken
-// at first sight on another day, or by another host, gives way to the own.
+// keptPin returns dev with the pin of the device that it replaces, unless dev
+// brings a pin that an administrator named. A pin lives until an administrator
+// accepts another one: the cluster's Secret may be older than the BMC's
+// certificate, or have no pin. A pin that was taken at first sight on another
+// day or by another host has less weight than this host's own.
 func keptPin(old, dev state.FencingDevice) state.FencingDevice {
 	weaker := dev.Fingerprint == "" || dev.FirstSight
 	if weaker && dev.Insecure && old.Fingerprint != "" && sameBMC(old.Address, dev.Address) {
@@ -88,8 +90,8 @@ func keptPin(old, dev state.FencingDevice) state.FencingDevice {
 	return dev
 }
 
-// sameBMC reports whether two addresses are of one service, whatever system of
-// it they name.
+// sameBMC reports whether two addresses belong to the same service. It ignores
+// the system in their paths.
 func sameBMC(a, b string) bool {
 	x, errX := bmc.Parse(a)
 	y, errY := bmc.Parse(b)

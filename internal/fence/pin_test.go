@@ -15,18 +15,18 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// wire is the network to a BMC. Whoever sits on it answers at the BMC's address
-// with a certificate of his own, passes on whatever tells whose BMC it is, and
-// says Off.
+// wire is the network to a BMC. An attacker on it answers at the BMC's address
+// with a certificate of his own, passes on the answers that identify the BMC,
+// and says Off.
 type wire struct {
 	*httptest.Server
 	between atomic.Bool
-	// told is how often who sits there was asked anything, and with which account.
+	// told counts the requests that reached the attacker.
 	told atomic.Int32
 }
 
-// tap puts a wire before the BMC of a bench. Its device is one whose certificate
-// nobody vouches for.
+// tap puts a wire before the BMC of a bench. No authority vouches for the
+// certificate of its device.
 func tap(t *testing.T, b *bench) *wire {
 	t.Helper()
 	own, err := bmc.NewCertificate("somebody", []string{"127.0.0.1"}, time.Now())
@@ -63,7 +63,8 @@ func (w *wire) answer(right http.Handler) http.HandlerFunc {
 	}
 }
 
-// sits has somebody sit on the wire from now on: open connections are his too.
+// sits puts an attacker on the wire from now on. He takes over open connections
+// too.
 func (w *wire) sits() {
 	w.between.Store(true)
 	w.CloseClientConnections()
@@ -78,8 +79,8 @@ func (b *bench) device(t *testing.T) state.FencingDevice {
 	return dev
 }
 
-// provesNothing makes sure that who sits on the wire got nothing, and that no
-// action says that the host is off, which runs.
+// provesNothing checks that the attacker got nothing, and that no action
+// reports the running host as off.
 func (w *wire) provesNothing(t *testing.T, b *bench, says string) {
 	t.Helper()
 	b.hears = silence // as after a cut
@@ -101,7 +102,8 @@ func (w *wire) provesNothing(t *testing.T, b *bench, says string) {
 }
 
 // TestWhoStandsBetweenProvesNothing plays docs/attacks.md, F7: a man in the middle
-// showed a certificate of nobody, answered Off, and was believed and told the account.
+// showed a certificate that nobody vouches for and answered Off. The agent believed
+// him and sent him the account.
 func TestWhoStandsBetweenProvesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
@@ -124,8 +126,8 @@ func TestWhoStandsBetweenProvesNothing(t *testing.T) {
 	}
 }
 
-// TestAFenceNeverTrustsAtFirstSight has a device of an older release, whose BMC
-// was not tested well since.
+// TestAFenceNeverTrustsAtFirstSight uses a device of an older release whose BMC
+// has had no good test since.
 func TestAFenceNeverTrustsAtFirstSight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
@@ -142,8 +144,8 @@ func TestAFenceNeverTrustsAtFirstSight(t *testing.T) {
 	}
 }
 
-// TestWhoStepsInBetweenDuringAFenceProvesNothing has the connection to the BMC
-// cut after its power was to be cut.
+// TestWhoStepsInBetweenDuringAFenceProvesNothing cuts the connection to the BMC
+// after the power-off request.
 func TestWhoStepsInBetweenDuringAFenceProvesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
@@ -199,8 +201,8 @@ func TestTheFirstGoodTestPinsWhatTheBMCShows(t *testing.T) {
 	}
 }
 
-// TestARenewedCertificateIsToldBeforeAFenceNeedsIt has the BMC make a new one, as
-// after an update of its firmware.
+// TestARenewedCertificateIsToldBeforeAFenceNeedsIt lets the BMC create a new
+// certificate, as after a firmware update.
 func TestARenewedCertificateIsToldBeforeAFenceNeedsIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
@@ -229,8 +231,9 @@ func TestARenewedCertificateIsToldBeforeAFenceNeedsIt(t *testing.T) {
 	}
 }
 
-// TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen: while a BMC was tested a
-// person rotated its account, named a certificate, or changed its address.
+// TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen: during the test of a BMC an
+// administrator rotated its account, named a certificate, or changed its
+// address.
 func TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen(t *testing.T) {
 	seen := exampleDevice()
 	seen.Insecure, seen.FirstSight, seen.Fingerprint = true, true, strings.Repeat("ab", 32)
@@ -274,7 +277,7 @@ func TestAChangeOfTheDeviceGoesBeforeWhatATestHasSeen(t *testing.T) {
 }
 
 // TestAPinOutlivesWhatTheClusterBrings: the Secret may be older than the BMC's
-// certificate, or know of none.
+// certificate, or have no pin.
 func TestAPinOutlivesWhatTheClusterBrings(t *testing.T) {
 	own, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
 	old := exampleDevice()
@@ -301,7 +304,8 @@ func TestAPinOutlivesWhatTheClusterBrings(t *testing.T) {
 	}
 }
 
-// seeing is a store whose BMC shows a certificate, and takes one password.
+// seeing returns a store whose BMC shows a given certificate and accepts the
+// given passwords only.
 func seeing(t *testing.T, shows *string, takes ...string) Store {
 	s := store(t, takes...)
 	s.Sight = func(_ context.Context, dev state.FencingDevice) (state.FencingDevice, error) {
@@ -351,7 +355,7 @@ func TestAPinAndARotationDoNotUndoEachOther(t *testing.T) {
 	if _, err := s.Write(t.Context(), []state.FencingDevice{fromSecret}); err == nil {
 		t.Error("the cluster's Job takes another certificate for that of the BMC")
 	}
-	c.away = os.ErrDeadlineExceeded // a person accepts it while the API is away
+	c.away = os.ErrDeadlineExceeded // an administrator accepts it while the API is away
 	if err := rotate(func(d *state.FencingDevice) { d.Fingerprint, d.FirstSight = shows, false }); err != nil {
 		t.Fatal(err)
 	}
@@ -370,8 +374,8 @@ func TestAPinAndARotationDoNotUndoEachOther(t *testing.T) {
 	}
 }
 
-// TestAnAccountOfAnOlderReleaseThatWasToFollowIsKeptAndPinned: its Secret is
-// older, and its device has no pin.
+// TestAnAccountOfAnOlderReleaseThatWasToFollowIsKeptAndPinned: the account's
+// Secret is older, and its device has no pin.
 func TestAnAccountOfAnOlderReleaseThatWasToFollowIsKeptAndPinned(t *testing.T) {
 	shows := strings.Repeat("ab", 32)
 	s := seeing(t, &shows, "new")

@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// probeReads is how often a BMC is read to learn how quick it is.
+// probeReads is the number of readings that measure how quickly a BMC answers.
 const probeReads = 5
 
-// Identity is what is known about whose BMC it is.
+// Identity says whether a BMC belongs to its target.
 type Identity string
 
 // The outcomes of comparing a BMC's system with the target.
 const (
 	IdentityMatches Identity = "matches"
-	IdentityUnknown Identity = "unknown" // the target's was never learned
+	IdentityUnknown Identity = "unknown" // the identity of the target was never learned
 	IdentityDiffers Identity = "differs"
-	IdentityNamed   Identity = "named" // it is what a person said that the BMC reports
+	IdentityNamed   Identity = "named" // an administrator named the system that the BMC must report
 )
 
-// Report is what the test of a device found out. Nothing was changed at the
+// Report is the result of the test of a device. The test changes nothing at the
 // BMC.
 type Report struct {
 	Target  string `json:"target"`
@@ -43,36 +43,36 @@ type Report struct {
 	ForceOff    bool        `json:"forceOff"`
 	On          bool        `json:"on"`
 	Certificate Certificate `json:"certificate"`
-	// Session is true where the BMC takes the account by a session alone.
+	// Session is true if the BMC accepts the account only in a session.
 	Session bool `json:"session,omitempty"`
-	// Fingerprint is the pinned certificate's, Shown that of another one which the
-	// BMC shows instead.
+	// Fingerprint is that of the pinned certificate, Shown that of another
+	// certificate which the BMC shows instead.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Shown       string `json:"shown,omitempty"`
-	// Connect is the time until the system was found and read for the first
-	// time, Reads that of each further reading.
+	// Connect is the time until the system was found and first read. Reads holds
+	// the time of each further reading.
 	Connect time.Duration   `json:"connect"`
 	Reads   []time.Duration `json:"reads,omitempty"`
 	Delay   time.Duration   `json:"delay"`
 	// Problems keep a fence from working; Warnings do not.
 	Problems []string `json:"problems,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// words are the problems for those who may not know where the BMC is.
+	// words holds the problems for readers who may not know the BMC's address.
 	words []string
 }
 
-// Certificate is why the certificate of a BMC is trusted.
+// Certificate says why the certificate of a BMC is trusted.
 type Certificate string
 
-// The kinds of trust. What is not pinned is not spoken to.
+// The kinds of trust. An unpinned BMC is not contacted.
 const (
 	CertificateVerified   Certificate = "verified"
 	CertificatePinned     Certificate = "pinned"
-	CertificateFirstSight Certificate = "first-sight" // pinned, and no person has compared it
+	CertificateFirstSight Certificate = "first-sight" // pinned, but no administrator has compared it
 	CertificateUnpinned   Certificate = "unpinned"
 )
 
-// Err is nil where a fence could succeed now.
+// Err returns nil if a fence could succeed now.
 func (r Report) Err() error {
 	errs := make([]error, 0, len(r.Problems))
 	for _, p := range r.Problems {
@@ -81,9 +81,10 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// TestDevice makes sure, without changing anything, that a device could fence
-// its target: the BMC is reached, trusted and takes the account, is that of
-// the target, and offers what is needed. It measures how quick it is.
+// TestDevice checks, without changing anything, that a device could fence its
+// target: the BMC answers, is trusted, accepts the account, belongs to the
+// target, and offers the needed actions. It measures how quickly the BMC
+// answers.
 func TestDevice(ctx context.Context, dev state.FencingDevice) Report {
 	return New(command.Streams{}).test(ctx, dev, probeReads)
 }
@@ -164,7 +165,7 @@ func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingD
 	}
 }
 
-// measureTime is how long a slow BMC is measured before that is enough.
+// measureTime ends the measurement of a slow BMC.
 const measureTime = 20 * time.Second
 
 func (r *Report) measure(ctx context.Context, c *redfish.Client, reads int) {
@@ -178,7 +179,7 @@ func (r *Report) measure(ctx context.Context, c *redfish.Client, reads int) {
 	}
 }
 
-// Slowest is the slowest reading, zero where none was made.
+// Slowest returns the time of the slowest reading, zero if there was none.
 func (r Report) Slowest() time.Duration {
 	if len(r.Reads) == 0 {
 		return 0
@@ -198,8 +199,8 @@ func certificateOf(dev state.FencingDevice) Certificate {
 	return CertificateVerified
 }
 
-// Compare judges the BMC's identity by what its host itself says, which it
-// does not have to have been learned for.
+// Compare checks the BMC's identity against the one that the host itself
+// reports. It works without a learned identity too.
 func (r *Report) Compare(uuid, serial string) {
 	if r.Identity == IdentityNamed || r.UUID == "" && r.Serial == "" || uuid == "" && serial == "" {
 		return

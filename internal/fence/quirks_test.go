@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// quirkCases are faults of a BMC while its host is to be switched off within
-// its time.
+// quirkCases lists faults of a BMC that has to switch its host off within the
+// time.
 var quirkCases = []struct {
 	name   string
 	quirks bmc.Quirks
@@ -69,7 +69,7 @@ func TestOnlyOffIsOff(t *testing.T) {
 			b.bmc.SetQuirks(c.quirks)
 			timeout := "power_timeout=20"
 			if !c.fenced && c.resets == 0 {
-				timeout = "power_timeout=2" // nothing has to start for it
+				timeout = "power_timeout=2" // no driver has to start within it
 			} else if !c.fenced {
 				timeout = "power_timeout=4"
 			}
@@ -96,8 +96,8 @@ func TestOnlyOffIsOff(t *testing.T) {
 	}
 }
 
-// TestAnOffThatNothingConfirmsHasToLast has nobody who could listen, as on a host
-// whose networks are all cut.
+// TestAnOffThatNothingConfirmsHasToLast has nothing that can listen for the
+// target, like a host whose networks are all cut.
 func TestAnOffThatNothingConfirmsHasToLast(t *testing.T) {
 	t.Parallel()
 	for name, on := range map[string]bool{"its host is off": false, "the BMC lost the host's power in a restart": true} {
@@ -160,8 +160,8 @@ func TestACertificateThatIsNotTrustedEndsTheFence(t *testing.T) {
 	}
 }
 
-// TestAWayOfAskingThatABMCWantsIsFound has the agent ask by itself: what
-// fence_redfish does is not ours.
+// TestAWayOfAskingThatABMCWantsIsFound lets the agent send the requests itself,
+// because the behaviour of fence_redfish is not ours.
 func TestAWayOfAskingThatABMCWantsIsFound(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]bmc.Quirks{
@@ -171,7 +171,7 @@ func TestAWayOfAskingThatABMCWantsIsFound(t *testing.T) {
 		"a slash and a state":          {NeedsSlash: true, IfMatch: bmc.IfMatchNeeded},
 		"its first answer is a hiccup": {AuthStatus: 503, Refusals: 1},
 	} {
-		b := newBench(t, "пароль") // which fence_redfish cannot take
+		b := newBench(t, "пароль") // which fence_redfish does not accept
 		b.bmc.SetQuirks(q)
 		if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=10"); code != exitOK || b.machine.On.Load() {
 			t.Errorf("%s: exit %d, the host runs: %v: %s", name, code, b.machine.On.Load(), b.err.String())
@@ -179,8 +179,8 @@ func TestAWayOfAskingThatABMCWantsIsFound(t *testing.T) {
 	}
 }
 
-// TestAPersonsWordAboutABMCGoesBeforeItsHosts has a BMC that reports another
-// UUID and serial number than SMBIOS.
+// TestAPersonsWordAboutABMCGoesBeforeItsHosts uses a BMC whose UUID and serial
+// number differ from those in SMBIOS.
 func TestAPersonsWordAboutABMCGoesBeforeItsHosts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// TestABMCWithoutBasicAuthenticationFences has one whose firmware turned it off.
+// TestABMCWithoutBasicAuthenticationFences uses a BMC whose firmware turned
+// Basic authentication off.
 func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "пароль") // fence_redfish opens sessions by itself
@@ -38,9 +39,9 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	}
 }
 
-// TestAFenceTellsARefusedAccountSeldom has a BMC that names no way to log in: both
-// are tried at first, and one at a time from then on. iDRACs lock out who is
-// refused three times in a minute.
+// TestAFenceTellsARefusedAccountSeldom uses a BMC that names no way to log in. The
+// agent tries both at first, and one at a time from then on. iDRACs lock out an
+// account that is refused three times in a minute.
 func TestAFenceTellsARefusedAccountSeldom(t *testing.T) {
 	lasts(t)
 	t.Parallel()

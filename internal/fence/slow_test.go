@@ -19,7 +19,7 @@ func TestASlowBMCFences(t *testing.T) {
 	answer := *slowAnswer
 	for name, c := range map[string]struct {
 		on      bool
-		answers float64 // as many as the proof may take
+		answers float64 // the number of answers that the proof may take
 		resets  string
 	}{
 		"a host that is off already": {false, 1, "[On]"},
@@ -29,7 +29,7 @@ func TestASlowBMCFences(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, testPassword)
 			b.machine.On.Store(c.on)
-			b.retryAfter = 0 // the real one
+			b.retryAfter = 0 // the default
 			b.bmc.SetQuirks(bmc.Quirks{Delay: bmc.Duration(answer)})
 			if code := b.call(t, "action=reboot", "plug=cp-1", "power_timeout=60"); code != exitOK {
 				t.Fatalf("exit %d: %s", code, b.err.String())

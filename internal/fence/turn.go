@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// turnInterval is between two questions whose turn it is, turnTime bounds
-	// one: the daemon answers from its memory.
+	// turnInterval is the time between two questions whose turn it is. turnTime
+	// bounds one question: the etcd keeper answers from memory.
 	turnInterval = 200 * time.Millisecond
 	turnTime     = 500 * time.Millisecond
 )
 
-// askDaemon asks this host's daemon of etcd whose turn it is.
+// askDaemon asks this host's etcd keeper whose turn it is.
 func askDaemon(ctx context.Context, q state.RaceRequest) (out state.FenceRace, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -28,9 +28,9 @@ func askDaemon(ctx context.Context, q state.RaceRequest) (out state.FenceRace, e
 	return out, err
 }
 
-// askTurn asks whose turn it is; cut says that the power is about to be cut.
-// Where nobody can say so the hosts' order decides. Who has a host fenced by
-// hand takes no part in a race.
+// askTurn asks whose turn it is; cut announces that the power is about to be
+// cut. Without an answer the order of the hosts decides. A fence by hand takes
+// no part in a race.
 func (f *attempt) askTurn(ctx context.Context, cut bool) {
 	if f.byHand || f.turnOf == nil {
 		return
@@ -39,7 +39,7 @@ func (f *attempt) askTurn(ctx context.Context, cut bool) {
 	defer cancel()
 	turn, err := f.turnOf(ctx, state.RaceRequest{Target: f.dev.Target, Readable: !f.readable.IsZero(), Cut: cut})
 	if err != nil {
-		turn = state.FenceRace{Turn: state.RaceOrder, Until: f.turn.Until} // who gave way before still does
+		turn = state.FenceRace{Turn: state.RaceOrder, Until: f.turn.Until} // a host that gave way before still does
 	}
 	if turn.Turn != f.turn.Turn && turn.Turn != state.RaceOrder {
 		f.warn("fence of %s: %s: %s", f.dev.Target, turns[turn.Turn], turn.Why)
@@ -53,7 +53,8 @@ var turns = map[state.RaceTurn]string{ //nolint:exhaustive // the order is nothi
 	state.RaceFirst: "this host does not wait", state.RaceLast: "this host waits longer than its peer",
 }
 
-// gaveWayUntil is when giving way ends after the fence's begin.
+// gaveWayUntil returns the time after the begin of the fence at which giving
+// way ends, zero if it does not give way.
 func (f *attempt) gaveWayUntil(elapsed time.Duration) time.Duration {
 	if f.turn.Until == 0 {
 		return 0
@@ -65,7 +66,8 @@ func (f *attempt) gaveWayUntil(elapsed time.Duration) time.Duration {
 	return max(0, f.turn.Until-uptime+elapsed)
 }
 
-// pause waits until the BMC is to be read again, or it becomes this host's turn.
+// pause waits until the next reading of the BMC, or until it is this host's
+// turn.
 func (f *attempt) pause(ctx context.Context, d fencing.Decision) error {
 	if d.Step != fencing.Hold {
 		return host.Sleep(ctx, d.Wait)
@@ -74,7 +76,7 @@ func (f *attempt) pause(ctx context.Context, d fencing.Decision) error {
 		if f.askTurn(ctx, false); f.turn.Turn == state.RaceFirst || f.back {
 			return ctx.Err()
 		}
-		left := time.Until(end) // a daemon that hangs took some of it
+		left := time.Until(end) // a keeper that hangs has used up some of it
 		if left <= 0 {
 			return ctx.Err()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// referee is a daemon of etcd that says whose turn it is.
+// referee is an etcd keeper that says whose turn it is.
 type referee struct {
 	begin time.Time
 	says  func(n int, q state.RaceRequest) (state.FenceRace, error)
@@ -25,7 +25,8 @@ type referee struct {
 	last  time.Time
 }
 
-// judge has a bench ask a referee. The host's uptime, 42 s at the begin, goes on.
+// judge returns a bench that asks a referee. The host's uptime starts at 42 s and
+// advances.
 func judge(t *testing.T, says func(n int, q state.RaceRequest) (state.FenceRace, error)) (*bench, *referee) {
 	t.Helper()
 	b := newBench(t, testPassword)
@@ -42,7 +43,7 @@ func (r *referee) turn(_ context.Context, q state.RaceRequest) (state.FenceRace,
 	return r.says(len(r.asked), q)
 }
 
-// cut fences cp-1 and returns when its power was cut, after the begin.
+// cut fences cp-1 and returns the time from the begin to the power-off.
 func (r *referee) cut(t *testing.T, b *bench) time.Duration {
 	t.Helper()
 	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK {
@@ -93,8 +94,9 @@ func TestAHostThatGivesWayWaitsUntilItsWordIsOver(t *testing.T) {
 	}
 }
 
-// TestATargetThatIsBackIsNotFencedForWhatIsOver has a host wait for its turn while
-// the two lose and find each other, as where many packets are lost.
+// TestATargetThatIsBackIsNotFencedForWhatIsOver has a host that waits for its turn
+// while the two hosts lose and find each other, as on a network that drops many
+// packets.
 func TestATargetThatIsBackIsNotFencedForWhatIsOver(t *testing.T) {
 	t.Parallel()
 	b, _ := judge(t, func(n int, _ state.RaceRequest) (state.FenceRace, error) {
@@ -114,8 +116,8 @@ func TestATargetThatIsBackIsNotFencedForWhatIsOver(t *testing.T) {
 	}
 }
 
-// TestAMemberIsFencedWhereThatIsAskedFor has the target be there all the time: a
-// resource on it does not stop.
+// TestAMemberIsFencedWhereThatIsAskedFor keeps the target a member all the time:
+// a resource on it does not stop.
 func TestAMemberIsFencedWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	b, r := judge(t, func(int, state.RaceRequest) (state.FenceRace, error) {
@@ -164,7 +166,7 @@ func TestAPersonTakesNoPartInARace(t *testing.T) {
 	}
 }
 
-// waiting is a fence that waits, and asks as told.
+// waiting returns a fence that waits and asks turnOf.
 func waiting(turnOf func(context.Context, state.RaceRequest) (state.FenceRace, error)) *attempt {
 	return &attempt{Agent: &Agent{Err: io.Discard, turnOf: turnOf}}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// confirmedReport is what the agent of etcd tells once a person has confirmed
-// that cp-1 is off.
+// confirmedReport returns the etcd keeper's report after an administrator has
+// confirmed that cp-1 is off.
 func confirmedReport() state.EtcdReport {
 	r := state.EtcdReport{At: time.Now()}
 	r.Snapshot.Peer, r.Snapshot.Boot = "cp-1", "boot-1"
@@ -22,7 +22,7 @@ func confirmedReport() state.EtcdReport {
 }
 
 // TestAFenceUnderWayGivesWayToAPersonsWord plays F7: the mains come back after
-// a person confirmed that the host is off.
+// an administrator confirmed that the host is off.
 func TestAFenceUnderWayGivesWayToAPersonsWord(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testPassword)
@@ -35,7 +35,7 @@ func TestAFenceUnderWayGivesWayToAPersonsWord(t *testing.T) {
 		defer mu.Unlock()
 		asked++
 		switch {
-		case asked == 2: // the fence is under way
+		case asked == 2: // the fence is in progress
 			r := confirmedReport()
 			word = &r
 			b.bmc.SetQuirks(bmc.Quirks{}) //nolint:contextcheck // the simulator has its own
@@ -81,7 +81,7 @@ func TestAWordThatDoesNotStandKeepsNobodyFromFencing(t *testing.T) {
 		}
 	}
 	b := newBench(t, testPassword)
-	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK { // the agent of etcd does not answer
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK { // the etcd keeper does not answer
 		t.Errorf("exit %d: %s", code, b.err.String())
 	}
 }

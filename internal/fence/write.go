@@ -14,13 +14,13 @@ import (
 
 // Store writes devices where this host's fence agent reads them.
 type Store struct {
-	// Files are the host's, the devices and the markers of those among them that
-	// the cluster does not know yet.
+	// Files are the files of the host: the devices, and the markers of the devices
+	// that the cluster lacks.
 	Files records.Files
-	// Sight has a device trust the certificate that its BMC shows, where nothing
-	// says which one it has; nil for never.
+	// Sight adds the certificate that the BMC shows to a device without a trusted
+	// one. If Sight is nil, that never happens.
 	Sight func(context.Context, state.FencingDevice) (state.FencingDevice, error)
-	// Test makes sure that a device could fence.
+	// Test checks that a device could fence.
 	Test func(context.Context, state.FencingDevice) Report
 }
 
@@ -29,21 +29,21 @@ func NewStore() Store {
 	return Store{Sight: Sight, Test: TestDevice}
 }
 
-// Result is what became of one device.
+// Result is the outcome for one device.
 type Result struct {
 	Report Report `json:"report"`
-	// Wrote is true where the file is another one now.
+	// Wrote is true if the file has changed.
 	Wrote bool `json:"wrote"`
-	// Kept is true where the device that was there stays, because it is newer
-	// than what the cluster has.
+	// Kept is true if the existing device stays, because it is newer than the
+	// cluster's.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// Write writes the devices that the cluster gives this host, each after its test:
-// one that could not fence replaces nothing. What is known of a target already
-// stays: its learned identity, a calibrated delay, an account that was rotated
-// while the API was away and works. All devices are tried; the error names each
-// that was not written.
+// Write tests and writes the devices that the cluster gives this host. A device
+// that could not fence replaces nothing. Known facts about a target stay: its
+// learned identity, a calibrated delay, and a working account that was rotated
+// while the API was away. Write tries all devices; the error names each that was
+// not written.
 func (s Store) Write(ctx context.Context, devices []state.FencingDevice) ([]Result, error) {
 	var results []Result
 	var errs []error
@@ -76,8 +76,8 @@ func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, erro
 	return s.replace(ctx, dev)
 }
 
-// test tries a device with what was learned about its target. It returns the
-// device as it was tried: with a certificate that was seen for the first time.
+// test tests a device with the learned identity of its target. It returns the
+// device as tested, with the certificate that was seen for the first time.
 func (s Store) test(ctx context.Context, dev state.FencingDevice) (state.FencingDevice, Report) {
 	if s.Sight != nil {
 		seen, err := s.Sight(ctx, dev)
@@ -91,8 +91,7 @@ func (s Store) test(ctx context.Context, dev state.FencingDevice) (state.Fencing
 	return dev, s.Test(ctx, withLearned(s.Files, dev))
 }
 
-// Read returns the device of a target as it was written, without what was
-// learned.
+// Read returns the device of a target as it was written, without learned data.
 func (s Store) Read(target string) (state.FencingDevice, error) {
 	dev, err := s.Files.Device(target)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s Store) Read(target string) (state.FencingDevice, error) {
 	return dev, CheckDevice(dev)
 }
 
-// replace tests a device and writes it as it was tried.
+// replace tests a device and writes it as tested.
 func (s Store) replace(ctx context.Context, dev state.FencingDevice) (r Result, err error) {
 	dev, r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
@@ -111,9 +110,9 @@ func (s Store) replace(ctx context.Context, dev state.FencingDevice) (r Result, 
 	return r, err
 }
 
-// put writes a device that was tried. That the cluster has to be told what was
-// seen for the first time is remembered before: a host that is made anew would
-// else trust at first sight once more.
+// put writes a tested device. Before that it marks a certificate seen for the
+// first time, which the cluster lacks: otherwise a host that is installed anew
+// would trust at first sight once more.
 func (s Store) put(dev state.FencingDevice) (wrote bool, err error) {
 	if old, _ := s.Files.Device(dev.Target); dev.FirstSight && old.Fingerprint != dev.Fingerprint {
 		if err := s.markPinned(dev.Target); err != nil {
@@ -123,9 +122,9 @@ func (s Store) put(dev state.FencingDevice) (wrote bool, err error) {
 	return s.Files.WriteDevice(dev)
 }
 
-// Merge keeps what was learned about a target and is not told anew. What a
-// person said that the BMC reports stays: the cluster brings what SMBIOS says
-// with each change, and knows of the person's word only once its Secret follows.
+// Merge keeps learned facts about a target that dev does not bring. An
+// administrator's SystemID stays too: the cluster brings the SMBIOS identity
+// with each change, and has the SystemID only once its Secret is updated.
 func Merge(old, dev state.FencingDevice) state.FencingDevice {
 	if old.Target != dev.Target {
 		return dev
@@ -139,8 +138,8 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 	return dev
 }
 
-// SetDelay changes the delay of a target's device. It needs no test: nothing
-// else changes.
+// SetDelay changes the delay of a target's device. It needs no test, because
+// nothing else changes.
 func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err error) {
 	if !records.IsNodeName(target) {
 		return false, fmt.Errorf("fencing device of %q: that is no name of a node", target)
@@ -158,30 +157,31 @@ func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err err
 	return s.Files.WriteDevice(dev)
 }
 
-// Secrets is the part of the cluster that devices are kept in.
+// Secrets writes the Secrets of the cluster that hold the devices.
 type Secrets interface {
-	// PutSecret merges keys into a Secret, which it creates if need be. A key
-	// whose value is nil is taken away.
+	// PutSecret merges keys into a Secret, which it creates if need be. A key with
+	// a nil value is removed.
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 }
 
-// Place of the accounts in the cluster.
+// The place of the accounts in the cluster.
 const (
 	SecretNamespace = "openshift-etcd"
 	SecretPrefix    = "fencing-credentials-"
 )
 
-// Rotate replaces a target's device and tells the cluster. The order is chosen
-// for a crash at any point: the marker first, since an account that the BMC
-// takes must never be replaced by the one in the Secret; then the device;
-// then the Secret. told is why the cluster could not be told, which is no
-// failure: Push does it later.
+// Rotate replaces a target's device and updates the cluster. Its order is safe
+// for a crash at any point: first the marker, because the account in the Secret
+// must never replace one that the BMC accepts; then the device; then the
+// Secret. told is the error of the update of the cluster. It is no failure:
+// Push updates the cluster later.
 func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
 	return s.Change(ctx, dev.Target, func(state.FencingDevice) (state.FencingDevice, error) { return dev, nil }, cluster)
 }
 
-// Change is Rotate for a device that is made from the one that is there, empty
-// where none is: nobody else changes it in between.
+// Change works like Rotate with a device that the function makes from the
+// existing one, which is empty if there is none. Nobody else changes the device
+// in between.
 func (s Store) Change(ctx context.Context, target string, change func(state.FencingDevice) (state.FencingDevice, error), cluster Secrets) (r Result, told, err error) {
 	if !records.IsNodeName(target) {
 		return r, nil, fmt.Errorf("fencing device of %q: that is no name of a node", target)

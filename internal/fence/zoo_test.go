@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestEachKindOfBMCIsProbedAndFences has the BMC of each file tested as by the
-// monitor, and its host fenced.
+// TestEachKindOfBMCIsProbedAndFences tests the BMC of each file as the monitor
+// does, and fences its host.
 func TestEachKindOfBMCIsProbedAndFences(t *testing.T) {
 	for _, bmc := range zootest.Load(t, "../adapter/redfish/testdata/zoo") {
 		t.Run(bmc.Name, func(t *testing.T) {
-			b := newBench(t, "пароль") // which fence_redfish cannot take: only the simulator is for it
+			b := newBench(t, "пароль") // which fence_redfish does not accept: these simulated BMCs serve only this agent
 			b.at(t, bmc.Serve(t))
 			b.dev.LegacyTLS = bmc.Legacy()
 			b.dev.UUID, b.dev.Serial, b.dev.SystemID = bmc.Host.UUID, bmc.Host.Serial, bmc.SystemID

@@ -28,17 +28,18 @@ import (
 // StaticPod is the manifest by which kubelet runs etcd until the hand-over.
 const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
 
-// process is etcd in podman.
+// process runs etcd in podman.
 type process struct {
 	parameters state.EtcdParameters
 	uptime     func() time.Duration
-	starts     etcdhealth.Starts // used by the loop alone
+	starts     etcdhealth.Starts // used only by the loop
 
 	mu   sync.Mutex
 	read manifest
 
-	// How the lock of the data and the process are looked at, the process is asked
-	// to end or ended, and where kubelet's manifest lies.
+	// locked reads the lock of the data and look reads the process; stop asks
+	// the process to end and kill ends it. staticPod is the path of kubelet's
+	// manifest.
 	locked    func() (bool, error)
 	look      func(context.Context) (podman.Process, error)
 	stop      func(context.Context) error
@@ -60,25 +61,25 @@ func newProcess(p state.EtcdParameters) *process {
 	}
 }
 
-// manifest is the container of a pod manifest, as it was read last.
+// manifest is the container of a pod manifest, as of the last read.
 type manifest struct {
 	changed time.Time
 	size    int64
 	spec    podman.Spec
 }
 
-// Foreign reports whether kubelet's manifest of etcd is there.
+// Foreign reports whether kubelet's manifest of etcd exists.
 func (p *process) Foreign() bool {
 	_, err := os.Stat(p.staticPod)
 	return err == nil
 }
 
-// clockTick is the unit in which the kernel tells when a process started
-// (proc(5); USER_HZ is 100 on every architecture that Linux has left).
+// clockTick is the unit of the start times of processes that the kernel reports
+// (proc(5); USER_HZ is 100 on every architecture that Linux still supports).
 const clockTick = 10 * time.Millisecond
 
 func (p *process) State(uptime time.Duration) etcdhealth.Process {
-	s, err := podman.State(context.Background()) // it reads /proc alone
+	s, err := podman.State(context.Background()) // it only reads /proc
 	if err != nil || !s.Running {
 		return etcdhealth.Process{}
 	}
@@ -90,10 +91,10 @@ func (p *process) State(uptime time.Duration) etcdhealth.Process {
 	}
 }
 
-// held reports whether etcd holds its copy, which is what running means. That it
-// does not is a promise to the peer, who may take over on it; so it is said only
-// where no process can take the copy at any moment: none that lives, and none
-// that kubelet starts.
+// held reports whether etcd holds the lock of its data, which counts as
+// running. A "no" is a promise to the peer, which may take over on it. So held
+// returns false only if no process can take the data at any moment: no process
+// of etcd lives, and kubelet starts none.
 func (p *process) held() (bool, error) {
 	held, err := p.locked()
 	if err != nil || held {
@@ -109,8 +110,8 @@ func (p *process) held() (bool, error) {
 	return false, err
 }
 
-// wanted is the container that the manifest describes. The file is read again
-// when it has changed.
+// wanted returns the container that the manifest describes. It reads the file
+// again only after a change.
 func (p *process) wanted() (podman.Spec, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +146,8 @@ func (p *process) readManifest() (podman.Spec, error) {
 	return spec, err
 }
 
-// Start starts etcd with the data that are there. Before the hand-over that is
-// kubelet's task.
+// Start starts etcd on its present data. Until the hand-over, only kubelet does
+// that.
 func (p *process) Start(ctx context.Context) error {
 	if p.Foreign() {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
@@ -165,17 +166,17 @@ func (p *process) Start(ctx context.Context) error {
 	}
 	err = p.await(ctx, podman.Run(ctx, spec))
 	if ctx.Err() != nil {
-		p.starts = before // we ended it: that is no word against its copy
+		p.starts = before // we ended it ourselves, so this says nothing against the data
 	}
 	return err
 }
 
-// undoTime bounds the end of a process whose start failed.
+// undoTime bounds the killing of a process whose start failed.
 const undoTime = 5 * time.Second
 
-// await returns when etcd that was started holds its copy. What a failed start
-// left is ended: it would take the copy later, when the peer was told that etcd
-// is down.
+// await returns once the started etcd holds its data. It kills what a failed
+// start left behind: that process would take the data later, after the peer was
+// told that etcd is down.
 func (p *process) await(ctx context.Context, started error) error {
 	if started == nil {
 		started = p.awaitHeld(ctx)
@@ -188,8 +189,8 @@ func (p *process) await(ctx context.Context, started error) error {
 	return errors.Join(started, p.kill(ctx))
 }
 
-// inspect examines the copy. One that looks whole, and with which etcd ends
-// again and again, is not.
+// inspect examines the data. Data that look whole, but with which etcd ends
+// again and again, count as damaged.
 func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 	d, err := etcd.Inspect(ctx, state.EtcdDataDir)
 	if err != nil || d.Copy != state.CopyWhole {
@@ -202,7 +203,8 @@ func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 	return d, err
 }
 
-// settle prepares a copy for a plain start; a learner that joins has none yet.
+// settle prepares the data for a plain start; a learner that joins has none
+// yet.
 func settle(ctx context.Context) error {
 	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -214,7 +216,7 @@ func settle(ctx context.Context) error {
 	return etcd.Settle(ctx, state.EtcdDataDir)
 }
 
-// awaitHeld returns when etcd holds its copy, or has ended.
+// awaitHeld returns once etcd holds its data, or has ended.
 func (p *process) awaitHeld(ctx context.Context) error {
 	for {
 		if held, err := p.locked(); err != nil || held {
@@ -229,7 +231,8 @@ func (p *process) awaitHeld(ctx context.Context) error {
 	}
 }
 
-// ended says why etcd may have ended as soon as it was started.
+// ended returns an error with the likely reason why etcd ended right after its
+// start.
 func ended() error {
 	if free, err := host.FreeSpace(state.EtcdDataDir); err == nil && free < etcdhealth.LeastSpace {
 		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, state.EtcdDataDir)
@@ -237,8 +240,8 @@ func ended() error {
 	return errors.New("etcd ended as soon as it was started; see: tail " + state.EtcdLogFile + "; podman logs etcd")
 }
 
-// stopGrace is how long etcd may take to end in order. It waits for watches to
-// end, which they do not; an end by force loses nothing.
+// stopGrace is the time that etcd gets to end in order. It waits for watches to
+// end, which they never do; an end by force loses nothing.
 const stopGrace = 4 * time.Second
 
 func (p *process) Stop(ctx context.Context) error {
@@ -250,12 +253,12 @@ func (p *process) Stop(ctx context.Context) error {
 
 func (p *process) Kill(ctx context.Context) error { return p.released(ctx, p.kill(ctx)) }
 
-// releaseTime is how long the kernel may take to close the files of a process that
-// has ended: its threads end one after the other.
+// releaseTime is the time that the kernel gets to close the files of a process
+// that has ended: its threads end one after the other.
 const releaseTime = 2 * time.Second
 
-// released returns the error of an end, or says that something still holds the
-// copy: a process that nobody found was not ended.
+// released returns the error of an end, or an error if something still holds
+// the data: a process that was not found has not ended.
 func (p *process) released(ctx context.Context, err error) error {
 	if err != nil {
 		return err
@@ -279,7 +282,7 @@ func (p *process) released(ctx context.Context, err error) error {
 func (p *process) Outdated() (bool, error) {
 	spec, err := p.wanted()
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the next manifest is on its way, or somebody took it away: what runs is left alone
+		return false, nil // the next manifest is on its way, or somebody removed it: leave the running etcd alone
 	}
 	if err != nil {
 		return false, err
@@ -295,7 +298,8 @@ func (p *process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// membership leaves what etcd calls too early to the next round.
+// membership changes the members of etcd. A promotion that etcd calls too early
+// is no error here: the next round tries again.
 type membership struct{ *etcd.Client }
 
 func (m membership) AddLearner(ctx context.Context, peerURL string) error {
@@ -311,14 +315,15 @@ func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 	return err
 }
 
-// copies are the data of an etcd that is down.
+// copies handles the data of an etcd that is down.
 type copies struct {
 	parameters state.EtcdParameters
-	// emptied is told that the next copy is another one.
+	// emptied is called after the data were removed, so that the next ones are
+	// judged anew.
 	emptied func()
 }
 
-// There reports whether a copy lies on the disk, whole or not.
+// There reports whether data lie on the disk, whole or not.
 func (c copies) There() (bool, error) {
 	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -327,7 +332,8 @@ func (c copies) There() (bool, error) {
 	return err == nil, err
 }
 
-// maxBackup bounds one saved copy, in bytes: more than etcd's own quota allows.
+// maxBackup bounds one backup, in bytes; it is more than etcd's own quota
+// allows.
 const maxBackup = 10 << 30
 
 func (c copies) Backup(ctx context.Context) error {
@@ -346,12 +352,12 @@ func (c copies) Empty(context.Context) error {
 	return err
 }
 
-// standIn speaks for a fenced member.
+// standIn casts the vote of a fenced member.
 type standIn struct {
 	address netip.Addr
 	tried   time.Time
-	// cluster and index are how far the log was seen to reach: a log that lost
-	// its end since then gets no vote.
+	// index is the furthest position at which the log of cluster was seen: a
+	// log that has lost its end since then gets no vote.
 	cluster state.MemberID
 	index   uint64
 }
@@ -363,8 +369,8 @@ func (s *standIn) reached(cluster state.MemberID, index uint64) {
 	s.index = max(s.index, index)
 }
 
-// standInPause is the least time between two stand-ins: one that refuses would
-// refuse again at once.
+// standInPause is the least time between two starts of a stand-in: one that
+// refuses would refuse again at once.
 const standInPause = time.Second
 
 func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRecord) error {
@@ -387,10 +393,11 @@ func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRe
 
 func (s *standIn) Stop(ctx context.Context) error { return etcd.StopStandIn(ctx) }
 
-// other is the peer's host.
+// other acts on the peer's host.
 type other struct{ name string }
 
-// fenceBudget is what Pacemaker has for one fence, as its stonith-timeout.
+// fenceBudget is the time that Pacemaker has for one fence, as its
+// stonith-timeout.
 const fenceBudget = 240 * time.Second
 
 func (o other) MayFence(ctx context.Context) error { return pacemaker.MayFence(ctx, twonode.Etcd) }
@@ -401,7 +408,7 @@ func (o other) ConfirmOff(ctx context.Context) error { return fence.ConfirmOff(c
 
 func (o other) GrantQuorum(ctx context.Context) error { return pacemaker.GrantQuorum(ctx) }
 
-// bmc asks the peer's BMC while somebody wants to know.
+// bmc asks the peer's BMC while the answer is wanted.
 type bmc struct {
 	peer   string
 	power  func(ctx context.Context, peer string) (string, error)
@@ -412,8 +419,8 @@ type bmc struct {
 	said state.Fact[string]
 }
 
-// bmcEvery is between two questions to the peer's BMC, bmcTime bounds one. The
-// answer to the one before counts for bmcStale of it.
+// bmcEvery is the pause between two questions to the peer's BMC, bmcTime bounds
+// one question, and the previous answer counts for the first bmcStale of it.
 const (
 	bmcEvery = 3 * time.Second
 	bmcTime  = fencing.LongestAnswer + 5*time.Second
@@ -434,7 +441,8 @@ func (b *bmc) set(said state.Fact[string]) (changed bool) {
 	return changed
 }
 
-// ask asks until the context ends, and tells of changes.
+// ask repeats the question until the context ends, and calls changed on each
+// change.
 func (b *bmc) ask(ctx context.Context, changed func()) error {
 	for {
 		said := state.Fact[string]{}
@@ -450,7 +458,8 @@ func (b *bmc) ask(ctx context.Context, changed func()) error {
 	}
 }
 
-// question asks once. What was said before is forgotten when that takes long.
+// question asks once. If that takes long, the previous answer is dropped
+// meanwhile.
 func (b *bmc) question(ctx context.Context, changed func()) state.Fact[string] {
 	ctx, cancel := context.WithTimeout(ctx, bmcTime)
 	defer cancel()

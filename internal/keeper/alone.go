@@ -18,23 +18,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Alone looks at etcd of a host, and ends it, without its keeper: for the time
+// Alone looks at a host's etcd, and ends it, without the keeper: for the time
 // in which there is none.
 type Alone struct {
 	See func() podmanetcd.Seen
 	// End ends etcd and its stand-in.
 	End func(context.Context) error
-	// Note keeps that Pacemaker wants etcd stopped, for a keeper that comes.
+	// Note records for a later keeper that Pacemaker wants etcd stopped.
 	Note func() error
 }
 
-// OnThisHost acts on this host.
+// OnThisHost returns an Alone for this host.
 func OnThisHost() Alone {
 	return Alone{See: see(), End: endAlone, Note: func() error { return noteStop(records.Files{}) }}
 }
 
-// Confirm reports a stop as done where nothing of ours runs, and else that it
-// is not, and why.
+// Confirm reports success for a stop if nothing of ours runs, and otherwise a
+// failure with the reason why.
 func (a Alone) Confirm(why string) podmanetcd.Answer {
 	if !a.See().Nothing() {
 		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: why}
@@ -45,7 +45,7 @@ func (a Alone) Confirm(why string) podmanetcd.Answer {
 	return podmanetcd.Answer{}
 }
 
-// Stop ends what runs. The peer finds out by itself, as after a crash.
+// Stop ends what runs. The peer notices that by itself, as after a crash.
 func (a Alone) Stop(ctx context.Context) podmanetcd.Answer {
 	if err := a.Note(); err != nil {
 		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()}
@@ -60,7 +60,7 @@ func (a Alone) Stop(ctx context.Context) podmanetcd.Answer {
 	return a.Confirm("etcd was told to end, and something still holds its data or speaks for it")
 }
 
-// see returns how to look at this host. What hangs is unknown.
+// see returns a function that looks at this host. What hangs stays unknown.
 func see() func() podmanetcd.Seen {
 	held := host.Limited("the look at the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
 	standIn := host.Limited("the look for a stand-in", fileTime, standingFor)
@@ -95,7 +95,7 @@ func endAlone(ctx context.Context) error {
 	return errors.Join(etcd.StopStandIn(ctx), podman.Stop(ctx, stopGrace))
 }
 
-// noteStop keeps Pacemaker's wish as a keeper of this boot would.
+// noteStop stores Pacemaker's wish as a keeper of this boot would.
 func noteStop(files records.Files) error {
 	boot, uptime, err := observe.Boot()
 	if err == nil {

@@ -89,7 +89,8 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	return k, nil
 }
 
-// uptime is how long this host is up, zero where the kernel does not say.
+// uptime returns the time since this host booted, zero if the kernel does not tell
+// it.
 func uptime() time.Duration {
 	_, up, err := observe.Boot()
 	if err != nil {
@@ -98,7 +99,8 @@ func uptime() time.Duration {
 	return up
 }
 
-// provenOff is when the peer was last proven to be off in this boot, zero for never.
+// provenOff returns when the peer was last proven to be off in this boot, zero for
+// never.
 func (d *daemon) provenOff(peer string) time.Duration {
 	f, err := d.files.Fenced(peer)
 	boot, _, bootErr := observe.Boot()
@@ -124,8 +126,8 @@ func describe(r etcd.StandInResult) string {
 	return out
 }
 
-// statements reads what the peer published, less often while all is well: a
-// process is started for it.
+// statements reads the statements that the peer publishes, less often while all is
+// well: each read starts a process.
 type statements struct {
 	keeper *Keeper
 	race   *race
@@ -164,9 +166,9 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	return got, true, nil
 }
 
-// addStopping makes a peer that is told to shut down one that leaves, while
-// this host leaves: Pacemaker stops one host's etcd seconds after the other's,
-// and says of both at once that they will stop.
+// addStopping marks the peer as leaving if Pacemaker shuts it down while this host
+// leaves too: Pacemaker stops etcd on one host seconds after the other, but
+// announces both stops at once.
 func (st *statements) addStopping(ctx context.Context, peer string, got *state.EtcdStatement) error {
 	if st.keeper.Wish().Wish != state.EtcdStopped || got.Leaving {
 		return nil

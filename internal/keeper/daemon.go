@@ -18,20 +18,22 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// memoryPath keeps what was seen in this boot.
+// memoryPath is the file for what was seen in this boot.
 const memoryPath = "/run/holdfast/etcd/memory.json"
 
-// Options are what the daemon works with.
+// Options are the daemon's inputs.
 type Options struct {
 	// Host is this host's node name.
 	Host string
-	// Rename asks for the name again, where the one before is none of the two.
+	// Rename asks for the name again if Host is neither of the pair's two
+	// names.
 	Rename func() (string, error)
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// daemon answers from the first moment; it keeps etcd once it knows the pair.
+// daemon answers requests from its start, and keeps etcd once it knows the
+// pair.
 type daemon struct {
 	Options
 	files  records.Files
@@ -44,28 +46,28 @@ type daemon struct {
 	sense   *senses
 	race    atomic.Pointer[race]
 	members members
-	// prepare makes the keeper of a pair.
+	// prepare creates the keeper of a pair.
 	prepare func(state.EtcdParameters) (*Keeper, error)
 
-	using      sync.Mutex // one start after the other
+	using      sync.Mutex // one change of the parameters at a time
 	parameters state.EtcdParameters
 	cannot     atomic.Pointer[trouble]
 
-	set   chan struct{} // closed when the parameters are known
-	again chan struct{} // closed when they changed: the daemon begins anew
+	set   chan struct{} // closed once the parameters are known
+	again chan struct{} // closed once they changed: the daemon restarts
 	anew  sync.Once
 }
 
-// trouble is why there is no keeper, and since when.
+// trouble holds the reason why there is no keeper, and since when.
 type trouble struct {
 	why   string
 	since time.Time
 }
 
-// keeper is nil until the pair is known; requests come from the first moment.
+// keeper returns nil until the pair is known; requests may come before that.
 func (d *daemon) keeper() *Keeper { return d.kept.Load() }
 
-// errAgain ends a daemon whose parameters changed; systemd starts it anew.
+// errAgain ends a daemon whose parameters changed; systemd restarts it.
 var errAgain = errors.New("the parameters changed: beginning anew")
 
 // Serve keeps etcd on this host until the context ends.
@@ -83,7 +85,8 @@ func newDaemon(o Options, files records.Files, socket string) *daemon {
 	return &daemon{Options: o, files: files, socket: socket, set: make(chan struct{}), again: make(chan struct{})}
 }
 
-// run answers, whatever else works: who cannot keep etcd says why.
+// run answers requests whatever else fails: a daemon that cannot keep etcd says
+// why.
 func (d *daemon) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.serve(ctx, d.socket) })
@@ -104,10 +107,12 @@ func (d *daemon) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// logf is for what the agent of a host uses too, whose log has lines alone.
+// logf is the logger for packages that are shared with the host's agent, whose
+// log has plain lines only.
 func (d *daemon) logf(format string, args ...any) { d.Log.Warn(fmt.Sprintf(format, args...)) }
 
-// hung is what the keeper's loop does for longer than it may.
+// hung returns the step for which the keeper's loop takes longer than it may,
+// empty for none.
 func (d *daemon) hung() string {
 	if d.keeper() == nil {
 		return ""
@@ -115,7 +120,7 @@ func (d *daemon) hung() string {
 	return d.keeper().Hung()
 }
 
-// remember takes up the parameters of before, where there are any.
+// remember adopts the stored parameters, if there are any.
 func (d *daemon) remember() error {
 	d.using.Lock()
 	defer d.using.Unlock()
@@ -149,7 +154,7 @@ func (d *daemon) adopt(p state.EtcdParameters) error {
 		return d.troubled(err)
 	}
 	k.Start(d.wish(boot))
-	k.report.At = d.Now() // nobody looked before
+	k.report.At = d.Now() // no look happened before
 	d.parameters = p
 	d.kept.Store(k)
 	d.cannot.Store(nil)
@@ -157,7 +162,7 @@ func (d *daemon) adopt(p state.EtcdParameters) error {
 	return nil
 }
 
-// troubled notes why there is no keeper, and returns it.
+// troubled stores the reason why there is no keeper, and returns it.
 func (d *daemon) troubled(err error) error {
 	last := d.cannot.Load()
 	if last == nil || last.why != err.Error() {
@@ -171,9 +176,9 @@ func (d *daemon) troubled(err error) error {
 	return err
 }
 
-// use takes the parameters of a start, and keeps them for the time without
-// Pacemaker. Others than before make the daemon begin anew, with etcd left as it
-// is: again is true then.
+// use takes the parameters of a start, and stores them for the time without
+// Pacemaker. If they differ from those in use, again is true: the daemon has to
+// restart, and etcd stays as it is.
 func (d *daemon) use(p state.EtcdParameters) (again bool, err error) {
 	d.using.Lock()
 	defer d.using.Unlock()
@@ -194,19 +199,21 @@ func (d *daemon) use(p state.EtcdParameters) (again bool, err error) {
 	return true, nil
 }
 
-// beginAnew ends this daemon once it has answered, for systemd to start it.
+// beginAnew ends this daemon after it has answered, so that systemd restarts
+// it.
 func (d *daemon) beginAnew() { d.anew.Do(func() { close(d.again) }) }
 
-// retry is how soon a daemon that cannot keep etcd tries again: what it lacks,
-// a certificate say, may be there by then.
+// retry is the pause after which a daemon that cannot keep etcd tries again:
+// what it lacks, for example a certificate, may be there by then.
 const retry = 2 * time.Second
 
-// await returns when the pair is known, or false with the context's end.
+// await returns true once the pair is known, or false if the context ends
+// first.
 func (d *daemon) await(ctx context.Context) bool {
 	for {
 		timer := time.NewTimer(retry)
 		if d.remember() == nil {
-			timer.Stop() // a start tells what comes next
+			timer.Stop() // no retry is needed: only a start brings parameters
 		}
 		select {
 		case <-ctx.Done():
@@ -223,7 +230,7 @@ func (d *daemon) await(ctx context.Context) bool {
 // keep waits for the pair and keeps etcd.
 func (d *daemon) keep(ctx context.Context) error {
 	if !d.await(ctx) {
-		return nil // it was asked to end
+		return nil // the daemon was asked to end
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	d.watch(ctx, group)
@@ -231,9 +238,9 @@ func (d *daemon) keep(ctx context.Context) error {
 	return group.Wait()
 }
 
-// wish is what Pacemaker asked for in this boot. Where no note of it is left, as
-// after somebody cleaned /run, an etcd that lives says it: nobody starts it but
-// for Pacemaker.
+// wish returns what Pacemaker asked for in this boot. If no note of it is left,
+// for example after somebody cleaned /run, a living etcd proves that it was to
+// start: only Pacemaker has it started.
 func (d *daemon) wish(boot string) state.EtcdWishNote {
 	w := d.files.Wish(boot)
 	if w.Wish == state.EtcdNotAsked && state.Is(d.alone.See().Lives, true) {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// site is a daemon of alpha over a real socket, with a keeper of a world that
+// site is a daemon of alpha on a real socket, with a keeper of a world that
 // does nothing by itself.
 type site struct {
 	*daemon
@@ -57,7 +57,8 @@ func begin(t *testing.T, prepare func(*site)) *site {
 	return s
 }
 
-// serveOnly is run without the keeper's loop, which would ask Corosync.
+// serveOnly does what run does, without the keeper's loop, which would ask
+// Corosync.
 func (s *site) serveOnly(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,8 +187,8 @@ func TestAStopWithoutAPairEndsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestAWishThatNobodyNotedIsToldByEtcd has a daemon begin anew after somebody
-// cleaned /run.
+// TestAWishThatNobodyNotedIsToldByEtcd starts a daemon after somebody cleaned
+// /run.
 func TestAWishThatNobodyNotedIsToldByEtcd(t *testing.T) {
 	for lives, want := range map[bool]state.EtcdWish{true: state.EtcdStarted, false: state.EtcdNotAsked} {
 		s := begin(t, func(s *site) {

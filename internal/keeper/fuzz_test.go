@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// FuzzWordOfThePeer has the daemon of the other host answer anything.
+// FuzzWordOfThePeer lets the daemon of the other host answer anything.
 func FuzzWordOfThePeer(f *testing.F) {
 	good, err := json.Marshal(state.RaceAnswer{})
 	if err != nil {

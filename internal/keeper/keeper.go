@@ -1,6 +1,6 @@
-// Package keeper is the daemon that keeps etcd on one of two hosts: it looks,
-// tells the peer, decides and does, one round after the other, and is the only
-// one that does so on its host. Pacemaker's actions are requests to it.
+// Package keeper is the daemon that keeps etcd on one of two hosts. One round after
+// the other, it looks at the host, tells the peer, decides and acts. Nothing else on
+// its host does so: Pacemaker's actions are requests to it.
 package keeper
 
 import (
@@ -19,32 +19,32 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How soon the next round comes where nothing wakes the loop before.
+// Timing of the loop, unless something wakes it earlier.
 const (
-	// quiet is between two looks at an etcd with which all is well.
+	// quiet is the time between two looks while etcd is well.
 	quiet = time.Second
-	// busy is between two looks while something is under way.
+	// busy is the time between two looks while something is under way.
 	busy = 200 * time.Millisecond
-	// listen is how often the peer's statement is read while all is well; a
-	// process is started for it.
+	// listen is the interval between two reads of the peer's statement while all is
+	// well; each read starts a process.
 	listen = 3 * time.Second
-	// lively is how long after a change the loop stays busy.
+	// lively is the time after a change during which the loop stays busy.
 	lively = 5 * time.Second
 	// retryAfter is the longest pause after a step that failed.
 	retryAfter = 5 * time.Second
 )
 
-// rounds bounds how many steps follow each other without a pause.
+// rounds bounds the number of steps that follow each other without a pause.
 const rounds = 25
 
-// Process is etcd's process as the keeper watches it.
+// Process is etcd's process as the keeper sees it.
 type Process interface {
-	// State says how the process is.
+	// State returns the state of the process.
 	State(uptime time.Duration) etcdhealth.Process
 	// Kill ends it at once.
 	Kill(ctx context.Context) error
-	// Outdated reports whether it runs by another manifest than the present. Not
-	// only the loop asks.
+	// Outdated reports whether it runs by another manifest than the present one. It
+	// is also called from outside the loop.
 	Outdated() (bool, error)
 	// Restart ends it in order and starts it by the present manifest.
 	Restart(ctx context.Context) error
@@ -57,16 +57,17 @@ type Keeper struct {
 	Observer *member.Observer
 	Doer     *act.Doer
 	Process  Process
-	// Publish tells the peer.
+	// Publish sends this host's statement to the peer.
 	Publish func(ctx context.Context, statement string) error
-	// StandInResult is how the last take-over went, for whoever asks.
+	// StandInResult describes the outcome of the last take-over, for the report.
 	StandInResult func() string
-	// SaveWish keeps the wish over a restart of the daemon.
+	// SaveWish stores the wish, so that it survives a restart of the daemon.
 	SaveWish func(state.EtcdWishNote) error
 	Log      *slog.Logger
-	// Event notes what this host saw, decided or did. It does not wait.
+	// Event records what this host saw, decided or did. It does not block.
 	Event func(state.Event)
-	// Reach is what this host knows of its own reach; nil for nothing.
+	// Reach returns what this host knows of its own reach; nil if nothing measures
+	// it.
 	Reach func() state.Reach
 
 	wake chan struct{}
@@ -74,7 +75,7 @@ type Keeper struct {
 	mu     sync.Mutex
 	wish   state.EtcdWishNote
 	report state.EtcdReport
-	// changed is closed and replaced whenever the report is.
+	// changed is closed and replaced whenever the report is replaced.
 	changed chan struct{}
 	stint   stint
 
@@ -83,18 +84,18 @@ type Keeper struct {
 	lastMove  time.Duration // when something last changed
 	failures  int
 	serial    uint64
-	published string // without its number
+	published string // without its serial number
 	numbered  string // as it was sent
 	toldAt    time.Time
 }
 
-// Start prepares a keeper that is wanted to do wish.
+// Start prepares a keeper with the wish to begin with.
 func (k *Keeper) Start(wish state.EtcdWishNote) {
 	k.wake, k.changed, k.wish = make(chan struct{}, 1), make(chan struct{}), wish
 	k.report.Wish = wish.Wish
 }
 
-// Wake makes the next round come at once.
+// Wake makes the next round begin at once.
 func (k *Keeper) Wake() {
 	select {
 	case k.wake <- struct{}{}:
@@ -102,7 +103,7 @@ func (k *Keeper) Wake() {
 	}
 }
 
-// Run keeps etcd until the context ends. It leaves etcd as it is.
+// Run keeps etcd until the context ends. It then leaves etcd as it is.
 func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause := k.turn(ctx)
@@ -117,8 +118,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// turn takes rounds until there is nothing more to do at once, and returns how
-// long to pause.
+// turn does rounds until nothing is left to do at once, and returns the pause after
+// them.
 func (k *Keeper) turn(ctx context.Context) time.Duration {
 	for range rounds {
 		again, pause := k.round(ctx)
@@ -129,8 +130,8 @@ func (k *Keeper) turn(ctx context.Context) time.Duration {
 	return busy
 }
 
-// round looks, tells the peer, decides and does. What it tells promises the
-// peer what it will do, so nothing is done that was not told.
+// round looks, tells the peer, decides and acts. A statement promises the peer what
+// this host will do, so the round does nothing that it did not tell.
 func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	wish := k.Wish()
 	var s state.EtcdSnapshot
@@ -153,7 +154,7 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	}
 	if err == nil && k.permitted(wish, s, verdict) {
 		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
-			return k.Doer.Do(ctx, s, verdict) // it bounds its steps, and a fence outlasts the round
+			return k.Doer.Do(ctx, s, verdict) // the outer ctx: Do bounds its own steps, and a fence outlasts the round
 		})
 		if verdict.Action == state.EtcdStop || verdict.Action == state.EtcdEmpty || verdict.Action == state.EtcdStart {
 			k.Observer.Forget()
@@ -166,11 +167,12 @@ func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	return k.next(s, verdict, err)
 }
 
-// permitted reports whether Pacemaker's wish allows a step. Before it asked for
-// anything, a host that waits for its peer may only find out that it goes on
-// alone; the copy is not touched. And it is not emptied while kubelet starts
-// etcd again and again, which would make a cluster of its own of nothing: the
-// hand-over takes kubelet's manifest away first.
+// permitted reports whether Pacemaker's wish allows a step. Until Pacemaker has
+// asked for anything, a host that waits for its peer may only take the steps by
+// which it finds out that it goes on alone; its data directory is not touched. The
+// data directory is also not emptied while kubelet runs etcd: kubelet would start
+// etcd again and again on the empty directory and create a new cluster out of
+// nothing. The hand-over removes kubelet's manifest first.
 func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) bool {
 	if v.Action == state.EtcdEmpty && k.Process.Foreign() {
 		return false
@@ -186,8 +188,8 @@ func (k *Keeper) permitted(w state.EtcdWishNote, s state.EtcdSnapshot, v state.E
 	}
 }
 
-// care looks after the process itself: one that can answer nothing is ended,
-// one that runs by an old manifest is restarted, both in place.
+// care looks after the process itself: it ends a process that cannot answer, and
+// restarts one that runs by an old manifest, both in place.
 func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	if w.Wish == state.EtcdNotAsked || k.Process.Foreign() {
 		return nil
@@ -214,7 +216,7 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 	return k.within(ctx, "the restart of etcd", restartTime, k.Process.Restart)
 }
 
-// next says whether another round follows at once, or after which pause.
+// next returns whether another round follows at once, and otherwise the pause.
 func (k *Keeper) next(s state.EtcdSnapshot, v state.EtcdVerdict, err error) (bool, time.Duration) {
 	if err != nil {
 		k.failures++
@@ -230,12 +232,12 @@ func (k *Keeper) next(s state.EtcdSnapshot, v state.EtcdVerdict, err error) (boo
 	return false, quiet
 }
 
-// acts reports whether an action does something.
+// acts reports whether an action does anything.
 func acts(a state.EtcdAction) bool {
 	return a != state.EtcdIdle && a != state.EtcdWait && a != state.EtcdAskHuman
 }
 
-// note remembers since when the same rule decides, and tells when another does.
+// note remembers since when the present rule decides, and logs a change of rule.
 func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
 	if v.Rule == k.rule {
 		return
@@ -245,11 +247,11 @@ func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
 	k.Event(state.DecisionEvent(v))
 }
 
-// publish tells the peer what changed since it was told last.
+// publish sends the peer this host's statement if it changed since the last one.
 func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 	statement := etcdmember.Statement(s)
 	if statement.Ring == 0 {
-		return nil // nobody is there to be told, and nothing would count
+		return nil // there is no peer to tell, and a statement without a ring does not count
 	}
 	text, err := json.Marshal(statement)
 	if err != nil {
@@ -272,18 +274,18 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 	return nil
 }
 
-// tellAgain is how long Pacemaker may take to hold what it was told. Where
-// packets are lost it takes seconds, and what is told again meanwhile only
-// lengthens its queue.
+// tellAgain is the time that Pacemaker gets to store a statement. Where packets are
+// lost it needs seconds, and a repetition before then only lengthens its queue.
 const tellAgain = 3 * time.Second
 
-// repeat is how often the same statement is told though nothing changed. This host's
-// Pacemaker may hold what the peer's lost: it is the writer of attributes that tells
-// all of them when hosts meet, and what was told at that moment may lose against its
-// older word (seen with 2.1.5: the peer waited for this host's word for good).
+// repeat is the interval at which an unchanged statement is sent again. This host's
+// Pacemaker may hold a statement that the peer's has lost: when hosts meet, the
+// writer of attributes sends all of them, and a statement of that moment may lose
+// against the older one that the writer holds (seen with 2.1.5: the peer waited for
+// this host's statement for good).
 const repeat = 10 * time.Second
 
-// repeats tells the same statement once more.
+// repeats sends the same statement once more.
 func (k *Keeper) repeats(ctx context.Context) error {
 	if k.numbered == "" || time.Since(k.toldAt) < repeat {
 		return nil
@@ -295,16 +297,16 @@ func (k *Keeper) repeats(ctx context.Context) error {
 	return nil
 }
 
-// heardSelf takes what Pacemaker holds as this host's statement. One that was
-// lost, as when Pacemaker was restarted, is told again; at once where it holds
-// none.
+// heardSelf takes the statement of this host that Pacemaker holds. A statement that
+// was lost, as when Pacemaker was restarted, is sent again: at once if Pacemaker
+// holds none, otherwise after tellAgain.
 func (k *Keeper) heardSelf(statement string) {
 	if statement != k.numbered && (statement == "" || time.Since(k.toldAt) >= tellAgain) {
 		k.published = ""
 	}
 }
 
-// tell makes the report of a round known.
+// tell stores the report of a round and wakes those who wait for one.
 func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
 	r := state.EtcdReport{
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
@@ -326,16 +328,16 @@ func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVe
 	k.changed = make(chan struct{})
 }
 
-// Report is what the last round found, and a channel that is closed when there
-// is a newer one.
+// Report returns the last round's report, and a channel that is closed when there is
+// a newer one.
 func (k *Keeper) Report() (state.EtcdReport, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.report, k.changed
 }
 
-// Manifest adds to a report whether etcd runs by another manifest than the
-// present. It is computed on request only.
+// Manifest adds to a report whether etcd runs by another manifest than the present
+// one. This is computed on request only.
 func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
 	if k.Process.Foreign() || !state.Is(r.Snapshot.Local.Running, true) {
 		return r
@@ -346,14 +348,14 @@ func (k *Keeper) Manifest(r state.EtcdReport) state.EtcdReport {
 	return r
 }
 
-// Wish is what Pacemaker asked for last.
+// Wish returns what Pacemaker asked for last.
 func (k *Keeper) Wish() state.EtcdWishNote {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.wish
 }
 
-// Ask notes what Pacemaker asks for. Asking for the same again changes nothing.
+// Ask records what Pacemaker asks for. To ask for the same again changes nothing.
 func (k *Keeper) Ask(wish state.EtcdWish) error {
 	boot, uptime, err := k.Observer.Boot()
 	if err != nil {
@@ -363,7 +365,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	if !same {
 		w = state.EtcdWishNote{Wish: wish, At: uptime, Boot: boot}
 	}
-	if err := k.SaveWish(w); err != nil { // also the same: a stop may have been noted without us
+	if err := k.SaveWish(w); err != nil { // even the same: a stop may have been noted without us
 		return fmt.Errorf("note what Pacemaker asks for: %w", err)
 	}
 	if same {

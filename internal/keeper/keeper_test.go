@@ -32,13 +32,14 @@ type world struct {
 	published  []state.EtcdStatement
 	did        []string
 	peer       *state.EtcdStatement
-	ticking    sync.Mutex // of the clock: not only the loop asks what time it is
+	ticking    sync.Mutex // guards clock: not only the loop asks for the time
 	clock      time.Duration
-	outdated   int // how often that was asked
+	outdated   int // how often the keeper asked whether the manifest is outdated
 	events     []state.Event
 }
 
-// told are the events that were noted, without what repeats the verdict's words.
+// told returns the events that were noted, without the reasons that repeat the
+// verdict.
 func (w *world) told() (out []state.Event) {
 	for _, e := range w.events {
 		e.Why = ""
@@ -88,7 +89,7 @@ func (e etcdChanges) MoveLeader(context.Context, state.MemberID) error   { retur
 
 var both = []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 
-// logOf is the log of a test.
+// logOf returns a logger that writes to the test's output.
 func logOf(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
@@ -254,14 +255,14 @@ func TestKubeletsEtcdIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTheKeeperNotesWhatReportsAreMadeOf has a host that loses its peer.
+// TestTheKeeperNotesWhatReportsAreMadeOf lets a host lose its peer.
 func TestTheKeeperNotesWhatReportsAreMadeOf(t *testing.T) {
 	w := &world{record: pairRecord(), running: true, leader: 0xa, peer: peerPair()}
 	k := newKeeper(t, w, state.EtcdNotAsked)
 	if err := k.Ask(state.EtcdStarted); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Ask(state.EtcdStarted); err != nil { // the same is no news
+	if err := k.Ask(state.EtcdStarted); err != nil { // a repeated wish causes no event
 		t.Fatal(err)
 	}
 	two := state.Known(state.Membership{Ring: 7, Members: []string{"alpha", "beta"}, Quorate: true})
@@ -316,7 +317,7 @@ func TestAStopIsWaitedFor(t *testing.T) {
 func TestAMonitorRightAfterAStartKnowsOfIt(t *testing.T) {
 	w := &world{record: pairRecord(), leader: 0xb}
 	k := newKeeper(t, w, state.EtcdNotAsked)
-	meet(k) // and the peer has not spoken: etcd has to wait
+	meet(k) // and the peer has not spoken, so etcd has to wait
 	w.clock = time.Hour
 	k.turn(t.Context())
 	d := &daemon{Options: Options{Now: k.Observer.Now}}
@@ -359,8 +360,8 @@ func TestOnlyWhoAsksIsToldOfTheManifest(t *testing.T) {
 	}
 }
 
-// TestAStatementIsToldAgainOnceItWasLost has Pacemaker hold an older statement: for
-// a moment, since packets are lost, or for good.
+// TestAStatementIsToldAgainOnceItWasLost lets Pacemaker hold an older statement:
+// for a moment, because packets were lost, or for good.
 func TestAStatementIsToldAgainOnceItWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := func(holds string, after time.Duration) bool {
@@ -387,8 +388,8 @@ func TestAStatementIsToldAgainOnceItWasLost(t *testing.T) {
 	})
 }
 
-// TestTheSameStatementIsRepeated is of a peer whose Pacemaker lost what this host's
-// holds: as when both met, and an older word was sent to all.
+// TestTheSameStatementIsRepeated covers a peer whose Pacemaker lost what this
+// host's Pacemaker holds: as when both met, and an older statement was sent to all.
 func TestTheSameStatementIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}

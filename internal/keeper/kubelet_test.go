@@ -14,9 +14,9 @@ func (copyOf) There() (bool, error)           { return true, nil }
 func (c copyOf) Backup(context.Context) error { return c.do("backup") }
 func (c copyOf) Empty(context.Context) error  { return c.do("empty") }
 
-// A host that was fenced before its hand-over: kubelet starts its removed etcd
-// again and again, and on the first host an empty folder would be the beginning
-// of a new cluster.
+// The host was fenced before its hand-over: kubelet starts its removed etcd
+// again and again, and on the first host an empty folder would become a new
+// cluster.
 func TestACopyIsNotEmptiedWhileKubeletStartsEtcdOnIt(t *testing.T) {
 	w := &world{record: pairRecord(), peer: peerPair(), foreign: true}
 	w.peer.Record.State, w.peer.Leads = state.EtcdSole, true

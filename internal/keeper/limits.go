@@ -10,36 +10,36 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How long the parts of a round may take that act does not bound itself.
+// Limits of the parts of a round that package act does not bound itself.
 const (
-	lookTime    = 60 * time.Second // a whole look; its parts have limits of their own
+	lookTime    = 60 * time.Second // a whole look; its parts have their own limits
 	publishTime = 5 * time.Second
-	hearTime    = 5 * time.Second // what was heard is noted in memory
-	watchTime   = 5 * time.Second // a look at the process and at its manifest
+	hearTime    = 5 * time.Second // to note in memory what was heard
+	watchTime   = 5 * time.Second // to look at the process and at its manifest
 	killTime    = 10 * time.Second
 	restartTime = 45 * time.Second
 )
 
-// How long one question of a look may take. A file that cannot be read in this
-// time lies on a disk that hangs.
+// Limits of single questions of a look. A file that cannot be read in this time
+// lies on a disk that hangs.
 const (
 	fileTime    = 2 * time.Second
 	inspectTime = 30 * time.Second // it reads a log of some hundred MB
 )
 
-// slack is how much longer than its limit a step may take before it counts as
-// hung: a process that is told to end is given some seconds for it.
+// slack is the time that a step may take beyond its limit before it counts as
+// hung: a process that is told to end gets some seconds for it.
 const slack = 10 * time.Second
 
-// stint is what the loop does at present, and until when it may.
+// stint is the present part of the loop, and the time until which it may last.
 type stint struct {
 	what  string
 	until time.Time
 }
 
-// within does one part of a round, for a limited time. A part that does not
-// heed its context is not left to itself, since its effect could come at any
-// later time: Hung names it, and who watches ends this process.
+// within does one part of a round within a limit. It waits even for a part that
+// ignores its context, since the effect could come at any later time. Hung then
+// names that part, and systemd's watchdog ends this process.
 func (k *Keeper) within(ctx context.Context, what string, limit time.Duration, do func(context.Context) error) error {
 	k.begin(stint{what, time.Now().Add(limit + slack)})
 	defer k.begin(stint{})
@@ -54,8 +54,8 @@ func (k *Keeper) begin(s stint) {
 	k.stint = s
 }
 
-// Hung says what the loop does for longer than it may, and is empty while it
-// makes headway.
+// Hung returns the part for which the loop takes longer than it may, or nothing
+// while the loop makes progress.
 func (k *Keeper) Hung() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,8 +65,8 @@ func (k *Keeper) Hung() string {
 	return k.stint.what
 }
 
-// limited bounds the questions of a look that no context ends: what hangs is
-// unknown, and the loop goes on.
+// limited bounds those questions of a look that no context can end: what hangs
+// is unknown, and the loop goes on.
 func limited(s member.Sources) member.Sources {
 	s.Record = host.Limited("the read of the record", fileTime, s.Record)
 	s.Held = host.Limited("the look at the lock of etcd's data", fileTime, s.Held)
@@ -74,7 +74,7 @@ func limited(s member.Sources) member.Sources {
 	s.Human = host.Limited("the read of a person's word", fileTime, s.Human)
 	fenced := map[string]func() (state.Fact[state.EtcdFenced], error){}
 	ask := s.Fenced
-	s.Fenced = func(peer string) (state.Fact[state.EtcdFenced], error) { // the loop alone asks
+	s.Fenced = func(peer string) (state.Fact[state.EtcdFenced], error) { // only the loop asks
 		if fenced[peer] == nil {
 			fenced[peer] = host.Limited("the read of the fence's evidence", fileTime, func() (state.Fact[state.EtcdFenced], error) { return ask(peer) })
 		}

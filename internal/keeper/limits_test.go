@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// deaf is a process whose end does not come.
+// deaf is a process that does not end when killed.
 type deaf struct {
 	*world
 	release chan struct{}
-	// heeds its context
+	// heeds is true if Kill heeds its context.
 	heeds bool
 }
 
@@ -34,7 +34,8 @@ func (d deaf) Kill(ctx context.Context) error {
 	return nil
 }
 
-// frozenPair keeps an etcd that is to be ended, and returns once that began.
+// frozenPair runs a keeper whose etcd froze and has to be ended; end stops the
+// keeper.
 func frozenPair(t *testing.T, d deaf) (k *Keeper, end func()) {
 	t.Helper()
 	k = newKeeper(t, d.world, state.EtcdStarted)
@@ -117,7 +118,7 @@ func TestADiskThatHangsLeavesTheLookUnknownAndTheLoopGoesOn(t *testing.T) {
 	})
 }
 
-// etcdProcess is one whose lock and process are as the test says.
+// etcdProcess returns a process whose lock and state the test decides.
 func etcdProcess(t *testing.T) *process {
 	t.Helper()
 	return &process{
@@ -134,7 +135,7 @@ func TestAnEndThatLeavesTheDataHeldHasFailed(t *testing.T) {
 		p := etcdProcess(t)
 		for name, end := range map[string]func(context.Context) error{"stop": p.Stop, "kill": p.Kill} {
 			looks := 0
-			p.locked = func() (bool, error) { looks++; return looks < 3, nil } // a thread of it still ends
+			p.locked = func() (bool, error) { looks++; return looks < 3, nil } // one of its threads is still ending
 			if err := end(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

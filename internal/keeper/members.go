@@ -10,16 +10,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// memberBeat is how long a question for another membership waits. It is short:
-// who asks takes silence for a daemon that hangs, and watches Corosync itself.
+// memberBeat bounds how long a request for another membership waits. It is
+// short: the client takes silence for a daemon that hangs, and then watches
+// Corosync itself.
 const memberBeat = time.Second
 
-// members is the membership as Corosync told it last, for whoever asks. No round
-// of the keeper stands between the two.
+// members holds the last membership that Corosync reported, for all clients. It
+// does not wait for a round of the keeper.
 type members struct {
 	mu      sync.Mutex
 	last    state.Fact[state.Membership]
-	changed chan struct{} // closed at the next one; nil while nobody watches
+	changed chan struct{} // closed at the next change; nil before the first report
 }
 
 func (m *members) set(f state.Fact[state.Membership]) {
@@ -37,8 +38,8 @@ func (m *members) get() (state.Fact[state.Membership], <-chan struct{}) {
 	return m.last, m.changed
 }
 
-// membership answers with the first membership that is another one than the
-// asker knows, or the present one after a beat.
+// membership answers with the first membership that differs from the one that
+// the client knows, or with the present one after memberBeat.
 func (d *daemon) membership(w http.ResponseWriter, q *http.Request) {
 	ctx, cancel := context.WithTimeout(q.Context(), memberBeat)
 	defer cancel()

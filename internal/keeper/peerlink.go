@@ -23,18 +23,18 @@ import (
 const (
 	// peerTime bounds one question to the peer's daemon, over all networks.
 	peerTime = 400 * time.Millisecond
-	// maxWord bounds what is read of a question or an answer, in bytes.
+	// maxWord bounds how much of a question or an answer is read, in bytes.
 	maxWord = 16 << 10
 	// mostAddresses bounds how many addresses of a host are told and asked.
 	mostAddresses = 8
 )
 
-// pairTLS proves each of two hosts to the other with the certificates by which
-// their etcds know each other: nobody but a control plane has one. Names count,
-// not addresses: the hosts speak over any network that joins them.
+// pairTLS proves each of two hosts to the other by the certificates that their
+// etcds use for each other; only control planes have one. It checks names, not
+// addresses: the hosts talk over any network that joins them.
 type pairTLS struct {
 	peer          string // its node name
-	ca, cert, key string // files, read for each connection
+	ca, cert, key string // files, read again for each connection
 }
 
 func (p pairTLS) config() (*tls.Config, error) {
@@ -48,7 +48,7 @@ func (p pairTLS) config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// server answers the peer until the context ends. A host that cannot listen
+// serve answers the peer until the context ends. A host that cannot listen
 // takes part in a race by its own evidence alone.
 func (p pairTLS) serve(ctx context.Context, port int, answer func(back bool) state.RaceAnswer, log *slog.Logger) error {
 	return lasting(ctx, log, "the peer cannot ask this host", func() error { return p.serveOnce(ctx, port, answer) })
@@ -66,7 +66,7 @@ func (p pairTLS) serveOnce(ctx context.Context, port int, answer func(back bool)
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		IdleTimeout: 10 * time.Second, MaxHeaderBytes: maxWord,
-		ErrorLog: log.New(io.Discard, "", 0), // strangers that knock are no news
+		ErrorLog: log.New(io.Discard, "", 0), // connections from foreign hosts are not worth a log line
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -74,7 +74,7 @@ func (p pairTLS) serveOnce(ctx context.Context, port int, answer func(back bool)
 	return server.Serve(tls.NewListener(listener, configs))
 }
 
-// ask asks the peer at all addresses at once; the first answer counts.
+// ask asks the peer at all addresses at once and returns the first answer.
 func (p pairTLS) ask(ctx context.Context, port int, addresses []netip.Addr, back bool) (state.RaceAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()

@@ -15,40 +15,42 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The pulse of a pair. While clients write, etcd's commit index moves and says
-// that all is well, at no cost; where it stands still a read that needs a quorum
-// is tried.
+// Timing of the pulse of a pair. While clients write, etcd's commit index moves
+// and shows at no cost that all is well. If it stands still, a read that needs
+// a quorum is tried.
 const (
 	pulseEvery = time.Second
-	// quietFor is how long the index may stand before a read is tried, and
+	// quietFor is the time without a commit after which a read is tried;
 	// pulseTime bounds that read.
 	quietFor  = 2 * time.Second
 	pulseTime = 2 * time.Second
-	// writeAfter is how long the index may stand before a write is tried: where
-	// heartbeats pass and entries do not, a read still finds a quorum.
+	// writeAfter is the time for which the index stands still before a write is
+	// tried: where heartbeats pass and entries do not, a read still finds a
+	// quorum.
 	writeAfter = 10 * time.Second
-	// noticeAfter is when nothing committed counts as a stall, and this host
-	// begins to test itself.
+	// noticeAfter is the time without a commit that counts as a stall, and
+	// after which this host begins to test itself.
 	noticeAfter = 4 * time.Second
-	// sickAfter is how long one write may wait for the disk: SSDs and controllers
-	// take 5 to 15 s at their worst, and come back. With noticeAfter it is well
-	// below etcdmember.StallAfter.
+	// sickAfter is the longest time that one write may wait for the disk: at
+	// their worst, SSDs and controllers take 5 to 15 s and recover. With
+	// noticeAfter it is well below etcdmember.StallAfter.
 	sickAfter = 8 * time.Second
-	// carryUntested is what at most counts of stalls before, until this host has
-	// tested itself in this one: at etcdmember.StallAfter a disk that hangs has to
-	// have been found.
+	// carryUntested bounds how much earlier stalls count until this host has
+	// tested itself in the present one: a disk that hangs must be found before
+	// etcdmember.StallAfter.
 	carryUntested = 3 * time.Second
 )
 
-// canaryPath is the file whose write tests the disk: beside etcd's data.
+// canaryPath is the file, beside etcd's data, whose write tests the disk.
 var canaryPath = filepath.Join(state.EtcdDataDir, "holdfast-canary")
 
-// pulse watches whether anything can be committed through the local etcd, and
-// tests this host while nothing can.
+// pulse watches whether the local etcd can commit anything, and tests this host
+// while it cannot.
 type pulse struct {
 	uptime func() time.Duration
-	// read needs a quorum, put commits an entry of some size. write makes a few
-	// bytes durable on etcd's disk; it may never return. blocked reports whether etcd's process waits for a disk.
+	// read needs a quorum, and put commits an entry of some size. write makes a
+	// few bytes durable on etcd's disk; it may never return. blocked reports
+	// whether etcd's process waits for a disk.
 	read    func(context.Context) error
 	put     func(context.Context) error
 	write   func() error
@@ -57,18 +59,19 @@ type pulse struct {
 	mu      sync.Mutex
 	running bool
 	index   uint64
-	indexAt time.Duration // when it moved
-	last    time.Duration // when something was committed for certain
-	stalled time.Duration // as of the last look at a running etcd
-	carried time.Duration // of stalls before, less what passed well since
-	tested  bool          // a write that began in this stall came back
-	writing time.Duration // when a write began that has not returned; zero for none
-	failed  string        // how the last write failed
-	waiting time.Duration // since when the process waits for a disk; zero for not
+	indexAt time.Duration // when index last moved
+	last    time.Duration // when something was last proven to be committed
+	stalled time.Duration // the stall as of the last look at a running etcd
+	carried time.Duration // earlier stalls, less the healthy time since
+	tested  bool          // a write that began in this stall has returned
+	writing time.Duration // when the write under way began; zero for none
+	failed  string        // the error of the last write
+	waiting time.Duration // since when the process waits for a disk; zero if it does not
 }
 
-// moved takes up the commit index that etcd told. One that waits for a leader,
-// or does not answer, tells none; one whose copy was replaced begins lower.
+// moved takes the commit index that etcd reports. An etcd that waits for a
+// leader or does not answer reports none; one whose data were replaced begins
+// with a lower one.
 func (p *pulse) moved(index uint64) {
 	if index == 0 {
 		return
@@ -82,9 +85,9 @@ func (p *pulse) moved(index uint64) {
 	p.index = index
 }
 
-// well is called when something was committed: what was found before is of
-// another stall. Where most packets are lost a commit passes now and then, and
-// ends nothing: what stood is counted on, less the time that was well.
+// well notes that something was committed: earlier findings belong to another
+// stall. Where most packets are lost, a commit passes now and then and ends
+// nothing: the stalled time carries over, less the time that was healthy.
 func (p *pulse) well() {
 	now := p.uptime()
 	if stood := now - p.last; stood >= noticeAfter {
@@ -95,10 +98,11 @@ func (p *pulse) well() {
 	p.fresh()
 }
 
-// fresh begins anew: this moment is well.
+// fresh resets the stall: all is well at this moment.
 func (p *pulse) fresh() { p.last, p.failed, p.waiting, p.tested = p.uptime(), "", 0, false }
 
-// stood is for how long nothing could be committed, zero while that is no stall.
+// stood returns for how long nothing could be committed, zero while that is too
+// short to be a stall.
 func (p *pulse) stood() time.Duration {
 	now := p.uptime() - p.last
 	switch {
@@ -111,9 +115,10 @@ func (p *pulse) stood() time.Duration {
 	}
 }
 
-// state returns for how long nothing was committed, stalls of a moment ago
-// included, and what this host found wrong with itself. Of an etcd that is stopped it says what was so at last; one
-// that starts gets its time, and a restart that helped nothing ends no stall.
+// state returns for how long nothing was committed, recent stalls included, and
+// what this host found wrong with itself. For a stopped etcd it returns the
+// last values from when it ran. An etcd that starts gets new time, but if the
+// restart did not help, the stall before it counts on.
 func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +149,7 @@ func (p *pulse) sick(now time.Duration) string {
 	return ""
 }
 
-// run takes the pulse until the context ends.
+// run checks the pulse until the context ends.
 func (p *pulse) run(ctx context.Context) error {
 	for {
 		p.beat(ctx)
@@ -178,8 +183,7 @@ func (p *pulse) beat(ctx context.Context) {
 	p.well()
 }
 
-// test begins a write unless one is under way: one that hangs is never joined by
-// another.
+// test begins a write unless one is still under way: at most one write hangs.
 func (p *pulse) test() {
 	blocked := p.blocked()
 	p.mu.Lock()
@@ -206,8 +210,8 @@ func (p *pulse) test() {
 	}()
 }
 
-// cause is an error without its path and its number of bytes, so that it stays
-// the same.
+// cause returns an error without its path and its number of bytes, so that the
+// text stays the same.
 func cause(err error) string {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error()

@@ -114,7 +114,7 @@ func TestTheDiskIsTestedBesideTheData(t *testing.T) {
 	before := canaryPath
 	t.Cleanup(func() { canaryPath = before })
 	canaryPath = filepath.Join(t.TempDir(), "canary")
-	for range 2 { // it does not grow
+	for range 2 { // the file must not grow
 		if err := writeCanary(); err != nil {
 			t.Fatal(err)
 		}
@@ -131,8 +131,8 @@ func TestTheDiskIsTestedBesideTheData(t *testing.T) {
 	}
 }
 
-// TestACommitNowAndThenEndsNoStall has most packets lost: what stood before
-// counts on, less the time that was well.
+// TestACommitNowAndThenEndsNoStall loses most packets: the stalled time counts
+// on, less the time that was healthy.
 func TestACommitNowAndThenEndsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPulse(errLeaderless, func() error { return nil })
@@ -180,8 +180,8 @@ func TestARestartThatHelpsNothingEndsNoStall(t *testing.T) {
 	})
 }
 
-// TestADiskThatWasNotTestedYetGetsItsTime has the disk hang again and again: the
-// host finds that out before it counts a stall.
+// TestADiskThatWasNotTestedYetGetsItsTime lets the disk hang again and again:
+// the host has to find that out before it counts a stall.
 func TestADiskThatWasNotTestedYetGetsItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hang atomic.Pointer[chan struct{}]

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How often the peer is asked whether it gives way, while it is lost: soon after
-// the loss, when a race may be on, and then now and then.
+// Timing of the question whether the peer gives way, while it is lost: often
+// soon after the loss, when a race may be on, and rarely later.
 const (
 	askSoon   = 200 * time.Millisecond
 	askLater  = 5 * time.Second
@@ -23,38 +23,39 @@ const (
 )
 
 // race is this host's part in a race of two hosts that may fence each other. It
-// answers the fence agent of this host, and the daemon of the peer.
+// answers this host's fence agent and the peer's daemon.
 type race struct {
 	uptime func() time.Duration
-	// ask asks the peer over every network that joins the hosts: back says that it
-	// is there again, and that no promise is wanted.
+	// ask asks the peer over every network that joins the hosts. back tells it
+	// that it is there again, and that no promise is wanted.
 	ask func(ctx context.Context, back bool) (state.RaceAnswer, error)
 	log *slog.Logger
-	// peer is the other host; answers asks at some addresses whether it is there.
+	// peer is the other host; answers asks it at some addresses whether it is
+	// there.
 	peer    string
 	answers func(context.Context, []netip.Addr) (state.Fact[bool], error)
-	// fenced is when the peer was last proven to be off, since this host's boot;
-	// zero for never.
+	// fenced returns when the peer was last proven to be off, as time since
+	// this host's boot; zero for never.
 	fenced func() time.Duration
 	// promised is called for each promise of the peer.
 	promised func()
 
 	mu   sync.Mutex
 	side fencerace.Side
-	// addresses are where the peer may be asked.
+	// addresses are those at which the peer may be asked.
 	addresses []netip.Addr
-	known     bool          // Corosync has told whether it has the peer
+	known     bool          // Corosync has reported at least once whether it has the peer
 	there     bool          // Corosync has the peer
-	met       time.Duration // when it found it, zero for never
-	// boot is that of the peer's newest statement since then, lostBoot what it was
-	// when the peer was lost; empty where it has said nothing.
+	met       time.Duration // when Corosync found it, zero for never
+	// boot is the boot of the peer's newest statement since then, and lostBoot
+	// is its value when the peer was lost; empty if there was no statement.
 	boot, lostBoot string
-	// unanswered is true where a question was left without an answer since the
-	// peer was lost, which is told once.
+	// unanswered is true once a question got no answer since the peer was lost;
+	// that is logged once.
 	unanswered bool
 	turn       state.RaceTurn
 	wake       chan struct{} // the peer was lost or is back: ask it
-	hurry      chan struct{} // the same: ask the neighbours
+	hurry      chan struct{} // for the same events: ask the neighbours
 }
 
 func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {
@@ -64,7 +65,7 @@ func newRace(second bool, uptime func() time.Duration, log *slog.Logger) *race {
 	}
 }
 
-// setReach takes up what this host knows of its own reach.
+// setReach takes what this host knows of its own reach.
 func (r *race) setReach(reach state.Reach) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +83,8 @@ func orUnknown(s state.ReachState) string {
 	return string(s)
 }
 
-// setMembership notes whether the peer is there. A cut begins with its loss, and
-// what was said in the one before is over with its return, but for promises.
+// setMembership notes whether the peer is there. Its loss begins a cut. Its
+// return ends everything that was said in the cut before, except promises.
 func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,21 +108,22 @@ func (r *race) setMembership(m state.Fact[state.Membership], peer bool) {
 	}
 }
 
-// contact is what the evidence of reach is judged by.
+// contact returns whether the peer is there and when it was lost. The evidence
+// of reach is judged by both.
 func (r *race) contact() (there bool, lost time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.there, r.side.Lost
 }
 
-// reach is what this host knows of its own reach.
+// reach returns what this host knows of its own reach.
 func (r *race) reach() state.Reach {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.side.Reach
 }
 
-// decide answers the fence agent; report is what this host sees.
+// decide answers the fence agent; report holds what this host sees.
 func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceRace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +152,8 @@ func (r *race) decide(q state.RaceRequest, report state.EtcdReport) state.FenceR
 }
 
 // spoke takes the boot of the peer's newest statement. A peer that was reset is
-// there again too, and is fenced: only a fence says that what it ran is over.
+// there again too, but is fenced nevertheless: only a fence proves that what it
+// ran is over.
 func (r *race) spoke(boot string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,12 +162,12 @@ func (r *race) spoke(boot string) {
 	}
 }
 
-// settled is how long a peer has to be there to be back: a link that flaps brings
-// it back for a second.
+// settled is the time for which a peer has to be there to count as back: a link
+// that flaps brings it back for a second.
 const settled = 2 * time.Second
 
-// answer is this host's word to its peer. One that is back wants to know what this
-// host holds, and no promise.
+// answer returns what this host tells its peer. A peer that is back wants to
+// know which promise this host holds, and asks for none.
 func (r *race) answer(back bool) state.RaceAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,9 +197,9 @@ func (r *race) gives() bool {
 	return r.side.Kept > r.uptime()
 }
 
-// listen asks the peer while it is lost, or while this host still gives way to one
-// that is back, until the context ends. A peer that is
-// off answers nothing, which costs nobody anything: nothing waits for it.
+// listen asks the peer while it is lost, or while this host still gives way to
+// a peer that is back, until the context ends. A peer that is off does not
+// answer, which does no harm: nothing waits for it.
 func (r *race) listen(ctx context.Context) error {
 	for {
 		there, lost := r.contact()
@@ -224,7 +227,7 @@ func (r *race) listen(ctx context.Context) error {
 }
 
 func (r *race) askOnce(ctx context.Context) {
-	sent := r.uptime() // a promise counts from the question
+	sent := r.uptime() // a promise counts from the time of the question
 	a, err := r.ask(ctx, false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,7 +262,7 @@ func (r *race) heard(ctx context.Context) state.Fact[bool] {
 	return fencerace.Heard(r.side, answers)
 }
 
-// heardOf answers the fence agent on this host, whose target's BMC says Off.
+// heardOf answers this host's fence agent when the BMC of its target says Off.
 func (d *daemon) heardOf(w http.ResponseWriter, q *http.Request) {
 	var request state.HeardRequest
 	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
@@ -291,7 +294,7 @@ func (r *race) askBack(ctx context.Context) {
 	}
 }
 
-// raceOf answers the fence agent on this host.
+// raceOf answers this host's fence agent.
 func (d *daemon) raceOf(w http.ResponseWriter, q *http.Request) {
 	var request state.RaceRequest
 	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {

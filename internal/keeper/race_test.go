@@ -25,7 +25,7 @@ import (
 
 var anyRing = state.Known(state.Membership{Ring: 1})
 
-// lostRace is the race of a host, by a clock of its own, that has just lost its
+// lostRace returns the race of a host, with its own clock, that has just lost its
 // peer.
 func lostRace(t *testing.T) *race {
 	t.Helper()
@@ -82,7 +82,7 @@ func TestAHostThatNeverHadItsPeerAsksNobody(t *testing.T) {
 			t.Error("asked")
 			return state.RaceAnswer{}, nil
 		}
-		r.setMembership(anyRing, false) // it was not there before, either
+		r.setMembership(anyRing, false) // the peer was not there before, either
 		go func() { _ = r.listen(t.Context()) }()
 		time.Sleep(time.Minute)
 	})
@@ -145,7 +145,8 @@ func TestALossHurriesTheNeighboursAndTakesNobodysTime(t *testing.T) {
 	}
 }
 
-// stalledBy is what a host reports whose pair commits nothing because of its peer.
+// stalledBy returns the report of a host whose pair commits nothing because of its
+// peer.
 func stalledBy(sick string) state.EtcdReport {
 	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 	return state.EtcdReport{Snapshot: state.EtcdSnapshot{
@@ -219,8 +220,8 @@ func TestTheFenceAgentIsAnswered(t *testing.T) {
 	}
 }
 
-// TestTheNextCutMayBeTheOtherHosts has one host cut off, then both back, then the
-// other one cut off before the first promise would have ended.
+// TestTheNextCutMayBeTheOtherHosts cuts one host off, brings both back, and then
+// cuts the other one off before the first promise would have ended.
 func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now().Add(-time.Hour)
@@ -359,7 +360,7 @@ func TestOnlyAnEtcdThatStandsStillItselfIsRestarted(t *testing.T) {
 func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
 	ca, key := authority(t)
 	two := files(t, ca, key, "cp-2", "cp-1")
-	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // it takes the connection, and says nothing
+	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // it accepts the connection and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +387,7 @@ func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
 func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		var told strings.Builder // read once it has ended
+		var told strings.Builder // read after serve has ended
 		ended := make(chan error)
 		go func() {
 			ended <- pairTLS{}.serve(ctx, -1, nil, slog.New(slog.NewTextHandler(&told, nil)))
@@ -400,8 +401,8 @@ func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 	})
 }
 
-// TestAPeerIsThereOnceItStays has it come back for a second and get lost again, and
-// come back after a reset.
+// TestAPeerIsThereOnceItStays lets the peer come back for a second and get lost
+// again, and come back after a reset.
 func TestAPeerIsThereOnceItStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRace(false, func() time.Duration { return time.Since(time.Unix(0, 0)) }, logOf(t))

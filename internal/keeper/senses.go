@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// senses are what tells a host how it is doing itself: whether its network
-// reaches anybody, whether its etcd commits anything, and what its peer says of
-// the same.
+// senses tells a host how well it is itself: whether its network reaches
+// anybody, whether its etcd commits anything, and what its peer reports of
+// itself.
 type senses struct {
 	pulse  *pulse
 	race   *race
@@ -43,7 +43,7 @@ func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, p
 	return s
 }
 
-// watch keeps the senses awake until the context ends.
+// watch runs the senses until the context ends.
 func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Logger) {
 	group.Go(func() error { return s.pulse.run(ctx) })
 	group.Go(func() error { return s.race.listen(ctx) })
@@ -55,7 +55,7 @@ func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Log
 	})
 }
 
-// addresses are those that the peer is told.
+// addresses returns this host's addresses, to be told to the peer.
 func (s *senses) addresses() []netip.Addr {
 	list, err := reach.Addresses()
 	if err != nil {
@@ -64,7 +64,8 @@ func (s *senses) addresses() []netip.Addr {
 	return list[:min(len(list), mostAddresses)]
 }
 
-// heardOf takes up where the peer may be asked, for the time when it is lost.
+// heardOf adds addresses at which to ask the peer, for the time when it is
+// lost.
 func (r *race) heardOf(addresses []netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,12 +83,12 @@ func (r *race) peerAt() []netip.Addr {
 	return slices.Clone(r.addresses)
 }
 
-// staleAfter is how long nothing may be committed through an etcd that names a
-// leader of which its peer knows nothing: its own process stands still.
+// staleAfter is the stall after which the local etcd itself counts as stuck, if
+// it names a leader and its peer knows of none.
 const staleAfter = 10 * time.Second
 
-// stale reports whether the local etcd, and not its disk or the network, holds
-// everything up: restarting it in place is worth a try.
+// stale reports whether the local etcd holds everything up, and not its disk or
+// the network: a restart in place is worth a try.
 func stale(s state.EtcdSnapshot) bool {
 	return s.Local.Stalled >= staleAfter && s.Local.Sick == "" && s.Local.Leader.Known && s.Local.Leader.Value != 0 &&
 		s.Statement.Known && s.Statement.Value.Ring == s.Pacemaker.Ring && s.Statement.Value.Leaderless

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
-// newPulse takes the pulse of an etcd whose reads and writes end as told.
+// newPulse returns a pulse whose reads and writes end as given.
 func newPulse(read error, write func() error) *pulse {
 	begin := time.Now().Add(-time.Hour)
 	return &pulse{
@@ -134,7 +134,7 @@ func TestAnEtcdThatAnswersNowAndThenCommitsNothing(t *testing.T) {
 		go func() { _ = p.run(t.Context()) }()
 		for range 5 {
 			time.Sleep(5 * time.Second)
-			p.moved(0) // it did not answer, and then it did
+			p.moved(0) // first it does not answer, then it does
 			p.moved(100)
 		}
 		if stalled, _ := p.state(true); stalled != 25*time.Second {
@@ -143,8 +143,8 @@ func TestAnEtcdThatAnswersNowAndThenCommitsNothing(t *testing.T) {
 	})
 }
 
-// files writes an authority and a certificate for a node, and returns how it
-// meets its peer.
+// files writes a CA and a certificate for a node, and returns its link to the
+// peer.
 func files(t *testing.T, ca *x509.Certificate, caKey *ecdsa.PrivateKey, name, peer string) pairTLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -205,7 +205,7 @@ func TestOnlyThePeerIsAnsweredAndBelieved(t *testing.T) {
 	one, two, third := files(t, ca, key, "cp-1", "cp-2"), files(t, ca, key, "cp-2", "cp-1"), files(t, ca, key, "worker-1", "cp-1")
 	otherCA, otherKey := authority(t)
 	forged := files(t, otherCA, otherKey, "cp-2", "cp-1")
-	forged.ca = one.ca // it believes the host, and is not believed
+	forged.ca = one.ca // it trusts the host's CA, but the host does not trust its certificate
 	port := int(porttest.Free(t))
 	go func() {
 		_ = one.serve(t.Context(), port, func(bool) state.RaceAnswer { return state.RaceAnswer{GivesWay: time.Minute} }, logOf(t))

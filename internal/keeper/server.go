@@ -22,11 +22,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// StopLimit is how long a stop waits for etcd's end. It is below the action's
-// own limit, so that Pacemaker reads the reason.
+// StopLimit bounds how long a stop waits for etcd's end. It is below the limit
+// of Pacemaker's action, so that Pacemaker still reads the reason.
 const StopLimit = 80 * time.Second
 
-// handler answers on the daemon's socket.
+// handler returns the handler for requests on the daemon's socket.
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, q *http.Request) {
@@ -56,11 +56,11 @@ func (d *daemon) handler() http.Handler {
 	return mux
 }
 
-// listenFor is how long a question waits for another answer.
+// listenFor bounds how long a request waits for a different answer.
 const listenFor = 10 * time.Second
 
-// next is the first report for which another mark stands, or the present one
-// after a while. It only reads what rounds have left.
+// next returns the first report with another mark, or the present one after
+// listenFor. It only reads reports that rounds have left.
 func (d *daemon) next(ctx context.Context, mark string) state.EtcdReport {
 	ctx, cancel := context.WithTimeout(ctx, listenFor)
 	defer cancel()
@@ -80,7 +80,7 @@ func (d *daemon) next(ctx context.Context, mark string) state.EtcdReport {
 
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // the asker is gone
+	_ = json.NewEncoder(w).Encode(value) // if it fails, the asker is gone
 }
 
 func (d *daemon) report() state.EtcdReport {
@@ -91,8 +91,8 @@ func (d *daemon) report() state.EtcdReport {
 	return r
 }
 
-// unkept is the report of a daemon that does not know the pair, or cannot keep
-// etcd.
+// unkept returns the report of a daemon that does not know the pair, or cannot
+// keep etcd.
 func (d *daemon) unkept() state.EtcdReport {
 	r := state.EtcdReport{Wish: state.EtcdNotAsked, At: d.Now(), Verdict: state.EtcdVerdict{
 		Action: state.EtcdIdle, Rule: "not-set-up", Reason: "Pacemaker has never asked for etcd on this host",
@@ -120,11 +120,12 @@ func (d *daemon) unkept() state.EtcdReport {
 	return r
 }
 
-// monitor says how etcd is. Where the last look is long ago it looks for itself.
+// monitor answers Pacemaker with the state of etcd. If the last look is too
+// old, it looks itself.
 func (d *daemon) monitor() podmanetcd.Answer {
 	r := d.report()
 	if d.keeper() != nil {
-		r.Wish = d.keeper().Wish().Wish // it may be newer than the last look
+		r.Wish = d.keeper().Wish().Wish // it may be newer than that of the last look
 	}
 	if age := d.Now().Sub(r.At); d.keeper() != nil && r.Wish == state.EtcdStarted && age > podmanetcd.Overdue {
 		code, reason := podmanetcd.Stale(age, d.alone.See())
@@ -137,8 +138,8 @@ func (d *daemon) monitor() podmanetcd.Answer {
 	return podmanetcd.Answer{Code: code, Reason: reason}
 }
 
-// start notes the parameters and the wish, and returns at once: who waits in a
-// start holds up what the other host needs.
+// start stores the parameters and the wish, and returns at once: a start that
+// waits holds up what the other host needs.
 func (d *daemon) start(w http.ResponseWriter, r *http.Request) {
 	again, err := d.take(r)
 	if err == nil {
@@ -150,7 +151,7 @@ func (d *daemon) start(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload takes changed parameters, and changes nothing else.
+// reload takes new parameters and does nothing else.
 func (d *daemon) reload(w http.ResponseWriter, r *http.Request) {
 	again, err := d.take(r)
 	reply(w, answer(err))
@@ -159,7 +160,7 @@ func (d *daemon) reload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take reads the parameters of a request and takes them up.
+// take reads the parameters from a request and adopts them.
 func (d *daemon) take(r *http.Request) (again bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
@@ -172,12 +173,12 @@ func (d *daemon) take(r *http.Request) (again bool, err error) {
 	return d.use(p)
 }
 
-// maxBody bounds what is read of a request, in bytes.
+// maxBody bounds how much of a request is read, in bytes.
 const maxBody = 1 << 20
 
-// answer says that something worked, or why not. No error of ours is one of
-// Pacemaker's configuration: it would take that for wrong on the other host too,
-// and stop etcd there.
+// answer turns the outcome of a request into an answer for Pacemaker. It never
+// calls an error one of configuration: Pacemaker would assume the same on the
+// other host, and stop etcd there.
 func answer(err error) podmanetcd.Answer {
 	if err == nil {
 		return podmanetcd.Answer{}
@@ -185,11 +186,11 @@ func answer(err error) podmanetcd.Answer {
 	return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
-// stop returns when etcd has ended.
+// stop answers once etcd has ended.
 func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), StopLimit)
 	defer cancel()
-	d.using.Lock() // no keeper comes up that knows nothing of this
+	d.using.Lock() // so that no keeper comes up that does not know of this stop
 	k := d.keeper()
 	if k == nil {
 		defer d.using.Unlock()
@@ -201,7 +202,7 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 		reply(w, answer(err))
 		return
 	}
-	if k.Process.Foreign() { // nothing of ours runs
+	if k.Process.Foreign() { // then nothing of ours runs
 		reply(w, podmanetcd.Answer{})
 		return
 	}
@@ -215,7 +216,7 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 	reply(w, podmanetcd.Answer{})
 }
 
-// await waits for a report that fits.
+// await waits for a report for which fits returns true.
 func (k *Keeper) await(ctx context.Context, fits func(state.EtcdReport) bool) (state.EtcdReport, bool) {
 	for {
 		r, changed := k.Report()
@@ -230,7 +231,7 @@ func (k *Keeper) await(ctx context.Context, fits func(state.EtcdReport) bool) (s
 	}
 }
 
-// serve answers on the socket until the context ends.
+// serve answers requests on the socket until the context ends.
 func (d *daemon) serve(ctx context.Context, path string) error {
 	for {
 		err := d.listen(ctx, path)
@@ -241,11 +242,12 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 	}
 }
 
-// errSocketGone is a socket that somebody removed or replaced: nobody reaches the
-// daemon by it any more.
+// errSocketGone reports that somebody removed or replaced the socket, so that
+// nobody can reach the daemon any more.
 var errSocketGone = errors.New("the daemon's socket is gone")
 
-// socketLook is how often the daemon looks whether its socket is still there.
+// socketLook is the interval at which the daemon checks that its socket is
+// still there.
 const socketLook = 2 * time.Second
 
 func (d *daemon) listen(ctx context.Context, path string) error {
@@ -277,7 +279,7 @@ func (d *daemon) listen(ctx context.Context, path string) error {
 		farewell, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 		_ = server.Shutdown(farewell)
-		_ = server.Close() // who waits for long is left to ask again
+		_ = server.Close() // a request that takes longer has to be repeated by the client
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("socket of the daemon: %w", err)
@@ -289,8 +291,8 @@ func (d *daemon) listen(ctx context.Context, path string) error {
 	return nil
 }
 
-// lost waits until a socket is not the one any more that it is now, or until the
-// context ends.
+// lost waits until the socket at path is removed or replaced, or until the
+// context ends. It returns false in the second case.
 func lost(ctx context.Context, path string) bool {
 	mine, err := os.Lstat(path)
 	for err == nil {
@@ -305,6 +307,6 @@ func lost(ctx context.Context, path string) bool {
 	return true
 }
 
-// lastWords is how long answers may take that are on their way when the daemon
+// lastWords is the time that requests under way get to finish when the daemon
 // ends.
 const lastWords = 300 * time.Millisecond

@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// reportOf is one that says whether the host is inert.
+// reportOf returns a report that says whether the host is inert.
 func reportOf(inert bool) state.EtcdReport {
 	r := state.EtcdReport{Snapshot: state.EtcdSnapshot{Peer: "cp-2"}}
 	r.Snapshot.Pacemaker.Inert = state.Known(inert)
 	return r
 }
 
-// leave leaves a report as a round of the keeper does.
+// leave stores a report as a round of the keeper does.
 func (k *Keeper) leave(r state.EtcdReport) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +30,7 @@ func (k *Keeper) leave(r state.EtcdReport) {
 	k.changed = make(chan struct{})
 }
 
-// hear asks a daemon for another report than one.
+// hear asks a daemon for a report with another mark.
 func hear(t *testing.T, d *daemon, mark string) <-chan state.EtcdReport {
 	t.Helper()
 	server := httptest.NewServer(d.handler())
@@ -64,7 +64,7 @@ func TestWhoListensIsToldWhenAnotherVerdictMayFollowAndNotBefore(t *testing.T) {
 		t.Errorf("who knows nothing is told %+v", r)
 	}
 	told := hear(t, d, mayhold.Mark(reportOf(false)))
-	for range 20 { // rounds that say the same
+	for range 20 { // rounds with the same report
 		k.leave(reportOf(false))
 	}
 	select {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 )
 
-// TestADaemonWhoseSocketIsGoneListensAnew has somebody clean /run: the daemon goes
-// on, and nobody would ever reach it again.
+// TestADaemonWhoseSocketIsGoneListensAnew lets somebody clean /run: the daemon
+// would go on, and nobody could ever reach it again.
 func TestADaemonWhoseSocketIsGoneListensAnew(t *testing.T) {
 	t.Parallel()
 	s := begin(t, nil)

@@ -20,9 +20,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// watch starts what wakes the keeper: Corosync's membership, evidence of a
-// fence, a person's confirmation, the answer of the peer's BMC. Each is a hint
-// to look; what counts is looked up.
+// watch starts everything that wakes the keeper: Corosync's membership,
+// evidence of a fence, an administrator's confirmation, the answer of the
+// peer's BMC. Each is only a hint to look; the keeper decides on what it then
+// reads.
 func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	k := d.keeper()
 	group.Go(func() error {
@@ -43,11 +44,11 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	d.sense.watch(ctx, group, k.Log)
 }
 
-// unseen is how long a process of etcd may go unnoticed by watchProcess.
+// unseen bounds how long watchProcess may miss a new process of etcd.
 const unseen = 500 * time.Millisecond
 
-// watchProcess wakes as soon as etcd's process ends: its restart in place must
-// not wait for the next look.
+// watchProcess wakes the keeper as soon as etcd's process ends: its restart in
+// place must not wait for the next look.
 func watchProcess(ctx context.Context, wake func()) error {
 	for {
 		p, err := podman.State(ctx)
@@ -60,14 +61,14 @@ func watchProcess(ctx context.Context, wake func()) error {
 	}
 }
 
-// meets takes in who is there.
+// meets takes a new membership.
 func (k *Keeper) meets(m state.Fact[state.Membership]) {
 	k.Observer.SetMembership(m)
 	k.Log.Info("membership", "known", m.Known, "members", m.Value.Members, "ring", strconv.FormatUint(m.Value.Ring, 16), "quorate", m.Value.Quorate)
 	k.Event(state.MembershipEvent(m))
 }
 
-// watchFiles wakes whenever something appears in one of the folders.
+// watchFiles calls wake whenever something appears in one of the folders.
 func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -96,9 +97,9 @@ func watchFiles(ctx context.Context, wake func(), dirs ...string) error {
 	}
 }
 
-// lasting does again, a little later, what should last and ended, and tells each
-// reason once in a row: etcd is not left alone for want of a hint or of an answer
-// to the peer.
+// lasting repeats do, which should last, a little after it ended. It logs a
+// reason only if it differs from the one before. A missing hint, or a missing
+// answer to the peer, must not end the care for etcd.
 func lasting(ctx context.Context, log *slog.Logger, trouble string, do func() error) error {
 	for said := ""; ; {
 		err := do()
@@ -115,15 +116,15 @@ func lasting(ctx context.Context, log *slog.Logger, trouble string, do func() er
 	}
 }
 
-// wantsPower reports whether the state of the peer's power matters: where it is
-// absent and nothing proves yet that it is off.
+// wantsPower reports whether the peer's power state matters: the peer is absent
+// and nothing proves yet that it is off.
 func (k *Keeper) wantsPower() bool {
 	r, _ := k.Report()
 	s := r.Snapshot
 	return state.Is(s.Pacemaker.Contact, false) && (state.Is(s.Pacemaker.Inert, true) || r.Since > 10*time.Second && r.Verdict.Action != state.EtcdIdle)
 }
 
-// listenEvery is how old the peer's statement may be.
+// listenEvery returns how old the peer's statement may be.
 func (k *Keeper) listenEvery() time.Duration {
 	r, _ := k.Report()
 	if r.Verdict.Action == state.EtcdIdle && r.Snapshot.Uptime-k.lastMove > lively {

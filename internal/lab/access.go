@@ -9,20 +9,20 @@ import (
 )
 
 // Dial connects to a literal address of the lab's networks, as a client on the
-// other side of their gateway does: it depends on no host but the one it calls.
+// other side of their gateway does. It depends on no host but the one it calls.
 func (b *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return namespace(b.Layout.Switch()).dial(ctx, network, address)
 }
 
-// Process names one process on the machine for good: a pid is used again, a
+// Process identifies one process on the machine forever: a pid is used again, a
 // pid with its start time is not.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // in clock ticks since the machine's boot
 }
 
-// Processes returns the processes of a name on a host, those in the host's own
-// containers included.
+// Processes returns the processes of a name on a host, including those in the
+// host's own containers.
 func (b *Lab) Processes(ctx context.Context, h Host, name string) ([]Process, error) {
 	id, err := containerID(ctx, h)
 	if err != nil {
@@ -48,8 +48,8 @@ func (b *Lab) Output(ctx context.Context, c *Client, hostName string, line ...st
 	return output(ctx, pid, line...)
 }
 
-// Enter is Output for what runs for a person. It returns an *ExitError if the
-// command fails.
+// Enter is like Output, but the command uses the given streams. It returns an
+// *ExitError if the command fails.
 func (b *Lab) Enter(ctx context.Context, c *Client, hostName string, line []string, s ExecStreams) error {
 	pid, err := b.pid(ctx, c, hostName)
 	if err != nil {
@@ -60,14 +60,14 @@ func (b *Lab) Enter(ctx context.Context, c *Client, hostName string, line []stri
 	return exitError(host.Run(ctx, cmd))
 }
 
-// Root is the directory of the machine through which the files of a running
-// host are reached. It is good for one boot of the host.
+// Root returns the directory on the machine that leads to the files of a
+// running host. It is valid for one boot of the host.
 func (b *Lab) Root(ctx context.Context, c *Client, hostName string) (string, error) {
 	pid, err := b.pid(ctx, c, hostName)
 	return fmt.Sprintf("/proc/%d/root", pid), err
 }
 
-// pid is the init of a running host.
+// pid returns the pid of a running host's init.
 func (b *Lab) pid(ctx context.Context, c *Client, hostName string) (int, error) {
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -81,6 +81,6 @@ func (b *Lab) pid(ctx context.Context, c *Client, hostName string) (int, error) 
 	return 0, fmt.Errorf("host %s of lab %s is off", hostName, b.Layout.Spec.Name)
 }
 
-// LogPath is where the lab's daemon keeps its log; each reset that a BMC was
-// asked for is a line in it.
+// LogPath returns the path of the log of the lab's daemon. The log has a line
+// for each reset that a BMC was asked for.
 func (b *Lab) LogPath() string { return b.file(daemonLog) }

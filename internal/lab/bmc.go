@@ -32,8 +32,8 @@ func (d *daemon) startBMCs(ctx context.Context) error {
 
 func (d *daemon) newBMC(m *machine) (*bmc.Server, error) {
 	h := m.host
-	// A controller that is switched off and on shows the certificate that it had:
-	// its peers have pinned it.
+	// A controller that is switched off and on shows the same certificate as
+	// before, because its peers have pinned it.
 	kept, err := bmc.KeptCertificate(d.lab.file(filepath.Join("bmc", h.Name+".pem")), h.Name, texts(h.BMC.Addresses), time.Now())
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (d *daemon) closeBMCs() {
 	}
 }
 
-// bmcState is what the controller of a host knows of its power.
+// bmcState describes the power of a host as its BMC sees it.
 func (d *daemon) bmcState(ctx context.Context, i int) string {
 	if d.machines[i].withoutMains() {
 		return "no power"
@@ -94,8 +94,8 @@ func (d *daemon) bmcOf(m *machine) *bmc.Server {
 	return nil
 }
 
-// mains takes the mains power of a host and its BMC, or gives it back. Back
-// with power, the host stays off until somebody switches it on.
+// mains takes the mains power from a host and its BMC, or gives it back. When
+// power is back, the host stays off until somebody switches it on.
 func (d *daemon) mains(ctx context.Context, m *machine, present bool) error {
 	m.setMains(present)
 	err := setBMCAddresses(d.lab.Layout, m.host, present)

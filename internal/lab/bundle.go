@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// collectors are the commands whose output makes up a host's logs.
+// collectors holds the commands whose output makes up a host's logs.
 var collectors = []struct{ file, script string }{
 	{"journal.log", "journalctl --no-pager --output short-precise --lines 20000"},
 	{"units.txt", "systemctl --no-pager list-units --all; systemctl --no-pager --failed"},
@@ -63,7 +63,7 @@ func collectHost(ctx context.Context, dir string, pid int, redact func(string) s
 	return errors.Join(errs...)
 }
 
-// secretShapes are what a secret looks like in a log.
+// secretShapes match the forms that secrets have in a log.
 var secretShapes = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----`),
 	regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), // a bootstrap token
@@ -72,8 +72,8 @@ var secretShapes = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:password|passwd|secret|token|certificate-?key)"?\s*[:=]\s*"?)[^\s",]{6,}`),
 }
 
-// redactor returns a function that takes the lab's passwords, and whatever
-// looks like a secret, out of a text.
+// redactor returns a function that removes the lab's passwords, and everything
+// that looks like a secret, from a text.
 func (b *Lab) redactor() func(string) string {
 	var known []string
 	for _, h := range b.Layout.Hosts {
@@ -89,9 +89,9 @@ func (b *Lab) redactor() func(string) string {
 	}
 }
 
-// likelyReason names what most likely holds up an installation: the first
-// host that says why it fails, the rendezvous host before the others, since
-// they wait for it; then a host that is not there for the others to see.
+// likelyReason names what most likely holds up an installation. A host that
+// reports an error comes first; the rendezvous host comes before the others,
+// because they wait for it. Next comes a host that the others cannot see.
 func likelyReason(hosts []HostProgress) string {
 	for _, h := range hosts {
 		if h.Install.Error != "" {

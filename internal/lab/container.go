@@ -20,7 +20,7 @@ const (
 	dirLabel       = "holdfast.lab.dir"
 )
 
-// volumes are the directories of a host that hold overlay stores or a
+// volumes holds the directories of a host that contain overlay stores or a
 // database and so must not lie on the container's own overlay.
 var volumes = map[string]string{
 	"containers": "/var/lib/containers",
@@ -34,19 +34,19 @@ func podman(ctx context.Context, args ...string) ([]byte, error) {
 	return host.Run(ctx, podmanCommand(args...))
 }
 
-// podmanCommand is a podman command line that works whatever the machine's
+// podmanCommand returns a podman command line that works whatever the machine's
 // own podman configuration says: crun refuses mixed cgroup hierarchies.
 func podmanCommand(args ...string) host.Cmd {
 	fixed := []string{"--runtime", "runc", "--events-backend", "file", "--cgroup-manager", "cgroupfs"}
 	return host.Command("podman", append(fixed, args...)...)
 }
 
-// createArgs are the arguments that make a host's container, which is created
-// once and then started and killed as the host is powered on and off.
+// createArgs returns the arguments that make a host's container. The container
+// is created once, then started and killed as the host is powered on and off.
 //
-// --systemd=false with tmpfs of our own gives every host a private cgroup
-// tree; podman's own systemd mode mounts the machine's root of the
-// name=systemd hierarchy into all of them, and two inits break each other.
+// --systemd=false with tmpfs of our own gives every host a private cgroup tree;
+// podman's own systemd mode mounts the machine's root of the name=systemd
+// hierarchy into all of them, and two inits break each other.
 func (b *Lab) createArgs(h Host, image string) []string {
 	args := []string{
 		"create", "--name", h.Container, "--hostname", h.Name, "--no-hosts", "--dns", "none",
@@ -54,8 +54,8 @@ func (b *Lab) createArgs(h Host, image string) []string {
 		"--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
 		"--stop-signal", "SIGRTMIN+3", "--restart", "no", "--log-driver", "none", "--pids-limit", "0",
 		"--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock:rw", "--tmpfs", "/tmp:rw,exec,mode=1777",
-		// Each client of Corosync takes 3 MB of it; podman's 64 MB are full
-		// before Pacemaker runs, and a real host has half its memory.
+		// Each client of Corosync takes 3 MB of it. podman's 64 MB are full
+		// before Pacemaker runs; a real host has half its memory.
 		"--shm-size", "1g",
 		"--ulimit", "nofile=10000:10000", "--ulimit", "nproc=8000:8000",
 		"--network", "ns:" + namespace(h.Namespace).path(),
@@ -69,7 +69,7 @@ func (b *Lab) createArgs(h Host, image string) []string {
 	return append(args, image, "/sbin/init")
 }
 
-// hostMounts are the read-only parts that the lab provides: identity, the
+// hostMounts returns the read-only mounts that the lab provides: identity, the
 // Ignition file, the agent and the release.
 func (b *Lab) hostMounts(h Host) []string {
 	dir := b.hostDir(h)
@@ -80,8 +80,8 @@ func (b *Lab) hostMounts(h Host) []string {
 	return mounts
 }
 
-// createContainer makes a host's container unless it exists, and whatever of
-// its directory is missing.
+// createContainer makes a host's container unless it exists, and those parts of
+// its directory that are missing.
 func (b *Lab) createContainer(ctx context.Context, h Host, image string) error {
 	if err := b.prepareHostDir(h); err != nil {
 		return err
@@ -108,8 +108,9 @@ func containerExists(ctx context.Context, h Host) bool {
 	return err == nil
 }
 
-// writeResolvConf gives a host its first resolv.conf, as DHCP would. It is a
-// plain file of the host's own: podman's is a mount that cannot be replaced.
+// writeResolvConf gives a host its first resolv.conf, as DHCP would. It writes
+// a plain file of the host's own, because podman's is a mount that cannot be
+// replaced.
 func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
 	out, err := podman(ctx, "mount", h.Container)
 	if err != nil {
@@ -125,7 +126,7 @@ func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
 	return errors.Join(err, umountErr)
 }
 
-// containerState is what podman knows of a host's container.
+// containerState is the state of a host's container, as podman reports it.
 type containerState struct {
 	Status   string
 	Running  bool
@@ -151,8 +152,8 @@ type initProcess struct {
 	pidfd int
 }
 
-// openInit returns the init process of a running host; the pidfd keeps its
-// pid from meaning another process later.
+// openInit returns the init process of a running host. The pidfd keeps
+// referring to it even if another process gets its pid later.
 func openInit(ctx context.Context, h Host) (*initProcess, error) {
 	st, err := inspect(ctx, h)
 	if err != nil {

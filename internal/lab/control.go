@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// DaemonStatus is what the lab daemon knows.
+// DaemonStatus is the state of a lab as its daemon sees it.
 type DaemonStatus struct {
 	PID   int          `json:"pid"`
 	Hosts []HostStatus `json:"hosts"`
 	// API and ConfigServer are loopback addresses that lead to the cluster.
 	API          string `json:"api"`
 	ConfigServer string `json:"configServer"`
-	// Registries are where hosts pull their release, in the lab's network; none
-	// if they bring it along.
+	// Registries are the addresses in the lab's network from which hosts pull
+	// their release; empty if they bring it along.
 	Registries []string `json:"registries,omitempty"`
 	Faults     []Fault  `json:"faults"`
 }
@@ -30,21 +30,22 @@ type HostStatus struct {
 	Name  string `json:"name"`
 	Role  string `json:"role"`
 	Power Power  `json:"power"`
-	// BMC is what the host's BMC says of the power, or why it says nothing.
+	// BMC is the power state that the host's BMC reports, or the reason why it
+	// reports none.
 	BMC string `json:"bmc"`
 	// PID is the host's init as seen from the machine, 0 while it is off.
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since"`
-	// MachineLink and FencingLink say whether the cables are connected.
+	// MachineLink and FencingLink report whether the cables are connected.
 	MachineLink bool `json:"machineLink"`
 	FencingLink bool `json:"fencingLink"`
 }
 
-// PowerAction is what can be done to a host's power without its BMC.
+// PowerAction is an action on a host's power that does not go through its BMC.
 type PowerAction string
 
-// The power actions. On, Reset and Shutdown are buttons; Cut pulls the plug
-// of the running host only, ACLoss that of host and BMC together.
+// The power actions. On, Reset and Shutdown are buttons. Cut pulls the plug of
+// the running host only, ACLoss that of host and BMC together.
 const (
 	ActionOn       PowerAction = "on"
 	ActionCut      PowerAction = "cut"
@@ -70,7 +71,7 @@ type ClearRequest struct {
 // Client talks to the daemon of a lab.
 type Client struct {
 	http *http.Client
-	// patience bounds a question that only reads.
+	// patience bounds a request that only reads.
 	patience time.Duration
 }
 
@@ -86,8 +87,8 @@ func NewClient(b *Lab) *Client {
 	return &Client{http: &http.Client{Transport: transport}, patience: daemonPatience}
 }
 
-// Status returns what the daemon knows. It does not wait for ever: a daemon may
-// hang at a host.
+// Status returns what the daemon knows. It gives up after c.patience, because a
+// daemon may hang at a host.
 func (c *Client) Status(ctx context.Context) (DaemonStatus, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, fmt.Errorf("no answer within %s", c.patience))
 	defer cancel()
@@ -95,7 +96,7 @@ func (c *Client) Status(ctx context.Context) (DaemonStatus, error) {
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
 
-// Power acts on a host's power, and returns when it is done.
+// Power acts on a host's power, and returns when the action is done.
 func (c *Client) Power(ctx context.Context, r PowerRequest) error {
 	return c.call(ctx, http.MethodPost, "/power", r, nil)
 }
@@ -116,7 +117,7 @@ func (c *Client) Stop(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/stop", nil, nil)
 }
 
-// maxAnswer bounds an answer of the daemon, in bytes.
+// maxAnswer bounds a request to the daemon and its answer, in bytes.
 const maxAnswer = 1 << 20
 
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {

@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// daemon is the one process of a lab that owns the hosts' power, their BMCs,
+// daemon is the only process of a lab that owns the hosts' power, their BMCs,
 // the way in from the loopback address, the lab's DNS and registry, and the
 // faults.
 type daemon struct {
 	lab      *Lab
 	log      *slog.Logger
 	machines []*machine
-	bmcs     []*bmc.Server // of the machine of the same index
+	bmcs     []*bmc.Server // by the index of their machine
 	faults   *faults
 	doors    doors
 	// registries are the addresses on which the release is served.
@@ -29,9 +29,9 @@ type daemon struct {
 	stop       context.CancelFunc
 }
 
-// RunDaemon runs the daemon of a lab until the context ends or it is asked to
-// stop. Hosts that run are taken over as they are. Only one daemon of a lab
-// runs at a time; a second one returns at once with an error.
+// RunDaemon runs the daemon of a lab until the context ends or the daemon is
+// asked to stop. It takes over running hosts as they are. Only one daemon of a
+// lab runs at a time; a second one returns at once with an error.
 func RunDaemon(ctx context.Context, b *Lab, log *slog.Logger) error {
 	release, err := lock(b.file(daemonLock))
 	if err != nil {
@@ -126,8 +126,8 @@ func (d *daemon) routes() http.Handler {
 }
 
 // answer turns a function into a handler. A request's context ends when its
-// client goes away, which must not leave a host half switched: the work goes
-// on without it.
+// client goes away, which must not leave a host half switched. The work
+// therefore goes on without that context.
 func answer[In, Out any](fn func(context.Context, In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In
@@ -172,7 +172,7 @@ func (d *daemon) status(ctx context.Context) DaemonStatus {
 	return st
 }
 
-// power acts on a host beside its BMC, as a hand at the machine would.
+// power acts on a host without its BMC, as a hand at the machine would.
 func (d *daemon) power(ctx context.Context, r PowerRequest) error {
 	m, err := d.machine(r.Host)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/miekg/dns"
 )
 
-// zone is what the site's own name server knows: the few records that an
-// administrator makes for a cluster. It answers nothing else.
+// zone holds the records of the site's own name server: the few that an
+// administrator makes for a cluster. The server answers nothing else.
 type zone struct {
 	names map[string][]netip.Addr
 	// wildcards match any name below them.
 	wildcards map[string][]netip.Addr
 }
 
-// newZone returns the records of a lab. On platform baremetal the hosts
-// answer for api-int themselves; on platform none nobody else would.
+// newZone returns the records of a lab. On platform none they include api-int;
+// on platform baremetal the hosts answer for that name themselves.
 func newZone(l Layout) zone {
 	domain := l.ClusterDomain() + "."
 	z := zone{
@@ -32,7 +32,7 @@ func newZone(l Layout) zone {
 	return z
 }
 
-// lookup returns the addresses of a name, and whether the name exists.
+// lookup returns the addresses of a name, and reports whether the name exists.
 func (z zone) lookup(name string) ([]netip.Addr, bool) {
 	name = strings.ToLower(name)
 	if addrs, ok := z.names[name]; ok {
@@ -46,12 +46,13 @@ func (z zone) lookup(name string) ([]netip.Addr, bool) {
 	return nil, false
 }
 
-// zoneTTL is short: a lab's addresses change with every lab, in seconds.
+// zoneTTL is short, because a lab's addresses change with every lab, within
+// seconds.
 const zoneTTL = 5
 
 // ServeDNS answers one query.
 func (z zone) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
-	_ = w.WriteMsg(z.answer(query)) // the client asks again
+	_ = w.WriteMsg(z.answer(query)) // if it is lost, the client asks again
 }
 
 func (z zone) answer(query *dns.Msg) *dns.Msg {
@@ -76,7 +77,7 @@ func (z zone) answer(query *dns.Msg) *dns.Msg {
 	return reply
 }
 
-// record returns the address as an answer to the question, nil if it is of
+// record returns the address as an answer to the question, or nil if it is of
 // the other family.
 func record(q dns.Question, a netip.Addr) dns.RR {
 	header := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET, Ttl: zoneTTL}
@@ -89,7 +90,7 @@ func record(q dns.Question, a netip.Addr) dns.RR {
 	return nil
 }
 
-// startDNS answers on the gateways' addresses, over UDP and TCP.
+// startDNS serves DNS on the gateways' addresses, over UDP and TCP.
 func (d *daemon) startDNS(ctx context.Context) error {
 	z := newZone(d.lab.Layout)
 	ns := namespace(d.lab.Layout.Switch())

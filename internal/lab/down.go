@@ -15,10 +15,9 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// Down removes every trace of a lab: its daemon, containers, mounts,
-// namespaces and files. It needs no readable state, so it also clears a lab
-// that was half made or half removed, and removing what is not there is no
-// error.
+// Down removes every trace of a lab: its daemon, containers, mounts, namespaces
+// and files. It needs no readable state, so it also clears a lab that was half
+// made or half removed. Missing parts are no error.
 func Down(ctx context.Context, root, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -44,9 +43,9 @@ func Down(ctx context.Context, root, name string) error {
 	return errors.Join(restoreMachine(root), tidy(root))
 }
 
-// clean removes everything of a lab whose daemon does not run. The files go
-// by one rename first: a lab half of whose files are gone must not pass for a
-// lab.
+// clean removes everything of a lab whose daemon does not run. It renames the
+// directory before it removes the files: a directory with half of its files
+// must not be taken for a lab.
 func clean(ctx context.Context, root, name string) error {
 	dir, gone := filepath.Join(root, name), filepath.Join(root, "."+name+".gone")
 	if err := checkOwner(ctx, name, dir); err != nil {
@@ -74,8 +73,8 @@ func tidy(root string) error {
 	return nil
 }
 
-// checkOwner returns an error if a lab of this name keeps its state elsewhere:
-// names of containers and namespaces are the machine's.
+// checkOwner returns an error if a lab of this name keeps its state elsewhere,
+// because all labs of the machine share the names of containers and namespaces.
 func checkOwner(ctx context.Context, name, dir string) error {
 	out, err := podman(ctx, "ps", "--all", "--filter", "label="+labelOf(name), "--format", `{{index .Labels "`+dirLabel+`"}}`)
 	if err != nil {
@@ -89,8 +88,8 @@ func checkOwner(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// labelOf is the label of the containers of a lab. It stands in the command line
-// of each podman that makes or removes them: leftBehind finds it there.
+// labelOf returns the label of the containers of a lab. Each podman that makes
+// or removes them has it in its command line, where leftBehind finds it.
 func labelOf(name string) string { return containerLabel + "=" + name }
 
 func removeContainers(ctx context.Context, name string) error {
@@ -110,8 +109,8 @@ func removeNamespaces(name string) error {
 	return errors.Join(errs...)
 }
 
-// unmountBelow unmounts whatever is mounted below a directory, the deepest
-// first.
+// unmountBelow unmounts everything that is mounted below a directory, the
+// deepest first.
 func unmountBelow(dir string) error {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

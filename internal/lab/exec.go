@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// ExecStreams are the streams of a command that runs for a person.
+// ExecStreams are the streams of an interactive command.
 type ExecStreams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// TTY says that both In and Out are a terminal.
+	// TTY is set if both In and Out are a terminal.
 	TTY bool
 }
 
-// ExitError says that a command ran and ended badly; what it had to say it
-// has said on its own streams.
+// ExitError reports a command that ran and failed. The command has already
+// written its messages to its own streams.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string {
 	return fmt.Sprintf("the command ended with exit status %d", e.Code)
 }
 
-// ExitCode is the command's own, which becomes that of `lab exec`.
+// ExitCode returns the command's exit status, which becomes that of `lab exec`.
 func (e *ExitError) ExitCode() int { return e.Code }
 
 // Exec runs a command on a host, in the host's own control group. It returns
@@ -55,9 +55,9 @@ func exitError(_ []byte, err error) error {
 	return err
 }
 
-// output runs a command on a running host and returns what it prints. It
-// enters the host's namespaces directly, which is faster than podman exec and
-// good for what ends soon.
+// output runs a command on a running host and returns what it prints. It enters
+// the host's namespaces directly, which is faster than podman exec and suits
+// short commands.
 func output(ctx context.Context, pid int, line ...string) ([]byte, error) {
 	return host.Run(ctx, entering(pid, line))
 }
@@ -67,7 +67,7 @@ func entering(pid int, line []string) host.Cmd {
 	return host.Command("nsenter", append(args, line...)...)
 }
 
-// errNoKubectl says where a kubectl was looked for.
+// errNoKubectl reports that no kubectl was found, and where the lab looked.
 var errNoKubectl = errors.New("no kubectl: none in the search path, and no host runs that has one")
 
 // Kubectl runs kubectl on this machine against the lab's cluster, through the

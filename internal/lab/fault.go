@@ -19,43 +19,44 @@ type FaultKind string
 // FaultProcessKill, FaultReset and FaultEtcdDamage, which are over once they
 // are done.
 const (
-	// FaultPowerCut pulls the plug of a host; its BMC stays. Cleared, the host
-	// is switched on.
+	// FaultPowerCut pulls the plug of a host; its BMC stays. Clearing it
+	// switches the host on.
 	FaultPowerCut FaultKind = "power-cut"
-	// FaultShutdown asks the host to end. Cleared, the host is switched on.
+	// FaultShutdown asks the host to end. Clearing it switches the host on.
 	FaultShutdown FaultKind = "shutdown"
 	// FaultReset cuts a host and switches it on again.
 	FaultReset FaultKind = "reset"
-	// FaultACLoss takes the power of host and BMC. Cleared, both are back and
-	// the host is switched on.
+	// FaultACLoss takes the power of host and BMC. Clearing it gives both back
+	// and switches the host on.
 	FaultACLoss FaultKind = "ac-loss"
 	// FaultLinkDown pulls the cable of a NIC, or shuts its port of the switch:
 	// both ends lose their carrier.
 	FaultLinkDown FaultKind = "link-down"
-	// FaultNoForward makes the switch's port of a NIC forward nothing, as one
-	// that a spanning tree blocks: the carrier stays, not a frame passes.
+	// FaultNoForward makes the switch's port of a NIC forward nothing, like a
+	// port that a spanning tree blocks: the carrier stays, but no frame passes.
 	FaultNoForward FaultKind = "no-forward"
-	// FaultDrop drops every frame of one direction at the switch, those of ARP
-	// and neighbour discovery with them; the host's link stays up.
+	// FaultDrop drops every frame of one direction at the switch, including
+	// those of ARP and neighbour discovery; the host's link stays up.
 	FaultDrop FaultKind = "drop"
 	// FaultPartition drops every packet between a host and the other hosts of
 	// one network. Each still reaches its gateway, and clients reach both.
 	FaultPartition FaultKind = "partition"
 	// FaultFilterPort drops what goes to one Port, of the host (in), of others
-	// (out) or both, on both networks, as a firewall does that has a wrong rule.
+	// (out) or both, on both networks, as a firewall with a wrong rule does.
 	FaultFilterPort FaultKind = "filter-port"
 	// FaultLoss drops Percent of the packets of both directions at random.
 	FaultLoss FaultKind = "loss"
-	// FaultDelay delivers packets of both directions late by Delay each.
+	// FaultDelay delays the packets of both directions by Delay each.
 	FaultDelay FaultKind = "delay"
 	// FaultProcessKill kills processes by SIGKILL, once.
 	FaultProcessKill FaultKind = "process-kill"
-	// FaultProcessStop stops processes. Cleared, they go on.
+	// FaultProcessStop stops processes. Clearing it lets them go on.
 	FaultProcessStop FaultKind = "process-stop"
-	// FaultFreezeCgroup freezes processes by their control group: they are not
-	// stopped as by a signal, and die of SIGKILL. Cleared, they go on.
+	// FaultFreezeCgroup freezes processes by their control group. Unlike a
+	// signal this does not stop them, and SIGKILL ends them. Clearing it lets
+	// them go on.
 	FaultFreezeCgroup FaultKind = "freeze-cgroup"
-	// FaultEtcdDamage damages Part of what etcd keeps on disk, once. A running
+	// FaultEtcdDamage damages Part of etcd's files on disk, once. A running
 	// etcd may not notice before it is started again.
 	FaultEtcdDamage FaultKind = "etcd-damage"
 	// FaultDiskFull fills the file system that etcd writes to.
@@ -63,10 +64,10 @@ const (
 	// FaultSlowDisk makes every write and fsync of etcd's file system wait up
 	// to Delay.
 	FaultSlowDisk FaultKind = "slow-disk"
-	// FaultHangDisk makes every write and fsync of etcd's file system wait until
-	// it is cleared, across boots of the host.
+	// FaultHangDisk makes every write and fsync of etcd's file system wait
+	// until the fault is cleared, across boots of the host.
 	FaultHangDisk FaultKind = "hang-disk"
-	// FaultBMC throws a quirk of the host's BMC.
+	// FaultBMC switches on a quirk of the host's BMC.
 	FaultBMC FaultKind = "bmc"
 )
 
@@ -92,24 +93,24 @@ type Fault struct {
 	NIC string `json:"nic,omitempty"`
 	// Direction is in or out, from the host's point of view, or both.
 	Direction string `json:"direction,omitempty"`
-	// Port is filtered, of Protocol or, without one, of tcp and udp.
+	// Port is the filtered port, of Protocol or, without one, of tcp and udp.
 	Port     int    `json:"port,omitempty"`
 	Protocol string `json:"protocol,omitempty"`
 	// Percent of packets, 1 to 100.
 	Percent int `json:"percent,omitempty"`
 	// Delay of a packet or of the disk.
 	Delay time.Duration `json:"delay,omitempty"`
-	// Process is the name of the processes meant.
+	// Process is the name of the affected processes.
 	Process string `json:"process,omitempty"`
-	// Part is what of etcd's directory is damaged.
+	// Part is the part of etcd's directory to damage.
 	Part string `json:"part,omitempty"`
-	// Quirk and Value are a quirk of the BMC.
+	// Quirk and Value name a quirk of the BMC and its value.
 	Quirk string    `json:"quirk,omitempty"`
 	Value string    `json:"value,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// faultKinds says which fields each kind needs.
+// faultKinds marks the fields that each kind needs.
 var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, part, quirk, port bool }{
 	FaultPowerCut:     {},
 	FaultShutdown:     {},
@@ -135,10 +136,11 @@ var faultKinds = map[FaultKind]struct{ nic, direction, percent, delay, process, 
 // FaultKinds lists all kinds, sorted.
 func FaultKinds() []FaultKind { return slices.Sorted(maps.Keys(faultKinds)) }
 
-// maxDelay bounds delays: beyond it a fault is a cut.
+// maxDelay bounds delays: a longer one would be a cut.
 const maxDelay = time.Minute
 
-// Check returns every mistake of a fault, with the default NIC filled in.
+// Check returns every mistake of a fault. It fills in the default NIC and
+// direction.
 func (f *Fault) Check() error {
 	needs, ok := faultKinds[f.Kind]
 	if !ok {
@@ -185,8 +187,8 @@ func (f Fault) lasting() bool {
 	return f.Kind != FaultProcessKill && f.Kind != FaultReset && f.Kind != FaultEtcdDamage
 }
 
-// same reports whether g replaces f: the same fault at the same place, though
-// perhaps of another strength.
+// same reports whether g replaces f: the same fault at the same place, possibly
+// of another strength.
 func (f Fault) same(g Fault) bool {
 	return f.Kind == g.Kind && f.Host == g.Host && f.NIC == g.NIC && f.Direction == g.Direction &&
 		f.Process == g.Process && f.Quirk == g.Quirk && f.Port == g.Port && f.Protocol == g.Protocol
@@ -223,12 +225,13 @@ func (f Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// port is what is filtered, as the command line has it.
+// port returns the filtered port and protocol as they stand in the command
+// line.
 func (f Fault) port() string {
 	return strings.TrimSuffix(fmt.Sprintf("%d/%s", f.Port, f.Protocol), "/")
 }
 
-// SetPort takes PORT or PORT/PROTOCOL.
+// SetPort sets port and protocol from PORT or PORT/PROTOCOL.
 func (f *Fault) SetPort(text string) error {
 	number, protocol, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(number)

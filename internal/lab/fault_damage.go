@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// What FaultEtcdDamage damages.
+// Parts that FaultEtcdDamage can damage.
 const (
 	damageDB     = "db"
 	damageWAL    = "wal"
@@ -19,11 +19,11 @@ const (
 // DamageParts lists what FaultEtcdDamage can damage.
 func DamageParts() []string { return []string{damageDB, damageWAL, damageMember, damageDisk} }
 
-// DamageDoc says what the parts mean.
+// DamageDoc explains the parts.
 const DamageDoc = "the first pages of the database, the middle of the newest log, all of etcd's data, or everything on etcd's disk"
 
-// damageEtcd damages what lies in etcd's directory, as a disk would that loses
-// its mind: the files stay, a process that has them open goes on.
+// damageEtcd damages files in etcd's directory, as a broken disk would. A
+// process that has them open goes on.
 func damageEtcd(dir, part string) error {
 	if !mounted(dir) {
 		return errNoEtcdDisk
@@ -40,11 +40,11 @@ func damageEtcd(dir, part string) error {
 	}
 }
 
-// scribbled is how many bytes are overwritten: both of the database's first
+// scribbled is the number of bytes to overwrite: both of the database's first
 // pages, or many entries of a log.
 const scribbled = 16 << 10
 
-// scribble overwrites a piece of a file. What it writes is no valid page or
+// scribble overwrites a part of a file with bytes that are no valid page or
 // entry.
 func scribble(path string, at int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -56,7 +56,8 @@ func scribble(path string, at int64) error {
 }
 
 // damageNewestLog overwrites the beginning of the newest log behind its first
-// entries. Not its end: etcd takes a torn end for a power cut and cuts it off.
+// entries. It spares the end, because etcd takes a torn end for a power cut and
+// cuts it off.
 func damageNewestLog(dir string) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	if err != nil || len(logs) == 0 {

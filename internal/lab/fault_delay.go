@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// relay carries the frames between a host's switch port and the bridge, each
-// one late. The kernel here has no netem: while a delay is in force the port
-// leaves the bridge, a TAP device takes its place and this process passes
+// relay carries the frames between a host's switch port and the bridge, and
+// delays each one. The kernel here has no netem: while a delay is in force, the
+// port leaves the bridge, a TAP device takes its place and this process passes
 // frames on. Both sides carry the header of a virtual NIC with each frame, so
-// that unfinished checksums and large segments pass through as they are.
+// that unfinished checksums and large segments pass through unchanged.
 type relay struct {
 	layout Layout
 	nic    NIC
@@ -25,21 +25,22 @@ type relay struct {
 	delay  time.Duration
 	port   *os.File // packet socket on the switch port
 	tap    *os.File
-	ctx    context.Context // of the frames under way
+	ctx    context.Context // of the frames in transit
 	end    context.CancelFunc
 }
 
-// delayDevice is the name of the TAP device in place of a port.
+// delayDevice returns the name of the TAP device in place of a port.
 func delayDevice(port string) string { return "d" + port }
 
-// frameSize is the longest frame: a large segment with its headers, in bytes.
+// frameSize is the size of the longest frame: a large segment with its headers,
+// in bytes.
 const frameSize = 65536 + 256
 
-// portPause is how long to wait before a port that is down is tried again.
+// portPause is the wait before a port that is down is tried again.
 const portPause = 10 * time.Millisecond
 
-// queueLength bounds the frames under way in each direction; more are lost,
-// as in any queue.
+// queueLength bounds the frames in transit in each direction; more are lost, as
+// in any queue.
 const queueLength = 4096
 
 func (f *faults) startRelay(nic NIC, fault Fault) error {
@@ -132,8 +133,8 @@ func openTAP(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// openPacket opens a raw socket on a link that sees what arrives there,
-// whoever it is for, and not what it sends itself.
+// openPacket opens a raw socket on a link. It receives every frame that arrives
+// there, whatever its destination, but not the frames that it sends itself.
 func openPacket(index int) (*os.File, error) {
 	all := uint16(unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00)
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -152,13 +153,13 @@ func openPacket(index int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "packet"), nil
 }
 
-// frame is one frame under way.
+// frame is one frame in transit.
 type frame struct {
 	due  time.Time
 	data []byte
 }
 
-// carry reads frames on one side and hands each over when it is due.
+// carry reads frames on one side and passes each on when it is due.
 func (r *relay) carry(from, to *os.File) {
 	queue := make(chan frame, queueLength)
 	go r.deliver(queue, to)
@@ -174,7 +175,7 @@ func (r *relay) carry(from, to *os.File) {
 		}
 		select {
 		case queue <- frame{due: time.Now().Add(r.delay), data: append([]byte(nil), buf[:n]...)}:
-		default: // full: lost
+		default: // the queue is full: the frame is lost
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // etcdDiskSize is the size of the file system that etcd has for itself, in
-// bytes. It is sparse: only what etcd writes takes space.
+// bytes. It is sparse: only data that etcd writes takes space.
 const etcdDiskSize = 2 << 30
 
 // filler is the file that fills etcd's disk.
@@ -22,8 +22,8 @@ const filler = ".lab-fault-filler"
 
 func (b *Lab) etcdDir(h Host) string { return filepath.Join(b.hostDir(h), "etcd") }
 
-// mountEtcdDisk gives a control plane a disk of its own for etcd, so that it
-// can be filled and slowed down without touching the machine's.
+// mountEtcdDisk gives a control plane its own disk for etcd, which can be
+// filled and slowed down without an effect on the machine's disk.
 func (b *Lab) mountEtcdDisk(ctx context.Context, h Host) error {
 	dir := b.etcdDir(h)
 	if mounted(dir) {
@@ -74,7 +74,7 @@ func mounted(dir string) bool {
 
 var errNoEtcdDisk = errors.New("the host has no disk for etcd: it is no control plane")
 
-// errHangs says that nothing can be written to etcd's disk, by the lab either.
+// errHangs reports that etcd's disk takes no writes, not even the lab's own.
 var errHangs = errors.New("etcd's disk of the host hangs: clear hang-disk first")
 
 // fillDisk leaves no free byte.
@@ -88,7 +88,7 @@ func fillDisk(dir string) error {
 	}
 	var st unix.Statfs_t
 	err = unix.Fstatfs(int(f.Fd()), &st)
-	// What is allocated in large pieces leaves a rest: take smaller ones.
+	// A large piece may not fit into the rest, so go on with smaller ones.
 	for piece := int64(st.Bavail) * st.Bsize; err == nil && piece >= st.Bsize; {
 		end, seekErr := f.Seek(0, 2)
 		if seekErr != nil {
@@ -110,14 +110,14 @@ func emptyDisk(dir string) error {
 	return err
 }
 
-// FIFREEZE and FITHAW of linux/fs.h: a frozen file system makes whoever
-// writes or syncs wait until it is thawed.
+// FIFREEZE and FITHAW of linux/fs.h: on a frozen file system every write and
+// sync waits until it is thawed.
 const (
 	ioctlFreeze = 0xc0045877
 	ioctlThaw   = 0xc0045878
 )
 
-// breath is how long a stalling disk works between two stalls.
+// breath is the time for which a stalling disk works between two stalls.
 const breath = 5 * time.Millisecond
 
 // staller makes a file system stall again and again.
@@ -126,8 +126,8 @@ type staller struct {
 	done chan struct{}
 }
 
-// startStaller freezes the file system for each stall, with a breath between
-// two of them, until it is stopped.
+// startStaller freezes the file system again and again, with a breath between
+// two stalls, until it is stopped.
 func startStaller(dir string, stall time.Duration) (*staller, error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -12,20 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A control group of the second version has these files; one of the first
+// A control group of the second version has these files. One of the first
 // version would not let a frozen process die.
 const (
 	freezeFile = "cgroup.freeze"
 	procsFile  = "cgroup.procs"
 )
 
-// errNoCgroup2 says that nothing can be frozen as on a host of today.
+// errNoCgroup2 reports that this machine cannot freeze processes as a current
+// host does.
 var errNoCgroup2 = errors.New("this machine has no hierarchy of control groups of the second version")
 
-// freezeProcesses freezes the processes of a name on a host. Where the host's
-// groups are those of the second version it is their own group; where the
-// machine has both versions they are all in one group of the second, and get one
-// of the lab's.
+// freezeProcesses freezes the processes of a name on a host. If the host's
+// groups are of the second version, it freezes their own group. If the machine
+// has both versions, all processes are in one group of the second; the lab then
+// moves these into a group of its own.
 func freezeProcesses(ctx context.Context, h Host, name string) error {
 	root, err := cgroup2()
 	if err != nil {
@@ -47,7 +48,8 @@ func freezeProcesses(ctx context.Context, h Host, name string) error {
 	return nil
 }
 
-// frozenGroup is the lab's own group for the processes of a name on a host.
+// frozenGroup returns the name of the lab's own group for the processes of a
+// name on a host.
 func frozenGroup(h Host, name string) string { return h.Container + "-frozen-" + name }
 
 func freeze(root, id, own string, pid int) error {
@@ -68,8 +70,8 @@ func freeze(root, id, own string, pid int) error {
 	return os.WriteFile(filepath.Join(dir, freezeFile), []byte("1"), 0)
 }
 
-// thawProcesses lets the processes of a name on a host go on, and those of a
-// group of the lab's go back to where all others are.
+// thawProcesses lets the processes of a name on a host go on. It moves those in
+// a group of the lab's back to the group of all others.
 func thawProcesses(ctx context.Context, h Host, name string) error {
 	root, err := cgroup2()
 	if err != nil {
@@ -91,7 +93,7 @@ func thawProcesses(ctx context.Context, h Host, name string) error {
 	return errors.Join(errs...)
 }
 
-// dissolve thaws a group of the lab's and removes it.
+// dissolve thaws a group of the lab's, empties and removes it.
 func dissolve(root, own string) error {
 	dir := filepath.Join(root, own)
 	if !exists(dir) {
@@ -105,7 +107,7 @@ func dissolve(root, own string) error {
 		return err
 	}
 	for pid := range strings.FieldsSeq(string(pids)) {
-		// One that has ended meanwhile is in no group any more.
+		// A process that has ended meanwhile is in no group any more.
 		if err := os.WriteFile(filepath.Join(root, procsFile), []byte(pid), 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
@@ -127,7 +129,7 @@ func dissolveAll(name string) error {
 	return err
 }
 
-// cgroup2 is where the hierarchy of the second version is mounted.
+// cgroup2 returns the mount point of the hierarchy of the second version.
 func cgroup2() (string, error) {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -141,7 +143,8 @@ func cgroup2() (string, error) {
 	return "", errNoCgroup2
 }
 
-// groupOf is the group of a process in the hierarchy of the second version.
+// groupOf returns the group of a process in the hierarchy of the second
+// version.
 func groupOf(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// hangPause is how often a hanging disk looks whether its host is dying, and
-// tries again to freeze what something else has frozen.
+// hangPause is the interval at which a hanging disk checks whether its host is
+// dying, and tries again to freeze what something else has frozen.
 const hangPause = 50 * time.Millisecond
 
-// startHang freezes the file system until it is stopped, but for the moments in
-// which the host dies: what a power cut ends waits for no disk, and a process
-// that the kernel of all hosts has in its hands would.
+// startHang freezes the file system until it is stopped, except while the host
+// is dying. On a real machine a process that a power cut ends waits for no
+// disk. Here it would, because all hosts share one kernel.
 func startHang(dir string, dying func() bool) (*staller, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func (f *faults) releaseDisk(h Host) {
 	}
 }
 
-// written does something to etcd's disk of a host, unless that would hang.
+// written runs do on etcd's disk of a host, unless the disk hangs.
 func (f *faults) written(h Host, do func(dir string) error) error {
 	f.mu.Lock()
 	hangs := f.hangs[h.Name] != nil
@@ -88,8 +88,8 @@ func (f *faults) written(h Host, do func(dir string) error) error {
 	return do(f.lab.etcdDir(h))
 }
 
-// dying reports whether the host's init is about to end. It never waits: a power
-// cut holds the machine until the host is gone.
+// dying reports whether the host's init is about to end. It never waits,
+// because a power cut holds the machine's lock until the host is gone.
 func (m *machine) dying() bool {
 	pid := m.initPID.Load()
 	return pid != 0 && exiting(int(pid))
@@ -115,7 +115,8 @@ func exiting(pid int) bool {
 }
 
 // thawAll undoes the freezes that a killed daemon may have left below a lab's
-// directory: whoever ends or unmounts something there would wait for ever.
+// directory. Otherwise nobody could end or unmount anything there: it would
+// wait forever.
 func thawAll(dir string) error {
 	found, err := filepath.Glob(filepath.Join(dir, "hosts", "*", "etcd"))
 	if err != nil {

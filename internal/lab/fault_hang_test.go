@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// smallDisk mounts a file system of its own.
+// smallDisk mounts a small file system and returns its directory.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	needLab(t)
@@ -37,7 +37,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// write returns what is closed once a small file is on the disk.
+// write returns a channel that is closed once a small file is on the disk.
 func write(t *testing.T, dir string) <-chan struct{} {
 	t.Helper()
 	done := make(chan struct{})

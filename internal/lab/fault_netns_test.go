@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// wired is the network of a lab whose hosts are namespaces that nothing runs in:
-// what faults do to frames needs no more.
+// wired is the network of a lab whose hosts are empty namespaces, which is
+// enough for faults on frames.
 type wired struct {
 	t      *testing.T
 	layout Layout
@@ -34,7 +34,7 @@ func startWired(t *testing.T) wired {
 		if err := removeNamespaces(name); err != nil {
 			t.Error(err)
 		}
-		_ = os.Remove(namednetns.Dir) // labs of others may have theirs there
+		_ = os.Remove(namednetns.Dir) // other labs may have namespaces there
 	})
 	if err := createNetwork(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func (w wired) in(list ...Fault) {
 	}
 }
 
-// looks are frames that came by.
+// looks records which kinds of frames were seen.
 type looks struct{ arp, discovery bool }
 
 var (
@@ -85,7 +85,8 @@ var (
 	none  = looks{}
 )
 
-// Frames by what the second layer and IPv6 say of them.
+// The EtherTypes, the IPv6 next header and the ICMPv6 type that identify
+// frames.
 const (
 	etherARP, etherIPv6    = 0x0806, 0x86dd
 	nextICMPv6, solicit    = 58, 135
@@ -93,8 +94,8 @@ const (
 	ethernet, nextHeaderAt = 14, 14 + 6
 )
 
-// seen is which of the questions for a neighbour that one host asks reach the
-// NIC of the other.
+// seen reports which queries of one host for a neighbour reach the NIC of the
+// other.
 func (w wired) seen(from, to string) looks {
 	w.t.Helper()
 	file := w.listenFrames(w.host(to))
@@ -110,7 +111,7 @@ func (w wired) seen(from, to string) looks {
 		if err != nil {
 			return got
 		}
-		f := buf[10:n] // behind the header of a virtual NIC
+		f := buf[10:n] // after the header of a virtual NIC
 		if len(f) < 60-18 || string(f[6:12]) != string(source) {
 			continue
 		}
@@ -140,7 +141,8 @@ func (w wired) listenFrames(h Host) *os.File {
 	return file
 }
 
-// ask makes one host look for the other by both families, having forgotten it.
+// ask makes one host look for the other by both families, after it has
+// forgotten the other's address.
 func (w wired) ask(from, to Host) {
 	w.t.Helper()
 	nl, err := namespace(from.Namespace).handle()
@@ -154,7 +156,7 @@ func (w wired) ask(from, to Host) {
 	for _, a := range to.Machine.addrs() {
 		ctx, cancel := context.WithTimeout(w.t.Context(), lookFor)
 		if conn, err := namespace(from.Namespace).dial(ctx, "udp", netip.AddrPortFrom(a, 9).String()); err == nil {
-			_, _ = conn.Write([]byte("word")) // an answer that it cannot be delivered is one
+			_, _ = conn.Write([]byte("word")) // an error of delivery is an answer too
 			_ = conn.Close()
 		}
 		cancel()
@@ -194,7 +196,7 @@ func TestALostDirectionTakesARPAndNeighbourDiscoveryAlong(t *testing.T) {
 	w.eventually("all passes again", func() bool { return w.seen("cp-2", "cp-1") == whole && w.seen("cp-1", "cp-2") == whole })
 }
 
-// carrier checks what a host's NIC says of its cable.
+// carrier checks the carrier that a host's NIC reports.
 func (w wired) carrier(name string, want bool) {
 	w.t.Helper()
 	nl, err := namespace(w.host(name).Namespace).handle()
@@ -250,7 +252,7 @@ func (w wired) accept(name string, port int) {
 	}
 }
 
-// all are the addresses of a host on both networks.
+// all returns the addresses of a host on both networks.
 func (w wired) all(name string) []string {
 	var out []string
 	for _, nic := range []NIC{w.host(name).Machine, w.host(name).Fencing} {
@@ -261,8 +263,8 @@ func (w wired) all(name string) []string {
 	return out
 }
 
-// reach reports whether a port of a host is reached by all its addresses; it
-// must be by all or by none.
+// reach reports whether a port of a host can be reached at its addresses. It
+// fails the test if only some of them answer.
 func (w wired) reach(from, to string, port int) bool {
 	w.t.Helper()
 	reached := 0

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// packetRules returns the nftables script that drops what the faults drop,
-// and nothing else. The rules sit on the switch's ports, out of the hosts'
-// reach, and see a host's packets with whatever address they carry.
+// packetRules returns the nftables script that drops what the faults drop, and
+// nothing else. The rules are on the switch's ports, out of the hosts' reach,
+// and match a host's packets whatever address they carry.
 func packetRules(l Layout, list []Fault) string {
 	delayed := map[string]bool{}
 	for _, f := range list {
@@ -47,20 +47,20 @@ func packetRules(l Layout, list []Fault) string {
 	return text.String()
 }
 
-// chain names the chain of a fault by its number.
+// chain returns the name of a fault's chain by the fault's number.
 func chain(i int, direction string) string { return fmt.Sprintf("f%d_%s", i, direction) }
 
-// writeChain writes one chain. What goes in to the host leaves the switch by
-// its port, and the other way round.
+// writeChain writes one chain. Packets to the host leave the switch by the
+// host's port, and the other way round.
 func writeChain(text *strings.Builder, name, direction, device, rule string) {
 	hook := map[string]string{DirectionIn: "egress", DirectionOut: "ingress"}[direction]
 	fmt.Fprintf(text, "\tchain %s {\n\t\ttype filter hook %s device %q priority 0; policy accept;\n\t\tcounter %s\n\t}\n",
 		name, hook, device, rule)
 }
 
-// writeFilter drops what goes to a port, on both networks: a host's peer may be
-// reached by either. What is under way on connections to the port is dropped
-// with it, answers to it are not.
+// writeFilter drops what goes to a port, on both networks, because a host's
+// peer may be reached by either. Packets to the port on existing connections
+// are dropped too; answers from it are not.
 func writeFilter(text *strings.Builder, i int, l Layout, f Fault, deviceOf func(string) string) {
 	h, _ := l.Host(f.Host)
 	protocol := cmp.Or(f.Protocol, "{ tcp, udp }")
@@ -75,9 +75,9 @@ func writeFilter(text *strings.Builder, i int, l Layout, f Fault, deviceOf func(
 	}
 }
 
-// writePartition keeps a host's frames, by the card that sent them, from every
-// other host and theirs from it: names and addresses may move, broadcasts have
-// none.
+// writePartition drops frames between a host and every other host by the MAC
+// address of the sender: names and addresses may move, and a broadcast has no
+// single receiver.
 func writePartition(text *strings.Builder, i int, l Layout, f Fault, deviceOf func(string) string) {
 	var others []string
 	self, _ := l.Host(f.Host)

@@ -21,7 +21,7 @@ const (
 	sigCont = unix.SIGCONT
 )
 
-// errNoProcess says that no process of the wanted name runs on the host.
+// errNoProcess reports that no process of the wanted name runs on the host.
 var errNoProcess = errors.New("no such process on the host")
 
 func ignoreNoProcess(err error) error {
@@ -51,8 +51,8 @@ func signalProcesses(ctx context.Context, h Host, name string, sig unix.Signal) 
 	return errors.Join(errs...)
 }
 
-// Processes are those that hold a control plane together, each by the name that
-// the faults of processes take.
+// Processes returns the processes that hold a control plane together, by the
+// names that the process faults take.
 func Processes() []string {
 	return []string{
 		"etcd", "conmon", "podman-etcd serve", "kube-apiserver", "kubelet", "containerd", "keepalived", "haproxy",
@@ -63,8 +63,8 @@ func Processes() []string {
 
 // processesOf returns the processes of a name below a container. A container
 // within the host lies below it in the tree of control groups, whatever pid
-// namespace it has. The monitor of the host's own container is none of the
-// host's: it lives where the lab does.
+// namespace it has. The monitor of the host's own container does not belong to
+// the host: it runs in the lab's pid namespace.
 func processesOf(container, name string) []int {
 	var out []int
 	own, _ := os.Readlink("/proc/self/ns/pid")
@@ -85,8 +85,8 @@ func processesOf(container, name string) []int {
 	return out
 }
 
-// named reports whether a process's program has the name, and the arguments that
-// stand behind it.
+// named reports whether a process runs the program of a name, with the
+// arguments that the name may include.
 func named(dir, name string) bool {
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
@@ -95,17 +95,17 @@ func named(dir, name string) bool {
 	return fits(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), name)
 }
 
-// fits reports whether a command line is that of a program, or of one with its
-// first arguments: "podman-etcd serve" is the daemon, and not Pacemaker's
-// monitor.
+// fits reports whether a command line runs a program, with its first arguments
+// if the name includes some: "podman-etcd serve" is the etcd keeper, and not
+// Pacemaker's monitor.
 func fits(line []string, name string) bool {
 	program, args, _ := strings.Cut(name, " ")
 	rest := strings.Join(line[1:], " ")
 	return programName(line) == program && (args == "" || rest == args || strings.HasPrefix(rest, args+" "))
 }
 
-// programName is the name of a program by its command line: that of the script
-// where an interpreter runs one, as pcsd is.
+// programName returns the name of the program in a command line. If an
+// interpreter runs a script, as with pcsd, it is the script's name.
 func programName(line []string) string {
 	name := filepath.Base(line[0])
 	if !interpreter.MatchString(name) {
@@ -119,5 +119,5 @@ func programName(line []string) string {
 	return name
 }
 
-// interpreter is a program that is known by what it runs.
+// interpreter matches programs that are known by the script they run.
 var interpreter = regexp.MustCompile(`^(python|ruby|perl)[0-9.]*$`)

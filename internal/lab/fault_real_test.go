@@ -21,8 +21,9 @@ func testLinkDown(r *real) {
 	r.eventually("the cable is back", func() bool { _, err := r.sh("cp-1", ping+"10.98.0.12"); return err == nil })
 }
 
-// send passes a word from one host to another over UDP, one way, and reports
-// whether it came. Neighbours are fixed, since ARP needs both ways.
+// send passes a short text from one host to another over UDP, one way, and
+// reports whether it arrived. It fixes the neighbour entries, because ARP needs
+// both directions.
 func (r *real) send(from, to string) bool {
 	a, _ := r.lab.Layout.Host(from)
 	b, _ := r.lab.Layout.Host(to)
@@ -180,8 +181,8 @@ func testDiskFull(r *real) {
 	r.works("cp-1", write)
 }
 
-// syncTime is how long the slowest of twenty small writes with fsync takes. They
-// go on for a second: five at once fit between two stalls.
+// syncTime returns the longest time of twenty small writes with fsync. The
+// writes take a second, because five at once would fit between two stalls.
 func (r *real) syncTime() time.Duration {
 	script := "m=0; for i in $(seq 20); do s=$(date +%s%N); dd if=/dev/zero of=/var/lib/etcd/slow bs=4k count=1 conv=fsync status=none; d=$(($(date +%s%N)-s)); [ $d -lt $m ] || m=$d; sleep 0.05; done; echo $m"
 	out, err := r.sh("cp-1", script)

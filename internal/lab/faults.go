@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// faults are the faults in force on a lab. What is in force is always what
-// the list says: each change makes the new list true and then keeps it.
+// faults holds the faults in force on a lab. The list and the lab always agree:
+// each change is first applied and then saved.
 type faults struct {
 	lab *Lab
 	log *slog.Logger
-	// reach into the daemon.
+	// These functions reach into the daemon.
 	machines func(name string) (*machine, error)
 	power    func(context.Context, PowerRequest) error
 	bmcOf    func(*machine) *bmc.Server
@@ -38,7 +38,8 @@ func newFaults(d *daemon) *faults {
 	}
 }
 
-// load puts the faults in force that were so before the daemon was restarted.
+// load puts the faults in force again that were in force before the daemon was
+// restarted.
 func (f *faults) load(ctx context.Context) error {
 	var list []Fault
 	if err := readJSON(f.lab.file(faultsFile), &list); err != nil {
@@ -76,7 +77,7 @@ func (f *faults) cutPorts() map[string]bool {
 	return out
 }
 
-// inject puts a fault in force, in place of the same one of another strength.
+// inject puts a fault in force. It replaces the same fault of another strength.
 func (f *faults) inject(ctx context.Context, fault Fault) error {
 	if err := fault.Check(); err != nil {
 		return err
@@ -94,8 +95,8 @@ func (f *faults) inject(ctx context.Context, fault Fault) error {
 	return errors.Join(f.reload(ctx), f.keep())
 }
 
-// clear undoes the faults that the request means and returns them. A fault
-// that could not be undone stays in the list.
+// clear undoes the faults that match the request and returns them. A fault that
+// could not be undone stays in the list.
 func (f *faults) clear(ctx context.Context, r ClearRequest) ([]Fault, error) {
 	var done []Fault
 	var errs []error
@@ -114,8 +115,8 @@ func (f *faults) clear(ctx context.Context, r ClearRequest) ([]Fault, error) {
 	return done, errors.Join(append(errs, f.reload(ctx), f.keep())...)
 }
 
-// undoFirst sorts faults as they can be undone: while a disk hangs nothing on it
-// can be.
+// undoFirst sorts faults into the order in which to undo them: hanging disks
+// first, because while a disk hangs nothing on it can be undone.
 func undoFirst(list []Fault) []Fault {
 	hangs := func(f Fault) bool { return f.Kind == FaultHangDisk }
 	rest := slices.DeleteFunc(slices.Clone(list), hangs)
@@ -141,7 +142,7 @@ func (f *faults) reload(ctx context.Context) error {
 	return applyRules(ctx, namespace(f.lab.Layout.Switch()), packetRules(f.lab.Layout, f.list()))
 }
 
-// close ends what a fault keeps running in this process. The list stays, and
+// close ends everything that faults run in this process. The list stays, and
 // the next daemon puts it in force again.
 func (f *faults) close() {
 	f.mu.Lock()
@@ -158,8 +159,8 @@ func (f *faults) close() {
 	}
 }
 
-// apply makes a fault true. Again says that it was in force before the daemon
-// was restarted, and that the power of hosts is as it left it.
+// apply puts a fault in force. again is set if it was in force before the
+// daemon was restarted; the power of the hosts is then as the fault left it.
 func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 	m, err := f.machines(fault.Host)
 	if err != nil {
@@ -194,7 +195,7 @@ func (f *faults) apply(ctx context.Context, fault Fault, again bool) error {
 		return f.startStalls(m.host, fault.Delay) //nolint:contextcheck // the stalls outlive the request
 	case FaultBMC:
 		return f.setQuirk(m, fault, false) //nolint:contextcheck // the controller outlives the request
-	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // rules alone
+	case FaultDrop, FaultLoss, FaultPartition, FaultNoForward, FaultFilterPort: // they need only packet rules
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (f *faults) applyPower(ctx context.Context, m *machine, fault Fault, again 
 	return f.power(ctx, PowerRequest{Host: m.host.Name, Action: powerFaults[fault.Kind]})
 }
 
-// undo makes a fault, which is no longer in the list, untrue.
+// undo ends a fault that is no longer in the list.
 func (f *faults) undo(ctx context.Context, fault Fault) error {
 	m, err := f.machines(fault.Host)
 	if err != nil {
@@ -261,8 +262,8 @@ func (f *faults) setQuirk(m *machine, fault Fault, back bool) error {
 	return err
 }
 
-// plugged connects or pulls the cable of a NIC. A connected cable of a host
-// that is off stays dark until it boots.
+// plugged connects or pulls the cable of a NIC. If the host is off, a connected
+// cable gets its carrier only when the host boots.
 func (f *faults) plugged(h Host, network string, in bool) error {
 	nic := nicOf(h, network)
 	f.mu.Lock()

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Ports of a cluster that a person reaches through the lab's doors.
+// Ports of a cluster that users reach through the lab's doors.
 const (
 	apiPort    = 6443
 	configPort = 22623
 )
 
-// doorsFile keeps the chosen loopback ports, so that a kubeconfig stays good
+// doorsFile stores the chosen loopback ports, so that a kubeconfig stays valid
 // when the daemon is restarted.
 const doorsFile = "doors.json"
 
-// dialTimeout is how long a door tries one address of the cluster.
+// dialTimeout bounds the attempt of a door to reach one address of the cluster.
 const dialTimeout = 3 * time.Second
 
 // doors are listeners on the machine's loopback address that lead into the
@@ -57,7 +57,7 @@ func (d *daemon) openDoors(ctx context.Context) error {
 }
 
 // listenLoopback listens on a port of the loopback address, or on another one
-// if somebody took it meanwhile.
+// if somebody has taken it meanwhile.
 func listenLoopback(ctx context.Context, port int) (net.Listener, error) {
 	lc := &net.ListenConfig{}
 	l, err := lc.Listen(ctx, "tcp", loopback(port))
@@ -118,8 +118,8 @@ func (f forwarder) dial(ctx context.Context) (net.Conn, error) {
 	return nil, fmt.Errorf("no address of the cluster answers: %w", errors.Join(errs...))
 }
 
-// copyHalf passes one direction and its end: a half-closed connection stays
-// half-closed on the other side.
+// copyHalf copies one direction and passes on its end: a half-closed connection
+// stays half-closed on the other side.
 func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(*net.TCPConn); ok && err == nil {

@@ -19,7 +19,7 @@ func (b *Lab) prepareHostDir(h Host) error {
 		}
 	}
 	lib := filepath.Join(dir, "lib")
-	// What dmidecode and /sys/class/dmi/id would say on a real machine.
+	// On a real machine dmidecode and /sys/class/dmi/id show these values.
 	for name, value := range map[string]string{"product_uuid": h.UUID, "product_serial": h.Serial} {
 		if err := host.WriteFileAtomic(filepath.Join(lib, "dmi", name), []byte(value+"\n"), 0o444); err != nil {
 			return err
@@ -28,9 +28,9 @@ func (b *Lab) prepareHostDir(h Host) error {
 	return b.placeAgent(lib)
 }
 
-// placeAgent links the agent's binary into a host's library. A copy costs
-// space per host and a bind mount a mount per host, so a hard link is tried
-// first.
+// placeAgent links the agent's binary into a host's library. It tries a hard
+// link first, because a copy costs space per host and a bind mount a mount per
+// host.
 func (b *Lab) placeAgent(lib string) error {
 	if b.Options.Agent == "" {
 		return nil
@@ -49,14 +49,14 @@ func (b *Lab) placeAgent(lib string) error {
 	return host.WriteFileAtomic(target, data, 0o755)
 }
 
-// giveIgnition puts a host's Ignition where its first boot looks for it. It
-// holds secrets of the site.
+// giveIgnition puts a host's Ignition config where its first boot looks for it.
+// The config holds secrets of the site.
 func (b *Lab) giveIgnition(h Host, data []byte) error {
 	return host.WriteFileAtomic(filepath.Join(b.hostDir(h), "lib", "ignition.json"), data, 0o600)
 }
 
-// emptyDir removes everything in the lab's directory, which stays and stays
-// locked.
+// emptyDir removes everything in the lab's directory. The directory itself
+// stays, and stays locked.
 func (b *Lab) emptyDir() error {
 	if err := unmountBelow(b.Dir); err != nil {
 		return err

@@ -19,12 +19,12 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// imageName is the name of the host image in podman; its tag is the hash of
-// what it was built from.
+// imageName is the name of the host image in podman; its tag is the hash of its
+// sources.
 const imageName = "localhost/holdfast-host"
 
-// labPackages are what a lab host needs besides the packages that every host
-// of its role has: an init and what a person looks around with.
+// labPackages are the packages that a lab host needs besides those of its role:
+// an init and tools for a look around.
 var labPackages = []string{
 	"systemd", "systemd-sysv", "dbus", "procps", "iproute2", "iputils-ping", "less",
 	"ca-certificates", "curl", "jq", "tcpdump", "strace",
@@ -36,7 +36,7 @@ var labPackages = []string{
 //go:embed image.sh
 var customize string
 
-// Image says what a host image is built from.
+// Image holds what a host image is built from.
 type Image struct {
 	Suite    string
 	Packages []string
@@ -81,8 +81,8 @@ func sortedUnion(lists ...[]string) []string {
 	return slices.Compact(out)
 }
 
-// debianSuite returns the machine's release name. Hosts are the same Debian
-// as the machine.
+// debianSuite returns the machine's release name. Hosts run the same Debian as
+// the machine.
 func debianSuite(root string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(root, "etc/os-release"))
 	if err != nil {
@@ -127,8 +127,8 @@ func mentionsSuite(data []byte, suite string) bool {
 	return false
 }
 
-// Tag is the hash of everything the image is built from, without the state
-// of the package mirror: it changes when the image has to be built anew.
+// Tag returns the hash of everything the image is built from, without the state
+// of the package mirror. It changes when the image must be built again.
 func (i Image) Tag() string {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s %s\n%s\n%s\n", i.Suite, runtime.GOARCH, strings.Join(i.Packages, ","), customize)
@@ -136,11 +136,11 @@ func (i Image) Tag() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:16]
 }
 
-// Ref is the name under which podman knows the image.
+// Ref returns the name under which podman knows the image.
 func (i Image) Ref() string { return imageName + ":" + i.Tag() }
 
-// Ensure builds and imports the image unless podman has it. The archive is
-// kept in cache, so that an emptied podman store costs seconds.
+// Ensure builds and imports the image unless podman has it. The cache keeps the
+// archive, so that an emptied podman store costs seconds only.
 func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
 	if _, err := podman(ctx, "image", "exists", i.Ref()); err == nil {
 		return nil
@@ -169,8 +169,8 @@ func (i Image) Ensure(ctx context.Context, cache string, log io.Writer) error {
 	return nil
 }
 
-// keepImages is how many host images stay in the cache: some for the kinds of
-// labs there are, some to go back to.
+// keepImages is the number of host images that stay in the cache: some for the
+// current kinds of labs, some to go back to.
 const keepImages = 4
 
 // prune drops the oldest images. One that a lab uses stays in podman.
@@ -191,10 +191,10 @@ func modTime(path string) time.Time {
 	return info.ModTime()
 }
 
-// build makes the archive in a scratch directory beside it and renames it
-// into place, so that a killed build leaves no half of one.
+// build makes the archive in a scratch directory beside it and renames it into
+// place, so that a killed build leaves no half archive.
 func (i Image) build(ctx context.Context, archive string, log io.Writer) error {
-	// Whoever made these was killed: the lock is ours.
+	// The builds that made these were killed, because this one holds the lock.
 	stale, _ := filepath.Glob(filepath.Join(filepath.Dir(archive), ".build.*")) // the pattern is valid
 	for _, dir := range stale {
 		_ = os.RemoveAll(dir)
@@ -215,8 +215,8 @@ func (i Image) build(ctx context.Context, archive string, log io.Writer) error {
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/info/*",
 		"--customize-hook=" + hook, i.Suite, part,
 	}
-	// In a session of its own: when mmdebstrap is ended, it ends its whole
-	// process group, which would be ours.
+	// mmdebstrap runs in a session of its own: when it is ended, it ends its
+	// whole process group, which would be ours.
 	cmd := host.Command("setsid", slices.Concat([]string{"mmdebstrap"}, args, i.Sources)...)
 	cmd.Env = []string{"TMPDIR=" + scratch, "SOURCE_DATE_EPOCH=0"}
 	var said bytes.Buffer

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// writeSite makes the site's files: the install configuration, and by the
-// installer the Ignition of each role.
+// writeSite makes the site's files: it writes the install-config, and the
+// installer makes the Ignition config of each role.
 func (u *Builder) writeSite(ctx context.Context, b *Lab) error {
 	text, err := b.installConfig()
 	if err != nil {
@@ -44,7 +44,7 @@ var ignitionFiles = map[state.Role]string{
 	state.RoleWorker:    "worker.ign",
 }
 
-// handOut gives every host the Ignition of its role.
+// handOut gives every host the Ignition config of its role.
 func (b *Lab) handOut() error {
 	for _, h := range b.Layout.Hosts {
 		data, err := os.ReadFile(filepath.Join(b.SiteDir(), ignitionFiles[h.Role]))
@@ -58,7 +58,8 @@ func (b *Lab) handOut() error {
 	return nil
 }
 
-// PowerOn switches a host on through its BMC, as a person at a site would.
+// PowerOn switches a host on through its BMC, as an administrator at a site
+// would.
 func (b *Lab) PowerOn(ctx context.Context, h Host) error { return b.Reset(ctx, h, redfish.ResetOn) }
 
 // Reset asks a host's BMC for a reset over the fencing network.
@@ -72,7 +73,7 @@ func (b *Lab) Reset(ctx context.Context, h Host, kind redfish.ResetType) error {
 		DialContext: namespace(b.Layout.Switch()).dial,
 		UUID:        h.UUID, Serial: h.Serial,
 	}
-	shown, err := redfish.CertificateShown(ctx, e) // a lab's BMC signs its own
+	shown, err := redfish.CertificateShown(ctx, e) // a lab's BMC has a self-signed certificate
 	if err != nil {
 		return fmt.Errorf("BMC of %s: %w", h.Name, err)
 	}

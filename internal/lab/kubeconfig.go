@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// kubeconfigFile is the kubeconfig that works from this machine.
+// kubeconfigFile is the name of the kubeconfig for use on this machine.
 const kubeconfigFile = "kubeconfig"
 
 // WriteKubeconfig writes a copy of the site's kubeconfig that reaches the API
@@ -35,13 +35,14 @@ func (b *Lab) WriteKubeconfig(ctx context.Context, c *Client) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig of lab %s: %w", b.Layout.Spec.Name, err)
 	}
-	// A watch asks again and again: what is there already is not made durable anew.
+	// A watch calls this again and again: an unchanged file is not written
+	// again.
 	_, err = host.WriteFiles(b.Dir, []state.File{{Path: kubeconfigFile, Data: out, Mode: 0o600}})
 	return b.file(kubeconfigFile), err
 }
 
-// redirect points every cluster of a kubeconfig to another address, to be
-// verified under a name.
+// redirect points every cluster of a kubeconfig to another address, whose
+// certificate is verified under a name.
 func redirect(kubeconfig []byte, address, name string) ([]byte, error) {
 	cfg, err := clientcmd.Load(kubeconfig)
 	if err != nil {

@@ -26,14 +26,14 @@ const (
 	logsDir     = "logs"
 )
 
-// ErrNoLab says that there is no lab of the wanted name.
+// ErrNoLab reports that there is no lab of the wanted name.
 var ErrNoLab = errors.New("no such lab")
 
-// Options are what a lab is made from. They are kept with the lab, so that
+// Options holds what a lab is made from. They are stored with the lab, so that
 // every later command sees the same.
 type Options struct {
 	Spec Spec `json:"spec"`
-	// Release is the directory of the release payload, mounted read-only into
+	// Release is the directory of the release. It is mounted read-only into
 	// every host, or served to them if the spec says so; empty mounts none.
 	Release string `json:"release,omitempty"`
 	// Agent is the holdfast-agent binary given to every host; empty gives none.
@@ -42,15 +42,16 @@ type Options struct {
 	Image string `json:"image"`
 }
 
-// Lab is one lab: where its state lies, what it was made from and what
-// follows from that. It is a plain value; the hosts' power is the daemon's.
+// Lab is one lab: the directory of its state, the options it was made from, and
+// the layout that follows from them. It is a plain value; the daemon owns the
+// hosts' power.
 type Lab struct {
 	Dir     string
 	Options Options
 	Layout  Layout
 }
 
-// New returns the lab that options describe, without touching anything.
+// New returns the lab that options describe. It touches nothing.
 func New(root string, o Options) (*Lab, error) {
 	o.Spec = o.Spec.WithDefaults()
 	if err := o.Spec.Validate(); err != nil {
@@ -94,18 +95,19 @@ func List(root string) ([]string, error) {
 
 func (b *Lab) save() error { return writeJSON(b.file(optionsFile), b.Options) }
 
-// file is the path of a file in the lab's directory.
+// file returns the path of a file in the lab's directory.
 func (b *Lab) file(name string) string { return filepath.Join(b.Dir, name) }
 
 func (b *Lab) hostDir(h Host) string { return filepath.Join(b.Dir, "hosts", h.Name) }
 
-// SiteDir is the install directory of the lab's site.
+// SiteDir returns the install directory of the lab's site.
 func (b *Lab) SiteDir() string { return b.file(siteDir) }
 
-// Kubeconfig is where the installer leaves the kubeconfig of the site.
+// Kubeconfig returns the path at which the installer leaves the site's
+// kubeconfig.
 func (b *Lab) Kubeconfig() string { return filepath.Join(b.SiteDir(), "auth", "kubeconfig") }
 
-// writeJSON writes a value for this package's own later use.
+// writeJSON writes a value that this package reads again later.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

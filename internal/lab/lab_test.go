@@ -78,7 +78,7 @@ func TestALabOnThisMachine(t *testing.T) {
 	}
 }
 
-// in is the lab for a subtest.
+// in returns the lab for a subtest.
 func (r *real) in(t *testing.T) *real {
 	copied := *r
 	copied.t = t
@@ -301,7 +301,7 @@ func testDaemonKilled(r *real) {
 		r.t.Fatalf("the daemon is process %d (%v)", after.PID, err)
 	}
 	after.PID = before.PID
-	for i := range after.Hosts { // when it was taken over, not when it booted
+	for i := range after.Hosts { // Since is the time of adoption, not of the boot
 		after.Hosts[i].Since = before.Hosts[i].Since
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
@@ -316,7 +316,7 @@ func testDaemonKilled(r *real) {
 }
 
 // interrupt starts this test binary as a command of the lab, kills it after a
-// random while, and reports whether it had ended before.
+// random time, and reports whether it had ended before.
 func interrupt(t *testing.T, random *rand.Rand, variable, root string) bool {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")

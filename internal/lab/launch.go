@@ -12,20 +12,20 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Launcher says how the daemon of a lab is started: the command line of a
-// process that calls RunDaemon for the lab of that directory.
+// Launcher returns the command line of a lab's daemon: of a process that calls
+// RunDaemon for the lab of that directory.
 type Launcher func(b *Lab) host.Cmd
 
-// SelfLauncher starts the daemon as `holdfast-lab daemon`, by the running
-// holdfast-lab: it is the same build, also where the file was replaced.
+// SelfLauncher starts the daemon as `holdfast-lab daemon`, from the running
+// holdfast-lab: this is the same build even if the file was replaced.
 func SelfLauncher(b *Lab) host.Cmd {
 	return host.Command("/proc/self/exe", "daemon", "--name", b.Layout.Spec.Name)
 }
 
-// daemonPatience is how long a daemon may take to answer after its start.
+// daemonPatience bounds the time until a daemon answers after its start.
 const daemonPatience = 30 * time.Second
 
-// rivalPatience is how long another daemon may take that was quicker.
+// rivalPatience is the time that another daemon gets that was quicker.
 const rivalPatience = 2 * time.Second
 
 // EnsureDaemon returns a client to the lab's daemon, which it starts if none
@@ -50,8 +50,8 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 	return c, b.awaitDaemon(ctx, c, started)
 }
 
-// awaitDaemon waits for an answer. A daemon that ended at once may have found
-// another one that starts, so that is given a moment.
+// awaitDaemon waits for an answer. If the daemon ended at once, another one may
+// be starting, so awaitDaemon gives that one a moment.
 func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) error {
 	end := time.Now().Add(daemonPatience)
 	for dead := false; time.Now().Before(end); {
@@ -68,7 +68,7 @@ func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) err
 	return fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
 }
 
-// daemonWords are the last lines of the daemon's log.
+// daemonWords returns the last lines of the daemon's log.
 func (b *Lab) daemonWords() string {
 	data, err := os.ReadFile(b.file(daemonLog))
 	if err != nil {
@@ -79,9 +79,9 @@ func (b *Lab) daemonWords() string {
 }
 
 // endDaemon ends the lab's daemon, if one runs, and waits until it is gone.
-// Only a process that is proven to be that daemon gets a signal. One that has
-// just been started is waited for until it says who it is: it holds the
-// daemon's lock, and would go on in a lab that is gone.
+// Only a process that is proven to be that daemon gets a signal. If a daemon
+// has just been started, endDaemon waits until it has recorded its identity: it
+// holds the daemon's lock, and would go on in a lab that is gone.
 func (b *Lab) endDaemon(ctx context.Context) error {
 	for try := range 100 {
 		sig := syscall.SIGTERM
@@ -98,8 +98,8 @@ func (b *Lab) endDaemon(ctx context.Context) error {
 	return fmt.Errorf("the lab daemon does not end; its last words: %s", b.daemonWords())
 }
 
-// signalDaemon sends a signal to the daemon that has said who it is. It
-// reports true if none runs, nor is starting.
+// signalDaemon sends a signal to the daemon that has recorded its identity. It
+// reports true if none runs or is starting.
 func (b *Lab) signalDaemon(sig syscall.Signal) (gone bool, err error) {
 	var id processID
 	if err := readJSON(b.file(daemonFile), &id); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -114,7 +114,7 @@ func (b *Lab) signalDaemon(sig syscall.Signal) (gone bool, err error) {
 	return false, nil
 }
 
-// daemonLockFree reports whether no daemon of the lab runs, nor is starting.
+// daemonLockFree reports whether no daemon of the lab runs or is starting.
 func (b *Lab) daemonLockFree() (bool, error) {
 	path := b.file(daemonLock)
 	if !exists(path) {

@@ -59,7 +59,7 @@ func TestNoDaemonIsEndedAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // a wait of any length would fail
+			cancel() // so a wait of any length would fail
 			if err := b.endDaemon(ctx); err != nil {
 				t.Error(err)
 			}
@@ -73,7 +73,7 @@ func TestADaemonThatIsStartingIsWaitedForAndEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It holds the lock and has not yet said who it is.
+	// It holds the lock and has not yet recorded its identity.
 	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 	defer cancel()
 	if err := b.endDaemon(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -89,7 +89,7 @@ func TestADaemonThatIsStartingIsWaitedForAndEnded(t *testing.T) {
 	}
 	go func() {
 		_ = cmd.Wait()
-		release() // as the end of the process does
+		release() // as the end of the process would
 	}()
 	if err := b.endDaemon(t.Context()); err != nil {
 		t.Error(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Names of the bridges in a lab's switch namespace, and of the two NICs that
-// every host has, and of the third that some have.
+// Names of the bridges in a lab's switch namespace, of the two NICs that every
+// host has, and of the third that some have.
 const (
 	machineBridge = "machine0"
 	fencingBridge = "fencing0"
@@ -27,7 +27,7 @@ const BaseDomain = "holdfast.test"
 // BMCPort is the port on which a host's BMC answers.
 const BMCPort = 443
 
-// Host numbers: the last part of an address, read as decimal digits in both
+// Host numbers: the last part of an address. They are decimal digits in both
 // families, so that 10.98.0.11 and fd98::11 are the same host.
 const (
 	gatewayNumber    = 1
@@ -42,15 +42,15 @@ const (
 	secondNumberMAC  = 0x96
 )
 
-// Layout is everything that follows from a Spec: names, addresses and
+// Layout holds everything that follows from a Spec: names, addresses and
 // accounts. It is a pure function of the spec, so every command computes it
-// anew and nothing can drift.
+// again and nothing can drift.
 type Layout struct {
 	Spec    Spec
 	Machine Network
 	Fencing Network
-	// Far is the second machine network, behind a router; it has no bridge where
-	// there is none.
+	// Far is the second machine network, behind a router. Its bridge is empty
+	// if the lab has none.
 	Far Network
 	// APIVIPs and IngressVIPs hold one address per family, and are empty on
 	// platform none.
@@ -59,10 +59,10 @@ type Layout struct {
 	Hosts       []Host
 }
 
-// Network is one of the two networks of a lab.
+// Network is a network of a lab.
 type Network struct {
 	Bridge string
-	// Prefixes are the networks, Gateways the lab's own address in each.
+	// Prefixes are the networks. Gateways holds the lab's own address in each.
 	Prefixes []netip.Prefix
 	Gateways []netip.Addr
 }
@@ -71,20 +71,20 @@ type Network struct {
 type Host struct {
 	Name string
 	Role state.Role
-	// Spare hosts are switched on by a person, not by lab up.
+	// Spare hosts are switched on by the user, not by lab up.
 	Spare bool
-	// Far hosts stand in the second machine network.
+	// Far hosts are in the second machine network.
 	Far bool
 	// Namespace and Container are the names below /run/netns and in podman.
 	Namespace string
 	Container string
 	Machine   NIC
 	Fencing   NIC
-	// Second is another NIC in the machine network, without a name where there is
-	// none.
+	// Second is another NIC in the machine network. Its name is empty if the
+	// host has none.
 	Second NIC
 	BMC    BMC
-	// UUID and Serial are what both SMBIOS and the BMC say.
+	// UUID and Serial are shown by both SMBIOS and the BMC.
 	UUID   string
 	Serial string
 }
@@ -103,8 +103,8 @@ type BMC struct {
 	Addresses []netip.Addr
 	SystemID  string
 	Username  string
-	// Password guards nothing but a lab on this machine. It follows from the
-	// names, so that no state need be kept.
+	// Password protects only a lab on this machine. It follows from the names,
+	// so that no state is needed.
 	Password string
 }
 
@@ -171,10 +171,11 @@ func (n Network) prefixed(number int) []netip.Prefix {
 	return out
 }
 
-// networks are all of a lab, that of the hosts first.
+// networks returns all networks of a lab, that of the hosts first.
 func (l Layout) networks() []Network { return append(l.machineNetworks(), l.Fencing) }
 
-// machineNetworks are those of the site's machines, the first one first.
+// machineNetworks returns the networks of the site's machines, the primary one
+// first.
 func (l Layout) machineNetworks() []Network {
 	if l.Far.Bridge == "" {
 		return []Network{l.Machine}
@@ -182,7 +183,7 @@ func (l Layout) machineNetworks() []Network {
 	return []Network{l.Machine, l.Far}
 }
 
-// networkOf is the machine network that a host stands in.
+// networkOf returns the machine network that a host is in.
 func (l Layout) networkOf(h Host) Network {
 	if h.Far {
 		return l.Far
@@ -190,7 +191,7 @@ func (l Layout) networkOf(h Host) Network {
 	return l.Machine
 }
 
-// nics are all of a host's.
+// nics returns all NICs of a host.
 func (h Host) nics() []NIC {
 	if h.Second.Name == "" {
 		return []NIC{h.Machine, h.Fencing}
@@ -237,11 +238,11 @@ func uuid(sum [sha256.Size]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// Switch is the name of the namespace that holds the lab's bridges, its
+// Switch returns the name of the namespace that holds the lab's bridges, its
 // gateway addresses and its BMCs.
 func (l Layout) Switch() string { return "hf-" + l.Spec.Name + "-net" }
 
-// Host returns the host of a name and whether there is one.
+// Host returns the host of a name, and reports whether it exists.
 func (l Layout) Host(name string) (Host, bool) {
 	for _, h := range l.Hosts {
 		if h.Name == name {
@@ -254,8 +255,8 @@ func (l Layout) Host(name string) (Host, bool) {
 // ControlPlanes returns the hosts that run the API, the rendezvous host first.
 func (l Layout) ControlPlanes() []Host { return l.Hosts[:l.Spec.ControlPlanes] }
 
-// APIAddresses are where the API answers: its virtual addresses, or on
-// platform none the addresses of the one control plane.
+// APIAddresses returns the addresses of the API: its VIPs, or on platform none
+// the addresses of the one control plane.
 func (l Layout) APIAddresses() []netip.Addr {
 	if len(l.APIVIPs) > 0 {
 		return l.APIVIPs
@@ -263,8 +264,8 @@ func (l Layout) APIAddresses() []netip.Addr {
 	return l.Hosts[0].Machine.addrs()
 }
 
-// IngressAddresses are where routers answer: the ingress virtual addresses, or
-// on platform none the one control plane.
+// IngressAddresses returns the addresses of the routers: the ingress VIPs, or
+// on platform none those of the one control plane.
 func (l Layout) IngressAddresses() []netip.Addr {
 	if len(l.IngressVIPs) > 0 {
 		return l.IngressVIPs
@@ -272,7 +273,7 @@ func (l Layout) IngressAddresses() []netip.Addr {
 	return l.Hosts[0].Machine.addrs()
 }
 
-// ClusterDomain is the domain below which the cluster's names lie.
+// ClusterDomain returns the domain below which the cluster's names lie.
 func (l Layout) ClusterDomain() string { return l.Spec.Name + "." + BaseDomain }
 
 func (n NIC) addrs() []netip.Addr {

@@ -45,7 +45,7 @@ func TestPlatformFollowsFromTheNumberOfControlPlanes(t *testing.T) {
 	}
 }
 
-// layouts are all kinds of sites that a lab can be.
+// layouts returns all kinds of sites that a lab can be.
 func layouts() map[string]Layout {
 	out := map[string]Layout{}
 	for _, planes := range []int{1, 2, 3, 5} {

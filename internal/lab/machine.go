@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals by which systemd as an init is asked to end (systemd(1)).
+// Signals that ask systemd as an init to end (systemd(1)).
 const (
 	sigPowerOff = unix.Signal(34 + 4)
 	// Exit status of a container whose init called reboot(2) in its pid
@@ -20,7 +20,7 @@ const (
 	exitRestart = 128 + int(unix.SIGHUP)
 )
 
-// Power is what a host's power looks like from outside.
+// Power is a host's power as seen from outside.
 type Power string
 
 // The power states. In PowerPOST the machine tests itself and boots soon.
@@ -30,10 +30,10 @@ const (
 	PowerPOST Power = "post"
 )
 
-// machine is the power of one host: the only thing that starts and kills its
-// container and moves its NICs. It is what the BMC switches.
+// machine is the power of one host. It alone starts and kills the host's
+// container and moves its NICs. The BMC switches it.
 type machine struct {
-	ctx  context.Context // of the daemon: what the machine does by itself ends with it
+	ctx  context.Context // of the daemon; ends what the machine does by itself
 	lab  *Lab
 	host Host
 	log  *slog.Logger
@@ -46,10 +46,10 @@ type machine struct {
 	since  time.Time
 	noAC   bool
 
-	initPID atomic.Int64 // of init, for who must not wait for mu; 0 while off
+	initPID atomic.Int64 // of init, for callers that must not wait for mu; 0 while off
 }
 
-// errNoAC says that a machine without mains power cannot be switched on.
+// errNoAC reports that a machine without mains power cannot be switched on.
 var errNoAC = errors.New("the machine has no mains power")
 
 // adopt takes over a host that already runs, after the daemon was restarted.
@@ -57,7 +57,7 @@ func (m *machine) adopt(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !containerExists(ctx, m.host) {
-		return nil // not made yet: it is off
+		return nil // not made yet, so it is off
 	}
 	st, err := inspect(ctx, m.host)
 	if err != nil || !st.Running {
@@ -73,8 +73,8 @@ func (m *machine) Power(context.Context) (bool, error) {
 	return m.init != nil || m.reboot != nil, nil
 }
 
-// state returns the power, the pid of the host's init (0 while off) and since
-// when.
+// state returns the power, the pid of the host's init (0 while off) and the
+// time of the last change.
 func (m *machine) state() (Power, int, time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *machine) PowerOn(ctx context.Context) error {
 	return m.boot(ctx)
 }
 
-// boot needs mu.
+// boot starts the host. The caller holds mu.
 func (m *machine) boot(ctx context.Context) error {
 	if m.noAC {
 		return errNoAC
@@ -122,7 +122,7 @@ func (m *machine) boot(ctx context.Context) error {
 	return nil
 }
 
-// settlePatience is how long podman may take to notice that a host ended.
+// settlePatience bounds the time until podman notices that a host ended.
 const settlePatience = 30 * time.Second
 
 // settle waits until podman has noticed that the host ended.
@@ -137,7 +137,7 @@ func settle(ctx context.Context, h Host) error {
 	return err
 }
 
-// watchInit needs mu.
+// watchInit begins to watch the host's init. The caller holds mu.
 func (m *machine) watchInit(ctx context.Context) error {
 	p, err := openInit(ctx, m.host)
 	if err != nil {
@@ -149,8 +149,8 @@ func (m *machine) watchInit(ctx context.Context) error {
 	return nil
 }
 
-// watch waits for the end of a host that nobody cut: it powered itself off,
-// or it restarts.
+// watch waits for the end of a host that nobody cut: the host powered itself
+// off, or it restarts.
 func (m *machine) watch(p *initProcess) {
 	p.wait()
 	m.mu.Lock()
@@ -169,7 +169,7 @@ func (m *machine) watch(p *initProcess) {
 	}
 }
 
-// press is a hand on the power button: the host boots after its self-test.
+// press acts as a hand on the power button: the host boots after its self-test.
 func (m *machine) press(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +185,7 @@ func (m *machine) press(ctx context.Context) error {
 	return nil
 }
 
-// restarts reports whether the host's last words were to restart.
+// restarts reports whether the host ended in order to restart.
 func (m *machine) restarts(ctx context.Context) bool {
 	if settle(ctx, m.host) != nil {
 		return false
@@ -195,7 +195,7 @@ func (m *machine) restarts(ctx context.Context) bool {
 	return err == nil && st.ExitCode == exitRestart
 }
 
-// schedule boots the host after its self-test. It needs mu.
+// schedule boots the host after its self-test. The caller holds mu.
 func (m *machine) schedule() {
 	m.since = time.Now()
 	m.reboot = time.AfterFunc(m.lab.Options.Spec.POSTDelay, func() {
@@ -211,7 +211,7 @@ func (m *machine) schedule() {
 	})
 }
 
-// stopReboot needs mu.
+// stopReboot cancels a scheduled boot. The caller holds mu.
 func (m *machine) stopReboot() {
 	if m.reboot != nil {
 		m.reboot.Stop()
@@ -219,8 +219,8 @@ func (m *machine) stopReboot() {
 	}
 }
 
-// cutPatience is how long a killed host may take to end. A disk that stalls
-// holds it up for as long as it stalls, at most maxDelay.
+// cutPatience bounds the time until a killed host ends. A disk that stalls
+// delays the end by one stall, at most maxDelay.
 const cutPatience = maxDelay + 30*time.Second
 
 // endsWithin reports whether the process ends in time.
@@ -235,8 +235,8 @@ func (p *initProcess) endsWithin(d time.Duration) bool {
 	}
 }
 
-// PowerOff cuts the power: the host's cables are dead before its processes
-// are, and it returns once nothing of the host runs or answers.
+// PowerOff cuts the power: first the host's cables go dead, then its processes.
+// It returns once nothing of the host runs or answers.
 func (m *machine) PowerOff(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,7 +255,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 	return errors.Join(err, m.ended(ctx))
 }
 
-// ended cleans up after a host whose processes are gone. It needs mu.
+// ended cleans up after a host whose processes are gone. The caller holds mu.
 func (m *machine) ended(ctx context.Context) error {
 	m.init, m.since = nil, time.Now()
 	m.initPID.Store(0)
@@ -272,8 +272,8 @@ func (m *machine) Shutdown(context.Context) error {
 	return m.init.signal(sigPowerOff)
 }
 
-// setMains gives or takes the mains power. Taking it does not yet cut the
-// host: PowerOff does.
+// setMains gives or takes the mains power. Taking it does not yet cut the host;
+// PowerOff does.
 func (m *machine) setMains(present bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// daemonVariable makes the test binary a lab daemon: its value is the lab's
+// daemonVariable makes the test binary a lab daemon. Its value is the lab's
 // directory.
 const daemonVariable = "HOLDFAST_TEST_LAB_DAEMON"
 
-// upVariable makes the test binary bring a lab up, below the directory that
-// is its value.
+// upVariable makes the test binary bring a lab up. Its value is the directory
+// of labs.
 const upVariable = "HOLDFAST_TEST_LAB_UP"
 
 // downVariable makes the test binary remove that lab.

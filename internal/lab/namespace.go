@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// namespace is the name of a network namespace. `ip netns exec` works on those
-// of a lab.
+// namespace is the name of a network namespace. `ip netns exec` works with a
+// lab's namespaces.
 type namespace string
 
 func (n namespace) path() string { return filepath.Join(namednetns.Dir, string(n)) }
 
-// exists reports whether the name is bound to a living namespace. A file that
-// nothing is mounted on is the leftover of a machine that went down.
+// exists reports whether the name is bound to a living namespace. A file
+// without a mount is the leftover of a machine that went down.
 func (n namespace) exists() bool {
 	var st unix.Statfs_t
 	err := unix.Statfs(n.path(), &st)
@@ -57,7 +57,7 @@ func (n namespace) create() error {
 }
 
 // remove unbinds the name. The kernel drops the namespace with its links when
-// the last process in it is gone. Removing what is not there is no error.
+// the last process in it is gone. A missing namespace is no error.
 func (n namespace) remove() error {
 	if err := unix.Unmount(n.path(), unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount %s: %w", n.path(), err)
@@ -84,9 +84,9 @@ func (n namespace) do(fn func() error) error {
 	})
 }
 
-// onOwnThread runs fn on a thread that no other goroutine ever sees: the
-// goroutine ends without unlocking it, so the runtime throws the thread away
-// together with whatever fn did to it.
+// onOwnThread runs fn on a thread that no other goroutine ever sees. The
+// goroutine ends without unlocking it, so the runtime throws the thread away,
+// with all changes that fn made to it.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -96,8 +96,7 @@ func onOwnThread(fn func() error) error {
 	return <-done
 }
 
-// handle returns a netlink handle into the namespace, to be closed by the
-// caller.
+// handle returns a netlink handle into the namespace, which the caller closes.
 func (n namespace) handle() (*netlink.Handle, error) {
 	ns, err := netns.GetFromName(string(n))
 	if err != nil {
@@ -159,7 +158,7 @@ func (n namespace) sysctl(settings map[string]string) error {
 	})
 }
 
-// command is a command line that runs in the namespace.
+// command returns a command line that runs in the namespace.
 func (n namespace) command(name string, args ...string) []string {
 	return append([]string{"nsenter", "--net=" + n.path(), name}, args...)
 }

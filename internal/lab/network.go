@@ -16,8 +16,8 @@ import (
 )
 
 // switchSettings make the lab's switch answer for an address only on the
-// network it belongs to, and forward nothing between the two networks: a BMC
-// is reachable over the fencing network alone.
+// network it belongs to, and forward nothing between the two networks. A BMC
+// can thus be reached over the fencing network alone.
 var switchSettings = map[string]string{
 	"ipv4/ip_forward":                        "0",
 	"ipv4/conf/all/arp_ignore":               "1",
@@ -36,11 +36,11 @@ var switchSettings = map[string]string{
 	"ipv6/conf/default/router_solicitations": "0",
 }
 
-// routedSettings have it forward, between two machine networks alone.
+// routedSettings make the switch forward, between two machine networks alone.
 var routedSettings = map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}
 
-// hostSettings are those of a machine that has just got its addresses from
-// the site: the kernel of a lab host is shared, so nothing boots them.
+// hostSettings are the settings of a machine that has just got its addresses
+// from the site. A lab host shares the machine's kernel, so no boot sets them.
 var hostSettings = map[string]string{
 	"ipv4/ip_forward":                "1",
 	"ipv6/conf/all/forwarding":       "1",
@@ -52,19 +52,20 @@ var hostSettings = map[string]string{
 	"ipv6/conf/default/accept_ra":    "0",
 }
 
-// bootSettings are those of a machine that has just been switched on, of which
-// an earlier boot may have left others: the kernel's own.
+// bootSettings restore the kernel's defaults that a machine has after power-on.
+// An earlier boot of the host may have left others.
 var bootSettings = map[string]string{"ipv4/conf/all/arp_ignore": "0", "ipv4/conf/all/arp_announce": "0"}
 
-// listeningSettings are, beside those, the kernel's own where a router
-// advertises: it is heard by whoever does not forward.
+// listeningSettings are set besides those where a router advertises itself.
+// They turn forwarding off, as the kernel does by default, because a host that
+// forwards ignores advertisements.
 var listeningSettings = map[string]string{
 	"ipv6/conf/all/forwarding": "0", "ipv6/conf/default/forwarding": "0",
 	"ipv6/conf/default/accept_ra": "1", "ipv6/conf/" + machineNIC + "/accept_ra": "1",
 }
 
 // switchRules keep packets for a BMC out of the machine networks and the other
-// way round, whatever routes a host may set. What is forwarded at all goes
+// way round, whatever routes a host may set. Forwarded packets pass only
 // between two machine networks.
 const switchRules = `table inet holdfast
 delete table inet holdfast
@@ -84,9 +85,9 @@ table inet holdfast {
 }
 `
 
-// createNetwork makes the switch, every host's namespace and the wires
-// between them, leaving alone what is there. All NICs of the hosts stay down:
-// the hosts are off.
+// createNetwork makes the switch, every host's namespace and the wires between
+// them. It leaves existing parts alone. All NICs of the hosts stay down,
+// because the hosts are off.
 func createNetwork(ctx context.Context, l Layout) error {
 	sw := namespace(l.Switch())
 	if err := sw.create(); err != nil {
@@ -213,7 +214,7 @@ func wireHost(sw namespace, h Host, l Layout) error {
 		return err
 	}
 	if l.Spec.RouterAdvertisements {
-		if err := ns.sysctl(listeningSettings); err != nil { // before its NICs are there, which take the default
+		if err := ns.sysctl(listeningSettings); err != nil { // before its NICs exist, which take the default
 			return err
 		}
 	}
@@ -227,8 +228,8 @@ func wireHost(sw namespace, h Host, l Layout) error {
 	return err
 }
 
-// plug connects a host's NIC with its switch port by a veth pair, both ends
-// down.
+// plug connects a host's NIC with its switch port by a veth pair. Both ends
+// stay down.
 func plug(sw, hostNS namespace, nic NIC, bridge string) error {
 	nl, err := sw.handle()
 	if err != nil {

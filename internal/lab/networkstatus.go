@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 )
 
-// lookForTrouble notes what the agents of running hosts say about their
-// network: what they cannot bring in step, and who else claims a VIP. A host
-// whose agent has not said anything yet has no trouble.
+// lookForTrouble notes the network problems that the agents of running hosts
+// report: what they cannot bring in step, and who else claims a VIP. A host
+// whose agent has reported nothing yet has no trouble.
 func (b *Lab) lookForTrouble(hosts []HostStatus, s *Status) {
 	for _, h := range hosts {
 		if h.PID == 0 {
@@ -25,7 +25,7 @@ func (b *Lab) lookForTrouble(hosts []HostStatus, s *Status) {
 	}
 }
 
-// troubles are the lines that a person should read of an agent's status.
+// troubles returns the lines of an agent's status that need attention.
 func troubles(name string, data []byte) []string {
 	var status agent.Status
 	if err := json.Unmarshal(data, &status); err != nil {

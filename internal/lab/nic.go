@@ -55,7 +55,8 @@ func nicUp(nl *netlink.Handle, nic NIC) error {
 	return nil
 }
 
-// addDefaultRoutes leaves that of IPv6 to the router where one advertises itself.
+// addDefaultRoutes adds the default routes, without that of IPv6 if a router
+// advertises itself.
 func addDefaultRoutes(nl *netlink.Handle, l Layout, h Host) error {
 	link, err := nl.LinkByName(machineNIC)
 	if err != nil {
@@ -73,8 +74,8 @@ func addDefaultRoutes(nl *netlink.Handle, l Layout, h Host) error {
 	return nil
 }
 
-// setPort sets the switch's end of a NIC up or down; down is what a pulled
-// cable looks like to the host.
+// setPort sets the switch's end of a NIC up or down. To the host, down looks
+// like a pulled cable.
 func setPort(l Layout, nic NIC, up bool) error {
 	nl, err := namespace(l.Switch()).handle()
 	if err != nil {
@@ -91,7 +92,7 @@ func setPort(l Layout, nic NIC, up bool) error {
 	return nl.LinkSetDown(link)
 }
 
-// portsDown silences a host at once, before its processes are even dead.
+// portsDown silences a host at once, even before its processes are dead.
 func portsDown(l Layout, h Host) error {
 	var err error
 	for _, nic := range h.nics() {
@@ -100,9 +101,9 @@ func portsDown(l Layout, h Host) error {
 	return err
 }
 
-// resetNetwork brings a dead host's namespace back to what a machine without
-// power has: nothing. The namespace itself outlives the host, and what is left
-// in it would go on answering.
+// resetNetwork empties a dead host's namespace, because a machine without power
+// has no network. The namespace itself outlives the host, and anything left in
+// it would go on answering.
 func resetNetwork(ctx context.Context, h Host) error {
 	ns := namespace(h.Namespace)
 	nl, err := ns.handle()
@@ -135,7 +136,7 @@ func resetLink(nl *netlink.Handle, link netlink.Link) error {
 		}
 		return flushAddresses(nl, link)
 	}
-	// Fallback tunnel devices cannot be deleted; a peer that went with the
+	// Fallback tunnel devices cannot be deleted. A peer that went with the
 	// other end of its pair is gone already.
 	_ = nl.LinkDel(link)
 	return nil
@@ -151,8 +152,8 @@ func flushAddresses(nl *netlink.Handle, link netlink.Link, keep ...netip.Addr) e
 		if slices.Contains(keep, ip.Unmap()) {
 			continue
 		}
-		// A secondary address goes with its primary one, and those of IPv6
-		// with the link.
+		// A secondary address disappears with its primary one, and those of
+		// IPv6 with the link.
 		if delErr := nl.AddrDel(link, &a); !errors.Is(delErr, unix.EADDRNOTAVAIL) {
 			err = errors.Join(err, delErr)
 		}
@@ -166,7 +167,7 @@ func flushNeighbours(nl *netlink.Handle) error {
 		return err
 	}
 	for _, n := range list {
-		_ = nl.NeighDel(&n) // a vanished entry is what is wanted
+		_ = nl.NeighDel(&n) // a vanished entry is fine
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// processID names one process for good: a pid is used again, a pid with its
+// processID identifies one process forever: a pid is used again, a pid with its
 // start time is not.
 type processID struct {
 	PID int `json:"pid"`
@@ -25,7 +25,7 @@ type processID struct {
 	zombie bool
 }
 
-// self is the calling process.
+// self identifies the calling process.
 func self() (processID, error) { return identify(os.Getpid()) }
 
 func identify(pid int) (processID, error) {
@@ -42,8 +42,8 @@ func identify(pid int) (processID, error) {
 	return processID{PID: pid, Start: fields[19], zombie: fields[0] == "Z"}, nil
 }
 
-// running reports whether exactly this process still runs. One that has ended
-// and was not yet waited for does not.
+// running reports whether exactly this process still runs. A process that has
+// ended but was not yet waited for does not count.
 func (p processID) running() bool {
 	if p.PID == 0 {
 		return false
@@ -52,9 +52,9 @@ func (p processID) running() bool {
 	return err == nil && now.Start == p.Start && !now.zombie
 }
 
-// lock takes an exclusive lock on a file, which is made if need be, or on a
-// directory, without waiting. It returns errLocked if somebody else holds it.
-// The lock ends with release or with the process.
+// lock takes an exclusive lock on a file, which it makes if need be, or on a
+// directory. It does not wait: it returns errLocked if somebody else holds the
+// lock. The lock ends with release or with the process.
 func lock(path string) (release func(), err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -73,7 +73,7 @@ func lock(path string) (release func(), err error) {
 	return func() { _ = unix.Close(fd) }, nil
 }
 
-// waitLock takes a lock as soon as it is free.
+// waitLock waits until it gets a lock.
 func waitLock(ctx context.Context, path string) (release func(), err error) {
 	for {
 		release, err := lock(path)
@@ -88,14 +88,14 @@ func waitLock(ctx context.Context, path string) (release func(), err error) {
 
 var errLocked = errors.New("locked by another process")
 
-// leftBehindPatience is how long a podman that outlived its holdfast may take to
-// make or remove the hosts of a lab.
+// leftBehindPatience bounds the time in which a podman that outlived its
+// holdfast makes or removes the hosts of a lab.
 const leftBehindPatience = time.Minute
 
 // waitForLeftBehind waits until no podman makes or removes hosts of a lab. A
-// holdfast that was killed leaves such a podman behind: it would take a host away
-// that the next command has found and counts on. The caller holds the lab's lock,
-// so that none of a living holdfast is meant.
+// holdfast that was killed leaves such a podman behind, which would remove a
+// host that the next command has found and relies on. The caller holds the
+// lab's lock, so no podman of a living holdfast is found.
 func waitForLeftBehind(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, leftBehindPatience,
 		fmt.Errorf("a podman that an earlier command left behind still works on lab %s", name))

@@ -216,7 +216,7 @@ func TestACommandWaitsForThePodmanThatAnotherLeftBehind(t *testing.T) {
 	if err := errors.Join(out.Close(), waitForLeftBehind(t.Context(), name)); err != nil {
 		t.Errorf("once it has ended: %v", err)
 	}
-	_ = podman.Wait() // read ends without a line
+	_ = podman.Wait() // fails, because read gets no line
 }
 
 func TestTheKubeconfigLeadsThroughTheDoorAndStillVerifiesTheServer(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// real is a lab of two bare hosts on this machine.
+// real is a test's lab of two bare hosts on this machine.
 type real struct {
 	t      *testing.T
 	root   string
@@ -25,14 +25,14 @@ type real struct {
 	client *Client
 }
 
-// nameVariable hands the lab's name to this test binary's other selves.
+// nameVariable passes the lab's name to child processes of this test binary.
 const nameVariable = "HOLDFAST_TEST_LAB_NAME"
 
-// realName is the name of the lab: another one for each run of the tests, so
+// realName is the name of the lab. Each run of the tests has another one, so
 // that several may run on a machine.
 var realName = cmp.Or(os.Getenv(nameVariable), "self"+strconv.FormatInt(int64(os.Getpid()), 36))
 
-// needLab skips a test where no lab can be, and fails it where one must.
+// needLab skips a test where no lab can run, and fails it where one must.
 func needLab(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -95,7 +95,7 @@ func (r *real) up() {
 	}
 }
 
-// sh runs a script on a host and returns what it prints, and its error.
+// sh runs a script on a host and returns its output and its error.
 func (r *real) sh(name, script string) (string, error) {
 	h, ok := r.lab.Layout.Host(name)
 	if !ok {
@@ -186,10 +186,10 @@ func (r *real) clear() {
 	}
 }
 
-// name is a name of the cluster.
+// name returns a name of the cluster.
 func (r *real) name(label string) string { return label + "." + r.lab.Layout.ClusterDomain() }
 
-// inSwitch runs a script where the lab's switch is.
+// inSwitch runs a script in the namespace of the lab's switch.
 func (r *real) inSwitch(script string) (string, error) {
 	out, err := inNamespace(r.t.Context(), namespace(r.lab.Layout.Switch()), nil, "sh", "-c", script)
 	return string(out), err
@@ -197,20 +197,22 @@ func (r *real) inSwitch(script string) (string, error) {
 
 const ping = "ping -c1 -W1 "
 
-// traceOfAll lists what no lab may change: the machine's own network.
+// traceOfAll lists the parts of the machine's own network that no lab may
+// change.
 const traceOfAll = `ip -o link | cut -d: -f2; ip -o addr | awk '{print $2,$4}'; ip route; ip -6 route | grep -v expires; nft list ruleset
 for f in net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do echo $f $(cat /proc/sys/$f); done
 ls /run/netns 2>/dev/null | grep $NAME; podman ps -a --format '{{.Names}}' | grep $NAME; grep $NAME /proc/mounts; losetup -a | grep $NAME; true`
 
-// traceOfOne lists what a lab leaves if it is the only one.
+// traceOfOne lists the traces of a lab that can be told only if it is the only
+// one.
 const traceOfOne = `ls /run/netns 2>/dev/null; ls -d /run/netns 2>/dev/null
 cut -d' ' -f1,2,3 /proc/mounts | grep -v /tmp/; losetup -a | cut -d: -f1,3
 podman ps -a --format '{{.Names}}'; podman volume ls -q; podman network ls -q
 ps -eo args | grep -E 'conmon|/sbin/init|^/proc/self/exe' | grep -v -e grep -e defunct
 for f in vm/overcommit_memory kernel/panic kernel/panic_on_oops kernel/pid_max; do echo $f $(cat /proc/sys/$f); done`
 
-// trace is everything that a lab could leave on the machine. While other labs
-// come and go, only what is certainly not theirs can be told.
+// trace lists everything that a lab could leave on the machine. While other
+// labs come and go, it lists only what is certainly not theirs.
 func trace(t *testing.T, alone bool) string {
 	t.Helper()
 	script := traceOfAll

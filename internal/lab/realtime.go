@@ -10,19 +10,19 @@ import (
 )
 
 // Corosync runs in a real-time class on a real host, and must not lose its
-// token because the machine is busy. In a control group that needs a budget
-// (kernels with CONFIG_RT_GROUP_SCHED and cgroup v1), here as a part of a second
-// for each host and for all of them, in microseconds.
+// token because the machine is busy. In a control group a real-time class needs
+// a budget (kernels with CONFIG_RT_GROUP_SCHED and cgroup v1). These are the
+// microseconds of each second for one host and for all hosts.
 const (
 	realtimeOfHost = 50_000
 	realtimeOfAll  = 500_000
 )
 
-// cpuHierarchy is where cgroup v1 has its CPU controller.
+// cpuHierarchy is the directory of the CPU controller in cgroup v1.
 const cpuHierarchy = "/sys/fs/cgroup/cpu"
 
-// grantRealtime lets a host's processes have a real-time class. Where the
-// kernel asks for no budget there is nothing to grant.
+// grantRealtime lets a host's processes have a real-time class. It does nothing
+// if the kernel needs no budget.
 func grantRealtime(pid int) error {
 	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -44,8 +44,8 @@ func grantRealtime(pid int) error {
 }
 
 // containerGroup returns the group that holds all of podman's containers, and
-// that of the container in which a process of the group is. A host's init may
-// have made groups of its own below it already.
+// the group of the container to which a process's group belongs. A host's init
+// may already have made groups of its own below it.
 func containerGroup(group string) (all, own string) {
 	parts := strings.Split(group, "/")
 	for i, part := range parts {
@@ -56,7 +56,7 @@ func containerGroup(group string) (all, own string) {
 	return "", ""
 }
 
-// grantBudget raises a group's budget; more than is wanted is left.
+// grantBudget raises a group's budget. It leaves a larger one alone.
 func grantBudget(file string, budget int) error {
 	now, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,8 +71,8 @@ func grantBudget(file string, budget int) error {
 	return os.WriteFile(file, []byte(strconv.Itoa(budget)), 0)
 }
 
-// cpuGroup is a process's group in the hierarchy of the CPU controller, from
-// its /proc/PID/cgroup; empty on cgroup v2.
+// cpuGroup returns a process's group in the hierarchy of the CPU controller,
+// from its /proc/PID/cgroup; empty on cgroup v2.
 func cpuGroup(groups string) string {
 	for line := range strings.Lines(groups) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)

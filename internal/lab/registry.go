@@ -13,9 +13,9 @@ import (
 // RegistryPort is the port of the gateway on which a lab's registry answers.
 const RegistryPort = 5000
 
-// registries are where the lab's hosts reach the registry that holds their
-// release: the gateway's addresses, the primary family first. There are none
-// if the hosts bring their release along.
+// registries returns the addresses at which the lab's hosts reach the registry
+// that holds their release: the gateway's addresses, the primary family first.
+// There are none if the hosts bring their release along.
 func (l Layout) registries() []string {
 	if !l.Spec.Pull {
 		return nil
@@ -27,15 +27,15 @@ func (l Layout) registries() []string {
 	return out
 }
 
-// releaseReference is what the hosts pull: version and digest of the release
-// at the gateway's primary address. A registry without TLS is good enough for
-// what is named by its digest.
+// releaseReference returns the reference that the hosts pull: version and
+// digest of the release at the gateway's primary address. A registry without
+// TLS is good enough, because the digest names the content.
 func (l Layout) releaseReference(m release.Manifest) string {
 	return fmt.Sprintf("%s/%s:%s@%s", l.registries()[0], release.Repository, m.Version, m.Digest)
 }
 
-// installConfig is the install configuration of the lab's site, with the
-// lab's registry if the hosts pull their release.
+// installConfig returns the install-config of the lab's site, with the lab's
+// registry if the hosts pull their release.
 func (b *Lab) installConfig() ([]byte, error) {
 	text, err := b.Layout.InstallConfig()
 	if err != nil || !b.Options.Spec.Pull {
@@ -49,9 +49,9 @@ func (b *Lab) installConfig() ([]byte, error) {
 	return append(text, line...), err
 }
 
-// startRegistry hands out the lab's release on the gateway's addresses, for
-// reading alone. Hosts that have their release need no registry: without the
-// release's folder the lab goes on.
+// startRegistry serves the lab's release read-only on the gateway's addresses.
+// If the release's folder is missing, the lab goes on: hosts that have their
+// release need no registry.
 func (d *daemon) startRegistry(ctx context.Context) error {
 	if !d.lab.Options.Spec.Pull {
 		return nil

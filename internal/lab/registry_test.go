@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/config"
 )
 
-// pullingLab is a lab whose hosts pull a release without images.
+// pullingLab returns a lab whose hosts pull a release without images.
 func pullingLab(t *testing.T, families ...Family) *Lab {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func pullingLab(t *testing.T, families ...Family) *Lab {
 	return b
 }
 
-// digest is that of the lab's release.
+// digest returns the digest of the lab's release.
 func digest(t *testing.T, b *Lab) string {
 	t.Helper()
 	store, err := release.Open(b.Options.Release)

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/router"
 )
 
-// What a host heard of a lab's router counts for so long, and is said so often.
+// heardFor is the lifetime of a router advertisement, saidEvery its interval.
 const (
 	heardFor  = time.Minute
 	saidEvery = 5 * time.Second
 )
 
-// routers are the routers of a lab that advertise themselves, one in each
+// routers returns the routers of a lab that advertise themselves, one in each
 // machine network of IPv6.
 func (l Layout) routers() []router.Router {
 	if !l.Spec.RouterAdvertisements {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/config"
 )
 
-// Pod and service networks of a lab's site, per family. They are wide of the
+// Pod and service networks of a lab's site, per family. They do not overlap the
 // lab's own networks.
 var (
 	podNetworks = map[Family]config.ClusterNetworkEntry{
@@ -23,8 +23,8 @@ var (
 // document is a YAML mapping; sigs.k8s.io/yaml writes its keys sorted.
 type document = map[string]any
 
-// InstallConfig returns the install configuration of the lab's site. It holds
-// the BMCs' passwords.
+// InstallConfig returns the install-config of the lab's site. It holds the
+// BMCs' passwords.
 func (l Layout) InstallConfig() ([]byte, error) {
 	s := l.Spec
 	controlPlane := document{"name": "master", "replicas": s.ControlPlanes}
@@ -98,7 +98,7 @@ func (l Layout) metalHosts() []document {
 	return out
 }
 
-// URL is the Redfish URL of the host's system, over the primary family.
+// URL returns the Redfish URL of the host's system, over the primary family.
 func (b BMC) URL() string {
 	return fmt.Sprintf("https://%s/redfish/v1/Systems/%s", literal(b.Addresses[0]), b.SystemID)
 }

@@ -17,23 +17,23 @@ const (
 	V6 Family = "v6"
 )
 
-// Platform says who brings the API's virtual address: nobody (one address of
+// Platform tells who provides the API's virtual address: nobody (one address of
 // one control plane) or the hosts themselves.
 type Platform string
 
-// The platforms of an install configuration.
+// The platforms of an install-config.
 const (
 	PlatformNone      Platform = "none"
 	PlatformBareMetal Platform = "baremetal"
 )
 
-// DefaultPOSTDelay is how long a host takes from power-on to the start of its
-// operating system: real servers take minutes, and a host that boots faster
-// than its peer notices its death hides faults.
+// DefaultPOSTDelay is the time from power-on to the start of a host's operating
+// system. Real servers take minutes, and a host that boots before its peer
+// notices its death hides faults.
 const DefaultPOSTDelay = 40 * time.Second
 
-// Spec is what a person asks for. The zero value of each field but Name and
-// ControlPlanes means its default.
+// Spec describes the lab that the user wants. The zero value of each field but
+// Name and ControlPlanes means its default.
 type Spec struct {
 	// Name is 1 to 16 characters of a-z and 0-9, starting with a letter.
 	Name string `json:"name"`
@@ -41,38 +41,40 @@ type Spec struct {
 	ControlPlanes int `json:"controlPlanes"`
 	// Workers is 0 to 20.
 	Workers int `json:"workers"`
-	// SpareWorkers are worker hosts beside those, wired and given their
-	// Ignition, that stay off until somebody switches them on: those of a later
-	// day.
+	// SpareWorkers is the number of further worker hosts. They are wired and
+	// have their Ignition config, but stay off until somebody switches them on,
+	// as workers that a site adds later.
 	SpareWorkers int `json:"spareWorkers,omitempty"`
 	// Families are the address families, the primary one first; default v4.
 	Families []Family `json:"families,omitempty"`
-	// POSTDelay lies between power-on and boot; zero boots at once.
+	// POSTDelay is the time between power-on and boot; zero boots at once.
 	POSTDelay time.Duration `json:"postDelay"`
 	// Platform defaults to none for one control plane, else to baremetal.
 	Platform Platform `json:"platform,omitempty"`
-	// Bare hosts get no Ignition: they boot their operating system and wait.
+	// Bare hosts get no Ignition config: they boot their operating system and
+	// wait.
 	Bare bool `json:"bare,omitempty"`
-	// FarWorkers is how many of the workers, the last ones, stand in a second
-	// machine network behind a router.
+	// FarWorkers is the number of workers, counted from the last, that are in a
+	// second machine network behind a router.
 	FarWorkers int `json:"farWorkers,omitempty"`
 	// FarIngress puts the ingress VIPs into that network.
 	FarIngress bool `json:"farIngress,omitempty"`
-	// RouterAdvertisements has a router advertise itself and the machine network:
-	// the hosts have no other default route of IPv6, and a further address.
+	// RouterAdvertisements makes a router advertise itself and the machine
+	// network. The hosts then have no other default route of IPv6, and a
+	// further address.
 	RouterAdvertisements bool `json:"routerAdvertisements,omitempty"`
 	// SecondNIC gives each host another NIC in its machine network.
 	SecondNIC bool `json:"secondNIC,omitempty"`
-	// Pull makes the hosts pull their release from a registry of the lab, as
-	// those of a disconnected site do.
+	// Pull makes the hosts pull their release from a registry of the lab, as at
+	// a disconnected site.
 	Pull bool `json:"pull,omitempty"`
 }
 
 // maxWorkers keeps the workers' addresses .31 to .50 within their range.
 const maxWorkers = 20
 
-// labName has no dash: the names of a lab's namespaces and containers are
-// hf-<lab>-<host>, and cleaning up by the prefix hf-<lab>- must never meet
+// labName allows no dash. The names of a lab's namespaces and containers are
+// hf-<lab>-<host>, and cleaning up by the prefix hf-<lab>- must never match
 // another lab.
 var labName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
 
@@ -90,7 +92,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// String tells two specs apart, in words.
+// String describes a spec in words that differ between two different specs.
 func (s Spec) String() string {
 	words := fmt.Sprintf("%d control planes, %d workers, families %v, platform %s, POST delay %s",
 		s.ControlPlanes, s.Workers, s.Families, s.Platform, s.POSTDelay)
@@ -137,7 +139,7 @@ func (s Spec) Validate() error {
 	)
 }
 
-// CheckName returns an error unless name may name a lab.
+// CheckName returns an error unless name is valid for a lab.
 func CheckName(name string) error {
 	return check(labName.MatchString(name), "name: %q: must be 1 to 16 characters of a-z and 0-9, starting with a letter", name)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// lookPatience bounds each look into a host, so that a status of a broken lab
-// is still a status.
+// lookPatience bounds each look into a host, so that a broken lab still has a
+// status.
 const lookPatience = 3 * time.Second
 
-// Status is a lab as a whole. What could not be looked at is in Notes.
+// Status is the state of a lab as a whole. Notes lists what could not be read.
 type Status struct {
 	Name   string       `json:"name"`
 	Daemon DaemonStatus `json:"daemon"`
-	// Installed tells per host what its installation is at.
+	// Installed holds, per host, the current step of its installation.
 	Installed map[string]string `json:"installed,omitempty"`
-	// VIPs names, per virtual address, the hosts that hold it: exactly one
+	// VIPs holds, per virtual address, the names of its holders: exactly one
 	// once settled.
 	VIPs map[string][]string `json:"vips,omitempty"`
 	Etcd []EtcdMember        `json:"etcd,omitempty"`
-	// Pacemaker is the cluster manager's own summary, where there is one.
+	// Pacemaker is the cluster manager's own summary, if there is one.
 	Pacemaker string   `json:"pacemaker,omitempty"`
 	Nodes     []Node   `json:"nodes,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
@@ -50,7 +50,7 @@ type Node struct {
 	Roles string `json:"roles"`
 }
 
-// Look returns the status of a lab, looking into its hosts.
+// Look returns the status of a lab, for which it looks into the lab's hosts.
 func (b *Lab) Look(ctx context.Context, c *Client) (Status, error) {
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func holds(h Host, vip netip.Addr) bool {
 	return false
 }
 
-// lookInside asks one control plane for what the status still lacks.
+// lookInside asks one control plane for the parts that the status still lacks.
 func (b *Lab) lookInside(ctx context.Context, h HostStatus, s *Status) {
 	if len(s.Etcd) == 0 {
 		s.take(h.Name+": etcd", lookEtcd(ctx, h.PID, &s.Etcd))
@@ -129,7 +129,7 @@ func (s *Status) take(what string, err error) {
 	}
 }
 
-// brief is the last line of what a failed command said: the cause, without
+// brief returns the last line of a failed command's output: the cause, without
 // the long command line.
 func brief(err error) string {
 	text := err.Error()
@@ -146,7 +146,8 @@ func look(ctx context.Context, pid int, script string) ([]byte, error) {
 	return output(ctx, pid, "sh", "-c", "PATH=/usr/local/bin:$PATH; "+script)
 }
 
-// etcdctl runs with the keys that kubeadm gives every control plane.
+// etcdctl is the command line with the keys that kubeadm gives every control
+// plane.
 const etcdctl = "etcdctl --endpoints https://localhost:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt " +
 	"--cert /etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key --command-timeout 2s "
 
@@ -163,8 +164,8 @@ func lookEtcd(ctx context.Context, pid int, members *[]EtcdMember) error {
 	return err
 }
 
-// parseEtcd joins etcdctl's list of members with one endpoint's view of who
-// leads. Ids are 64 bits wide and must not pass through floating point.
+// parseEtcd joins etcdctl's list of members with the leader that one endpoint
+// sees. IDs are 64 bits wide and must not pass through floating point.
 func parseEtcd(memberList, endpointStatus []byte) ([]EtcdMember, error) {
 	var list struct {
 		Members []struct {

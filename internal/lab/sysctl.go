@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// machineSettings are kernel settings without a namespace that the software
-// of a host changes for the whole machine: kubelet the first three, the rest
-// init systems and proxies. The lab puts them back when the last lab goes.
+// machineSettings are kernel settings without a namespace that the software of
+// a host changes for the whole machine: kubelet the first three, init systems
+// and proxies the rest. The lab puts them back when the last lab goes.
 var machineSettings = []string{
 	"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops",
 	"kernel/pid_max", "kernel/printk", "kernel/core_pattern", "kernel/sysrq",
@@ -19,15 +19,15 @@ var machineSettings = []string{
 	"net/netfilter/nf_conntrack_max", "vm/max_map_count", "vm/swappiness", "net/core/wmem_default",
 }
 
-// machineNeeds are settings of that kind that a host's own files ask for, and
-// that the kernel refuses to a host of the lab.
+// machineNeeds are settings of that kind that a host's own files request but
+// the kernel refuses to a host of the lab.
 var machineNeeds = map[string]string{"net/core/wmem_default": "4194304"}
 
-// machineFile keeps the machine's own settings while any lab is there.
+// machineFile stores the machine's own settings while any lab exists.
 const machineFile = ".machine.json"
 
 // rememberMachine records the machine's settings unless an earlier lab did, and
-// gives the hosts what they cannot take.
+// applies machineNeeds, which the hosts cannot set themselves.
 func rememberMachine(root string) error {
 	path := filepath.Join(root, machineFile)
 	if exists(path) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Installer makes a site's Ignition: from the install configuration it writes
+// Installer makes a site's Ignition configs: from the install-config it writes
 // bootstrap.ign, master.ign, worker.ign and auth/kubeconfig into dir. It is
 // called again after an interruption and must then finish its work.
 type Installer interface {
@@ -25,7 +25,7 @@ type Installer interface {
 type Builder struct {
 	// Root is the directory of all labs, Cache that of built images.
 	Root, Cache string
-	// Packages are what every host needs from its distribution.
+	// Packages are the distribution packages that every host needs.
 	Packages []string
 	// Installer may be nil for bare labs.
 	Installer Installer
@@ -35,9 +35,9 @@ type Builder struct {
 }
 
 // Prepare makes everything of a lab up to hosts that are wired and switched
-// off, with the daemon running. It may be called again at any time: what is
-// there stays, what is missing is made. A lab of the same name but other
-// options is an error.
+// off, with the daemon running. It may be called again at any time: it keeps
+// existing parts and makes the missing ones. It returns an error if a lab of
+// the same name has other options.
 func (u *Builder) Prepare(ctx context.Context, o Options) (*Lab, *Client, error) {
 	b, c, release, err := u.prepare(ctx, o)
 	if err != nil {
@@ -47,7 +47,7 @@ func (u *Builder) Prepare(ctx context.Context, o Options) (*Lab, *Client, error)
 	return b, c, nil
 }
 
-// prepare is Prepare that keeps the lab locked.
+// prepare is Prepare, but keeps the lab locked.
 func (u *Builder) prepare(ctx context.Context, o Options) (b *Lab, c *Client, release func(), err error) {
 	if err := CheckTools(); err != nil {
 		return nil, nil, nil, err
@@ -87,8 +87,8 @@ func (u *Builder) say(format string, args ...any) {
 }
 
 // Up brings a whole lab up: everything of Prepare, then the site's files, then
-// power through each host's BMC. It does not wait for the hosts; Wait does.
-// Hosts that run already are left alone.
+// power through each host's BMC. It does not wait for the hosts; Wait does. It
+// leaves running hosts alone.
 func (u *Builder) Up(ctx context.Context, o Options) (*Lab, *Client, error) {
 	b, c, release, err := u.prepare(ctx, o)
 	if err != nil {
@@ -105,7 +105,7 @@ func (u *Builder) Up(ctx context.Context, o Options) (*Lab, *Client, error) {
 }
 
 // powerOnAll switches on the hosts that are off. A fault that keeps a host off
-// is somebody's wish and has to be cleared first.
+// is intended, and must be cleared first.
 func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -128,8 +128,7 @@ func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 	return nil
 }
 
-// claim makes the lab's directory, locks it and records what the lab is made
-// from.
+// claim makes the lab's directory, locks it and records the lab's options.
 func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func(), error) {
 	o.Image = image.Ref()
 	b, err := New(u.Root, o)
@@ -147,15 +146,16 @@ func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func
 		return nil, nil, err
 	}
 	if err := errors.Join(waitForLeftBehind(ctx, b.Layout.Spec.Name), rememberMachine(u.Root), b.sameOrNew(ctx)); err != nil {
-		_ = os.Remove(b.Dir) // if it is empty: it was made for nothing
+		_ = os.Remove(b.Dir) // fails unless it is empty and thus was made for nothing
 		release()
 		return nil, nil, err
 	}
 	return b, release, nil
 }
 
-// sameOrNew records the options of a new lab, and refuses those of another
-// lab of the same name. A new lab must not meet what is left of an old one.
+// sameOrNew records the options of a new lab. It refuses other options for an
+// existing lab of the same name. It first removes what is left of an old lab,
+// so that a new one does not meet it.
 func (b *Lab) sameOrNew(ctx context.Context) error {
 	name := b.Options.Spec.Name
 	old, err := Open(filepath.Dir(b.Dir), name)
@@ -184,7 +184,7 @@ func (u *Builder) createHosts(ctx context.Context, b *Lab) error {
 	return group.Wait()
 }
 
-// tools are the programs a lab needs, with the Debian packages they are in.
+// tools lists the programs that a lab needs, with their Debian packages.
 var tools = []struct{ program, pkg string }{
 	{"podman", "podman"},
 	{"runc", "runc"},
@@ -197,8 +197,8 @@ var tools = []struct{ program, pkg string }{
 	{"losetup", "mount"},
 }
 
-// CheckTools returns an error that names every package the machine lacks for
-// a lab, or that the caller is not root.
+// CheckTools returns an error if the caller is not root, or if the machine
+// lacks packages for a lab. The error names every missing package.
 func CheckTools() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a lab needs root: run the command with sudo")

@@ -15,29 +15,30 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// pollEvery is how often the hosts' progress is read while a person watches.
+// pollEvery is the interval at which the hosts' progress is read while a user
+// watches.
 const pollEvery = 250 * time.Millisecond
 
-// HostProgress is how far one host is, with what the lab sees of it.
+// HostProgress is the progress of one host, with its state as the lab sees it.
 type HostProgress struct {
 	HostStatus
 
-	// Install is what the host itself says; it has no steps before the host's
-	// agent wrote any.
+	// Install is the host's own report. It has no steps before the host's agent
+	// wrote any.
 	Install state.Progress `json:"install"`
-	// Trouble is what the first boot says where it does not come so far: what
-	// it waits for, or why it was tried again.
+	// Trouble is the reason why a first boot gets stuck: what it waits for, or
+	// why it was tried again.
 	Trouble string `json:"trouble,omitempty"`
 }
 
-// firstBootGrace is how long a first boot may say nothing before the lab looks
-// into the host, and how often it then does.
+// firstBootGrace is the time that a first boot may be silent before the lab
+// looks into the host, and the interval of later looks.
 const firstBootGrace = 5 * time.Second
 
-// firstBootWords prints the last words of a first boot.
+// firstBootWords prints the last log line of a first boot.
 const firstBootWords = `journalctl --quiet --output cat --lines 1 _COMM=holdfast-agent`
 
-// bootWatch looks into hosts whose agent says nothing, not too often.
+// bootWatch looks into hosts whose agent is silent, but not too often.
 type bootWatch struct {
 	next  map[string]time.Time
 	words map[string]string
@@ -59,7 +60,7 @@ func (w *bootWatch) look(ctx context.Context, hosts []HostProgress, now time.Tim
 	}
 }
 
-// readProgress reads a running host's own account of its installation.
+// readProgress reads a running host's own report of its installation.
 func readProgress(pid int) (state.Progress, error) {
 	var p state.Progress
 	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "root", state.ProgressPath))
@@ -69,7 +70,7 @@ func readProgress(pid int) (state.Progress, error) {
 	return p, json.Unmarshal(data, &p)
 }
 
-// Progress returns how far every host is.
+// Progress returns the progress of every host.
 func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -86,11 +87,11 @@ func (b *Lab) Progress(ctx context.Context, c *Client) ([]HostProgress, error) {
 	return out, nil
 }
 
-// Wait returns once the installation of every host but the spare ones that are
-// off is complete. View is called
-// after each look, with the time since the start. It gives up after timeout,
-// with an error that names the hosts that are not ready and what they say, or
-// when the lab's daemon says nothing any more.
+// Wait returns once the installation of every host is complete. It ignores
+// spare hosts that are off. It calls view after each look, with the time since
+// the start. It gives up after timeout, with an error that names the hosts that
+// are not ready and what they report, or when the lab's daemon no longer
+// answers.
 func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view func([]HostProgress, time.Duration)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -117,7 +118,7 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 	}
 }
 
-// awaited are the hosts without the spare ones that nobody has switched on.
+// awaited returns the hosts without the spare ones that are off.
 func (b *Lab) awaited(hosts []HostProgress) []HostProgress {
 	return slices.DeleteFunc(hosts, func(h HostProgress) bool {
 		laidOut, _ := b.Layout.Host(h.Name)
@@ -143,7 +144,7 @@ func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error 
 	return fmt.Errorf("not installed after %s: %s", timeout, strings.Join(open, "; "))
 }
 
-// Doing says in a few words what a host is at.
+// Doing describes in a few words what a host is doing.
 func (h HostProgress) Doing() string {
 	_, begun := h.Install.Current()
 	switch {

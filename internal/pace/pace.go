@@ -33,11 +33,12 @@ func Wait(ctx context.Context, wake <-chan struct{}, d, calm time.Duration) bool
 	return true
 }
 
-// every is how often trouble that lasts is told again. An API that is away
-// fails in many words, and each attempt in others.
+// every is the interval at which trouble that lasts is logged again. The errors
+// of an unreachable API differ from attempt to attempt, so equal texts cannot
+// be counted instead.
 const every = time.Minute
 
-// Trouble tells of what a loop runs into. It is used by that loop alone.
+// Trouble logs the errors of one loop. Only that loop may use it.
 type Trouble struct {
 	Logf func(format string, args ...any)
 	Now  func() time.Time
@@ -45,8 +46,9 @@ type Trouble struct {
 	since, told time.Time
 }
 
-// Hear takes what the last attempt ran into, nil for nothing: the first error is
-// told, then one each minute while there are any, and that it is over.
+// Hear takes the result of the last attempt, nil for success. It logs the first
+// error, then one each minute while errors last, and finally the recovery. It
+// ignores a canceled context.
 func (t *Trouble) Hear(err error) {
 	now := t.Now()
 	switch {

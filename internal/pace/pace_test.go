@@ -16,7 +16,7 @@ func TestTroubleIsToldOnceAMinuteAndWhenItIsOver(t *testing.T) {
 	var said []string
 	trouble := Trouble{Logf: func(f string, a ...any) { said = append(said, fmt.Sprintf(f, a...)) }, Now: func() time.Time { return now }}
 	trouble.Hear(nil)
-	for i := range 65 { // each second, in other words
+	for i := range 65 { // one error per second, each with another text
 		trouble.Hear(fmt.Errorf("attempt %d", i))
 		now = now.Add(time.Second)
 	}

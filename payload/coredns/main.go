@@ -1,6 +1,6 @@
 // Command coredns is CoreDNS with the plugins that a cluster needs and no
-// others: the main package of CoreDNS itself brings the software kits of
-// several clouds, which a site of one to three machines has no use for.
+// others. The main package of CoreDNS itself brings the SDKs of several clouds,
+// which a site of one to three machines does not need.
 package main
 
 import (
@@ -30,9 +30,10 @@ import (
 )
 
 // order is the order in which plugins see a query, whatever the order in a
-// Corefile. It is CoreDNS's own: what watches comes first, loadbalance before
-// cache so that cached answers rotate too, and what answers comes last. Our
-// own plugins stand before cache: what they say may change within a second.
+// Corefile. It is CoreDNS's own: plugins that observe come first, loadbalance
+// comes before cache so that cached answers rotate too, and plugins that answer
+// come last. Our own plugins stand before cache, because their answers may
+// change within a second.
 var order = []string{
 	"reload", "bufsize", "bind", "ready", "health", "prometheus", "errors", "log", "acl",
 	"loadbalance", "rewrite", "cluster", "mdns", "cache", "template", "hosts", "kubernetes",

@@ -15,7 +15,7 @@ func TestEveryPluginOfTheOrderIsBuiltIn(t *testing.T) {
 	}
 }
 
-// what a cache remembers is late; what only forwards would answer first.
+// A cached answer is late, and a plugin that only forwards would answer first.
 func TestOurPluginsStandBeforeWhatRemembersAndWhatForwards(t *testing.T) {
 	at := func(name string) int { return slices.Index(order, name) }
 	for _, ours := range []string{"cluster", "mdns"} {

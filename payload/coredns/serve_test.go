@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// rendered is what Holdfast renders for a host of two, and for the pods of one.
+// The files that Holdfast renders for a host of two, and for the pods of one.
 const (
 	hostFiles = "../../internal/render/coredns/testdata/two-v4"
 	podFile   = "../../internal/render/clusterdns/testdata/two-dual.yaml"
@@ -31,7 +31,7 @@ func text(t *testing.T, path string) string {
 	return string(data)
 }
 
-// replaced puts words in the place of others, each of which has to be there.
+// replaced replaces words, each of which must occur.
 func replaced(t *testing.T, s string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -43,7 +43,7 @@ func replaced(t *testing.T, s string, pairs ...string) string {
 	return s
 }
 
-// block takes a block of a Corefile out.
+// block removes a block from a Corefile.
 func block(t *testing.T, s, name string) string {
 	t.Helper()
 	out := regexp.MustCompile(`(?ms)^    `+name+` [^\n]*\{\n.*?^    \}\n`).ReplaceAllString(s, "")
@@ -53,7 +53,7 @@ func block(t *testing.T, s, name string) string {
 	return out
 }
 
-// line takes a line of a Corefile out.
+// line removes a line from a Corefile.
 func line(t *testing.T, s, begins string) string {
 	t.Helper()
 	out := regexp.MustCompile(`(?m)^    `+begins+`.*\n`).ReplaceAllString(s, "")
@@ -63,8 +63,9 @@ func line(t *testing.T, s, begins string) string {
 	return out
 }
 
-// hostConfig is a host's Corefile, with what is the host's replaced by what is
-// here: its address, the port of its health, its link. Answers expire sooner.
+// hostConfig returns a host's Corefile with the host's own values replaced by
+// local ones: its address, the port of its health, its link. Answers expire
+// sooner.
 func hostConfig(t *testing.T, upstreams ...*upstream) string {
 	t.Helper()
 	conf := line(t, line(t, block(t, text(t, hostFiles+".Corefile"), "mdns"), "health"), "reload")
@@ -84,8 +85,9 @@ func hostZone(t *testing.T) string {
 	return path
 }
 
-// podConfig is the Corefile of the cluster's DNS, without what needs an API or a
-// port of its own. servers stand for those of the host's resolv.conf.
+// podConfig returns the Corefile of the cluster's DNS, without the parts that
+// need an API or a port of their own. servers replace those of the host's
+// resolv.conf.
 func podConfig(t *testing.T, servers ...string) string {
 	t.Helper()
 	indented := regexp.MustCompile(`(?ms)^  Corefile: \|\n(.*?)^kind:`).FindStringSubmatch(text(t, podFile))
@@ -141,10 +143,11 @@ func serve(t *testing.T, config string) *server {
 	return s
 }
 
-// patience is how long a client waits for an answer, as glibc does.
+// patience is the time that a client waits for an answer, as with glibc.
 const patience = 5 * time.Second
 
-// asked asks from an address of this machine, and tells how long it took.
+// asked sends a query from an address of this machine, and returns the answer
+// and the time that it took.
 func (s *server) asked(from, name string, qtype uint16) (*dns.Msg, time.Duration) {
 	s.t.Helper()
 	client := &dns.Client{Timeout: patience, Dialer: &net.Dialer{Timeout: patience, LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}}
@@ -156,7 +159,7 @@ func (s *server) asked(from, name string, qtype uint16) (*dns.Msg, time.Duration
 	return m, time.Since(start)
 }
 
-// says is an answer in words: its first address, or its code.
+// says describes an answer: its first address, or its code.
 func says(m *dns.Msg) string {
 	for _, rr := range m.Answer {
 		if a, ok := rr.(*dns.A); ok {
@@ -204,7 +207,8 @@ func newUpstream(t *testing.T) *upstream {
 
 func (u *upstream) do(f func(dns.ResponseWriter, *dns.Msg)) { u.does.Store(&f) }
 
-// answers has every address asked for be this one, for a second.
+// answers makes the server give this address, with a lifetime of a second, for
+// every name.
 func (u *upstream) answers(addr string) {
 	u.do(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg).SetReply(q)
@@ -219,11 +223,11 @@ func (u *upstream) fails(code int) {
 	u.do(func(w dns.ResponseWriter, q *dns.Msg) { _ = w.WriteMsg(new(dns.Msg).SetRcode(q, code)) })
 }
 
-// falls silent, to health checks too.
+// silent makes the server answer nothing, not even health checks.
 func (u *upstream) silent() { u.do(func(dns.ResponseWriter, *dns.Msg) {}) }
 
-// a Corefile that CoreDNS refuses is met by a host that starts, and by nobody
-// before: a reload leaves the old one.
+// Only a host that starts would meet a Corefile that CoreDNS refuses, because a
+// reload keeps the old one.
 func TestEveryRenderedCorefileIsAccepted(t *testing.T) {
 	dnsserver.Directives = order
 	files, err := filepath.Glob(filepath.Dir(hostFiles) + "/*.Corefile")
@@ -258,16 +262,16 @@ func TestStrangersAreRefusedAndHaveNothingOfAName(t *testing.T) {
 	s.want("www.example.org.", dns.TypeA, "198.51.100.1")
 }
 
-// aged asks for a name and waits until the answer in the cache has expired: it is
-// kept for a second where 5 are the least otherwise.
+// aged asks for a name and waits until the answer in the cache has expired. The
+// answer is cached for one second here; otherwise 5 is the minimum.
 func aged(t *testing.T, s *server, name string) {
 	t.Helper()
 	s.want(name, dns.TypeA, "198.51.100.1")
 	time.Sleep(1100 * time.Millisecond)
 }
 
-// within is how long a name that is known may take while nobody answers: what
-// pods are promised is 2 s, and this leaves them some.
+// within bounds the answer for a known name while no server answers. Pods are
+// promised 2 s, and this leaves them some of it.
 const within = 1500 * time.Millisecond
 
 func TestWhileTheSitesLineIsDownWhatItSaidIsSaidAgain(t *testing.T) {
@@ -304,7 +308,7 @@ func stale(t *testing.T, down func(*upstream)) {
 	}
 }
 
-// one server of two that is silent is no line that is down.
+// One silent server of two does not mean that the line is down.
 func TestASilentServerDoesNotMakeOldAnswersOfThoseThatTheNextOneHas(t *testing.T) {
 	first, second := newUpstream(t), newUpstream(t)
 	s := serve(t, hostConfig(t, first, second))
@@ -316,7 +320,7 @@ func TestASilentServerDoesNotMakeOldAnswersOfThoseThatTheNextOneHas(t *testing.T
 	}
 }
 
-// dead is an address at which nobody listens.
+// dead returns an address at which nobody listens.
 func dead(t *testing.T) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -327,8 +331,8 @@ func dead(t *testing.T) string {
 	return conn.LocalAddr().String()
 }
 
-// the site's servers know none of these names, and somebody's resolv.conf names
-// them first, or alone.
+// The site's servers know none of these names, and a resolv.conf may name them
+// first, or alone.
 func TestPodsHaveTheClustersNamesWhateverBecomesOfTheHostsServer(t *testing.T) {
 	site, silent := newUpstream(t), newUpstream(t)
 	site.fails(dns.RcodeNameError)
@@ -366,7 +370,7 @@ func TestPodsAskTheSiteOnlyWhileTheHostsServerIsAway(t *testing.T) {
 			t.Errorf("a pod waited %s", took)
 		}
 		if took < 100*time.Millisecond {
-			break // it is passed over
+			break // it is skipped
 		}
 		if time.Since(start) > 10*time.Second {
 			t.Fatal("a silent server is asked again and again")
@@ -386,8 +390,9 @@ func TestPodsAskTheSiteOnlyWhileTheHostsServerIsAway(t *testing.T) {
 	refuses.want(next(), dns.TypeA, "198.51.100.2")
 }
 
-// with the site's line down the host's server is all there is, and alone has what
-// the site said before: it must not be taken for dead since foreign names fail.
+// While the site's line is down, the host's server is the only one, and it
+// alone has the site's earlier answers. Failures of foreign names must not make
+// it count as dead.
 func TestWhileTheSitesLineIsDownPodsGoOnAskingTheHostsServer(t *testing.T) {
 	site := newUpstream(t)
 	host := serve(t, hostConfig(t, site))

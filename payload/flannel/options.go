@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// options are the command line. The names of the flags are flannel's own, so
-// that its documentation and manifests hold.
+// options holds the command line. The flags have flannel's own names, so that
+// its documentation and manifests apply.
 type options struct {
 	interfaces       []string
 	kubeconfig       string
@@ -26,8 +26,8 @@ type options struct {
 	netConf          string
 	subnetFile       string
 	masquerade       bool
-	// resyncSeconds is how often rules are checked and written again if
-	// somebody removed them.
+	// resyncSeconds is the interval at which the rules are checked, and written
+	// again if somebody removed them.
 	resyncSeconds int
 }
 
@@ -61,15 +61,15 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// lastSubnets are the subnets that the previous run wrote down, zero where it
+// lastSubnets holds the subnets that the previous run wrote down, zero if it
 // wrote none.
 type lastSubnets struct {
 	network4, subnet4 ip.IP4Net
 	network6, subnet6 ip.IP6Net
 }
 
-// readLastSubnets reads the subnet file of an earlier run. A file that is not
-// there means that there was none since the host booted, and is no error.
+// readLastSubnets reads the subnet file of an earlier run. A missing file means
+// that there was no run since the host booted, and is no error.
 func readLastSubnets(path string) (lastSubnets, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return takeOver(ctx, in, out, errs, *verbose)
 }
 
-// settleCopy is `etcd-standin settle`.
+// settleCopy runs `etcd-standin settle`.
 func settleCopy(dir string, out, errs io.Writer) int {
 	log, err := settle.Settle(dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func settleCopy(dir string, out, errs io.Writer) int {
 	return write(log, takeover.ExitDone, out, errs)
 }
 
-// inspectCopy is `etcd-standin inspect`.
+// inspectCopy runs `etcd-standin inspect`.
 func inspectCopy(dir string, out, errs io.Writer) int {
 	debug.SetGCPercent(400) // a whole log passes through; time matters more than 100 MB
 	data, err := inspect.Inspect(dir)
@@ -108,7 +108,7 @@ func inspectCopy(dir string, out, errs io.Writer) int {
 	return write(data, takeover.ExitDone, out, errs)
 }
 
-// takeOver is etcd-standin without a word.
+// takeOver runs etcd-standin without a subcommand.
 func takeOver(ctx context.Context, in io.Reader, out, errs io.Writer, verbose bool) int {
 	req, err := takeover.Read(in)
 	if err != nil {
@@ -119,7 +119,8 @@ func takeOver(ctx context.Context, in io.Reader, out, errs io.Writer, verbose bo
 	return write(result, result.ExitCode(), out, errs)
 }
 
-// write writes a result and returns the exit code that goes with it.
+// write writes a result and returns the given exit code, or ExitFailed if
+// writing fails.
 func write(result any, code int, out, errs io.Writer) int {
 	if err := json.NewEncoder(out).Encode(result); err != nil {
 		say(errs, fmt.Sprintf("etcd-standin: write the result: %v\n", err))
@@ -128,10 +129,11 @@ func write(result any, code int, out, errs io.Writer) int {
 	return code
 }
 
-// say writes to a person, to whom nothing can be said if that fails.
+// say writes for people. It ignores errors, because it has no other way to
+// report them.
 func say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
 
-// logger returns where etcd's transport logs to.
+// logger returns the logger of etcd's transport.
 func logger(verbose bool, w io.Writer) *zap.Logger {
 	if !verbose {
 		return zap.NewNop()

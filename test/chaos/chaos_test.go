@@ -1,7 +1,7 @@
 // Package chaos_test breaks a site of two control planes at random, round after
-// round, while clients outside its hosts write through the API's virtual address
-// and both API servers. It needs root and a built release; hack/test chaos calls
-// it. What is broken is drawn by test/chaos/plan, from a seed alone.
+// round, while clients outside its hosts write through the API's virtual
+// address and both API servers. It needs root and a built release; hack/test
+// chaos calls it. test/chaos/plan draws the faults, from a seed alone.
 package chaos_test
 
 import (
@@ -45,34 +45,35 @@ var (
 	output    = flag.String("output", "../../_output/chaos", "where results and artefacts go")
 )
 
-// atVIP is the name of the target that is the API's virtual address.
+// atVIP is the name of the target for the API's virtual address.
 const atVIP = "vip"
 
-// result is what a round cost, one line of results.jsonl.
+// result holds the cost of a round, one line of results.jsonl.
 type result struct {
 	Seed   uint64    `json:"seed"`
 	Round  int       `json:"round"`
 	Time   time.Time `json:"time"`
 	Faults []string  `json:"faults"`
 	Single bool      `json:"single,omitempty"`
-	// Held is from the first fault to the mend. VIP and Any are the longest times
-	// meanwhile without an acknowledged write at the VIP and by any way, Whole is
-	// from the mend until all was whole.
+	// Held is the time from the first fault to the mend. VIP and Any are the
+	// longest times in it without an acknowledged write, at the VIP and by any
+	// way. Whole is the time from the mend until all was whole.
 	Held  evidence.Seconds `json:"held"`
 	VIP   evidence.Seconds `json:"vip"`
 	Any   evidence.Seconds `json:"any"`
 	Whole evidence.Seconds `json:"whole"`
-	// Writes is how many were acknowledged.
+	// Writes is the number of acknowledged writes.
 	Writes int      `json:"writes"`
 	Fenced []string `json:"fenced,omitempty"`
-	// Asked is what a person was asked for, where the site waited for one.
+	// Asked is the site's request to an administrator, if it waited for one.
 	Asked string `json:"asked,omitempty"`
-	// Notes are steps that could not be done, as where their host was off.
+	// Notes lists steps that could not be done, for example because their host
+	// was off.
 	Notes  []string `json:"notes,omitempty"`
 	Failed []string `json:"failed,omitempty"`
 }
 
-// chaos is the site that is broken.
+// chaos is the site to break.
 type chaos struct {
 	*labsite.Site
 	api *rest.Config
@@ -92,7 +93,8 @@ func TestRandomFaults(t *testing.T) {
 			t.Logf("%s", round)
 			all = append(all, c.play(t, round))
 		})
-		// a look at one moment is no look: an API server that has just begun may be slow once more
+		// a check at one moment is not enough: an API server that has just
+		// started may become slow once more
 		if err := c.wholeWithin(t.Context(), *wholeIn); err != nil {
 			t.Fatalf("round %d of seed %d left a site that is not whole, and nothing more is broken: %v", n, *seed, err)
 		}
@@ -137,7 +139,7 @@ func (c *chaos) shape() plan.Shape {
 	return s
 }
 
-// play plays one round on a site that is whole, and returns what it cost.
+// play plays one round on a whole site, and returns its cost.
 func (c *chaos) play(t *testing.T, round plan.Round) result {
 	out := result{Seed: round.Seed, Round: round.Number, Time: time.Now().UTC(), Single: round.Single() && !c.worker(round)}
 	for _, s := range round.Steps {
@@ -186,7 +188,7 @@ func (c *chaos) play(t *testing.T, round plan.Round) result {
 	return out
 }
 
-// worker reports whether a round is about a worker alone.
+// worker reports whether a round concerns only workers.
 func (c *chaos) worker(round plan.Round) bool {
 	return !slices.ContainsFunc(round.Steps, func(s plan.Step) bool { return slices.Contains(c.ControlPlanes(), s.Host) })
 }
@@ -211,9 +213,9 @@ func (c *chaos) startLoad(t *testing.T) (*client.Recorder, *client.Load) {
 	return rec, load
 }
 
-// breakIt does the steps of a round, each when it is due, also where one before
-// it is not done yet, and holds them. What cannot be done is noted: its host may
-// be off.
+// breakIt does the steps of a round and holds them. Each begins when it is due,
+// even if an earlier one is not done yet. It returns notes on steps that could
+// not be done, because their host may be off.
 func (c *chaos) breakIt(ctx context.Context, round plan.Round) []string {
 	began := time.Now()
 	done := make(chan string, len(round.Steps))
@@ -242,7 +244,7 @@ func (c *chaos) breakIt(ctx context.Context, round plan.Round) []string {
 	return notes
 }
 
-// scriptWithin bounds what is done on a host by hand.
+// scriptWithin bounds a script on a host.
 const scriptWithin = 2 * time.Minute
 
 func (c *chaos) do(ctx context.Context, s plan.Step, script string) error {
@@ -264,7 +266,7 @@ func (c *chaos) peer(of string) string {
 	return ""
 }
 
-// mend takes back all that was broken.
+// mend undoes all faults.
 func (c *chaos) mend(ctx context.Context, round plan.Round) []string {
 	var notes []string
 	if err := c.Clear(ctx, lab.ClearRequest{}); err != nil {
@@ -295,9 +297,9 @@ func (c *chaos) wholeWithin(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// asked is what a host asks a person for, in its own words; empty where none
-// does, or where what it says is not so: it may ask only while its peer's etcd
-// does not run.
+// asked returns a host's request to an administrator, in the host's own words.
+// It is empty if there is none, or if the request is wrong: a host may ask only
+// while its peer's etcd does not run.
 func (c *chaos) asked(ctx context.Context) string {
 	for _, h := range c.ControlPlanes() {
 		r, err := c.Etcd(ctx, h)
@@ -312,7 +314,7 @@ func (c *chaos) asked(ctx context.Context) string {
 	return ""
 }
 
-// help is a person who switches on what is off.
+// help plays an administrator who switches on the hosts that are off.
 func (c *chaos) help(ctx context.Context) error {
 	for _, h := range c.Lab.Layout.Hosts {
 		if st, err := c.PowerOf(ctx, h.Name); err == nil && st.Power == lab.PowerOff && !h.Spare {
@@ -334,8 +336,8 @@ func acknowledged(h client.History) int {
 	return n
 }
 
-// fenced are the targets of the fences since a moment, as the hosts recorded
-// them.
+// fenced returns the targets of the fences since a moment, as the hosts
+// recorded them.
 func (c *chaos) fenced(ctx context.Context, since time.Time) []string {
 	var out []string
 	for _, h := range c.ControlPlanes() {
@@ -356,7 +358,8 @@ func (c *chaos) fenced(ctx context.Context, since time.Time) []string {
 	return out
 }
 
-// note keeps the figures of a round, and of one that failed what tells why.
+// note records the figures of a round, and for a failed round the evidence of
+// the reason.
 func (c *chaos) note(t *testing.T, round plan.Round, out result, history client.History, at time.Time) {
 	t.Helper()
 	if err := evidence.Append(filepath.Join(*output, "results.jsonl"), out); err != nil {
@@ -386,7 +389,7 @@ func (c *chaos) note(t *testing.T, round plan.Round, out result, history client.
 	t.Logf("artefacts: %s; play it again: hack/test chaos SEED=%d FIRST=%d ROUNDS=1 (%v)", dir, round.Seed, round.Number, err)
 }
 
-// summary says in one paragraph what all rounds cost.
+// summary describes in one paragraph what all rounds cost.
 func summary(all []result) string {
 	var single, anywhere, whole evidence.Seconds
 	writes, fences, failed, asked := 0, 0, 0, 0

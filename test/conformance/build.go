@@ -1,7 +1,7 @@
 // Package conformance runs Kubernetes' own Conformance tests against a lab. The
-// tests, and the programs in the images that they run, are built from the
-// Kubernetes module of exactly the version that a release has; what else an
-// image holds comes from Debian's packages. So no registry is needed.
+// tests, and the programs in their images, are built from the Kubernetes module
+// of exactly the version that a release has. Everything else in an image comes
+// from Debian's packages, so no registry is needed.
 package conformance
 
 import (
@@ -21,24 +21,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Kit is what it takes to run the tests.
+// Kit holds everything that running the tests needs.
 type Kit struct {
-	// Ginkgo runs Suite, the tests; Kubectl is the one that these call.
+	// Ginkgo runs Suite, the tests, which call Kubectl.
 	Ginkgo, Suite, Kubectl string
 	// Registries is the file that gives images their names.
 	Registries string
-	// Images are those that hosts must have, under the names in Refs.
+	// Images holds the images that hosts must have, under the names in Refs.
 	Images *builder.Store
 	Refs   []string
 
-	// upstream is where the sources of the tests are, names those of the images
-	// by what the tests call them.
+	// upstream is the directory of the tests' sources. names holds the names of
+	// the images, by the identifiers in the tests.
 	upstream string
 	names    map[string]string
 }
 
-// Build makes the kit from the sources below root, or finds that it is made
-// already; what is not a program lies in the folder output.
+// Build makes the kit from the sources below root, unless it exists already.
+// Everything but the programs goes into the folder output.
 func Build(ctx context.Context, root, output string, progress io.Writer) (*Kit, error) {
 	k := &Kit{Registries: filepath.Join(output, "registries.yaml")}
 	if err := host.WriteFileAtomic(k.Registries, registries(), 0o644); err != nil {
@@ -51,7 +51,7 @@ func Build(ctx context.Context, root, output string, progress io.Writer) (*Kit, 
 	made := map[string]string{}
 	for _, c := range opts.Components {
 		if !slices.Contains([]string{suite, names, "kubernetes"}, c.Name) {
-			continue // it is in images alone
+			continue // only images need it
 		}
 		paths, err := builder.Programs(ctx, opts, c)
 		if err != nil {
@@ -76,7 +76,8 @@ func Build(ctx context.Context, root, output string, progress io.Writer) (*Kit, 
 	return k, err
 }
 
-// images asks the tests for the names of their images, and says what is in them.
+// images asks the tests for the names of their images, and returns the content
+// of each.
 func (k *Kit) images(ctx context.Context, root, program string) ([]payload.ImageSpec, error) {
 	ask := host.Command(program)
 	ask.Env = k.environ()
@@ -99,11 +100,12 @@ func (k *Kit) images(ctx context.Context, root, program string) ([]payload.Image
 	})
 }
 
-// conformanceFiles names, in upstream's list of Conformance specs, their files.
+// conformanceFiles matches the files of the specs in upstream's list of
+// Conformance specs.
 var conformanceFiles = regexp.MustCompile(`(?m)^  file: (.+)$`)
 
-// Unmade are images that the sources of Conformance specs ask for and that the
-// kit does not have.
+// Unmade returns the images that the sources of Conformance specs use and that
+// the kit does not have.
 func (k *Kit) Unmade() ([]string, error) {
 	list, err := os.ReadFile(filepath.Join(k.upstream, "test/conformance/testdata/conformance.yaml"))
 	if err != nil {
@@ -122,5 +124,5 @@ func (k *Kit) Unmade() ([]string, error) {
 	return slices.DeleteFunc(Asked(text.String()), func(id string) bool { return k.names[id] != "" }), nil
 }
 
-// environ are the variables that the tests read.
+// environ returns the variables that the tests read.
 func (k *Kit) environ() []string { return []string{"KUBE_TEST_REPO_LIST=" + k.Registries} }

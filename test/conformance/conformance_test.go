@@ -34,7 +34,8 @@ var (
 	output   = flag.String("output", "../../_output/conformance", "where images, reports and logs go")
 )
 
-// phases are the two runs of the suite: Serial specs do not bear another one.
+// phases returns the two runs of the suite: no other spec may run beside a
+// Serial one.
 func phases() []Run {
 	return []Run{
 		{Name: "parallel", Labels: "Conformance && !Serial", Procs: *parallel, Within: 5 * time.Hour},
@@ -68,7 +69,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// list says which specs there are.
+// list checks the images and lists the specs.
 func list(ctx context.Context, t *testing.T, kit *Kit, dir string) {
 	if err := kit.Images.Verify(); err != nil {
 		t.Error(err)
@@ -126,7 +127,7 @@ func onShape(ctx context.Context, t *testing.T, kit *Kit, name, dir string) {
 	}
 }
 
-// play runs one phase, and says every other minute how far it is.
+// play runs one phase, and reports its progress every other minute.
 func play(ctx context.Context, t *testing.T, kit *Kit, r Run) (Report, string, error) {
 	r.Done = new(atomic.Int64)
 	began, ended := time.Now(), make(chan struct{})
@@ -151,14 +152,14 @@ func play(ctx context.Context, t *testing.T, kit *Kit, r Run) (Report, string, e
 
 var shapeForm = regexp.MustCompile(`^([1235])\+([0-9]|1[0-9]|20)$`)
 
-// open brings the lab of a shape up, or takes the one that is.
+// open brings up the lab of a shape, or uses the existing one.
 func open(ctx context.Context, t *testing.T, name string) *labsite.Site {
 	t.Helper()
 	m := shapeForm.FindStringSubmatch(name)
 	if m == nil {
 		t.Fatalf("-shape %q: want control planes + workers, as 2+0, 2+1 or 1+1", name)
 	}
-	controlPlanes, _ := strconv.Atoi(m[1]) // the pattern lets digits pass alone
+	controlPlanes, _ := strconv.Atoi(m[1]) // the pattern allows only digits
 	workers, _ := strconv.Atoi(m[2])
 	up := []string{"--control-planes=" + m[1], "--workers=" + m[2], "--families=" + *families, "--post-delay=0s"}
 	there, err := lab.Open(labsite.Root(), *labName)
@@ -174,7 +175,7 @@ func open(ctx context.Context, t *testing.T, name string) *labsite.Site {
 		up = again(spec)
 	}
 	found := err == nil
-	// The lab is taken down also where somebody interrupts while it comes up.
+	// The lab is taken down even if somebody interrupts while it comes up.
 	if !found && !*keep {
 		t.Cleanup(func() { down(context.WithoutCancel(ctx), t) })
 	}
@@ -186,7 +187,7 @@ func open(ctx context.Context, t *testing.T, name string) *labsite.Site {
 	return site
 }
 
-// again are the flags with which a lab that is up stays as it is.
+// again returns the flags with which an existing lab stays as it is.
 func again(s lab.Spec) []string {
 	var list []string
 	for _, f := range s.Families {
@@ -216,8 +217,8 @@ func down(ctx context.Context, t *testing.T) {
 	}
 }
 
-// carry gives every host the images, pinned: kubelet would throw them away
-// where its disk is nearly full, and nobody would bring them back.
+// carry gives every host the images, pinned: kubelet would delete them on a
+// nearly full disk, and nobody would bring them back.
 func carry(ctx context.Context, site *labsite.Site, kit *Kit) error {
 	hosts, err := site.Hosts(ctx)
 	if err != nil {
@@ -240,7 +241,7 @@ func carry(ctx context.Context, site *labsite.Site, kit *Kit) error {
 	return nil
 }
 
-// pin is a script that pins images.
+// pin returns a script that pins images.
 func pin(refs []string) string {
 	var b strings.Builder
 	b.WriteString("set -e\n")

@@ -1,7 +1,7 @@
 package conformance
 
-// exceptions are the specs that are known not to pass in the lab, on any shape.
-// One that passes has to leave the list.
+// exceptions lists the specs that are known to fail in the lab, on any shape. A
+// spec that passes must leave the list.
 var exceptions = []Exception{
 	{
 		Spec:   "[sig-node] ImageVolume should succeed with pod and pull policy of Always [LinuxOnly] [MinimumKubeletVersion:1.35] [Conformance]",

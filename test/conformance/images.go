@@ -10,21 +10,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Components that the images take programs of, beside those of a release.
+// Components that supply programs for the images, besides those of a release.
 const (
 	programs = "kubernetes-test-images"
 	suite    = "kubernetes-tests"
 	names    = "kubernetes-image-names"
 )
 
-// module is where the tests and their programs come from, source its module.
+// module is the directory that builds the tests and their programs, source the
+// module that they come from.
 const (
 	module = "test/conformance/programs"
 	source = "k8s.io/kubernetes"
 )
 
-// Components are what is built for the tests: the tests with what runs them,
-// the program that knows the names of their images, and the programs in these.
+// Components returns the components that are built for the tests: the tests
+// with their runner, the program that knows the names of their images, and the
+// programs in these images.
 func Components() []payload.Component {
 	stamp := release("kubernetes").Stamp
 	of := func(name string, binaries ...payload.Binary) payload.Component {
@@ -42,8 +44,8 @@ func Components() []payload.Component {
 	}
 }
 
-// release is a component of a release. One that is not there is a mistake in
-// this program.
+// release returns a component of a release. A missing one is a mistake in this
+// program.
 func release(name string) payload.Component {
 	for _, c := range payload.Components() {
 		if c.Name == name {
@@ -53,11 +55,11 @@ func release(name string) payload.Component {
 	panic("conformance: a release has no component " + name)
 }
 
-// ownRegistry is the registry that the tests' images are given in place of all
-// that upstream has. It is no host: nothing is pulled from it.
+// ownRegistry is the registry that the tests' images get instead of upstream's
+// registries. It is not a host: nothing is pulled from it.
 const ownRegistry = payload.Registry + "/conformance"
 
-// registries is the content of the file that tells the tests so.
+// registries returns the file that gives the tests this registry.
 func registries() []byte {
 	var b strings.Builder
 	for _, key := range []string{
@@ -69,8 +71,8 @@ func registries() []byte {
 	return []byte(b.String())
 }
 
-// upstreamFiles are the files of the module that images hold: where in the
-// image, and where in the module.
+// upstreamFiles maps paths in the images to the files of the module that they
+// hold.
 var upstreamFiles = map[string]map[string]string{
 	"agnhost": {"/localhost.crt": "agnhost/porter/localhost.crt", "/localhost.key": "agnhost/porter/localhost.key"},
 	"kitten":  {"/kitten.jpg": "kitten/html/kitten.jpg", "/data.json": "kitten/html/data.json"},
@@ -79,8 +81,8 @@ var upstreamFiles = map[string]map[string]string{
 	},
 }
 
-// Images are those that the tests run, under the names that the tests have for
-// them. read gives a file of the module's folder of images.
+// Images returns the images that the tests run, under the names that the tests
+// use. read returns a file of the module's folder of images.
 func Images(known map[string]string, read func(path string) ([]byte, error)) ([]payload.ImageSpec, error) {
 	var out []payload.ImageSpec
 	for _, id := range slices.Sorted(maps.Keys(known)) {
@@ -100,7 +102,7 @@ func Images(known map[string]string, read func(path string) ([]byte, error)) ([]
 				spec.Extra = append(spec.Extra, payload.ExtraFile{Path: path, Content: data})
 			}
 		}
-		// It makes each image another one: of two names of one image a host
+		// This makes each image different: if one image had two names, a host
 		// would report either.
 		spec.Extra = append(spec.Extra, text("/etc/os-release", "NAME=\""+known[id]+"\"\n"))
 		out = append(out, spec)
@@ -108,18 +110,18 @@ func Images(known map[string]string, read func(path string) ([]byte, error)) ([]
 	return out, nil
 }
 
-// asked is how a spec names an image.
+// asked matches the name of an image in a spec.
 var asked = regexp.MustCompile(`\bimageutils\.([A-Z][A-Za-z0-9]+)\b`)
 
-// unneeded are images of specs that stand beside Conformance ones and are none:
-// they pull from registries.
+// unneeded lists images of specs that stand beside Conformance specs but are
+// none: they pull from registries.
 var unneeded = []string{"AgnhostPrivate", "InvalidRegistryImage"}
 
-// Asked are the images that the text of specs names, sorted.
+// Asked returns the images that the text of specs names, sorted.
 func Asked(text string) []string {
 	var out []string
 	for _, m := range asked.FindAllStringSubmatch(text, -1) {
-		if !strings.HasPrefix(m[1], "Get") && !slices.Contains(unneeded, m[1]) { // Get: a function
+		if !strings.HasPrefix(m[1], "Get") && !slices.Contains(unneeded, m[1]) { // a name with Get is a function
 			out = append(out, m[1])
 		}
 	}
@@ -140,7 +142,8 @@ func name(spec *payload.ImageSpec, ref string) error {
 	return nil
 }
 
-// made is an image without its name, and which upstream files it has.
+// made returns an image without its name, and the names of its sets of upstream
+// files.
 func made(id string) (payload.ImageSpec, []string, error) {
 	spec := userland()
 	switch id {
@@ -165,7 +168,8 @@ func made(id string) (payload.ImageSpec, []string, error) {
 			Entrypoint: []string{"/sample-apiserver"},
 		}
 	case "Etcd":
-		// It keeps what the sample API server has: any version will do.
+		// It stores the data of the sample API server, for which any version
+		// will do.
 		spec = payload.ImageSpec{Files: []payload.ImageFile{{Component: "etcd", Binary: "etcd", Path: "/usr/local/bin/etcd"}}}
 	case "Pause":
 		spec = payload.ImageSpec{
@@ -178,14 +182,14 @@ func made(id string) (payload.ImageSpec, []string, error) {
 	return spec, nil, nil
 }
 
-// agnhost is the program that most tests run, with one of its many functions
-// as the first.
+// agnhost is the program that most tests run. first is the default one of its
+// many functions.
 func agnhost(spec payload.ImageSpec, first string) payload.ImageSpec {
 	spec.Files = []payload.ImageFile{{Component: programs, Binary: "agnhost", Path: "/agnhost"}}
 	spec.Entrypoint, spec.Cmd = []string{"/agnhost"}, []string{first}
 	spec.Extra = append(spec.Extra,
 		payload.ExtraFile{Path: "/agnhost-2", Link: "agnhost"}, text("/uploads/.keep", ""),
-		// A test asks for this user, and for the group that the image gives it.
+		// A test needs this user, and the group that the image gives it.
 		text("/etc/passwd", users+"user-defined-in-image:x:1000:1000::/:/bin/sh\n"),
 		text("/etc/group", groups+"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"))
 	return spec
@@ -219,10 +223,12 @@ const (
 	groups = "root:x:0:\nnogroup:x:65534:\n"
 )
 
-// userland is what tests type into images: BusyBox for most, and real tools
-// where theirs differ. All images have the same, so that hosts keep it once.
+// userland is an image with the tools that tests call: BusyBox for most, and
+// real tools where BusyBox differs. All images have the same ones, so that
+// hosts store them once.
 func userland() payload.ImageSpec {
-	// BusyBox' own shell would run its applets even where another tool lies.
+	// BusyBox' own shell would run its applets even if another tool is
+	// installed.
 	links := map[string]string{"/usr/bin/sh": "bash", "/usr/bin/nc": "nc.openbsd"}
 	for applet := range strings.FieldsSeq(applets) {
 		links["/usr/bin/"+applet] = "busybox"
@@ -243,7 +249,7 @@ func userland() payload.ImageSpec {
 	}
 }
 
-// applets are those of Debian's BusyBox that a test may type.
+// applets lists the applets of Debian's BusyBox that a test may call.
 const applets = `[ [[ arch arping ash awk base64 basename bunzip2 bzcat cat chgrp chmod chown chroot clear cmp cp cut date dd df
 diff dirname dmesg dnsdomainname du echo egrep env expand expr factor fallocate false fgrep find fold free getopt grep groups
 gunzip gzip head hexdump hostid hostname httpd id ifconfig kill killall last less ln logger login logname ls lsmod md5sum mkdir

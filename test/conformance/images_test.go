@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// known is like the answer of imagenames: every image, with a name.
+// known returns an answer like that of imagenames: every image, with a name.
 func known(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("programs/imagenames/main.go")
@@ -121,7 +121,7 @@ func TestUsersOfAgnhostAreThoseThatATestAsksFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]string{}
-	for _, f := range specs[0].Extra { // later ones lie above
+	for _, f := range specs[0].Extra { // later ones replace earlier ones
 		files[f.Path] = string(f.Content)
 	}
 	if !strings.Contains(files["/etc/passwd"], "user-defined-in-image:x:1000:") ||
@@ -142,8 +142,8 @@ func TestEveryRegistryIsReplaced(t *testing.T) {
 }
 
 // TestTheModuleIsOfTheReleasesKubernetes compares the module with that of the
-// release: the same version, and the same modules in place of others, with one
-// more that the tests alone need.
+// release. They must have the same version and the same replaced modules, apart
+// from one more that only the tests need.
 func TestTheModuleIsOfTheReleasesKubernetes(t *testing.T) {
 	read := func(dir string) string {
 		data, err := os.ReadFile(filepath.Join("../..", dir, "go.mod"))

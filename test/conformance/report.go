@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Outcome is how a spec ended.
+// Outcome tells how a spec ended.
 type Outcome string
 
 // Outcomes. A spec that was not chosen has none.
 const (
 	Passed Outcome = "passed"
 	Failed Outcome = "failed"
-	// Skipped is a spec that found that it cannot run here.
+	// Skipped is the outcome of a spec that found that it cannot run here.
 	Skipped Outcome = "skipped"
 )
 
@@ -26,19 +26,20 @@ type Spec struct {
 	Name    string
 	Outcome Outcome
 	Took    time.Duration
-	// Why is the first line of what a spec said that failed or skipped itself.
+	// Why is the first line of the message of a spec that failed or skipped
+	// itself.
 	Why string
 }
 
 // Report is one run of the suite.
 type Report struct {
-	// Specs are those that were chosen.
+	// Specs holds the chosen specs.
 	Specs []Spec
-	// Names are those of all specs, chosen or not.
+	// Names holds the names of all specs, chosen or not.
 	Names []string
 }
 
-// junit is what is read of a JUnit file as ginkgo writes it.
+// junit is the part of ginkgo's JUnit file that is read.
 type junit struct {
 	Suites []struct {
 		Cases []junitCase `xml:"testcase"`
@@ -58,15 +59,15 @@ type words struct {
 	Message string `xml:"message,attr"`
 }
 
-// notChosen is what ginkgo says of a spec that was not chosen. What a spec says
-// that skips itself follows it, after a dash.
+// notChosen is ginkgo's message for a spec that was not chosen. If a spec skips
+// itself, its own message follows after a dash.
 const notChosen = "skipped"
 
-// labels stand behind the name of a spec.
+// labels matches the labels behind the name of a spec.
 var labels = regexp.MustCompile(` \[[^\[\]]*\]$`)
 
-// colours are in what ginkgo says itself of steps before all specs. XML cannot
-// hold the character that they begin with.
+// colours matches colour codes in ginkgo's own messages about steps before all
+// specs. XML cannot hold the character that they begin with.
 var colours = regexp.MustCompile("\uFFFD\\[[0-9;]*m")
 
 // ReadReport reads a JUnit file.
@@ -103,7 +104,7 @@ func outcome(status string) Outcome {
 	return Failed // failed, panicked, timedout, interrupted, aborted
 }
 
-// why is empty for a spec that was not chosen.
+// why returns the reason of a spec, empty for a spec that was not chosen.
 func (c junitCase) why() string {
 	for _, w := range []*words{c.Failure, c.Error, c.Skipped} {
 		if w != nil {
@@ -115,14 +116,14 @@ func (c junitCase) why() string {
 	return ""
 }
 
-// Exception is a spec that is known not to pass in the lab.
+// Exception is a spec that is known to fail in the lab.
 type Exception struct {
 	Spec, Reason string
 }
 
-// Judge says what is wrong with a run: each spec that failed and is no
-// exception, each exception that passed, and each that no spec is called. A run
-// that failed before its first spec has no names.
+// Judge returns what is wrong with a run: each failed spec that is no
+// exception, each exception that passed, and each exception that names no spec.
+// A run that failed before its first spec has no names.
 func Judge(r Report, known []Exception) []string {
 	var out []string
 	excepted := func(name string) bool {
@@ -144,8 +145,8 @@ func Judge(r Report, known []Exception) []string {
 	return out
 }
 
-// Table is a run in a few lines: a line of numbers, and one for each spec that
-// did not pass.
+// Table describes a run in a few lines: a line of numbers, and one for each
+// spec that did not pass.
 func Table(what string, r Report, took time.Duration) string {
 	count := map[Outcome]int{Passed: 0, Failed: 0, Skipped: 0}
 	var lines strings.Builder

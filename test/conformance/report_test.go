@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// aReport is what ginkgo 2.28 writes, with fewer attributes.
+// aReport is a report as ginkgo 2.28 writes it, with fewer attributes.
 const aReport = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="9"><testsuite name="Kubernetes e2e suite">
   <testcase name="[SynchronizedBeforeSuite]" status="passed" time="1"></testcase>

@@ -16,27 +16,29 @@ import (
 
 // Run is one run of the suite against one cluster.
 type Run struct {
-	// Name is that of its files.
+	// Name is the name of the run's files.
 	Name string
-	// Labels choose specs, as ginkgo's --label-filter; Focus and Skip are
-	// patterns of names that choose among these.
+	// Labels selects specs, like ginkgo's --label-filter. Focus and Skip are
+	// patterns of names that select among these.
 	Labels, Focus, Skip string
-	// Procs is how many specs run at once.
+	// Procs is the number of specs that run at once.
 	Procs int
-	// Within bounds all of it.
+	// Within bounds the whole run.
 	Within time.Duration
-	// Kubeconfig leads to the cluster; empty plays nothing and lists alone.
+	// Kubeconfig leads to the cluster; if it is empty, the run only lists the
+	// specs.
 	Kubeconfig string
-	// Dir is where the report and what the specs print go.
+	// Dir is the directory for the report and the output of the specs.
 	Dir string
 	// Done counts the specs that ended.
 	Done *atomic.Int64
 }
 
-// cleanUpWithin is how long specs that are cut off may clean up after themselves.
+// cleanUpWithin is the time that interrupted specs have to clean up after
+// themselves.
 const cleanUpWithin = 90 * time.Second
 
-// Play runs the specs and reads their report. That specs fail is no error.
+// Play runs the specs and reads their report. A failed spec is no error.
 func (k *Kit) Play(ctx context.Context, r Run) (Report, error) {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return Report{}, err
@@ -64,11 +66,12 @@ func (k *Kit) Play(ctx context.Context, r Run) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("the tests left no report (see %s): %w", log.Name(), errors.Join(failed, err))
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // it was only read
 	return ReadReport(f)
 }
 
-// arguments are those of ginkgo. Options of the suite follow the two dashes.
+// arguments returns the arguments of ginkgo. Options of the suite follow the
+// two dashes.
 func (k *Kit) arguments(r Run) []string {
 	args := []string{
 		"--no-color", "-v", fmt.Sprintf("--procs=%d", r.Procs), "--timeout=" + r.Within.String(),
@@ -87,7 +90,7 @@ func (k *Kit) arguments(r Run) []string {
 		"--provider=skeleton", "--disable-log-dump", "--e2e-output-dir="+r.Dir)
 }
 
-// counter counts the lines that ginkgo writes when a spec has ended.
+// counter counts the lines that ginkgo writes at the end of a spec.
 type counter struct {
 	n    *atomic.Int64
 	rest string

@@ -1,6 +1,6 @@
-// Package hostile_test has root on a worker of a lab try all that he can, while
-// clients outside of the hosts write. It needs root and a built release; hack/test
-// hostile calls it. What he tries is in test/hostile/attack.
+// Package hostile_test lets root on a worker of a lab try everything that he
+// can, while clients outside of the hosts write. It needs root and a built
+// release; hack/test hostile calls it. test/hostile/attack holds his attempts.
 package hostile_test
 
 import (
@@ -41,22 +41,22 @@ var (
 )
 
 const (
-	// worker is the host that somebody else is root on.
+	// worker is the host of the attacker.
 	worker = "worker-1"
-	// den is where he keeps his things.
+	// den is the directory of his files.
 	den = "/root/hostile"
-	// wireSeconds is for how long he keeps the API's address to himself.
+	// wireSeconds is the time for which he keeps the API's address to himself.
 	wireSeconds = 45
-	// wholeWithin and closedWithin bound waiting: until the site is whole, and until
-	// its hosts have closed their ports to workers.
+	// wholeWithin and closedWithin bound two waits: until the site is whole,
+	// and until its hosts have closed their ports to workers.
 	wholeWithin  = 5 * time.Minute
 	closedWithin = 5 * time.Minute
 )
 
-// roots are where secrets lie on a worker.
+// roots are the directories of a worker that may hold secrets.
 var roots = []string{"/etc", "/var/lib/kubelet", "/var/lib/holdfast", "/run/holdfast", "/usr/lib/holdfast"}
 
-// siege is the site that is attacked from within.
+// siege is a site under attack from within.
 type siege struct {
 	*labsite.Site
 	dir string
@@ -100,8 +100,8 @@ func open(t *testing.T) *siege {
 	return &siege{site, dir}
 }
 
-// ready waits until the site is whole, and its hosts have closed their ports: they
-// do so a minute after the cluster stands.
+// ready waits until the site is whole and its hosts have closed their ports,
+// which they do a minute after the cluster is up.
 func (s *siege) ready(t *testing.T) {
 	t.Helper()
 	s.eventually(t, wholeWithin, "the site is whole", func() error { return s.Whole(t.Context()) })
@@ -123,7 +123,7 @@ func (s *siege) ready(t *testing.T) {
 	s.fences(t)
 }
 
-// fences waits until each host can switch its peer off.
+// fences waits until each host can fence its peer.
 func (s *siege) fences(t *testing.T) {
 	t.Helper()
 	for _, h := range s.ControlPlanes() {
@@ -171,7 +171,7 @@ func (s *siege) write(t *testing.T, name string, data []byte, mode os.FileMode) 
 	}
 }
 
-// config is what root on the worker knows.
+// config returns what root on the worker knows.
 func (s *siege) config(t *testing.T, part attack.Part, seconds int) attack.Config {
 	t.Helper()
 	layout := s.Lab.Layout
@@ -243,10 +243,10 @@ func lines(t *testing.T, data []byte) []attack.Line {
 	}
 }
 
-// atVIP is the name of the way to the API that a VIP is.
+// atVIP is the name of the target for the API's VIP.
 const atVIP = "vip"
 
-// load has clients write through the API's address and both API servers.
+// load makes clients write through the API's address and both API servers.
 func (s *siege) load(t *testing.T) (*client.Recorder, *client.Load) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())

@@ -35,7 +35,7 @@ func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// keepIfFailed writes what tells why a part failed, once it is over.
+// keepIfFailed stores evidence of a part that failed, once the part is over.
 func (s *siege) keepIfFailed(t *testing.T, part attack.Part) {
 	t.Helper()
 	began := time.Now()
@@ -51,13 +51,14 @@ func (s *siege) keepIfFailed(t *testing.T, part attack.Part) {
 	})
 }
 
-// scene is what nobody on a worker may change.
+// scene holds everything that nobody on a worker may change.
 type scene struct {
 	at time.Time
-	// pods are those of other hosts that run, with what tells a new one.
+	// pods holds the running pods of other hosts, each with what distinguishes
+	// a new one.
 	pods map[string]string
-	// labels are those of all nodes, pins the certificates of BMCs, booted the lives
-	// of control planes.
+	// labels holds the labels of all nodes, pins the certificates of BMCs,
+	// booted the boots of control planes.
 	labels, pins, booted map[string]string
 }
 
@@ -95,7 +96,8 @@ func (s *siege) look(t *testing.T) scene {
 	return out
 }
 
-// pods are those of other hosts that run on: a Job's end by themselves.
+// pods returns the pods of other hosts that run permanently. A Job's pods end
+// by themselves.
 func (s *siege) pods(t *testing.T) map[string]string {
 	t.Helper()
 	var list corev1.PodList
@@ -116,7 +118,7 @@ func (s *siege) pods(t *testing.T) map[string]string {
 	return out
 }
 
-// untouched compares all of a scene with what is there now.
+// untouched compares a scene with the current one.
 func (s *siege) untouched(t *testing.T, before scene) {
 	t.Helper()
 	after := s.look(t)
@@ -126,8 +128,8 @@ func (s *siege) untouched(t *testing.T, before scene) {
 	s.nobodyFell(t, before)
 }
 
-// nobodyFell makes sure that nobody was fenced, and that each BMC is known by the
-// same certificate.
+// nobodyFell checks that no host was fenced, and that each BMC has the same
+// certificate.
 func (s *siege) nobodyFell(t *testing.T, before scene) {
 	t.Helper()
 	after := s.look(t)
@@ -159,8 +161,7 @@ func same(t *testing.T, what string, before, after map[string]string) {
 	}
 }
 
-// atHome makes sure that clients reach each address at the NIC of the one host
-// that has it.
+// atHome checks that clients reach each address at the NIC of its only holder.
 func (s *siege) atHome(t *testing.T) {
 	t.Helper()
 	for _, vip := range slices.Concat(s.Lab.Layout.APIVIPs, s.Lab.Layout.IngressVIPs) {
@@ -174,7 +175,7 @@ func (s *siege) atHome(t *testing.T) {
 			}
 			h, _ := s.Lab.Layout.Host(name)
 			if conn, err := s.Lab.Dial(t.Context(), "tcp", netip.AddrPortFrom(vip, 443).String()); err == nil {
-				_ = conn.Close() // it is asked for by that alone
+				_ = conn.Close() // dialling is enough to resolve the address
 			}
 			if at, err := s.neighbour(vip); err != nil || at != h.Machine.MAC {
 				return fmt.Errorf("%s has it at %s, and clients send to %q: %w", name, h.Machine.MAC, at, err)
@@ -184,7 +185,8 @@ func (s *siege) atHome(t *testing.T) {
 	}
 }
 
-// neighbour is the hardware address that the lab's router knows of an address.
+// neighbour returns the hardware address that the lab's router has for an
+// address.
 func (s *siege) neighbour(vip netip.Addr) (string, error) {
 	ns, err := netns.GetFromName(s.Lab.Layout.Switch())
 	if err != nil {
@@ -208,8 +210,8 @@ func (s *siege) neighbour(vip netip.Addr) (string, error) {
 	return "", errors.New("nobody is known there")
 }
 
-// recorded makes sure that each request to an API server that was refused is in
-// the audit log of that control plane, with what was answered.
+// recorded checks that each refused request to an API server is in the audit
+// log of that control plane, with its answer.
 func (s *siege) recorded(t *testing.T, all []attack.Line) {
 	t.Helper()
 	wanted := 0
@@ -244,8 +246,8 @@ func (s *siege) recorded(t *testing.T, all []attack.Line) {
 	}
 }
 
-// auditOf is the audit log of a control plane with what was put beside it and is
-// not packed yet.
+// auditOf returns the audit log of a control plane, with the rotated files that
+// are not yet compressed.
 func (s *siege) auditOf(ctx context.Context, h string) ([]byte, error) {
 	root, err := s.Lab.Root(ctx, s.Power, h)
 	if err != nil {
@@ -266,8 +268,8 @@ func (s *siege) auditOf(ctx context.Context, h string) ([]byte, error) {
 	return out, nil
 }
 
-// nothingWasTold looks for accounts of BMCs in all that the worker has and was
-// told, as they are and as a Secret has them.
+// nothingWasTold checks that no account of a BMC is in the files of the worker
+// or in the answers that it got, neither plainly nor as in a Secret.
 func (s *siege) nothingWasTold(t *testing.T) {
 	t.Helper()
 	var hush [][]byte
@@ -307,10 +309,10 @@ func (s *siege) nothingWasTold(t *testing.T) {
 	}
 }
 
-// lookEvery is how finely the place of an address is told apart in time.
+// lookEvery is the interval at which the place of an address is read.
 const lookEvery = 50 * time.Millisecond
 
-// watching is who had the API's addresses.
+// watching records the holders of the API's addresses.
 type watching struct {
 	end  context.CancelFunc
 	all  sync.WaitGroup
@@ -338,7 +340,7 @@ func (w *watching) stop() {
 	w.all.Wait()
 }
 
-// neverMoved fails where an address was in more than one place.
+// neverMoved fails if an address was in more than one place.
 func (w *watching) neverMoved(t *testing.T) {
 	t.Helper()
 	places := map[string]string{}

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/client"
 )
 
-// mostWithout is how long clients may be without a write at the API's address
-// while nobody can take that away.
+// mostWithout is the longest time that clients may be without a write at the
+// API's address while nobody can take that away.
 const mostWithout = 5 * time.Second
 
-// secrets: all that must be refused, for two minutes. Nothing moves meanwhile, and
-// each request that was refused is in the audit log of a control plane.
+// secrets makes all attempts that must be refused, for two minutes. Nothing may
+// move meanwhile, and each refused request must be in the audit log of a
+// control plane.
 func (s *siege) secrets(t *testing.T) {
 	s.keepIfFailed(t, attack.Secrets)
 	before := s.look(t)
@@ -37,8 +38,8 @@ func (s *siege) secrets(t *testing.T) {
 	s.fences(t)
 }
 
-// wire: what SECURITY.md says that nobody can keep off. It ends with who does it,
-// nobody is fenced for it, and nobody tells him anything.
+// wire makes the attacks that cannot be prevented, as SECURITY.md says. They
+// must end with the attacker, cause no fence, and bring him no secret.
 func (s *siege) wire(t *testing.T) {
 	s.keepIfFailed(t, attack.Wire)
 	before := s.look(t)
@@ -56,7 +57,7 @@ func (s *siege) wire(t *testing.T) {
 	s.fences(t)
 }
 
-// kept ends a load and makes sure that no acknowledged write is lost.
+// kept ends a load and checks that no acknowledged write is lost.
 func (s *siege) kept(t *testing.T, rec *client.Recorder, load *client.Load) client.History {
 	t.Helper()
 	if err := load.Stop(t.Context()); err != nil {
@@ -72,7 +73,7 @@ func (s *siege) kept(t *testing.T, rec *client.Recorder, load *client.Load) clie
 	return history
 }
 
-// judge fails for each attempt that ended in another way than it had to.
+// judge fails for each attempt that did not end as it must.
 func judge(t *testing.T, all []attack.Line) {
 	t.Helper()
 	count := map[string]int{}
@@ -87,7 +88,8 @@ func judge(t *testing.T, all []attack.Line) {
 	t.Logf("%d attempts: %v", len(all), count)
 }
 
-// covers makes sure that he was somebody: nobody is let in with nothing.
+// covers checks that the attacker had every identity, and that every kind of
+// attempt was made: a refusal proves nothing if he had no identity.
 func covers(t *testing.T, all []attack.Line) {
 	t.Helper()
 	knownAs, expected := map[string]bool{}, map[string]bool{}

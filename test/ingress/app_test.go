@@ -20,16 +20,16 @@ import (
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// app is an application that people ask through routers. Its image is that of
-// the cluster's name server, which answers about its health by HTTP: a release
-// has no other web server.
+// app is an application that clients reach through routers. Its image is that
+// of the cluster's name server, which reports its health by HTTP, because a
+// release has no other web server.
 type app struct {
 	name string
-	// host is its name in requests.
+	// host is its host name in requests.
 	host string
-	// controller is whose routers serve it.
+	// controller is the IngressController whose routers serve it.
 	controller string
-	// where are the labels of the hosts that it runs on.
+	// where holds the labels of the hosts that it runs on.
 	where    map[string]string
 	replicas int32
 }
@@ -78,8 +78,8 @@ func (a app) objects() []client.Object {
 func (a app) pod() corev1.PodSpec {
 	return corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(1)), NodeSelector: a.where,
-		// A host that is cut is to lose nothing but itself: the application is
-		// not what is tried.
+		// A host that is cut must take down nothing but itself: the application
+		// is not under test.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
 			Name: "server", Image: payload.Image("coredns"), ImagePullPolicy: corev1.PullNever,
@@ -95,7 +95,7 @@ func (a app) pod() corev1.PodSpec {
 	}
 }
 
-// deploy makes the application, and takes it away at the end of the test.
+// deploy makes the application, and removes it at the end of the test.
 func deploy(t *testing.T, s *labsite.Site, a app) app {
 	t.Helper()
 	for _, o := range a.objects() {
@@ -126,7 +126,7 @@ func remove(t *testing.T, s *labsite.Site, objects ...client.Object) {
 	}
 }
 
-// rolledOut says what a Deployment lacks of its newest version.
+// rolledOut returns what a Deployment still lacks of its newest version.
 func rolledOut(ctx context.Context, s *labsite.Site, key client.ObjectKey) error {
 	var d appsv1.Deployment
 	if err := s.API.Get(ctx, key, &d); err != nil {

@@ -20,17 +20,17 @@ import (
 
 const (
 	// drainWithin bounds the drain of a host's routers: one leaves in at most
-	// 30 s, and the budget is to let it go at once.
+	// 30 s, and the budget must let it go at once.
 	drainWithin = 2 * time.Minute
-	// unavailableMost is how long a cluster may say that there is no ingress
-	// while its only living host is drained: while that is so, and as long as
-	// the grace after which it is said.
+	// unavailableMost is the longest time for which a cluster may report that
+	// there is no ingress while its only living host is drained: the time
+	// without a router, and the length of the grace before the report.
 	unavailableMost = 30 * time.Second
 )
 
 // TestADrainEndsWhileOneOfTwoHostsIsFenced cuts a host, keeps it off, and then
-// replaces and drains the routers of the only one that lives: neither waits for
-// the other, and people are answered again after both.
+// replaces and drains the routers of the only living one. Neither step may wait
+// for the other host, and clients must get answers again after both.
 func TestADrainEndsWhileOneOfTwoHostsIsFenced(t *testing.T) {
 	oneOfTwo(t, "drain, one of two hosts fenced", 2, func(tr *trial, lost, survivor string) {
 		since := time.Now()
@@ -47,9 +47,9 @@ func TestADrainEndsWhileOneOfTwoHostsIsFenced(t *testing.T) {
 	})
 }
 
-// drainAlone drains the only living host as far as its routers go: as
-// 'kubectl drain' does, it closes the host and asks for evictions, which the
-// budget has to grant. There is no router then until the host is opened again.
+// drainAlone drains the routers of the only living host. Like 'kubectl drain'
+// it closes the host and requests evictions, which the budget must grant. There
+// is no router then until the host is opened again.
 func (tr *trial) drainAlone(host string) {
 	tr.Helper()
 	tr.Cleanup(func() {
@@ -87,8 +87,8 @@ func (tr *trial) schedulable(ctx context.Context, host string, open bool) error 
 	return tr.API.Patch(ctx, &n, before)
 }
 
-// evictRouters asks for the eviction of all routers on a host, and is nil once
-// none is left there.
+// evictRouters requests the eviction of all routers on a host. It returns nil
+// once none is left there.
 func (tr *trial) evictRouters(host string) error {
 	pods, err := tr.RouterPods(tr.Context(), ingress.PodLabels(ingress.DefaultName), ingress.OperandNamespace)
 	if err != nil {
@@ -112,8 +112,8 @@ func (tr *trial) evictRouters(host string) error {
 	return errors.Join(errs...)
 }
 
-// briefly checks that the cluster did not say for long that there is no
-// ingress.
+// briefly checks that the cluster reported a missing ingress only for a short
+// time.
 func (p *places) briefly(tr *trial) {
 	tr.Helper()
 	p.stop()

@@ -15,12 +15,12 @@ import (
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// ingressLostMost is how long people may be without an answer when the host
-// with the ingress VIP is lost, as for the API.
+// ingressLostMost is the longest time for which clients may be without an
+// answer when the host with the ingress VIP is lost, as for the API.
 const ingressLostMost = 800 * time.Millisecond
 
-// appOn is an application that runs on one host, so that the loss of the other
-// takes nothing of it.
+// appOn deploys an application that runs on one host, so that the loss of the
+// other does not affect it.
 func appOn(t *testing.T, s *labsite.Site, host string) app {
 	t.Helper()
 	return deploy(t, s, app{
@@ -29,8 +29,8 @@ func appOn(t *testing.T, s *labsite.Site, host string) app {
 	})
 }
 
-// oneOfTwo plays a scenario on two hosts of which the one that holds the ingress
-// VIPs is to be lost, with clients who ask for what runs on the other.
+// oneOfTwo plays a scenario on two hosts. The holder of the ingress VIPs is to
+// be lost, and clients use an application on the other host.
 func oneOfTwo(t *testing.T, name string, times int, play func(tr *trial, lost, survivor string)) {
 	t.Helper()
 	k := two()
@@ -54,9 +54,9 @@ func oneOfTwo(t *testing.T, name string, times int, play func(tr *trial, lost, s
 	})
 }
 
-// TestOneOfTwoHostsIsFenced cuts the host that holds the ingress VIP: VIP and
-// routers go on with the other one, which can also be given new routers while
-// it is alone.
+// TestOneOfTwoHostsIsFenced cuts the host that holds the ingress VIP. The VIP
+// and the routers must go on with the other host, which must also accept new
+// routers while it is alone.
 func TestOneOfTwoHostsIsFenced(t *testing.T) {
 	oneOfTwo(t, "one of two hosts fenced", 3, func(tr *trial, lost, survivor string) {
 		for _, vip := range tr.Lab.Layout.IngressVIPs {
@@ -64,7 +64,7 @@ func TestOneOfTwoHostsIsFenced(t *testing.T) {
 		}
 		p := tr.follow()
 		defer p.available(tr)
-		since := time.Now() // the lab answers when it is done
+		since := time.Now() // the lab answers only when it is done
 		tr.Inject(lab.Fault{Kind: lab.FaultPowerCut, Host: lost})
 		tr.ingressIsOn(survivor)
 		tr.Steady("by the survivor")
@@ -82,7 +82,7 @@ func TestOneOfTwoHostsIsFenced(t *testing.T) {
 	})
 }
 
-// other is the host's peer.
+// other returns the host's peer.
 func (tr *trial) other(host string) string {
 	return slices.DeleteFunc(tr.ControlPlanes(), func(h string) bool { return h == host })[0]
 }
@@ -105,8 +105,8 @@ func (tr *trial) ingressIsOn(host string) {
 	})
 }
 
-// holdOff keeps a host off that its fence has switched on again, as one that
-// is broken stays off. Its peer goes on alone and fences nobody twice.
+// holdOff keeps a host off after its fence has switched it on again, as if it
+// were broken. Its peer goes on alone and must not fence it twice.
 func (tr *trial) holdOff(lost, survivor string) {
 	tr.Helper()
 	tr.Eventually(2*time.Minute, survivor+" has noted that it goes on alone", func() error {
@@ -126,8 +126,8 @@ func (tr *trial) holdOff(lost, survivor string) {
 	tr.power(lost, lab.ActionCut)
 }
 
-// rollOutAlone replaces the routers while one host is off: the survivor's is
-// replaced, and the roll-out waits for nobody.
+// rollOutAlone replaces the routers while one host is off. The survivor's
+// router must be replaced, and the roll-out must wait for no other.
 func (tr *trial) rollOutAlone(survivor string) {
 	tr.Helper()
 	before, err := tr.readyRouter(ingress.DefaultName, survivor)
@@ -148,7 +148,7 @@ func (tr *trial) rollOutAlone(survivor string) {
 	tr.Noticed("roll-out while alone", since)
 }
 
-// available checks that the cluster never said that there is no ingress.
+// available checks that the cluster never reported a missing ingress.
 func (p *places) available(tr *trial) {
 	tr.Helper()
 	p.stop()

@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// front is a load balancer of the site, before the cluster: a real haproxy on
-// the lab's switch. It asks each host whether it has a router that takes
-// requests, and passes connections on as they are.
+// front is a load balancer of the site, in front of the cluster: a real haproxy
+// on the lab's switch. It checks whether each host has a router that takes
+// requests, and passes connections on unchanged.
 type front struct{ at netip.AddrPort }
 
 const frontPort = 8088
 
-// frontConfig has the checks that the runbook names. It repeats a connection
-// that a host refuses at another one, as load balancers do; never a request.
+// frontConfig has the checks from the runbook. If a host refuses a connection,
+// it tries another host, as load balancers do. It never repeats a request.
 const frontConfig = `global
   maxconn 4000
 defaults
@@ -46,7 +46,8 @@ backend routers
   default-server inter 500ms fastinter 200ms fall 2 rise 2
 %s`
 
-// startFront starts it before the node ports of hosts, to end with the test.
+// startFront starts the load balancer in front of the hosts' node ports. It
+// ends with the test.
 func startFront(t *testing.T, s *labsite.Site, hosts []string, web, check int32) front {
 	t.Helper()
 	f := front{at: netip.AddrPortFrom(s.Lab.Layout.Machine.Gateways[0], frontPort)}
@@ -74,7 +75,7 @@ func startFront(t *testing.T, s *labsite.Site, hosts []string, web, check int32)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // it ends by that signal
+		_ = cmd.Wait() // that signal ended it
 		_ = log.Close()
 	})
 	if err := labsite.Until(t.Context(), time.Minute, 200*time.Millisecond, func() error { return f.passes(t, s) }); err != nil {
@@ -83,7 +84,7 @@ func startFront(t *testing.T, s *labsite.Site, hosts []string, web, check int32)
 	return f
 }
 
-// passes is nil where a connection gets through to somebody.
+// passes returns nil if a connection gets through to a server.
 func (f front) passes(t *testing.T, s *labsite.Site) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package ingress_test breaks what leads clients to the applications of a real
-// cluster while they ask 200 times a second, and changes virtual IPs under
+// Package ingress_test breaks the way of clients to the applications of a real
+// cluster while they send 200 requests a second, and changes virtual IPs under
 // them. It needs root and a built release; hack/test ingress calls it.
 package ingress_test
 
@@ -29,15 +29,15 @@ var (
 	output    = flag.String("output", "../../_output/ingress", "where results and artefacts go")
 )
 
-// kind is one of the labs that scenarios need.
+// kind is one of the labs for the scenarios.
 type kind struct {
 	suffix   string
 	families string
 	up       []string
 }
 
-// dual are the families of the lab with two hosts: a second pair of virtual IPs
-// needs the second one.
+// dual holds the families of the lab with two hosts: a second pair of virtual
+// IPs needs the second family.
 const dual = "v4,v6"
 
 func one() kind {
@@ -48,7 +48,7 @@ func two() kind {
 	return kind{"two", dual, []string{"--control-planes=2", "--families=" + dual}}
 }
 
-// current is the lab that is up: the machine carries one at a time.
+// current is the running lab: the machine carries one at a time.
 var current *labsite.Site
 
 func TestMain(m *testing.M) {
@@ -71,7 +71,7 @@ func down() error {
 	return err
 }
 
-// open returns a lab, brought up, after another one was taken down.
+// open returns a running lab. It first takes down another one.
 func open(t *testing.T, k kind) *labsite.Site {
 	t.Helper()
 	if *labName == "" {
@@ -98,7 +98,7 @@ func open(t *testing.T, k kind) *labsite.Site {
 	return s
 }
 
-// scenario plays an event so often.
+// scenario plays an event several times.
 func scenario(t *testing.T, s *labsite.Site, k kind, name string, times int, play func(*trial)) {
 	t.Helper()
 	if *repeat > 0 {
@@ -118,10 +118,11 @@ func (tr *trial) asks(client string, at netip.AddrPort, a app) {
 	})
 }
 
-// web is the port of an address that people ask.
+// web returns the HTTP port of an address.
 func web(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 80) }
 
-// familyName is what a client of an address is called by.
+// familyName returns the name of an address's family, by which its client is
+// called.
 func familyName(a netip.Addr) string {
 	if a.Is4() {
 		return "IPv4"

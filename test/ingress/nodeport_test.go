@@ -19,15 +19,15 @@ import (
 	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// shop is an IngressController of its own, behind node ports that a person
+// shop is an extra IngressController, behind node ports that an administrator
 // fixed.
 const shop = "shop"
 
-// fixed are those ports, by the name that they are kept by.
+// fixed holds these ports, by name.
 var fixed = map[string]int32{"http": 30180, "https": 30143, ingress.MetricsPort: 30936}
 
-// TestNodePortsBehindALoadBalancer tries routers behind node ports, with a load
-// balancer of the site before them.
+// TestNodePortsBehindALoadBalancer tests routers behind node ports, with a load
+// balancer of the site in front.
 func TestNodePortsBehindALoadBalancer(t *testing.T) {
 	k := one()
 	s := open(t, k)
@@ -73,7 +73,7 @@ func TestNodePortsBehindALoadBalancer(t *testing.T) {
 	asked("operator upgraded, node ports", 2, func(tr *trial) { tr.upgradeOperator() })
 }
 
-// replaced says which routers are still those from before.
+// replaced returns an error if a router has not been replaced.
 func (tr *trial) replaced(before []corev1.Pod) error {
 	key := client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)}
 	if err := rolledOut(tr.Context(), tr.Site, key); err != nil {
@@ -93,7 +93,7 @@ func (tr *trial) replaced(before []corev1.Pod) error {
 }
 
 // routersOnNodePorts makes the IngressController, waits for its routers and
-// fixes the node ports, in another order than the operator writes them.
+// fixes the node ports, in another order than the operator's.
 func routersOnNodePorts(t *testing.T, s *labsite.Site) *operatorv1.IngressController {
 	t.Helper()
 	ic := &operatorv1.IngressController{ObjectMeta: metav1.ObjectMeta{Namespace: ingress.Namespace, Name: shop}}
@@ -145,7 +145,8 @@ func shopService(t *testing.T, s *labsite.Site) (*corev1.Service, error) {
 	return &service, s.API.Get(t.Context(), key, &service)
 }
 
-// fixPorts does what a person does with 'kubectl patch', unless it is done.
+// fixPorts fixes the ports as an administrator would with 'kubectl patch',
+// unless they are fixed.
 func fixPorts(t *testing.T, s *labsite.Site) error {
 	service, err := shopService(t, s)
 	if err != nil {
@@ -170,8 +171,8 @@ func portsOf(service *corev1.Service) map[string]int32 {
 	return out
 }
 
-// portsAreKept checks that the node ports are the person's still, by the name
-// of their port.
+// portsAreKept checks that the node ports are still the administrator's, by the
+// names of the ports.
 func (tr *trial) portsAreKept() {
 	tr.Helper()
 	service, err := shopService(tr.T, tr.Site)
@@ -183,7 +184,7 @@ func (tr *trial) portsAreKept() {
 	}
 }
 
-// workerNames are the workers that have joined.
+// workerNames returns the workers that have joined.
 func workerNames(t *testing.T, s *labsite.Site) []string {
 	t.Helper()
 	hosts, err := s.Hosts(t.Context())

@@ -17,13 +17,13 @@ import (
 
 const joinWithin = 10 * time.Minute
 
-// workers are the hosts that applications run on: what is tried on the control
-// plane does not touch them.
+// workers returns the label of the hosts for applications. Tests of the control
+// plane do not touch these hosts.
 func workers() map[string]string { return map[string]string{state.LabelWorker: ""} }
 
-// TestTheRouterStaysOnTheOneControlPlane tries a site of one control plane on
-// platform none: its names lead to that host's address, so that is where the
-// router has to be, whoever joins.
+// TestTheRouterStaysOnTheOneControlPlane tests a site of one control plane on
+// platform none. Its names lead to that host's address, so the router must stay
+// there, whatever joins.
 func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 	k := one()
 	s := open(t, k)
@@ -68,8 +68,8 @@ func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 	})
 }
 
-// theRouter waits for the router of a host: clients are answered before its
-// readiness has come back to the API.
+// theRouter waits for the router of a host: clients get answers before the API
+// knows that the router is ready.
 func (tr *trial) theRouter(host string) corev1.Pod {
 	tr.Helper()
 	var found corev1.Pod
@@ -89,8 +89,8 @@ func (tr *trial) controlPlaneAddresses() []netip.Addr {
 	return out
 }
 
-// laterWorkersJoin switches the spare workers on. No request fails meanwhile,
-// and nobody touches the router.
+// laterWorkersJoin switches the spare workers on. No request may fail
+// meanwhile, and nothing may touch the router.
 func (tr *trial) laterWorkersJoin(cp string, before corev1.Pod) {
 	tr.Helper()
 	since := tr.Now()
@@ -111,7 +111,7 @@ func (tr *trial) laterWorkersJoin(cp string, before corev1.Pod) {
 	tr.NothingFailed("workers join", since, tr.Clients()...)
 }
 
-// sameRouter checks that the router is the one that it was.
+// sameRouter checks that the router was not replaced.
 func (tr *trial) sameRouter(cp string, before corev1.Pod) {
 	tr.Helper()
 	now, err := tr.readyRouter(ingress.DefaultName, cp)
@@ -122,8 +122,9 @@ func (tr *trial) sameRouter(cp string, before corev1.Pod) {
 	}
 }
 
-// routerIsBack waits for the next router, and notes what clients noticed. A
-// lone host has its ports once, so they notice something.
+// routerIsBack waits for the next router, and records the effect on clients.
+// There is one, because only one router at a time can have the ports of a lone
+// host.
 func (tr *trial) routerIsBack(cp string, before corev1.Pod, since time.Time) {
 	tr.Helper()
 	tr.Eventually(rolloutWithin, "another router is ready on "+cp, func() error {

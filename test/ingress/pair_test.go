@@ -19,23 +19,23 @@ import (
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
-// changeMost is how long a change of the second pair may take.
+// changeMost bounds a change of the second pair.
 const changeMost = 10 * time.Second
 
-// changeWithin is how long it may take when something is killed meanwhile.
+// changeWithin bounds a change during which something is killed.
 const changeWithin = 3 * time.Minute
 
 // pair is a second pair of virtual IPs.
 type pair struct{ api, ingress netip.Addr }
 
-// right is the pair that the site was installed with; mistyped is one that
-// somebody corrects later.
+// right is the pair that the site was installed with; mistyped is one that an
+// administrator corrects later.
 var (
 	right    = pair{netip.MustParseAddr("fd98::5"), netip.MustParseAddr("fd98::6")}
 	mistyped = pair{netip.MustParseAddr("fd98::50"), netip.MustParseAddr("fd98::60")}
 )
 
-// pairTrial is a trial with clients of the first pair, none of whose requests
+// pairTrial is a trial with clients of the first pair. None of their requests
 // may fail.
 type pairTrial struct {
 	*trial
@@ -49,12 +49,12 @@ const (
 	firstIngress = "first ingress VIP"
 )
 
-// firstPair is what is asked all the while.
+// firstPair names the clients of the first pair.
 var firstPair = []string{firstAPI, firstIngress}
 
-// onPairs plays something on the lab of two hosts while people ask those of the
-// first pair that are named. It begins and ends with the pair that the site was
-// installed with.
+// onPairs plays an event on the lab of two hosts with the named clients of the
+// first pair. It begins and ends with the pair that the site was installed
+// with.
 func onPairs(t *testing.T, name string, times int, first []string, play func(*pairTrial)) {
 	t.Helper()
 	k := two()
@@ -84,7 +84,8 @@ func onPairs(t *testing.T, name string, times int, first []string, play func(*pa
 	})
 }
 
-// apiShape asks an API server at an address, and has it verified for that.
+// apiShape returns requests to an API server at an address, whose certificate
+// must be valid for that address.
 func (p *pairTrial) apiShape(vip netip.Addr) load.Shape {
 	return load.Shape{
 		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
@@ -107,8 +108,8 @@ func (q pair) words() []string { return []string{"add", q.api.String(), q.ingres
 
 var removal = []string{"remove"}
 
-// change makes a change by the person's command and notes how long that took,
-// from the first key to the prompt.
+// change makes a change with the administrator's command. It records the time
+// from the start of the command to its end.
 func (p *pairTrial) change(what string, args ...string) {
 	p.Helper()
 	began := time.Now()
@@ -121,7 +122,7 @@ func (p *pairTrial) change(what string, args ...string) {
 	p.Logf("%s: %.1f s", what, took.Seconds())
 }
 
-// spec are the addresses of the cluster's wish.
+// spec returns the addresses that the cluster's spec requests.
 func (p *pairTrial) spec() (api, ingress []configv1.IP, err error) {
 	var infra configv1.Infrastructure
 	if err := p.API.Get(p.Context(), client.ObjectKey{Name: "cluster"}, &infra); err != nil {
@@ -134,7 +135,7 @@ func (p *pairTrial) spec() (api, ingress []configv1.IP, err error) {
 	return b.APIServerInternalIPs, b.IngressIPs, nil
 }
 
-// restore sees to it that the second pair is the right one.
+// restore makes sure that the second pair is the right one.
 func (p *pairTrial) restore() {
 	p.Helper()
 	api, _, err := p.spec()
@@ -151,8 +152,8 @@ func (p *pairTrial) restore() {
 	}
 }
 
-// used asks both addresses of a pair, which were said to be ready: no request
-// fails.
+// used sends requests to both addresses of a pair that was reported as ready.
+// None may fail.
 func (p *pairTrial) used(q pair) {
 	p.Helper()
 	api, ingress := p.apiShape(q.api), load.Shape{
@@ -169,7 +170,7 @@ func (p *pairTrial) used(q pair) {
 	}
 }
 
-// gone checks that nobody has the addresses of a pair any more.
+// gone checks that no host has the addresses of a pair any more.
 func (p *pairTrial) gone(q pair) {
 	p.Helper()
 	for _, a := range []netip.Addr{q.api, q.ingress} {
@@ -179,7 +180,7 @@ func (p *pairTrial) gone(q pair) {
 	}
 }
 
-// TestTheSecondPairIsAddedUsedRemovedAndCorrected goes the way of a person who
+// TestTheSecondPairIsAddedUsedRemovedAndCorrected follows an administrator who
 // mistypes the addresses and corrects them.
 func TestTheSecondPairIsAddedUsedRemovedAndCorrected(t *testing.T) {
 	onPairs(t, "second pair of VIPs", 3, firstPair, func(p *pairTrial) {
@@ -196,7 +197,8 @@ func TestTheSecondPairIsAddedUsedRemovedAndCorrected(t *testing.T) {
 	})
 }
 
-// TestAHostThatIsOffCatchesUp changes the pair while one host is off in order.
+// TestAHostThatIsOffCatchesUp changes the pair while one host is shut down
+// cleanly.
 func TestAHostThatIsOffCatchesUp(t *testing.T) {
 	onPairs(t, "second pair of VIPs, one host off", 2, firstPair, func(p *pairTrial) {
 		host, err := p.Holder(p.Lab.Layout.IngressVIPs[0])
@@ -225,8 +227,8 @@ func TestAHostThatIsOffCatchesUp(t *testing.T) {
 	})
 }
 
-// leave has a host shut down in order, and waits until it is off and everybody
-// knows: one that is said to be ready is waited for.
+// leave shuts a host down cleanly, and waits until it is off and the cluster
+// knows that, because a change waits for every host that is reported as ready.
 func (p *pairTrial) leave(host string) {
 	p.Helper()
 	p.Inject(lab.Fault{Kind: lab.FaultShutdown, Host: host})
@@ -248,13 +250,14 @@ func (p *pairTrial) leave(host string) {
 	})
 }
 
-// broken are what happens in the middle of a change, as soon as the wish is
-// written. Each returns how what it broke is mended, nil for by itself.
+// broken lists faults in the middle of a change, as soon as the request is
+// written. Each returns a function that mends its fault, nil if that mends
+// itself.
 var broken = []struct {
 	name string
-	// first are asked 200 times a second, and none of that may fail. Nobody asks
-	// an API that is frozen: its backlog of a thousand TLS handshakes would take
-	// both processors from the routers once it thaws.
+	// first names the clients that send 200 requests a second, none of which
+	// may fail. No client uses a frozen API: its backlog of a thousand TLS
+	// handshakes would take both processors from the routers once it thaws.
 	first []string
 	do    func(*pairTrial) (mend func())
 }{
@@ -278,9 +281,9 @@ func TestTheSecondPairChangesWhateverDiesInTheMiddle(t *testing.T) {
 	}
 }
 
-// changeInTheMiddle begins a change, breaks something once the wish is written,
-// and waits until the change is complete, with the command given again where
-// it gave up: it may be interrupted and repeated.
+// changeInTheMiddle begins a change, breaks something once the request is
+// written, and waits until the change is complete. If the command gave up it is
+// run again, because it may be interrupted and repeated.
 func (p *pairTrial) changeInTheMiddle(what string, args []string, written func(api int) bool, do func(*pairTrial) func()) {
 	p.Helper()
 	began := time.Now()
@@ -316,8 +319,9 @@ func (p *pairTrial) killAgents() func() {
 	return nil
 }
 
-// stopAPI freezes all API servers, and leaves them so while people ask the
-// ingress VIP for five seconds: that needs no API.
+// stopAPI freezes all API servers. The function that it returns waits until
+// clients of the ingress VIP have got answers for five seconds, which needs no
+// API, and thaws the servers.
 func (p *pairTrial) stopAPI() func() {
 	p.Helper()
 	for _, h := range p.ControlPlanes() {

@@ -22,18 +22,19 @@ import (
 	operator "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// rolloutWithin bounds a roll-out: routers drain, and each new one is to be
+// rolloutWithin bounds a roll-out: routers drain, and each new one must be
 // ready for half a minute before the next is replaced.
 const rolloutWithin = 10 * time.Minute
 
-// routers are the routers of an IngressController that are not about to end.
+// routers returns the routers of an IngressController that are not being
+// deleted.
 func (tr *trial) routers(controller string) ([]corev1.Pod, error) {
 	list, err := tr.RouterPods(tr.Context(), ingress.PodLabels(controller), ingress.OperandNamespace)
 	return slices.DeleteFunc(list, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
 }
 
-// readyRouter is the one router of an IngressController on a host, which is
-// ready.
+// readyRouter returns the only router of an IngressController on a host if it
+// is ready.
 func (tr *trial) readyRouter(controller, host string) (corev1.Pod, error) {
 	list, err := tr.routers(controller)
 	if err != nil {
@@ -57,7 +58,8 @@ func ready(p corev1.Pod) bool {
 	})
 }
 
-// uids tells routers from those that replaced them.
+// uids returns the UIDs of routers, which distinguish them from their
+// replacements.
 func uids(pods []corev1.Pod) []types.UID {
 	var out []types.UID
 	for _, p := range pods {
@@ -67,8 +69,8 @@ func uids(pods []corev1.Pod) []types.UID {
 	return out
 }
 
-// places collects the hosts that routers of the default IngressController were
-// ever given, and whether it was ever said not to be available.
+// places records all hosts that routers of the default IngressController ran
+// on, and whether it was ever reported as unavailable.
 type places struct {
 	end context.CancelFunc
 	all sync.WaitGroup
@@ -76,12 +78,13 @@ type places struct {
 	mu          sync.Mutex
 	hosts       []string
 	unavailable string
-	// wrong is since when it is said, longest the longest time that it was.
+	// wrong is the start of the current report, longest the duration of the
+	// longest one.
 	wrong   time.Time
 	longest time.Duration
 }
 
-// follow begins to look.
+// follow starts recording.
 func (tr *trial) follow() *places {
 	ctx, end := context.WithCancel(tr.Context())
 	p := &places{end: end}
@@ -94,7 +97,7 @@ func (tr *trial) follow() *places {
 	return p
 }
 
-// look sees what the API says; while it says nothing nothing new is decided.
+// look reads the API. If the API does not answer, no new decision is recorded.
 func (p *places) look(ctx context.Context, tr *trial) {
 	pods, err := tr.RouterPods(ctx, ingress.PodLabels(ingress.DefaultName), ingress.OperandNamespace)
 	if err != nil {
@@ -117,7 +120,7 @@ func (p *places) look(ctx context.Context, tr *trial) {
 	}
 }
 
-// note keeps what was said first, and for how long at most.
+// note stores the first report, and the longest duration.
 func (p *places) note(c operatorv1.OperatorCondition, now time.Time) {
 	if c.Status == operatorv1.ConditionTrue {
 		p.wrong = time.Time{}
@@ -132,7 +135,7 @@ func (p *places) note(c operatorv1.OperatorCondition, now time.Time) {
 	}
 }
 
-// never checks that no router was ever given another host.
+// only checks that routers never ran on another host.
 func (p *places) only(tr *trial, host string) {
 	tr.Helper()
 	p.stop()
@@ -146,7 +149,8 @@ func (p *places) stop() {
 	p.all.Wait()
 }
 
-// condition says what an IngressController's condition is instead.
+// condition returns an error with the actual condition of an IngressController
+// if it is not as wanted.
 func (tr *trial) condition(controller, kind string, want operatorv1.ConditionStatus) error {
 	var ic operatorv1.IngressController
 	if err := tr.API.Get(tr.Context(), client.ObjectKey{Namespace: ingress.Namespace, Name: controller}, &ic); err != nil {
@@ -163,8 +167,8 @@ func (tr *trial) condition(controller, kind string, want operatorv1.ConditionSta
 	return fmt.Errorf("%s says nothing about %s", controller, kind)
 }
 
-// rollRouters has all routers of an IngressController replaced, as
-// 'kubectl rollout restart' does.
+// rollRouters replaces all routers of an IngressController, as 'kubectl rollout
+// restart' does.
 func (tr *trial) rollRouters(controller string) {
 	tr.Helper()
 	tr.change(client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(controller)}, func(d *appsv1.Deployment) {
@@ -175,7 +179,7 @@ func (tr *trial) rollRouters(controller string) {
 	})
 }
 
-// change changes a Deployment.
+// change edits a Deployment.
 func (tr *trial) change(key client.ObjectKey, edit func(*appsv1.Deployment)) {
 	tr.Helper()
 	var d appsv1.Deployment
@@ -191,7 +195,7 @@ func (tr *trial) change(key client.ObjectKey, edit func(*appsv1.Deployment)) {
 
 var operatorKey = client.ObjectKey{Namespace: operator.Namespace, Name: operator.Name}
 
-// leader is the operator that works.
+// leader returns the name of the operator that leads.
 func (tr *trial) leader() (string, error) {
 	var lease coordinationv1.Lease
 	if err := tr.API.Get(tr.Context(), operatorKey, &lease); err != nil {
@@ -204,8 +208,8 @@ func (tr *trial) leader() (string, error) {
 }
 
 // upgradeOperator rolls the operator's Deployment to its image under another
-// tag, and back the next time. There is one release to try with; to the cluster
-// it is another version, which starts with nothing in memory.
+// tag, and back the next time. There is only one release to test; to the
+// cluster the tag is another version, which starts with an empty memory.
 func (tr *trial) upgradeOperator() {
 	tr.Helper()
 	image := payload.Image(operator.Image)
@@ -233,12 +237,12 @@ func (tr *trial) upgradeOperator() {
 	})
 }
 
-// killOperator kills the operator wherever it runs.
+// killOperator kills the operator on the host where it runs.
 func (tr *trial) killOperator() {
 	tr.Helper()
 	killed := 0
 	for _, h := range tr.ControlPlanes() {
-		// It runs on one of them.
+		// It runs on one of the hosts.
 		if tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: h, Process: operator.Name}) == nil {
 			killed++
 		}

@@ -15,12 +15,12 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// benchRuns is how often a figure is taken.
+// benchRuns is the number of measurements of each figure.
 const benchRuns = 3
 
-// TestBench measures what the documents promise of a cluster in the lab and
+// TestBench measures what the documents promise for a cluster in the lab and
 // prints minimum, median and maximum. It fails only if a cluster does not come
-// up: these machines are noisy.
+// up, because these machines are noisy.
 func TestBench(t *testing.T) {
 	if *which != "bench" {
 		t.Skip("runs with 'make bench'")
@@ -56,8 +56,8 @@ func distribution(list []float64) string {
 	return fmt.Sprintf("min %.2f, median %.2f, max %.2f (n=%d)", list[0], list[len(list)/2], list[len(list)-1], len(list))
 }
 
-// residentMiB sums the resident memory of a host's processes, or of those of a
-// name.
+// residentMiB sums the resident memory of a host's processes, or of those with
+// a name.
 func (c cluster) residentMiB(host, name string) float64 {
 	c.Helper()
 	var kib float64
@@ -75,9 +75,9 @@ func (c cluster) residentMiB(host, name string) float64 {
 	return kib / 1024
 }
 
-// vipGap cuts the power of a VIP's holder and returns the longest time in
-// which nobody accepted a connection to the configuration server behind it.
-// The client is on the machine network's switch.
+// vipGap cuts the power of a VIP's holder and returns the longest time in which
+// nobody accepted a connection to the configuration server behind the VIP. The
+// client is on the machine network's switch.
 func (c cluster) vipGap(vip string) time.Duration {
 	c.Helper()
 	holder := c.holders()[vip]
@@ -92,7 +92,7 @@ func (c cluster) vipGap(vip string) time.Duration {
 	var longest time.Duration
 	list := <-answers
 	answered := len(list)
-	list = append(list, time.Now()) // one that never came back is a gap too
+	list = append(list, time.Now()) // a gap that never ended counts too
 	for i := 1; i < len(list); i++ {
 		longest = max(longest, list[i].Sub(list[i-1]))
 	}
@@ -103,7 +103,7 @@ func (c cluster) vipGap(vip string) time.Duration {
 }
 
 // connectAll connects again and again from a network namespace and returns the
-// moments at which it succeeded.
+// times of its successes.
 func connectAll(ctx context.Context, namespace, address string) []time.Time {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	ns, err := netns.GetFromName(namespace)

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// kills is how often `lab up` and its daemon are killed before it may finish.
+// kills is the number of times that `lab up` and its daemon are killed before
+// it may finish.
 const kills = 10
 
 // TestUpResumesAfterKill9 kills `lab up`, and every other time the lab's daemon
@@ -39,7 +40,7 @@ func TestUpResumesAfterKill9(t *testing.T) {
 	})
 }
 
-// wanted skips a test that was not asked for.
+// wanted skips a test that the flag does not name.
 func wanted(t *testing.T, name string) {
 	t.Helper()
 	if names := strings.Split(*which, ","); !slices.Contains(names, name) && *which != "all" && *which != "short" {
@@ -79,7 +80,7 @@ func (c cluster) upKilled(args []string, after time.Duration, daemonToo bool) bo
 		c.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		return true // it was done in that very moment
+		return true // it finished in that very moment
 	}
 	if daemonToo {
 		if err := killDaemon(c.name); err != nil {
@@ -109,7 +110,7 @@ func killDaemon(lab string) error {
 	return syscall.Kill(d.PID, syscall.SIGKILL)
 }
 
-// powerCuts is how often a host loses its power during an installation.
+// powerCuts is the number of power cuts of a host during an installation.
 const powerCuts = 4
 
 // TestAnInstallationSurvivesPowerCuts cuts and restores the power of the hosts
@@ -135,7 +136,7 @@ func TestAnInstallationSurvivesPowerCuts(t *testing.T) {
 		}
 		host := fmt.Sprintf("cp-%d", 1+random.IntN(2))
 		if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
-			t.Logf("reset of %s: %v", host, err) // it may be off just then
+			t.Logf("reset of %s: %v", host, err) // it may be off at that moment
 			continue
 		}
 		cuts++

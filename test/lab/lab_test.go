@@ -1,6 +1,6 @@
-// Package lab_test brings up whole clusters in the lab, the way a person does,
-// and shows that they work. It needs root and a built release; hack/test lab
-// calls it.
+// Package lab_test brings up whole clusters in the lab, as a user does, and
+// shows that they work. It needs root and a built release; hack/test lab calls
+// it.
 package lab_test
 
 import (
@@ -28,9 +28,9 @@ type shape struct {
 	nodes    int
 	vips     bool
 	families int
-	// short marks those that CI tries.
+	// short marks the shapes that CI tests.
 	short bool
-	// play is what only this shape is there for.
+	// play tests what only this shape can show.
 	play func(cluster)
 }
 
@@ -110,7 +110,7 @@ func (c cluster) kubectl(args ...string) (string, error) {
 	return c.holdfast(append([]string{"lab", "kubectl", "--name", c.name, "--"}, args...)...)
 }
 
-// eventually asks until the check is content, and fails with its last reason.
+// eventually repeats the check until it passes, and fails with its last error.
 func (c cluster) eventually(within time.Duration, what string, check func() error) {
 	c.Helper()
 	deadline := time.Now().Add(within)
@@ -137,7 +137,7 @@ func tail(s string) string {
 	return s
 }
 
-// lab names a lab that is taken down at the end of the test, without a trace.
+// lab names a lab that the end of the test takes down without a trace.
 func lab(t *testing.T, name string) cluster {
 	t.Helper()
 	before := machineState(t)
@@ -156,7 +156,7 @@ func lab(t *testing.T, name string) cluster {
 	return c
 }
 
-// up brings the shape up.
+// up brings up a lab of the shape.
 func up(t *testing.T, s shape) cluster {
 	t.Helper()
 	c := lab(t, "t"+strings.ReplaceAll(s.name, "-", ""))
@@ -282,11 +282,11 @@ func (c cluster) objectsAreThere(s shape) {
 	}
 }
 
-// bootstrapToken is what kubeadm's tokens look like.
+// bootstrapToken matches kubeadm's tokens.
 var bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-// journalsHoldNoSecret looks for tokens, keys and passwords in what control
-// planes logged while they were installed.
+// journalsHoldNoSecret searches for tokens, keys and passwords in the logs of
+// control planes from their installation.
 func (c cluster) journalsHoldNoSecret() {
 	c.Helper()
 	text := c.must("lab", "logs", "--name", c.name, "cp-1", "--unit", "holdfast-*", "--lines", "all")
@@ -300,9 +300,9 @@ func (c cluster) journalsHoldNoSecret() {
 	}
 }
 
-// podsTalk runs a server on every node it may run on and a client that reaches
-// it by its Service's name, by each of the Service's addresses and by every
-// pod's own addresses.
+// podsTalk runs a server on every node that may have one, and a client that
+// reaches it by its Service's name, by each of the Service's addresses and by
+// every pod's own addresses.
 func (c cluster) podsTalk(s shape) {
 	c.Helper()
 	manifest, err := filepath.Abs("testdata/talk.yaml")
@@ -354,8 +354,8 @@ func (c cluster) podsTalk(s shape) {
 	}
 }
 
-// holders returns the host that holds each VIP that somebody holds. Two
-// holders of one VIP fail the test.
+// holders returns the holder of each VIP that has one. Two holders of one VIP
+// fail the test.
 func (c cluster) holders() map[string]string {
 	c.Helper()
 	var report struct{ VIPs map[string][]string }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// machineState lists everything of the machine that a lab could leave behind.
+// machineState lists all state of the machine that a lab could leave behind.
 func machineState(t *testing.T) map[string][]string {
 	t.Helper()
 	return map[string][]string{
@@ -33,7 +33,7 @@ func machineState(t *testing.T) map[string][]string {
 
 func compareMachine(t *testing.T, before map[string][]string) {
 	t.Helper()
-	// Container monitors end on their own, a moment after their container.
+	// Container monitors end by themselves, a moment after their container.
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		diff := cmp.Diff(before, machineState(t))
 		if diff == "" {
@@ -48,7 +48,7 @@ func compareMachine(t *testing.T, before map[string][]string) {
 
 func output(t *testing.T, name string, args ...string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also during clean-up
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also works during clean-up
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil {
@@ -105,8 +105,8 @@ func entries(t *testing.T, dir string) []string {
 	return out
 }
 
-// processes lists what only a lab runs: container monitors, lab daemons, and
-// everything in a process namespace other than this one.
+// processes lists the processes that only a lab runs: container monitors, lab
+// daemons, and everything in a process namespace other than this one.
 func processes(t *testing.T) []string {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/pid")
@@ -122,7 +122,7 @@ func processes(t *testing.T) []string {
 		space, err := os.Readlink(dir + "/ns/pid")
 		line, lineErr := os.ReadFile(dir + "/cmdline")
 		if err != nil || lineErr != nil || len(line) == 0 {
-			continue // it ended meanwhile, or is the kernel's
+			continue // it ended meanwhile, or is a kernel thread
 		}
 		words := strings.Split(string(line), "\x00")
 		if space != own || filepath.Base(words[0]) == "conmon" || slices.Contains(words, "daemon") {

@@ -12,7 +12,7 @@ import (
 	labnet "github.com/holdfast/holdfast/internal/lab"
 )
 
-// pods are pods as far as these tests look at them.
+// pods holds the fields of pods that these tests need.
 type pods struct{ Items []pod }
 
 type pod struct {
@@ -20,8 +20,7 @@ type pod struct {
 	Spec     struct{ NodeName string }
 }
 
-// everyHostHasNames wants a name server on each host, and no pod without a
-// place.
+// everyHostHasNames expects a name server on each host, and no unscheduled pod.
 func (c cluster) everyHostHasNames(s shape) {
 	c.Helper()
 	var servers pods
@@ -43,16 +42,16 @@ func (c cluster) everyHostHasNames(s shape) {
 	})
 }
 
-// longestWithoutName is for how long a pod may be without an answer, with what
-// one question and the pause after it take.
+// longestWithoutName is the longest time for which a pod may be without an
+// answer, including one query and the pause after it.
 const longestWithoutName = 2*time.Second + 500*time.Millisecond
 
-// asks is how many questions each pod asks while a host is away: a minute's, or
-// four where nobody refuses the connection after the question.
+// asks is the number of queries of each pod while a host is away. They take a
+// minute, or four if nobody refuses the connection after a query.
 const asks = 200
 
-// namesOutliveAHost cuts the power of a worker, or of a control plane where
-// there is none, while a pod on each host asks for a name.
+// namesOutliveAHost cuts the power of a worker, or of a control plane if there
+// is no worker, while a pod on each host queries a name.
 func (c cluster) namesOutliveAHost(s shape) {
 	c.Helper()
 	if s.nodes == 1 {
@@ -105,8 +104,8 @@ func (c cluster) namesOutliveAHost(s shape) {
 	})
 }
 
-// podsKnowTheCluster has the pod of each host ask for names that the site's name
-// server denies, so often that one question that goes there is seen.
+// podsKnowTheCluster makes the pod of each host query names that the site's
+// name server denies, so often that a single query to that server would show.
 func (c cluster) podsKnowTheCluster(askers []pod) {
 	c.Helper()
 	const times = 50
@@ -131,8 +130,8 @@ func (c cluster) podsKnowTheCluster(askers []pod) {
 	}
 }
 
-// answers counts the questions in a log with times, and says the longest time
-// between two that were answered.
+// answers counts the queries in a log with times, and returns the longest time
+// between two answers.
 func answers(log string) (questions int, longest time.Duration, err error) {
 	var last time.Time
 	for line := range strings.Lines(log) {

@@ -16,27 +16,27 @@ import (
 	labs "github.com/holdfast/holdfast/internal/lab"
 )
 
-// The bounds of invariant I4: for so long an address may be on two hosts while
-// it moves, and on none while its holder is lost.
+// The bounds of invariant I4: the longest time for which an address may be on
+// two hosts while it moves, and on none while its holder is lost.
 const (
 	longestTwo  = time.Second
 	longestNone = 5 * time.Second
 )
 
-// lookEvery is the pause between two looks at who holds what.
+// lookEvery is the pause between two readings of the holders.
 const lookEvery = 20 * time.Millisecond
 
-// held is what was seen of one address.
+// held records the observations of one address.
 type held struct {
-	// two and none are the longest times that more than one host, and no host, had
-	// it.
+	// two and none are the longest times during which more than one host, and
+	// no host, had it.
 	two, none time.Duration
 	by        map[string]bool
-	// since is when there was last exactly one.
+	// since is the last time at which exactly one host had it.
 	since time.Time
 }
 
-// watcher keeps looking who holds the cluster's addresses.
+// watcher keeps reading the holders of the cluster's addresses.
 type watcher struct {
 	t    *testing.T
 	lab  *labs.Lab
@@ -47,7 +47,7 @@ type watcher struct {
 	seen map[netip.Addr]*held
 }
 
-// watchVIPs looks at the hosts' own interfaces, which need no API.
+// watchVIPs reads the hosts' own interfaces, which needs no API.
 func (c cluster) watchVIPs() *watcher {
 	c.Helper()
 	b, err := labs.Open(cmp.Or(os.Getenv("HOLDFAST_LABS"), labs.DefaultRoot), c.name)
@@ -104,7 +104,7 @@ func (w *watcher) note(vip netip.Addr, holders []string, at time.Time) {
 	}
 }
 
-// from begins to look anew: what was seen until now was judged.
+// from drops all earlier observations, which have been judged.
 func (w *watcher) from() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,8 +113,8 @@ func (w *watcher) from() {
 	}
 }
 
-// judge fails the test where invariant I4 did not hold since the last from.
-// Hosts that are given are all that may have had an address.
+// judge fails the test if invariant I4 did not hold since the last from. If
+// hosts are given, only they may have had an address.
 func (w *watcher) judge(what string, vips []netip.Addr, hosts ...string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -137,7 +137,7 @@ func (w *watcher) judge(what string, vips []netip.Addr, hosts ...string) {
 	}
 }
 
-// all are all addresses of the cluster.
+// all returns all addresses of the cluster.
 func (w *watcher) all() []netip.Addr { return slices.Collect(maps.Keys(w.seen)) }
 
 // everythingIsHeld waits until each address has one holder.
@@ -163,7 +163,7 @@ func (c cluster) whole() {
 	})
 }
 
-// apiHolderIsCut takes the power of whoever holds the first API address.
+// apiHolderIsCut cuts the power of the holder of the first API address.
 func (c cluster) apiHolderIsCut(w *watcher, others ...netip.Addr) {
 	c.Helper()
 	vip := w.lab.Layout.APIVIPs[0]
@@ -186,7 +186,7 @@ func (c cluster) apiHolderIsCut(w *watcher, others ...netip.Addr) {
 	w.judge("it came back", append(slices.Clone(w.lab.Layout.APIVIPs), others...))
 }
 
-// pause lets a while pass in which something is looked at.
+// pause lets some time pass for observations.
 func (c cluster) pause(d time.Duration) {
 	c.Helper()
 	select {
@@ -201,9 +201,9 @@ func (c cluster) on(host string, command ...string) (string, error) {
 	return c.holdfast(append([]string{"lab", "exec", "--name", c.name, host, "--"}, command...)...)
 }
 
-// twoMachineNetworks: the ingress addresses are in a network where one worker
-// stands, and routers run on a worker of each network. Whoever is not in the
-// network of an address never has it.
+// twoMachineNetworks tests ingress addresses in the network of one worker, with
+// routers on a worker of each network. A host outside of an address's network
+// must never have that address.
 func (c cluster) twoMachineNetworks() {
 	c.Helper()
 	w := c.watchVIPs()
@@ -214,7 +214,7 @@ func (c cluster) twoMachineNetworks() {
 	w.judge("nothing happens", layout.IngressVIPs, "worker-2")
 	c.apiHolderIsCut(w, layout.IngressVIPs...)
 	c.must("lab", "fault", "power-cut", "worker-2", "--name", c.name)
-	c.pause(time.Second) // its addresses go with it
+	c.pause(time.Second) // its addresses go away with it
 	w.from()
 	c.pause(20 * time.Second)
 	w.mu.Lock()
@@ -232,8 +232,8 @@ func (c cluster) twoMachineNetworks() {
 	w.judge("it came back", layout.IngressVIPs, "worker-2")
 }
 
-// twoNICsInOneNetwork: hosts learn each other's hardware addresses anew again and
-// again, and either NIC could answer.
+// twoNICsInOneNetwork makes hosts learn each other's hardware addresses again
+// and again; either NIC could answer.
 func (c cluster) twoNICsInOneNetwork() {
 	c.Helper()
 	w := c.watchVIPs()
@@ -256,11 +256,13 @@ func (c cluster) twoNICsInOneNetwork() {
 	}
 }
 
-// heardFor is how long a host goes on with what it heard of the lab's router.
+// heardFor is the time for which a host relies on an advertisement of the lab's
+// router.
 const heardFor = time.Minute
 
-// routerAdvertisements: a host that forwards goes on to hear its router, also
-// after a boot, for longer than what it heard lasts.
+// routerAdvertisements checks that a forwarding host keeps accepting its
+// router's advertisements, even after a boot, for longer than the lifetime of
+// one.
 func (c cluster) routerAdvertisements() {
 	c.Helper()
 	w := c.watchVIPs()

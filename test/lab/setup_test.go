@@ -18,12 +18,12 @@ import (
 // setupSteps is the number of steps of the set-up of two nodes.
 const setupSteps = 6
 
-// TestASetUpSurvivesAPowerCutAtEachStep installs two hosts twice. Of each
+// TestASetUpSurvivesAPowerCutAtEachStep installs two hosts twice. In each
 // installation one host loses its power once at each step of the set-up of two
-// nodes, as soon as the step is under way, and once more while both are being
-// handed over; the end is that of an installation that nothing befell.
+// nodes, as soon as the step has begun, and once more while etcd is handed over
+// on both. The result must be that of an undisturbed installation.
 //
-// It takes half an hour and runs by its name alone:
+// It takes half an hour and runs only by its name:
 //
 //	go test -timeout 90m ./test/lab -args -clusters setup
 func TestASetUpSurvivesAPowerCutAtEachStep(t *testing.T) {
@@ -64,7 +64,7 @@ func cutAtEachStep(t *testing.T, host string) {
 	for step := range cuts {
 		struck[step[:len("step 1")]] = true
 	}
-	if len(struck) < setupSteps-1 { // the last step may be over before it is seen
+	if len(struck) < setupSteps-1 { // the last step may be over before anybody sees it
 		t.Errorf("%s lost its power at %d steps alone: %v", host, len(struck), cuts)
 	}
 	c.eventually(10*time.Minute, "either host may be lost", c.isSetUp)
@@ -72,22 +72,22 @@ func cutAtEachStep(t *testing.T, host string) {
 
 var stepUnderWay = regexp.MustCompile(`step [0-9] of 6 \([a-z-]+\) on [a-z0-9 -]+`)
 
-// cutOnce cuts the power where a step, on these hosts, is seen for the first time.
+// cutOnce cuts the power when a step is first seen on these hosts.
 func (c cluster) cutOnce(host string, cuts map[string]bool) {
 	step := stepUnderWay.FindString(c.setupCondition("Progressing"))
 	if step == "" || cuts[step] {
 		return
 	}
 	if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
-		c.Logf("reset of %s at %s: %v", host, step, err) // it may be off just then
+		c.Logf("reset of %s at %s: %v", host, step, err) // it may be off at that moment
 		return
 	}
 	c.Logf("%s loses its power at %s", host, step)
 	cuts[step] = true
 }
 
-// setupCondition is the message of one of the set-up's conditions, nothing
-// while the API does not tell.
+// setupCondition returns the message of one of the set-up's conditions, or
+// nothing while the API does not answer.
 func (c cluster) setupCondition(kind string) string {
 	out, err := c.kubectl("get", "etcds.operator.openshift.io", "cluster", "--request-timeout=3s", "-o",
 		`jsonpath={range .status.conditions[?(@.type=="TwoNodeSetup`+kind+`")]}{.status} {.message}{end}`)
@@ -97,7 +97,7 @@ func (c cluster) setupCondition(kind string) string {
 	return out
 }
 
-// isSetUp asks for the end of the whole way, on both hosts.
+// isSetUp returns nil once the whole set-up is complete on both hosts.
 func (c cluster) isSetUp() error {
 	if got := c.setupCondition("Progressing"); got != "False all steps are done" {
 		return fmt.Errorf("the set-up says %q, and %q", got, c.setupCondition("Degraded"))
@@ -126,7 +126,8 @@ func (c cluster) isHandedOver(host string) error {
 		return errors.New("kubelet's manifest of etcd is still there")
 	}
 	for unit, want := range map[string]string{"corosync": "enabled", "pacemaker": "enabled", "kubelet": "disabled"} {
-		// It answers with an error too where a unit is disabled: the word counts.
+		// If a unit is disabled the command also fails, so only its output
+		// counts.
 		got, _ := c.holdfast("lab", "exec", "--name", c.name, host, "--", "systemctl", "is-enabled", unit)
 		if got = strings.TrimSpace(got); got != want {
 			return fmt.Errorf("%s is %q at boot, not %s", unit, got, want)

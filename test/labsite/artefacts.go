@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
-// looks are what is kept of each host after a failure, by name. Words that
-// fail say so in the file.
+// looks are the commands whose output is stored for each host after a failure,
+// by name. The file also records a failed command.
 var looks = map[string]string{
 	"network":   "cat " + network.StatusPath,
 	"addresses": "ip -br address; ip route; ip -6 route; nft list ruleset",
@@ -23,14 +23,14 @@ var looks = map[string]string{
 	"pods":      "crictl ps -a 2>/dev/null || ctr -n k8s.io containers list",
 }
 
-// looksAtPairs are what is kept besides of each of two control planes.
+// looksAtPairs are the further commands for each of two control planes.
 var looksAtPairs = map[string]string{
 	"pacemaker": "crm_mon -1 -A -f -o -n 2>&1; pcs status --full 2>&1; corosync-quorumtool 2>&1; true",
 	"report":    "curl -s --unix-socket " + state.EtcdSocketPath + " http://agent/report",
 	"etcd":      "podman --cgroup-manager=cgroupfs logs --tail 500 etcd 2>&1; true",
 }
 
-// keep writes the requests of all clients, and what Site.Keep does.
+// keep stores the requests of all clients, and what Site.Keep stores.
 func (c *Case) keep(ctx context.Context, histories map[string]load.History) {
 	c.Logf("artefacts: %s", c.Dir)
 	if err := c.Keep(ctx, c.Dir, c.began.Add(-30*time.Second)); err != nil {
@@ -46,7 +46,7 @@ func (c *Case) keep(ctx context.Context, histories map[string]load.History) {
 	}
 }
 
-// KeepLog writes the lab's log from a place on into a directory.
+// KeepLog writes the lab's log from an offset on into a directory.
 func (s *Site) KeepLog(dir string, from int64) error {
 	log, err := os.ReadFile(s.Lab.LogPath())
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Site) KeepLog(dir string, from int64) error {
 	return os.WriteFile(filepath.Join(dir, "lab.log"), log[min(int64(len(log)), from):], 0o600)
 }
 
-// Keep writes into a directory what the hosts say, their journals since a time,
-// and the objects that scenarios are about.
+// Keep writes into a directory the status of the hosts, their journals since a
+// time, and the objects that matter to scenarios.
 func (s *Site) Keep(ctx context.Context, dir string, since time.Time) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -83,10 +83,10 @@ func (s *Site) Keep(ctx context.Context, dir string, since time.Time) error {
 			"ingresscontrollers.operator.openshift.io,deployments,services,pods,events --all-namespaces -o wide"))...)
 }
 
-// lookWithin bounds each look into a host.
+// lookWithin bounds each command on a host.
 const lookWithin = 20 * time.Second
 
-// keepOutput writes what a script says on a host; that it failed is written too.
+// keepOutput stores the output of a script on a host. A failure is stored, too.
 func (s *Site) keepOutput(ctx context.Context, dir, host, name, script string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()

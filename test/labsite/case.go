@@ -19,24 +19,24 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// Bounds of waiting. They are generous: what is too slow shows in the figures,
-// a bound only ends what never comes.
+// Bounds of waits. They are generous: slowness shows in the figures, and a
+// bound only ends a wait for something that never comes.
 const (
 	WholeWithin  = 6 * time.Minute
 	SteadyWithin = 2 * time.Minute
 	pollEvery    = 200 * time.Millisecond
 )
 
-// Case is one scenario, played once, with the clients that ask meanwhile.
+// Case is one run of a scenario, with the clients that send requests meanwhile.
 type Case struct {
 	*testing.T
 	*Site
 
-	// Trial is what is measured. Number counts how often the scenario was
-	// played before.
+	// Trial holds the measurements. Number counts the earlier runs of the
+	// scenario.
 	Trial  figures.Trial
 	Number int
-	// Dir is for artefacts.
+	// Dir is the directory for artefacts.
 	Dir string
 
 	output  string
@@ -46,7 +46,8 @@ type Case struct {
 	log     int64
 }
 
-// Plan says what is played, how often, and where results go.
+// Plan names a scenario, the number of its runs, and the directory for the
+// results.
 type Plan struct {
 	Scenario string
 	Times    int
@@ -54,8 +55,8 @@ type Plan struct {
 	Output   string
 }
 
-// Play plays a scenario so often, on a site that is whole before and must be
-// whole after. What is broken after a failure is not broken further.
+// Play runs a scenario several times, on a site that must be whole before and
+// after. If a failure leaves a broken site, it is not broken further.
 func Play(t *testing.T, s *Site, p Plan, play func(*Case)) {
 	t.Helper()
 	for i := range p.Times {
@@ -90,7 +91,7 @@ func newCase(t *testing.T, s *Site, p Plan, i int) *Case {
 	return c
 }
 
-// Ask starts a client that asks until the case ends.
+// Ask starts a client that sends requests until the case ends.
 func (c *Case) Ask(name string, shape load.Shape) {
 	if shape.Dial == nil {
 		shape.Dial = c.Lab.Dial
@@ -98,19 +99,19 @@ func (c *Case) Ask(name string, shape load.Shape) {
 	c.clients[name] = load.Start(c.Context(), shape)
 }
 
-// Clients are the names of the clients, sorted.
+// Clients returns the names of the clients, sorted.
 func (c *Case) Clients() []string { return slices.Sorted(maps.Keys(c.clients)) }
 
-// Steady waits until every request of every client is answered for a while. It
-// is how a case begins and how each of its parts ends.
+// Steady waits until every request of every client is answered for a while. A
+// case begins with it, and so does the end of each of its parts.
 func (c *Case) Steady(what string) {
 	c.Helper()
 	after := time.Now()
 	c.Eventually(SteadyWithin, "every client is answered "+what, func() error { return c.quiet(after, steadyRequests) })
 }
 
-// steadyRequests is how many requests in a row have to be answered: those of a
-// second, at the usual rate.
+// steadyRequests is the number of successive requests that must be answered:
+// those of a second, at the usual rate.
 const steadyRequests = load.DefaultRate
 
 func (c *Case) quiet(after time.Time, want int) error {
@@ -121,8 +122,8 @@ func (c *Case) quiet(after time.Time, want int) error {
 	return errors.Join(errs...)
 }
 
-// Quiet is nil where so many requests in a row of a client were answered, all
-// of them begun after a moment.
+// Quiet returns nil if the wanted number of successive requests of a client
+// were answered, all of them begun after a moment.
 func (c *Case) Quiet(client string, after time.Time, want int) error {
 	l := c.clients[client]
 	if err := l.Recent(l.At(after)).Quiet(l.At(after), want); err != nil {
@@ -131,20 +132,20 @@ func (c *Case) Quiet(client string, after time.Time, want int) error {
 	return nil
 }
 
-// Now notes that something begins now, and returns when.
+// Now records that something begins now, and returns the time.
 func (c *Case) Now() time.Time {
 	c.at = time.Now()
 	return c.at
 }
 
-// Loss is what a client noticed from a moment until now.
+// Loss returns the loss that a client noticed from a moment until now.
 func (c *Case) Loss(client string, from time.Time) load.Loss {
 	l := c.clients[client]
 	return l.History().Loss(l.At(from), l.Since())
 }
 
-// Noticed notes and logs what every client noticed from a moment until now.
-// Figures of what came after the event itself get the name of that.
+// Noticed records and logs the loss of every client from a moment until now.
+// what names the figures of a phase after the event itself.
 func (c *Case) Noticed(what string, from time.Time) {
 	c.Helper()
 	if what != "" {
@@ -174,7 +175,7 @@ func (c *Case) NothingFailed(what string, from time.Time, clients ...string) {
 	}
 }
 
-// Inject notes that a fault happens now, and makes it.
+// Inject records that a fault happens now, and injects it.
 func (c *Case) Inject(f lab.Fault) {
 	c.Helper()
 	c.Now()
@@ -183,7 +184,7 @@ func (c *Case) Inject(f lab.Fault) {
 	}
 }
 
-// Mend takes a fault of a host away.
+// Mend clears a fault of a host.
 func (c *Case) Mend(host string, kind lab.FaultKind) {
 	c.Helper()
 	if err := c.Clear(c.Context(), lab.ClearRequest{Host: host, Kind: kind}); err != nil {
@@ -191,7 +192,7 @@ func (c *Case) Mend(host string, kind lab.FaultKind) {
 	}
 }
 
-// On runs a script on a host, and fails if that does.
+// On runs a script on a host. The test fails if the script does.
 func (c *Case) On(host, script string) string {
 	c.Helper()
 	out, err := c.Sh(c.Context(), host, script)
@@ -201,7 +202,7 @@ func (c *Case) On(host, script string) string {
 	return out
 }
 
-// Eventually asks until the check is content, and fails with its last reason.
+// Eventually repeats the check until it passes, and fails with its last error.
 func (c *Case) Eventually(within time.Duration, what string, check func() error) {
 	c.Helper()
 	if err := Until(c.Context(), within, pollEvery, check); err != nil {
@@ -209,8 +210,8 @@ func (c *Case) Eventually(within time.Duration, what string, check func() error)
 	}
 }
 
-// Until asks until the check is content, and returns its last reason where it
-// was not in time.
+// Until repeats the check until it passes. If that takes too long, it returns
+// the last error.
 func Until(ctx context.Context, within, every time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -225,8 +226,8 @@ func Until(ctx context.Context, within, every time.Duration, check func() error)
 	}
 }
 
-// BootedAgain waits until a host that ended, or was ended, runs again. Where
-// nobody switches it on, a hand does.
+// BootedAgain waits until a host that ended, or was ended, runs again. If it
+// stays off, BootedAgain switches it on.
 func (c *Case) BootedAgain(host string, after time.Time) {
 	c.Helper()
 	pressAt := time.Now().Add(time.Minute)
@@ -247,8 +248,8 @@ func (c *Case) BootedAgain(host string, after time.Time) {
 	})
 }
 
-// finish ends the clients, keeps the figures and, after a failure, what tells
-// why.
+// finish ends the clients, stores the figures and, after a failure, evidence of
+// the reason.
 func (c *Case) finish() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 3*time.Minute)
 	defer cancel()

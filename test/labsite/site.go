@@ -1,6 +1,6 @@
 // Package labsite drives one lab for scenarios that break a site while clients
-// ask it: it brings the lab up by the command that a person types, looks into
-// its hosts, and keeps what tells why a scenario failed.
+// use it. It brings the lab up with the command that a user types, reads the
+// state of its hosts, and stores evidence of failures.
 package labsite
 
 import (
@@ -33,22 +33,22 @@ import (
 type Site struct {
 	Lab   *lab.Lab
 	Power *lab.Client
-	// API asks whichever API server answers.
+	// API sends requests to any API server that answers.
 	API client.Client
 
 	name, program string
 	authorities   *x509.CertPool
 }
 
-// Options say which lab it is.
+// Options select the lab.
 type Options struct {
-	// Name is the lab's, Program the holdfast that it is made with.
+	// Name is the lab's name, Program the holdfast that makes it.
 	Name, Program string
 	// Up are the flags of `holdfast lab up`.
 	Up []string
 }
 
-// Open brings the lab up, or takes it over where it is up already.
+// Open brings the lab up, or uses it if it is up already.
 func Open(ctx context.Context, o Options) (*Site, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("hosts in the lab need root")
@@ -68,7 +68,7 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	return s, s.openAPI()
 }
 
-// Root is the directory of all labs.
+// Root returns the directory of all labs.
 func Root() string {
 	if root := os.Getenv("HOLDFAST_LABS"); root != "" {
 		return root
@@ -77,7 +77,7 @@ func Root() string {
 }
 
 // openAPI reads the kubeconfig that the installer left. The server is verified
-// by the name in it, whichever address is connected to.
+// by the name in it, whatever address is dialled.
 func (s *Site) openAPI() error {
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Site) openAPI() error {
 	if !s.authorities.AppendCertsFromPEM(cfg.CAData) {
 		return fmt.Errorf("%s holds no authority", s.Lab.Kubeconfig())
 	}
-	// With HTTP/2 a dead connection would be used again for half a minute.
+	// HTTP/2 would use a dead connection for half a minute.
 	cfg.NextProtos, cfg.Timeout = []string{"http/1.1"}, apiTimeout
 	cfg.QPS, cfg.Burst = 200, 200
 	cfg.Dial = s.dialAPI
@@ -99,7 +99,8 @@ func (s *Site) openAPI() error {
 	return err
 }
 
-// newClient waits for an API server: to know the kinds it asks one.
+// newClient waits for an API server, because a client asks one for the known
+// kinds.
 func newClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -108,13 +109,13 @@ func newClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client, error) 
 	return c, nil
 }
 
-// apiTimeout bounds a question to the API, dialTimeout each try to connect.
+// apiTimeout bounds a request to the API, dialTimeout each attempt to connect.
 const (
 	apiTimeout  = 10 * time.Second
 	dialTimeout = time.Second
 )
 
-// dialAPI connects to the first API server that takes the connection: through
+// dialAPI connects to the first API server that accepts the connection: through
 // the virtual address, else directly.
 func (s *Site) dialAPI(ctx context.Context, network, _ string) (net.Conn, error) {
 	addresses := s.Lab.Layout.APIAddresses()[:1:1]
@@ -136,16 +137,16 @@ func (s *Site) dialAPI(ctx context.Context, network, _ string) (net.Conn, error)
 
 const apiPort = 6443
 
-// Authorities are those that the API's certificates are verified with.
+// Authorities returns the authorities that verify the API's certificates.
 func (s *Site) Authorities() *x509.CertPool { return s.authorities }
 
-// LabName is the lab's name.
+// LabName returns the lab's name.
 func (s *Site) LabName() string { return s.name }
 
 // Down takes the lab down.
 func (s *Site) Down(ctx context.Context) error { return Remove(ctx, s.program, s.name) }
 
-// Remove takes a lab down, also one that never came up.
+// Remove takes a lab down, even one that never came up.
 func Remove(ctx context.Context, program, name string) error {
 	_, err := host.Run(ctx, host.Command(program, "lab", "down", "--name", name))
 	return err
@@ -167,7 +168,7 @@ func (s *Site) Sh(ctx context.Context, host, script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Hosts are the names of the hosts, without spare ones that are off.
+// Hosts returns the names of the hosts, without spare ones that are off.
 func (s *Site) Hosts(ctx context.Context) ([]string, error) {
 	st, err := s.Power.Status(ctx)
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *Site) Hosts(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// ControlPlanes are the names of the control planes.
+// ControlPlanes returns the names of the control planes.
 func (s *Site) ControlPlanes() []string {
 	var out []string
 	for _, h := range s.Lab.Layout.ControlPlanes() {
@@ -191,7 +192,7 @@ func (s *Site) ControlPlanes() []string {
 	return out
 }
 
-// Address is a host's of the given family.
+// Address returns a host's address of the given family.
 func (s *Site) Address(host string, family lab.Family) netip.Addr {
 	h, _ := s.Lab.Layout.Host(host)
 	return OfFamily(addresses(h), family)
@@ -205,7 +206,8 @@ func addresses(h lab.Host) []netip.Addr {
 	return out
 }
 
-// OfFamily is the first address of a family, invalid without one.
+// OfFamily returns the first address of a family, or an invalid one if there is
+// none.
 func OfFamily(list []netip.Addr, family lab.Family) netip.Addr {
 	for _, a := range list {
 		if a.Is4() == (family == lab.V4) {
@@ -215,7 +217,7 @@ func OfFamily(list []netip.Addr, family lab.Family) netip.Addr {
 	return netip.Addr{}
 }
 
-// PowerOf is the power of a host as the lab sees it.
+// PowerOf returns the power of a host as the lab sees it.
 func (s *Site) PowerOf(ctx context.Context, host string) (lab.HostStatus, error) {
 	st, err := s.Power.Status(ctx)
 	if err != nil {
@@ -229,7 +231,7 @@ func (s *Site) PowerOf(ctx context.Context, host string) (lab.HostStatus, error)
 	return lab.HostStatus{}, fmt.Errorf("the lab has no host %s", host)
 }
 
-// Network is what the agent of a host says about its network.
+// Network returns the network status of a host's agent.
 func (s *Site) Network(ctx context.Context, host string) (network.Status, error) {
 	var out network.Status
 	data, err := s.ReadFile(ctx, host, network.StatusPath)
@@ -252,7 +254,7 @@ func (s *Site) ReadFile(ctx context.Context, host, path string) ([]byte, error) 
 	return data, nil
 }
 
-// Holder is the one host that has a virtual address.
+// Holder returns the only host that has a virtual address.
 func (s *Site) Holder(vip netip.Addr) (string, error) {
 	if list := s.Lab.Holders(vip); len(list) == 1 {
 		return list[0], nil
@@ -262,7 +264,7 @@ func (s *Site) Holder(vip netip.Addr) (string, error) {
 	return "", fmt.Errorf("nobody holds %s", vip)
 }
 
-// Clear takes away what keeps the site from healing.
+// Clear clears faults that keep the site from healing.
 func (s *Site) Clear(ctx context.Context, r lab.ClearRequest) error {
 	_, err := s.Power.Clear(ctx, r)
 	return err

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Whole says what a site lacks that has nothing to repair: its nodes are
-// ready, two control planes are a pair, every load balancer knows every API
-// server, and each virtual address has exactly one holder.
+// Whole returns what a site lacks to be whole: its nodes are ready, two control
+// planes are a pair, every load balancer knows every API server, and each
+// virtual address has exactly one holder.
 func (s *Site) Whole(ctx context.Context) error {
 	hosts, err := s.Hosts(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Site) Whole(ctx context.Context) error {
 	return errors.Join(s.NodesReady(ctx, hosts...), s.pair(ctx), s.balanced(ctx), s.held(ctx))
 }
 
-// NodesReady is nil where exactly these nodes are there, all ready.
+// NodesReady returns nil if exactly these nodes exist, all ready.
 func (s *Site) NodesReady(ctx context.Context, names ...string) error {
 	var nodes corev1.NodeList
 	if err := s.API.List(ctx, &nodes); err != nil {
@@ -48,17 +48,17 @@ func (s *Site) NodesReady(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// Ready reports whether the API says that a node is.
+// Ready reports whether a node is ready according to the API.
 func Ready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// reportWithin bounds a question to the keeper of etcd.
+// reportWithin bounds a request to the etcd keeper.
 const reportWithin = 2 * time.Second
 
-// pair is nil where two control planes both record that they are a pair.
+// pair returns nil if two control planes both record that they are a pair.
 func (s *Site) pair(ctx context.Context) error {
 	list := s.ControlPlanes()
 	if len(list) != 2 {
@@ -76,7 +76,7 @@ func (s *Site) pair(ctx context.Context) error {
 	return nil
 }
 
-// Etcd asks the keeper of etcd on a host.
+// Etcd returns the report of the etcd keeper on a host.
 func (s *Site) Etcd(ctx context.Context, host string) (state.EtcdReport, error) {
 	root, err := s.Lab.Root(ctx, s.Power, host)
 	if err != nil {
@@ -85,14 +85,15 @@ func (s *Site) Etcd(ctx context.Context, host string) (state.EtcdReport, error) 
 	return AskKeeper(ctx, root+state.EtcdSocketPath)
 }
 
-// AskKeeper asks the keeper of etcd that listens on a socket.
+// AskKeeper returns the report of the etcd keeper that listens on a socket.
 func AskKeeper(ctx context.Context, socket string) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	return keeperclient.Report(ctx, socket)
 }
 
-// balanced is nil where every load balancer gives requests to every API server.
+// balanced returns nil if every load balancer gives requests to every API
+// server.
 func (s *Site) balanced(ctx context.Context) error {
 	list := s.ControlPlanes()
 	for _, h := range list {
@@ -110,7 +111,8 @@ func (s *Site) balanced(ctx context.Context) error {
 	return nil
 }
 
-// held is nil where each virtual address that the cluster has now is held once.
+// held returns nil if each current virtual address of the cluster has one
+// holder.
 func (s *Site) held(ctx context.Context) error {
 	n, err := s.Network(ctx, s.ControlPlanes()[0])
 	if err != nil {
@@ -124,7 +126,8 @@ func (s *Site) held(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// RouterPods are the routers of an IngressController, those that end included.
+// RouterPods returns the routers of an IngressController, including those that
+// are ending.
 func (s *Site) RouterPods(ctx context.Context, labels map[string]string, namespace string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := s.API.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels))

@@ -1,5 +1,5 @@
-// Package network_test has a real API server and its controllers make something
-// of the manifests of network/: what pods share, and what a person is told.
+// Package network_test applies the manifests of network/ to a real API server
+// with its controllers. It checks what pods share, and what users are told.
 package network_test
 
 import (
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(apitest.Main(m, &server, "daemonset-controller", "endpointslice-controller"))
 }
 
-// settled is how long controllers may take on a machine with other work.
+// settled bounds the work of controllers, on a machine with other work.
 const settled = time.Minute
 
 // installed applies a file as an installation does.
@@ -70,7 +70,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually asks until the check is content.
+// eventually repeats the check until it passes.
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), settled)
@@ -86,8 +86,9 @@ func eventually(t *testing.T, check func(context.Context) error) {
 	}
 }
 
-// Two pods of a Deployment stood on one host; here the real controllers place
-// one on each, and send the questions of a host's pods to it alone.
+// Two pods of a Deployment once ran on one host. Here the real controllers must
+// place one on each host, and send the queries of a host's pods only to that
+// host's pod.
 func TestEachHostsPodsAreSentToTheNameServerOfTheirOwnHost(t *testing.T) {
 	api := installed(t, func(t *testing.T) (state.File, error) {
 		site := sitetest.New(t, strings.Replace(sitetest.TwoDual, "172.30.0.0/16", "10.0.0.0/24", 1))
@@ -115,8 +116,8 @@ func TestEachHostsPodsAreSentToTheNameServerOfTheirOwnHost(t *testing.T) {
 	eventually(t, func(ctx context.Context) error { return hinted(ctx, c, on) })
 }
 
-// run is the scheduler, and the kubelet of each host: a pod that has a place
-// runs and is ready.
+// run acts as the scheduler, and as the kubelet of each host: a pod that has a
+// place runs and is ready.
 func run(ctx context.Context, c client.Client, on map[string]string, want int) error {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace("kube-system"), client.MatchingLabels{"k8s-app": "kube-dns"}); err != nil {
@@ -149,7 +150,8 @@ func run(ctx context.Context, c client.Client, on map[string]string, want int) e
 	return nil
 }
 
-// hinted wants each address given to the pods of its own host and to no others.
+// hinted expects that each address is given to the pods of its own host and to
+// no others.
 func hinted(ctx context.Context, c client.Client, on map[string]string) error {
 	var slices discoveryv1.EndpointSliceList
 	if err := c.List(ctx, &slices, client.InNamespace("kube-system"), client.MatchingLabels{discoveryv1.LabelServiceName: "kube-dns"}); err != nil {
@@ -170,7 +172,7 @@ func hinted(ctx context.Context, c client.Client, on map[string]string) error {
 	return nil
 }
 
-// heard are the warnings of an API server.
+// heard collects the warnings of an API server.
 type heard struct {
 	mu   sync.Mutex
 	list []string
@@ -188,8 +190,8 @@ func (h *heard) all() string {
 	return strings.Join(h.list, "\n")
 }
 
-// A deny-all policy was accepted, and the pod still reached (docs/facts/findings.md#lab, K3,
-// docs/attacks.md, F14).
+// A deny-all policy was once accepted, and the pod could still be reached
+// (docs/facts/findings.md#lab, K3, docs/attacks.md, F14).
 func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
 	const words = "nothing in this cluster enforces a NetworkPolicy"
 	in := func(namespace, name string) *networkingv1.NetworkPolicy {
@@ -222,8 +224,8 @@ func TestANetworkPolicyThatNobodyEnforcesIsRefused(t *testing.T) {
 		return got
 	}
 	n := 0
-	// A policy counts a moment after it was made, and each of the two at a
-	// moment of its own.
+	// A policy takes effect a moment after it was made, and the two do so at
+	// different moments.
 	eventually(t, func(ctx context.Context) error {
 		n++
 		err := c.Create(ctx, in("default", fmt.Sprintf("deny-all-%d", n)))

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestProgressIsToldAndNoLineIsChanged: CI counts the lines of go test.
+// TestProgressIsToldAndNoLineIsChanged checks that the progress is shown and
+// the lines stay the same, because CI counts the lines of go test.
 func TestProgressIsToldAndNoLineIsChanged(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "../../hack/progress", "unit tests", "3", "1")
 	in, err := cmd.StdinPipe()
@@ -23,7 +24,7 @@ func TestProgressIsToldAndNoLineIsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := "ok  \ta/b\t0.1s\n?   \ta/c\t[no test files]\n--- FAIL: TestX (0.00s)\n    x_test.go:1: ok  \tnot a package\n"
-	if _, err := io.WriteString(in, lines+"FAIL\ta"); err != nil { // half a line, and then nothing
+	if _, err := io.WriteString(in, lines+"FAIL\ta"); err != nil { // half a line, and then a pause
 		t.Fatal(err)
 	}
 	var passed strings.Builder

@@ -1,5 +1,5 @@
-// Package script runs the commands as a person does: each file in testdata is
-// a session, with what must be printed.
+// Package script runs the commands as a user does: each file in testdata is a
+// session, with the required output.
 package script
 
 import (
@@ -46,13 +46,13 @@ func TestSessions(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			program, err := exec.LookPath("holdfast")
-			env.Setenv("HOLDFAST", program) // for sessions that put it elsewhere
+			env.Setenv("HOLDFAST", program) // for sessions that install it elsewhere
 			return err
 		},
 	})
 }
 
-// exits runs a command that must end with an exit code: exits CODE COMMAND...
+// exits runs a command that must end with an exit status: exits CODE COMMAND...
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// finish ends what runs and, after a failure, keeps everything that tells why.
+// finish ends everything that runs and, after a failure, stores all evidence of
+// the reason.
 func (tr *trial) finish() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tr.Context()), 2*time.Minute)
 	defer cancel()
@@ -40,12 +41,12 @@ func (tr *trial) finish() {
 	}
 }
 
-// slow is an outage that was longer than a host that cannot be reached may cost: it
-// is worth to know why, also where the scenario allows it.
+// slow reports whether an outage was longer than an unreachable host may cost.
+// Its reason is worth knowing, even if the scenario allows it.
 func slow(r evidence.Trial) bool { return r.Held != nil && *r.Held > 5 }
 
-// keepDecisions keeps what both hosts decided, also of a trial that went well:
-// it tells where the time went.
+// keepDecisions stores the decisions of both hosts, even of a trial that
+// passed: they show where the time went.
 func (tr *trial) keepDecisions() {
 	if err := os.MkdirAll(tr.artefact, 0o750); err != nil {
 		tr.Error(err)
@@ -59,7 +60,7 @@ func (tr *trial) keepDecisions() {
 	}
 }
 
-// keepArtefacts writes histories, the decisions of both hosts, their journals
+// keepArtefacts stores histories, the decisions of both hosts, their journals
 // and the lab's log.
 func (tr *trial) keepArtefacts(ctx context.Context) {
 	tr.Logf("artefacts: %s", tr.artefact)

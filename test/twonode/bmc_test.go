@@ -9,7 +9,7 @@ import (
 )
 
 // TestBMCThatCannotProve cuts a host's power while its BMC gives no proof. No
-// host goes on without one; with it, the waiting one goes on by itself.
+// host may go on without one; with it, the waiting host must go on by itself.
 func TestBMCThatCannotProve(t *testing.T) {
 	for _, q := range []struct{ name, quirk, value string }{
 		{"wrong password", "auth-status", "401"},
@@ -34,8 +34,8 @@ func TestBMCThatCannotProve(t *testing.T) {
 	}
 }
 
-// TestBMCThatDoesNotAct freezes a host, so that it lives and says nothing,
-// while its BMC does not switch it off.
+// TestBMCThatDoesNotAct freezes a host, so that it lives but is silent, while
+// its BMC does not switch it off.
 func TestBMCThatDoesNotAct(t *testing.T) {
 	for _, q := range []struct{ name, quirk, value string }{
 		{"202 and nothing happens", "accept-and-ignore", ""},
@@ -61,8 +61,7 @@ func TestBMCThatDoesNotAct(t *testing.T) {
 	}
 }
 
-// lossNoticed is how long a busy machine may take for all of a take-over but
-// its fence.
+// lossNoticed bounds a take-over without its fence, on a busy machine.
 const lossNoticed = 30 * time.Second
 
 // TestBMCThatIsSlow expects that the cluster goes on once there is a proof,
@@ -70,8 +69,8 @@ const lossNoticed = 30 * time.Second
 func TestBMCThatIsSlow(t *testing.T) {
 	for _, q := range []struct {
 		name, quirk, value string
-		cut                bool          // else the host hangs, and lives
-		within             time.Duration // the fence's part, three times over for a busy machine
+		cut                bool          // otherwise the host hangs, and lives
+		within             time.Duration // time of the fence, three times over for a busy machine
 	}{
 		{"30 s to cut the power", "slow-off", "30s", false, 90 * time.Second},
 		{"5 s for each answer", "delay", "5s", true, 15 * time.Second},
@@ -106,8 +105,8 @@ func TestBMCThatIsSlow(t *testing.T) {
 	}
 }
 
-// hang stops what a hung host would no longer run, so that it lives and says
-// nothing, to its peer or to clients.
+// hang stops the processes that a hung host would not run, so that it lives but
+// is silent to its peer and to clients.
 func (tr *trial) hang(host string) {
 	tr.Helper()
 	for _, process := range []string{"podman-etcd", "corosync", "etcd", "kube-apiserver"} {
@@ -115,7 +114,7 @@ func (tr *trial) hang(host string) {
 	}
 }
 
-// blames checks that the explanation on a host names what is in the way.
+// blames checks that the explanation on a host names the obstacle.
 func (tr *trial) blames(host, what string) {
 	tr.Helper()
 	out := tr.on(host, "holdfast explain etcd; true")

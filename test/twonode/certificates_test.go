@@ -52,7 +52,7 @@ func TestCABundle(t *testing.T) {
 	})
 }
 
-// serial is the serial number of the certificate that etcd of a host shows.
+// serial returns the serial number of the certificate that a host's etcd shows.
 func (tr *trial) serial(ctx context.Context, host string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

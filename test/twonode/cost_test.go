@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )
 
-// monitors is how many monitors one figure is the mean of.
+// monitors is the number of monitors whose mean is one figure.
 const monitors = 50
 
-// TestCostOfAMonitor measures what Pacemaker's monitor of etcd costs, and what
-// the daemon behind it costs while nothing happens.
+// TestCostOfAMonitor measures the cost of Pacemaker's monitor of etcd, and that
+// of the etcd keeper behind it while nothing happens.
 func TestCostOfAMonitor(t *testing.T) {
 	s := open(t)
 	tr := newTrial(t, s, "cost of a monitor", 0)
@@ -27,8 +27,9 @@ func TestCostOfAMonitor(t *testing.T) {
 	action := fmt.Sprintf("OCF_ROOT=/usr/lib/ocf OCF_RESOURCE_INSTANCE=etcd OCF_RESKEY_node_ip_map='cp-1:%s;cp-2:%s' %s monitor",
 		s.address("cp-1"), s.address("cp-2"), payload.ResourceAgent)
 	tr.on(h, action) // it must work at all
-	// In a pid namespace of its own a process's pid counts what was started
-	// before it: the shell, what is measured with its threads, and cat.
+	// In its own pid namespace a process's pid counts the processes that were
+	// started before it: the shell, the measured program with its threads, and
+	// cat.
 	last := tr.on(h, "unshare --pid --fork sh -c '"+strings.ReplaceAll(action, "'", `"`)+">/dev/null; cat /proc/sys/kernel/ns_last_pid'")
 	tasks, err := strconv.Atoi(last)
 	if err != nil {
@@ -46,7 +47,7 @@ func TestCostOfAMonitor(t *testing.T) {
 	t.Logf("podman-etcd.service while nothing happens: %.1f ms of CPU a second", tr.daemonCost(h))
 }
 
-// cpuMillis adds what bash's times prints for children: "0m1.200s 0m0.300s".
+// cpuMillis adds up what bash's times prints for children: "0m1.200s 0m0.300s".
 func cpuMillis(t *testing.T, times string) float64 {
 	t.Helper()
 	var sum time.Duration
@@ -64,8 +65,8 @@ func cpuMillis(t *testing.T, times string) float64 {
 // every architecture that Linux has (proc(5)).
 const userHertz = 100
 
-// daemonCost is the CPU time of the daemon in ms per second, over half a
-// minute.
+// daemonCost returns the CPU time of the etcd keeper in ms per second, over
+// half a minute.
 func (tr *trial) daemonCost(host string) float64 {
 	tr.Helper()
 	const window = 30 * time.Second
@@ -95,8 +96,8 @@ func (tr *trial) daemonTicks(host string) int {
 	return ticks
 }
 
-// TestCostOfTheAgent measures what holdfast-agent uses on both hosts while
-// nothing happens but that Prometheus asks it each second.
+// TestCostOfTheAgent measures the cost of holdfast-agent on both hosts while
+// nothing happens, except that Prometheus scrapes it each second.
 func TestCostOfTheAgent(t *testing.T) {
 	s := open(t)
 	tr := newTrial(t, s, "cost of the agent", 0)
@@ -122,8 +123,8 @@ func TestCostOfTheAgent(t *testing.T) {
 	t.Logf("holdfast-agent while nothing happens, ms of CPU a second, median of %d times %s: %s", idleWindows, idleWindow, strings.Join(medians, ", "))
 }
 
-// How long an agent is watched while nothing happens, each time longer than
-// the time between two of its looks.
+// The number and the length of the windows in which an idle agent is watched. A
+// window is longer than the time between two of the agent's looks.
 const (
 	idleWindows = 5
 	idleWindow  = 35 * time.Second

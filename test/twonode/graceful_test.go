@@ -14,7 +14,7 @@ func TestGracefulReboot(t *testing.T) {
 	scenario(t, "graceful reboot of the follower", 3, func(tr *trial) { tr.reboot(tr.other(tr.leads)) })
 }
 
-// reboot restarts a host as a person does.
+// reboot restarts a host as an administrator does.
 func (tr *trial) reboot(host string) {
 	tr.survivor = tr.other(host)
 	tr.now()
@@ -30,18 +30,19 @@ func (tr *trial) reboot(host string) {
 	tr.handedOver(host)
 }
 
-// hitch bounds a pause of writes while a host leaves and comes back. It is no
-// target: a client gives an operation 1 s, and CI's two processors are shared
-// by two hosts of which one stops or starts all it has.
+// hitch bounds a pause of writes while a host leaves and comes back. It is not
+// a target: a client gives an operation 1 s, and two hosts share CI's two
+// processors while one of them stops or starts everything that it has.
 const hitch = 5 * time.Second
 
-// noticed is less than the membership needs to notice that a host is gone
-// (token and consensus, ADR 0012), and more than an agent is late with an answer.
+// noticed is shorter than the time in which the membership notices that a host
+// is gone (token and consensus, ADR 0012), and longer than the delay of an etcd
+// keeper's answer.
 const noticed = time.Second
 
-// handedOver checks that a host gave its part away before it went, so that
-// nobody had to notice its absence or to prove it. How long writes paused is in
-// the table, beside the target of 1 s.
+// handedOver checks that a host yielded before it went, so that nobody had to
+// notice its absence or to prove it. The table has the pause of writes, beside
+// the target of 1 s.
 func (tr *trial) handedOver(leaver string) {
 	tr.Helper()
 	alone := tr.sampler.first(tr.survivor, tr.at, func(d decision) bool { return d.record.Leads() })
@@ -55,7 +56,8 @@ func (tr *trial) handedOver(leaver string) {
 	tr.fenced(0)
 }
 
-// maintenance is how long a host stays in standby: long enough for every alert.
+// maintenance is the time for which a host stays in standby: long enough for
+// every alert.
 const maintenance = 30 * time.Second
 
 func TestStandby(t *testing.T) {

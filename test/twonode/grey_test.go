@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// One host cannot be reached from outside: it is fenced, whichever it is by name
-// and whoever leads, and the other one goes on at once.
+// One host cannot be reached from outside. It must be fenced, whatever its name
+// and whichever host leads, and the other one must go on at once.
 
 func TestGreyCableOut(t *testing.T) {
 	unreached(t, "cable out", lab.Fault{Kind: lab.FaultLinkDown})
@@ -33,7 +33,8 @@ func unreached(t *testing.T, name string, f lab.Fault) {
 	})
 }
 
-// A filter between the hosts is nobody's fault: one of them goes on.
+// If a filter is between the hosts, neither is at fault: one of them must go
+// on.
 
 func TestGreyPeerPortFiltered(t *testing.T) { filtered(t, 2380) }
 
@@ -50,7 +51,8 @@ func filtered(t *testing.T, port int) {
 	}
 }
 
-// What hangs on one host costs that host its part, and at most its power.
+// A process that hangs on one host costs that host its part, and at most its
+// power.
 
 func TestGreyDiskHangs(t *testing.T) {
 	each(t, "etcd's disk hangs", []part{leading, following}, func(tr *trial, sick string) {
@@ -59,8 +61,8 @@ func TestGreyDiskHangs(t *testing.T) {
 	})
 }
 
-// TestGreyDiskHangsForAWhile expects that a disk which recovers costs nobody his
-// power.
+// TestGreyDiskHangsForAWhile expects that a disk that recovers costs no host
+// its power.
 func TestGreyDiskHangsForAWhile(t *testing.T) {
 	each(t, "etcd's disk hangs for 8 s", []part{leading, following}, func(tr *trial, sick string) {
 		tr.hold(held{sick: sick, within: *reachGate}, func() {
@@ -83,16 +85,16 @@ func TestGreyGroupFrozen(t *testing.T) {
 	})
 }
 
-// stopped is what a process that no longer runs may cost.
+// stopped is the allowed cost of a process that no longer runs.
 type stopped struct {
 	process string
-	// stop and kill are how many fences of its host there may be at most.
+	// stop and kill are the largest numbers of fences of its host.
 	stop, kill int
 	within     *time.Duration
 }
 
-// Processes of a control plane that stand still or die. What is not of the two
-// nodes costs nobody his power.
+// Processes of a control plane that freeze or die. A process that does not
+// belong to the two-node protocol must cost no host its power.
 var (
 	ofEtcd = []stopped{
 		{"conmon", 1, 1, greyGate},
@@ -142,16 +144,16 @@ func standstill(t *testing.T, list []stopped) {
 	}
 }
 
-// byHand is what a person may do to a host at any moment, while nothing else is
-// broken.
+// byHand is something that an administrator may do to a host at any moment,
+// while nothing else is broken.
 type byHand struct {
 	name     string
-	do, undo string // by a shell on the host that is meant
+	do, undo string // by a shell on the affected host
 	fences   int
 	within   *time.Duration
 }
 
-// nobody fences for what a person does, but where the person fences.
+// byHands lists them. None may cause a fence, unless the action is a fence.
 var byHands = []byHand{
 	{name: "pcs node standby, unstandby", do: "pcs node standby $HOST", undo: "pcs node unstandby $HOST", within: reachGate},
 	{name: "pcs resource restart etcd-clone", do: "timeout 180 pcs resource restart etcd-clone", within: greyGate},
@@ -184,7 +186,7 @@ func TestGreyByHand(t *testing.T) {
 	}
 }
 
-// inject puts a fault in force that is not the first one of its trial.
+// inject puts a further fault of a trial in force.
 func (tr *trial) inject(f lab.Fault) {
 	tr.Helper()
 	if err := tr.Power.Inject(tr.Context(), f); err != nil {
@@ -192,7 +194,7 @@ func (tr *trial) inject(f lab.Fault) {
 	}
 }
 
-// clearHost mends all that is broken of a host.
+// clearHost clears all faults of a host.
 func (tr *trial) clearHost(host string) {
 	tr.Helper()
 	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{Host: host}); err != nil {

@@ -15,29 +15,30 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// Bounds of faults that are held. The targets are 5 s for a host that cannot be
-// reached and 30 s for what hangs; a machine that others share gets four times
-// and twice as much.
+// Bounds of lasting faults. The targets are 5 s for an unreachable host and 30
+// s for one on which something hangs. A shared machine gets four times and
+// twice as much.
 var (
 	heldFor   = flag.Duration("held", 75*time.Second, "how long a grey failure lasts before it is mended")
 	reachGate = flag.Duration("reach-gate", 20*time.Second, "how long clients on the switch may be unable to write at the API VIP while one host cannot be reached")
 	greyGate  = flag.Duration("grey-gate", 60*time.Second, "the same while something of one host hangs, is filtered or has died")
 )
 
-// held is a fault that nobody mends for a while.
+// held is a fault that lasts for a while.
 type held struct {
-	// sick is the host that has it. Nobody else may be fenced; where it is empty,
-	// it cannot be said who is sick.
+	// sick is the host that has the fault. No other host may be fenced. It is
+	// empty if nobody can tell which host is sick.
 	sick string
-	// goesOn is the host that must go on; empty for either.
+	// goesOn is the host that must go on; empty means either.
 	goesOn string
 	within time.Duration
-	// least and most are how many fences there are.
+	// least and most bound the number of fences.
 	least, most int
 }
 
-// hold breaks something, leaves it for a while, and checks what clients outside
-// the hosts could do meanwhile, and who was fenced. Then it mends it.
+// hold breaks something and leaves it broken for a while. It checks whether
+// clients outside the hosts could write meanwhile, and which hosts were fenced.
+// Then it mends the fault.
 func (tr *trial) hold(h held, harm, mend func()) {
 	tr.Helper()
 	tr.forgetStalls()
@@ -53,9 +54,10 @@ func (tr *trial) hold(h held, harm, mend func()) {
 	tr.fencedOnly(h)
 }
 
-// forgetStalls has both keepers begin as on a pair that has not stalled in this boot.
-// After a second stall a learner waits two minutes for its promotion, after a third
-// ten (etcdmember.Quarantine): a play would measure the plays before it.
+// forgetStalls makes both etcd keepers begin as on a pair that has not stalled
+// in this boot. After a second stall a learner waits two minutes for its
+// promotion, after a third ten (etcdmember.Quarantine), so a play would measure
+// the plays before it.
 func (tr *trial) forgetStalls() {
 	tr.Helper()
 	const memory = "/run/holdfast/etcd/memory.json"
@@ -73,8 +75,9 @@ systemctl stop podman-etcd && sed -i 's/"stalls":[0-9]*/"stalls":0/' `+memory+` 
 	}
 }
 
-// couldWrite checks for how long nobody outside could write at the API's virtual
-// address until now, and notes the same for all ways into the API.
+// couldWrite checks the longest time until now in which nobody outside could
+// write at the API's virtual address, and records the same for all ways into
+// the API.
 func (tr *trial) couldWrite(within time.Duration) {
 	tr.Helper()
 	now := time.Now()
@@ -92,7 +95,7 @@ func (tr *trial) couldWrite(within time.Duration) {
 	}
 }
 
-// fencedOnly checks who was fenced, and how often.
+// fencedOnly checks which hosts were fenced, and how often.
 func (tr *trial) fencedOnly(h held) {
 	tr.Helper()
 	list, err := tr.fences(tr.Context(), tr.began)
@@ -114,7 +117,7 @@ func (tr *trial) fencedOnly(h held) {
 	}
 }
 
-// holdFaults holds faults of the lab, those of one moment.
+// holdFaults holds faults of the lab that begin at the same moment.
 func (tr *trial) holdFaults(h held, list ...lab.Fault) {
 	tr.Helper()
 	tr.hold(h, func() {
@@ -130,7 +133,7 @@ func (tr *trial) holdFaults(h held, list ...lab.Fault) {
 	})
 }
 
-// lead moves the leadership of etcd to a host, whoever has it.
+// lead moves the leadership of etcd to a host.
 func (tr *trial) lead(host string) {
 	tr.Helper()
 	tr.eventually(time.Minute, host+" leads etcd", func() error {
@@ -150,7 +153,7 @@ func (tr *trial) lead(host string) {
 	})
 }
 
-// part is a part in etcd that a host plays.
+// part is the part that a host has in etcd.
 type part string
 
 const (
@@ -158,8 +161,8 @@ const (
 	following part = "following"
 )
 
-// each plays a scenario on each host, leading or following, every one as a test
-// of its own so that some can be chosen.
+// each plays a scenario on each host, leading or following. Each combination is
+// a test of its own, so that some can be selected.
 func each(t *testing.T, name string, parts []part, play func(tr *trial, sick string)) {
 	for _, sick := range []string{"cp-1", "cp-2"} {
 		for _, p := range parts {
@@ -179,10 +182,12 @@ func each(t *testing.T, name string, parts []part, play func(tr *trial, sick str
 	}
 }
 
-// either is where it does not matter who leads: the host that is sick does.
+// either is for scenarios in which the leader does not matter: the sick host
+// leads.
 var either = []part{leading}
 
-// unseen plays a scenario of which nobody has approved yet what people are told.
+// unseen plays a scenario without a check of what people are told, because
+// nobody has approved a text for it yet.
 func unseen(t *testing.T, name string, play func(tr *trial)) {
 	t.Run(slug(name), func(t *testing.T) {
 		s := open(t)
@@ -199,8 +204,8 @@ func unseen(t *testing.T, name string, play func(tr *trial)) {
 	})
 }
 
-// recover brings the lab back after a scenario that failed, so that the next one
-// is worth its time: what is broken is mended, what is off is switched on.
+// recover repairs the lab after a failed scenario, so that the next one makes
+// sense: it clears the faults and switches on the hosts that are off.
 func (s *site) recover(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), wholeWithin)

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestLoneHostConfirmed boots one of two hosts that were both off, while the BMC
-// of the other one says nothing: only a person can know that it is off.
+// TestLoneHostConfirmed boots one of two hosts that were both off, while the
+// other's BMC does not answer: only an administrator can know that the other is
+// off.
 func TestLoneHostConfirmed(t *testing.T) {
 	for _, lone := range []string{"cp-1", "cp-2"} {
 		unseen(t, "lone booted host confirmed, "+lone, func(tr *trial) {
@@ -38,7 +39,7 @@ func TestLoneHostConfirmed(t *testing.T) {
 	}
 }
 
-// pressIfOff switches a host on that nothing has switched on meanwhile.
+// pressIfOff switches a host on if it is still off.
 func (tr *trial) pressIfOff(host string) {
 	tr.Helper()
 	st, err := tr.PowerOf(tr.Context(), host)
@@ -50,8 +51,8 @@ func (tr *trial) pressIfOff(host string) {
 	}
 }
 
-// TestFencingVerifyDisruptive has `holdfast fencing verify --disruptive` crash
-// and recover both hosts, through Pacemaker, while clients write.
+// TestFencingVerifyDisruptive runs `holdfast fencing verify --disruptive`,
+// which crashes and recovers both hosts through Pacemaker while clients write.
 func TestFencingVerifyDisruptive(t *testing.T) {
 	unseen(t, "fencing verify --disruptive", func(tr *trial) {
 		program, err := filepath.Abs(*program)

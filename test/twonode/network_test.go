@@ -21,9 +21,9 @@ func TestPersistentNetworkCut(t *testing.T) {
 	})
 }
 
-// networkCut cuts the second host off and expects that the first one by name
-// survives. The other boots and stays inert for as long as the cut is left,
-// then it joins.
+// networkCut cuts off the second host and expects that the first one by name
+// survives. The other boots and stays inert as long as the cut lasts, then it
+// joins.
 func (tr *trial) networkCut(f lab.Fault, hold time.Duration) {
 	survivor, lost := "cp-1", "cp-2"
 	tr.survivor = survivor
@@ -38,7 +38,7 @@ func (tr *trial) networkCut(f lab.Fault, hold time.Duration) {
 		}
 		return err
 	})
-	pause(tr.Context(), 8*time.Second) // as long as its services take to start
+	pause(tr.Context(), 8*time.Second) // the time in which its services start
 	tr.stays(hold+5*time.Second, "the fenced host without its peer", func() error { return tr.inert(lost) })
 	tr.fenced(1)
 	tr.mend(lost, f.Kind)
@@ -47,8 +47,9 @@ func (tr *trial) networkCut(f lab.Fault, hold time.Duration) {
 	tr.fenced(1)
 }
 
-// TestFencingNetworkCut takes the way to the BMCs from one host for longer than
-// the time between two checks: nothing happens, and people are told.
+// TestFencingNetworkCut takes the path to the BMCs from one host for longer
+// than the time between two checks: nothing may happen, but people must be
+// told.
 func TestFencingNetworkCut(t *testing.T) {
 	scenario(t, "fencing network cut, nothing else", 1, func(tr *trial) {
 		tr.byName = true
@@ -78,7 +79,7 @@ func TestSlowAndLossyNetwork(t *testing.T) {
 	})
 }
 
-// noGapAbove checks that somebody could always write to etcd since the fault.
+// noGapAbove checks that since the fault clients could always write to etcd.
 func (tr *trial) noGapAbove(limit time.Duration) {
 	tr.Helper()
 	h := tr.rec.Copy()
@@ -88,8 +89,8 @@ func (tr *trial) noGapAbove(limit time.Duration) {
 	}
 }
 
-// waits checks that a host says that it can do nothing about its peer by
-// itself, and takes nothing over.
+// waits checks that a host reports that it can do nothing about its peer by
+// itself, and that it takes nothing over.
 func (tr *trial) waits(host string, d time.Duration) {
 	tr.Helper()
 	tr.stays(d, "a take-over without proof", func() error {

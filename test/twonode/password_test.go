@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The passwords that somebody sets at a BMC and tells nobody. They have what
-// goes wrong where something quotes.
+// The passwords that somebody secretly sets at a BMC. They contain the
+// characters that break wrong quoting.
 const (
 	setAtTheBMC    = `beh1nd the $cluster's "back"`
 	setWithoutAPI  = `& again; without an \API`
@@ -29,27 +29,28 @@ const (
 )
 
 const (
-	// checkInterval is Pacemaker's monitor of a fence device (decide/twonode).
+	// checkInterval is the interval of Pacemaker's monitor of a fence device
+	// (decide/twonode).
 	checkInterval = time.Minute
-	// checkTakes is what the check itself takes, Pacemaker and the collector, on a
-	// busy machine.
+	// checkTakes is the time of the check itself, in Pacemaker and the
+	// collector, on a busy machine.
 	checkTakes = 15 * time.Second
-	// worksWithin is how soon a device is well after its account was: it is tried
-	// at once.
+	// worksWithin bounds the time until a device works after its account is
+	// right again: it is tried at once.
 	worksWithin = 30 * time.Second
-	// secretFollows is how soon an API that comes back knows of an account: it has
-	// to start, and is looked for each half minute.
+	// secretFollows bounds the time until an API that comes back has a changed
+	// account. The API has to start, and is looked for every half minute.
 	secretFollows = 3 * time.Minute
 )
 
-// TestBMCPasswordChanged changes the password of a BMC behind the cluster's
-// back: that is visible within one check interval, raises its alert, and ends
-// with `holdfast fencing rotate`, with an API and without.
+// TestBMCPasswordChanged changes the password of a BMC without the cluster's
+// knowledge. That must be visible within one check interval, raise its alert,
+// and end with `holdfast fencing rotate`, with an API and without.
 func TestBMCPasswordChanged(t *testing.T) {
 	scenario(t, "BMC: password changed", 1, func(tr *trial) {
 		target := "cp-2"
 		tr.byName = true
-		tr.see() // what people are told is what this is about, whatever the flags say
+		tr.see() // this test is about what people are told, whatever the flags say
 		defer tr.restoresAccount(target)
 		tr.changesPassword(target, setAtTheBMC)
 		tr.measured("the API shows that "+target+" cannot be fenced", checkInterval+checkTakes, func() error {
@@ -66,7 +67,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 	scenario(t, "BMC: password changed, without API", 1, func(tr *trial) {
 		target := "cp-2"
 		tr.byName = true
-		tr.see() // what people are told is what this is about, whatever the flags say
+		tr.see() // this test is about what people are told, whatever the flags say
 		defer tr.restoresAccount(target)
 		defer tr.serversRun()
 		tr.serversEnd()
@@ -84,7 +85,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 		})
 		tr.serversRun()
 		tr.measured("the Secret has followed", secretFollows, func() error {
-			// What the cluster hands out from the old Secret must not come here.
+			// The old password from the cluster's Secret must not come here.
 			if err := tr.deviceHas(target, setWithoutAPI); err != nil {
 				tr.Fatal(err)
 			}
@@ -98,19 +99,19 @@ func TestBMCPasswordChanged(t *testing.T) {
 	})
 }
 
-// fencingConditions are those of a node whose BMC does its part.
+// fencingConditions are the conditions of a node whose BMC works.
 var fencingConditions = []string{
 	etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType, pacemakerstatus.FencingProven,
 }
 
-// changesPassword has the BMC of a host take another password and no other.
+// changesPassword makes the BMC of a host accept another password only.
 func (tr *trial) changesPassword(target, password string) {
 	tr.Helper()
 	tr.fault(lab.Fault{Kind: lab.FaultBMC, Host: target, Quirk: "password", Value: password})
 }
 
-// restoresAccount has the scenario end with the account that the lab knows,
-// however it ends: the next one needs a BMC that fences.
+// restoresAccount restores the account that the lab knows, however the scenario
+// ends: the next one needs a BMC that fences.
 func (tr *trial) restoresAccount(target string) {
 	tr.Helper()
 	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
@@ -125,14 +126,14 @@ func (tr *trial) restoresAccount(target string) {
 	}
 }
 
-// Where the manifest of the API server is, and where it is while there is to be
-// none: one that is only stopped kubelet would start again in the middle.
+// The path of the API server's manifest, and its path while there must be no
+// API server. kubelet would restart a server that is only stopped.
 const (
 	apiServer     = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 	apiServerAway = "/etc/kubernetes/kube-apiserver.yaml.away"
 )
 
-// serversEnd ends the API servers of both hosts in order.
+// serversEnd ends the API servers of both hosts cleanly.
 func (tr *trial) serversEnd() {
 	tr.Helper()
 	tr.now()
@@ -152,7 +153,7 @@ func (tr *trial) serversEnd() {
 	}
 }
 
-// serversRun brings them back where they are not.
+// serversRun brings back those that are missing.
 func (tr *trial) serversRun() {
 	tr.Helper()
 	tr.ended = time.Now()
@@ -163,7 +164,7 @@ func (tr *trial) serversRun() {
 	}
 }
 
-// measured waits for something and notes how long it took.
+// measured waits for a condition and logs the time that it took.
 func (tr *trial) measured(what string, within time.Duration, check func() error) {
 	tr.Helper()
 	began := time.Now()
@@ -171,7 +172,8 @@ func (tr *trial) measured(what string, within time.Duration, check func() error)
 	tr.Logf("%s after %.1f s, %.1f s after the fault", what, time.Since(began).Seconds(), time.Since(tr.at).Seconds())
 }
 
-// inAPI says which of some conditions of a node are different in the API.
+// inAPI returns an error that names those conditions of a node that differ in
+// the API.
 func (tr *trial) inAPI(node, want string, kinds ...string) error {
 	values := tr.seen.api.Current().Values
 	var errs []error
@@ -183,7 +185,7 @@ func (tr *trial) inAPI(node, want string, kinds ...string) error {
 	return errors.Join(errs...)
 }
 
-// onHost says the same of what the host that fences a node knows by itself.
+// onHost does the same for the own knowledge of the host that fences a node.
 func (tr *trial) onHost(node, want string, kinds ...string) error {
 	var r pacemakerstatus.Report
 	if err := tr.readOn(tr.other(node), pacemakerstatus.LivePath, &r); err != nil {
@@ -221,12 +223,13 @@ func (tr *trial) readOn(host, path string, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// alertNow is how old what Prometheus last saw of an alert may be for it to be
-// there.
+// alertNow is the greatest age of an alert's last sample in Prometheus at which
+// the alert still counts as present.
 const alertNow = 5 * time.Second
 
-// alerted says whether it is otherwise that a host's fencing is alerted of. The
-// expression counts: for how long it has to be so is the rules' matter.
+// alerted returns an error unless the alert about a host's fencing is as
+// wanted. Only the rule's expression counts, not the time for which it must
+// hold.
 func (tr *trial) alerted(host string, want bool) error {
 	list, err := tr.seen.prometheus.Alerts(tr.Context())
 	if err != nil {
@@ -242,11 +245,12 @@ func (tr *trial) alerted(host string, want bool) error {
 	return nil
 }
 
-// statusTime is how soon `holdfast status` answers on a busy machine, whatever
-// hangs. Elsewhere it is two seconds.
+// statusTime bounds the answer of `holdfast status` on a busy machine, whatever
+// hangs. Elsewhere the bound is two seconds.
 const statusTime = 6 * time.Second
 
-// statusSays checks what a person reads on the host that fences the target.
+// statusSays checks the output of `holdfast status` on the host that fences the
+// target.
 func (tr *trial) statusSays(target string, want ...string) {
 	tr.Helper()
 	began := time.Now()
@@ -262,7 +266,7 @@ func (tr *trial) statusSays(target string, want ...string) {
 }
 
 // rotates gives the host that fences the target the new password, and returns
-// what became of the Secret.
+// the result for the Secret.
 func (tr *trial) rotates(target, password string) string {
 	tr.Helper()
 	secret, err := tr.rotate(target, password)
@@ -272,8 +276,8 @@ func (tr *trial) rotates(target, password string) string {
 	return secret
 }
 
-// rotate brings the password to the host in a file: what is in a command line
-// others can see.
+// rotate brings the password to the host in a file, because others can read a
+// command line.
 func (tr *trial) rotate(target, password string) (secret string, err error) {
 	by := tr.other(target)
 	root, err := tr.Lab.Root(tr.Context(), tr.Power, by)
@@ -298,7 +302,8 @@ func (tr *trial) rotate(target, password string) (secret string, err error) {
 	return said.Secret, nil
 }
 
-// allClear waits until nothing is left of it, and all have the password.
+// allClear waits until no trace of the change is left, and checks that all have
+// the password.
 func (tr *trial) allClear(target, password string) {
 	tr.Helper()
 	tr.measured("all clear in the API", worksWithin, func() error { return tr.inAPI(target, "True", fencingConditions...) })
@@ -310,7 +315,8 @@ func (tr *trial) allClear(target, password string) {
 	tr.ended = time.Now()
 }
 
-// deviceHas says that the host which fences the target has another password.
+// deviceHas returns an error if the host that fences the target has another
+// password.
 func (tr *trial) deviceHas(target, password string) error {
 	var dev state.FencingDevice
 	by := tr.other(target)
@@ -323,8 +329,8 @@ func (tr *trial) deviceHas(target, password string) error {
 	return nil
 }
 
-// secretHas says that the cluster has another one. Plain Kubernetes has no
-// BareMetalHost that could have a third.
+// secretHas returns an error if the cluster has another one. Plain Kubernetes
+// has no BareMetalHost that could have a third.
 func (tr *trial) secretHas(target, password string) error {
 	out, err := tr.kubectl(tr.Context(), "get", "secret", "--namespace=openshift-etcd", "fencing-credentials-"+target, "--output=jsonpath={.data.password}")
 	if err != nil {

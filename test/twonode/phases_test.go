@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// sampleEvery is how finely decisions are told apart in time.
+// sampleEvery is the interval at which decisions are read.
 const sampleEvery = 25 * time.Millisecond
 
-// decision is what the agent of a host said, from a moment on.
+// decision is the decision of a host's etcd keeper, from a moment on.
 type decision struct {
 	at     time.Time
 	host   string
@@ -40,10 +40,10 @@ func (d decision) String() string {
 	return fmt.Sprintf("%s %s %-11s %-14s %s %s", d.at.UTC().Format("15:04:05.000"), d.host, d.record, d.action, d.rule, d.rest)
 }
 
-// noAnswer stands for what an agent says that cannot be asked.
+// noAnswer stands for the decision of an etcd keeper that does not answer.
 const noAnswer = "no answer"
 
-// sampler keeps asking the agents of both hosts.
+// sampler keeps asking the etcd keepers of both hosts.
 type sampler struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
@@ -97,7 +97,8 @@ func (p *sampler) stop() {
 	p.done.Wait()
 }
 
-// first returns when a host first fitted after a moment; zero for never.
+// first returns the time of a host's first fitting decision after a moment;
+// zero if there is none.
 func (p *sampler) first(host string, after time.Time, fits func(decision) bool) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +110,7 @@ func (p *sampler) first(host string, after time.Time, fits func(decision) bool) 
 	return time.Time{}
 }
 
-// silence is for how long a host had given no answer at a moment.
+// silence returns for how long a host had given no answer at a moment.
 func (p *sampler) silence(host string, at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,8 +136,8 @@ func (p *sampler) save(path string) error {
 	return os.WriteFile(path, []byte(text.String()), 0o600)
 }
 
-// takeOver measures the parts of a survivor's take-over. It is called while the
-// survivor still runs with the evidence of this fence.
+// takeOver measures the parts of a survivor's take-over. It must be called
+// while the survivor still runs with the evidence of this fence.
 func (tr *trial) takeOver(survivor string) {
 	tr.Helper()
 	m := evidence.Moments{Fault: tr.at}
@@ -146,20 +147,21 @@ func (tr *trial) takeOver(survivor string) {
 	m.Etcd = backAt(tr.rec, survivor, tr.at)
 	m.API = backAt(tr.apiRec, survivor, tr.at)
 	if !m.API.IsZero() && m.API.Before(m.Etcd) {
-		m.Etcd = m.API // a write of the API is one of etcd, which our own clients had not come to
+		m.Etcd = m.API // a write to the API is a write to etcd that our own clients had not yet made
 	}
 	tr.result.Split(m)
 }
 
-// outage is how long nothing has to be acknowledged before it counts: clients
-// of the API pause for 100 ms, and the machine is small.
+// outage is the time without an acknowledgement from which on it counts:
+// clients of the API pause for 100 ms, and the machine is small.
 const outage = 400 * time.Millisecond
 
-// atOnce is how soon an outage begins that is the fault's own.
+// atOnce is the longest time between a fault and the beginning of an outage
+// that the fault caused.
 const atOnce = 5 * time.Second
 
-// backAt is when the outage that the fault caused ended; the fault's own time
-// where there was none, zero where it did not end.
+// backAt returns the end of the outage that the fault caused. It is the time of
+// the fault if there was none, and zero if the outage did not end.
 func backAt(rec *client.Recorder, endpoint string, fault time.Time) time.Time {
 	h := rec.Copy()
 	gap := h.Outage(endpoint, rec.At(fault), h.End(), outage)
@@ -172,7 +174,8 @@ func backAt(rec *client.Recorder, endpoint string, fault time.Time) time.Time {
 	return h.Began.Add(gap.Until)
 }
 
-// evidenceTime is when the proof of the peer's fence was written.
+// evidenceTime returns the time at which the proof of the peer's fence was
+// written.
 func (tr *trial) evidenceTime(survivor string) time.Time {
 	root, err := tr.Lab.Root(tr.Context(), tr.Power, survivor)
 	if err != nil {
@@ -185,10 +188,11 @@ func (tr *trial) evidenceTime(survivor string) time.Time {
 	return st.ModTime()
 }
 
-// alone is what Corosync logs when a host is the only member left.
+// alone matches Corosync's message when a host is the only member left.
 var alone = regexp.MustCompile(`Members\[1\]`)
 
-// membership is when Corosync on a host found itself alone after the fault.
+// membership returns the time at which Corosync on a host found itself alone
+// after the fault.
 func (tr *trial) membership(host string) time.Time {
 	since := tr.at.UTC().Format("2006-01-02 15:04:05")
 	out, err := tr.Sh(tr.Context(), host, "journalctl --no-pager -o json --output-fields=MESSAGE -u corosync --utc --since '"+since+"'")
@@ -200,7 +204,7 @@ func (tr *trial) membership(host string) time.Time {
 }
 
 // firstMessage returns the time of the first message of a journal in JSON that
-// fits and is not from before a moment.
+// fits and is not older than a moment.
 func firstMessage(journal []byte, fits *regexp.Regexp, after time.Time) time.Time {
 	for line := range bytes.Lines(journal) {
 		var entry struct {
@@ -218,7 +222,7 @@ func firstMessage(journal []byte, fits *regexp.Regexp, after time.Time) time.Tim
 	return time.Time{}
 }
 
-// measure fills in how long writes stayed away.
+// measure fills in the times without writes.
 func (tr *trial) measure() {
 	if tr.at.IsZero() {
 		return

@@ -11,9 +11,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestBMCCertificateRenewed has a BMC make itself a new certificate, as after an
-// update of its firmware: that is visible within one check interval, and ends with
-// `holdfast fencing pin`, after which the host is fenced through it.
+// TestBMCCertificateRenewed makes a BMC create a new certificate, as after an
+// update of its firmware. That must be visible within one check interval, and
+// end with `holdfast fencing pin`, after which the host can be fenced through
+// it.
 func TestBMCCertificateRenewed(t *testing.T) {
 	scenario(t, "BMC: certificate renewed", 1, func(tr *trial) {
 		target := "cp-2"
@@ -41,8 +42,8 @@ func TestBMCCertificateRenewed(t *testing.T) {
 	})
 }
 
-// restoresCertificate has the scenario end with the certificate that the BMC has
-// without a fault: the next one needs a BMC that fences.
+// restoresCertificate restores the BMC's certificate without a fault, however
+// the scenario ends: the next one needs a BMC that fences.
 func (tr *trial) restoresCertificate(target string) {
 	tr.Helper()
 	if _, err := tr.Power.Clear(tr.Context(), lab.ClearRequest{}); err != nil {
@@ -53,7 +54,7 @@ func (tr *trial) restoresCertificate(target string) {
 	}
 }
 
-// pinned is the certificate that the host which fences the target trusts.
+// pinned returns the certificate that the host that fences the target trusts.
 func (tr *trial) pinned(target string) string {
 	tr.Helper()
 	var dev state.FencingDevice
@@ -63,8 +64,8 @@ func (tr *trial) pinned(target string) string {
 	return dev.Fingerprint
 }
 
-// shownBy is the certificate that the target's BMC shows, in the words of the
-// command that a person types.
+// shownBy returns the certificate that the target's BMC shows, as reported by
+// the command for administrators.
 func (tr *trial) shownBy(target string) string {
 	tr.Helper()
 	out := tr.on(tr.other(target), "holdfast fencing pin "+target+" --dry-run -o json")

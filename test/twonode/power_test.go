@@ -34,7 +34,7 @@ func (tr *trial) powerCut(host string) {
 	tr.fenced(1)
 }
 
-// soleOrBack checks that a survivor has noted that it is alone, or is a pair
+// soleOrBack checks that a survivor has recorded that it is alone, or is a pair
 // again already.
 func (tr *trial) soleOrBack(survivor string) {
 	tr.Helper()
@@ -43,8 +43,8 @@ func (tr *trial) soleOrBack(survivor string) {
 	})
 }
 
-// comesBack sees to it that a host that was cut boots: its fence switches it
-// on; where that does not happen, a hand does.
+// comesBack makes sure that a cut host boots: its fence switches it on, or else
+// comesBack does.
 func (tr *trial) comesBack(host string) {
 	tr.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); pause(tr.Context(), 250*time.Millisecond) {
@@ -61,8 +61,8 @@ func (tr *trial) comesBack(host string) {
 	tr.boot(host)
 }
 
-// forgetFaults takes a host's faults off the lab's list once it runs, so that
-// no later step of the lab keeps it off.
+// forgetFaults removes a host's faults from the lab's list once it runs, so
+// that no later step of the lab keeps it off.
 func (tr *trial) forgetFaults(host string) {
 	tr.Helper()
 	tr.eventually(3*time.Minute, host+" runs", func() error {
@@ -77,7 +77,7 @@ func (tr *trial) forgetFaults(host string) {
 	}
 }
 
-// cut takes the power of a host, whatever it is about to do.
+// cut cuts the power of a host, whatever the host is doing.
 func (tr *trial) cut(host string) {
 	tr.Helper()
 	tr.now()
@@ -94,7 +94,7 @@ func (tr *trial) press(host string) {
 	}
 }
 
-// both cuts both hosts at the same moment.
+// cutBoth cuts both hosts at the same moment.
 func (tr *trial) cutBoth() {
 	tr.Helper()
 	done := make(chan error, 2)
@@ -109,8 +109,8 @@ func (tr *trial) cutBoth() {
 	}
 }
 
-// members returns the member ids by host: a copy that was emptied has another
-// one afterwards.
+// members returns the member IDs by host. A data directory that was emptied has
+// another one afterwards.
 func (tr *trial) members() map[string]uint64 {
 	tr.Helper()
 	out := map[string]uint64{}
@@ -124,7 +124,7 @@ func (tr *trial) members() map[string]uint64 {
 	return out
 }
 
-// kept checks that nobody's copy was emptied.
+// kept checks that no data directory was emptied.
 func (tr *trial) kept(before map[string]uint64) {
 	tr.Helper()
 	if after := tr.members(); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -139,7 +139,7 @@ func TestColdBootOfBothInSync(t *testing.T) {
 	scenario(t, "cold boot of both in sync, the first by name later", 1, func(tr *trial) { tr.coldBoot("cp-2", 20*time.Second) })
 }
 
-// coldBoot cuts both and boots one host some time before the other.
+// coldBoot cuts both hosts and boots one some time before the other.
 func (tr *trial) coldBoot(first string, gap time.Duration) {
 	tr.byName = true
 	members := tr.members()
@@ -159,8 +159,8 @@ func (tr *trial) coldBoot(first string, gap time.Duration) {
 	tr.fenced(0)
 }
 
-// asksForAPerson checks that a host that boots alone starts nothing, asks for a
-// person, and starts nothing for a while after that.
+// asksForAPerson checks that a host that boots alone starts nothing, asks for
+// an administrator, and starts nothing for a while after that.
 func (tr *trial) asksForAPerson(host string, d time.Duration) state.EtcdReport {
 	tr.Helper()
 	var r state.EtcdReport
@@ -200,8 +200,8 @@ func TestColdBootAfterOneSurvived(t *testing.T) {
 	})
 }
 
-// degrade leaves one host that has gone on alone and taken writes since, and
-// then cuts that too: both are off, one copy is newer.
+// degrade leaves one host that has gone on alone and has taken writes, and then
+// cuts that one too. Both are off, and one data directory is newer.
 func (tr *trial) degrade() (survivor, lost string) {
 	tr.Helper()
 	lost = tr.leads
@@ -225,7 +225,8 @@ func (tr *trial) degrade() (survivor, lost string) {
 	return survivor, lost
 }
 
-// afterDegraded checks that the newer copy led.
+// afterDegraded checks that the cluster recovered, and logs which host had the
+// newer data.
 func (tr *trial) afterDegraded(survivor string) {
 	tr.Helper()
 	tr.healthyAgain()
@@ -284,9 +285,9 @@ func TestMainsOfOneHostAreLost(t *testing.T) {
 	})
 }
 
-// spared checks that no BMC was asked to cut the power: a fence that Pacemaker
-// began before the person spoke gives way to that, also when the BMC is back.
-// It may find the host off and switch it on.
+// spared checks that no BMC was asked to cut the power. A fence that Pacemaker
+// began before the administrator's confirmation must yield to it, even when the
+// BMC is back. It may find the host off and switch it on.
 func (tr *trial) spared() {
 	tr.Helper()
 	if cuts, err := tr.resets(tr.log, "ForceOff"); err != nil || len(cuts) > 0 {
@@ -294,7 +295,8 @@ func (tr *trial) spared() {
 	}
 }
 
-// confirm says on a host that its peer is off, with whatever it asks for.
+// confirm confirms on a host that its peer is off, with everything that the
+// command asks for.
 func (tr *trial) confirm(host string) {
 	tr.Helper()
 	command := "holdfast quorum confirm --by test --reason 'the mains are lost, seen with my own eyes' "
@@ -302,7 +304,7 @@ func (tr *trial) confirm(host string) {
 		Decision struct{ Need, Reason, Phrase string }
 	}
 	tr.eventually(3*time.Minute, "a person's word counts", func() error {
-		// Other exit codes than 0 say what is needed.
+		// An exit status other than 0 tells what is needed.
 		if err := json.Unmarshal([]byte(tr.on(host, command+"--dry-run -o json 2>/dev/null; true")), &dry); err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// busyGap is what a busy machine may cost where nothing should be noticed.
+// busyGap is the allowed gap on a busy machine where clients should notice
+// nothing.
 const busyGap = 2 * time.Second
 
 func TestKubelet(t *testing.T) {
@@ -72,7 +73,7 @@ func TestEtcdFrozen(t *testing.T) {
 	scenario(t, "etcd frozen, the follower", 1, func(tr *trial) { tr.frozen(tr.other(tr.leads)) })
 }
 
-// frozen stops etcd and expects that it is restarted in place.
+// frozen freezes etcd and expects that it is restarted in place.
 func (tr *trial) frozen(host string) {
 	members := tr.members()
 	tr.survivor = tr.other(host)
@@ -113,7 +114,7 @@ func TestEtcdDiskFull(t *testing.T) {
 		host := tr.other(tr.leads)
 		tr.survivor = tr.other(host)
 		tr.fault(lab.Fault{Kind: lab.FaultDiskFull, Host: host})
-		// The log's files are made in advance: it takes a restart to need space.
+		// The log's files are made in advance, so only a restart needs space.
 		_ = tr.Power.Inject(tr.Context(), lab.Fault{Kind: lab.FaultProcessKill, Host: host, Process: "etcd"})
 		pause(tr.Context(), 30*time.Second)
 		tr.mend(host, lab.FaultDiskFull)

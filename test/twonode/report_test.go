@@ -7,16 +7,16 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 )
 
-// How far the reports' times may be from those of the clients, on a busy
-// machine.
+// The largest differences between the times in reports and those of the
+// clients, on a busy machine.
 const (
 	closeTo   = 2 * time.Second
-	noticedIn = 10 * time.Second // a failure, by whoever reports it
-	overIn    = 15 * time.Second // the end, after both were seen to be voters
+	noticedIn = 10 * time.Second // a failure, whichever host reports it
+	overIn    = 15 * time.Second // the end, after both were seen as voters
 )
 
-// reportsFit checks that the reports' times are in order, and are those that the
-// clients saw.
+// reportsFit checks that the times in the reports are in order, and agree with
+// those of the clients.
 func (tr *trial) reportsFit(list []decide.Incident) {
 	tr.Helper()
 	for n, i := range list {
@@ -32,10 +32,10 @@ func (tr *trial) reportsFit(list []decide.Incident) {
 	}
 }
 
-// chains are the phases that cannot change places where one host went on; both
-// are those where none had to, as after a site was switched off. A fence ends by
-// reading the power back, in the same moment as the other proof is read on which
-// the survivor decides.
+// chains holds the phases whose order is fixed if one host went on; both holds
+// those for which neither had to, as after a site was switched off. A fence
+// ends with a read of the power, in the same moment in which the survivor reads
+// the other proof for its decision.
 var (
 	chains = [][]decide.Phase{
 		{decide.PhaseLost, decide.PhaseDecided, decide.PhaseEtcd, decide.PhaseBack, decide.PhaseVoters},

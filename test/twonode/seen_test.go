@@ -24,24 +24,24 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )
 
-// Without these flags nothing is watched: what the scenarios prove of etcd does
-// not depend on it, and what is measured is measured without a witness.
+// Without these flags nothing is watched. The scenarios' proofs about etcd do
+// not depend on it, and measurements are made without a witness.
 var (
 	watched = flag.Bool("witness", false, "watch what people are told in each scenario, and compare it where there is an approved text")
 	again   = flag.Bool("again", false, "with -witness, what differs from the approved text is a failure only where it differs in a second play too")
 	update  = flag.Bool("update", false, "with -witness, approve what each scenario showed; read the difference before you commit it")
 )
 
-// seeing is what watches a trial as people do.
+// seeing watches what people are told in a trial.
 type seeing struct {
 	api        *witness.API
 	prometheus *witness.Prometheus
 	began      time.Time
-	before     witness.Version // before anything was broken
-	ids        map[string]bool // of the reports that were there before
+	before     witness.Version // before the fault
+	ids        map[string]bool // of the reports that existed before
 }
 
-// see begins to watch, where nobody does yet.
+// see begins to watch, unless something watches already.
 func (tr *trial) see() {
 	tr.Helper()
 	if tr.seen != nil {
@@ -68,8 +68,8 @@ func (tr *trial) see() {
 	s.began, s.before = time.Now(), s.api.Current()
 }
 
-// settled is that the API shows a cluster that is well, and Prometheus no alert
-// but of what was before.
+// settled returns nil once the API shows a healthy cluster, and Prometheus no
+// alert except those from before.
 func (tr *trial) settled() error {
 	var wrong []string
 	for subject, value := range tr.seen.api.Current().Values {
@@ -80,7 +80,7 @@ func (tr *trial) settled() error {
 	if born := tr.seen.api.Current().Born; time.Since(born) < clusterhealth.Settling {
 		wrong = append(wrong, "PacemakerCluster was made at "+born.String()+", and no event tells yet of what became well")
 	}
-	// The operator may have to be elected anew first.
+	// A new operator may have to be elected first.
 	if judgement := tr.seen.api.Judgement(); !strings.HasPrefix(judgement, "False ") {
 		wrong = append(wrong, "etcd is judged "+judgement)
 	}
@@ -90,9 +90,9 @@ func (tr *trial) settled() error {
 	return nil
 }
 
-// toldOfTheLoss waits, where people are watched, until they know of the first
-// failure and every alert of it could be raised: how much of it is told before a
-// second failure a moment later is chance.
+// toldOfTheLoss waits, if the trial is watched, until the first failure is
+// known and every alert of it could be raised. Otherwise chance decides how
+// much of it is reported before a second failure a moment later.
 func (tr *trial) toldOfTheLoss() {
 	tr.Helper()
 	if tr.seen == nil {
@@ -116,7 +116,7 @@ func (tr *trial) toldOfTheLoss() {
 	})
 }
 
-// blind ends what watches.
+// blind stops watching.
 func (tr *trial) blind() {
 	if tr.seen == nil {
 		return
@@ -131,7 +131,7 @@ func (tr *trial) blind() {
 	}
 }
 
-// told checks what people were told of a scenario that is over, and how soon.
+// told checks what people were told in a finished scenario, and how soon.
 func (tr *trial) told() {
 	tr.Helper()
 	if tr.seen == nil {
@@ -139,13 +139,13 @@ func (tr *trial) told() {
 	}
 	tr.eventually(wholeWithin, "the API shows the cluster as well as before", tr.settled)
 	var r witness.Recording
-	var since time.Time // nothing in the reports has changed
+	var since time.Time // time since which the reports have not changed
 	tr.eventually(2*time.Minute, "every report is over, told by both hosts, and at rest", func() error {
 		was := fmt.Sprint(r.Reports)
 		r.Reports = nil
 		for _, i := range tr.reports() {
 			if tr.seen.ids[i.ID] || i.Start.Before(tr.began.Add(-time.Second)) {
-				continue // of an earlier scenario
+				continue // from an earlier scenario
 			}
 			r.Reports = append([]decide.Incident{i}, r.Reports...)
 			if i.State != decide.Over || len(i.Journals) < len(tr.hosts()) {
@@ -172,11 +172,11 @@ func (tr *trial) told() {
 	tr.reportsFit(r.Reports)
 }
 
-// settleFor is how long the last events and reports may take after all is well:
-// a host that has booted looks at what the other one shows each two seconds.
+// settleFor is the time for the last events and reports after the cluster is
+// whole: a host that has booted reads the other's report every two seconds.
 const settleFor = 10 * time.Second
 
-// reports are those that `holdfast incidents` shows, the newest first.
+// reports returns the reports of `holdfast incidents`, the newest first.
 func (tr *trial) reports() []decide.Incident {
 	tr.Helper()
 	var list incident.List
@@ -201,7 +201,7 @@ func (tr *trial) keepRecording(r witness.Recording) {
 	_ = os.WriteFile(filepath.Join(tr.artefact, "seen.json"), data, 0o600)
 }
 
-// names are the roles of hosts in this scenario.
+// names returns the roles of hosts in this scenario.
 func (tr *trial) names() witness.Names {
 	first, second := tr.leads, tr.other(tr.leads)
 	roles := [2]string{"leader", "follower"}
@@ -223,7 +223,7 @@ func (tr *trial) names() witness.Names {
 	return n
 }
 
-// compare compares what was seen with what a person has approved.
+// compare compares the recording with the text that a person has approved.
 func (tr *trial) compare(r witness.Recording) {
 	tr.Helper()
 	path := filepath.Join("testdata", "seen", slug(tr.result.Scenario)+".txt")
@@ -260,7 +260,7 @@ func (tr *trial) compare(r witness.Recording) {
 	}
 }
 
-// delays notes how soon people were told.
+// delays records how soon people were told.
 func (tr *trial) delays(r witness.Recording) {
 	tr.Helper()
 	var journal []witness.Line
@@ -281,8 +281,8 @@ func (tr *trial) delays(r witness.Recording) {
 	tr.result.AgentCPU = witness.Spent(tr.seen.prometheus.Costs(), tr.at, time.Now())
 }
 
-// journal is what a host's cluster manager logged, and etcd's keeper noted, since
-// the trial began.
+// journal returns the log lines of a host's cluster manager and the events of
+// its etcd keeper since the trial began.
 func (tr *trial) journal(host string) []witness.Line {
 	tr.Helper()
 	since := tr.began.UTC().Format("2006-01-02 15:04:05")
@@ -303,7 +303,7 @@ func (tr *trial) journal(host string) []witness.Line {
 	return lines
 }
 
-// outages are when nobody could write to the API.
+// outages returns the times in which nobody could write to the API.
 func (tr *trial) outages() [][2]time.Time {
 	h := tr.apiRec.Copy()
 	var out [][2]time.Time

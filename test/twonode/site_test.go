@@ -1,7 +1,7 @@
 // Package twonode_test breaks a two-node cluster of the lab in every way that
-// it must survive, with clients writing throughout, and checks that nothing
-// acknowledged was lost. It needs root and a built release; hack/test twonode
-// calls it.
+// it must survive, with clients that write all the time, and checks that no
+// acknowledged write was lost. It needs root and a built release; hack/test
+// twonode calls it.
 package twonode_test
 
 import (
@@ -36,7 +36,7 @@ var (
 	output    = flag.String("output", "../../_output/twonode", "where results and artefacts go")
 )
 
-// site is the lab that is broken.
+// site is the lab under test.
 type site struct {
 	*labsite.Site
 	tls *tls.Config
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open returns the lab, brought up and whole.
+// open returns the lab, running and whole.
 func open(t *testing.T) *site {
 	t.Helper()
 	if *labName == "" {
@@ -83,8 +83,9 @@ func open(t *testing.T) *site {
 	return s
 }
 
-// letIn has each host let the lab's clients in to etcd, who are no control plane:
-// they come from the gateways. It lasts as long as the host's disk.
+// letIn opens etcd on each host for the lab's clients, which are no control
+// plane and come from the gateways. The setting lasts as long as the host's
+// disk.
 func (s *site) letIn(ctx context.Context) error {
 	var errs []error
 	for _, h := range s.hosts() {
@@ -96,7 +97,7 @@ func (s *site) letIn(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loadKeys takes the keys that clients need from the first host that runs.
+// loadKeys takes the keys for clients from the first host that runs.
 func (s *site) loadKeys(ctx context.Context) error {
 	var errs []error
 	for _, h := range s.hosts() {
@@ -140,7 +141,7 @@ func (s *site) hosts() []string {
 	return out
 }
 
-// other is the peer of a host.
+// other returns the peer of a host.
 func (s *site) other(host string) string {
 	for _, h := range s.hosts() {
 		if h != host {
@@ -167,7 +168,7 @@ func (s *site) etcdTargets() []client.Target {
 	return out
 }
 
-// apiVIP is the name of the target that is the API's virtual address.
+// apiVIP is the name of the target for the API's virtual address.
 const apiVIP = "vip"
 
 func (s *site) apiTargets() []client.Target {
@@ -190,7 +191,7 @@ func (s *site) member(ctx context.Context, host string, fn func(context.Context,
 	return fn(ctx, c)
 }
 
-// etcdStatus is what a member says of itself.
+// etcdStatus returns a member's own status.
 func (s *site) etcdStatus(ctx context.Context, host string) (*clientv3.StatusResponse, error) {
 	var out *clientv3.StatusResponse
 	return out, s.member(ctx, host, func(ctx context.Context, c *clientv3.Client) error {
@@ -213,8 +214,8 @@ func (s *site) leader(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no member says that it leads: %w", errors.Join(errs...))
 }
 
-// hash returns the hash of a member's keys at a revision, and what the member
-// compacted to.
+// hash returns the hash of a member's keys at a revision, and the revision of
+// its last compaction.
 func (s *site) hash(ctx context.Context, host string, revision int64) (hash uint32, compacted int64, err error) {
 	err = s.member(ctx, host, func(ctx context.Context, c *clientv3.Client) error {
 		answer, err := c.HashKV(ctx, "https://"+s.etcdTarget(host).Address, revision)

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/client"
 )
 
-// TestNothingIsBroken lets the clients write to a cluster that nobody breaks:
-// it shows that what later fails is not the clients' fault.
+// TestNothingIsBroken lets the clients write to an unbroken cluster. It shows
+// that later failures are not the clients' fault.
 func TestNothingIsBroken(t *testing.T) {
 	s := open(t)
 	tr := newTrial(t, s, "nothing is broken", 0)

@@ -12,15 +12,15 @@ import (
 
 var states = flag.String("states", "", "with -witness, a folder for Pacemaker's state at each step of each trial, of which the corpus (test/corpus/pacemaker) takes what it lacks")
 
-// viewOf are the commands of a view of the corpus, by the name of the file.
+// viewOf holds the commands for a view of the corpus, by the name of the file.
 var viewOf = map[string]string{
 	"crm_mon.xml":   "crm_mon --one-shot --inactive --fence-history=3 --output-as=xml",
 	"corosync.conf": "cat /etc/corosync/corosync.conf",
 	"etcd.json":     "curl --silent --fail --unix-socket /run/holdfast/etcd/agent.sock http://agent/report",
 }
 
-// keepStates keeps what both hosts say whenever anything is different, until
-// the trial ends.
+// keepStates stores the output of both hosts whenever it has changed, until the
+// trial ends.
 func (tr *trial) keepStates() {
 	if *states == "" || tr.seen == nil {
 		return
@@ -51,7 +51,7 @@ func (tr *trial) keepState(ctx context.Context, name string) {
 			for file, command := range viewOf {
 				out, err := tr.Lab.Output(ctx, tr.Power, h, "sh", "-c", command)
 				if err != nil && len(out) == 0 {
-					continue // it is off, or says nothing
+					continue // it is off, or gives no output
 				}
 				if err := os.MkdirAll(dir, 0o750); err == nil {
 					_ = os.WriteFile(filepath.Join(dir, file), out, 0o600)

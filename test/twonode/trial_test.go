@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// Bounds of waiting. They are generous: what is too slow shows in the figures,
-// a bound only ends what never comes.
+// Bounds of waits. They are generous: slowness shows in the figures, and a
+// bound only ends a wait for something that never comes.
 const (
 	wholeWithin = 5 * time.Minute
 	backWithin  = 2 * time.Minute
-	// warmUp is how long clients write before anything is broken.
+	// warmUp is the time for which clients write before the fault.
 	warmUp = 2 * time.Second
 )
 
-// trial is one scenario, played once.
+// trial is one run of a scenario.
 type trial struct {
 	*testing.T
 	*site
@@ -34,13 +34,12 @@ type trial struct {
 	loads       []*client.Load
 	sampler     *sampler
 	seen        *seeing
-	// differs is set where people were told something else than what is approved;
-	// lenient is whether that is no failure yet.
+	// differs is set if people were told something other than approved. lenient
+	// is set if that is not yet a failure.
 	differs, lenient bool
-	// blindfold is set where nobody is to watch what people are told.
+	// blindfold is set if nothing watches what people are told.
 	blindfold bool
-	// byName is set where it does not matter which host led, but which is the
-	// first by name.
+	// byName is set if the leader does not matter, but the order of names does.
 	byName   bool
 	began    time.Time
 	at       time.Time // of the fault
@@ -51,17 +50,17 @@ type trial struct {
 	artefact string
 	// survivor is the host whose writes are measured; empty for either.
 	survivor string
-	// rebooted is set where the survivor boots too: its API server then knows
-	// no changes from before.
+	// rebooted is set if the survivor boots too: its API server then knows no
+	// earlier changes.
 	rebooted bool
 	number   int
-	// ended is when whatever kept the cluster from healing was taken away;
-	// zero where nothing had to be.
+	// ended is the time at which the obstacle to healing was removed; zero if
+	// there was none.
 	ended time.Time
 }
 
-// scenario plays a scenario as often as it should be, on a cluster that is
-// whole before and must be whole after.
+// scenario plays a scenario several times, on a cluster that must be whole
+// before and after.
 func scenario(t *testing.T, name string, times int, play func(*trial)) {
 	t.Helper()
 	s := open(t)
@@ -76,8 +75,8 @@ func scenario(t *testing.T, name string, times int, play func(*trial)) {
 	}
 }
 
-// playOnce plays a scenario. It returns true where people were told something
-// else than what is approved, and that alone is to be no failure.
+// playOnce plays a scenario. It returns true if people were told something
+// other than approved, and lenient keeps that from being a failure.
 func playOnce(t *testing.T, s *site, name string, number int, lenient bool, play func(*trial)) bool {
 	t.Helper()
 	var tr *trial
@@ -92,7 +91,7 @@ func playOnce(t *testing.T, s *site, name string, number int, lenient bool, play
 	return tr != nil && tr.lenient && tr.differs
 }
 
-// slug is a scenario's name as that of a file.
+// slug turns a scenario's name into a file name.
 func slug(name string) string {
 	return strings.NewReplacer(" ", "-", ",", "", "/", "-", ":", "", "(", "", ")", "", "'", "").Replace(name)
 }
@@ -120,7 +119,7 @@ func (tr *trial) play(play func(*trial)) {
 	tr.measure()
 }
 
-// remember keeps what must be the same afterwards.
+// remember records the state that must be the same afterwards.
 func (tr *trial) remember() {
 	var err error
 	if tr.log, err = tr.logEnd(); err != nil {
@@ -172,7 +171,7 @@ func (tr *trial) startLoads() {
 	}
 }
 
-// fault notes that the fault happens now, and makes it.
+// fault records that the fault happens now, and injects it.
 func (tr *trial) fault(f lab.Fault) {
 	tr.Helper()
 	tr.now()
@@ -181,14 +180,14 @@ func (tr *trial) fault(f lab.Fault) {
 	}
 }
 
-// now notes that the fault happens now; only the first one counts.
+// now records that the fault happens now; only the first call counts.
 func (tr *trial) now() {
 	if tr.at.IsZero() {
 		tr.at = time.Now()
 	}
 }
 
-// mend takes away what keeps the cluster from healing.
+// mend clears a fault that keeps the cluster from healing.
 func (tr *trial) mend(host string, kind lab.FaultKind) {
 	tr.Helper()
 	tr.ended = time.Now()
@@ -197,7 +196,7 @@ func (tr *trial) mend(host string, kind lab.FaultKind) {
 	}
 }
 
-// on runs a script on a host, and fails if that does.
+// on runs a script on a host. The test fails if the script does.
 func (tr *trial) on(host, script string) string {
 	tr.Helper()
 	out, err := tr.Sh(tr.Context(), host, script)
@@ -207,11 +206,11 @@ func (tr *trial) on(host, script string) string {
 	return out
 }
 
-// writable waits until writes through a host are acknowledged that began after
-// the fault's first effect.
+// writable waits until a write through a host is acknowledged that began after
+// the first effect of the fault.
 func (tr *trial) writable(host string, within time.Duration) {
 	tr.Helper()
-	after := tr.rec.Since() // writes that began before may have been under way
+	after := tr.rec.Since() // earlier writes may already have been in progress
 	tr.eventually(within, "etcd of "+host+" takes writes", func() error {
 		if last := tr.rec.Last(host); last < after+200*time.Millisecond {
 			return fmt.Errorf("the last one was acknowledged %s after the fault", last-tr.rec.At(tr.at))
@@ -226,7 +225,7 @@ func (tr *trial) writable(host string, within time.Duration) {
 	})
 }
 
-// stays checks for a while that something remains true.
+// stays checks for a while that a condition remains true.
 func (tr *trial) stays(d time.Duration, what string, check func() error) {
 	tr.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); pause(tr.Context(), 500*time.Millisecond) {
@@ -237,7 +236,7 @@ func (tr *trial) stays(d time.Duration, what string, check func() error) {
 	}
 }
 
-// eventually asks until the check is content, and fails with its last reason.
+// eventually repeats the check until it passes, and fails with its last error.
 func (tr *trial) eventually(within time.Duration, what string, check func() error) {
 	tr.Helper()
 	var err error
@@ -251,10 +250,10 @@ func (tr *trial) eventually(within time.Duration, what string, check func() erro
 	}
 }
 
-// pause waits; who is interrupted finds that out itself.
+// pause waits. It ignores an interruption, which callers notice themselves.
 func pause(ctx context.Context, d time.Duration) { _ = host.Sleep(ctx, d) }
 
-// healthyAgain waits for two voters and all else, without help.
+// healthyAgain waits, without helping, for two voters and everything else.
 func (tr *trial) healthyAgain() {
 	tr.Helper()
 	tr.eventually(wholeWithin, "two voters again", func() error { return tr.twoVoters(tr.Context()) })
@@ -271,7 +270,7 @@ func (tr *trial) healthyAgain() {
 	tr.Logf("two voters %.1f s after the fault or its end, all whole %.1f s after it", voters, time.Since(since).Seconds())
 }
 
-// endLoads ends the clients and checks what they saw.
+// endLoads ends the clients and checks their histories.
 func (tr *trial) endLoads() {
 	tr.Helper()
 	for i, l := range tr.loads {
@@ -290,10 +289,10 @@ func (tr *trial) endLoads() {
 	}
 }
 
-// relisted is how long nobody must have been able to write for an API server
-// that lives on to begin its own watches of etcd anew, with no memory of before:
-// it asks for watches that need a leader, and etcd ends those after three
-// election timeouts (1 s) without one. It says so to its clients, who list anew.
+// relisted is the time without writes after which a surviving API server
+// restarts its own watches of etcd, with no memory of earlier changes. It uses
+// watches that need a leader, and etcd ends those after three election timeouts
+// (1 s) without one. The API server tells its clients so, and they list again.
 const relisted = 3 * time.Second
 
 // noChangeMissed checks that a watch through the survivor's API server saw
@@ -310,7 +309,7 @@ func (tr *trial) noChangeMissed() {
 
 func (tr *trial) recorders() []*client.Recorder { return []*client.Recorder{tr.rec, tr.apiRec} }
 
-// sameProcess checks that etcd of a host was not restarted.
+// sameProcess checks that a host's etcd was not restarted.
 func (tr *trial) sameProcess(host string) {
 	tr.Helper()
 	if now := tr.processes(host, "etcd"); fmt.Sprint(now) != fmt.Sprint(tr.etcd[host]) {
@@ -318,8 +317,8 @@ func (tr *trial) sameProcess(host string) {
 	}
 }
 
-// fenced checks how many fences there were, and that no BMC was asked to cut
-// the power more often than that.
+// fenced checks the number of fences, and that BMCs were not asked more often
+// to cut the power.
 func (tr *trial) fenced(want int) {
 	tr.Helper()
 	tr.proven(want)
@@ -329,8 +328,8 @@ func (tr *trial) fenced(want int) {
 	}
 }
 
-// proven checks how many fences ended with a proof. A BMC that does not act is
-// asked more often.
+// proven checks the number of fences that ended with a proof. A BMC that does
+// not act is asked more often.
 func (tr *trial) proven(want int) {
 	tr.Helper()
 	list, err := tr.fences(tr.Context(), tr.began)
@@ -342,8 +341,8 @@ func (tr *trial) proven(want int) {
 	}
 }
 
-// boot switches a host on that stayed off, and notes when. A fence may have
-// switched it on already.
+// boot switches on a host that stayed off, and records the time. A fence may
+// have switched it on already.
 func (tr *trial) boot(host string) {
 	tr.Helper()
 	st, err := tr.PowerOf(tr.Context(), host)
@@ -376,7 +375,7 @@ func (tr *trial) inert(host string) error {
 	return nil
 }
 
-// says waits until a host's agent has decided by one of some actions.
+// says waits until a host's etcd keeper has decided on one of some actions.
 func (tr *trial) says(host string, within time.Duration, want ...state.EtcdAction) state.EtcdReport {
 	tr.Helper()
 	var r state.EtcdReport

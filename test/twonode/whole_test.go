@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// whole says what a cluster lacks that has nothing to repair: two voters that
-// both answer, both records a pair, both API servers ready.
+// whole returns what a cluster lacks to be whole: two voters that both answer,
+// both records a pair, both API servers ready.
 func (s *site) whole(ctx context.Context) error {
 	return errors.Join(s.twoVoters(ctx), s.bothPair(ctx), s.apiReady(ctx))
 }
 
-// twoVoters asks each member for itself.
+// twoVoters asks each member separately.
 func (s *site) twoVoters(ctx context.Context) error {
 	var errs []error
 	for _, h := range s.hosts() {
@@ -59,7 +59,8 @@ func (s *site) bothPair(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// recordIs says in which other state a host's record is.
+// recordIs returns an error with a host's state if its record is in none of the
+// wanted ones.
 func (s *site) recordIs(ctx context.Context, host string, want ...state.EtcdState) error {
 	r, err := s.Etcd(ctx, host)
 	if err != nil {
@@ -82,14 +83,14 @@ func (s *site) apiReady(ctx context.Context) error {
 	return nil
 }
 
-// kubectl asks through the API's virtual address.
+// kubectl runs kubectl against the API's virtual address.
 func (s *site) kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	return s.Holdfast(ctx, append([]string{"lab", "kubectl", "--name", *labName, "--", "--request-timeout=5s"}, args...)...)
 }
 
-// sameHash compares both members at one revision that both have.
+// sameHash compares both members at a revision that both have.
 func (s *site) sameHash(ctx context.Context) error {
 	var revisions []int64
 	for _, h := range s.hosts() {
@@ -114,7 +115,7 @@ func (s *site) sameHash(ctx context.Context) error {
 	return nil
 }
 
-// logEnd is where the lab's log ends now.
+// logEnd returns the current end of the lab's log.
 func (s *site) logEnd() (int64, error) {
 	st, err := os.Stat(s.Lab.LogPath())
 	if err != nil {
@@ -123,8 +124,8 @@ func (s *site) logEnd() (int64, error) {
 	return st.Size(), nil
 }
 
-// resets returns the resets of a type that BMCs were asked for since a place in
-// the lab's log, one line each.
+// resets returns the requests of a type for a reset that BMCs got since an
+// offset in the lab's log, one line each.
 func (s *site) resets(from int64, kind string) ([]string, error) {
 	f, err := os.Open(s.Lab.LogPath())
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *site) resets(from int64, kind string) ([]string, error) {
 }
 
 // fences returns the fences that the hosts carried out since a moment, as they
-// recorded them. A host that is off is not asked.
+// recorded them. It leaves out hosts that are off.
 func (s *site) fences(ctx context.Context, since time.Time) ([]state.FenceEntry, error) {
 	var out []state.FenceEntry
 	for _, h := range s.hosts() {

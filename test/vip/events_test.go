@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// What is promised of clients, and what it is called.
+// The promises for clients, and their names.
 const (
 	hostLostMost = 800 * time.Millisecond
 	gracefulMost = 300 * time.Millisecond
@@ -22,13 +22,13 @@ const (
 	apiServer    = "kube-apiserver"
 	balancer     = "haproxy"
 	vrrpDaemon   = "keepalived"
-	// restartWithin is more than kubelet's pause before it starts what ended
-	// again and again.
+	// restartWithin is longer than kubelet's pause before it restarts a program
+	// that ended repeatedly.
 	restartWithin = 6 * time.Minute
 )
 
-// TestNothingHappens lets clients ask a site that nobody breaks: it shows that
-// what later fails is not the clients' fault.
+// TestNothingHappens lets clients use an unbroken site. It shows that later
+// failures are not the clients' fault.
 func TestNothingHappens(t *testing.T) {
 	event(t, "nothing happens", 1, func(tr *trial) {
 		since := tr.Now()
@@ -59,14 +59,14 @@ func TestTheHolderIsRebooted(t *testing.T) {
 		w := tr.moves(host)
 		tr.Now()
 		tr.On(host, "systemctl --no-block reboot")
-		tr.moved(w, 0) // systemd takes its time before it comes to what holds them
+		tr.moved(w, 0) // systemd takes its time until it stops the holder's services
 		tr.promise(noAnswer, gracefulMost)
 		tr.calm(w.began, func() { tr.BootedAgain(host, w.began) })
 	})
 }
 
 // TestTheHolderIsPutIntoStandby is the planned way of a two-node cluster: the
-// host lets etcd and kubelet go.
+// host stops etcd and kubelet.
 func TestTheHolderIsPutIntoStandby(t *testing.T) {
 	if *planes != 2 {
 		t.Skip("only two control planes have a standby")
@@ -139,7 +139,7 @@ func TestAnAPIServerHangs(t *testing.T) {
 	}
 }
 
-// place is the host that is meant.
+// place returns the host that the words name.
 func (tr *trial) place(where string) string {
 	tr.Helper()
 	host, peer := tr.holder()
@@ -149,8 +149,8 @@ func (tr *trial) place(where string) string {
 	return peer
 }
 
-// kill kills the processes of a name on a host, and waits until others run in
-// their place.
+// kill kills the processes of a name on a host, and waits until others have
+// replaced them.
 func (tr *trial) kill(host, name string) time.Time {
 	tr.Helper()
 	before := tr.processes(host, name)

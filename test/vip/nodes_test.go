@@ -30,14 +30,14 @@ import (
 )
 
 // The node that joins and leaves: an object of the API, with addresses that the
-// lab's switch has meanwhile. Nobody else is needed to see what the hosts make
-// of it: they balance to it, send it adverts and know its name.
+// lab's switch has meanwhile. It is enough to show the hosts' reactions: they
+// balance to it, send it adverts and know its name.
 const (
 	visitor       = "visitor"
 	visitorNumber = 29
 )
 
-// What is promised of the propagation.
+// The promises for the propagation.
 const (
 	backendMost = time.Second
 	peerMost    = 2 * time.Second
@@ -68,7 +68,7 @@ type visitorOf struct {
 	*trial
 	addresses []netip.Addr
 	adverts   *adverts
-	// roots are where the files of each control plane are reached.
+	// roots holds the path of each control plane's files.
 	roots map[string]string
 }
 
@@ -86,7 +86,7 @@ func newVisitor(tr *trial) *visitorOf {
 		base := strings.TrimSuffix(p.Addr().String(), "0")
 		v.addresses = append(v.addresses, netip.MustParseAddr(fmt.Sprintf("%s%d", base, visitorNumber)))
 	}
-	v.leaveNothing() // of a run that was cut off
+	v.leaveNothing() // from an interrupted run
 	if err := v.onSwitch(func(nl *netlink.Handle, link netlink.Link, a *netlink.Addr) error { return nl.AddrReplace(link, a) }); err != nil {
 		tr.Fatal(err)
 	}
@@ -97,8 +97,8 @@ func newVisitor(tr *trial) *visitorOf {
 	return v
 }
 
-// node says everything that a node of the cluster says when it joins. It takes
-// no pods.
+// node returns a Node with everything that a joining node reports. It takes no
+// pods.
 func (v *visitorOf) node() *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: visitor, Labels: map[string]string{
 		state.LabelControlPlane: "", state.LabelMaster: "", corev1.LabelHostname: visitor,
@@ -111,7 +111,7 @@ func (v *visitorOf) node() *corev1.Node {
 	return n
 }
 
-// leaveNothing takes the visitor away.
+// leaveNothing removes the visitor.
 func (v *visitorOf) leaveNothing() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), 30*time.Second)
 	defer cancel()
@@ -122,7 +122,8 @@ func (v *visitorOf) leaveNothing() {
 	_ = v.onSwitch(func(nl *netlink.Handle, link netlink.Link, a *netlink.Addr) error { return nl.AddrDel(link, a) })
 }
 
-// onSwitch does something with the visitor's addresses on the lab's switch.
+// onSwitch does something with each of the visitor's addresses on the lab's
+// switch.
 func (v *visitorOf) onSwitch(do func(*netlink.Handle, netlink.Link, *netlink.Addr) error) error {
 	ns, err := netns.GetFromName(v.Lab.Layout.Switch())
 	if err != nil {
@@ -150,7 +151,7 @@ func (v *visitorOf) onSwitch(do func(*netlink.Handle, netlink.Link, *netlink.Add
 	return errors.Join(errs...)
 }
 
-// seen measures how long the last host took with each of its parts.
+// seen measures, for each part, the time of the slowest host.
 func (v *visitorOf) seen(what string, since time.Time, there bool) {
 	v.Helper()
 	var all sync.WaitGroup
@@ -195,13 +196,14 @@ func (v *visitorOf) seen(what string, since time.Time, there bool) {
 	}
 }
 
-// balanced asks haproxy itself which API servers it has.
+// balanced reports whether haproxy itself lists the visitor's API server.
 func (v *visitorOf) balanced(host string) (bool, error) {
 	servers, err := haproxy.Client{Socket: v.roots[host] + render.HostPaths.Socket}.Servers(v.Context())
 	return slices.ContainsFunc(servers, func(s apilb.Server) bool { return apilb.NodeOf(s.Name) == visitor }), err
 }
 
-// named asks the name server of a host, by its first address.
+// named reports whether the name server of a host, at its first address, knows
+// the visitor.
 func (v *visitorOf) named(host string) (bool, error) {
 	h, _ := v.Lab.Layout.Host(host)
 	ctx, cancel := context.WithTimeout(v.Context(), time.Second)
@@ -226,14 +228,14 @@ func (v *visitorOf) named(host string) (bool, error) {
 	return err == nil && len(answer.Answer) > 0, err
 }
 
-// peered looks whether keepalived of a host is configured with the visitor as a
-// peer. That it follows, the adverts show.
+// peered reports whether keepalived of a host is configured with the visitor as
+// a peer. The adverts show whether keepalived follows.
 func (v *visitorOf) peered(host string) (bool, error) {
 	text, err := os.ReadFile(v.roots[host] + keepalived.ConfigPath)
 	return slices.Contains(strings.Fields(string(text)), v.addresses[0].String()), err
 }
 
-// adverts hears what is sent to the visitor by VRRP.
+// adverts records the VRRP adverts that the visitor gets.
 type adverts struct {
 	conns []net.PacketConn
 	all   sync.WaitGroup
@@ -242,7 +244,7 @@ type adverts struct {
 	last time.Time
 }
 
-// listen hears VRRP at addresses of a network namespace.
+// listen receives VRRP at addresses of a network namespace.
 func listen(namespace string, addresses []netip.Addr) (*adverts, error) {
 	a := &adverts{}
 	for _, addr := range addresses {
@@ -287,7 +289,7 @@ func (a *adverts) hear(conn net.PacketConn) {
 	}
 }
 
-// any reports whether an advert came after a moment.
+// any reports whether an advert arrived after a moment.
 func (a *adverts) any(after time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

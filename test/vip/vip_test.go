@@ -1,6 +1,6 @@
-// Package vip_test breaks what leads clients to the API of a real cluster while
-// they ask 200 times a second through its virtual IPs, and measures what they
-// notice. It needs root and a built release; hack/test vip calls it.
+// Package vip_test breaks the way of clients to the API of a real cluster while
+// they send 200 requests a second through its virtual IPs, and measures the
+// effect on them. It needs root and a built release; hack/test vip calls it.
 package vip_test
 
 import (
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open returns the lab, brought up.
+// open returns the running lab.
 func open(t *testing.T) *labsite.Site {
 	t.Helper()
 	if *labName == "" {
@@ -71,8 +71,7 @@ func open(t *testing.T) *labsite.Site {
 	return s
 }
 
-// event is one kind of thing that happens, with a client of each virtual IP
-// asking meanwhile.
+// event plays one kind of event, while a client uses each virtual IP.
 func event(t *testing.T, name string, times int, play func(*trial)) {
 	t.Helper()
 	s := open(t)
@@ -96,7 +95,7 @@ type trial struct {
 	vips []netip.Addr
 }
 
-// clientOf names the client that asks a virtual IP.
+// clientOf returns the name of a virtual IP's client.
 func clientOf(vip netip.Addr) string {
 	if vip.Is4() {
 		return "VIP IPv4"
@@ -104,9 +103,9 @@ func clientOf(vip netip.Addr) string {
 	return "VIP IPv6"
 }
 
-// shape is what a client asks: an API server, which is verified for the
-// address that is asked. Everybody may ask for the version, and the server
-// looks nowhere else for it.
+// shape describes the requests of a client, to an API server whose certificate
+// must be valid for the address. Everybody may request the version, and the
+// server needs no other source for it.
 func (tr *trial) shape(vip netip.Addr) load.Shape {
 	return load.Shape{
 		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
@@ -115,7 +114,7 @@ func (tr *trial) shape(vip netip.Addr) load.Shape {
 	}
 }
 
-// holder is the host that holds the first virtual IP, and its peer the first
+// holder returns the holder of the first virtual IP, and as its peer the first
 // other control plane.
 func (tr *trial) holder() (host, peer string) {
 	tr.Helper()
@@ -132,14 +131,14 @@ func (tr *trial) holder() (host, peer string) {
 	return "", ""
 }
 
-// moves follows where the virtual IPs are from now on.
+// moves starts following the places of the virtual IPs.
 func (tr *trial) moves(from string) *watch {
 	w := &watch{began: time.Now(), at: map[netip.Addr]time.Duration{}}
 	ctx, end := context.WithCancel(tr.Context())
 	w.end = end
 	for _, vip := range tr.vips {
 		if !slices.Contains(tr.Lab.Holders(vip), from) {
-			continue // of two families, each may be on another host
+			continue // with two families, each may be on another host
 		}
 		w.note(vip, 0)
 		w.all.Go(func() { w.follow(ctx, tr, vip, from) })
@@ -147,12 +146,11 @@ func (tr *trial) moves(from string) *watch {
 	return w
 }
 
-// movesWithin bounds the wait for a virtual IP; what is too slow shows in the
-// figures.
+// movesWithin bounds the wait for a virtual IP; slowness shows in the figures.
 const movesWithin = 3 * time.Minute
 
-// moved notes how long each virtual IP of a host took to get to another one;
-// nothing is promised where that is zero.
+// moved records the time that each virtual IP of a host took to get to another
+// one. If promised is zero there is no promise.
 func (tr *trial) moved(w *watch, promised time.Duration) {
 	tr.Helper()
 	tr.Eventually(movesWithin, "the virtual IPs are elsewhere", func() error { return w.missing(tr.vips) })
@@ -168,15 +166,15 @@ func (tr *trial) moved(w *watch, promised time.Duration) {
 	}
 }
 
-// promise says how long clients may be without an answer at most.
+// promise records the longest time that clients may be without an answer.
 func (tr *trial) promise(figure string, most time.Duration) {
 	for _, vip := range tr.vips {
 		tr.Trial.Promise(clientOf(vip)+", "+figure, most)
 	}
 }
 
-// calm waits until every client is answered again and notes what they noticed
-// since the event, then what they notice until the site is whole.
+// calm waits until every client gets answers again. It records what they
+// noticed since the event, then what they notice until the site is whole.
 func (tr *trial) calm(since time.Time, mend func()) {
 	tr.Helper()
 	tr.Steady("after the event")
@@ -191,7 +189,8 @@ func (tr *trial) calm(since time.Time, mend func()) {
 	tr.Noticed("return", again)
 }
 
-// processes are those of a name on a host, its containers included.
+// processes returns the processes of a name on a host, including its
+// containers.
 func (tr *trial) processes(host, name string) []lab.Process {
 	tr.Helper()
 	h, _ := tr.Lab.Layout.Host(host)

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// lookEvery is how finely the place of a virtual IP is told apart in time.
+// lookEvery is the interval at which the place of a virtual IP is read.
 const lookEvery = 10 * time.Millisecond
 
-// watch keeps looking which hosts have the virtual IPs.
+// watch keeps reading which hosts have the virtual IPs.
 type watch struct {
 	began time.Time
 	end   context.CancelFunc
 	all   sync.WaitGroup
 
 	mu sync.Mutex
-	// at holds the addresses that were on the host, zero for those that still
-	// are on no other.
+	// at holds the addresses that were on the host, with the time of their
+	// move, or zero while they are on no other host.
 	at map[netip.Addr]time.Duration
 }
 
-// follow looks until another host than one has an address.
+// follow waits until a host other than the given one has an address.
 func (w *watch) follow(ctx context.Context, tr *trial, vip netip.Addr, from string) {
 	for ctx.Err() == nil {
 		if slices.ContainsFunc(tr.Lab.Holders(vip), func(h string) bool { return h != from }) {
@@ -43,7 +43,8 @@ func (w *watch) note(vip netip.Addr, at time.Duration) {
 	w.at[vip] = at
 }
 
-// took is how long an address took; unknown where it was not on the host.
+// took returns the time that an address took; known is false if it was not on
+// the host.
 func (w *watch) took(vip netip.Addr) (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +52,8 @@ func (w *watch) took(vip netip.Addr) (time.Duration, bool) {
 	return at, known
 }
 
-// missing names an address that was on the host and is nowhere else.
+// missing returns an error that names an address that was on the host and is on
+// no other one.
 func (w *watch) missing(vips []netip.Addr) error {
 	for _, vip := range vips {
 		if at, known := w.took(vip); known && at == 0 {

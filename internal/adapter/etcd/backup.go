@@ -15,16 +15,17 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// unfinished is how the folder of a backup ends until it is whole.
+// unfinished is the suffix of a backup's folder until the backup is complete.
 const unfinished = ".unfinished"
 
-// chunk is copied between two looks at the context.
+// chunk is the number of bytes that are copied between two checks of the
+// context.
 const chunk = 8 << 20
 
 // Backup copies the data of an etcd that is down into a dated folder below
-// backupDir, and keeps the newest ones. It returns the folder, which is empty
-// where there was nothing to copy. A backup is a kindness: whoever empties the
-// copy next logs the error and goes on.
+// backupDir, and keeps only the newest backups. It returns the folder, or "" if
+// there was nothing to copy. A backup is optional: whoever empties the data
+// next logs the error and goes on.
 func Backup(ctx context.Context, dataDir, backupDir string, keep int, maxBytes int64) (string, error) {
 	member := filepath.Join(dataDir, "member")
 	files, size, err := measure(member)
@@ -57,7 +58,7 @@ func wrap(dataDir string, err error) error {
 	return fmt.Errorf("back up %s: %w", dataDir, err)
 }
 
-// measure lists the files below a folder and how much they hold.
+// measure lists the files below a folder and their total size.
 func measure(dir string) (files []string, size int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +77,8 @@ func measure(dir string) (files []string, size int64, err error) {
 	return files, size, err
 }
 
-// room returns an error unless a backup fits twice: etcd needs the disk more.
+// room returns an error unless a backup fits twice: etcd needs the disk space
+// more.
 func room(dir string, size int64) error {
 	free, err := host.FreeSpace(dir)
 	if err != nil {
@@ -88,9 +90,9 @@ func room(dir string, size int64) error {
 	return nil
 }
 
-// prune removes what was never finished, and all but the newest backups.
+// prune removes unfinished backups, and all but the newest finished ones.
 func prune(dir string, keep int) error {
-	entries, err := os.ReadDir(dir) // sorted, and so by date
+	entries, err := os.ReadDir(dir) // sorted by name, and so by date
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func copyAll(ctx context.Context, files []string, from, to string) error {
 	return host.SyncFilesystem(to)
 }
 
-// copyFile copies in pieces, so that the end of the context ends it.
+// copyFile copies in chunks, so that it stops when the context ends.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package etcd is the adapter of the etcd on this host: what it says, the few
+// Package etcd is the adapter of the etcd on this host: its answers, the few
 // changes that the two-node protocol makes, its data while it is down, and the
 // stand-in that votes for a fenced peer.
 package etcd
@@ -18,22 +18,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Config says where the local etcd answers. The zero value is kubeadm's etcd on
-// an IPv4 host, but for PeerURL, which has to be given.
+// Config holds the addresses of the local etcd. The zero value means kubeadm's
+// etcd on an IPv4 host, except that PeerURL must be set.
 type Config struct {
-	// ClientURL is etcd's on a loopback address; empty: https://127.0.0.1:2379.
+	// ClientURL is etcd's URL on a loopback address; empty:
+	// https://127.0.0.1:2379.
 	ClientURL string
-	// PeerURL is the local member's, with the node's address. etcd answers there
-	// also while it waits for a leader, and as a learner.
+	// PeerURL is the URL of the local member at the node's address. etcd
+	// answers there even as a learner, and while it waits for a leader.
 	PeerURL string
-	// MetricsURL answers then too; empty: port 2381 beside ClientURL.
+	// MetricsURL answers in those cases too; empty: port 2381 beside ClientURL.
 	MetricsURL string
-	// Identity is what clients show; empty: kubeadm's health check's.
+	// Identity is the client certificate; empty: that of kubeadm's health
+	// check.
 	Identity Identity
 }
 
-// Identity names the PEM files of a client of etcd. They are read again for
-// each new connection.
+// Identity names the PEM files of a client of etcd. Each new connection reads
+// them again.
 type Identity struct{ CA, Cert, Key string }
 
 func (c Config) complete() Config {
@@ -50,22 +52,22 @@ func (c Config) complete() Config {
 	return c
 }
 
-// Client talks to the local etcd. It is safe for concurrent use, connects when
-// it is first asked, and survives restarts of etcd.
+// Client talks to the local etcd. It is safe for concurrent use, connects at
+// its first request, and survives restarts of etcd.
 type Client struct {
 	cfg  Config
 	conn *grpc.ClientConn
 	http *http.Client
 }
 
-// reconnect tries often: the etcd is on this host, its restart takes 0.4 s, and
-// each wait would be added to it.
+// reconnect retries often: the etcd is on this host, its restart takes 0.4 s,
+// and every wait adds to that.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.1, MaxDelay: 200 * time.Millisecond},
 	MinConnectTimeout: time.Second,
 }
 
-// Open returns a client. It reaches nothing yet.
+// Open returns a client. It does not connect yet.
 func Open(cfg Config) (*Client, error) {
 	cfg = cfg.complete()
 	u, err := url.Parse(cfg.ClientURL)
@@ -80,8 +82,9 @@ func Open(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, conn: conn, http: plainClient(cfg.Identity)}, nil
 }
 
-// plainClient speaks HTTP to the peer's and the metrics' port, each time over a
-// new connection: both are asked only while etcd waits for a leader.
+// plainClient returns an HTTP client for the peer port and the metrics port. It
+// opens a new connection each time: both are asked only while etcd waits for a
+// leader.
 func plainClient(id Identity) *http.Client {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cfg, err := id.Config()

@@ -56,7 +56,7 @@ type node struct {
 	ended         chan struct{}
 	etcd          *Client
 	serves, shows Identity
-	output        *os.File // of its standard output, the test's where nil
+	output        *os.File // of its standard output; nil means the test's
 }
 
 // newNode prepares an etcd that has kubeadm's kinds of certificates.
@@ -71,7 +71,7 @@ func newNode(t testing.TB, name string, a *authority) *node {
 	return n
 }
 
-// certify writes the node's certificates, in place of older ones.
+// certify writes the node's certificates, and replaces older ones.
 func (n *node) certify(t testing.TB) {
 	t.Helper()
 	n.serves = n.authority.issue(t, n.name, net.IPv4(127, 0, 0, 1))
@@ -109,7 +109,7 @@ func (n *node) kill() {
 	}
 }
 
-// looks waits until a look is as wanted, and returns it.
+// looks waits until want accepts a look, and returns it.
 func (n *node) looks(t testing.TB, what string, want func(Look) bool) Look {
 	t.Helper()
 	var look Look
@@ -149,7 +149,8 @@ func founded(t testing.TB, a *authority) (*node, Look) {
 	return n, n.looks(t, "serves", serving)
 }
 
-// joined starts a learner beside a node, promotes it and waits until both know.
+// joined starts a learner beside a node, promotes it, and waits until both know
+// that.
 func joined(t *testing.T, n *node) (*node, state.MemberID) {
 	t.Helper()
 	other := newNode(t, "beta", n.authority)
@@ -177,7 +178,7 @@ func newAuthority(t testing.TB, dir string) *authority {
 	return a
 }
 
-// issue signs a certificate that serves if it has an address.
+// issue signs a certificate; with an address it is also a server's.
 func (a *authority) issue(t testing.TB, name string, addresses ...net.IP) Identity {
 	t.Helper()
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -252,9 +253,9 @@ func TestALookWhereNobodyAnswersIsAnErrorAndShort(t *testing.T) {
 	t.Logf("it served after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// TestEtcdThatWaitsForALeaderIsSeen is the start of a host whose peer is dead:
-// etcd serves no client, and it must be known all the same who its members are
-// and that it has no leader.
+// TestEtcdThatWaitsForALeaderIsSeen starts a host whose peer is dead: etcd
+// serves no client, but its members, and that it has no leader, must be known
+// nevertheless.
 func TestEtcdThatWaitsForALeaderIsSeen(t *testing.T) {
 	n, before := founded(t, newAuthority(t, t.TempDir()))
 	other, _ := joined(t, n)
@@ -318,8 +319,8 @@ func find(l Look, id state.MemberID) (state.EtcdMember, bool) {
 	return state.EtcdMember{}, false
 }
 
-// TestRenewedCertificatesNeedNoNewClient replaces first the leaf certificates,
-// then the authority, in place.
+// TestRenewedCertificatesNeedNoNewClient replaces in place first the leaf
+// certificates, then also the CA.
 func TestRenewedCertificatesNeedNoNewClient(t *testing.T) {
 	dir := t.TempDir()
 	n, _ := founded(t, newAuthority(t, dir))
@@ -343,7 +344,7 @@ func TestRenewedCertificatesNeedNoNewClient(t *testing.T) {
 	})
 }
 
-// BenchmarkLook is what the daemon pays for each look at a healthy etcd.
+// BenchmarkLook measures the daemon's cost of each look at a healthy etcd.
 func BenchmarkLook(b *testing.B) {
 	n, _ := founded(b, newAuthority(b, b.TempDir()))
 	b.ReportAllocs()

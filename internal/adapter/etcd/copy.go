@@ -16,23 +16,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// program is the stand-in, which also knows the form of etcd's data: it is
-// built with etcd's own packages, of etcd's version.
+// program is the stand-in. It also reads etcd's data: it is built with etcd's
+// own packages, of etcd's version.
 var program = "/usr/local/bin/etcd-standin"
 
-// exitRefused is the program's exit code for a copy that it must not touch.
+// exitRefused is the program's exit code for data that it must not touch.
 const exitRefused = 3
 
-// Errors of a copy that is not as it has to be.
+// Errors about the data of an etcd.
 var (
-	// ErrRuns is returned for a copy that an etcd has open.
+	// ErrRuns is returned if an etcd has the data open.
 	ErrRuns = errors.New("etcd runs")
-	// ErrLogShort is returned for a copy whose log lost its end: it must not be
-	// started.
+	// ErrLogShort is returned if the log lost its end: etcd must not be started
+	// on such data.
 	ErrLogShort = errors.New("the log lost its end")
 )
 
-// Inspect examines the copy of an etcd that is down, and changes nothing.
+// Inspect examines the data of an etcd that is down, and changes nothing.
 func Inspect(ctx context.Context, dataDir string) (state.EtcdData, error) {
 	out, err := host.Run(ctx, host.Command(program, "inspect", "-data-dir", dataDir))
 	switch {
@@ -48,8 +48,8 @@ func Inspect(ctx context.Context, dataDir string) (state.EtcdData, error) {
 	return data, nil
 }
 
-// Settle writes down how far the database of an etcd that is down proves its
-// log to be committed. It belongs before every plain start.
+// Settle records how much of the log is committed, as far as the database of an
+// etcd that is down proves it. Call it before every plain start.
 func Settle(ctx context.Context, dataDir string) error {
 	_, err := host.Run(ctx, host.Command(program, "settle", "-data-dir", dataDir))
 	if re, ok := errors.AsType[*host.RunError](err); ok && bytes.Contains([]byte(re.Output), []byte(ErrLogShort.Error())) {
@@ -61,9 +61,9 @@ func Settle(ctx context.Context, dataDir string) error {
 	return nil
 }
 
-// Locked reports whether an etcd has the copy open. It asks with a shared lock
-// that it gives back at once, so that an etcd that starts meanwhile loses 50 ms
-// at most: it tries again that soon.
+// Locked reports whether an etcd has the data open. It takes a shared lock and
+// releases it at once. An etcd that starts meanwhile loses at most 50 ms: it
+// tries again after that.
 func Locked(dataDir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dataDir, "member/snap/db"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -83,9 +83,9 @@ func Locked(dataDir string) (bool, error) {
 	}
 }
 
-// Empty removes the copy in a data folder and leaves what else lies there. The
-// copy disappears in one step, so a power cut leaves a whole copy or none, and
-// running it again ends what was begun.
+// Empty removes etcd's data from a data folder and leaves other files there.
+// The data disappear in one step, so a power cut leaves all of them or none; a
+// repeated call finishes what was begun.
 func Empty(dataDir string) error {
 	running, err := Locked(dataDir)
 	if err != nil {
@@ -114,7 +114,7 @@ func Empty(dataDir string) error {
 	return host.SyncDir(dataDir)
 }
 
-// syncExisting makes a folder durable that may not be there at all.
+// syncExisting makes a folder durable; the folder may be missing.
 func syncExisting(dir string) error {
 	if err := host.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("empty %s: %w", dir, err)

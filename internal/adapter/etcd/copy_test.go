@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// script stands for the stand-in's program in one test.
+// script replaces the stand-in's program in one test.
 func script(t *testing.T, text string) {
 	t.Helper()
 	old := program
@@ -68,7 +68,7 @@ func TestWhatTheProgramRefusesIsRecognised(t *testing.T) {
 	}
 }
 
-// copyOf makes a data folder with a copy and the record beside it.
+// copyOf creates a data folder with these files and the record beside them.
 func copyOf(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzReadPeerMembers has an etcd's peer port list anything.
+// FuzzReadPeerMembers lets an etcd's peer port return any list.
 func FuzzReadPeerMembers(f *testing.F) {
 	for _, seed := range []string{`[{"id":1,"name":"cp-1"},{"id":2,"isLearner":true}]`, `[]`, `{}`, `null`, `[{"id":-1}]`, ``} {
 		f.Add(seed)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Config reads the identity's files, for one connection.
+// Config reads the identity's files for one connection.
 func (id Identity) Config() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(id.Cert, id.Key)
 	if err != nil {
@@ -29,7 +29,7 @@ func (id Identity) Config() (*tls.Config, error) {
 }
 
 // files are credentials that are read for each connection, so that renewed
-// certificates, and a renewed authority too, need no restart.
+// certificates, and even a renewed CA, need no restart.
 type files struct{ id Identity }
 
 // ClientHandshake reads the files and makes the connection with them.
@@ -41,16 +41,16 @@ func (f files) ClientHandshake(ctx context.Context, authority string, raw net.Co
 	return credentials.NewTLS(cfg).ClientHandshake(ctx, authority, raw)
 }
 
-// ServerHandshake is never called: these are a client's.
+// ServerHandshake is never called: these credentials are a client's.
 func (f files) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, fmt.Errorf("etcd's client serves nothing")
 }
 
-// Info says that the connection is encrypted.
+// Info returns the protocol: the connection is encrypted.
 func (f files) Info() credentials.ProtocolInfo { return credentials.NewTLS(nil).Info() }
 
-// Clone returns the same: there is nothing to change.
+// Clone returns the same value: nothing in it can change.
 func (f files) Clone() credentials.TransportCredentials { return f }
 
-// OverrideServerName does nothing: the name is the address that is dialled.
+// OverrideServerName does nothing: the server name is the dialled address.
 func (f files) OverrideServerName(string) error { return nil }

@@ -19,34 +19,34 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Limits of one look. etcd gets a moment to answer as usual, less where it is
-// not connected; where it does not answer it may be waiting for a leader, and
-// is asked where it answers even then.
+// Limits of one look. etcd gets a moment to answer as usual, and less time if
+// it is not connected. If it does not answer, it may be waiting for a leader:
+// then it is asked where it answers even in that state.
 const (
 	lookLimit    = 400 * time.Millisecond
 	connected    = 150 * time.Millisecond
 	notConnected = 30 * time.Millisecond
 )
 
-// markers is where the protocol keeps its markers: a key per member, whose
+// markers is the prefix of the protocol's markers: one key per member, whose
 // value is the number of that member's record.
 const (
 	markers    = "holdfast/marker/"
 	markersEnd = "holdfast/marker0" // the first key after them
 )
 
-// Look is what the local etcd says, from its own memory and disk alone: none of
-// it needs a quorum.
+// Look is the local etcd's answer about itself, from its own memory and disk
+// only: no part of it needs a quorum.
 type Look struct {
 	Cluster state.MemberID `json:"cluster"`
 	Member  state.MemberID `json:"member"`
-	// Leader is zero where etcd knows none.
+	// Leader is zero if etcd knows none.
 	Leader  state.MemberID     `json:"leader,omitempty"`
 	Members []state.EtcdMember `json:"members"`
-	// Serves is false while etcd waits for its first leader since it started:
-	// it does not serve clients then, and its markers cannot be read.
+	// Serves is false while etcd waits for its first leader since its start: it
+	// then serves no clients, and its markers cannot be read.
 	Serves bool `json:"serves"`
-	// The rest is known only where it serves.
+	// The fields below are known only if it serves.
 	Learner   bool     `json:"learner,omitempty"`
 	Term      uint64   `json:"term,omitempty"`
 	RaftIndex uint64   `json:"raftIndex,omitempty"`
@@ -55,8 +55,8 @@ type Look struct {
 	Errors    []string `json:"errors,omitempty"` // alarms, in etcd's words
 }
 
-// Look asks the local etcd, for at most 0.4 s. What it does not answer is an
-// error: there is no half a look.
+// Look asks the local etcd, for at most 0.4 s. If any part of the answer is
+// missing, it returns an error: there are no partial looks.
 func (c *Client) Look(ctx context.Context) (Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
@@ -78,13 +78,13 @@ func (c *Client) Look(ctx context.Context) (Look, error) {
 	return either(asClient, asPeer, refused)
 }
 
-// answered is a look, or why there is none.
+// answered is a look, or the error that prevented it.
 type answered struct {
 	look Look
 	err  error
 }
 
-// answer asks in the background.
+// answer calls ask in the background.
 func answer(ask func() (Look, error)) <-chan answered {
 	out := make(chan answered, 1)
 	go func() {
@@ -94,8 +94,8 @@ func answer(ask func() (Look, error)) <-chan answered {
 	return out
 }
 
-// either takes the first of two answers that is one. A question that has been
-// refused already is not waited for.
+// either returns the first successful one of two answers. It does not wait for
+// asClient if that was refused already.
 func either(asClient, asPeer <-chan answered, refused error) (Look, error) {
 	var errs []error
 	if refused != nil {
@@ -136,7 +136,7 @@ func (c *Client) serving(ctx context.Context) (Look, error) {
 	return merge(status, members, marked), nil
 }
 
-// members lists the members as this one knows them.
+// members lists the members as this member knows them.
 func (c *Client) members(ctx context.Context) ([]state.EtcdMember, error) {
 	list, err := pb.NewClusterClient(c.conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: false})
 	if err == nil {
@@ -145,7 +145,7 @@ func (c *Client) members(ctx context.Context) ([]state.EtcdMember, error) {
 	if ctx.Err() != nil || c.cfg.PeerURL == "" {
 		return nil, err
 	}
-	// A learner does not list its members to clients.
+	// A learner does not list the members to clients.
 	_, members, peerErr := c.peerMembers(ctx)
 	if peerErr != nil {
 		return nil, fmt.Errorf("%w; %w", err, peerErr)
@@ -167,7 +167,7 @@ func (c *Client) markers(ctx context.Context) (map[state.MemberID]uint64, error)
 	return out, nil
 }
 
-// readMarker reads one key. A marker that is not understood marks nothing.
+// readMarker reads one key. A marker that cannot be parsed counts as none.
 func readMarker(key, value string) (id state.MemberID, seq uint64, ok bool) {
 	hex, found := strings.CutPrefix(key, markers)
 	seq, err := strconv.ParseUint(value, 10, 64)
@@ -177,9 +177,9 @@ func readMarker(key, value string) (id state.MemberID, seq uint64, ok bool) {
 	return id, seq, true
 }
 
-// listed turns etcd's list into the project's, in the order of the ids. A
-// learner that has started counts as in sync: etcd itself refuses a promotion
-// that comes too early, and nobody else knows how far the learner is.
+// listed converts etcd's list to ours, ordered by id. A learner that has
+// started counts as in sync: etcd itself refuses a promotion that comes too
+// early, and nobody else knows how far the learner is.
 func listed(members []*pb.Member) []state.EtcdMember {
 	out := make([]state.EtcdMember, 0, len(members))
 	for _, m := range members {
@@ -208,22 +208,22 @@ func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.Me
 	}
 }
 
-// Confirm reads a key in a way that needs a quorum: where it succeeds, the
-// members agreed on something after it was asked.
+// Confirm reads a key in a way that needs a quorum: if it succeeds, the members
+// have agreed on something after the call began.
 func (c *Client) Confirm(ctx context.Context) error {
 	_, err := pb.NewKVClient(c.conn).Range(ctx, &pb.RangeRequest{Key: []byte(markers), Limit: 1, KeysOnly: true})
 	return err
 }
 
-// pulses is where a pair that nobody writes to writes now and then; pulseSize is
-// how much, in bytes: more than a packet.
+// pulses is the key that is written now and then while nobody else writes;
+// pulseSize is the size of its value in bytes, more than a packet.
 const (
 	pulses    = "holdfast/pulse/"
 	pulseSize = 16 << 10
 )
 
-// Pulse commits an entry that takes several packets. An etcd that refuses it for
-// want of room has answered, which is what is asked.
+// Pulse commits an entry that takes several packets. An etcd that refuses it
+// for lack of space has answered, and that is enough.
 func (c *Client) Pulse(ctx context.Context) error {
 	_, err := pb.NewKVClient(c.conn).Put(ctx, &pb.PutRequest{Key: []byte(pulses), Value: make([]byte, pulseSize)})
 	if status.Code(err) == codes.ResourceExhausted {

@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// RemoveMember removes a member. One that is not there is removed already. etcd
-// refuses for some seconds where it holds that too few members are healthy.
+// RemoveMember removes a member; a member that does not exist counts as
+// removed. etcd refuses for some seconds if it believes that too few members
+// are healthy.
 func (c *Client) RemoveMember(ctx context.Context, id state.MemberID) error {
 	_, err := pb.NewClusterClient(c.conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(id)})
 	if is(err, rpctypes.ErrMemberNotFound) {
@@ -23,15 +24,16 @@ func (c *Client) RemoveMember(ctx context.Context, id state.MemberID) error {
 	return said("remove member "+id.String(), err)
 }
 
-// AddLearner adds a learner that will answer at a peer URL, and returns its id.
-// One that was added before and never started is this one.
+// AddLearner adds a learner with a peer URL, and returns its id. A learner that
+// was added before and never started is reused.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (state.MemberID, error) {
 	client := pb.NewClusterClient(c.conn)
 	added, err := client.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{peerURL}, IsLearner: true})
 	if err == nil {
 		return state.MemberID(added.Member.ID), nil
 	}
-	// The id is made of the URL and the time: it may exist before the URL does.
+	// The id is derived from the URL and the time: it may exist before the URL
+	// does.
 	if !is(err, rpctypes.ErrPeerURLExist) && !is(err, rpctypes.ErrMemberExist) {
 		return 0, said("add a learner at "+peerURL, err)
 	}
@@ -42,7 +44,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (state.MemberID
 	return addedBefore(list.Members, peerURL)
 }
 
-// addedBefore finds the learner that an earlier attempt added.
+// addedBefore returns the learner that an earlier attempt added.
 func addedBefore(members []*pb.Member, peerURL string) (state.MemberID, error) {
 	for _, m := range members {
 		id := state.MemberID(m.ID)
@@ -59,7 +61,7 @@ func addedBefore(members []*pb.Member, peerURL string) (state.MemberID, error) {
 	return 0, fmt.Errorf("add a learner at %s: etcd says that the URL is taken, and lists nobody there: try again", peerURL)
 }
 
-// Promote makes a learner a voter. One that is a voter already is left so.
+// Promote makes a learner a voter. A voter remains one.
 func (c *Client) Promote(ctx context.Context, id state.MemberID) error {
 	client := pb.NewClusterClient(c.conn)
 	_, err := client.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(id)})
@@ -67,7 +69,7 @@ func (c *Client) Promote(ctx context.Context, id state.MemberID) error {
 		return nil
 	}
 	if NotInSync(err) && isVoter(ctx, client, id) {
-		return nil // etcd looks how far a member is before it looks what it is
+		return nil // etcd checks the progress of a member before its role
 	}
 	return said("promote member "+id.String(), err)
 }
@@ -81,14 +83,14 @@ func isVoter(ctx context.Context, client pb.ClusterClient, id state.MemberID) bo
 // caught up yet.
 func NotInSync(err error) bool { return is(err, rpctypes.ErrMemberLearnerNotReady) }
 
-// Mark writes the marker of a member and waits until it is acknowledged: the
-// write is committed then, by whoever is a voter now.
+// Mark writes the marker of a member and waits for the acknowledgement: the
+// write is then committed by the present voters.
 func (c *Client) Mark(ctx context.Context, id state.MemberID, seq uint64) error {
 	_, err := pb.NewKVClient(c.conn).Put(ctx, &pb.PutRequest{Key: []byte(markers + id.String()), Value: strconv.AppendUint(nil, seq, 10)})
 	return said("write the marker of member "+id.String(), err)
 }
 
-// MoveLeader hands the leadership from the local member to another.
+// MoveLeader moves the leadership from the local member to another.
 func (c *Client) MoveLeader(ctx context.Context, to state.MemberID) error {
 	client := pb.NewMaintenanceClient(c.conn)
 	_, err := client.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(to)})
@@ -100,7 +102,7 @@ func (c *Client) MoveLeader(ctx context.Context, to state.MemberID) error {
 	return said("move the leadership to member "+to.String(), err)
 }
 
-// is reports whether etcd answered with one of its own errors, also where the
+// is reports whether etcd answered with one of its own errors, even if the
 // error has been wrapped since.
 func is(err, want error) bool {
 	if e, ok := errors.AsType[refusal](err); ok {
@@ -109,7 +111,7 @@ func is(err, want error) bool {
 	return err != nil && errors.Is(rpctypes.Error(err), want)
 }
 
-// refusal is etcd's answer to a change, with what was asked for.
+// refusal is etcd's error for a change, with the change that was asked for.
 type refusal struct {
 	asked string
 	err   error

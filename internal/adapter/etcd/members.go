@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// clientPort is where etcd takes clients.
+// clientPort is the port at which etcd serves clients.
 const clientPort = "2379"
 
-// Members asks the members of several hosts for themselves. It keeps one client
-// for each address.
+// Members asks the etcd members of several hosts about themselves. It keeps one
+// client for each address.
 type Members struct {
 	Identity Identity
 
@@ -18,8 +18,8 @@ type Members struct {
 	clients map[string]*Client // by address
 }
 
-// Look asks all hosts at once, whose addresses are given by their names. One
-// that does not answer is not in the result.
+// Look asks all hosts at once; addresses maps their names to their addresses. A
+// host that does not answer is missing from the result.
 func (m *Members) Look(ctx context.Context, addresses map[string]string) map[string]Look {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -28,7 +28,7 @@ func (m *Members) Look(ctx context.Context, addresses map[string]string) map[str
 		group.Go(func() {
 			look, err := m.look(ctx, address)
 			if err != nil {
-				return // unknown is not in the result
+				return // an unknown host is not in the result
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast/holdfast/internal/render/etcdmanifest"
 )
 
-// A process of podman's reads what etcd writes to its standard output. One that
-// was stopped leaves the pipe full, and an etcd that logs there hangs.
+// A process of podman's reads etcd's standard output. If that process is
+// stopped, the pipe fills up, and an etcd that logs to it hangs.
 func TestAnEtcdWhoseOutputNobodyReadsWorks(t *testing.T) {
 	read, write, err := os.Pipe()
 	must(t, err)
 	t.Cleanup(func() { must(t, read.Close()); must(t, write.Close()) })
-	size, err := unix.FcntlInt(write.Fd(), unix.F_SETPIPE_SZ, 1) // a page, the least there is
+	size, err := unix.FcntlInt(write.Fd(), unix.F_SETPIPE_SZ, 1) // one page, the minimum
 	must(t, err)
 	_, err = write.Write(make([]byte, size))
 	must(t, err)

@@ -22,16 +22,16 @@ import (
 // StandInDir holds the request, the result and the log of the stand-in.
 const StandInDir = "/run/holdfast/etcd"
 
-// StandInRequest says whose vote the stand-in casts for whom: its contract is
-// in payload/standin/README.md.
+// StandInRequest tells for which member the stand-in votes, and for whom. Its
+// contract is in payload/standin/README.md.
 type StandInRequest struct {
 	// Evidence names the proof that the target cannot act.
 	Evidence string         `json:"evidence"`
 	Cluster  state.MemberID `json:"cluster"`
-	// Target is the member that cannot act, Survivor the one of this host.
+	// Target is the member that cannot act, Survivor the member of this host.
 	Target   state.MemberID `json:"target"`
 	Survivor state.MemberID `json:"survivor"`
-	// PeerURL and ClientURL are this host's.
+	// PeerURL and ClientURL are those of this host.
 	PeerURL   string     `json:"peerURL"`
 	ClientURL string     `json:"clientURL"`
 	TLS       StandInTLS `json:"tls"`
@@ -40,14 +40,14 @@ type StandInRequest struct {
 	DeadlineMS int    `json:"deadlineMS,omitempty"`
 }
 
-// StandInTLS names the files of this host's own peer certificate.
+// StandInTLS names the files of this host's peer certificate.
 type StandInTLS struct {
 	CA   string `json:"ca"`
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
 }
 
-// StandInResult is how a stand-in ended.
+// StandInResult is the outcome of a stand-in.
 type StandInResult struct {
 	Evidence string `json:"evidence"`
 	Outcome  string `json:"outcome"` // done, nothing-to-do, refused or unfinished
@@ -55,25 +55,25 @@ type StandInResult struct {
 	Detail   string `json:"detail,omitempty"`
 	Term     uint64 `json:"term,omitempty"`
 	Tail     uint64 `json:"tail"`
-	// MS are the times of its steps, in milliseconds since it started.
+	// MS holds the times of its steps, in milliseconds since its start.
 	MS map[string]float64 `json:"ms,omitempty"`
 }
 
-// StandIn is the stand-in on this host.
+// StandIn is the state of the stand-in on this host.
 type StandIn struct {
-	// Member is whom the running one speaks for, zero where none runs.
+	// Member is the member for which the running one votes, zero if none runs.
 	Member state.MemberID
 	PID    int
-	// Last is how the last one ended, nil where it was killed or none has ended
-	// in this boot. It belongs to the request with the same evidence.
+	// Last is the outcome of the last one, nil if it was killed or none has
+	// ended in this boot. It belongs to the request with the same evidence.
 	Last *StandInResult
-	// Log is the end of what the last one said to a person.
+	// Log is the end of the last one's log, for administrators.
 	Log string
 }
 
 // standInFiles are the files of one stand-in. The request is also its lock: the
-// stand-in has it as its input for as long as it lives, so no pid has to be
-// believed, and a restart of the agent changes nothing.
+// stand-in has it open as its input for as long as it lives. So no recorded pid
+// has to be trusted, and a restart of the keeper changes nothing.
 type standInFiles struct{ dir string }
 
 func (f standInFiles) request() string { return filepath.Join(f.dir, "stand-in.json") }
@@ -81,7 +81,7 @@ func (f standInFiles) result() string  { return filepath.Join(f.dir, "stand-in.r
 func (f standInFiles) log() string     { return filepath.Join(f.dir, "stand-in.log") }
 
 // StartStandIn starts a stand-in that outlives this process, and returns its
-// pid. There is at most one on a host.
+// pid. A host runs at most one.
 func StartStandIn(req StandInRequest) (int, error) {
 	pid, err := standInFiles{StandInDir}.start(req)
 	if err != nil {
@@ -90,8 +90,8 @@ func StartStandIn(req StandInRequest) (int, error) {
 	return pid, nil
 }
 
-// StandInState tells whether a stand-in runs, for whom, and how the last one
-// ended.
+// StandInState returns whether a stand-in runs, for which member, and how the
+// last one ended.
 func StandInState() (StandIn, error) {
 	s, err := standInFiles{StandInDir}.state()
 	if err != nil {
@@ -100,8 +100,8 @@ func StandInState() (StandIn, error) {
 	return s, nil
 }
 
-// StopStandIn ends a running stand-in and waits for its end: it is asked first,
-// and killed after half a second.
+// StopStandIn ends a running stand-in and waits for its end: it sends SIGTERM
+// first, and SIGKILL after half a second.
 func StopStandIn(ctx context.Context) error {
 	if err := (standInFiles{StandInDir}).stop(ctx); err != nil {
 		return fmt.Errorf("stop the stand-in: %w", err)
@@ -121,7 +121,7 @@ func (f standInFiles) start(req StandInRequest) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = in.Close() }() // the lock stays with the stand-in
+	defer func() { _ = in.Close() }() // the stand-in keeps the lock
 	if err := os.Remove(f.log()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
@@ -137,8 +137,8 @@ func (f standInFiles) start(req StandInRequest) (int, error) {
 	return pid, err
 }
 
-// reap takes the process out of the kernel's list once it has ended. Where this
-// process ends first, the first process of the host does so.
+// reap removes the ended process from the kernel's list. If this process ends
+// first, the host's first process does it.
 func reap(pid int) {
 	for {
 		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
@@ -147,8 +147,8 @@ func reap(pid int) {
 	}
 }
 
-// claim locks the request's file, writes it and leaves it to be read. The file
-// is never replaced: that would leave the lock behind.
+// claim locks the request's file, writes it and leaves its offset at the start.
+// It never replaces the file, since the lock would stay with the old one.
 func (f standInFiles) claim(body []byte) (*os.File, error) {
 	in, err := os.OpenFile(f.request(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -181,7 +181,7 @@ func (f standInFiles) state() (StandIn, error) {
 	return s, err
 }
 
-// locked reports whether somebody holds the request, and what it says.
+// locked reports whether somebody holds the request, and returns its content.
 func (f standInFiles) locked() (bool, []byte, error) {
 	in, err := os.Open(f.request())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,7 +201,7 @@ func (f standInFiles) locked() (bool, []byte, error) {
 	return true, body, err
 }
 
-// holder finds the process whose input the request is; 0 where it has just
+// holder finds the process that has the request as its input; 0 if it has just
 // ended.
 func (f standInFiles) holder() (int, error) {
 	want, err := os.Stat(f.request())
@@ -233,7 +233,7 @@ func (f standInFiles) last() *StandInResult {
 	return &r
 }
 
-// maxSaid bounds what is repeated of the stand-in's log, in bytes.
+// maxSaid bounds how much of the stand-in's log is repeated, in bytes.
 const maxSaid = 2 << 10
 
 func (f standInFiles) said() string {

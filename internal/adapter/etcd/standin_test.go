@@ -40,7 +40,7 @@ func (f standInFiles) ends(t *testing.T) StandIn {
 	return s
 }
 
-// waits is a stand-in that copies its request and waits to be ended.
+// waits is a stand-in that copies its request and waits until it is killed.
 const waits = `cat > "$0.asked"; exec sleep 60`
 
 func TestAStandInIsKnownWhileItRuns(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAStandInIsKnownWhileItRuns(t *testing.T) {
 	if s := f.ends(t); s.Last != nil {
 		t.Errorf("one that was ended has said %+v", s.Last)
 	}
-	must(t, f.stop(t.Context())) // again: nothing to do
+	must(t, f.stop(t.Context())) // a second stop has nothing to do
 	if info, err := os.Stat(f.request()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the request: %v (%v)", info, err)
 	}

@@ -15,12 +15,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// maxAnswer bounds what is read of an answer: etcd's metrics are some 100 kB.
+// maxAnswer bounds how much of an answer is read: etcd's metrics are some 100
+// kB.
 const maxAnswer = 4 << 20
 
-// waiting asks an etcd that has had no leader since it started. It serves no
-// client then, not even reads of its own data; but its peers can ask it who its
-// members are, and its metrics say whether it knows a leader.
+// waiting asks an etcd that has had no leader since its start. Such an etcd
+// serves no clients, not even reads of its own data. But its peers can ask it
+// for its members, and its metrics tell whether it knows a leader.
 func (c *Client) waiting(ctx context.Context) (Look, error) {
 	if c.cfg.PeerURL == "" {
 		return Look{}, errors.New("the peer URL of this host is not known")
@@ -39,7 +40,7 @@ func (c *Client) waiting(ctx context.Context) (Look, error) {
 	return look, err
 }
 
-// peerMembers asks as a peer does.
+// peerMembers asks for the members as a peer does.
 func (c *Client) peerMembers(ctx context.Context) (state.MemberID, []state.EtcdMember, error) {
 	body, header, err := c.get(ctx, c.cfg.PeerURL+"/members")
 	if err != nil {
@@ -73,7 +74,7 @@ func readPeerMembers(r io.Reader) ([]state.EtcdMember, error) {
 	return sorted(out), nil
 }
 
-// metrics is what etcd's metrics say about its place in the cluster.
+// metrics is the part of etcd's metrics about its role in the cluster.
 type metrics struct {
 	member              state.MemberID
 	hasLeader, isLeader string
@@ -115,8 +116,8 @@ func readMetrics(r io.Reader) (metrics, error) {
 	return m, lines.Err()
 }
 
-// leader is the member that leads. Metrics do not name it: where it is not this
-// one it is the other voter, if there is one other.
+// leader returns the member that leads. Metrics do not name it: if it is not
+// this member, it is the other voter, if there is exactly one.
 func (m metrics) leader(members []state.EtcdMember) (state.MemberID, error) {
 	if m.hasLeader == "0" {
 		return 0, nil

@@ -1,17 +1,17 @@
 // Package eventlog lets a program note events on its host's disk without ever
 // waiting for that disk.
 //
-// Append may be called by whoever decides or acts, the keeper of etcd above all: it
-// stamps the event, puts it into a bounded queue and returns. Only Run writes and
-// waits for the disk, in a goroutine of its own. So a disk that is full, slow or
-// dead delays no step of the two-node protocol; it costs events, the oldest that
-// wait first, and their number is noted as soon as something can be written again.
+// Whoever decides or acts may call Append, above all the etcd keeper: it stamps the
+// event, puts it into a bounded queue and returns. Only Run writes and waits for the
+// disk, in a goroutine of its own. So a full, slow or dead disk delays no step of
+// the two-node protocol. It costs events, the oldest waiting ones first, and their
+// number is noted as soon as something can be written again.
 //
-// What the protocol itself must not lose is not here: its record, its proofs and
-// the confirmations are durable before the step that they allow. An event may be
-// lost with the power that fails in the same moment.
+// Data that the protocol must not lose are kept elsewhere: its record, its proofs
+// and the confirmations are durable before the step that they allow. An event may be
+// lost if the power fails at the same moment.
 //
-// It owns the events of one program, /var/lib/holdfast/events/PROGRAM.jsonl. A
+// A Log owns the events of one program, /var/lib/holdfast/events/PROGRAM.jsonl. A
 // program has one Log.
 package eventlog
 
@@ -24,39 +24,39 @@ import (
 )
 
 const (
-	// most is how many events wait at most. A take-over has about a dozen.
+	// most bounds the number of waiting events. A take-over has about a dozen.
 	most = 256
-	// spacing is between two writes: etcd may be on the same disk, and while a host
-	// takes over each sync of ours may delay one of its own.
+	// spacing is the pause between two writes: etcd may be on the same disk, and
+	// while a host takes over, each sync of ours may delay one of etcd's.
 	spacing = 250 * time.Millisecond
-	// retry is between two writes where the first failed.
+	// retry is the pause after a write that failed.
 	retry = 5 * time.Second
 	// farewell is how long a program that ends waits for its last events.
 	farewell = 2 * time.Second
 )
 
-// Options are what a Log works with.
+// Options are the inputs of a Log.
 type Options struct {
-	// Write makes events durable, or leaves the file as it was.
+	// Write makes events durable, or leaves the file unchanged.
 	Write func([]state.Event) error
-	// Boot names the boot and says how long it has lasted.
+	// Boot returns the id of the boot and the time since it began.
 	Boot func() (id string, uptime time.Duration, err error)
 	Now  func() time.Time
-	// Hear takes what each write ran into, nil for nothing. It is called by Run.
+	// Hear takes the result of each write, nil for success. Run calls it.
 	Hear func(error)
 }
 
-// Log takes events and writes them.
+// Log queues events and writes them.
 type Log struct {
 	o    Options
 	wake chan struct{}
 
-	mu      sync.Mutex // held for no longer than an event takes to be queued
+	mu      sync.Mutex // held only for as long as it takes to queue an event
 	waiting []state.Event
 	missed  int
 }
 
-// New returns a log that writes once it is run.
+// New returns a log; it writes nothing until Run is called.
 func New(o Options) *Log { return &Log{o: o, wake: make(chan struct{}, 1)} }
 
 // Append takes an event that happened now. It does not wait for the disk.
@@ -76,7 +76,8 @@ func (l *Log) stamped(e state.Event) state.Event {
 	return e
 }
 
-// queue puts events behind those that wait, and drops the oldest of too many.
+// queue appends events to those that wait, and drops the oldest if there are too
+// many.
 func (l *Log) queue(events ...state.Event) {
 	l.waiting = append(l.waiting, events...)
 	if n := len(l.waiting) - most; n > 0 {
@@ -92,8 +93,8 @@ func (l *Log) kick() {
 	}
 }
 
-// Run writes until the context ends, and then what waits. A disk that hangs keeps
-// a goroutine for good, but not who called.
+// Run writes until the context ends, and then writes what still waits. A disk that
+// hangs blocks a goroutine for good, but not the caller.
 func (l *Log) Run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -109,7 +110,7 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// During runs the log while something is done, and then writes what that noted last.
+// During runs the log while do runs, and afterwards writes the last events of do.
 func (l *Log) During(ctx context.Context, do func(context.Context) error) error {
 	log, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

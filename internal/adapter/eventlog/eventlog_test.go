@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// disk is where events are written in a test.
+// disk takes the events of a test in place of a disk.
 type disk struct {
 	mu     sync.Mutex
 	fails  error
@@ -138,7 +138,7 @@ func TestNobodyWaitsForADiskThatHangs(t *testing.T) {
 		d.is(nil, hang)
 		began := time.Now()
 		note(l, 1, 1)
-		synctest.Wait() // it hangs in the first
+		synctest.Wait() // the log hangs in the first write
 		note(l, 2, 1001)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("waited %s", took)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/pace"
 )
 
-// OnThisHost returns the log of a program of this host, which tells by logf what
+// OnThisHost returns the log of a program of this host. It logs with logf what
 // keeps events from being written.
 func OnThisHost(program string, now func() time.Time, logf func(format string, args ...any)) *Log {
 	trouble := pace.Trouble{Logf: logf, Now: now}

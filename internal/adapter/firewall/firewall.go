@@ -1,6 +1,6 @@
-// Package firewall owns one nftables table of a host, by which ports of hosts are
-// closed to those who have no business there. It also looks for tables of others
-// that refuse what no rule of theirs names.
+// Package firewall owns one nftables table of a host, which closes ports of hosts to
+// clients that have no business there. It also finds tables of others that refuse
+// whatever their rules do not name.
 package firewall
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ports"
 )
 
-// TableName is the table's name, in the family inet.
+// TableName is the table's name in the family inet.
 const TableName = "holdfast_input"
 
 const (
-	// chunk is how many addresses go into one message: what has more than 64 KiB
-	// the kernel's protocol cannot hold.
+	// chunk is the number of addresses in one message: the kernel's protocol cannot
+	// hold more than 64 KiB.
 	chunk = 512
-	// buffer is room for a transaction with the addresses of thousands of hosts.
+	// buffer has room for a transaction with the addresses of thousands of hosts.
 	buffer = 4 << 20
 )
 
@@ -37,18 +37,19 @@ const (
 type Table struct {
 	// NetNS is a descriptor of the namespace, 0 for this process's own.
 	NetNS int
-	// options are of tests.
+	// options are set by tests.
 	options []nftables.ConnOption
 }
 
-// chains are the table's: what is for the host, and what it passes on. Both let
-// everything go on that no rule drops, to whatever other tables say.
+// chains are the chains of the table: one for packets to the host, and one for packets
+// that it forwards. Both accept everything that no rule drops; other tables may still
+// drop it.
 var chains = []struct {
 	name string
 	hook *nftables.ChainHook
 }{{"input", nftables.ChainHookInput}, {"forward", nftables.ChainHookForward}}
 
-// wanted is a table as it should be.
+// wanted is the wanted content of the table.
 type wanted struct {
 	table  *nftables.Table
 	sets   []*nftables.Set
@@ -83,8 +84,8 @@ func content(r ports.Rules) wanted {
 	return w
 }
 
-// Set makes the table what the rules say, in one transaction, and reports whether
-// it was not.
+// Set makes the table match the rules, in one transaction, and reports whether it had
+// to change anything.
 func (t Table) Set(r ports.Rules) (changed bool, err error) {
 	conn, err := t.open()
 	if err != nil {
@@ -103,7 +104,7 @@ func (t Table) Set(r ports.Rules) (changed bool, err error) {
 
 func replace(conn *nftables.Conn, r ports.Rules) error {
 	w := content(r)
-	conn.AddTable(w.table) // so that there is one to delete
+	conn.AddTable(w.table) // so that the next line has a table to delete
 	conn.DelTable(w.table)
 	if r.On {
 		conn.AddTable(w.table)
@@ -139,7 +140,7 @@ func addSet(conn *nftables.Conn, s *nftables.Set, addresses []netip.Addr) error 
 	return nil
 }
 
-// setIDs has rules name sets of the same transaction.
+// setIDs makes rules refer to sets of the same transaction.
 func setIDs(list []expr.Any, sets []*nftables.Set) {
 	for _, e := range list {
 		if l, ok := e.(*expr.Lookup); ok {
@@ -152,9 +153,9 @@ func find(sets []*nftables.Set, name string) *nftables.Set {
 	return sets[slices.IndexFunc(sets, func(s *nftables.Set) bool { return s.Name == name })]
 }
 
-// Watch calls told whenever something happened to the table, our own changes included,
-// and where that may have been missed. It returns with the context, or when it
-// cannot go on.
+// Watch calls told whenever something happened to the table, including our own
+// changes, and whenever a change may have been missed. It returns with the context, or
+// when it cannot go on.
 func (t Table) Watch(ctx context.Context, told func()) error {
 	return nftwatch.Table{Name: TableName, NetNS: t.NetNS}.Follow(ctx, func() {}, told)
 }
@@ -171,8 +172,8 @@ func (t Table) open() (*nftables.Conn, error) {
 	return conn, nil
 }
 
-// Matches reports whether the table is what the rules say: all of it is compared
-// but the counters.
+// Matches reports whether the table matches the rules: it compares everything except
+// the counters.
 func (t Table) Matches(r ports.Rules) (bool, error) {
 	conn, err := t.open()
 	if err != nil {
@@ -206,7 +207,7 @@ func matches(conn *nftables.Conn, r ports.Rules) (bool, error) {
 	return true, nil
 }
 
-// said is what rules say.
+// said returns the expressions of rules.
 func said(rules []*nftables.Rule) (out [][]expr.Any) {
 	for _, r := range rules {
 		out = append(out, r.Exprs)
@@ -244,7 +245,7 @@ func sameSets(conn *nftables.Conn, w wanted, r ports.Rules) (bool, error) {
 	return true, nil
 }
 
-// There reports whether there is a table of that name.
+// There reports whether the table exists.
 func (t Table) There() (bool, error) {
 	conn, err := t.open()
 	if err != nil {
@@ -254,7 +255,7 @@ func (t Table) There() (bool, error) {
 	return nftable.There(conn, TableName)
 }
 
-// side is where the addresses of a family are in a packet.
+// side holds the offsets of a family's addresses in a packet.
 type side struct {
 	key          nftables.SetDatatype
 	family       byte
@@ -269,13 +270,13 @@ func sideOf(ipv6 bool) side {
 	return side{nftables.TypeIPAddr, unix.NFPROTO_IPV4, 12, 16, 4}
 }
 
-// numbers are those of protocols.
+// numbers are the IP protocol numbers.
 var numbers = map[ports.Protocol]byte{ports.TCP: unix.IPPROTO_TCP, ports.UDP: unix.IPPROTO_UDP, ports.VRRP: vrrp}
 
-// vrrp is VRRP's number among the protocols of IP.
+// vrrp is the IP protocol number of VRRP.
 const vrrp = 112
 
-// exprs is a rule in the kernel's words.
+// exprs returns a rule in the kernel's expressions.
 func exprs(r ports.Rule, sets []*nftables.Set) []expr.Any {
 	s := sideOf(r.IPv6)
 	out := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, is([]byte{s.family})}
@@ -307,7 +308,7 @@ func (s side) address(at uint32) *expr.Payload {
 	return &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: s.length}
 }
 
-// in matches packets from a network, or those that are not from it.
+// in matches packets from a network, or all others, depending on op.
 func (s side) in(n netip.Prefix, op expr.CmpOp) []expr.Any {
 	mask := make([]byte, s.length)
 	for i := range n.Bits() {
@@ -324,15 +325,15 @@ func compare(op expr.CmpOp, data []byte) *expr.Cmp { return &expr.Cmp{Op: op, Re
 
 func is(data []byte) *expr.Cmp { return compare(expr.CmpOpEq, data) }
 
-// loopback is, in nft's words: iifname "lo" accept.
+// loopback is, in nft's notation: iifname "lo" accept.
 func loopback() []expr.Any {
 	name := make([]byte, unix.IFNAMSIZ)
 	copy(name, "lo")
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, is(name), &expr.Verdict{Kind: expr.VerdictAccept}}
 }
 
-// known is, in nft's words: ct state established,related accept. What the host or
-// a pod has begun, or was let in, goes on whatever the rules become.
+// known is, in nft's notation: ct state established,related accept. A connection that
+// the host or a pod has begun, or that was let in, goes on however the rules change.
 func known() []expr.Any {
 	states := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
 	none := make([]byte, len(states))

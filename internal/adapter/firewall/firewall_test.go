@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ports"
 )
 
-// recorded is what a table is written by: the kinds of its messages and what is
-// in them, from a kernel that has nothing and takes everything.
+// recorded returns the messages by which a table is written, from a fake kernel
+// that has no tables and accepts everything.
 func recorded(t *testing.T, r ports.Rules) []netlink.Message {
 	t.Helper()
 	var sent []netlink.Message
@@ -35,7 +35,7 @@ func recorded(t *testing.T, r ports.Rules) []netlink.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = replace(conn, r) // what it sends is looked at; the fake's answers are not all a kernel's
+	_ = replace(conn, r) // the test looks only at what it sends; not all answers of the fake are a kernel's
 	return sent
 }
 

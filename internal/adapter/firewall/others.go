@@ -9,23 +9,23 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// Other is a chain of somebody else that refuses what no rule before its end lets
+// Other is somebody else's chain that refuses whatever no earlier rule lets
 // through.
 type Other struct {
-	// Table is its table, with the family: inet firewalld.
+	// Table is its table, with the family, for example "inet firewalld".
 	Table, Chain string
-	// Forward is true for one through which goes what the host passes on, to and
-	// from pods, and false for one that is for the host itself.
+	// Forward is true for a chain with the packets that the host forwards, to
+	// and from pods, and false for one with packets to the host itself.
 	Forward bool
 }
 
 func (o Other) String() string { return "chain " + o.Chain + " of table " + o.Table }
 
-// deepest is how many jumps at the end of chains are followed.
+// deepest bounds how many jumps at the end of chains are followed.
 const deepest = 8
 
-// Others looks for chains of others that refuse. Tables of the older iptables,
-// which are none of nftables, are not seen.
+// Others finds chains of others that refuse. It does not see tables of the
+// older iptables, which are not in nftables.
 func (t Table) Others() ([]Other, error) {
 	conn, err := t.open()
 	if err != nil {
@@ -55,7 +55,7 @@ func (t Table) Others() ([]Other, error) {
 	return out, nil
 }
 
-// family is that of a table of IP, empty for another.
+// family returns the family of an IP table, empty for any other.
 func family(t *nftables.Table) string {
 	switch t.Family {
 	case nftables.TableFamilyINet:
@@ -69,8 +69,8 @@ func family(t *nftables.Table) string {
 	}
 }
 
-// filtering reports whether packets of IP for a host, or through it, go through a
-// chain.
+// filtering returns the hook of a chain, and whether IP packets to a host, or
+// through it, pass the chain.
 func filtering(c *nftables.Chain) (nftables.ChainHook, bool) {
 	if family(c.Table) == "" || c.Type != nftables.ChainTypeFilter || c.Hooknum == nil {
 		return 0, false
@@ -79,7 +79,7 @@ func filtering(c *nftables.Chain) (nftables.ChainHook, bool) {
 }
 
 // endRefuses reports whether the last rule of a chain refuses whatever reaches
-// it, or leads to a chain of which that is so.
+// it, or leads to a chain for which that is true.
 func endRefuses(conn *nftables.Conn, c *nftables.Chain, depth int) (bool, error) {
 	rules, err := conn.GetRules(c.Table, c)
 	if err != nil {
@@ -95,8 +95,8 @@ func endRefuses(conn *nftables.Conn, c *nftables.Chain, depth int) (bool, error)
 	return endRefuses(conn, &nftables.Chain{Name: next, Table: c.Table}, depth-1)
 }
 
-// judge returns what a rule does with every packet: it refuses it, or leads it to
-// a chain. A rule that asks for anything does neither with every packet.
+// judge returns what a rule does with every packet: it refuses it, or leads it
+// to a chain. A rule with a condition does neither.
 func judge(list []expr.Any) (refuses bool, next string) {
 	if len(list) == 0 || slices.ContainsFunc(list[:len(list)-1], asks) {
 		return false, ""

@@ -18,28 +18,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Site looks at the firewalls of the site on a host. It changes nothing.
+// Site reads the firewalls that the site runs on a host. It changes nothing.
 type Site struct {
-	// Root is before every path.
+	// Root is the prefix of every path.
 	Root   string
 	Run    func(context.Context, host.Cmd) ([]byte, error)
 	Others func() ([]Other, error)
 }
 
-// ThisSite is that of the host that the process runs on.
+// ThisSite returns the Site of this host.
 func ThisSite() Site { return Site{Root: "/", Run: host.Run, Others: Table{}.Others} }
 
-// The programs, and where ufw keeps whether it is switched on.
+// The program of firewalld, and the file in which ufw stores whether it is on.
 const (
 	firewallCmd = "/usr/bin/firewall-cmd"
 	ufwConf     = "/etc/ufw/ufw.conf"
 )
 
-// toolTime bounds one question to one of them.
+// toolTime bounds one question to one of these programs.
 const toolTime = 10 * time.Second
 
-// Look returns the firewalls that work on the host, and what they refuse of what
-// a host of this kind needs.
+// Look returns the firewalls that are active on the host, and what each refuses
+// of what a host of this kind needs.
 func (s Site) Look(ctx context.Context, kind ports.Kind, at ports.Place) ([]state.SiteFirewall, error) {
 	others, err := s.Others()
 	if err != nil {
@@ -50,7 +50,7 @@ func (s Site) Look(ctx context.Context, kind ports.Kind, at ports.Place) ([]stat
 	for _, program := range []struct {
 		name   string
 		look   func(context.Context, ports.Place) (ports.Openings, bool, error)
-		tables []string // those that it makes
+		tables []string // the tables that it creates
 	}{
 		{"firewalld", s.firewalld, []string{"inet firewalld", "ip firewalld", "ip6 firewalld", "ip filter", "ip6 filter"}},
 		{"ufw", s.ufw, []string{"ip filter", "ip6 filter"}},
@@ -114,7 +114,7 @@ func (s Site) firewalld(ctx context.Context, at ports.Place) (open ports.Opening
 	return open, true, nil
 }
 
-// maxServices bounds how many services are asked about.
+// maxServices bounds how many services are looked up.
 const maxServices = 64
 
 // ufw asks ufw, if it is switched on.

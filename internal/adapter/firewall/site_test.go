@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// site is a host with files and programs.
+// site returns a host with these files and the answers of its programs.
 func site(t *testing.T, others []Other, files map[string]string, answers map[string]string) Site {
 	t.Helper()
 	root := t.TempDir()

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// busyPerCPU is how many threads per CPU want to run where a host is busy: each
-// then waits about as long as it runs.
+// busyPerCPU is the number of runnable threads per CPU from which a host counts
+// as busy: each of them then waits about as long as it runs.
 const busyPerCPU = 2
 
-// busy reports whether this host's CPUs have more to do than they can right now.
+// busy reports whether this host's CPUs have more to do than they can right
+// now.
 func busy() bool {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -20,8 +21,8 @@ func busy() bool {
 	return wanting(string(text)) > busyPerCPU*runtime.NumCPU()
 }
 
-// wanting is the number of threads that want to run, the fourth field of
-// proc(5)'s loadavg up to its slash; 0 where there is none.
+// wanting returns the number of runnable threads: the fourth field of proc(5)'s
+// loadavg, up to its slash; 0 if there is none.
 func wanting(loadavg string) int {
 	f := strings.Fields(loadavg)
 	if len(f) < 4 {

@@ -1,5 +1,5 @@
 // Package haproxy talks to a running haproxy through its runtime API, and
-// follows what it says about the API servers behind it.
+// follows the state of the API servers behind it.
 package haproxy
 
 import (
@@ -19,28 +19,28 @@ import (
 // Answer bounds one question.
 const Answer = 3 * time.Second
 
-// answerSize bounds one answer in bytes; a hundred servers fill 100 kB.
+// answerSize bounds one answer in bytes; a hundred servers need 100 kB.
 const answerSize = 4 << 20
 
-// ErrStopping is what a haproxy that was told to stop counts as: it still
-// answers, and still works for those who are connected.
+// ErrStopping is returned for a haproxy that was told to stop: it still
+// answers, and still serves its present connections.
 var ErrStopping = errors.New("haproxy is stopping")
 
 // Client asks one haproxy.
 type Client struct {
-	// Socket is that of haproxy's master process. It leads to the process that
-	// works now: while an old one ends after a reload, both would answer at a
-	// socket of their own.
+	// Socket is the socket of haproxy's master process. It leads to the current
+	// worker: while an old worker ends after a reload, both would answer at
+	// sockets of their own.
 	Socket string
-	// Answer bounds one question, zero for the usual time.
+	// Answer bounds one question; zero means the constant Answer.
 	Answer time.Duration
 }
 
 // Info is what a haproxy says about itself.
 type Info struct {
-	// PID is that of the process that works, as its own container counts.
+	// PID is the process id of the worker, as its own container counts.
 	PID int
-	// Fingerprint stands for the configuration that it was started with.
+	// Fingerprint identifies the configuration with which it was started.
 	Fingerprint string
 	Stopping    bool
 }
@@ -54,8 +54,8 @@ func (c Client) Info(ctx context.Context) (Info, error) {
 	return parseInfo(text)
 }
 
-// Servers lists the API servers that haproxy has, and how each is doing. The
-// error is ErrStopping where haproxy is on its way out.
+// Servers lists haproxy's API servers and their states. The error is
+// ErrStopping if haproxy was told to stop.
 func (c Client) Servers(ctx context.Context) ([]apilb.Server, error) {
 	text, err := c.askWorker(ctx, "show info;show stat "+render.Backend+" 4 -1")
 	if err != nil {
@@ -75,8 +75,8 @@ func (c Client) Servers(ctx context.Context) ([]apilb.Server, error) {
 	return parseServers("# " + table)
 }
 
-// Apply makes a change to the running haproxy. ca is where it finds the
-// certificates that API servers are verified with.
+// Apply makes a change to the running haproxy. ca is the path at which haproxy
+// finds the certificates to verify API servers with.
 func (c Client) Apply(ctx context.Context, change apilb.Change, ca string) error {
 	for _, step := range steps(change, ca) {
 		text, err := c.askWorker(ctx, step.command)
@@ -90,18 +90,18 @@ func (c Client) Apply(ctx context.Context, change apilb.Change, ca string) error
 	return nil
 }
 
-// Reload makes haproxy read its configuration anew: a new process takes over
+// Reload makes haproxy read its configuration again: a new process takes over
 // its listening sockets, and the old one ends with its connections.
 func (c Client) Reload(ctx context.Context) error {
 	_, err := c.ask(ctx, "reload")
 	return err
 }
 
-// step is one command and what haproxy answers where it did it.
+// step is one command, and haproxy's answer if it succeeds.
 type step struct{ command, answer string }
 
-// steps are the commands of a change. A new server starts as one that is down
-// and is given requests when its checks succeed; it is enabled last.
+// steps returns the commands of a change. A new server starts as down and gets
+// requests once its checks succeed; it is enabled last.
 func steps(change apilb.Change, ca string) []step {
 	name := render.Backend + "/" + change.Server
 	switch change.Verb {
@@ -129,12 +129,12 @@ func steps(change apilb.Change, ca string) []step {
 	}
 }
 
-// askWorker asks the process that works.
+// askWorker asks the current worker.
 func (c Client) askWorker(ctx context.Context, line string) (string, error) {
 	return c.ask(ctx, "@1;"+line)
 }
 
-// ask sends one line and returns all that comes back.
+// ask sends one line and returns the complete answer.
 func (c Client) ask(ctx context.Context, line string) (string, error) {
 	limit := c.Answer
 	if limit == 0 {
@@ -153,7 +153,7 @@ func (c Client) ask(ctx context.Context, line string) (string, error) {
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
 		return "", fmt.Errorf("ask haproxy: %w", err)
 	}
-	// There is no second line: without this haproxy would wait for one.
+	// No second line follows: without this, haproxy would wait for one.
 	if half, ok := conn.(*net.UnixConn); ok {
 		if err := half.CloseWrite(); err != nil {
 			return "", fmt.Errorf("ask haproxy: %w", err)

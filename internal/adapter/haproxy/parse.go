@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// columns are what is read of haproxy's table of servers. Others may come and
-// go with its versions.
+// columns are the columns that are read from haproxy's table of servers. Others
+// may come and go with its versions.
 var columns = []string{"svname", "status", "check_status", "scur", "lastchg"}
 
 // parseServers reads haproxy's table of the servers of one backend.
@@ -54,8 +54,8 @@ func parseServer(field func(string) string) (apilb.Server, error) {
 		return apilb.Server{}, fmt.Errorf("last change of haproxy's server %s: %w", field("svname"), err)
 	}
 	out := apilb.Server{Name: field("svname"), Sessions: sessions, Since: time.Duration(seconds) * time.Second}
-	// A check that is under way has a star before the last one's outcome, and a
-	// server on its way up or down has its progress behind its state.
+	// While a check is running, the outcome of the last one has a star before
+	// it. A server on its way up or down has its progress after its state.
 	check := strings.TrimPrefix(field("check_status"), "* ")
 	status, _, _ := strings.Cut(field("status"), " ")
 	out.Admin, out.Health = admin(status), health(status, check)
@@ -73,11 +73,12 @@ func admin(status string) apilb.Admin {
 	}
 }
 
-// health is what a server's state and its last check say. Layer 4 failed means
-// that nobody took the connection, not even the kernel of a host that is busy;
-// the other layers fail on somebody. A socket that haproxy could not make, for
-// want of a descriptor or a source port, is its own trouble: to cut everybody then
-// would have all of them come back at once.
+// health derives the health of a server from its state and its last check. A
+// failure on layer 4 means that nobody took the connection, not even the kernel
+// of a busy host; failures on the other layers come from a process. SOCKERR is
+// a problem of haproxy itself, which could not make a socket, for lack of a
+// descriptor or a source port: to cut all clients then would make all of them
+// come back at once.
 func health(status, check string) apilb.Health {
 	switch {
 	case status == "MAINT":
@@ -86,7 +87,7 @@ func health(status, check string) apilb.Health {
 		return apilb.HealthUnchecked
 	case status == "UP" || status == "DRAIN":
 		return apilb.HealthReady
-	case status == "NOLB", strings.HasPrefix(check, "L7OK"): // the second is on its way up
+	case status == "NOLB", strings.HasPrefix(check, "L7OK"): // the second one is on its way up
 		return apilb.HealthUnready
 	case check == "SOCKERR":
 		return apilb.HealthUnasked

@@ -30,7 +30,7 @@ func answer(t *testing.T) string {
 	return string(text)
 }
 
-// serve answers every question with a text.
+// serve gives the same answer to every question.
 func serve(t *testing.T, text string) (Client, func() []string) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -132,7 +132,7 @@ func TestEachChangeIsItsCommands(t *testing.T) {
 	for _, c := range []struct {
 		change apilb.Change
 		want   []string
-		// answer is what haproxy says to the last command where it did it.
+		// answer is haproxy's answer to the last command if it succeeds.
 		answer string
 	}{
 		{apilb.Change{Verb: apilb.Drain, Server: name}, []string{"set server api/" + name + " state drain"}, ""},

@@ -14,24 +14,25 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Every is the pause between two looks, Soon while nothing is behind haproxy,
-// or no haproxy there: somebody waits for it then.
+// Every is the pause between two looks. Soon is the pause while haproxy has no
+// server, or does not run: then somebody waits for it.
 const (
 	Every = 250 * time.Millisecond
 	Soon  = 100 * time.Millisecond
 )
 
-// Source puts what haproxy says into the view: state.NetworkView.Balancer. It
-// is unknown where haproxy is not there, hangs, or is about to stop.
+// Source puts haproxy's state into the view: state.NetworkView.Balancer. The
+// state is unknown if haproxy does not run, hangs, or is about to stop.
 type Source struct {
 	Client Client
-	// Accepts reports whether haproxy takes connections; nil asks on this host.
+	// Accepts reports whether haproxy accepts connections; nil tries it on this
+	// host.
 	Accepts func(context.Context) bool
 	// Busy reports whether the host has too much to do; nil asks the kernel.
 	Busy func() bool
 }
 
-// Name is for people.
+// Name returns the name that is shown to people.
 func (Source) Name() string { return "balancer" }
 
 // Run looks until the context ends.
@@ -46,23 +47,23 @@ func (s Source) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 		if last.Value.Live() == 0 {
 			pause = Soon
 		}
-		_ = host.Sleep(ctx, pause) // the loop looks at the context itself
+		_ = host.Sleep(ctx, pause) // the loop itself checks the context
 	}
 	return nil
 }
 
-// Hangs is how long a haproxy may take to answer before it counts as one that
-// stands still; one that died is noticed at once. On a host with too much to do
-// it is given until Answer: it was seen to need more than a second there, which
-// is no reason to move a virtual IP.
+// Hangs is the time without an answer after which haproxy counts as hung; one
+// that died is noticed at once. On a host with too much to do haproxy gets the
+// time Answer: there it was seen to need more than a second, which is no reason
+// to move a virtual IP.
 const Hangs = 1500 * time.Millisecond
 
 // connecting bounds the connection to haproxy's own port.
 const connecting = time.Second
 
-// look asks once. That nobody answers is an answer: haproxy listens on a socket
-// of this host. While it reads its configuration anew that socket is closed for
-// a moment, and its ports are not.
+// look asks once. If nobody listens, that is an answer too: haproxy listens on
+// a socket of this host. While haproxy reads its configuration again, that
+// socket is closed for a moment, but its ports stay open.
 func (s Source) look(ctx context.Context, before state.Fact[state.Balancer]) state.Fact[state.Balancer] {
 	servers, err := s.servers(ctx)
 	if err == nil {
@@ -75,7 +76,7 @@ func (s Source) look(ctx context.Context, before state.Fact[state.Balancer]) sta
 	return before
 }
 
-// servers asks, and gives up where there is no excuse for an answer so late.
+// servers asks, and gives up after Hangs unless the host is busy.
 func (s Source) servers(ctx context.Context) ([]apilb.Server, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

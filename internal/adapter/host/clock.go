@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Sleep waits, or returns the cause of the context's end if that comes first.
+// Sleep waits for d, or returns the cause of the context's end if that comes
+// first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

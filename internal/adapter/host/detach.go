@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// StartDetached starts a process that outlives this one: in a session of its
-// own, without a terminal, with both outputs appended to the file log (mode
-// 0600). Where the command has a Stdin or a Stdout it must be a file, since
-// nobody stays to copy; a lock on it is then held until both have let it go. It
-// returns the pid; the caller never waits for the process.
+// StartDetached starts a process that outlives this one: in its own session,
+// without a terminal, with both outputs appended to the file log (mode 0600).
+// If the command has a Stdin or a Stdout, it must be a file, since nobody stays
+// to copy; a lock on it is then held until both processes have released it.
+// StartDetached returns the pid; the caller never waits for the process.
 func StartDetached(c Cmd, log string) (int, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// Cmd is one process to run. Args are shown in errors, so a secret never
-// belongs there: pass it through Stdin, Env or a file.
+// Cmd is one process to run. Errors show Args, so never put a secret there:
+// pass it through Stdin, Env or a file.
 type Cmd struct {
 	Name string
 	Args []string
-	// Dir is the working directory; empty means the caller's, below Chroot its
-	// root.
+	// Dir is the working directory; empty means the caller's, or the root below
+	// Chroot.
 	Dir string
-	// Chroot is the root that the process gets; empty means the caller's. Name
-	// is a path below it.
+	// Chroot is the root directory of the process; empty means the caller's.
+	// Name is a path below it.
 	Chroot string
 	// Env is added to the caller's environment, as KEY=value.
 	Env []string
-	// Stdin is fed to the process; nil means no input.
+	// Stdin is the input of the process; nil means no input.
 	Stdin io.Reader
-	// Stdout receives the output as it comes, instead of Run's return value.
+	// Stdout receives the output as it comes, in place of Run's return value.
 	Stdout io.Writer
-	// Stderr receives the error output as it comes, besides the copy that an
-	// error carries.
+	// Stderr receives the error output as it comes, in addition to the copy in
+	// an error.
 	Stderr io.Writer
-	// Grace is how long the process may take to end after it was asked to,
-	// when the context ends. Zero means two seconds.
+	// Grace is the time that the process gets to end after SIGTERM, when the
+	// context ends. Zero means two seconds.
 	Grace time.Duration
 }
 
-// Command returns a Cmd of a name and its arguments.
+// Command returns a Cmd with a name and arguments.
 func Command(name string, args ...string) Cmd { return Cmd{Name: name, Args: args} }
 
 // String returns the command line as a person would type it.
@@ -53,17 +53,18 @@ func (c Cmd) String() string {
 	return strings.Join(words, " ")
 }
 
-// RunError says which command failed, with what exit code and last words.
+// RunError reports which command failed, its exit code and the end of its
+// output.
 type RunError struct {
 	Cmd Cmd
 	// ExitCode is -1 if the process did not start or was ended by a signal.
 	ExitCode int
-	// Output is the end of what the process wrote, at most maxErrorOutput bytes.
+	// Output is the end of the process's output, at most maxErrorOutput bytes.
 	Output string
 	Err    error
 }
 
-// maxErrorOutput bounds what an error carries of a process's output, in bytes.
+// maxErrorOutput bounds the output in an error, in bytes.
 const maxErrorOutput = 8 << 10
 
 func (e *RunError) Error() string {
@@ -85,8 +86,8 @@ func ExitCode(err error) int {
 }
 
 // Run runs a command to its end and returns its standard output. When the
-// context ends the process is asked to end by SIGTERM and, after Grace,
-// killed. The error is a *RunError.
+// context ends, Run sends SIGTERM to the process and kills it after Grace. The
+// error is a *RunError.
 func Run(ctx context.Context, c Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	words := &tail{max: maxErrorOutput}

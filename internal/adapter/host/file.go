@@ -22,16 +22,15 @@ func WriteFileAtomic(path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// WriteAtomic writes a file so that a reader, also one after a power cut, sees
-// either the old file or the whole new one: fill writes a temporary file
-// beside it, which is synced and renamed over path, and the directory is
-// synced. If fill fails the old file stays. Parent directories are created
-// with mode 0755.
+// WriteAtomic writes a file so that a reader sees either the old file or the
+// complete new one, even after a power cut: fill writes a temporary file beside
+// it, which is synced and renamed to path, and the directory is synced. If fill
+// fails, the old file stays. Parent directories are created with mode 0755.
 func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return writeAtomic(path, mode, os.Geteuid(), fill)
 }
 
-// WriteFileFor writes a file like WriteFileAtomic that is another user's.
+// WriteFileFor writes a file like WriteFileAtomic, but for another owner.
 func WriteFileFor(path string, data []byte, mode fs.FileMode, owner int) error {
 	return writeAtomic(path, mode, owner, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -90,7 +89,7 @@ func SyncDir(dir string) error {
 }
 
 // SyncFilesystem makes everything durable that was written to the file system
-// that holds path.
+// of path.
 func SyncFilesystem(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -102,9 +101,9 @@ func SyncFilesystem(path string) error {
 	return f.Close()
 }
 
-// WriteFiles writes each file below root with WriteFileAtomic, leaving alone
-// those that already have the wanted content and mode. It returns the paths
-// that it wrote.
+// WriteFiles writes each file below root with WriteFileAtomic, except files
+// that already have the wanted content and mode. It returns the paths that it
+// wrote.
 func WriteFiles(root string, files []state.File) ([]string, error) {
 	var wrote []string
 	for _, f := range files {
@@ -129,8 +128,8 @@ func sameFile(path string, want state.File) bool {
 	return err == nil && bytes.Equal(have, want.Data)
 }
 
-// FreeSpace is what root may still write to the file system that holds dir, in
-// bytes.
+// FreeSpace returns how many bytes root may still write to the file system of
+// dir.
 func FreeSpace(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -139,7 +138,7 @@ func FreeSpace(dir string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block has a size
 }
 
-// Exists reports whether a path leads to something that can be looked at.
+// Exists reports whether a path leads to something that can be read with stat.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

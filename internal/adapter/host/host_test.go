@@ -39,11 +39,11 @@ func TestTheEndOfTheContextEndsTheCommandAndIsTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	said, out := pipe(t)
 	in, _ := pipe(t)
-	go func() { // once the command says that it runs
+	go func() { // once the command tells that it runs
 		_, _ = said.Read(make([]byte, 1))
 		cancel(why)
 	}()
-	// It does not listen to SIGTERM, and waits for what never comes.
+	// It ignores SIGTERM, and waits for input that never comes.
 	_, err := Run(ctx, Cmd{Name: "sh", Args: []string{"-c", "trap '' TERM; echo; read x"}, Stdin: in, Stdout: out, Grace: 50 * time.Millisecond})
 	if !errors.Is(err, why) || ExitCode(err) != -1 {
 		t.Errorf("got %v, exit code %d", err, ExitCode(err))

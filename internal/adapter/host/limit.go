@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Limited returns a question like ask that is answered within the limit. What
-// hangs in the kernel, as a read of a disk that is gone, cannot be ended: it
-// goes on beside its caller, and until it ends nobody asks again. It is for
-// what only reads, since its effect may come at any later time.
+// Limited returns a function like ask that returns within the limit. A call
+// that hangs in the kernel, such as a read of a failed disk, cannot be ended:
+// it goes on in the background, and until it ends the function returns an error
+// without asking again. Use it only for reads: an effect could come at any
+// later time.
 func Limited[T any](what string, limit time.Duration, ask func() (T, error)) func() (T, error) {
 	var mu sync.Mutex
 	var since time.Time
@@ -42,9 +43,9 @@ func Limited[T any](what string, limit time.Duration, ask func() (T, error)) fun
 	}
 }
 
-// Watchdog says every now and then that this process works, by alive, until the
-// context ends. While hung names something it stays silent, and who listens ends
-// the process.
+// Watchdog calls alive at each interval to report that this process works,
+// until the context ends. While hung names something, Watchdog stays silent,
+// and the receiver of these reports, systemd, ends the process.
 func Watchdog(ctx context.Context, every time.Duration, hung func() string, alive func() error, logf func(format string, args ...any)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

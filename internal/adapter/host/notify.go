@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Notify tells systemd of this service's state, "READY=1" say (sd_notify(3)).
-// Where nobody wants to know it does nothing.
+// Notify tells systemd the state of this service, for example "READY=1"
+// (sd_notify(3)). It does nothing if systemd does not listen.
 func Notify(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -26,8 +26,8 @@ func Notify(state string) error {
 	return nil
 }
 
-// WatchdogInterval is how often systemd wants "WATCHDOG=1", half of what it
-// waits for; false where it does not watch.
+// WatchdogInterval returns the interval at which to send "WATCHDOG=1", half of
+// what systemd waits for; false if systemd does not watch this process.
 func WatchdogInterval() (time.Duration, bool) {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if err != nil || micros <= 0 {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// sbin are the directories of the administrator's programs: a plain su or a
+// sbin are the directories with the administrator's programs: a plain su or a
 // service may leave them out of the search path.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
 
-// LookPath returns where a program lies in the search path or among the
-// administrator's programs. Run and StartDetached look for programs so too,
-// and what they start finds its own programs there.
+// LookPath returns the path of a program in the search path or among the
+// administrator's programs. Run and StartDetached find programs in the same
+// way, and so do the processes that they start.
 func LookPath(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -28,8 +28,8 @@ func LookPath(program string) (string, error) {
 	return "", fmt.Errorf("find %s: %w", program, exec.ErrNotFound)
 }
 
-// program is what to start: a name is looked for, a path is taken as it is.
-// What is not found is left to the start, whose error names it.
+// program returns what to start: it looks up a name and keeps a path. If a name
+// is not found, the start fails with an error that names it.
 func (c Cmd) program() string {
 	if strings.ContainsRune(c.Name, '/') {
 		return c.Name
@@ -40,7 +40,8 @@ func (c Cmd) program() string {
 	return c.Name
 }
 
-// environ is the caller's environment with the whole search path, then Env.
+// environ returns the caller's environment with the complete search path, then
+// Env.
 func (c Cmd) environ() []string {
 	return slices.Concat(os.Environ(), []string{"PATH=" + searchPath(os.Getenv("PATH"))}, c.Env)
 }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitStep bounds one wait for a process, in milliseconds, after which the
-// context is looked at.
+// awaitStep bounds one wait for a process, in milliseconds; after it the
+// context is checked.
 const awaitStep = 1000
 
-// AwaitEnd returns as soon as a process has ended, nil also where there is none
-// of that number, or with the cause of the context's end. The process need not
+// AwaitEnd returns nil as soon as a process has ended, or if there is none with
+// this pid, or otherwise the cause of the context's end. The process need not
 // be a child.
 func AwaitEnd(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// Replace makes this process run another program, which keeps its process id,
-// terminal and environment: signals reach it and its exit code is this process's.
-// called is the name that the program sees itself called by. Replace returns
-// only where it fails.
+// Replace makes this process run another program, which keeps the process id,
+// the terminal and the environment: signals reach it, and its exit code is this
+// process's. called is the name under which the program sees itself called.
+// Replace returns only if it fails.
 func Replace(path, called string, args []string) error {
 	if err := syscall.Exec(path, append([]string{called}, args...), os.Environ()); err != nil {
 		return fmt.Errorf("run %s: %w", path, err)

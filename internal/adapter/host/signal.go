@@ -10,20 +10,19 @@ import (
 	"syscall"
 )
 
-// SignalPIDFile sends a signal to the process whose pid a file holds. A file
-// that is not there, or a process that has ended, is no error: there is
-// nobody to tell.
+// SignalPIDFile sends a signal to the process whose pid is in a file. A missing
+// file, or a process that has ended, is no error: there is nobody to signal.
 func SignalPIDFile(path string, sig syscall.Signal) error {
 	_, err := signalPIDFile(path, sig)
 	return err
 }
 
-// RunsByPIDFile reports whether the process whose pid a file holds runs. A
-// file that is not there says that it does not.
+// RunsByPIDFile reports whether the process whose pid is in a file runs.
+// Without the file it returns false.
 func RunsByPIDFile(path string) (bool, error) { return signalPIDFile(path, 0) }
 
-// signalPIDFile sends a signal and reports whether there was a process to take
-// it; the signal 0 only asks.
+// signalPIDFile sends a signal and reports whether a process received it;
+// signal 0 only checks that.
 func signalPIDFile(path string, sig syscall.Signal) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

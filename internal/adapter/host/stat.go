@@ -8,25 +8,26 @@ import (
 	"strings"
 )
 
-// ProcessStat is what the kernel tells of a process (proc(5), stat).
+// ProcessStat is a part of the kernel's data of a process (proc(5), stat).
 type ProcessStat struct {
-	// Name is how the kernel calls it, cut off after 15 bytes.
+	// Name is the kernel's name of it, cut off after 15 bytes.
 	Name string
 	// Letter is its state as ps shows it.
 	Letter string
-	// Parent is the process that started it, or took it on.
+	// Parent is the process that started it, or adopted it.
 	Parent int
-	// Started is when it started, in clock ticks since the kernel's boot.
+	// Started is the time of its start, in clock ticks since the kernel's boot.
 	Started uint64
 }
 
-// Ended reports whether the process has ended and only was not waited for.
+// Ended reports whether the process has ended, and only has not been waited
+// for.
 func (p ProcessStat) Ended() bool { return strings.Contains("ZXx", p.Letter) }
 
 var errStat = errors.New("the stat of a process is not understood")
 
-// ParseStat reads the content of /proc/PID/stat. The second field, the name, may
-// hold blanks and brackets.
+// ParseStat parses the content of /proc/PID/stat. The second field, the name,
+// may contain blanks and brackets.
 func ParseStat(data []byte) (ProcessStat, error) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns which of some addresses this host has.
+// Held returns those of the given addresses that this host has.
 func Held(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	err := each(vips, func(ip netip.Addr, _ netlink.Addr) error {
@@ -22,14 +22,14 @@ func Held(vips []netip.Addr) ([]netip.Addr, error) {
 	return out, err
 }
 
-// Remove takes addresses off every interface of this host and returns those
+// Remove removes addresses from every interface of this host and returns those
 // that it had.
 func Remove(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var errs []error
 	err := each(vips, func(ip netip.Addr, a netlink.Addr) error {
 		link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: a.LinkIndex}}
-		bare := &netlink.Addr{IPNet: a.IPNet} // label and scope need not fit
+		bare := &netlink.Addr{IPNet: a.IPNet} // label and scope need not match
 		err := netlink.AddrDel(link, bare)
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			errs = append(errs, fmt.Errorf("remove VIP %s: %w", ip, err))
@@ -41,7 +41,7 @@ func Remove(vips []netip.Addr) ([]netip.Addr, error) {
 	return out, errors.Join(append(errs, err)...)
 }
 
-// each calls a function with each of the host's addresses that is a VIP.
+// each calls do with each of the host's addresses that is a VIP.
 func each(vips []netip.Addr, do func(netip.Addr, netlink.Addr) error) error {
 	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package keepalived is the adapter of the daemon that speaks VRRP on a host:
-// its process, the addresses that it may leave behind, and who else speaks VRRP
-// to it. It decides nothing; decide/vrrp does.
+// its process, the addresses that it may leave behind, and other hosts that
+// send VRRP to it. It decides nothing; decide/vrrp does.
 package keepalived
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// command is how the kernel calls the daemon's processes.
+// command is the kernel's name of the daemon's processes.
 const command = "keepalived"
 
 // Daemon is one process of keepalived.
 type Daemon struct{ PID int }
 
-// ByPIDFile returns the process whose pid a file holds; ok is false where there
-// is none, or where it is not keepalived. found is whether there is a file: one
-// without a process is that of a process that crashed.
+// ByPIDFile returns the process whose pid is in a file; ok is false if no such
+// process runs, or if it is not keepalived. found reports whether the file
+// exists: a file without a process is left by a process that crashed.
 func ByPIDFile(path string) (d Daemon, found, ok bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,13 +36,12 @@ func ByPIDFile(path string) (d Daemon, found, ok bool, err error) {
 	if err != nil {
 		return Daemon{}, false, false, err
 	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // 0 while it is being written
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // 0 while the file is being written
 	d = Daemon{pid}
 	return d, true, pid > 1 && d.runs(), nil
 }
 
-// runs reports whether the process is there, is keepalived and is not about to
-// be buried.
+// runs reports whether the process exists, is keepalived and has not ended.
 func (d Daemon) runs() bool {
 	name, err := os.ReadFile(d.proc("comm"))
 	if err != nil || strings.TrimSpace(string(name)) != command {
@@ -58,16 +57,16 @@ func (d Daemon) runs() bool {
 
 func (d Daemon) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", d.PID, file) }
 
-// Look is what one look at the process shows.
+// Look is the state of the process at one moment.
 type Look struct {
-	// Sleeps is how often it has gone to sleep of its own will.
+	// Sleeps counts how often it went to sleep voluntarily.
 	Sleeps uint64
-	// Wants is whether it wants to run: it waits for a processor, or for a disk.
-	// One that is stopped, or that waits for nothing, does not.
+	// Wants reports whether it wants to run: it waits for a processor or for a
+	// disk. A process that is stopped, or that waits for nothing, does not.
 	Wants bool
 }
 
-// Look looks at the process: one small read.
+// Look reads the state of the process: one small read.
 func (d Daemon) Look() (Look, error) {
 	data, err := os.ReadFile(d.proc("status"))
 	if err != nil {
@@ -85,8 +84,8 @@ func (d Daemon) Look() (Look, error) {
 	return Look{Sleeps: n, Wants: strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")}, err
 }
 
-// Poke wakes the process, for nothing: told that a child of its ended, it looks
-// and finds none. One that is stopped or in a loop does not wake.
+// Poke wakes the process without an effect: it is told that a child has ended,
+// and finds none. A process that is stopped or in a loop does not wake.
 func (d Daemon) Poke() error {
 	if err := unix.Kill(d.PID, syscall.SIGCHLD); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("wake keepalived (process %d): %w", d.PID, err)
@@ -94,11 +93,11 @@ func (d Daemon) Poke() error {
 	return nil
 }
 
-// Follows reports whether the process follows files. It cannot where root has
-// used up its inotify instances when it starts (fs.inotify.max_user_instances,
-// 128 on many hosts, for all containers together). It then says so once and
-// goes on as if each file said 0, also after it has read its configuration anew
-// (seen with 2.2.7).
+// Follows reports whether the process follows files. It cannot if root had used
+// up its inotify instances when the process started
+// (fs.inotify.max_user_instances, 128 on many hosts, for all containers
+// together). It then logs that once and goes on as if each file contained 0,
+// even after it has read its configuration again (seen with 2.2.7).
 func (d Daemon) Follows() (bool, error) {
 	list, err := os.ReadDir(d.proc("fd"))
 	if err != nil {
@@ -126,7 +125,7 @@ func field(status []byte, name string) (string, error) {
 // context's end.
 func (d Daemon) AwaitEnd(ctx context.Context) error { return host.AwaitEnd(ctx, d.PID) }
 
-// Reload makes the process read its configuration.
+// Reload makes the process read its configuration again.
 func (d Daemon) Reload() error {
 	if err := unix.Kill(d.PID, syscall.SIGHUP); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("tell keepalived (process %d) of its configuration: %w", d.PID, err)
@@ -150,10 +149,10 @@ const realtimePriority = 40
 const mostFavoured = -20
 
 // Favour lets the process run before every ordinary program, so that a busy
-// host sends its adverts in time. What the process starts does not inherit it.
-// Where the kernel refuses real-time scheduling, as in control groups without a
-// share of it, the process is favoured over the others as far as that goes, and
-// the error says so.
+// host sends its adverts in time. Processes that it starts do not inherit this.
+// If the kernel refuses real-time scheduling, as in control groups without a
+// share of it, Favour gives the process the lowest nice value instead, and
+// returns an error that tells so.
 func (d Daemon) Favour() error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: realtimePriority}
 	refused := unix.SchedSetAttr(d.PID, &attr, 0)

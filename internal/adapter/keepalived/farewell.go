@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 )
 
-// Farewell tells the peers of an instance that its holder gives the VIP up, in
-// the place of a daemon that cannot any more.
+// Farewell tells the peers of an instance that its holder gives up the VIP, in
+// place of a daemon that cannot do so any more.
 func Farewell(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
 	return say(ctx, i, "farewell", func(to int) []byte { return i.Farewell(to, centiseconds) })
 }
@@ -45,7 +45,7 @@ func say(ctx context.Context, i vrrp.Instance, what string, advert func(to int) 
 	return errors.Join(errs...)
 }
 
-// farReaching sets the number of hops that peers insist on.
+// farReaching sets the hop limit that the peers require.
 func farReaching(conn net.PacketConn, v4 bool) error {
 	ip, ok := conn.(*net.IPConn)
 	if !ok {

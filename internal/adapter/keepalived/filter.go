@@ -20,32 +20,32 @@ import (
 // filterTable is the nftables table that this package owns.
 const filterTable = "holdfast_vrrp"
 
-// vrrpProtocol is VRRP's number among the protocols of IP: RFC 9568.
+// vrrpProtocol is the IP protocol number of VRRP: RFC 9568.
 const vrrpProtocol = 112
 
-// Filter says who may send VRRP to this host's own addresses. Adverts carry no
-// proof of who sent them; what comes to us from a stranger is dropped, and what
-// comes in a peer's name from a hardware address that is not the peer's, and what
-// a peer sends for a VIP that it may never hold, as a worker for the API's:
-// keepalived drops that too, and forgets to send its own meanwhile (seen with
-// 2.2.7). What other programs on this host do with multicast, or with other router
-// ids, is theirs.
+// Filter lists the hosts that may send VRRP to this host's own addresses.
+// Adverts do not prove who sent them. The filter drops adverts from foreign
+// hosts, adverts in a peer's name from a hardware address that is not the
+// peer's, and adverts of a peer for a VIP that it may never hold, as a worker
+// for the API's. keepalived drops these too, but then forgets to send its own
+// (seen with 2.2.7). Multicast, and other router ids, belong to other programs
+// on this host.
 type Filter struct {
 	Own []netip.Addr
-	// Peers are those of each VIP, by its router id.
+	// Peers holds the peers of each VIP, by its router id.
 	Peers map[uint8][]netip.Addr
-	// Senders are the hardware addresses of peers; of one that is not in it
-	// adverts are let in from any.
+	// Senders holds the hardware addresses of peers; a peer without an entry
+	// may send from any.
 	Senders map[netip.Addr][]string
 }
 
-// side is one family of the filter: where its addresses are in a packet.
+// side is one family of the filter: the offsets of its addresses in a packet.
 type side struct {
 	suffix      string
 	key, pair   nftables.SetDatatype
 	family      byte
 	source, dst uint32
-	// hops is where the number of hops is that a packet may still go.
+	// hops is the offset of the remaining hop limit.
 	hops   uint32
 	length uint32
 	keep   func(netip.Addr) bool
@@ -56,7 +56,7 @@ var sides = []side{
 	{"6", nftables.TypeIP6Addr, paired(nftables.TypeIP6Addr), unix.NFPROTO_IPV6, 8, 24, 7, 16, netip.Addr.Is6},
 }
 
-// wanted is a table as it should be.
+// wanted is the wanted content of the table.
 type wanted struct {
 	table *nftables.Table
 	chain *nftables.Chain
@@ -69,7 +69,7 @@ type wantedSet struct {
 	keys [][]byte
 }
 
-// content is the table for a filter.
+// content returns the table for a filter.
 func (f Filter) content() wanted {
 	accept := nftables.ChainPolicyAccept
 	table := &nftables.Table{Name: filterTable, Family: nftables.TableFamilyINet}
@@ -102,9 +102,9 @@ func (f Filter) content() wanted {
 	return w
 }
 
-// Apply makes the host's table what the filter says, in one transaction, and
-// reports whether it had to. It compares all of the table: whoever edits a rule
-// in its place leaves as many as there were.
+// Apply makes the host's table match the filter, in one transaction, and
+// reports whether it had to. It compares the complete table: somebody who edits
+// a rule in its place leaves the number of rules unchanged.
 func (f Filter) Apply() (changed bool, err error) {
 	conn, err := nftables.New()
 	if err != nil {
@@ -114,7 +114,7 @@ func (f Filter) Apply() (changed bool, err error) {
 	if w.applied(conn) {
 		return false, nil
 	}
-	conn.AddTable(w.table) // so that there is one to delete
+	conn.AddTable(w.table) // so that the next line has a table to delete
 	conn.DelTable(w.table)
 	conn.AddTable(w.table)
 	conn.AddChain(w.chain)
@@ -132,7 +132,7 @@ func (f Filter) Apply() (changed bool, err error) {
 	return true, nil
 }
 
-// advertTo matches what is VRRP and for one of this host's own addresses.
+// advertTo matches VRRP packets to one of this host's own addresses.
 func advertTo(s side, own *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
@@ -144,7 +144,8 @@ func advertTo(s side, own *nftables.Set) []expr.Any {
 	}
 }
 
-// about matches adverts with a router id: the second byte of VRRP (RFC 9568).
+// about matches adverts with this router id: the second byte of VRRP (RFC
+// 9568).
 func about(id uint8) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 1, Len: 1},
@@ -159,9 +160,9 @@ func fromNoPeer(s side, peers *nftables.Set) []expr.Any {
 	}
 }
 
-// fromAfar matches what a router has passed on: peers are on the same network
-// and send with 255. keepalived checks that as well, but of many such adverts
-// it forgets the time of the good ones (seen with 2.2.7).
+// fromAfar matches packets that a router has forwarded: peers are on the same
+// network and send with 255. keepalived checks that too, but many such adverts
+// make it forget the time of the good ones (seen with 2.2.7).
 func fromAfar(s side) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: s.hops, Len: 1},
@@ -169,12 +170,12 @@ func fromAfar(s side) []expr.Any {
 	}
 }
 
-// fromAnotherNIC matches what comes in a peer's name from a hardware address that
-// it does not have. On a NIC that is not Ethernet nothing is compared.
+// fromAnotherNIC matches packets in a peer's name from a hardware address that
+// the peer does not have. It compares nothing on a NIC that is not Ethernet.
 func fromAnotherNIC(s side, bound, pairs *nftables.Set) []expr.Any {
-	// The second part of a pair lies behind the first. Of an address of IPv4 that
-	// is a register of 4 bytes (NFT_REG32_01), of one of IPv6 the next whole one,
-	// by the numbers that the kernel gives back.
+	// The second part of a pair follows the first. After an IPv4 address it is
+	// in a register of 4 bytes (NFT_REG32_01), after an IPv6 address in the
+	// next 16-byte register, by the numbers that the kernel gives back.
 	second := uint32(9)
 	if s.length == 16 {
 		second = 2
@@ -190,13 +191,13 @@ func fromAnotherNIC(s side, bound, pairs *nftables.Set) []expr.Any {
 	}
 }
 
-// Where a frame says who sent it.
+// The position of the sender's address in a frame.
 const (
 	etherSource = 6
 	etherLength = 6
 )
 
-// paired is the type of an address with a hardware address.
+// paired returns the type of an address together with a hardware address.
 func paired(address nftables.SetDatatype) nftables.SetDatatype {
 	pair, err := nftables.ConcatSetType(address, nftables.TypeEtherAddr)
 	if err != nil {
@@ -205,9 +206,9 @@ func paired(address nftables.SetDatatype) nftables.SetDatatype {
 	return pair
 }
 
-// pairs are a family's peers with each of their hardware addresses, as nftables
-// has them: each part filled up to 4 bytes. What is no hardware address is left
-// out.
+// pairs returns a family's peers with each of their hardware addresses, in the
+// layout of nftables: each part filled up to 4 bytes. It leaves out texts that
+// are no hardware address.
 func (f Filter) pairs(s side) [][]byte {
 	var out [][]byte
 	for a, list := range f.Senders {
@@ -222,7 +223,7 @@ func (f Filter) pairs(s side) [][]byte {
 	return slices.CompactFunc(out, bytes.Equal)
 }
 
-// bound are the peers of which a hardware address is known.
+// bound returns the peers with a known hardware address.
 func (f Filter) bound() []netip.Addr {
 	var out []netip.Addr
 	for a, list := range f.Senders {
@@ -233,7 +234,7 @@ func (f Filter) bound() []netip.Addr {
 	return out
 }
 
-// ethernet are the hardware addresses of a list, without what is none.
+// ethernet returns the hardware addresses in a list, without invalid texts.
 func ethernet(list []string) []net.HardwareAddr {
 	var out []net.HardwareAddr
 	for _, text := range list {
@@ -244,7 +245,7 @@ func ethernet(list []string) []net.HardwareAddr {
 	return out
 }
 
-// of are the addresses of a family, each once.
+// of returns the addresses of a family, each once.
 func of(list []netip.Addr, s side) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
@@ -272,8 +273,8 @@ func elements(list [][]byte) []nftables.SetElement {
 	return out
 }
 
-// applied reports whether the host's table is this one. What cannot be read is
-// not.
+// applied reports whether the host's table is this one. A table that cannot be
+// read is not.
 func (w wanted) applied(conn *nftables.Conn) bool {
 	chains, err := nftable.Chains(conn, filterTable)
 	if err != nil || len(chains) != 1 || !nftable.SameChain(chains[0], w.chain) {
@@ -308,7 +309,7 @@ func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte)
 	return true
 }
 
-// Dropped is how many adverts of strangers were dropped since the table was
+// Dropped returns how many adverts the filter has dropped since the table was
 // last written, 0 without a table.
 func Dropped() (uint64, error) {
 	conn, err := nftables.New()

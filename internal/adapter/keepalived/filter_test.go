@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What nftables compares is laid out in whole words; nft itself shows the same
-// (nft --debug=netlink).
+// nftables compares keys that are laid out in whole words; nft itself shows the
+// same layout (nft --debug=netlink).
 func TestPairsAreLaidOutAsNftablesComparesThem(t *testing.T) {
 	f := Filter{Senders: map[netip.Addr][]string{
 		netip.MustParseAddr("10.98.0.12"): {"02:00:00:00:00:0d", "02:00:00:00:00:0c", "02:00:00:00:00:0c", "nonsense"},
@@ -25,8 +25,8 @@ func TestPairsAreLaidOutAsNftablesComparesThem(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	// One that tells no hardware address that can be compared is not bound: all
-	// its adverts would be dropped.
+	// A peer without a hardware address that can be compared is not bound:
+	// otherwise all its adverts would be dropped.
 	if bound := of(f.bound(), sides[0]); fmt.Sprint(bound) != "[10.98.0.12]" {
 		t.Errorf("bound are %v", bound)
 	}

@@ -114,7 +114,7 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 	apply("gone", f, true)
 }
 
-// firstRule is the number that nft gave to the filter's first rule.
+// firstRule returns the number that nft gave to the filter's first rule.
 func firstRule(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("nft", "--handle", "list", "chain", "inet", filterTable, "input").CombinedOutput()
@@ -126,9 +126,9 @@ func firstRule(t *testing.T) string {
 	return handle
 }
 
-// as the kernel lists it: with what was counted, and without the numbers that
-// sets had in our transaction. Rules that say something else are not ours, however
-// many there are.
+// The rules are as the kernel lists them: with counted packets, and without the
+// numbers that the sets had in our transaction. Rules that say something else
+// are not ours, even if their number is the same.
 func TestTheFiltersRulesAreComparedByWhatTheySay(t *testing.T) {
 	w := Filter{Own: addrs("10.98.0.11"), Peers: map[uint8][]netip.Addr{90: addrs("10.98.0.12")}}.content()
 	listed := func() []*nftables.Rule {
@@ -189,7 +189,7 @@ func TestARefusalIsAnAnswerAndSilenceIsNot(t *testing.T) {
 	namespace(t, "10.98.0.11/24")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	// The dialler's threads must be in the namespace: this one is.
+	// The dialler's threads must be in the namespace; this thread is.
 	ask := func(a string) bool { return answers(ctx, netip.AddrPortFrom(netip.MustParseAddr(a), 6443)) }
 	if !ask("127.0.0.1") {
 		t.Error("a refused connection is no answer")
@@ -217,7 +217,7 @@ func TestOnlyKeepalivedIsFoundByItsPIDFile(t *testing.T) {
 }
 
 func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
-	// A shell by keepalived's name, as the kernel sees it.
+	// A program named keepalived, as the kernel sees it.
 	dir := t.TempDir()
 	shell, err := os.ReadFile("/bin/sleep")
 	if err != nil {
@@ -257,12 +257,13 @@ func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
 	if err := d.AwaitEnd(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, _, runs, _ := ByPIDFile(path); runs { // nobody has buried it yet
+	if _, _, runs, _ := ByPIDFile(path); runs { // nobody has waited for it yet
 		t.Error("a dead process runs")
 	}
 }
 
-// Who has an address is heard, whichever family, and the own frames are not.
+// Listen hears who has an address, in both families, but not the host's own
+// frames.
 func TestWhoAnswersForAnAddressIsHeard(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24", "fd98::11/64"}, []string{"10.98.0.5/24", "fd98::5/64"})
 	link, err := netlink.LinkByName("eth0")

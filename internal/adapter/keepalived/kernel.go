@@ -10,23 +10,23 @@ import (
 	"strconv"
 )
 
-// unresolved is how much the kernel keeps, in bytes, for a neighbour that it
-// does not know yet: three adverts, as many packets as Linux kept before 3.3.
-// They count against the socket of all adverts. With the 208 KiB for each
-// neighbour that are the kernel's own value, and as much for the socket, a
-// dozen hosts that are off fill it: a holder's adverts then reach nobody, and
-// every other host takes the VIP (seen with 200).
+// unresolved is how many bytes the kernel keeps for a neighbour that it does
+// not know yet: enough for three adverts, as many packets as Linux kept before
+// 3.3. They count against the socket of all adverts. With the kernel's own 208
+// KiB for each neighbour, and as much for the socket, a dozen hosts that are
+// off fill it: a holder's adverts then reach nobody, and every other host takes
+// the VIP (seen with 200).
 const unresolved = 2560
 
-// BoundUnresolved has the kernel keep no more than that for an unknown
-// neighbour on an interface. It reports whether that was another before.
+// BoundUnresolved limits what the kernel keeps for an unknown neighbour on an
+// interface to unresolved. It reports whether it changed the limit.
 func BoundUnresolved(nic string) (changed bool, err error) {
 	want := strconv.AppendInt(nil, unresolved, 10)
 	for _, family := range []string{"ipv4", "ipv6"} {
 		path := filepath.Join("/proc/sys/net", family, "neigh", nic, "unres_qlen_bytes")
 		now, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has no such family, or is gone
+			continue // it lacks this family, or is gone
 		}
 		if err != nil {
 			return changed, err
@@ -43,15 +43,15 @@ func BoundUnresolved(nic string) (changed bool, err error) {
 	return changed, nil
 }
 
-// instancesPath is how many users of inotify root may have, and mostInstances
-// how far it is raised here.
+// instancesPath limits how many inotify instances root may have, and
+// mostInstances is the highest value that is set here.
 const (
 	instancesPath = "/proc/sys/fs/inotify/max_user_instances"
 	mostInstances = 1 << 16
 )
 
-// RaiseInotify doubles how many programs of root may follow files, and returns
-// how many that is.
+// RaiseInotify doubles the number of inotify instances of root, and returns the
+// new number.
 func RaiseInotify() (int, error) {
 	data, err := os.ReadFile(instancesPath)
 	if err != nil {

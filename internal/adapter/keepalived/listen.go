@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 )
 
-// Listen asks on one interface who has some addresses, and returns all frames
-// about addresses and all adverts that others send there until the time is up,
-// with the interface's own hardware address. A host that has one of the
-// addresses itself hears of others who have it too.
+// Listen asks on one interface who has the given addresses. Until the window
+// ends it collects all frames about addresses and all adverts that others send
+// there. It returns these and the interface's own hardware address. A host that
+// has one of the addresses itself hears of others that have it too.
 func Listen(ctx context.Context, nic string, ask []netip.Addr, window time.Duration) (own string, heard []vrrp.Frame, err error) {
 	link, err := net.InterfaceByName(nic)
 	if err != nil {
@@ -43,7 +43,7 @@ func Listen(ctx context.Context, nic string, ask []netip.Addr, window time.Durat
 	return link.HardwareAddr.String(), heard, nil
 }
 
-// receiveUntil adds what is heard until a time.
+// receiveUntil adds the frames that arrive until a time.
 func receiveUntil(ctx context.Context, fd int, end time.Time, heard []vrrp.Frame) ([]vrrp.Frame, error) {
 	for ctx.Err() == nil && time.Now().Before(end) {
 		f, ok, err := receive(fd, time.Until(end))
@@ -57,14 +57,15 @@ func receiveUntil(ctx context.Context, fd int, end time.Time, heard []vrrp.Frame
 	return heard, nil
 }
 
-// maxHeard bounds what is kept of one window, whoever floods the network.
+// maxHeard bounds how many frames of one window are kept, if somebody floods
+// the network.
 const maxHeard = 4096
 
-// groups are the multicast addresses that adverts of other clusters may go to,
+// groups are the multicast addresses to which adverts of other clusters may go,
 // as hardware addresses: 224.0.0.18 and ff02::12.
 var groups = [][6]byte{{0x01, 0x00, 0x5e, 0, 0, 0x12}, {0x33, 0x33, 0, 0, 0, 0x12}}
 
-// openPacket opens a socket that gets what others send on an interface.
+// openPacket opens a socket that receives what others send on an interface.
 func openPacket(index int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -100,10 +101,11 @@ func setUp(fd, index int) error {
 	return nil
 }
 
-// swap is a number in the network's byte order.
+// swap converts a number to the network's byte order.
 func swap(n uint16) uint16 { return n<<8 | n>>8 }
 
-// interesting lets through ARP, VRRP and neighbour advertisements.
+// interesting returns a filter that passes ARP, VRRP and neighbour
+// advertisements.
 func interesting() (*unix.SockFprog, error) {
 	const ether, protocol4, next6, icmp6 = 12, 14 + 9, 14 + 6, 14 + 40
 	program, err := bpf.Assemble([]bpf.Instruction{
@@ -157,8 +159,9 @@ func receive(fd int, atMost time.Duration) (f vrrp.Frame, ok bool, err error) {
 	return f, ok, nil
 }
 
-// question asks who has an address without saying that the asker has one: an
-// ARP probe (RFC 5227) or what precedes the use of an address (RFC 4862).
+// question asks who has an address without claiming one for the asker: an ARP
+// probe (RFC 5227), or the solicitation that precedes the use of an address
+// (RFC 4862).
 func question(own net.HardwareAddr, a netip.Addr) []byte {
 	if a.Is4() {
 		return arpProbe(own, a)
@@ -170,7 +173,7 @@ func arpProbe(own net.HardwareAddr, a netip.Addr) []byte {
 	b := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, own...)
 	b = append(b, 0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1)
 	b = append(b, own...)
-	b = append(b, make([]byte, 4+6)...) // no sender's address, no target's hardware
+	b = append(b, make([]byte, 4+6)...) // no sender's address, no target's hardware address
 	return append(b, a.AsSlice()...)
 }
 
@@ -186,7 +189,7 @@ func solicitation(own net.HardwareAddr, a netip.Addr) []byte {
 	return append(b, message...)
 }
 
-// checksum6 is the checksum of an ICMPv6 message: RFC 8200, section 8.1.
+// checksum6 returns the checksum of an ICMPv6 message: RFC 8200, section 8.1.
 func checksum6(from, to, message []byte) uint16 {
 	pseudo := append(append([]byte{}, from...), to...)
 	pseudo = append(pseudo, 0, 0, 0, byte(len(message)), 0, 0, 0, 58) //nolint:gosec // 32 octets

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Neighbour is one that the kernel knows, by the number of the interface.
+// Neighbour is a neighbour that the kernel knows, with the number of the
+// interface.
 type Neighbour struct {
 	Index int
 	Addr  netip.Addr
@@ -19,9 +20,9 @@ type Neighbour struct {
 // reached are the states of a neighbour whose hardware address the kernel uses.
 const reached = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
 
-// FollowNeighbours says of each neighbour at which hardware address the kernel
-// reaches it, empty for nowhere: first of all that there are, then of each that
-// changes. It returns with the context, or when it cannot go on.
+// FollowNeighbours reports for each neighbour the hardware address at which the
+// kernel reaches it, empty for none: first for all present neighbours, then for
+// each that changes. It returns with the context, or when it cannot go on.
 func FollowNeighbours(ctx context.Context, heard func(Neighbour, string)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -29,7 +30,7 @@ func FollowNeighbours(ctx context.Context, heard func(Neighbour, string)) error 
 	err := netlink.NeighSubscribeWithOptions(updates, ctx.Done(), netlink.NeighSubscribeOptions{
 		ListExisting: true,
 		ErrorCallback: func(err error) {
-			if !errors.Is(err, netlink.ErrDumpInterrupted) { // what changed meanwhile is said after it
+			if !errors.Is(err, netlink.ErrDumpInterrupted) { // changes during the dump are reported after it
 				stop(fmt.Errorf("follow neighbours: %w", err))
 			}
 		},
@@ -40,7 +41,7 @@ func FollowNeighbours(ctx context.Context, heard func(Neighbour, string)) error 
 	for u := range updates {
 		a, ok := netip.AddrFromSlice(u.IP)
 		if !ok {
-			continue // of a bridge
+			continue // an entry of a bridge
 		}
 		at := ""
 		if u.Type == unix.RTM_NEWNEIGH && u.State&reached != 0 && len(u.HardwareAddr) > 0 {

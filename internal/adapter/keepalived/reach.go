@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reachPorts are asked for a sign of life: API server, kubelet and haproxy. One
-// that is overloaded may drop connections on one port, hardly on all; a port
-// that refuses is answered by the host itself.
+// reachPorts are the ports that are tried: API server, kubelet and haproxy. A
+// host that is overloaded may drop connections on one port, hardly on all; a
+// refused connection is an answer of the host itself.
 var reachPorts = []uint16{6443, 10250, 9445}
 
-// Answers reports whether a host answers at all before the context ends.
+// Answers reports whether a host answers on any port before the context ends.
 func Answers(ctx context.Context, a netip.Addr) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -14,17 +14,15 @@ import (
 	"time"
 )
 
-// ClientLifetime is how long the certificate of a client of etcd, or of the API,
-// is good for.
-// Whoever keeps one makes another when two thirds of it are over: forty days
-// before its end, so that one with less than thirty left, of which doctor and
-// alerts warn, has nobody who keeps it.
+// ClientLifetime is the lifetime of a client's certificate for etcd or the API. Whoever
+// maintains one makes another when two thirds of it are over, forty days before its end. So
+// a certificate with less than thirty days left, about which doctor and alerts warn, is one
+// that nobody maintains.
 const ClientLifetime = 120 * 24 * time.Hour
 
-// Client makes a certificate of a client and its key, one after the other in
-// one text of PEM: so one file takes the place of one file, and no reader ever
-// sees a certificate beside another one's key. Of the bundle that authority who
-// has the key signs.
+// Client makes a client's certificate and its key, one after the other in one PEM text. So
+// one file replaces one file, and no reader ever sees a certificate beside the key of
+// another one. The CA in the bundle that belongs to authorityKey signs it.
 func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string, error) {
 	parent, parentKey, err := signing(bundle, authorityKey)
 	if err != nil {
@@ -54,9 +52,9 @@ func Client(name pkix.Name, bundle, authorityKey string, now time.Time) (string,
 	return encodePEM("CERTIFICATE", der) + encodePEM("EC PRIVATE KEY", secret), nil
 }
 
-// ClientServes reports whether a certificate of Client's making is used on: it
-// is of that name and its groups, and of the authority that signs today, its key is its own,
-// and a third of its life is left.
+// ClientServes reports whether a certificate made by Client may stay in use: it has this
+// name and these groups, the present CA has signed it, its key belongs to it, and a third of
+// its life is left.
 func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now time.Time) bool {
 	parent, _, err := signing(bundle, authorityKey)
 	if err != nil {
@@ -75,8 +73,8 @@ func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now 
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotBefore.Add(life*2/3))
 }
 
-// signing is the authority of a bundle that a key belongs to: while authorities
-// change, both are in it.
+// signing returns the CA of a bundle that belongs to a key: while CAs change, the bundle
+// holds both.
 func signing(bundle, key string) (*x509.Certificate, crypto.Signer, error) {
 	signer, err := parseSigner(key)
 	if err != nil {

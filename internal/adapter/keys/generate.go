@@ -1,5 +1,5 @@
-// Package keys makes the keys and certificates of a site: the identity of a
-// new cluster, and the short-lived serving certificates made from it later.
+// Package keys makes the keys and certificates of a site: the identity of a new
+// cluster, and the short-lived serving certificates that are made from it later.
 package keys
 
 import (
@@ -20,16 +20,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// Lifetimes; ten years for authorities is kubeadm's choice too.
+// Lifetimes; kubeadm too chose ten years for CAs.
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	adminLifetime     = 365 * 24 * time.Hour
-	// backdate covers hosts whose clock is behind the installer's.
+	// backdate allows for hosts whose clock is behind the installer's.
 	backdate = time.Hour
 )
 
-// Generate makes the identity of a new cluster. The randomness is the
-// caller's and so is the clock.
+// Generate makes the identity of a new cluster. The caller provides the clock and
+// the randomness.
 func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 	g := generator{now: now.UTC().Truncate(time.Second), random: random}
 	id := site.Identity{
@@ -50,9 +50,9 @@ func Generate(now time.Time, random io.Reader) (site.Identity, error) {
 	return id, g.err
 }
 
-// Administrator makes another certificate of the site's administrator, with a key
-// of its own. Its name and groups are those of the present one: a cluster knows the
-// group that it was installed with.
+// Administrator makes another certificate of the site's administrator, with a new
+// key. It has the name and groups of the present one: a cluster knows the group
+// with which it was installed.
 func Administrator(id site.Identity, now time.Time, random io.Reader) (site.KeyPair, error) {
 	old, err := id.Admin.Parse()
 	if err != nil {
@@ -63,13 +63,13 @@ func Administrator(id site.Identity, now time.Time, random io.Reader) (site.KeyP
 	return pair, g.err
 }
 
-// administratorReserve is the third of an administrator's certificate in which
-// files made anew bring another one.
+// administratorReserve is the last third of an administrator's certificate: files
+// that are made in it bring a new certificate.
 const administratorReserve = adminLifetime / 3
 
-// AdministratorServes reports whether the certificate of the site's administrator
-// is given out on: one that cannot be read is not, nor one that ends soon, unless
-// its authority ends then.
+// AdministratorServes reports whether the present certificate of the site's
+// administrator may still be given out. It returns false if the certificate cannot
+// be read or ends soon, unless it ends together with its CA.
 func AdministratorServes(id site.Identity, now time.Time) bool {
 	cert, err := id.Admin.Parse()
 	if err != nil {
@@ -79,11 +79,11 @@ func AdministratorServes(id site.Identity, now time.Time) bool {
 	return err == nil && (now.Add(administratorReserve).Before(cert.NotAfter) || cert.NotAfter.Equal(authority.NotAfter))
 }
 
-// joinKeyBytes is the length of the hash that the key is used with.
+// joinKeyBytes is the length of the hash with which the key is used.
 const joinKeyBytes = jointoken.MinKeyBytes
 
-// JoinKey makes a key for join secrets, in place of one that is to open nothing
-// any more.
+// JoinKey makes a key for join secrets, to replace one that must not be valid any
+// more.
 func JoinKey(random io.Reader) ([]byte, error) {
 	g := generator{random: random}
 	key := g.bytes(joinKeyBytes)
@@ -152,7 +152,7 @@ func (g *generator) authority(name string) site.KeyPair {
 	})
 }
 
-// administrator issues what never outlives the authority that it is of.
+// administrator issues a certificate that never outlives its CA.
 func (g *generator) administrator(authority site.KeyPair, subject pkix.Name) site.KeyPair {
 	if g.err != nil {
 		return site.KeyPair{}
@@ -183,8 +183,8 @@ func (g *generator) encodeKey(key *ecdsa.PrivateKey) string {
 	return encodePEM("EC PRIVATE KEY", der)
 }
 
-// sign completes the template and signs it by parent, or by itself where
-// parent is empty.
+// sign completes the template and signs it with parent, or with itself if parent is
+// empty.
 func sign(parent site.KeyPair, template *x509.Certificate, key *ecdsa.PrivateKey, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 const servingLifetime = 365 * 24 * time.Hour
 
 // Reissue makes a certificate like an old one, for the same key and the same
-// names, with other addresses and a lifetime that begins anew. All texts are
-// PEM; the authority is the one that the server's clients trust. Since the key
-// stays, one file takes the place of one file, and no reader ever sees a
-// certificate beside another one's key.
+// names, with other addresses and a new lifetime. All texts are PEM; authority
+// is the CA that the server's clients trust. Since the key stays, one file
+// replaces one file, and no reader ever sees a certificate beside the key of
+// another one.
 func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, now time.Time) (string, error) {
 	template, err := parseCertificate(old)
 	if err != nil {
@@ -65,8 +65,7 @@ func earlier(a, b time.Time) time.Time {
 	return a.UTC()
 }
 
-// Addresses returns the addresses that a certificate in PEM is for, in its
-// order.
+// Addresses returns the addresses in a PEM certificate, in its order.
 func Addresses(cert string) ([]netip.Addr, error) {
 	parsed, err := parseCertificate(cert)
 	if err != nil {
@@ -89,7 +88,8 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// parseSigner reads a key in any of the forms that Kubernetes' tools write.
+// parseSigner reads a key in any of the forms that the tools of Kubernetes
+// write.
 func parseSigner(text string) (crypto.Signer, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// ServingLifetime is how long a certificate of the configuration server is
-// good for. The server makes its own at every start.
+// ServingLifetime is the lifetime of the configuration server's certificate.
+// The server makes its own at every start.
 const ServingLifetime = 30 * 24 * time.Hour
 
-// Serving makes a certificate of the configuration server for one
-// host: good for the API's names, the VIPs and the host's own addresses.
+// Serving makes a certificate of the configuration server for one host, valid
+// for the API's names, the VIPs and the host's own addresses.
 func Serving(s *site.Site, own []netip.Addr, now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

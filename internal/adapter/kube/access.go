@@ -11,38 +11,41 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// HomeKubeconfig is where kubectl looks for a kubeconfig without being told.
+// HomeKubeconfig is the path at which kubectl looks for a kubeconfig by default.
 var HomeKubeconfig = clientcmd.RecommendedHomeFile
 
-// Access says how the API of a cluster is reached: with whose account, at which
-// server, how fast. Nothing else opens a kubeconfig.
+// Access describes how to reach the API of a cluster: with which account, at which
+// server, and how fast. No other code opens a kubeconfig.
 type Access struct {
-	// Kubeconfig is the file with the account. Empty stands for the account of the
-	// pod that this process runs in.
+	// Kubeconfig is the file with the account. If it is empty, the account is that
+	// of the pod in which this process runs.
 	Kubeconfig string
-	// Server is the base URL to ask in place of the kubeconfig's, if not empty.
+	// Server is the base URL to use in place of the kubeconfig's; empty means the
+	// kubeconfig's.
 	Server string
-	// Name is the name that the server's certificate must say, whichever server is
-	// asked. Empty stands for the kubeconfig's choice, which is mostly the server.
+	// Name is the name that the server's certificate must have, whichever server is
+	// asked. If it is empty, the kubeconfig decides, usually by the server's
+	// address.
 	Name string
-	// Limit bounds the requests a second.
+	// Limit bounds the requests per second.
 	Limit Limit
 }
 
-// Limit bounds the requests a second of one client.
+// Limit bounds one client's requests per second.
 type Limit int
 
 const (
-	// NoLimit is for a person and for an agent, who wait for each answer. The API
-	// server shares itself out (API priority and fairness). With client-go's 5
-	// requests a second a status waited 3 s for the events of the status before.
+	// NoLimit is for people and agents, who wait for each answer. The API server
+	// itself distributes its capacity (API priority and fairness). With client-go's
+	// 5 requests per second, a status waited 3 s for the events of the status
+	// before.
 	NoLimit Limit = iota
-	// LoopLimit is client-go's 5 requests a second, in bursts of 10. It holds back a
-	// controller that changes the same object again and again.
+	// LoopLimit is client-go's 5 requests per second, in bursts of 10. It slows down
+	// a controller that changes the same object again and again.
 	LoopLimit
 )
 
-// Config returns the access in the form of client-go. It reaches nothing yet.
+// Config returns the access in the form of client-go. It does not connect yet.
 func (a Access) Config() (*rest.Config, error) {
 	noticeDeadConnections()
 	cfg, err := a.account()
@@ -80,7 +83,7 @@ func (a Access) account() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Client returns a client. It reaches nothing yet.
+// Client returns a client. It does not connect yet.
 func (a Access) Client() (*Client, error) {
 	cfg, err := a.Config()
 	if err != nil {
@@ -97,18 +100,19 @@ func newClient(cfg *rest.Config) (*Client, error) {
 	return &Client{set: set}, nil
 }
 
-// Open returns a client of the kubeconfig file. It reaches nothing yet.
+// Open returns a client for a kubeconfig file. It does not connect yet.
 func Open(kubeconfig string) (*Client, error) { return Access{Kubeconfig: kubeconfig}.Client() }
 
-// OpenAt is Open for another server than the kubeconfig's: a URL, or empty.
-// What the server's certificate must say stays as the kubeconfig has it.
+// OpenAt is like Open, but for another server than the kubeconfig's: a URL, or
+// empty. The name that the server's certificate must have is still that of the
+// kubeconfig.
 func OpenAt(kubeconfig, server string) (*Client, error) {
 	return Access{Kubeconfig: kubeconfig, Server: server}.Client()
 }
 
-// ClientCertificates returns the certificates that a kubeconfig holds itself, as
-// PEM. One that names files holds none. The error does not quote the kubeconfig,
-// which may hold keys.
+// ClientCertificates returns the certificates that a kubeconfig itself contains, as
+// PEM. A kubeconfig that names files contains none. The error does not quote the
+// kubeconfig, which may hold keys.
 func ClientCertificates(kubeconfig []byte) ([]byte, error) {
 	cfg, err := clientcmd.Load(kubeconfig)
 	if err != nil {

@@ -50,8 +50,8 @@ func TestOpeningAnAccessHasDeadConnectionsNoticed(t *testing.T) {
 	}
 }
 
-// TestALibraryOfOneServerReachesTheNextOne is the operator, whose own host's API
-// server does not run.
+// TestALibraryOfOneServerReachesTheNextOne plays an operator on a host whose
+// own API server does not run.
 func TestALibraryOfOneServerReachesTheNextOne(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotate gives a node an annotation, in place of what it had of that name.
+// Annotate sets an annotation of a node and replaces its old value.
 func (c *Client) Annotate(ctx context.Context, node, name, value string) error {
 	return c.SetAnnotations(ctx, node, map[string]*string{name: &value})
 }
 
-// SetAnnotations gives a node several annotations in one request, and takes
-// those from it whose value is nil. All others stay.
+// SetAnnotations sets several annotations of a node in one request, and removes
+// those whose value is nil. All others stay.
 func (c *Client) SetAnnotations(ctx context.Context, node string, values map[string]*string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

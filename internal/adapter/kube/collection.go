@@ -13,31 +13,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kind says how objects of one kind are watched and what is kept of them.
+// Kind describes how to watch objects of one kind, and what to keep of them.
 type Kind[T any] struct {
-	// Path is the collection's place in the API.
+	// Path is the path of the collection in the API.
 	Path string
-	// Only is the name of the one object that is wanted, empty for all.
+	// Only is the name of the single wanted object, empty for all.
 	Only string
-	// Read returns what is kept of an object. It returns an error for one that
-	// it does not understand.
+	// Read returns the part of an object to keep. It returns an error for an
+	// object that it does not understand.
 	Read func(object []byte) (T, error)
 }
 
-// errStartOver ends a watch whose next one has to begin with the whole list.
+// errStartOver ends a watch after which the next one has to begin with the
+// whole list.
 var errStartOver = errors.New("what happened since the last event is not known to the server any more")
 
-// collection is what a watch has told, across its interruptions.
+// collection holds what a watch has reported, across its interruptions.
 type collection[T any] struct {
 	read func([]byte) (T, error)
-	// items are what the last whole list and the events since then say.
+	// items are the objects of the last whole list, with the events since then.
 	items map[string]T
-	// fresh gathers a whole list until its end is told: an object that is not
-	// in it was deleted while nobody watched.
+	// fresh collects a whole list until its end: an object that is not in it
+	// was deleted while nobody watched.
 	fresh map[string]T
 	whole bool
-	// version is where the next watch goes on, empty where it has to begin with
-	// the whole list.
+	// version is the version at which the next watch continues; empty if it has
+	// to begin with the whole list.
 	version string
 }
 
@@ -47,7 +48,7 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// endOfList is set in the bookmark that ends the list of what there is.
+// endOfList is the annotation of the bookmark that ends the initial list.
 const endOfList = metav1.InitialEventsAnnotationKey
 
 type metadata struct {
@@ -58,7 +59,7 @@ type metadata struct {
 	} `json:"metadata"`
 }
 
-// begin prepares for a watch.
+// begin prepares the collection for a watch.
 func (c *collection[T]) begin() {
 	c.fresh = nil
 	if c.version == "" {
@@ -66,9 +67,9 @@ func (c *collection[T]) begin() {
 	}
 }
 
-// take takes one event in, and reports whether the whole list is another one
-// now. An object that is not understood ends the watch: without it the list
-// would not be whole.
+// take applies one event, and reports whether the whole list has changed. An
+// object that it does not understand ends the watch: without that object the
+// list would not be complete.
 func (c *collection[T]) take(e event) (changed bool, err error) {
 	if e.Type == "ERROR" {
 		return false, c.failed(e.Object)
@@ -95,13 +96,13 @@ func (c *collection[T]) take(e event) (changed bool, err error) {
 		changed = c.bookmark(m)
 	}
 	if c.fresh != nil {
-		return false, nil // the version of one object is not that of a list
+		return false, nil // the version of one object is not the version of a list
 	}
 	c.version = m.Metadata.ResourceVersion
 	return changed, nil
 }
 
-// bookmark ends the list of what there is, if it is the bookmark that does.
+// bookmark completes the list if m is the bookmark that ends the initial list.
 func (c *collection[T]) bookmark(m metadata) (changed bool) {
 	if c.fresh == nil || m.Metadata.Annotations[endOfList] != "true" {
 		return false
@@ -122,7 +123,7 @@ func (c *collection[T]) failed(object []byte) error {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// list returns what there is, ordered by name.
+// list returns all objects, ordered by name.
 func (c *collection[T]) list() []T {
 	out := make([]T, 0, len(c.items))
 	for _, name := range slices.Sorted(maps.Keys(c.items)) {
@@ -131,7 +132,7 @@ func (c *collection[T]) list() []T {
 	return out
 }
 
-// gap is the pause before try number n, counted from 1, in a row of failures.
+// gap returns the pause before attempt n, counted from 1, in a row of failures.
 func gap(n int) time.Duration {
 	const first, longest = 200 * time.Millisecond, 2 * time.Second
 	return min(first<<min(n-1, 10), longest)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConfigMaps returns the data of the ConfigMaps of a namespace that have a
+// ConfigMaps returns the data of those ConfigMaps of a namespace that have a
 // label, by name.
 func (c *Client) ConfigMaps(ctx context.Context, namespace, label string) (map[string]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -26,8 +26,8 @@ func (c *Client) ConfigMaps(ctx context.Context, namespace, label string) (map[s
 	return out, nil
 }
 
-// PutConfigMap makes a ConfigMap, or gives it this data where it has other. It
-// has one writer.
+// PutConfigMap creates a ConfigMap, or replaces its data if they differ. The
+// ConfigMap must have only this writer.
 func (c *Client) PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

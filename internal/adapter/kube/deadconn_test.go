@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cable leads connections to a server until it is cut: then they stay open and
-// nothing comes through, as where a VIP went to another host. Those made later
-// are led again.
+// cable passes connections to a server until it is cut: then they stay open but
+// nothing comes through, as when a VIP has moved to another host. Later
+// connections are passed again.
 type cable struct {
 	mu  sync.Mutex
 	cut chan struct{}
@@ -54,7 +54,7 @@ func (c *cable) lead(t *testing.T, server string) string {
 	return listener.Addr().String()
 }
 
-// pass copies until it is cut, and swallows everything from then on.
+// pass copies until the cable is cut, and swallows everything after that.
 func pass(to io.Writer, from io.Reader, cut <-chan struct{}) {
 	buf := make([]byte, 4096)
 	for {
@@ -70,8 +70,8 @@ func pass(to io.Writer, from io.Reader, cut <-chan struct{}) {
 	}
 }
 
-// The configuration server of a control plane that had given the API's VIP away
-// answered nobody for 30 s: its connection to the API was dead.
+// A control plane had given the API's VIP away. Its configuration server
+// answered nobody for 30 s, because its connection to the API was dead.
 func TestADeadConnectionIsNoticed(t *testing.T) {
 	noticeDeadConnections()
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,8 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 	t.Cleanup(api.Close)
 	c := &cable{cut: make(chan struct{})}
 	at := c.lead(t, api.Listener.Addr().String())
-	// Connections of an authority of its own: client-go shares them among clients.
+	// The connections use their own CA: client-go shares connections among
+	// clients.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
 	set, err := kubernetes.NewForConfig(&rest.Config{Host: "https://" + at, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
 	if err != nil {
@@ -107,7 +108,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 	close(c.cut)
 	c.cut = make(chan struct{})
 	c.mu.Unlock()
-	// client-go asks again by itself when the connection is given up.
+	// client-go itself repeats the request when it gives the connection up.
 	if err := ask(silentFor + answerWithin + 4*time.Second); err != nil {
 		t.Errorf("the dead connection is used still: %v", err)
 	}

@@ -9,10 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// etcdObject is where the API has the one object about etcd.
+// etcdObject is the path of the single object about etcd.
 const etcdObject = "/apis/operator.openshift.io/v1/etcds/cluster"
 
-// Etcd returns the object about etcd, nil where there is none.
+// Etcd returns the object about etcd, nil if there is none.
 func (c *Client) Etcd(ctx context.Context) (*operatorv1.Etcd, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
-// cluster is what all its API servers say: nodes, and all that happened to them.
+// cluster is the data that all its API servers serve: nodes, and all their
+// events.
 type cluster struct {
 	mu      sync.Mutex
 	nodes   []string
-	events  []string // the one at place i has version i+1
+	events  []string // the event at index i has version i+1
 	changed chan struct{}
 }
 
@@ -53,17 +54,17 @@ func (c *cluster) now(after int) (nodes, events []string, version int, changed <
 	return slices.Clone(c.nodes), slices.Clone(c.events[min(after, len(c.events)):]), len(c.events), c.changed
 }
 
-// fault is how an API server behaves from the moment it strikes.
+// fault is an API server's behaviour once the fault strikes.
 type fault struct {
-	// answer takes the place of the answer to each request; nil for a good one.
+	// answer replaces the answer to each request; nil gives a good one.
 	answer func(w http.ResponseWriter, r *http.Request)
-	// last is what watches that are open tell before they end.
+	// last is the last line of open watches before they end.
 	last string
-	// mute leaves watches open that tell nothing any more.
+	// mute leaves watches open but silent.
 	mute bool
-	// cut has connections that are open swallow everything.
+	// cut makes open connections swallow everything.
 	cut bool
-	// dial takes the place of new connections, where the server has none any more.
+	// dial replaces new connections, if the server accepts none any more.
 	dial func(ctx context.Context) error
 	// moved leads new connections to the other server.
 	moved bool
@@ -121,7 +122,7 @@ func status(code int, reason string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// forgotten refuses to go on after a version, and lists.
+// forgotten refuses to continue after a version, but lists.
 func forgotten(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("resourceVersion") != "" {
 		status(http.StatusGone, "Expired")(w, r)
@@ -134,7 +135,7 @@ func unanswering(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(dialTimeout): // as the dialer of the host
+	case <-time.After(dialTimeout): // as the host's dialer does
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	}
 }
@@ -143,7 +144,7 @@ func refusing(context.Context) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// node is a host with an API server, in a network that lies in memory.
+// node is a host with an API server, in a network in memory.
 type node struct {
 	cluster *cluster
 	conns   chan net.Conn
@@ -151,7 +152,7 @@ type node struct {
 	fault   fault
 
 	mu    sync.Mutex
-	lists int // whole lists that were asked for
+	lists int // number of requests for a whole list
 	open  []net.Conn
 }
 
@@ -200,7 +201,7 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.watch(w, r, initial)
 }
 
-// watch is a good server's, until the fault strikes.
+// watch serves a good watch, until the fault strikes.
 func (n *node) watch(w http.ResponseWriter, r *http.Request, initial bool) {
 	nodes, _, after, _ := n.cluster.now(0)
 	if initial {
@@ -213,7 +214,7 @@ func (n *node) watch(w http.ResponseWriter, r *http.Request, initial bool) {
 	}
 	struck := n.struck
 	if n.broken() {
-		struck = nil // what it answers well it answers well to the end
+		struck = nil // the answers that are good stay good to the end
 	}
 	for {
 		_, events, version, changed := n.cluster.now(after)
@@ -239,7 +240,7 @@ func (n *node) watch(w http.ResponseWriter, r *http.Request, initial bool) {
 	}
 }
 
-// end is what becomes of an open watch when the fault strikes.
+// end decides how an open watch goes on when the fault strikes.
 func (n *node) end(w http.ResponseWriter, r *http.Request) {
 	if n.fault.mute || n.fault.cut {
 		hang(w, r)
@@ -249,14 +250,14 @@ func (n *node) end(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// rig is two API servers of a cluster, the first of which has a fault.
+// rig has two API servers of a cluster; the first one has a fault.
 type rig struct {
 	cluster     *cluster
 	first, next *node
 	servers     *Servers
 }
 
-// newRig is to be called within a bubble of synctest, with a pair that was made
+// newRig must be called within a bubble of synctest, with a pair that was made
 // outside.
 func newRig(t *testing.T, f fault, pair []tls.Certificate) *rig {
 	t.Helper()
@@ -302,7 +303,7 @@ func (r *rig) node(t *testing.T, f fault, pair []tls.Certificate) *node {
 	return n
 }
 
-// connect leads a connection to the server, until it is cut.
+// connect passes a connection to the server, until it is cut.
 func (n *node) connect() net.Conn {
 	client, near := net.Pipe()
 	far, server := net.Pipe()
@@ -324,7 +325,8 @@ func (n *node) connect() net.Conn {
 	return client
 }
 
-// pairOfServers is a certificate and its key, for whoever is not verified.
+// pairOfServers returns a certificate and its key, for clients that do not
+// verify it.
 func pairOfServers(t *testing.T) []tls.Certificate {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)

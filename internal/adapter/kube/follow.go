@@ -15,20 +15,21 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// silence is how long a watch may say nothing before it is made anew. An API
-// server sends a bookmark about every minute, so one that is silent for longer
-// hangs. The new watch goes on where the old one was: nothing is listed.
+// silence is the longest time that a watch may be silent before it is replaced. An
+// API server sends a bookmark about every minute, so a server that is silent for
+// longer hangs. The new watch continues where the old one ended, without a new
+// list.
 const silence = 150 * time.Second
 
-// opening is how long a server may take until its answer to the request begins
-// and, where the whole list is asked for, from one object of it to the next.
+// opening is the time that a server gets until its answer begins and, within a
+// whole list, between two objects.
 const opening = 15 * time.Second
 
-// Follow watches the objects of one kind and calls changed with all of them
-// whenever they have changed, first as soon as the whole list is there. It asks
-// the servers in the order of Servers, goes on at the next one when one fails, and
-// lists only when a server has forgotten where it was; it does so within the watch.
-// Calls of changed do not overlap. It returns with the context.
+// Follow watches the objects of one kind and calls changed with all of them after
+// each change, and first as soon as the list is complete. It asks the servers in
+// the order of Servers and goes on at the next one when one fails. It lists again
+// only if a server has forgotten the last version; it does so within the watch.
+// Calls of changed do not overlap. Follow returns with the context.
 func Follow[T any](ctx context.Context, s *Servers, kind Kind[T], logf func(string, ...any), changed func([]T)) error {
 	f := &follower[T]{servers: s, kind: kind, changed: changed, collection: collection[T]{read: kind.Read}}
 	for failures, said := 0, ""; ; {
@@ -37,7 +38,7 @@ func Follow[T any](ctx context.Context, s *Servers, kind Kind[T], logf func(stri
 			return context.Cause(ctx)
 		}
 		failures++
-		if heard || errors.Is(err, fs.ErrNotExist) { // no access yet: to look for it costs nothing
+		if heard || errors.Is(err, fs.ErrNotExist) { // there is no access yet, and looking for it costs nothing
 			failures = 0
 		}
 		if heard {
@@ -53,7 +54,7 @@ func Follow[T any](ctx context.Context, s *Servers, kind Kind[T], logf func(stri
 	}
 }
 
-// follower is one Follow.
+// follower is the state of one Follow.
 type follower[T any] struct {
 	collection[T]
 	servers *Servers
@@ -61,8 +62,8 @@ type follower[T any] struct {
 	changed func([]T)
 }
 
-// complaint is what a person should read of the end of a watch, nothing where
-// that is ordinary.
+// complaint returns what an administrator should read about the end of a watch,
+// nothing for an ordinary end.
 func (f *follower[T]) complaint(err error) string {
 	switch {
 	case ordinary(err), errors.Is(err, fs.ErrNotExist):
@@ -73,13 +74,13 @@ func (f *follower[T]) complaint(err error) string {
 	return err.Error()
 }
 
-// ordinary reports whether watches of a server that is well end so.
+// ordinary reports whether the watch of a healthy server may end with this error.
 func ordinary(err error) bool {
 	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, errStartOver)
 }
 
 // once watches at the first of the servers until that watch ends, and reports
-// whether it heard anything while the list was whole.
+// whether it got any event while the list was complete.
 func (f *follower[T]) once(ctx context.Context) (heard bool, err error) {
 	addresses := f.servers.order(time.Now())
 	if len(addresses) == 0 {
@@ -125,7 +126,7 @@ func (f *follower[T]) at(ctx context.Context, address string, client *Client) (h
 	}
 }
 
-// patience is how long the next event may take.
+// patience returns how long to wait for the next event.
 func (f *follower[T]) patience() time.Duration {
 	if f.fresh != nil {
 		return opening
@@ -140,7 +141,7 @@ func ended(ctx context.Context, address string, err error) error {
 	return fmt.Errorf("%s: %w", address, err)
 }
 
-// open starts the watch, from the last event where there is one.
+// open starts the watch, from the last event if there is one.
 func (f *follower[T]) open(ctx context.Context, c *Client) (io.ReadCloser, error) {
 	req := c.set.CoreV1().RESTClient().Get().AbsPath(f.kind.Path).
 		SetHeader("Accept", "application/json").Param("watch", "1").Param("allowWatchBookmarks", "true")
@@ -152,8 +153,8 @@ func (f *follower[T]) open(ctx context.Context, c *Client) (io.ReadCloser, error
 	} else {
 		req = req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", "NotOlderThan")
 	}
-	// The library would ask a server again that is too busy, ten times: the next
-	// server may have time.
+	// Without this, the library would ask a server that is too busy ten times more:
+	// the next server may have time.
 	stream, err := req.MaxRetries(0).Stream(ctx)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		f.version = ""
@@ -162,8 +163,8 @@ func (f *follower[T]) open(ctx context.Context, c *Client) (io.ReadCloser, error
 	return stream, err
 }
 
-// jitter keeps hosts that lost their watches together from coming back
-// together.
+// jitter keeps hosts that lost their watches at the same time from coming back at
+// the same time.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d) //nolint:gosec // nobody has to be unable to guess it
 }

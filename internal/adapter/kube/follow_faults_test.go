@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// way of following nodes: it tells their names whenever they have changed.
+// way is a way of following nodes: it reports their names after each change.
 type way func(ctx context.Context, s *Servers, logf func(string, ...any), told func([]string))
 
 func followed(ctx context.Context, s *Servers, logf func(string, ...any), told func([]string)) {
@@ -23,7 +23,7 @@ func followed(ctx context.Context, s *Servers, logf func(string, ...any), told f
 	})
 }
 
-// measured is how long a way took, and how many whole lists it asked for.
+// measured is how long a way took, and how many whole lists it requested.
 type measured struct {
 	took  time.Duration
 	lists int
@@ -36,11 +36,11 @@ func (m measured) String() string {
 	return fmt.Sprintf("%s, %d lists", m.took.Round(10*time.Millisecond), m.lists)
 }
 
-// blind is after what time a way will not tell any more.
+// blind is the time after which a way will not report any more.
 const blind = time.Hour
 
-// measure has the fault strike, before or while a way follows, and returns how
-// long it takes until the way tells what is so then.
+// measure lets the fault strike, before or while a way follows, and returns how long it
+// takes until the way reports the state after it.
 func measure(t *testing.T, f fault, follow way, running bool) (out measured) {
 	pair := pairOfServers(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func measure(t *testing.T, f fault, follow way, running bool) (out measured) {
 			defer close(done)
 			follow(ctx, r.servers, func(string, ...any) {}, func(names []string) { told <- names })
 		}()
-		defer func() { stop(); <-done; time.Sleep(2 * dialTimeout) }() // dials go on without their request
+		defer func() { stop(); <-done; time.Sleep(2 * dialTimeout) }() // dials go on after their request has ended
 		if running {
 			if !waits(told, "[a b]") {
 				t.Fatal("nothing was told of good servers")
@@ -93,9 +93,8 @@ func waits(told <-chan []string, want string) bool {
 	}
 }
 
-// TestAFaultyServerIsLeftForTheNextOne: each line is a fault, how soon a follower
-// that begins tells the list all the same, and how soon one that follows already
-// tells of a change.
+// TestAFaultyServerIsLeftForTheNextOne has a line for each fault: how soon a new
+// follower reports the list nevertheless, and how soon a running one reports a change.
 func TestAFaultyServerIsLeftForTheNextOne(t *testing.T) {
 	const atOnce = 650 * time.Millisecond // two pauses after a first failure
 	limits := map[string]struct{ begins, follows time.Duration }{
@@ -119,7 +118,7 @@ func TestAFaultyServerIsLeftForTheNextOne(t *testing.T) {
 				if got.took < 0 || got.took > limit {
 					t.Errorf("it took %s, want at most %s", got, limit)
 				}
-				// One that begins needs the list. One that follows goes on where it was,
+				// A new follower needs the list. A running one continues where it was,
 				// unless the server has forgotten that.
 				want := 1
 				if running && name != forgotInAnAnswer && name != forgotInAWatch {

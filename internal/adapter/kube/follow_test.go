@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// script is an API server that answers each watch with the next of its lines,
-// then ends it or, at the last one, holds it open.
+// script is an API server that answers each watch with its next lines. It then
+// ends the watch, or holds the last one open.
 type script struct {
 	mu      sync.Mutex
 	watches [][]string
@@ -66,7 +66,7 @@ func (s *script) queries() []string {
 	return slices.Clone(s.asked)
 }
 
-// servers returns access to addresses; the kubeconfig names nobody.
+// servers returns access to addresses; the kubeconfig has no user.
 func servers(t *testing.T, addresses ...string) *Servers {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -97,7 +97,7 @@ const (
 	gone = `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}`
 )
 
-// follow follows nodes and returns what is told, as name lists.
+// follow follows nodes and returns the reports as lists of names.
 func follow(t *testing.T, s *Servers) <-chan []string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -212,8 +212,8 @@ func TestTryAsksTheNextServerButTakesARefusal(t *testing.T) {
 	}
 }
 
-// TestAClientDoesNotHoldItselfBack wants no limit on the client's side, with
-// which a status waited 3 s for the events of the one before.
+// TestAClientDoesNotHoldItselfBack requires that the client has no limit: with
+// one, a status waited 3 s for the events of the one before.
 func TestAClientDoesNotHoldItselfBack(t *testing.T) {
 	s := servers(t, "https://127.0.0.1:1")
 	one, err := s.client(s.Addresses()[0])
@@ -231,11 +231,11 @@ func TestAClientDoesNotHoldItselfBack(t *testing.T) {
 	}
 }
 
-// TestAServerThatHangsCostsTimeOnce is the writer of a status whose own etcd is
-// stopped: its API server takes the request and says nothing.
+// TestAServerThatHangsCostsTimeOnce plays the writer of a status whose own etcd
+// is stopped: its API server takes the request and never answers.
 func TestAServerThatHangsCostsTimeOnce(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the context end with the connection
+		_, _ = io.Copy(io.Discard, r.Body) // only after that does the context end with the connection
 		<-r.Context().Done()
 	}))
 	defer hangs.Close()
@@ -259,8 +259,8 @@ func TestAServerThatHangsCostsTimeOnce(t *testing.T) {
 	}
 }
 
-// TestTheServerThatAnswersFirstIsAskedWhereAllFail is a host that boots: its own
-// API server has just begun to serve and is slow once, its peer's hangs.
+// TestTheServerThatAnswersFirstIsAskedWhereAllFail plays a host that boots: its
+// own API server has just started and is slow once, and its peer's hangs.
 func TestTheServerThatAnswersFirstIsAskedWhereAllFail(t *testing.T) {
 	var requests atomic.Int32
 	hang := func(r *http.Request) {
@@ -279,7 +279,7 @@ func TestTheServerThatAnswersFirstIsAskedWhereAllFail(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
 	defer hangs.Close()
 	s := servers(t, begins.URL, hangs.URL)
-	for attempt := range 2 { // at the second both have failed lately
+	for attempt := range 2 { // at the second attempt both have failed lately
 		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()
 		asked := 0

@@ -1,5 +1,5 @@
-// Package kube is the adapter of the Kubernetes API: it turns its objects into
-// state values and small changes into requests.
+// Package kube is the adapter of the Kubernetes API: it converts objects to
+// state values, and small changes to requests.
 package kube
 
 import (
@@ -20,13 +20,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fieldManager names Holdfast's agent in the API's records of who set what.
+// fieldManager is the name of Holdfast's agent in the API's records of who set
+// a field.
 const fieldManager = "holdfast-agent"
 
 // requestTimeout bounds every request that is not a watch.
 const requestTimeout = 15 * time.Second
 
-// resync is the safety net below the events.
+// resync is the interval at which everything is reported again, in case an
+// event was lost.
 const resync = 30 * time.Second
 
 // Client talks to one cluster.
@@ -63,8 +65,8 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (map[str
 	return got.Data, nil
 }
 
-// WatchNodes calls changed with all nodes whenever one of them changed, and every
-// 30 s. It returns when the context ends. Calls do not overlap.
+// WatchNodes calls changed with all nodes after each change of one of them, and
+// every 30 s. It returns when the context ends. Calls do not overlap.
 func (c *Client) WatchNodes(ctx context.Context, changed func([]*corev1.Node)) error {
 	factory := informers.NewSharedInformerFactory(c.set, resync)
 	return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), func(items []any) {
@@ -78,8 +80,8 @@ func (c *Client) WatchNodes(ctx context.Context, changed func([]*corev1.Node)) e
 	})
 }
 
-// inform calls changed with all objects of an informer whenever one of them
-// changed, and every 30 s, until the context ends.
+// inform calls changed with all objects of an informer after each change of one
+// of them, and every 30 s, until the context ends.
 func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, changed func([]any)) error {
 	wake := make(chan struct{}, 1)
 	signal := func() {
@@ -143,7 +145,7 @@ func nodeOf(n *corev1.Node) state.Node {
 	return out
 }
 
-// ownAnnotations are those that Holdfast wrote, nil if there are none.
+// ownAnnotations returns those that Holdfast wrote, nil if there are none.
 func ownAnnotations(n *corev1.Node) map[string]string {
 	var out map[string]string
 	for name, value := range n.Annotations {

@@ -8,11 +8,11 @@ import (
 )
 
 // NodeLeases is the namespace of the Leases by which kubelets show that they
-// live, each named as its node.
+// are alive; each has the name of its node.
 const NodeLeases = "kube-node-lease"
 
-// NodeLeaseAnnotation returns an annotation of the nodes' Leases, by node, where
-// they have it.
+// NodeLeaseAnnotation returns the values of an annotation of the nodes' Leases,
+// by node. It leaves out Leases without it.
 func (c *Client) NodeLeaseAnnotation(ctx context.Context, name string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

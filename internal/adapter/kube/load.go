@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podsAtOnce is how many pods are read in one piece: an agent has little memory.
+// podsAtOnce is the number of pods in one page of the list: an agent has little
+// memory.
 const podsAtOnce = 100
 
 // EachPod calls do with each pod of the cluster, and returns its nodes.
@@ -31,7 +32,8 @@ func (c *Client) EachPod(ctx context.Context, do func(*corev1.Pod)) ([]corev1.No
 	}
 }
 
-// Pods returns all pods, as the API server remembers them: it does not ask etcd.
+// Pods returns all pods from the cache of the API server, which does not ask
+// etcd for it.
 func (c *Client) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podServer has many pods and gives them away in pieces of the size that it is
-// asked for, as an API server does.
+// podServer has many pods and returns them in pages of the requested size, as
+// an API server does.
 func podServer(t *testing.T, number int) *Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// server is the API server of this package's tests, nil where there is none.
+// server is the API server of this package's tests, nil if there is none.
 var server *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &server)) }

@@ -16,8 +16,8 @@ import (
 )
 
 // FollowNodes calls changed with all nodes of the cluster, ordered by name, as
-// Follow does. Of a node it keeps what a state.Node holds; the rest of it, its
-// list of images most of all, is dropped as it comes.
+// Follow does. It keeps only the part of a node that a state.Node holds, and
+// drops the rest as it comes, above all the list of images.
 func FollowNodes(ctx context.Context, s *Servers, logf func(string, ...any), changed func([]state.Node)) error {
 	return Follow(ctx, s, Kind[state.Node]{Path: "/api/v1/nodes", Read: readNode}, logf, changed)
 }
@@ -48,9 +48,9 @@ func readNode(object []byte) (state.Node, error) {
 	}), nil
 }
 
-// tunnelAnnotations are those in which flannel says from where a node sends the
-// packets of pods: the address of the default route, which may be another than
-// the node's.
+// tunnelAnnotations are the annotations in which flannel stores the address
+// from which a node sends the packets of pods: that of the default route, which
+// may differ from the node's address.
 var tunnelAnnotations = []string{"flannel.alpha.coreos.com/public-ip", "flannel.alpha.coreos.com/public-ipv6"}
 
 func tunnel(annotations map[string]string) []netip.Addr {
@@ -63,8 +63,8 @@ func tunnel(annotations map[string]string) []netip.Addr {
 	return out
 }
 
-// internal returns the internal addresses in their order; what is no address
-// is left out.
+// internal returns the internal addresses in their order; it leaves out invalid
+// ones.
 func internal(list []corev1.NodeAddress) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
@@ -78,38 +78,39 @@ func internal(list []corev1.NodeAddress) []netip.Addr {
 	return out
 }
 
-// Infrastructure is what the Infrastructure object says of the cluster's
-// network, as far as its status has it.
+// Infrastructure is the part of the Infrastructure object's status that
+// describes the cluster's network.
 type Infrastructure struct {
-	// BareMetal is true where the object's platform is bare metal.
+	// BareMetal is true if the object's platform is bare metal.
 	BareMetal bool
-	// UserManaged is true where a load balancer of the site holds the VIPs.
+	// UserManaged is true if a load balancer of the site holds the VIPs.
 	UserManaged          bool
 	APIVIPs, IngressVIPs []netip.Addr
 	MachineNetworks      []netip.Prefix
-	// RouterIDs are zero where nobody asked for any.
+	// RouterIDs are zero if nobody asked for any.
 	RouterIDs state.RouterIDs
-	// SyncFamilies asks that the VIPs of one kind are always on one host.
+	// SyncFamilies requires that the VIPs of one kind are always on one host.
 	SyncFamilies bool
-	// NameClients are further networks that may ask the hosts' name servers.
+	// NameClients are additional networks that may ask the hosts' name servers.
 	NameClients []netip.Prefix
 }
 
-// RouterIDsAnnotation of the Infrastructure object asks for VRRP virtual router
-// ids, "API,INGRESS", where those that follow from the cluster's name are
-// another cluster's on the same network.
+// RouterIDsAnnotation is the annotation of the Infrastructure object that asks
+// for VRRP virtual router ids, "API,INGRESS". It is needed if another cluster
+// on the same network uses the ids that follow from the cluster's name.
 const RouterIDsAnnotation = state.AnnotationDomain + "vrrp-router-ids"
 
-// SyncAnnotation of the Infrastructure object is "true" where the IPv4 and the
-// IPv6 address of one kind must always be on the same host.
+// SyncAnnotation is the annotation of the Infrastructure object that is "true"
+// if the IPv4 and the IPv6 address of one kind must always be on the same host.
 const SyncAnnotation = state.AnnotationDomain + "vrrp-sync-families"
 
-// NameClientsAnnotation of the Infrastructure object names networks besides the
-// cluster's own that may ask the hosts' name servers, as CIDRs with commas.
+// NameClientsAnnotation is the annotation of the Infrastructure object that
+// names networks, besides the cluster's own, that may ask the hosts' name
+// servers, as CIDRs with commas.
 const NameClientsAnnotation = state.AnnotationDomain + "name-clients"
 
-// FollowInfrastructure calls changed with what the Infrastructure object says,
-// as Follow does; not while there is none.
+// FollowInfrastructure calls changed with the Infrastructure object's settings,
+// as Follow does, but not while there is no such object.
 func FollowInfrastructure(ctx context.Context, s *Servers, logf func(string, ...any), changed func(Infrastructure)) error {
 	kind := Kind[Infrastructure]{
 		Path: "/apis/config.openshift.io/v1/infrastructures", Only: "cluster", Read: readInfrastructure,
@@ -122,7 +123,7 @@ func FollowInfrastructure(ctx context.Context, s *Servers, logf func(string, ...
 }
 
 // wireInfrastructure is the part of the object that is read: the status, which
-// has what was accepted; the spec has what was asked for.
+// holds the accepted values, while the spec holds the requested ones.
 type wireInfrastructure struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -142,8 +143,8 @@ type wireInfrastructure struct {
 	} `json:"status"`
 }
 
-// readInfrastructure returns an error where any of the addresses is none: half
-// a list must not take the place of a whole one.
+// readInfrastructure returns an error if any of the addresses is invalid: half
+// a list must not replace a complete one.
 func readInfrastructure(object []byte) (Infrastructure, error) {
 	var in wireInfrastructure
 	if err := json.Unmarshal(object, &in); err != nil {
@@ -192,7 +193,7 @@ func readRouterIDs(text string) (state.RouterIDs, error) {
 	return state.RouterIDs{API: uint8(first), Ingress: uint8(second)}, nil
 }
 
-// listed are the words of a text with commas.
+// listed splits a text at commas and blanks.
 func listed(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

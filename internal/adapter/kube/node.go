@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Node returns a whole node, nil where there is none.
+// Node returns a complete node, nil if there is none.
 func (c *Client) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -23,7 +23,7 @@ func (c *Client) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return n, nil
 }
 
-// CreateNode makes a node; that there is one of its name already is no error.
+// CreateNode creates a node; it is no error if one of this name exists already.
 func (c *Client) CreateNode(ctx context.Context, n *corev1.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Names are the names of the objects of a collection, which is a path as
-// /apis/apps/v1/namespaces/x/deployments.
+// Names returns the names of the objects of a collection, given as a path such
+// as /apis/apps/v1/namespaces/x/deployments.
 func (c *Client) Names(ctx context.Context, collection string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -30,8 +30,8 @@ func (c *Client) Names(ctx context.Context, collection string) (map[string]bool,
 	return out, nil
 }
 
-// CreateObject makes an object, given as JSON, in a collection; that there is one
-// of its name already is no error.
+// CreateObject creates an object, given as JSON, in a collection; it is no
+// error if one of its name exists already.
 func (c *Client) CreateObject(ctx context.Context, collection string, object []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -43,10 +43,10 @@ func (c *Client) CreateObject(ctx context.Context, collection string, object []b
 	return nil
 }
 
-// ClusterRoleBindings is their collection.
+// ClusterRoleBindings is the path of their collection.
 const ClusterRoleBindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
-// DeleteObject deletes the object at a path; that there is none is no error.
+// DeleteObject deletes the object at a path; it is no error if there is none.
 func (c *Client) DeleteObject(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -57,8 +57,8 @@ func (c *Client) DeleteObject(ctx context.Context, path string) error {
 	return nil
 }
 
-// raw is the body of an answer. Of one that refuses the error says what the server
-// does; the library's own Raw says "unknown".
+// raw returns the body of an answer. For a refusal it returns the server's own
+// error; the library's Raw says only "unknown".
 func raw(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pacemakerObject is where the API has the one object about Pacemaker.
+// pacemakerObject is the path of the single object about Pacemaker.
 const pacemakerObject = "/apis/etcd.openshift.io/v1/pacemakerclusters/cluster"
 
-// PacemakerCluster returns the object about Pacemaker, nil where there is none.
+// PacemakerCluster returns the object about Pacemaker, nil if there is none.
 func (c *Client) PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -33,9 +33,9 @@ func (c *Client) PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster
 	return out, nil
 }
 
-// WritePacemakerStatus replaces fields of the status of the version that was
-// read, and returns the version that it has now. The status is JSON, so that its
-// empty lists are written.
+// WritePacemakerStatus replaces fields of the status if the object still has
+// the given version, and returns its new version. The status is JSON, so that
+// its empty lists are written.
 func (c *Client) WritePacemakerStatus(ctx context.Context, version string, status json.RawMessage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -55,7 +55,8 @@ func (c *Client) WritePacemakerStatus(ctx context.Context, version string, statu
 	return now.Metadata.ResourceVersion, nil
 }
 
-// CreateEvent makes an event; that there is one of its name already is no error.
+// CreateEvent creates an event; it is no error if one of its name exists
+// already.
 func (c *Client) CreateEvent(ctx context.Context, e *corev1.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

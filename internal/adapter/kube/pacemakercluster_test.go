@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// seen is what a recorded state is made into, with the addresses of hosts that
-// its corosync.conf does not name.
+// seen returns the status for a recorded state, with addresses for those hosts
+// that its corosync.conf does not name.
 func seen(t *testing.T, dir string) etcdv1.PacemakerClusterStatus {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "crm_mon.xml"))
@@ -98,7 +98,7 @@ func TestARealAPITakesTheStatusOfEveryRecordedState(t *testing.T) {
 	refusals(t, c, *before)
 }
 
-// refusals are writes that must fail, and how.
+// refusals makes writes that must fail, and checks how they fail.
 func refusals(t *testing.T, c *Client, s etcdv1.PacemakerClusterStatus) {
 	t.Helper()
 	o, err := c.PacemakerCluster(t.Context())

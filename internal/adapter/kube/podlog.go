@@ -9,15 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodLog is the end of the log of one container.
+// PodLog is the end of one container's log.
 type PodLog struct {
 	Namespace, Pod, Container string
 	Text                      []byte
-	// Err is why there is none.
+	// Err is the reason why there is no text.
 	Err error
 }
 
-// PodLogs returns the ends of the logs of all containers in namespaces.
+// PodLogs returns the ends of the logs of all containers in the given
+// namespaces.
 func (c *Client) PodLogs(ctx context.Context, namespaces []string, lines int64) ([]PodLog, error) {
 	var out []PodLog
 	for _, ns := range namespaces {
@@ -32,7 +33,7 @@ func (c *Client) PodLogs(ctx context.Context, namespaces []string, lines int64) 
 	return out, nil
 }
 
-// mostOfALog bounds one container's, in bytes.
+// mostOfALog bounds the log of one container, in bytes.
 const mostOfALog = 256 << 10
 
 func (c *Client) podLogs(ctx context.Context, p *corev1.Pod, lines int64) []PodLog {

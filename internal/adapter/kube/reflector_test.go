@@ -20,8 +20,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// turning is client-go's view of the servers: a request that fails has the next
-// one ask the next server.
+// turning is client-go's view of the servers: after a request that failed, the
+// next request goes to the next server.
 type turning struct {
 	*Servers
 	limits bool
@@ -84,7 +84,7 @@ func (s *turning) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w
 	return s.bounded(ctx, stop, w, idle), nil
 }
 
-// bounded ends a watch that says nothing.
+// bounded ends a silent watch.
 func (s *turning) bounded(ctx context.Context, stop context.CancelCauseFunc, w watch.Interface, idle *time.Timer) watch.Interface {
 	out, in := make(chan watch.Event), w.ResultChan()
 	go func() {
@@ -127,7 +127,7 @@ func (s *turning) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.TODO(), o)
 }
 
-// kept is a store of client-go that tells of each change.
+// kept is a store of client-go that reports each change.
 type kept struct {
 	items map[string]bool
 	told  func([]string)
@@ -171,9 +171,9 @@ func reflected(limits bool) way {
 	}
 }
 
-// TestTheReflectorOfClientGoIsSlowerOrBlind is the evidence for ADR 0044, why
-// Follow is our own. It fails when a release of client-go does better: then read
-// the record again.
+// TestTheReflectorOfClientGoIsSlowerOrBlind is the evidence for ADR 0044, which
+// explains why Follow is our own. It fails when a release of client-go does
+// better: then read the ADR again.
 func TestTheReflectorOfClientGoIsSlowerOrBlind(t *testing.T) {
 	for _, name := range []string{saysNothing, halfAListIsTold, hostIsGone} {
 		for _, running := range []bool{false, true} {
@@ -189,7 +189,8 @@ func TestTheReflectorOfClientGoIsSlowerOrBlind(t *testing.T) {
 	}
 }
 
-// TestAllMeasures writes the table of ADR 0044: go test -run TestAllMeasures -v.
+// TestAllMeasures prints the table of ADR 0044: go test -run TestAllMeasures
+// -v.
 func TestAllMeasures(t *testing.T) {
 	if !testing.Verbose() {
 		t.Skip("it writes a table and checks nothing")

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 )
 
-// ofKubelets selects requests for certificates by which kubelets are clients.
+// ofKubelets selects requests for the client certificates of kubelets.
 const ofKubelets = "spec.signerName=" + joining.KubeletSigner
 
-// Requests returns them all.
+// Requests returns all of them.
 func (c *Client) Requests(ctx context.Context) ([]joining.Request, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -30,9 +30,9 @@ func (c *Client) Requests(ctx context.Context) ([]joining.Request, error) {
 	return out, nil
 }
 
-// FollowRequests calls changed with all requests for certificates by which
-// kubelets are clients, whenever one of them changed, and every 30 s. It returns
-// when the context ends. Calls do not overlap.
+// FollowRequests calls changed with all requests for the client certificates of
+// kubelets, after each change of one of them, and every 30 s. It returns when
+// the context ends. Calls do not overlap.
 func (c *Client) FollowRequests(ctx context.Context, changed func([]joining.Request)) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.set, resync, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = ofKubelets
@@ -59,8 +59,8 @@ func requestOf(r *certificatesv1.CertificateSigningRequest) joining.Request {
 	return out
 }
 
-// DecideRequest approves or denies a request, for a reason, and reports whether it
-// did: one that was decided since is left as it is.
+// DecideRequest approves or denies a request with a reason, and reports whether
+// it did. It does not change a request that was decided meanwhile.
 func (c *Client) DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

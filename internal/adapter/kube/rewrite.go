@@ -18,11 +18,12 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// Rewriter writes objects anew as they are, so that etcd gets them by the key that
-// the API server writes with now.
+// Rewriter writes objects again without changes, so that etcd stores them with
+// the key that the API server uses for writing now.
 type Rewriter struct{ client dynamic.Interface }
 
-// OpenRewriter returns a Rewriter of the kubeconfig file. It reaches nothing yet.
+// OpenRewriter returns a Rewriter for the kubeconfig file. It does not connect
+// yet.
 func OpenRewriter(kubeconfig string) (*Rewriter, error) {
 	cfg, err := Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
@@ -31,16 +32,16 @@ func OpenRewriter(kubeconfig string) (*Rewriter, error) {
 	return NewRewriter(cfg)
 }
 
-// NewRewriter is OpenRewriter for an access that is there.
+// NewRewriter is OpenRewriter for an existing access.
 func NewRewriter(cfg *rest.Config) (*Rewriter, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	return &Rewriter{client}, err
 }
 
-// Rewrite writes every object of a kind anew, "secrets" or "kind.group", of its
-// version v1, and returns how many there were. One that somebody else changed
-// meanwhile was written by that; one that is gone needs nothing. The error names
-// objects, never what is in them.
+// Rewrite writes every object of a kind again, in its version v1, and returns
+// their number; the kind is given as "secrets" or "kind.group". An object that
+// somebody else changed meanwhile was written by that change; an object that is
+// gone needs nothing. The error names objects, never their content.
 func (r *Rewriter) Rewrite(ctx context.Context, kind string) (int, error) {
 	of := r.client.Resource(schema.ParseGroupResource(kind).WithVersion("v1"))
 	count := 0
@@ -79,13 +80,13 @@ func again(ctx context.Context, of dynamic.NamespaceableResourceInterface, o *un
 	return nil
 }
 
-// configInfo is the metric by which an API server names the file of keys that it
-// has loaded, by its SHA-256.
+// configInfo is the metric in which an API server reports the SHA-256 of the
+// file of keys that it has loaded.
 const configInfo = "apiserver_encryption_config_controller_last_config_info{"
 
-// LoadedEncryption returns the digest of the file of keys that the API server has
-// loaded, "sha256:...", empty where it has none. It reads all metrics of the
-// server, which are large: ask when there is a reason.
+// LoadedEncryption returns the digest of the file of keys that the API server
+// has loaded, "sha256:...", empty if there is none. It reads all metrics of the
+// server, which are large: call it only when there is a reason.
 func (c *Client) LoadedEncryption(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -93,7 +94,7 @@ func (c *Client) LoadedEncryption(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("metrics of the API server: %w", err)
 	}
-	defer func() { _ = body.Close() }() // what counts was read
+	defer func() { _ = body.Close() }() // the needed part was read
 	return loadedDigest(body)
 }
 

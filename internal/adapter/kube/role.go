@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Rules are those of the role at a path.
+// Rules returns the rules of the role at a path.
 func (c *Client) Rules(ctx context.Context, path string) ([]rbacv1.PolicyRule, error) {
 	role, err := c.role(ctx, path)
 	return role.Rules, err
 }
 
-// role reads a ClusterRole, or a Role as one.
+// role reads a ClusterRole, or a Role in the form of one.
 func (c *Client) role(ctx context.Context, path string) (role rbacv1.ClusterRole, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -30,8 +30,8 @@ func (c *Client) role(ctx context.Context, path string) (role rbacv1.ClusterRole
 	return role, nil
 }
 
-// AddRules adds rules to the role at a path. It is an error if somebody else
-// changed it meanwhile.
+// AddRules adds rules to the role at a path. It returns an error if somebody
+// else changed the role meanwhile.
 func (c *Client) AddRules(ctx context.Context, path string, rules []rbacv1.PolicyRule) error {
 	role, err := c.role(ctx, path)
 	if err != nil {

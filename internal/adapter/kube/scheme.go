@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// NewScheme returns the kinds that programs of Holdfast read and write as Go
+// NewScheme returns the kinds that Holdfast's programs read and write as Go
 // types, and those that a program adds.
 func NewScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PutSecret merges keys into a Secret, which it creates if there is none.
-// Other keys of it stay.
+// PutSecret merges keys into a Secret, and creates the Secret if there is none.
+// Its other keys stay.
 func (c *Client) PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (map[string
 	return got.Data, nil
 }
 
-// present are the keys that have a value.
+// present returns the keys that have a value.
 func present(data map[string][]byte) map[string][]byte {
 	out := map[string][]byte{}
 	for key, value := range data {

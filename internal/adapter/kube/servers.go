@@ -19,46 +19,46 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Servers is the API of one cluster at several addresses, any of which may be
+// Servers is the API of one cluster at several addresses, each of which may be
 // down: its virtual IPs, and the API servers themselves.
 type Servers struct {
-	// Kubeconfig, Name and Limit are as those of an Access. The kubeconfig's server
-	// is not used.
+	// Kubeconfig, Name and Limit have the same meaning as in Access. The
+	// kubeconfig's server is not used.
 	Kubeconfig, Name string
 	Limit            Limit
-	// Addresses returns the base URLs, https://HOST:PORT, in the order in which
-	// they are to be tried.
+	// Addresses returns the base URLs, https://HOST:PORT, in the order in which to
+	// try them.
 	Addresses func() []string
 
 	mu      sync.Mutex
-	read    time.Time // of the kubeconfig that the clients were made from
+	read    time.Time // the time of the kubeconfig from which the clients were made
 	clients map[string]*Client
-	failed  map[string]time.Time // when an address last did, until it answers
+	failed  map[string]time.Time // when an address failed last; removed once it answers
 
-	dial dial // of tests; nil for the host's network
+	dial dial // set by tests; nil means the host's network
 }
 
 // dial makes a connection.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dialTimeout is how long one address may take to answer: what has none in
-// this time is no neighbour.
+// dialTimeout is the time that one address gets to answer: one that needs longer is
+// no neighbour.
 const dialTimeout = 2 * time.Second
 
-// demoted is how long an address that failed is asked after the others.
+// demoted is the time for which an address that failed is asked after the others.
 const demoted = 10 * time.Second
 
-// keepAlive notices within seconds that nobody holds a connection's other end
-// any more. When a virtual IP has moved, its new holder answers the first
-// probe with a reset.
+// keepAlive detects within seconds that nobody holds the other end of a connection
+// any more. When a virtual IP has moved, its new holder answers the first probe
+// with a reset.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}
 
-// unanswered is how long what was sent may go without an acknowledgement, in
-// milliseconds. A host that has lost a virtual IP has connections from that
-// address to itself: nobody resets those (15 s were lost in the lab).
+// unanswered bounds how long sent data may stay without an acknowledgement, in
+// milliseconds. A host that has lost a virtual IP has connections from that address
+// to itself, which nobody resets (15 s were lost in the lab).
 const unanswered = 4000
 
-// impatient gives a connection that limit.
+// impatient sets that limit on a connection.
 func impatient(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {
@@ -67,15 +67,15 @@ func impatient(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// errNoAddress says that there is nobody to ask.
+// errNoAddress is returned if there is no server to ask.
 var errNoAddress = errors.New("no address of the API is known")
 
-// Try does something with a server that answers. An answer that refuses is an
-// answer: another server would refuse too. Where there are several, the one that
-// is asked first has a quarter of the time that is left: an API server whose etcd
-// is gone does not refuse, it hangs. Where that one fails, or all failed lately,
-// the one that answers something small first is asked: it may be the same one,
-// which was slow as it began to serve.
+// Try calls do with a server that answers. A refusal counts as an answer, because
+// another server would refuse too. If there are several servers, the first one gets
+// a quarter of the remaining time: an API server whose etcd is gone does not
+// refuse, it hangs. If that server fails, or all have failed lately, Try takes the
+// server that first answers a small request; that may be the same one, if it was
+// slow because it had just started.
 func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) error) error {
 	addresses := s.order(time.Now())
 	if len(addresses) == 0 {
@@ -100,7 +100,8 @@ func (s *Servers) Try(ctx context.Context, do func(context.Context, *Client) err
 	return errors.Join(append(errs, err)...)
 }
 
-// ask asks one server, for as long as the context lasts or for its share.
+// ask asks one server, for as long as the context lasts or for a quarter of that
+// time.
 func (s *Servers) ask(ctx context.Context, address string, all bool, do func(context.Context, *Client) error) (answered bool, err error) {
 	c, err := s.client(address)
 	if err != nil {
@@ -123,8 +124,8 @@ func (s *Servers) ask(ctx context.Context, address string, all bool, do func(con
 	return false, fmt.Errorf("%s: %w", address, err)
 }
 
-// part is a context for one of so many parts of the time that is left, if it is
-// bounded.
+// part returns a context for one of so many parts of the remaining time, if the
+// context is bounded.
 func part(ctx context.Context, of time.Duration) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -134,11 +135,11 @@ func part(ctx context.Context, of time.Duration) (context.Context, context.Cance
 	return context.WithTimeoutCause(ctx, share, fmt.Errorf("no answer in %s", share.Round(time.Millisecond)))
 }
 
-// quickest asks all servers at once for what no server knows without its etcd,
-// and returns the first that answers, in half of the time that is left.
+// quickest asks all servers at once for something that no server knows without its
+// etcd, and returns the first one that answers, within half of the remaining time.
 func (s *Servers) quickest(ctx context.Context, addresses []string) (string, error) {
 	ctx, cancel := part(ctx, 2)
-	defer cancel() // who is late need not go on
+	defer cancel() // slower requests need not go on
 	type answer struct {
 		address string
 		err     error
@@ -166,8 +167,8 @@ func (s *Servers) quickest(ctx context.Context, addresses []string) (string, err
 	return "", errors.Join(errs...)
 }
 
-// order returns the addresses in the order in which they are asked now: where all
-// failed lately, the one whose failure is longest ago comes first.
+// order returns the addresses in the order in which to ask them now: if all have
+// failed lately, the one with the oldest failure comes first.
 func (s *Servers) order(now time.Time) []string {
 	out := slices.Clone(s.Addresses())
 	slices.SortStableFunc(out, func(a, b string) int { return s.failedAt(a, now).Compare(s.failedAt(b, now)) })
@@ -177,7 +178,7 @@ func (s *Servers) order(now time.Time) []string {
 // well reports whether an address has not failed lately.
 func (s *Servers) well(address string, now time.Time) bool { return s.failedAt(address, now).IsZero() }
 
-// failedAt is when an address failed, zero where that is long ago.
+// failedAt returns when an address failed, or zero if that is long ago.
 func (s *Servers) failedAt(address string, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +188,7 @@ func (s *Servers) failedAt(address string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// note remembers whether an address answered.
+// note records whether an address answered.
 func (s *Servers) note(address string, answered bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,15 +202,15 @@ func (s *Servers) note(address string, answered bool, now time.Time) {
 	s.failed[address] = now
 }
 
-// refused reports whether an error is a server's answer to what was asked, and
-// not a word of trouble of its own.
+// refused reports whether an error is a server's answer to the request, and not a
+// failure of the server itself.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
 }
 
-// client returns the client of one address. It is made anew when the
-// kubeconfig was written anew, as kubeadm does at the end of an installation.
+// client returns the client for one address. It makes the client again when the
+// kubeconfig was rewritten, as kubeadm does at the end of an installation.
 func (s *Servers) client(address string) (*Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +236,7 @@ func (s *Servers) client(address string) (*Client, error) {
 	return c, nil
 }
 
-// at is the access at one address.
+// at returns the access at one address.
 func (s *Servers) at(address string) (*rest.Config, error) {
 	cfg, err := Access{Kubeconfig: s.Kubeconfig, Server: address, Name: s.Name, Limit: s.Limit}.Config()
 	if err != nil {
@@ -245,8 +246,9 @@ func (s *Servers) at(address string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Config is for a library that wants one server: each of its connections goes to
-// the first address that takes one, whichever it asks for.
+// Config returns an access for a library that expects one server: each of its
+// connections goes to the first address that accepts one, whatever address the
+// library asks for.
 func (s *Servers) Config() (*rest.Config, error) {
 	addresses := s.Addresses()
 	if len(addresses) == 0 {
@@ -260,7 +262,7 @@ func (s *Servers) Config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// connectAny connects to the first address that takes the connection.
+// connectAny connects to the first address that accepts the connection.
 func (s *Servers) connectAny(ctx context.Context, network, _ string) (net.Conn, error) {
 	errs := []error{errNoAddress}
 	for i, address := range s.order(time.Now()) {
@@ -281,7 +283,7 @@ func (s *Servers) connectAny(ctx context.Context, network, _ string) (net.Conn, 
 	return nil, errors.Join(errs...)
 }
 
-// hostPort is where a base URL leads.
+// hostPort returns the host and port of a base URL.
 func hostPort(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -290,7 +292,7 @@ func hostPort(address string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), nil
 }
 
-// connect is how connections to one address are made.
+// connect returns the function that makes connections to one address.
 func (s *Servers) connect() dial {
 	if s.dial != nil {
 		return s.dial

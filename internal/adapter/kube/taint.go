@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PatchNode changes a node by a JSON patch. It is an error if one of its tests
-// fails: the node is then another than was looked at.
+// PatchNode changes a node by a JSON patch. It returns an error if one of the
+// patch's tests fails, because the node has changed since it was read.
 func (c *Client) PatchNode(ctx context.Context, name string, patch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -23,8 +23,8 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte) error
 	return nil
 }
 
-// AddTaint gives a node a taint of this key that no new pods come there, if it has
-// none.
+// AddTaint adds a taint with this key to a node, if it has none, so that no new
+// pods come there.
 func (c *Client) AddTaint(ctx context.Context, name, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (c *Client) AddTaint(ctx context.Context, name, key string) error {
 	return nil
 }
 
-// MarkUnready tells the API that a node is not ready, whose kubelet cannot say
+// MarkUnready tells the API that a node is not ready, if its kubelet cannot do
 // so. A kubelet that runs corrects it with its next report.
 func (c *Client) MarkUnready(ctx context.Context, name, message string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

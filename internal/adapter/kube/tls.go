@@ -7,9 +7,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TLS is how a connection to an API server is made by hand: with the access of a
-// kubeconfig, and verified by a name that the server's certificate must say. It
-// is read anew each time, since certificates change.
+// TLS returns the configuration for a connection to an API server outside of
+// client-go. It uses the access of a kubeconfig, and verifies that the server's
+// certificate has this name. It reads the kubeconfig each time, since
+// certificates change.
 func TLS(kubeconfig, name string) (*tls.Config, error) {
 	cfg, err := Access{Kubeconfig: kubeconfig, Name: name}.Config()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Bootstrap tokens are Secrets of this type, name and namespace; the keys below
-// are theirs.
+// Bootstrap tokens are Secrets with this type, name prefix and namespace;
+// tokenExpiration is one of their keys.
 // https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 const (
 	tokenNamespace  = metav1.NamespaceSystem
@@ -24,8 +24,9 @@ const (
 	tokenExpiration = "expiration"
 )
 
-// Label and annotations of the bootstrap tokens that the agents of control planes
-// make: for which host, for which installation of it, and what it was used for.
+// Label and annotations of the bootstrap tokens that the agents of control
+// planes make: for which host, for which installation of it, and for what it
+// was used.
 const (
 	tokenLabel    = state.AnnotationDomain + "joining"
 	tokenHost     = state.AnnotationDomain + "joining-host"
@@ -36,7 +37,7 @@ const (
 	tokenSaysTrue = "true"
 )
 
-// BootstrapTokens returns those that agents made for hosts that join.
+// BootstrapTokens returns the tokens that agents made for hosts that join.
 func (c *Client) BootstrapTokens(ctx context.Context) ([]joining.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -53,7 +54,8 @@ func (c *Client) BootstrapTokens(ctx context.Context) ([]joining.Token, error) {
 	return out, nil
 }
 
-// tokenOf reads a bootstrap token. One without a time at which it ends has ended.
+// tokenOf reads a bootstrap token. A token without a valid time of expiry
+// counts as expired.
 func tokenOf(s *corev1.Secret) (joining.Token, bool) {
 	id, ok := strings.CutPrefix(s.Name, tokenPrefix)
 	if _, ours := s.Labels[tokenLabel]; !ok || !ours || s.Type != tokenType {
@@ -71,7 +73,7 @@ func tokenOf(s *corev1.Secret) (joining.Token, bool) {
 }
 
 // CreateBootstrapToken adds a token, "id.secret", with which one host may join
-// until it expires. The error does not hold the token's secret.
+// until it expires. The error does not contain the token's secret.
 func (c *Client) CreateBootstrapToken(ctx context.Context, token string, t joining.Token) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -98,8 +100,8 @@ func (c *Client) CreateBootstrapToken(ctx context.Context, token string, t joini
 	return nil
 }
 
-// UseBootstrapToken notes the one request that is approved for a token. It fails
-// where another one was noted since the token was read.
+// UseBootstrapToken records the one request that is approved for a token. It
+// fails if another request was recorded since the token was read.
 func (c *Client) UseBootstrapToken(ctx context.Context, id, request string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -122,7 +124,7 @@ func (c *Client) UseBootstrapToken(ctx context.Context, id, request string) erro
 	return nil
 }
 
-// DeleteBootstrapToken ends a token; that there is none is no error.
+// DeleteBootstrapToken deletes a token; it is no error if there is none.
 func (c *Client) DeleteBootstrapToken(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ func TestABootstrapTokenIsTheSecretThatKubernetesReads(t *testing.T) {
 }
 
 func TestOnlyTokensOfJoiningHostsAreRead(t *testing.T) {
-	foreign := &corev1.Secret{ // as `kubeadm token create` makes it
+	foreign := &corev1.Secret{ // as made by `kubeadm token create`
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-foreig"}, Type: tokenType,
 	}
 	pretender := &corev1.Secret{

@@ -1,6 +1,6 @@
-// Package labprogram reaches the lab, which is a program of its own: it finds
+// Package labprogram calls the lab, which is a separate program: it finds
 // holdfast-lab beside the running program, hands a command line over to it, and
-// asks it where the things of a lab are. It holds nothing of the lab itself.
+// asks it where the files of a lab are. It contains no part of the lab itself.
 package labprogram
 
 import (
@@ -22,7 +22,7 @@ const Name = "holdfast-lab"
 
 // Program is holdfast-lab.
 type Program struct {
-	// Path is where it lies.
+	// Path is the path of the program.
 	Path string
 }
 
@@ -51,8 +51,9 @@ func in(folder string) (Program, error) {
 }
 
 // HandOver replaces this process by holdfast-lab with these arguments, so that
-// terminal, signals and exit code are its own. It returns only where that fails.
-// It is called by the path by which this program was called.
+// terminal, signals and exit code are its own. It returns only if that fails.
+// The name of holdfast-lab in the new process has the folder by which this
+// program was called.
 func (p Program) HandOver(args []string) error {
 	called := Name
 	if strings.ContainsRune(os.Args[0], '/') {
@@ -61,11 +62,12 @@ func (p Program) HandOver(args []string) error {
 	return host.Replace(p.Path, called, args)
 }
 
-// Place is where the things of a lab are, as `holdfast-lab place -o json` says.
+// Place holds the paths and hosts of a lab, as printed by `holdfast-lab place
+// -o json`.
 type Place struct {
 	Name string `json:"name"`
-	// Kubeconfig is the path of a kubeconfig that works from this machine. Empty
-	// means that there is none, and NoKubeconfig says why.
+	// Kubeconfig is the path of a kubeconfig that works from this machine. If
+	// it is empty, there is none, and NoKubeconfig gives the reason.
 	Kubeconfig   string `json:"kubeconfig,omitempty"`
 	NoKubeconfig string `json:"noKubeconfig,omitempty"`
 	// Log is the path of the log of the lab's daemon.
@@ -77,17 +79,18 @@ type Place struct {
 type Host struct {
 	Name         string `json:"name"`
 	ControlPlane bool   `json:"controlPlane"`
-	// Root is the folder through which this machine reaches the host's files. It
-	// is good for one boot of the host, and empty while the host is off.
+	// Root is the folder through which this machine reaches the host's files.
+	// It is valid for one boot of the host, and empty while the host is off.
 	Root string `json:"root,omitempty"`
-	// Exec are the words that run a command on the host, put before it. Enter is
-	// quicker, but the command is in no control group of the host: it is for what
-	// only reads and ends soon.
+	// Exec is the prefix that runs a command on the host. Enter is quicker, but
+	// its command is in no control group of the host: use it only for commands
+	// that read and end soon.
 	Exec  []string `json:"exec"`
 	Enter []string `json:"enter"`
 }
 
-// APIAccess returns the path of the lab's kubeconfig, or why there is none.
+// APIAccess returns the path of the lab's kubeconfig, or the reason why there
+// is none.
 func (p Place) APIAccess() (string, error) {
 	if p.Kubeconfig == "" {
 		return "", errors.New(p.NoKubeconfig)
@@ -95,8 +98,8 @@ func (p Place) APIAccess() (string, error) {
 	return p.Kubeconfig, nil
 }
 
-// Place asks where the things of a lab are. It makes sure that the lab's daemon
-// runs.
+// Place asks for the paths and hosts of a lab. It makes sure that the lab's
+// daemon runs.
 func (p Program) Place(ctx context.Context, lab string) (Place, error) {
 	var out Place
 	text, err := host.Run(ctx, host.Command(p.Path, "place", "--name", lab, "--output", "json"))
@@ -109,9 +112,9 @@ func (p Program) Place(ctx context.Context, lab string) (Place, error) {
 	return out, nil
 }
 
-// Complete asks what a shell may put at the end of a command line of the lab.
-// The last word is the one to complete. Each candidate may have a description
-// after a tab; the directive is cobra's.
+// Complete returns the candidates with which a shell may complete a command
+// line of the lab. The last word is the one to complete. Each candidate may
+// have a description after a tab; the directive is cobra's.
 func (p Program) Complete(ctx context.Context, words ...string) (candidates []string, directive int, err error) {
 	text, err := host.Run(ctx, host.Command(p.Path, append([]string{"__complete"}, words...)...))
 	if err != nil {
@@ -126,9 +129,9 @@ func (p Program) Complete(ctx context.Context, words ...string) (candidates []st
 	return lines[:last], directive, nil
 }
 
-// failure is what holdfast-lab said when it failed, with its exit code. It is
-// told as if this program had said it: the command line of the question would
-// help nobody.
+// failure is the message of holdfast-lab when it failed, and its exit code. It
+// is reported as if this program had said it: the command line of the call
+// would help nobody.
 type failure struct {
 	text string
 	code int
@@ -136,7 +139,7 @@ type failure struct {
 
 func (f failure) Error() string { return f.text }
 
-// ExitCode makes it that of this program too.
+// ExitCode makes it the exit code of this program too.
 func (f failure) ExitCode() int { return f.code }
 
 func said(err error) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 )
 
-// pretended is a holdfast-lab that is this script.
+// pretended returns a holdfast-lab that runs this script.
 func pretended(t *testing.T, script string) Program {
 	t.Helper()
 	dir := t.TempDir()

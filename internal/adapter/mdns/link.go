@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The groups of multicast DNS, and what RFC 6762 wants of its packets.
+// The groups of multicast DNS, and the requirements of RFC 6762 for its
+// packets.
 var (
 	group4 = netip.MustParseAddr("224.0.0.251")
 	group6 = netip.MustParseAddr("ff02::fb")
@@ -29,16 +30,16 @@ const (
 	maxMessage = 9000
 )
 
-// place is one address on the interface that has it. It is another place when
-// the interface was made anew.
+// place is one address on the interface that has it. If the interface is
+// created anew, it is another place.
 type place struct {
 	addr  netip.Addr
 	index int
 	name  string
 }
 
-// places returns where the addresses are; those that no interface has are left
-// out. onLink are the networks of each interface, by its number.
+// places returns the places of the addresses; it leaves out those that no
+// interface has. onLink holds the networks of each interface, by its number.
 func places(addrs []netip.Addr) (at []place, onLink map[int][]netip.Prefix, err error) {
 	have, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -62,8 +63,8 @@ func places(addrs []netip.Addr) (at []place, onLink map[int][]netip.Prefix, err 
 	return at, onLink, nil
 }
 
-// linkOf is the network that an address is on. DHCPv6 gives an address alone
-// and leaves it to routers to tell the network, which is a /64 there.
+// linkOf returns the network of an address. DHCPv6 gives only an address and
+// leaves it to routers to announce the network, which is then a /64.
 func linkOf(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is6() && p.IsSingleIP() {
 		return netip.PrefixFrom(p.Addr(), 64).Masked()
@@ -71,8 +72,8 @@ func linkOf(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// link is an open place. What it sends comes from the place's own address:
-// receivers believe a host only what it says of that.
+// link is an open place. It sends from the place's own address: receivers
+// believe a host only if the packet comes from the address that it speaks of.
 type link struct {
 	place
 	conn   net.PacketConn
@@ -107,8 +108,8 @@ func open(at place) (*link, error) {
 	return l, nil
 }
 
-// share lets others on the host have the port too, and keeps packets of groups
-// away that they have joined on other interfaces.
+// share lets other programs of the host use the port too, and keeps packets
+// away of groups that they have joined on other interfaces.
 func share(network, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
@@ -122,7 +123,7 @@ func share(network, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// send sends to one address, or to all on the link if that is invalid.
+// send sends to one address, or to all on the link if the address is invalid.
 func (l *link) send(data []byte, to netip.AddrPort) error {
 	if !to.IsValid() {
 		group := group4
@@ -143,7 +144,7 @@ func (l *link) send(data []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// receive waits for a packet that came in here, or for a time to come.
+// receive waits until a packet comes in on this link, or until the given time.
 func (l *link) receive(buffer []byte, until time.Time) (data []byte, from netip.AddrPort, err error) {
 	if err := l.conn.SetReadDeadline(until); err != nil {
 		return nil, from, err

@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/names"
 )
 
-// Publisher speaks for one host. Its zero value says nothing.
+// Publisher publishes one host. Its zero value publishes nothing.
 type Publisher struct {
-	// Logf takes what cannot be sent; nil drops it.
+	// Logf logs errors of sending and receiving; nil drops them.
 	Logf func(format string, args ...any)
 
 	advert names.Advert
@@ -35,8 +35,8 @@ type speaker struct {
 	*responder
 }
 
-// Set makes an advert known in place of what was, and reports whether that is
-// anything new. Where the host's interfaces were made anew it begins again.
+// Set publishes an advert in place of the former, and reports whether anything
+// changed. If the host's interfaces were created anew, it begins again.
 func (p *Publisher) Set(a names.Advert) (changed bool, err error) {
 	at, onLink, err := places(a.Addresses)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *Publisher) Set(a names.Advert) (changed bool, err error) {
 	return true, farewell
 }
 
-// on are the addresses on one interface.
+// on returns the addresses on one interface.
 func on(at []place, index int) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range at {
@@ -75,21 +75,22 @@ func on(at []place, index int) []netip.Addr {
 	return out
 }
 
-// farewells is how often a goodbye is sent: nobody acknowledges it.
+// farewells is the number of goodbyes that are sent: nobody acknowledges them.
 const farewells = 2
 
-// stays reports whether what a link has said is still so, if on another
-// interface perhaps: a goodbye would make the host unknown for a moment.
+// stays reports whether the statements of a link remain true, perhaps on
+// another interface: a goodbye would make the host unknown for a moment.
 func stays(next names.Advert, s *speaker) bool {
 	return s.advert.Instance == next.Instance && s.advert.Host == next.Host && slices.Contains(next.Addresses, s.addr)
 }
 
-// Close takes back what was made known, and says nothing more.
+// Close withdraws what was published, and stops.
 func (p *Publisher) Close() error {
 	return p.leave(func(*speaker) bool { return false })
 }
 
-// leave closes all links, with a goodbye on those that do not stay.
+// leave closes all links, and sends a goodbye on those for which stays returns
+// false.
 func (p *Publisher) leave(stays func(*speaker) bool) error {
 	var errs []error
 	for range farewells {
@@ -110,7 +111,7 @@ func (p *Publisher) leave(stays func(*speaker) bool) error {
 	return errors.Join(errs...)
 }
 
-// speak serves one link until that is closed.
+// speak serves one link until the link is closed.
 func (p *Publisher) speak(s *speaker) {
 	buffer := make([]byte, maxMessage+1)
 	for {
@@ -137,7 +138,7 @@ func (p *Publisher) speak(s *speaker) {
 	}
 }
 
-// errorPause keeps a link that only fails from failing all the time.
+// errorPause slows down a link that only fails.
 const errorPause = time.Second
 
 // pause waits a while, and reports whether the link is still open then.

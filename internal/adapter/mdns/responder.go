@@ -11,35 +11,37 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/names"
 )
 
-// The names of service discovery (RFC 6763), and what is advertised.
+// The names of service discovery (RFC 6763), and the advertised service.
 const (
 	Service     = "_workstation._tcp.local."
 	enumeration = "_services._dns-sd._udp.local."
-	// servicePort is that of every workstation: nobody connects to it.
+	// servicePort is the port of every workstation: nobody connects to it.
 	servicePort = 42424
-	// ttl is how long others may remember a host that says no more, in seconds;
-	// legacyTTL how long those may who do not hear when it changes.
+	// ttl is how long others may remember a host after its last word, in
+	// seconds. legacyTTL is the same for askers that do not get later changes.
 	ttl       = 120
 	legacyTTL = 10
 )
 
-// flush tells others to forget what they knew of a record.
+// flush tells others to forget their older knowledge of a record.
 const flush = 1 << 15
 
 // The times of a responder (RFC 6762, 6 and 8.3).
 const (
-	// sharedDelay and sharedSpread let many hosts answer one question without
-	// doing it at once; moreComes waits for the rest of what the asker knows.
+	// sharedDelay and sharedSpread let many hosts answer one question, but not
+	// all at once; moreComes is the wait for the rest of what the asker already
+	// knows.
 	sharedDelay  = 20 * time.Millisecond
 	sharedSpread = 100 * time.Millisecond
 	moreComes    = 450 * time.Millisecond
-	// leastPause is between two multicasts of the same records.
+	// leastPause is the shortest time between two multicasts of the same
+	// records.
 	leastPause = time.Second
 )
 
-// announcements are the pauses after the first word on a link. A host that
-// follows another with its name has it after the third: receivers ask the other
-// first.
+// announcements are the pauses before the announcements on a link. A host that
+// takes over another's name is found by it after the third: receivers ask the
+// other host first.
 var announcements = []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second}
 
 // outgoing is a message to send: to one address, or to all on the link.
@@ -48,22 +50,23 @@ type outgoing struct {
 	to  netip.AddrPort
 }
 
-// responder decides what is said on one link, and when. It never changes its
+// responder decides what is sent on one link, and when. It never changes its
 // names: a neighbour that claims them must not drive the host away.
 type responder struct {
 	advert names.Advert
-	// addrs are those of the advert that the link's interface has.
+	// addrs are those addresses of the advert that the link's interface has.
 	addrs []netip.Addr
-	// onLink are the networks whose questions are answered.
+	// onLink are the networks from which questions are answered.
 	onLink []netip.Prefix
 	// spread returns a random part of a pause.
 	spread func(time.Duration) time.Duration
-	// due is when the next multicast goes out, zero for none; asked are those
-	// who wait for it, which a known answer takes back.
+	// due is the time of the next multicast, zero for none. asked holds those
+	// who wait for it; a question that already contains the answer removes its
+	// sender.
 	due   time.Time
 	asked map[netip.AddrPort]bool
 	last  time.Time
-	// announced counts the announcements; nextWord is when the next is due.
+	// announced counts the announcements; nextWord is the time of the next.
 	announced int
 	nextWord  time.Time
 }
@@ -72,7 +75,7 @@ func newResponder(a names.Advert, addrs []netip.Addr, onLink []netip.Prefix, spr
 	return &responder{advert: a, addrs: addrs, onLink: onLink, spread: spread, asked: map[netip.AddrPort]bool{}, nextWord: now}
 }
 
-// next is when tick has something to do, zero for never.
+// next returns the time at which tick has something to do, zero for never.
 func (r *responder) next() time.Time {
 	switch {
 	case r.nextWord.IsZero():
@@ -83,7 +86,7 @@ func (r *responder) next() time.Time {
 	return r.due
 }
 
-// tick returns the multicast that is due.
+// tick returns the multicast that is due, if any.
 func (r *responder) tick(now time.Time) []outgoing {
 	say := false
 	if !r.nextWord.IsZero() && !now.Before(r.nextWord) {
@@ -105,7 +108,7 @@ func (r *responder) tick(now time.Time) []outgoing {
 	return []outgoing{{msg: r.all(ttl)}}
 }
 
-// hear takes in a packet, and returns what is answered to it at once.
+// hear takes a packet, and returns the answers that are sent at once.
 func (r *responder) hear(data []byte, from netip.AddrPort, now time.Time) []outgoing {
 	var m dns.Msg
 	source := from.Addr().Unmap().WithZone("")
@@ -131,7 +134,7 @@ func (r *responder) hear(data []byte, from netip.AddrPort, now time.Time) []outg
 	return legacy
 }
 
-// schedule sets when all are told what one has asked.
+// schedule sets the time at which all get the answer to one asker's question.
 func (r *responder) schedule(from netip.AddrPort, now time.Time, shared, truncated bool) {
 	at := now
 	switch {
@@ -149,7 +152,7 @@ func (r *responder) schedule(from netip.AddrPort, now time.Time, shared, truncat
 	}
 }
 
-// matches reports whether a question is for this host, and whether others
+// matches reports whether a question is for this host, and whether other hosts
 // answer it too.
 func (r *responder) matches(q dns.Question) (shared, ok bool) {
 	if q.Qclass&^flush != dns.ClassINET && q.Qclass&^flush != dns.ClassANY {
@@ -167,8 +170,8 @@ func (r *responder) matches(q dns.Question) (shared, ok bool) {
 	return false, false
 }
 
-// knows reports whether the answers that an asker has already hold this
-// host's, for at least half of its time yet.
+// knows reports whether the answers that an asker already has contain this
+// host's, at least for half of its lifetime.
 func (r *responder) knows(answers []dns.RR) bool {
 	return slices.ContainsFunc(answers, func(rr dns.RR) bool {
 		ptr, ok := rr.(*dns.PTR)
@@ -179,12 +182,12 @@ func (r *responder) knows(answers []dns.RR) bool {
 func (r *responder) host() string     { return r.advert.Host + ".local." }
 func (r *responder) instance() string { return escape(r.advert.Instance) + "." + Service }
 
-// escape writes a label's bytes in the form that the library has for names.
+// escape writes a label's bytes in the form in which the library expects names.
 func escape(label string) string {
 	return strings.NewReplacer(`\`, `\\`, ".", `\.`, " ", `\ `, `"`, `\"`, "(", `\(`, ")", `\)`, ";", `\;`, "@", `\@`, "$", `\$`).Replace(label)
 }
 
-// all is everything that there is to say; with a time of zero it takes it back.
+// all returns all records; a lifetime of zero seconds withdraws them.
 func (r *responder) all(seconds uint32) *dns.Msg {
 	m := &dns.Msg{MsgHdr: dns.MsgHdr{Response: true, Authoritative: true}, Compress: true}
 	m.Answer = append([]dns.RR{r.pointer(seconds)}, r.own(seconds, dns.ClassINET|flush)...)
@@ -195,7 +198,7 @@ func (r *responder) pointer(seconds uint32) dns.RR {
 	return &dns.PTR{Hdr: dns.RR_Header{Name: Service, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: seconds}, Ptr: r.instance()}
 }
 
-// own are the records that nobody else has.
+// own returns the records that no other host has.
 func (r *responder) own(seconds uint32, class uint16) []dns.RR {
 	header := func(name string, kind uint16) dns.RR_Header {
 		return dns.RR_Header{Name: name, Rrtype: kind, Class: class, Ttl: seconds}
@@ -214,8 +217,8 @@ func (r *responder) own(seconds uint32, class uint16) []dns.RR {
 	return out
 }
 
-// legacy answers one who only speaks ordinary DNS: the question again, and its
-// answers before the rest.
+// legacy answers an asker that speaks only ordinary DNS: it repeats the
+// question, and puts the answers to it before all other records.
 func (r *responder) legacy(query *dns.Msg, q dns.Question) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetReply(query)

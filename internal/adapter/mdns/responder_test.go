@@ -26,7 +26,7 @@ func responderOf(t *testing.T) *responder {
 	return newResponder(a, addrs, onLink, func(d time.Duration) time.Duration { return d / 2 }, start)
 }
 
-// quiet is a responder that has made itself known.
+// quiet returns a responder that has made all its announcements.
 func quiet(t *testing.T) (*responder, time.Time) {
 	r := responderOf(t)
 	now := start
@@ -50,7 +50,7 @@ func packed(m *dns.Msg) []byte {
 	return data
 }
 
-// words are a message's answers.
+// words returns a message's answers as text.
 func words(m *dns.Msg) string {
 	var out []string
 	for _, rr := range m.Answer {

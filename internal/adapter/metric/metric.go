@@ -1,6 +1,6 @@
-// Package metric makes Prometheus metrics of values that are read at the moment
-// somebody asks: what a collector of ours describes and sends is made here, so
-// that a yes, a time and a condition are the same number wherever they stand.
+// Package metric makes Prometheus metrics from values that are read at the
+// moment of a scrape. All our collectors describe and send their metrics with
+// it, so that a yes, a time and a condition are the same number everywhere.
 package metric
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Describe describes a metric. Every name of ours begins alike.
+// Describe describes a metric. All our names have the same prefix.
 func Describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("holdfast_"+name, help, labels, nil)
 }
 
-// Send is what a collector is given to send metrics to.
+// Send is the channel to which a collector sends its metrics.
 type Send chan<- prometheus.Metric
 
 // Gauge sends a value that may go up and down.
@@ -29,21 +29,21 @@ func (s Send) Counter(d *prometheus.Desc, v float64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }
 
-// Fact sends a yes or a no, and nothing where neither is known.
+// Fact sends a yes or a no, or nothing if the fact is unknown.
 func (s Send) Fact(d *prometheus.Desc, f state.Fact[bool], labels ...string) {
 	if f.Known {
 		s.Gauge(d, Bool(f.Value), labels...)
 	}
 }
 
-// Time sends a moment, and nothing where there is none.
+// Time sends a moment, or nothing if it is zero.
 func (s Send) Time(d *prometheus.Desc, t time.Time, labels ...string) {
 	if !t.IsZero() {
 		s.Gauge(d, Seconds(t), labels...)
 	}
 }
 
-// Bool is 1 for yes and 0 for no.
+// Bool returns 1 for yes and 0 for no.
 func Bool(b bool) float64 {
 	if b {
 		return 1
@@ -51,8 +51,8 @@ func Bool(b bool) float64 {
 	return 0
 }
 
-// Condition is 1 for True, 0 for False and -1 for Unknown, of any of the API's
-// types that spell them so.
+// Condition returns 1 for True, 0 for False and -1 for anything else, such as
+// Unknown. It takes any of the API's types that use these words.
 func Condition[S ~string](status S) float64 {
 	switch status {
 	case "True":
@@ -63,7 +63,7 @@ func Condition[S ~string](status S) float64 {
 	return -1
 }
 
-// Seconds is a moment as Prometheus counts it; 0 where there is none.
+// Seconds returns a moment as Prometheus counts it, or 0 for the zero time.
 func Seconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -1,4 +1,4 @@
-// Package nftable compares an nftables table of a host with one as it should be.
+// Package nftable compares an nftables table of a host with the wanted one.
 package nftable
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// There reports whether there is a table of a name in the family inet.
+// There reports whether the family inet has a table of this name.
 func There(conn *nftables.Conn, name string) (bool, error) {
 	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
 	if err != nil {
@@ -19,7 +19,7 @@ func There(conn *nftables.Conn, name string) (bool, error) {
 	return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name }), nil
 }
 
-// Chains lists the chains of a table of the family inet, by its name.
+// Chains lists the chains of a table of the family inet.
 func Chains(conn *nftables.Conn, table string) ([]*nftables.Chain, error) {
 	all, err := conn.ListChainsOfTableFamily(nftables.TableFamilyINet)
 	if err != nil {
@@ -28,15 +28,15 @@ func Chains(conn *nftables.Conn, table string) ([]*nftables.Chain, error) {
 	return slices.DeleteFunc(all, func(c *nftables.Chain) bool { return c.Table.Name != table }), nil
 }
 
-// SameChain compares what a chain is: its name, where packets come to it, and what
-// becomes of those that no rule takes.
+// SameChain compares the identity of two chains: name, type, hook, priority and
+// policy.
 func SameChain(got, want *nftables.Chain) bool {
 	return got.Name == want.Name && got.Type == want.Type && got.Hooknum != nil && got.Priority != nil && got.Policy != nil &&
 		*got.Hooknum == *want.Hooknum && *got.Priority == *want.Priority && *got.Policy == *want.Policy
 }
 
-// SameRules compares what rules say: not what they have counted, nor the numbers
-// of sets, which hold within one transaction.
+// SameRules compares what rules say, but neither their counts nor the numbers
+// of sets, which are valid only within one transaction.
 func SameRules(got []*nftables.Rule, want [][]expr.Any) bool {
 	return slices.EqualFunc(got, want, func(r *nftables.Rule, exprs []expr.Any) bool {
 		return reflect.DeepEqual(said(r.Exprs), said(exprs))

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is one of the kernel's about a table.
+// event returns a message of the kernel about a table.
 func event(t *testing.T, subsystem, kind int, table string) netlink.Message {
 	t.Helper()
 	name, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_TABLE_NAME, Data: append([]byte(table), 0)}})

@@ -1,4 +1,4 @@
-// Package nic reads and changes what the kernel does with a host's interfaces,
+// Package nic reads and changes the kernel's settings of a host's interfaces,
 // and asks for router advertisements.
 package nic
 
@@ -20,19 +20,20 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Where the kernel shows interfaces and their settings.
+// The paths of the kernel's interfaces and their settings.
 const (
 	classDir    = "/sys/class/net"
 	arpIgnore   = "/proc/sys/net/ipv4/conf/all/arp_ignore"
 	arpAnnounce = "/proc/sys/net/ipv4/conf/all/arp_announce"
 )
 
-// Kernel is where its files are: below "/" on a host.
+// Kernel gives access to the kernel's files below Root, which is "/" on a host.
 type Kernel struct{ Root string }
 
 func (k Kernel) path(p string) string { return filepath.Join(k.Root, p) }
 
-// Links returns the host's interfaces. One that goes meanwhile is left out.
+// Links returns the host's interfaces. It leaves out one that disappears
+// meanwhile.
 func (k Kernel) Links() ([]uplink.Link, error) {
 	list, err := os.ReadDir(k.path(classDir))
 	if err != nil {
@@ -82,7 +83,7 @@ func exists(path string) bool {
 
 func acceptRA(name string) string { return filepath.Join("/proc/sys/net/ipv6/conf", name, "accept_ra") }
 
-// number is a setting, unknown where the kernel has none of that name.
+// number reads a setting; it is unknown if the kernel has none of that name.
 func (k Kernel) number(path string) (state.Fact[int], error) {
 	data, err := os.ReadFile(k.path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,13 +108,13 @@ func (k Kernel) Settings() (s uplink.Settings, err error) {
 	return s, err
 }
 
-// SetARP has ARP be answered on an interface for that interface's addresses
-// alone, and asked from them.
+// SetARP makes each interface answer ARP only for its own addresses, and ask
+// from them.
 func (k Kernel) SetARP() error {
 	return errors.Join(k.set(arpIgnore, uplink.ARPIgnore), k.set(arpAnnounce, uplink.ARPAnnounce))
 }
 
-// set raises a setting to a number; a higher one is somebody's wish.
+// set raises a setting to a number; it keeps a higher one, which somebody set.
 func (k Kernel) set(path string, n int) error {
 	now, err := k.number(path)
 	if err != nil || !now.Known || now.Value >= n {
@@ -122,19 +123,19 @@ func (k Kernel) set(path string, n int) error {
 	return os.WriteFile(k.path(path), strconv.AppendInt(nil, int64(n), 10), 0)
 }
 
-// Hear has the kernel take router advertisements on an interface though the host
-// forwards.
+// Hear makes the kernel accept router advertisements on an interface although
+// the host forwards.
 func (k Kernel) Hear(name string) error { return k.set(acceptRA(name), uplink.Always) }
 
-// allRouters is the group of a network's routers, and farthest the number of
-// hops that they insist on: RFC 4861, section 6.1.1.
+// allRouters is the group of a network's routers, and farthest is the hop limit
+// that they require: RFC 4861, section 6.1.1.
 var (
 	allRouters = net.ParseIP("ff02::2")
 	farthest   = 255
 )
 
-// Solicit asks the routers on an interface's network to say who they are, which
-// they do within a second; unasked it may take them half an hour.
+// Solicit asks the routers on an interface's network to announce themselves.
+// They do so within a second; without the question it may take half an hour.
 func Solicit(ctx context.Context, name string) error {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -154,7 +155,7 @@ func Solicit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// By number: Go remembers for a minute which number a name had.
+	// Use the number: Go caches the number of a name for a minute.
 	if _, err := conn.WriteTo(data, nil, &net.IPAddr{IP: allRouters, Zone: strconv.Itoa(link.Index)}); err != nil {
 		return fmt.Errorf("ask for routers on %s: %w", name, err)
 	}

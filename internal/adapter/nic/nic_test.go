@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// kernel is a host's files: lines of path and content.
+// kernel writes a host's files, given as lines of path and content.
 func kernel(t *testing.T, lines string) Kernel {
 	t.Helper()
 	k := Kernel{Root: t.TempDir()}
@@ -40,7 +40,7 @@ const files = `/sys/class/net/eth0/uevent INTERFACE=eth0
 
 func TestWhatTheKernelShowsOfInterfaces(t *testing.T) {
 	k := kernel(t, files)
-	if err := os.MkdirAll(k.path("/sys/class/net/gone"), 0o755); err != nil { // while it was read
+	if err := os.MkdirAll(k.path("/sys/class/net/gone"), 0o755); err != nil { // it disappeared during the read
 		t.Fatal(err)
 	}
 	got, err := k.Links()
@@ -69,7 +69,7 @@ func TestSettingsAreRaisedAndNeverLowered(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	strict := kernel(t, "/proc/sys/net/ipv4/conf/all/arp_ignore 2")
-	if err := strict.SetARP(); err != nil { // and a kernel without the other
+	if err := strict.SetARP(); err != nil { // this kernel also lacks the other setting
 		t.Fatal(err)
 	}
 	if s, err := strict.Settings(); err != nil || !state.Is(s.ARPIgnore, 2) || s.ARPAnnounce.Known {

@@ -1,5 +1,5 @@
-// Package observe reads what is, and hands it on as state values. What it
-// could not read is an error or an explicit unknown, never "no".
+// Package observe reads the state of the host and returns it as state values.
+// What it could not read is an error or an explicit unknown, never "no".
 package observe
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Boot returns a name for this boot of the host and how far its clock of boots
-// has come. The kernel's own name is not enough: hosts may share a kernel, as
-// containers do, and each of their boots begins with a new first process.
-// Instants of one boot can be compared; the clock neither jumps nor stands
-// still while the machine sleeps.
+// Boot returns an id of this boot of the host, and the time since the boot. The
+// kernel's own boot id is not enough: hosts may share a kernel, as containers
+// do, and each of their boots begins with a new first process. Times of one
+// boot can be compared; the clock neither jumps nor stops while the machine
+// sleeps.
 func Boot() (id string, uptime time.Duration, err error) {
 	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -40,7 +40,7 @@ func Boot() (id string, uptime time.Duration, err error) {
 }
 
 // RestrictOOM reports whether this process lacks CAP_SYS_RESOURCE, without
-// which no OOM score can be lowered.
+// which it cannot lower any OOM score.
 func RestrictOOM() (bool, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

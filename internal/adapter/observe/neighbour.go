@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// neighbourPatience is how long a neighbour may take to answer for an address.
-// One on the same network takes milliseconds; the kernel asks again after a
-// second, should a packet get lost.
+// neighbourPatience is the time that a neighbour gets to answer for an address.
+// One on the same network needs milliseconds; the kernel asks again after a
+// second, in case a packet was lost.
 const neighbourPatience = 1500 * time.Millisecond
 
 // neighbourEvery is the pause between two looks at the answers.
 const neighbourEvery = 20 * time.Millisecond
 
-// discardPort is where what asks for an address is sent; RFC 863.
+// discardPort is the port to which a datagram for an address is sent; RFC 863.
 const discardPort = 9
 
-// Holders returns, for each address, the hardware address that answers for it on
-// the network of an interface, by ARP or neighbour discovery. An address is left
-// out that nobody answers for in time, that is this host's own, or that this host
-// has no route to.
+// Holders returns, for each address, the hardware address that answers for it
+// on the network of an interface, by ARP or neighbour discovery. It leaves out
+// an address for which nobody answers in time, which is this host's own, or to
+// which it has no route.
 func Holders(ctx context.Context, iface string, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
 	link, err := netlink.LinkByName(iface)
 	if err != nil {
 		return nil, fmt.Errorf("interface %s: %w", iface, err)
 	}
 	for _, a := range addresses {
-		// What the kernel remembers may be long over.
+		// The kernel's entry may be outdated.
 		_ = netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, IP: a.AsSlice(), Family: family(a)})
 		if err := ask(ctx, a); err != nil && !errors.Is(err, unix.ENETUNREACH) && !errors.Is(err, unix.EHOSTUNREACH) {
 			return nil, fmt.Errorf("ask for %s on %s: %w", a, iface, err)
@@ -63,7 +63,7 @@ func family(a netip.Addr) int {
 	return netlink.FAMILY_V6
 }
 
-// ask sends a datagram, for which the kernel has to find the neighbour.
+// ask sends a datagram, so that the kernel has to find the neighbour.
 func ask(ctx context.Context, a netip.Addr) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", netip.AddrPortFrom(a, discardPort).String())
 	if err != nil {
@@ -74,7 +74,7 @@ func ask(ctx context.Context, a netip.Addr) error {
 	return err
 }
 
-// answered are the states of a neighbour that said something.
+// answered are the states of a neighbour that has answered.
 const answered = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE
 
 func answers(link int, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// InMemory names those of some folders whose content is gone with the next boot,
-// as on a live image, each with the reason.
+// InMemory returns those of the given folders whose content is lost at the next
+// boot, as on a live image, each with the reason.
 func InMemory(paths ...string) ([]string, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -36,8 +36,8 @@ func inMemory(table string, paths []string, exists func(string) bool) []string {
 // mount is one line of /proc/PID/mountinfo.
 type mount struct{ point, kind, options string }
 
-// mounts are in the order in which they were made: a later one hides an earlier
-// one of the same place.
+// mounts lists mounts in the order in which they were made: a later one hides
+// an earlier one at the same place.
 type mounts []mount
 
 func parseMounts(table string) mounts {
@@ -52,7 +52,7 @@ func parseMounts(table string) mounts {
 	return out
 }
 
-// unescape reads \040 and its like, as proc(5) writes a space.
+// unescape decodes \040 and the like, by which proc(5) writes a space.
 func unescape(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -68,12 +68,13 @@ func unescape(s string) string {
 	return out.String()
 }
 
-// inMemory says why what is written to path is gone with the next boot; nothing if
-// it is not. A layered file system writes to its upper folder; one that this
-// process cannot see belongs to a machine around it, as a container's.
+// inMemory returns the reason why data written to path are lost at the next
+// boot, or nothing if they are not. A layered file system writes to its upper
+// folder. If this process cannot see that folder, it belongs to a machine
+// around it, as in a container.
 func (m mounts) inMemory(path string, exists func(string) bool) string {
 	how := ""
-	for range len(m) { // overlays upon overlays come to an end
+	for range len(m) { // bounds a chain of overlays
 		on := m.holding(path)
 		switch on.kind {
 		case "tmpfs", "ramfs", "rootfs":
@@ -91,7 +92,7 @@ func (m mounts) inMemory(path string, exists func(string) bool) string {
 	return ""
 }
 
-// holding is the mount that a path lies on.
+// holding returns the mount on which a path lies.
 func (m mounts) holding(path string) mount {
 	var out mount
 	for _, c := range m {

@@ -33,7 +33,7 @@ func TestWhatIsGoneWithTheNextBoot(t *testing.T) {
 		"what is mounted over it counts": {
 			table: disk + "25 22 0:30 / /var/lib rw - tmpfs x rw\n26 25 8:9 / /var/lib rw - ext4 /dev/sdb rw\n",
 		},
-		// Its /tmp is no part of the machine around it.
+		// The container's /tmp is not that of the machine around it.
 		"a container": {
 			table: "22 1 0:50 / / rw - overlay overlay rw,lowerdir=/tmp/l/A,upperdir=/tmp/storage/diff,workdir=/tmp/w\n23 22 0:51 / /tmp rw - tmpfs tmpfs rw\n",
 		},

@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// attributeTimeout bounds one call of attrd_updater; it takes 10 ms where
+// attributeTimeout bounds one call of attrd_updater, which takes 10 ms if
 // Pacemaker answers.
 const attributeTimeout = 2 * time.Second
 
-// noSuchAttribute is how attrd_updater ends when no node has the attribute
-// (CRM_EX_CONFIG of pacemaker 2.1.5, CRM_EX_NOSUCH of later ones).
+// noSuchAttribute are the exit codes of attrd_updater if no node has the
+// attribute (CRM_EX_CONFIG of pacemaker 2.1.5, CRM_EX_NOSUCH of later ones).
 var noSuchAttribute = []int{78, 105}
 
-// Publish gives this node's private attribute a value. Private attributes live
-// in the memory of Pacemaker's attribute daemons: they never reach the CIB,
-// start no transition, and end with the node.
+// Publish sets this node's private attribute to a value. Private attributes
+// live in the memory of Pacemaker's attribute daemons: they never reach the
+// CIB, start no transition, and end with the node.
 //
 // The value is an argument of a process, so it must hold no secret. It is
 // written in base64 because versions differ in how they quote what they print.
@@ -34,7 +34,7 @@ func Publish(ctx context.Context, name, value string) error {
 	return nil
 }
 
-// without is an error that does not repeat a value: a person reads it.
+// without is an error whose text leaves out a value: people read it.
 type without struct {
 	cause error
 	value string
@@ -44,8 +44,8 @@ func (w without) Error() string { return strings.ReplaceAll(w.cause.Error(), w.v
 
 func (w without) Unwrap() error { return w.cause }
 
-// Peer returns a node's private attribute; found is false where the node has
-// none, as after it was lost.
+// Peer returns a node's private attribute; found is false if the node has none,
+// as after it was lost.
 func Peer(ctx context.Context, name, node string) (value string, found bool, err error) {
 	out, err := attrd(ctx, "--name", name, "--query", "--node", node)
 	for _, code := range noSuchAttribute {
@@ -88,8 +88,8 @@ func Everyone(ctx context.Context, name string) (map[string]string, error) {
 	return values, nil
 }
 
-// Stopping reports whether Pacemaker of a node has been told to stop, as at a
-// shutdown of its host, which it says before it stops anything.
+// Stopping reports whether Pacemaker on a node has been told to stop, as at a
+// shutdown of its host. Pacemaker publishes that before it stops anything.
 func Stopping(ctx context.Context, node string) (bool, error) {
 	out, err := attrd(ctx, "--name", "shutdown", "--query", "--node", node)
 	if err != nil && !slices.Contains(noSuchAttribute, host.ExitCode(err)) {
@@ -99,8 +99,8 @@ func Stopping(ctx context.Context, node string) (bool, error) {
 	return value != "" && value != "0", err
 }
 
-// attributeLine reads `name="N" host="cp-1" value="V"`; both are empty where the
-// line is none.
+// attributeLine parses `name="N" host="cp-1" value="V"`; it returns two empty
+// strings if the line has another form.
 func attributeLine(line string) (node, value string) {
 	_, rest, ok := strings.Cut(line, ` host="`)
 	if !ok {
@@ -120,7 +120,7 @@ func attrd(ctx context.Context, args ...string) ([]byte, error) {
 	return host.Run(ctx, host.Command("attrd_updater", args...))
 }
 
-// attributeValue reads `name="N" host="cp-1" value="V"`. A node without the
+// attributeValue parses `name="N" host="cp-1" value="V"`. A node without the
 // attribute has an empty value, or no line.
 func attributeValue(out, node string) (string, error) {
 	for line := range strings.Lines(out) {

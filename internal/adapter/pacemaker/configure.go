@@ -10,20 +10,22 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// The commands by which a host is set up. The step that runs them shows them to
-// a person too, so they are values and not calls.
+// The commands by which a host is set up. They are values and not calls,
+// because the step that runs them also shows them to a person.
 
 // Configuration prints Pacemaker's configuration and status, the CIB.
 func Configuration() host.Cmd { return host.Command("cibadmin", "--query") }
 
-// Reload has Corosync of each running host read its corosync.conf again.
+// Reload makes Corosync on each running host read its corosync.conf again.
 func Reload() host.Cmd { return host.Command("corosync-cfgtool", "-R") }
 
-// Destroy takes this host out of its cluster, with all that the cluster knows.
+// Destroy removes this host from its cluster, with everything that the cluster
+// knows.
 func Destroy() host.Cmd { return host.Command("pcs", "cluster", "destroy") }
 
-// onCIB and onCorosync are the changes that pcs makes in a file alone. It heeds
-// the file for no other one: `pcs -f FILE cluster destroy` destroys.
+// onCIB and onCorosync are the subcommands by which pcs changes only a file.
+// For any other subcommand it ignores the file: `pcs -f FILE cluster destroy`
+// destroys.
 var (
 	onCIB = []string{
 		"property set", "resource create", "resource update", "resource meta", "resource clone", "stonith create", "stonith update",
@@ -49,12 +51,12 @@ func oneOf(allowed, args []string) error {
 	return nil
 }
 
-// Push has Pacemaker take the difference between two copies of the CIB.
+// Push makes Pacemaker apply the difference between two copies of the CIB.
 func Push(before, after string) host.Cmd {
 	return host.Command("pcs", "cluster", "cib-push", after, "diff-against="+before)
 }
 
-// Typed is a change of the CIB as a person would type it.
+// Typed returns a change of the CIB as a person would type it.
 func Typed(args ...string) string {
 	return "pcs " + host.Command(args[0], args[1:]...).String()
 }
@@ -62,8 +64,9 @@ func Typed(args ...string) string {
 // clearTime bounds the order to Pacemaker, which may not run.
 const clearTime = 10 * time.Second
 
-// ClearFailures has Pacemaker forget the failures of a resource. It would within
-// a minute by itself; a host that waits for a fence need not wait for that.
+// ClearFailures makes Pacemaker forget the failures of a resource. Pacemaker
+// does so by itself within a minute, but a host that waits for a fence need not
+// wait for that.
 func ClearFailures(ctx context.Context, resource string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clearTime, fmt.Errorf("no answer in %s", clearTime))
 	defer cancel()

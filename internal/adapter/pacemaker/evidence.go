@@ -1,14 +1,14 @@
 package pacemaker
 
-// Question is something that the tools of Corosync and Pacemaker print about
-// the cluster; none changes anything.
+// Question is a command of Corosync or Pacemaker that prints something about
+// the cluster and changes nothing.
 type Question struct {
-	// File is a name for what is printed, What says what it is.
+	// File is a file name for the output, and What describes the output.
 	File, What string
 	Line       []string
 }
 
-// Evidence are the questions that whoever looks for a fault asks a host.
+// Evidence returns the questions to ask a host when somebody looks for a fault.
 func Evidence() []Question {
 	return []Question{
 		{"crm_mon.xml", "Pacemaker's status", reportLine},

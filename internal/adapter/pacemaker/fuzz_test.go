@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// FuzzQuorumTool has corosync-quorumtool say anything, in pieces.
+// FuzzQuorumTool lets corosync-quorumtool print anything, in pieces.
 func FuzzQuorumTool(f *testing.F) {
 	f.Add("Quorum information\nRing ID: 1.1a\nQuorate: Yes\n\nNodeid Name\n 1 cp-1 (local)\n 2 cp-2\n\n", 7)
 	f.Add("Nodeid\n(local)\n\n", 1)
@@ -31,7 +31,7 @@ func FuzzQuorumTool(f *testing.F) {
 	})
 }
 
-// FuzzCrmMon reads any status of Pacemaker.
+// FuzzCrmMon parses any status of Pacemaker.
 func FuzzCrmMon(f *testing.F) {
 	f.Add([]byte(`<pacemaker-result><summary><cluster_options stonith-enabled="true" maintenance-mode="false"/></summary>` +
 		`<nodes><node name="a" online="true" standby="false" maintenance="false" pending="false" unclean="false"/></nodes><resources><clone id="c" managed="true">` +
@@ -54,7 +54,7 @@ func FuzzCrmMon(f *testing.F) {
 	})
 }
 
-// FuzzAttributes reads any output of the attribute daemon.
+// FuzzAttributes parses any output of the attribute daemon.
 func FuzzAttributes(f *testing.F) {
 	f.Add(`name="x" host="cp-1" value="` + base64.StdEncoding.EncodeToString([]byte(`{"uuid":"a"}`)) + `"`)
 	f.Add(`name="x" host="cp-1" value="`)

@@ -21,7 +21,7 @@ func read(t *testing.T, text string) []fact {
 	t.Helper()
 	var got []fact
 	r := &reader{changed: func(f fact) { got = append(got, f) }}
-	for _, b := range []byte(text) { // a pipe may cut anywhere
+	for _, b := range []byte(text) { // a pipe may split the text anywhere
 		if _, err := r.Write([]byte{b}); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func read(t *testing.T, text string) []fact {
 	return got
 }
 
-// The file is what corosync 3.1.7 printed while cp-2 was cut and came back.
+// The file is the output of corosync 3.1.7 while cp-2 was cut off and came back.
 func TestEachReportOfCorosyncIsOneMembership(t *testing.T) {
 	text, err := os.ReadFile("testdata/quorumtool-lost-and-back.txt")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestWhileCorosyncIsDownTheMembershipIsUnknown(t *testing.T) {
 	var got []bool
 	err := watch(ctx, host.Command("cat", filepath.Join("testdata", "quorumtool-lost-and-back.txt")), func(f fact) {
 		got = append(got, f.Known)
-		if len(got) == 8 { // two lives of the tool
+		if len(got) == 8 { // two runs of the tool
 			cancel(stop)
 		}
 	})
@@ -112,8 +112,7 @@ func TestWhileCorosyncIsDownTheMembershipIsUnknown(t *testing.T) {
 }
 
 func TestQuorumThatWasGrantedIsNoticedAndNothingIsToldTwice(t *testing.T) {
-	// The tool says nothing of the grant to who is connected; the next child
-	// sees it.
+	// The tool does not report the grant to a connected child; the next child sees it.
 	state := filepath.Join(t.TempDir(), "granted")
 	script := `test -e ` + state + ` && q=Yes || q=No
 touch ` + state + `.$$; test "$(ls ` + state + `.* | wc -l)" -ge 3 && touch ` + state + `
@@ -134,8 +133,8 @@ exec sleep 60`
 }
 
 func TestAReportThatMixesTwoMembershipsIsAskedAgain(t *testing.T) {
-	// The first child is connected when the membership changes and tells a
-	// mixture, then nothing more; the next one tells the truth.
+	// The first child is connected when the membership changes. It reports a mixture
+	// and then nothing more; the next child reports the truth.
 	first := filepath.Join(t.TempDir(), "first")
 	script := `report() { printf 'Quorum information\nRing ID: %s\nQuorate: Yes\nNodeid Votes Name\n%s\n\n' "$1" "$2"; }
 if test -e ` + first + `; then report 1.b5 "$(printf '1 1 cp-1\n2 1 cp-2 (local)')"; else touch ` + first + `; report 1.b1 '2 1 cp-2 (local)'; fi
@@ -170,7 +169,7 @@ func TestAPeersAttributeIsReadWhateverItHolds(t *testing.T) {
 	}
 }
 
-// tools puts stand-ins of Pacemaker's tools first in the search path.
+// tools puts a script in place of one of Pacemaker's tools, first in the search path.
 func tools(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,17 +9,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// reader puts the lines of `corosync-quorumtool -m` together to memberships.
+// reader assembles memberships from the lines of `corosync-quorumtool -m`.
 type reader struct {
-	// changed is told of each membership; it is unknown where a report makes
-	// no sense.
+	// changed gets each membership; it is unknown if a report makes no sense.
 	changed func(state.Fact[state.Membership])
 
 	line []byte
 	now  report
 }
 
-// report is what one report of corosync-quorumtool has said so far.
+// report is the part of a report of corosync-quorumtool that was read so far.
 type report struct {
 	ring    string
 	quorate string
@@ -40,8 +39,8 @@ func (r *reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take reads one line. The list of members is the last part of a report, and
-// an empty line ends it.
+// take reads one line. The list of members is the last part of a report, and an
+// empty line ends it.
 func (r *reader) take(line string) {
 	key, value, _ := strings.Cut(line, ":")
 	switch {
@@ -62,7 +61,7 @@ func (r *reader) take(line string) {
 }
 
 // memberName returns the name in "1  1  cp-1 (local)"; with a quorum device
-// there is one more column before it. A line without one names nobody.
+// there is one more column before it. It returns "" if the line has no name.
 func memberName(line string) string {
 	words := strings.Fields(strings.TrimSuffix(line, "(local)"))
 	if len(words) == 0 {
@@ -79,10 +78,10 @@ func (r report) membership() state.Fact[state.Membership] {
 	return state.Known(state.Membership{Ring: ring, Members: slices.Sorted(slices.Values(r.members)), Quorate: r.quorate == "Yes"})
 }
 
-// ringNumber makes one number of "1.1a": the node id of the ring's
+// ringNumber makes one number from "1.1a": the node id of the ring's
 // representative, and the ring's sequence number in hex. Two halves of a split
-// may count to the same sequence number, but no node represents both; the
-// sequence number never goes back, Corosync keeps it on the disk.
+// may reach the same sequence number, but they have different representatives.
+// The sequence number never goes back, because Corosync keeps it on the disk.
 func ringNumber(id string) (uint64, error) {
 	rep, seq, _ := strings.Cut(id, ".")
 	node, err := strconv.ParseUint(rep, 10, state.RepresentativeBits)

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// statusTimeout bounds crm_mon; it takes 50 ms where Pacemaker answers.
+// statusTimeout bounds crm_mon, which takes 50 ms if Pacemaker answers.
 const statusTimeout = 10 * time.Second
 
-// reportLine prints the status of the whole cluster, with the fences that are
-// remembered, statusLine without them: the fencer is not asked.
+// reportLine prints the status of the whole cluster with the recorded fences.
+// statusLine prints it without them, so that it does not ask the fencer.
 var (
 	reportLine = []string{"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"}
 	statusLine = []string{"crm_mon", "--one-shot", "--inactive", "--output-as=xml"}
 )
 
-// Report returns what crm_mon says of the whole cluster. The error is
-// crmmon.ErrNotRunning where Pacemaker does not run, which crm_mon says in the
+// Report returns the status of the whole cluster from crm_mon. The error is
+// crmmon.ErrNotRunning if Pacemaker does not run, which crm_mon reports in the
 // same form.
 func Report(ctx context.Context) (crmmon.Cluster, error) {
 	out, err := ask(ctx, statusTimeout, reportLine)
@@ -30,8 +30,8 @@ func Report(ctx context.Context) (crmmon.Cluster, error) {
 	return crmmon.Parse(out, time.Local)
 }
 
-// status is the same without fences, for who needs an answer of a cluster that
-// runs.
+// status returns the status without fences, for callers that need an answer
+// from a running cluster.
 func status(ctx context.Context, limit time.Duration) (crmmon.Cluster, error) {
 	out, err := ask(ctx, limit, statusLine)
 	if err != nil {
@@ -40,7 +40,7 @@ func status(ctx context.Context, limit time.Duration) (crmmon.Cluster, error) {
 	return crmmon.Parse(out, time.Local)
 }
 
-// ask returns what a line prints on its standard output, bounded.
+// ask returns the standard output of a command, within a limit.
 func ask(ctx context.Context, limit time.Duration, line []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer in %s", limit))
 	defer cancel()

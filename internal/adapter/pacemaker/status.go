@@ -8,18 +8,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// Status is what Pacemaker does, as far as the setup asks for it.
+// Status is the part of Pacemaker's status that the setup needs.
 type Status struct {
 	// Online are the nodes that take part.
 	Online []string
-	// Running says for each resource on which nodes it runs and has not failed.
+	// Running lists for each resource the nodes on which it runs and has not
+	// failed.
 	Running map[string][]string
 	// Failures are the failed actions, in Pacemaker's words.
 	Failures []string
 }
 
-// Missing says which resources do not run where they should, and what went
-// wrong.
+// Missing lists the resources that do not run where they should, and then all
+// failures.
 func (s Status) Missing(want map[string][]string) []string {
 	var out []string
 	for resource, nodes := range want {
@@ -36,7 +37,7 @@ func (s Status) Missing(want map[string][]string) []string {
 	return out
 }
 
-// Look asks Pacemaker what it does.
+// Look asks Pacemaker for its status.
 func Look(ctx context.Context) (Status, error) {
 	c, err := status(ctx, statusTimeout)
 	if err != nil {

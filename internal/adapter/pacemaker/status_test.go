@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// The file is what crm_mon 2.1.5 printed in a lab.
+// The file is the output of crm_mon 2.1.5 in a lab.
 func TestWhatRunsWhereIsReadFromPacemaker(t *testing.T) {
 	text, err := os.ReadFile("testdata/crm_mon-healthy.xml")
 	if err != nil {

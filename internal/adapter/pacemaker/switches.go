@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// switchesTimeout bounds the question; it takes 50 ms where Pacemaker answers.
+// switchesTimeout bounds the question, which takes 50 ms if Pacemaker answers.
 const switchesTimeout = 5 * time.Second
 
-// MayFence returns an error where a person has told Pacemaker not to act, on
-// whose word a fence of its own would not come either: stonith_admin heeds none
-// of it. resource is the one for whose sake the fence is wanted. Where Pacemaker
-// does not say, it is an error too.
+// MayFence returns an error if an administrator has told Pacemaker not to act.
+// Pacemaker itself would then not fence either, but stonith_admin ignores these
+// settings. resource is the resource for which the fence is wanted. It is also
+// an error if Pacemaker does not answer.
 func MayFence(ctx context.Context, resource string) error {
 	c, err := status(ctx, switchesTimeout)
 	if err != nil {
@@ -37,7 +37,7 @@ func mayFence(c crmmon.Cluster, resource string) error {
 		}
 	}
 	for _, r := range c.Resources {
-		// One that Pacemaker itself gave up on is blocked.
+		// A resource on which Pacemaker itself gave up is blocked.
 		if r.ID == resource && (r.Maintenance || !r.Managed && !r.Blocked) {
 			return fmt.Errorf("a person told Pacemaker not to manage %s, so nobody is fenced for it (pcs resource manage %s)", resource, resource)
 		}

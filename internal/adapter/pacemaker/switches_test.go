@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The file is what crm_mon 2.1.5 printed in a lab.
+// The file is the output of crm_mon 2.1.5 in a lab.
 func TestWhatAPersonSwitchedOffKeepsAFenceBack(t *testing.T) {
 	healthy, err := os.ReadFile("testdata/crm_mon-healthy.xml")
 	if err != nil {

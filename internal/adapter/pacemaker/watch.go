@@ -10,42 +10,42 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// retry is how soon Corosync is asked again after it was found down. The try
-// costs one process that ends at once.
+// retry is the pause before Corosync is asked again after it was found down. An
+// attempt costs one process that ends at once.
 const retry = 500 * time.Millisecond
 
-// inert is how long a host that waits for its peer goes unasked.
-// corosync-quorumtool tells of each new membership, but not of quorum that was
+// inert is how long a host that waits for its peer listens to one child.
+// corosync-quorumtool reports each new membership, but not quorum that was
 // granted within one (measured with corosync 3.1.7).
 const inert = time.Second
 
-// corosync-quorumtool puts a report together from several answers, and one that
-// is made in the middle of a change was seen to mix both memberships, with no
-// report after it. So another child is asked soon after each change, some times,
-// and once in a while where nothing changes.
+// corosync-quorumtool assembles a report from several answers. A report that
+// was made in the middle of a change was seen to mix both memberships, with no
+// report after it. So another child is asked soon after each change, several
+// times, and now and then while nothing changes.
 const (
 	settle = 300 * time.Millisecond
 	doubts = 4
 	resync = 10 * time.Second
 )
 
-// Watch tells of the membership now and of each change, at once, until the
-// context ends; while Corosync is down the membership is unknown. Calls of
-// changed come one after the other. Quorum that was granted to a host that
-// waits for its peer is told within a second.
+// Watch reports the present membership and each change at once, until the
+// context ends; while Corosync is down, the membership is unknown. Calls of
+// changed never overlap. Quorum that was granted to a host that waits for its
+// peer is reported within a second.
 //
-// A child of this process stays connected to Corosync: measured, a change is
-// told 5 ms after Corosync's own log line. A Corosync that hangs, rather than
-// ends, is not noticed here.
+// A child of this process stays connected to Corosync: measured, it reports a
+// change 5 ms after Corosync's own log line. Watch does not notice a Corosync
+// that hangs, rather than ends.
 func Watch(ctx context.Context, changed func(state.Fact[state.Membership])) error {
 	return watch(ctx, quorumtool, changed)
 }
 
-// quorumtool prints a report now and at every change. Into a pipe it would
-// print by the block: stdbuf makes it print by the line.
+// quorumtool prints a report now and at every change. stdbuf makes it print
+// line by line; without it, it would print to a pipe in blocks.
 var quorumtool = host.Command("stdbuf", "-oL", "corosync-quorumtool", "-m")
 
-// errAskAgain ends a child that would not say what is asked for.
+// errAskAgain ends a child that would not report what is wanted.
 var errAskAgain = errors.New("ask again")
 
 func watch(ctx context.Context, tool host.Cmd, changed func(state.Fact[state.Membership])) error {
@@ -58,14 +58,14 @@ func watch(ctx context.Context, tool host.Cmd, changed func(state.Fact[state.Mem
 		if errors.Is(err, errAskAgain) {
 			continue
 		}
-		w.tell(state.Fact[state.Membership]{}) // why it ended matters to nobody
+		w.tell(state.Fact[state.Membership]{}) // the reason why it ended does not matter
 		if err := host.Sleep(ctx, retry); err != nil {
 			return err
 		}
 	}
 }
 
-// watcher tells each membership once.
+// watcher reports each membership once.
 type watcher struct {
 	changed func(state.Fact[state.Membership])
 	told    bool
@@ -73,8 +73,8 @@ type watcher struct {
 	doubts  int // how often to ask again soon
 }
 
-// listen takes what one child says until it ends, or it is time to ask another
-// one.
+// listen reads what one child reports, until it ends or it is time to ask
+// another one.
 func (w *watcher) listen(ctx context.Context, tool host.Cmd) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -89,7 +89,7 @@ func (w *watcher) listen(ctx context.Context, tool host.Cmd) error {
 	return err
 }
 
-// period is how long to listen to one child.
+// period returns how long to listen to one child.
 func (w *watcher) period() time.Duration {
 	switch {
 	case w.doubts > 0:
@@ -104,8 +104,8 @@ func (w *watcher) period() time.Duration {
 // waits reports whether this host is known to wait for its peer.
 func (w *watcher) waits() bool { return w.last.Known && !w.last.Value.Quorate }
 
-// tell passes a membership on if it is another one than the last, and reports
-// whether it was.
+// tell passes a membership on if it differs from the last one, and reports
+// whether it did.
 func (w *watcher) tell(f state.Fact[state.Membership]) bool {
 	same := f.Known == w.last.Known && f.Value.Ring == w.last.Value.Ring && f.Value.Quorate == w.last.Value.Quorate &&
 		slices.Equal(f.Value.Members, w.last.Value.Members)

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// storage is where podman keeps images and containers.
+// storage is the folder in which podman keeps images and containers.
 var storage = "/var/lib/containers"
 
 // loadLimit bounds the loading of an image from the host's own disk.
 const loadLimit = 2 * time.Minute
 
-// HasImage reports whether podman has an image.
+// HasImage reports whether podman has the image ref.
 func HasImage(ctx context.Context, ref string) (bool, error) {
 	_, err := podman(ctx, lookLimit, "image", "exists", ref)
 	if host.ExitCode(err) == 1 {
@@ -27,8 +27,9 @@ func HasImage(ctx context.Context, ref string) (bool, error) {
 	return true, nil
 }
 
-// Ensure loads an image that podman does not have from an archive, which write
-// writes: release.Store.WriteImageArchive does.
+// Ensure makes sure that podman has an image. If it is missing, Ensure loads it
+// from the archive that write writes, for example
+// release.Store.WriteImageArchive.
 func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error {
 	have, err := HasImage(ctx, ref)
 	if err != nil || have {
@@ -47,9 +48,9 @@ func Ensure(ctx context.Context, ref string, write func(io.Writer) error) error 
 	return err
 }
 
-// load loads the images of an archive, and makes them durable: podman does not,
-// and a program that a power cut left full of zeros is found out only when it is
-// needed most.
+// load loads the images of an archive and makes them durable. podman does not
+// do that, and a program that a power cut left full of zeros is noticed only
+// when it is needed most.
 func load(ctx context.Context, archive io.Reader) error {
 	_, err := podmanFrom(ctx, archive, loadLimit, "load", "--quiet")
 	if err == nil {

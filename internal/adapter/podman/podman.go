@@ -1,7 +1,8 @@
-// Package podman runs the one container that a host runs without a cluster:
-// etcd. podman itself is asked only to make and to start it; whether it runs is
-// read from /proc, and it is ended by signals, so that neither a monitor nor a
-// stop waits for podman's locks, its disk or its monitor process.
+// Package podman runs the only container that a host runs outside of the
+// cluster: etcd. It uses podman only to create and to start the container. It
+// reads from /proc whether the container runs, and ends it by signals, so that
+// neither a monitor action nor a stop waits for podman's locks, its disk or its
+// monitor process.
 package podman
 
 import (
@@ -23,44 +24,45 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// program is podman.
+// program is the name or path of podman.
 var program = "podman"
 
-// Limits of podman's own work. A start takes 0.15 s, making a container anew
-// 0.2 s; where podman hangs, the rest of the caller's time is for another way.
+// Limits of podman's own work. A start takes 0.15 s, to create a container anew
+// 0.2 s. If podman hangs, the caller needs the rest of its time for another
+// way.
 const (
 	startLimit = 5 * time.Second
 	lookLimit  = 2 * time.Second
 )
 
-// label holds the hash of the spec that a container was made from.
+// label is the container label with the hash of the spec.
 const label = "holdfast.spec"
 
-// ErrNoImage is returned where podman does not have the image. Ensure loads it.
+// ErrNoImage is returned if podman does not have the image. Ensure loads it.
 var ErrNoImage = errors.New("the image is not on this host")
 
-// Spec is a container and what the host allows it.
+// Spec describes a container and what the host allows it.
 type Spec struct {
 	state.Container
-	// OOMScore is what the kernel adds where it has to end a process; nil leaves
-	// it as it is. A negative one needs a host that may lower it
-	// (state.HostFacts.RestrictOOM is false).
+	// OOMScore is the value that the kernel adds to the score of the process
+	// when memory runs out; nil leaves it unchanged. A negative value needs a
+	// host that may lower it (state.HostFacts.RestrictOOM is false).
 	OOMScore *int `json:"oomScore,omitempty"`
 }
 
-// Hash names what a container is made from.
+// Hash identifies the content of a spec.
 func (s Spec) Hash() string {
 	data, err := json.Marshal(s)
-	if err != nil { // it holds strings and numbers alone
+	if err != nil { // it holds only strings and numbers
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Run makes sure that the container runs as the spec says. One that runs so is
-// left alone, one that was made so is started, all else is made anew; whatever
-// is left over of an earlier one is removed.
+// Run makes sure that the container runs as the spec says. It leaves one alone
+// that already runs so, starts one that was created so, and otherwise creates
+// it anew; it removes whatever is left of an earlier one.
 func Run(ctx context.Context, s Spec) error { return onHost.run(ctx, s) }
 
 func (m machine) run(ctx context.Context, s Spec) error {
@@ -74,7 +76,7 @@ func (m machine) run(ctx context.Context, s Spec) error {
 	if now.Running && (now.Spec == s.Hash() || now.Spec == "" && m.adopt(ctx, s, now)) {
 		return nil
 	}
-	// podman would wait for it to end by itself.
+	// Without this, podman would wait until the container ends by itself.
 	if err := errors.Join(m.kill(ctx), m.forget()); err != nil {
 		return fmt.Errorf("run container %s: %w", s.Name, err)
 	}
@@ -87,8 +89,8 @@ func (m machine) run(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// restart starts the container that is there, if it was made from the same
-// spec. That works on a full disk, where none can be made.
+// restart starts the existing container, if it was made from the same spec.
+// That works on a full disk, on which none can be created.
 func (m machine) restart(ctx context.Context, s Spec) bool {
 	if made(ctx, s) != s.Hash() {
 		return false
@@ -97,8 +99,8 @@ func (m machine) restart(ctx context.Context, s Spec) bool {
 	return err == nil && m.started(s) == nil
 }
 
-// adopt reports whether a process that nobody noted is one of this spec: we
-// ended between its start and the note.
+// adopt reports whether a running process that has no note belongs to this
+// spec: we ended between its start and the note.
 func (m machine) adopt(ctx context.Context, s Spec, p Process) bool {
 	if made(ctx, s) != s.Hash() {
 		return false
@@ -107,7 +109,7 @@ func (m machine) adopt(ctx context.Context, s Spec, p Process) bool {
 	return true
 }
 
-// made returns the spec that the container there is was made from, or nothing.
+// made returns the hash of the spec of the existing container, or nothing.
 func made(ctx context.Context, s Spec) string {
 	out, err := podman(ctx, lookLimit, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, s.Name)
 	if err != nil {
@@ -116,9 +118,9 @@ func made(ctx context.Context, s Spec) string {
 	return strings.TrimSpace(string(out))
 }
 
-// make replaces the container. What a power cut left may be known to podman's
-// storage alone, or be in a state that podman does not know how to leave: it is
-// removed by force, and making it is tried once more.
+// make replaces the container. After a power cut, the old one may be known only
+// to podman's storage, or be in a state that podman cannot leave. In that case
+// make removes it by force and tries once more.
 func (m machine) make(ctx context.Context, s Spec) error {
 	args := m.runArgs(s)
 	err := apart(ctx, args...)
@@ -129,7 +131,7 @@ func (m machine) make(ctx context.Context, s Spec) error {
 		return err
 	}
 	for _, remove := range [][]string{{"rm", "--force", "--time", "0", s.Name}, {"rm", "--storage", s.Name}} {
-		_, _ = podman(ctx, startLimit, remove...) // the second attempt tells what matters
+		_, _ = podman(ctx, startLimit, remove...) // only the result of the second attempt counts
 	}
 	if again := apart(ctx, args...); again != nil {
 		return again
@@ -137,9 +139,9 @@ func (m machine) make(ctx context.Context, s Spec) error {
 	return m.started(s)
 }
 
-// runArgs are the arguments of podman run.
-//   - cgroupfs, and the monitor process where it is: systemd would otherwise get
-//     a scope that it stops at a shutdown before the agent could leave.
+// runArgs returns the arguments of podman run.
+//   - cgroupfs, and the monitor process stays in its cgroup: otherwise systemd
+//     would get a scope that it stops at a shutdown before the agent could leave.
 //   - the host's limits: podman's own may be more than the host can give.
 //   - no label of SELinux: the folders are shared with the agent.
 func (m machine) runArgs(s Spec) []string {
@@ -165,8 +167,8 @@ func (m machine) runArgs(s Spec) []string {
 	return append(args, s.Command[1:]...)
 }
 
-// started checks that a process came of it, which podman does not always say,
-// and notes what it was made from.
+// started checks that a process exists, since podman may report success without
+// one, and notes from which spec it was made.
 func (m machine) started(s Spec) error {
 	now, err := m.state()
 	if err != nil {
@@ -179,7 +181,7 @@ func (m machine) started(s Spec) error {
 	return nil
 }
 
-// explained says what to do where podman's words do not.
+// explained adds what to do where podman's message does not tell it.
 func explained(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "no space left on device"), errors.Is(err, unix.ENOSPC):
@@ -195,16 +197,16 @@ func explained(err error) error {
 	}
 }
 
-// podman runs one command of podman's, for a limited time.
+// podman runs one command of podman within a limit.
 func podman(ctx context.Context, limit time.Duration, args ...string) ([]byte, error) {
 	return podmanFrom(ctx, nil, limit, args...)
 }
 
-// apart runs a command of podman's whose processes must outlive the caller's
-// unit, whatever happens to that: etcd ends with its monitor process. Where
-// systemd is the host's init they get a scope of their own. It has no default
-// dependencies, so a shutdown does not end it before Pacemaker had the agent
-// leave in order.
+// apart runs a podman command whose processes must outlive the caller's unit,
+// whatever happens to that unit: etcd ends with its monitor process. If systemd
+// is the host's init, the processes get their own scope. The scope has no
+// default dependencies, so that a shutdown does not end it before Pacemaker had
+// the agent leave in order.
 func apart(ctx context.Context, args ...string) error {
 	if _, err := os.Stat(systemdRuns); err != nil {
 		_, err := podman(ctx, startLimit, args...)
@@ -222,11 +224,11 @@ func apart(ctx context.Context, args ...string) error {
 	return err
 }
 
-// systemdRuns is there where systemd is the init (sd_booted(3)).
+// systemdRuns exists if systemd is the init (sd_booted(3)).
 const systemdRuns = "/run/systemd/system"
 
-// command is a call of podman that does what systemd's own units would not let
-// it do.
+// command returns a call of podman that also works where the settings of
+// systemd's units would prevent it.
 func command(args []string) host.Cmd {
 	return host.Cmd{
 		Name: program, Args: append([]string{"--cgroup-manager=cgroupfs"}, args...),

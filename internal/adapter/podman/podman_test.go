@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fake is a podman that keeps its container in files, and a process called etcd
+// fake is a podman that keeps its container in files, with a process named etcd
 // for it.
 const fake = `#!/bin/sh
 cd "$(dirname "$0")" || exit 99
@@ -136,7 +136,7 @@ func TestWhatPodmanOnlyBelievesToRunIsMadeAnew(t *testing.T) {
 	must(t, m.run(t.Context(), etcd()))
 	must(t, m.kill(t.Context()))
 	calls(t, dir)
-	must(t, os.WriteFile(filepath.Join(dir, "dead"), nil, 0o600)) // start says yes and does nothing
+	must(t, os.WriteFile(filepath.Join(dir, "dead"), nil, 0o600)) // start reports success and does nothing
 	must(t, m.run(t.Context(), etcd()))
 	if got := calls(t, dir); !slices.Equal(got, []string{"container", "start", "run"}) || !m.now(t).Running {
 		t.Errorf("podman was asked for %v", got)
@@ -203,7 +203,7 @@ func TestAFrozenProcessIsEndedWithoutGrace(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second || m.now(t).Running {
 		t.Errorf("it took %s", took)
 	}
-	must(t, m.stop(t.Context(), time.Minute)) // again: nothing to do
+	must(t, m.stop(t.Context(), time.Minute)) // a second stop has nothing to do
 }
 
 func TestStoppingEndsWithTheContext(t *testing.T) {
@@ -217,7 +217,7 @@ func TestStoppingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// proc makes a process table of one process and the files about it.
+// proc creates a process table with one process, and the files about it.
 func proc(t *testing.T, stat, pid, noted string) machine {
 	t.Helper()
 	dir := t.TempDir()
@@ -265,8 +265,8 @@ func TestTheProcessTableIsRead(t *testing.T) {
 	}
 }
 
-// TestAProcessWhosePidFileIsGoneIsFound has no files but the process table:
-// somebody cleaned /run. Etcd as kubelet's pod has another parent.
+// TestAProcessWhosePidFileIsGoneIsFound has only the process table: somebody
+// cleaned /run. If etcd runs as kubelet's pod, it has another parent.
 func TestAProcessWhosePidFileIsGoneIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		stat    string

@@ -17,28 +17,27 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// machine says where things lie on a host.
+// machine holds the paths that matter on a host.
 type machine struct {
 	pidFile  string // written by podman's monitor process
-	noteFile string // written by us once it runs
+	noteFile string // written by us once the process runs
 	proc     string
-	comm     string // how the kernel calls the process
+	comm     string // the kernel's name of the process
 }
 
 var onHost = machine{pidFile: "/run/holdfast/etcd/etcd.pid", noteFile: "/run/holdfast/etcd/etcd.started", proc: "/proc", comm: "etcd"}
 
-// Process is what /proc says about the container's process.
+// Process is the state of the container's process in /proc.
 type Process struct {
 	Running bool
 	PID     int
 	// Letter is the process's state as ps shows it: S sleeps, R runs, T was
 	// stopped by a signal, D waits for the disk.
 	Letter string
-	// Started is when it started, in clock ticks since the kernel's boot:
-	// together with the pid it names the process.
+	// Started is the time of its start, in clock ticks since the kernel's boot:
+	// together with the pid it identifies the process.
 	Started uint64
-	// Spec is the hash of the spec that it was started from, empty where that is
-	// not known.
+	// Spec is the hash of the spec from which it was started, empty if unknown.
 	Spec string
 }
 
@@ -55,18 +54,18 @@ func State(context.Context) (Process, error) {
 }
 
 // Blocked reports whether a thread of a process waits in the kernel for
-// something that does not come, a disk mostly. The process's own letter is that
-// of its first thread, which does no work of etcd's.
+// something that does not come, usually a disk. The letter of the process is
+// only that of its first thread, which does none of etcd's work.
 func Blocked(p Process) (bool, error) { return onHost.blocked(p) }
 
 // Kill ends the container's process at once and waits until it is gone.
 func Kill(ctx context.Context) error { return onHost.kill(ctx) }
 
-// Stop asks the container's process to end, ends it after the grace or where it
+// Stop asks the container's process to end, kills it after the grace or if it
 // is frozen, and waits until it is gone.
 func Stop(ctx context.Context, grace time.Duration) error { return onHost.stop(ctx, grace) }
 
-// note is what was noted about a process that we started.
+// note is what we wrote down about a process that we started.
 type note struct {
 	PID     int    `json:"pid"`
 	Started uint64 `json:"started"`
@@ -91,14 +90,15 @@ func (m machine) state() (Process, error) {
 		p.Spec = n.Spec
 		return p, nil
 	case n.PID != pid && m.ours(comm):
-		return p, nil // it was started, and nobody came to note it
+		return p, nil // we started it and ended before we noted it
 	default:
-		return Process{}, nil // the number is another process's by now
+		return Process{}, nil // the pid belongs to another process by now
 	}
 }
 
-// pid is what the monitor process wrote. Where there is no such file, as after
-// somebody cleaned /run, the process is looked for; 0 where there is none.
+// pid returns the pid that the monitor process wrote. If the file is missing,
+// as after somebody cleaned /run, pid searches for the process; 0 if there is
+// none.
 func (m machine) pid() (int, error) {
 	data, err := os.ReadFile(m.pidFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,9 +114,9 @@ func (m machine) pid() (int, error) {
 	return pid, nil
 }
 
-// find looks through the process table for the container's process: the monitor
-// process that started it has the pid file among its arguments. It is 0 where
-// there is none.
+// find searches the process table for the container's process: the arguments of
+// its parent, the monitor process, contain the pid file. It returns 0 if there
+// is none.
 func (m machine) find() (int, error) {
 	entries, err := os.ReadDir(m.proc)
 	if err != nil {
@@ -129,7 +129,7 @@ func (m machine) find() (int, error) {
 		}
 		data, err := os.ReadFile(filepath.Join(m.proc, e.Name(), "stat"))
 		if err != nil {
-			continue // it has ended since
+			continue // it has ended meanwhile
 		}
 		if st, err := host.ParseStat(data); err == nil && !st.Ended() && m.ours(st.Name) && m.monitors(st.Parent) {
 			return pid, nil
@@ -138,8 +138,8 @@ func (m machine) find() (int, error) {
 	return 0, nil
 }
 
-// ours reports whether the container's process may have a name. Just after its
-// start it still has that of the program that makes it.
+// ours reports whether the container's process may have this name. Just after
+// its start it still has the name of the program that creates it.
 func (m machine) ours(name string) bool { return name == m.comm || strings.HasPrefix(name, "runc:[") }
 
 // monitors reports whether a process is the monitor of our container.
@@ -148,8 +148,8 @@ func (m machine) monitors(pid int) bool {
 	return err == nil && slices.Contains(strings.Split(string(data), "\x00"), m.pidFile)
 }
 
-// process reads a process's stat: a process that has ended and was not waited
-// for does not run.
+// process reads a process's stat. A process that has ended, but that nobody has
+// waited for, does not run.
 func (m machine) process(pid int) (p Process, comm string, err error) {
 	data, err := os.ReadFile(filepath.Join(m.proc, strconv.Itoa(pid), "stat"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -176,7 +176,7 @@ func (m machine) blocked(p Process) (bool, error) {
 	for _, path := range threads {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended since
+			continue // it has ended meanwhile
 		}
 		if err != nil {
 			return false, fmt.Errorf("look for the threads of process %d: %w", p.PID, err)
@@ -188,7 +188,7 @@ func (m machine) blocked(p Process) (bool, error) {
 	return p.Letter == "D", nil
 }
 
-// noted reads our note. One that is torn says nothing.
+// noted reads our note. A torn note counts as none.
 func (m machine) noted() (note, error) {
 	data, err := os.ReadFile(m.noteFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -201,8 +201,8 @@ func (m machine) noted() (note, error) {
 	return n, nil
 }
 
-// remember notes what a process was started from. Without the note, as where
-// /run is full, podman is asked for it later.
+// remember notes the spec from which a process was started. If that fails, for
+// example because /run is full, podman is asked for the spec later.
 func (m machine) remember(p Process, spec string) {
 	data, err := json.Marshal(note{p.PID, p.Started, spec})
 	if err == nil {
@@ -210,7 +210,7 @@ func (m machine) remember(p Process, spec string) {
 	}
 }
 
-// forget removes what is known about an earlier process.
+// forget removes what is noted about an earlier process.
 func (m machine) forget() error {
 	for _, path := range []string{m.pidFile, m.noteFile} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +222,8 @@ func (m machine) forget() error {
 
 func (m machine) kill(ctx context.Context) error { return m.stop(ctx, 0) }
 
-// pollEvery is how often a process is looked at that was told to end.
+// pollEvery is the interval between two looks at a process that was told to
+// end.
 const pollEvery = 5 * time.Millisecond
 
 func (m machine) stop(ctx context.Context, grace time.Duration) error {

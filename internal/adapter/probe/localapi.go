@@ -14,24 +14,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// LocalAPI asks this host's own API server whether it is ready, and puts that
-// into the view. It is unknown until the cluster's authority is on the host.
+// LocalAPI asks this host's own API server whether it is ready, and puts the
+// answer into the view. It is unknown until the cluster's CA is on the host.
 type LocalAPI struct {
-	// Address is the API server's, "127.0.0.1:6443" where empty.
+	// Address is the address of the API server, "127.0.0.1:6443" if empty.
 	Address string
-	// CA is the file with the authority that it is verified with.
+	// CA is the file with the CA that verifies it.
 	CA string
-	// Dial connects, nil for the host's own network.
+	// Dial connects to it; nil uses the host's own network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	read   []byte
 	client *http.Client
 }
 
-// Name is for people.
+// Name returns the name that is shown to people.
 func (*LocalAPI) Name() string { return "local API server" }
 
-// Run asks until the context ends.
+// Run repeats the question until the context ends.
 func (l *LocalAPI) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var told state.Fact[bool]
 	var api watched
@@ -49,7 +49,7 @@ func (l *LocalAPI) Run(ctx context.Context, update func(func(*state.NetworkView)
 	return nil
 }
 
-// ask asks once; known is false where there is nothing to verify an answer with.
+// ask asks once; known is false if there is no CA to verify an answer with.
 func (l *LocalAPI) ask(ctx context.Context) (v verdict, known bool) {
 	if !l.trust() {
 		return bad, false
@@ -62,8 +62,7 @@ func (l *LocalAPI) ask(ctx context.Context) (v verdict, known bool) {
 	return v, true
 }
 
-// trust reads the authority, anew where it has changed, and reports whether
-// there is one.
+// trust reads the CA again if it has changed, and reports whether there is one.
 func (l *LocalAPI) trust() bool {
 	pem, err := os.ReadFile(l.CA)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package probe asks what runs on this host how it is doing, often and cheaply:
-// over one connection that is kept, with a deadline of its own for each answer.
+// Package probe asks the services of this host how they are, often and cheaply:
+// over one connection that it keeps, and with a deadline for each answer.
 package probe
 
 import (
@@ -17,43 +17,44 @@ import (
 // The times of a probe.
 const (
 	// Every is the pause between two questions while the answer stays the same,
-	// Soon while it may be about to change.
+	// and Soon the pause while it may be about to change.
 	Every = time.Second
 	Soon  = 250 * time.Millisecond
-	// Answer bounds one answer. Who needs longer is as good as gone for those
-	// who ask it in earnest.
+	// Answer bounds one answer. A service that needs longer is as good as gone
+	// for its real clients.
 	Answer = time.Second
-	// patience is how often in a row an answer may be late or bad before it
-	// counts. Where nobody listens, none is needed.
+	// patience is the number of late or bad answers in a row that count as ill.
+	// If nobody listens, one is enough.
 	patience = 2
 )
 
-// bodySize bounds what is read of an answer, so that its connection can be kept.
+// bodySize bounds how much of an answer is read, so that its connection can be
+// kept.
 const bodySize = 64 << 10
 
-// verdict is one answer.
+// verdict is the result of one question.
 type verdict int
 
 const (
-	// good, bad: it says so itself, or says nothing in time.
+	// good and bad are the service's own answers; no answer in time is bad too.
 	good verdict = iota
 	bad
-	// absent: nobody listens.
+	// absent means that nobody listens.
 	absent
 )
 
-// watched is a thing that is asked, and what came of it.
+// watched is the state of a service that is asked again and again.
 type watched struct {
-	// well is what it counts as.
+	// well is its present state.
 	well bool
-	// failures are the bad answers in a row, up to patience.
+	// failures counts the bad answers in a row, up to patience.
 	failures int
-	// soon is true where the next answer may change what it counts as, or has
-	// just done so.
+	// soon is true if the next answer may change well, or the last one has
+	// changed it.
 	soon bool
 }
 
-// next takes in one more answer.
+// next returns the state after one more answer.
 func (w watched) next(v verdict) watched {
 	was := w.well
 	switch {
@@ -68,11 +69,11 @@ func (w watched) next(v verdict) watched {
 	return w
 }
 
-// undecided is true while nothing but one bad answer is known.
+// undecided reports whether only a single bad answer is known.
 func (w watched) undecided() bool { return !w.well && w.failures > 0 && w.failures < patience }
 
-// get asks once and returns what stood above the answer, nil without one. Its
-// body does not matter.
+// get asks once and returns the header of the answer, nil without one. It
+// ignores the body.
 func get(ctx context.Context, client *http.Client, url string) (http.Header, verdict) {
 	ctx, cancel := context.WithTimeout(ctx, Answer)
 	defer cancel()
@@ -94,7 +95,8 @@ func get(ctx context.Context, client *http.Client, url string) (http.Header, ver
 	return response.Header, good
 }
 
-// oneConnection is a transport that keeps one connection and speaks HTTP/1.1.
+// oneConnection returns a transport that keeps one connection and speaks
+// HTTP/1.1.
 func oneConnection() *http.Transport {
 	return &http.Transport{
 		DialContext:  (&net.Dialer{Timeout: Answer}).DialContext,

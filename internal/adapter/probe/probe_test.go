@@ -28,7 +28,7 @@ func TestWhatCountsAsWellFollowsTheAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answers []verdict
-		want    string // after each: w well, i ill, with a dot where the next question comes soon
+		want    string // after each answer: w well, i ill, with a dot if the next question comes soon
 	}{
 		{"well at once", []verdict{good, good}, "w. w"},
 		{"one bad answer changes nothing", []verdict{good, bad, good}, "w. w. w"},
@@ -56,7 +56,7 @@ func TestWhatCountsAsWellFollowsTheAnswers(t *testing.T) {
 	}
 }
 
-// certificate makes one that is its own authority, and the file of it.
+// certificate makes a certificate that is its own CA, and its file.
 func certificate(t *testing.T, name string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -116,12 +116,12 @@ func newServer(t *testing.T, cert *tls.Certificate, handler http.HandlerFunc) *s
 
 func (s *server) address() string { return s.Listener.Addr().String() }
 
-// source is what is under test.
+// source is the type under test.
 type source interface {
 	Run(ctx context.Context, update func(func(*state.NetworkView))) error
 }
 
-// follow runs a source and returns the views that it makes.
+// follow runs a source and returns the views that it produces.
 func follow(t *testing.T, s source) <-chan state.NetworkView {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestTheLocalAPIServerIsAskedOverOneConnection(t *testing.T) {
 	if v := next(t, views); !state.Is(v.LocalAPI, false) {
 		t.Fatal(v.LocalAPI)
 	}
-	if took := time.Since(began); took > 5*time.Second { // a test machine has other work
+	if took := time.Since(began); took > 5*time.Second { // the test machine may be busy
 		t.Errorf("noticed after %v", took)
 	}
 	s.status.Store(http.StatusOK)
@@ -172,7 +172,7 @@ func TestTheLocalAPIServerIsAskedOverOneConnection(t *testing.T) {
 	if v := next(t, views); !state.Is(v.LocalAPI, false) {
 		t.Fatal(v.LocalAPI)
 	}
-	if took := time.Since(began); took > 5*time.Second { // a test machine has other work
+	if took := time.Since(began); took > 5*time.Second { // the test machine may be busy
 		t.Errorf("noticed its end after %v", took)
 	}
 }
@@ -231,8 +231,8 @@ func TestAServerThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// B33, B34: of which controller a router is, and whether it drains or is dead, are
-// three answers.
+// B33, B34: whose router it is, whether it drains, and whether it is dead, are
+// three separate answers.
 func TestB33_B34_TheRoutersWordsAreUnderstood(t *testing.T) {
 	var ready, healthy atomic.Bool
 	s := newServer(t, nil, func(w http.ResponseWriter, r *http.Request) {
@@ -265,7 +265,7 @@ func TestB33_B34_TheRoutersWordsAreUnderstood(t *testing.T) {
 	s.CloseClientConnections()
 	s.Close()
 	until(state.Router{})
-	if took := time.Since(began); took > 5*time.Second { // a test machine has other work
+	if took := time.Since(began); took > 5*time.Second { // the test machine may be busy
 		t.Errorf("noticed its end after %v", took)
 	}
 }

@@ -7,26 +7,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Where a router on the host's network says how it is doing.
+// The address at which a router on the host's network reports its state.
 const (
 	routerAddress = "127.0.0.1:1936"
-	// ControllerHeader names the IngressController that a router belongs to.
+	// ControllerHeader is the header that names the IngressController of a
+	// router.
 	ControllerHeader  = "Ingress-Controller"
 	defaultController = "default"
 )
 
-// Router asks the router of this host whether it is ready, or at least serves
-// what it has, and puts that into the view. Nobody but the host itself is
-// asked: how many hosts there are does not matter.
+// Router asks this host's router whether it is ready, or at least serves what
+// it has, and puts the answer into the view. Each host asks only itself, so the
+// number of hosts does not matter.
 type Router struct {
-	// Address is the router's, that of the host's own network where empty.
+	// Address is the router's address; empty means the one on the host's own
+	// network.
 	Address string
 }
 
-// Name is for people.
+// Name returns the name that is shown to people.
 func (Router) Name() string { return "router" }
 
-// Run asks until the context ends.
+// Run repeats the question until the context ends.
 func (r Router) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	client := &http.Client{Transport: oneConnection()}
 	defer client.CloseIdleConnections()
@@ -54,7 +56,7 @@ func (r Router) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 }
 
 // ask asks whether the router is ready, and only if it is not, whether it is
-// healthy: what is ready is healthy.
+// healthy: a ready router is healthy.
 func (r Router) ask(ctx context.Context, client *http.Client) (ready, healthy verdict, isDefault bool) {
 	base := "http://" + routerAddress
 	if r.Address != "" {

@@ -17,13 +17,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// nodeName is what a node may be called (RFC 1123); it becomes a file name.
+// nodeName matches the names that a node may have (RFC 1123); the name becomes part
+// of a file name.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// IsNodeName reports whether a node may have this name, and a file be named after it.
+// IsNodeName reports whether a node, and so a file, may have this name.
 func IsNodeName(name string) bool { return nodeName.MatchString(name) }
 
-// Targets lists the nodes that this host has a fencing device of.
+// Targets lists the nodes for which this host has a fencing device.
 func (f Files) Targets() ([]string, error) {
 	entries, err := os.ReadDir(f.Path(state.FencingDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,9 +42,9 @@ func (f Files) Targets() ([]string, error) {
 	return names, nil
 }
 
-// Device returns the fencing device of a target as it was written. It refuses a
-// file that others than its owner can read, or that is not root's: the account in
-// it may be known to others then.
+// Device returns the fencing device of a target as it was written. It refuses a file
+// that others than its owner can read, or whose owner is neither root nor the caller:
+// others may then know the account in it.
 func (f Files) Device(target string) (state.FencingDevice, error) {
 	if !IsNodeName(target) {
 		return state.FencingDevice{}, fmt.Errorf("fencing device of %q: that is no name of a node", target)
@@ -66,7 +67,7 @@ func (f Files) Device(target string) (state.FencingDevice, error) {
 	return dev, nil
 }
 
-// WriteDevice writes a fencing device, or nothing where its file says the same.
+// WriteDevice writes a fencing device, unless its file already has this content.
 func (f Files) WriteDevice(dev state.FencingDevice) (wrote bool, err error) {
 	if wrote, err = f.writeDevice(dev); err != nil {
 		return false, fmt.Errorf("fencing device of %s: %w", dev.Target, err)
@@ -94,8 +95,7 @@ func (f Files) devicePath(target string) string {
 	return f.Path(filepath.Join(state.FencingDir, target+".json"))
 }
 
-// readPrivate reads a file that only its owner, root or the one who asks, can
-// read.
+// readPrivate reads a file that only its owner can read, who is root or the caller.
 func readPrivate(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -106,7 +106,7 @@ func readPrivate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := info.Sys().(*syscall.Stat_t).Uid // on Linux it is that
+	owner := info.Sys().(*syscall.Stat_t).Uid // always of this type on Linux
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)

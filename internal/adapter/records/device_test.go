@@ -11,7 +11,7 @@ import (
 
 var device = state.FencingDevice{Target: "cp-1", Address: "https://10.99.0.111/redfish/v1/Systems/1", Username: "admin", Password: "hush"}
 
-// putMode writes what lies where the device of cp-1 belongs.
+// putMode writes a file where the device of cp-1 belongs.
 func putMode(t *testing.T, files Files, dev any, mode os.FileMode) {
 	t.Helper()
 	data, err := json.Marshal(dev)

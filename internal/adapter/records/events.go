@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// maxEvents bounds a file of events, in bytes: about a thousand. One that has got
-// to it is kept until the next one has.
+// maxEvents bounds a file of events, in bytes: about a thousand events. A full file is
+// kept until the next one is full.
 const maxEvents = 256 << 10
 
-// AppendEvents adds events to those of a program and makes them durable, or
-// leaves them as they were. Only that program calls it, one call at a time.
+// AppendEvents adds events to those of a program and makes them durable, or leaves the
+// file unchanged. Only that program may call it, one call at a time.
 func (f Files) AppendEvents(program string, events []state.Event) error {
 	path := f.eventsPath(program)
 	err := renewEvents(path, f.oldEventsPath(program))
@@ -31,8 +31,8 @@ func (f Files) AppendEvents(program string, events []state.Event) error {
 	return nil
 }
 
-// renewEvents begins a new file where the present one is full. Each name holds a
-// whole file at every moment, also of a power cut: only the oldest events go.
+// renewEvents begins a new file if the present one is full. Each name refers to a
+// complete file at every moment, even in a power cut: only the oldest events are lost.
 func renewEvents(path, old string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() < maxEvents {
@@ -69,7 +69,8 @@ func appendEvents(path string, events []state.Event) error {
 		err = file.Sync()
 	}
 	if err != nil {
-		// A full disk takes a part of them. What is tried again must not fill it further.
+		// A full disk takes only a part of them. The next attempt must not fill it
+		// further.
 		err = errors.Join(err, file.Truncate(info.Size()))
 	}
 	if err := errors.Join(err, file.Close()); err != nil || info.Size() > 0 {
@@ -78,11 +79,11 @@ func appendEvents(path string, events []state.Event) error {
 	return host.SyncDir(dir) // the file is new, or may be
 }
 
-// Events returns the events of a program, oldest first. A line that is not
-// understood, as a power cut leaves one, is passed over.
+// Events returns the events of a program, oldest first. It skips a line that cannot be
+// decoded, as a power cut leaves one.
 func (f Files) Events(program string) ([]state.Event, error) {
-	// The present file is read first: if it becomes the old one meanwhile, its events
-	// are read twice and those that are gone by then are missing, nothing else is.
+	// Read the present file first. If it is renamed to the old one meanwhile, its events
+	// appear twice and those of the former old file are missing, but nothing else is.
 	now, err := readLines[state.Event](f.eventsPath(program))
 	old, oldErr := readLines[state.Event](f.oldEventsPath(program))
 	if err := errors.Join(err, oldErr); err != nil {

@@ -38,7 +38,7 @@ func seqs(t *testing.T, files Files) (out []int) {
 	return out
 }
 
-// TestEventsAreBoundedAndOnlyTheOldestAreLost writes four times what is kept.
+// TestEventsAreBoundedAndOnlyTheOldestAreLost writes four times as much as is kept.
 func TestEventsAreBoundedAndOnlyTheOldestAreLost(t *testing.T) {
 	files := Files{Root: t.TempDir()}
 	const times = 1000
@@ -68,7 +68,7 @@ func TestEventsAreBoundedAndOnlyTheOldestAreLost(t *testing.T) {
 	}
 }
 
-// TestAReaderLacksNoEventWhileAFileIsRenewed reads all the time.
+// TestAReaderLacksNoEventWhileAFileIsRenewed reads while a writer appends.
 func TestAReaderLacksNoEventWhileAFileIsRenewed(t *testing.T) {
 	files := Files{Root: t.TempDir()}
 	const times = 1000
@@ -118,7 +118,8 @@ func TestALineThatAPowerCutLeftDoesNotSpoilTheEvents(t *testing.T) {
 	}
 }
 
-// TestAFullDiskTakesNoPartOfAnEvent lets the kernel's limit on files end a write in its middle.
+// TestAFullDiskTakesNoPartOfAnEvent lets the kernel's limit on file sizes end a write in its
+// middle.
 func TestAFullDiskTakesNoPartOfAnEvent(t *testing.T) {
 	if path := os.Getenv("HOLDFAST_FULL_DISK"); path != "" {
 		fillUp(t, Files{Root: path})
@@ -130,7 +131,7 @@ func TestAFullDiskTakesNoPartOfAnEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") // a limit is the whole process's
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") // the limit applies to the whole process
 	child.Env = append(os.Environ(), "HOLDFAST_FULL_DISK="+files.Root)
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -144,7 +145,7 @@ func TestAFullDiskTakesNoPartOfAnEvent(t *testing.T) {
 	}
 }
 
-// fillUp appends where only a part of a line has room.
+// fillUp appends an event where only a part of its line fits.
 func fillUp(t *testing.T, files Files) {
 	info, err := os.Stat(files.eventsPath(program))
 	if err != nil {

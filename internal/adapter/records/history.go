@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// maxHistory bounds the history of fences, in bytes. A BMC that is dead adds an
-// entry at each attempt, for as long as its host is lost.
+// maxHistory bounds the history of fences, in bytes. A dead BMC adds an entry
+// at each attempt, for as long as its host is lost.
 const maxHistory = 512 << 10
 
-// fenceLine is one of the history of fences: an entry, or the sum of the entries
-// that were taken away before it. An older release reads that as the entry of
-// nothing.
+// fenceLine is a line of the history of fences: an entry, or the totals of the
+// entries that were removed before it. An older release reads totals as an
+// empty entry.
 type fenceLine struct {
 	state.FenceEntry
 	Dropped state.FenceTotals `json:"dropped,omitempty"`
@@ -54,13 +54,13 @@ func appendFence(path string, e state.FenceEntry) error {
 		return err
 	}
 	if size <= maxHistory || unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return nil // whoever adds a line at this moment sees to it, or the next one does
+		return nil // whoever adds a line at this moment shortens it, or the next one does
 	}
 	return shorten(path)
 }
 
-// shorten takes the older half of the history of fences away and leaves its sum,
-// so that no counter goes back.
+// shorten removes the older half of the history of fences and leaves its
+// totals, so that no counter goes back.
 func shorten(path string) error {
 	dropped, entries, err := readFences(path)
 	if err != nil {
@@ -97,8 +97,8 @@ func (f Files) Fences() ([]state.FenceEntry, error) {
 	return entries, err
 }
 
-// FenceTotals sums up the fences of each target, those included whose entries
-// were taken away.
+// FenceTotals returns the totals of each target's fences, including removed
+// entries.
 func (f Files) FenceTotals() (state.FenceTotals, error) {
 	totals, entries, err := readFences(f.Path(state.FencingHistoryPath))
 	for _, e := range entries {
@@ -121,8 +121,8 @@ func readFences(path string) (state.FenceTotals, []state.FenceEntry, error) {
 	return dropped, entries, err
 }
 
-// FenceSums are the totals of a history for who asks again and again: it is read
-// where it has changed.
+// FenceSums caches the totals of a history for a caller that asks often: it
+// reads the history again only after a change.
 type FenceSums struct {
 	mu     sync.Mutex
 	path   string
@@ -131,7 +131,7 @@ type FenceSums struct {
 	reads  int
 }
 
-// Of returns the totals of a host's fences, which the caller only reads.
+// Of returns the totals of a host's fences. The caller must not change them.
 func (s *FenceSums) Of(f Files) (state.FenceTotals, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *FenceSums) Of(f Files) (state.FenceTotals, error) {
 	if err == nil && s.seen != nil && s.path == path && os.SameFile(s.seen, info) && s.seen.Size() == info.Size() && s.seen.ModTime().Equal(info.ModTime()) {
 		return s.totals, nil
 	}
-	totals, err := f.FenceTotals() // what is added meanwhile is in it, and read once more
+	totals, err := f.FenceTotals() // it may include an entry that is added meanwhile, and is then read once more
 	if err != nil {
 		return nil, err
 	}
@@ -158,16 +158,16 @@ func (f Files) AppendConfirmation(e state.ConfirmationEntry) error {
 	return nil
 }
 
-// Confirmations returns the record of confirmations, oldest first. What names no
-// time is no entry.
+// Confirmations returns the record of confirmations, oldest first. It skips
+// entries without a time.
 func (f Files) Confirmations() ([]state.ConfirmationEntry, error) {
 	entries, err := readLines[state.ConfirmationEntry](f.Path(state.ConfirmationsPath))
 	return slices.DeleteFunc(entries, func(e state.ConfirmationEntry) bool { return e.Time.IsZero() }), err
 }
 
-// appendLine adds a line to a file that only its owner reads, and makes both
-// durable. It first ends a line that a power cut left unfinished: the new one
-// would be lost with it.
+// appendLine adds a line to a file that only its owner can read, and makes both
+// durable. It first ends a line that a power cut left unfinished: otherwise the
+// new line would be lost with it.
 func appendLine(path string, value any) (size int64, err error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -188,7 +188,7 @@ func appendLine(path string, value any) (size int64, err error) {
 	return info.Size(), nil
 }
 
-// unfinished is the line break that the last line lacks, if it does.
+// unfinished returns a line break if the last line lacks it.
 func unfinished(f *os.File) []byte {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -201,8 +201,8 @@ func unfinished(f *os.File) []byte {
 	return []byte{'\n'}
 }
 
-// readLines returns the value of each line of a file. A line that is not
-// understood, as a power cut leaves one, is passed over.
+// readLines returns the value of each line of a file. It skips a line that
+// cannot be decoded, as a power cut leaves one.
 func readLines[T any](path string) ([]T, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ func TestTheHistoryIsBoundedAndItsSumsAreNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := state.FenceEntry{Target: "cp-1", Detail: strings.Repeat("no answer ", 3000)}
-	const times = 60 // of 30 KB each: three times the bound
+	const times = 60 // 30 KB each, three times the bound in total
 	var sums FenceSums
 	for i := range times {
 		failed.Requests = i

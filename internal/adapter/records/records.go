@@ -1,6 +1,6 @@
-// Package records reads and writes the files of the two-node protocol. It alone
-// knows what form each has, who may read it and what makes it durable; package
-// state has their values and says where they lie.
+// Package records reads and writes the files of the two-node protocol. Only this
+// package knows the format of each file, who may read it and how it is made
+// durable; package state defines the values and the paths.
 package records
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Files are those of one host.
+// Files gives access to the files of one host.
 type Files struct {
-	// Root is the folder that the host's files are below, empty on the host itself.
+	// Root is the folder that contains the host's files, empty on the host itself.
 	Root string
 }
 
-// Path is where a file of the host lies.
+// Path returns the path of a file of the host.
 func (f Files) Path(name string) string { return filepath.Join(f.Root, name) }
 
-// Record returns the record of etcd, in state none where there is no file. One
-// that is not understood whole is an error.
+// Record returns the record of etcd, in state none if there is no file. A record
+// that is not understood completely is an error.
 func (f Files) Record() (state.EtcdRecord, error) {
 	r, err := read(f.Path(state.EtcdRecordPath), state.DecodeEtcdRecord)
 	if err == nil && !r.Known {
@@ -35,7 +35,7 @@ func (f Files) Record() (state.EtcdRecord, error) {
 	return r.Value, err
 }
 
-// HasRecord reports whether there is a record. One that cannot be looked at is one.
+// HasRecord reports whether there is a record, and true if that cannot be read.
 func (f Files) HasRecord() bool {
 	_, err := os.Stat(f.Path(state.EtcdRecordPath))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -50,8 +50,8 @@ func (f Files) WriteRecord(r state.EtcdRecord) error {
 	return host.WriteFileAtomic(f.Path(state.EtcdRecordPath), data, 0o600)
 }
 
-// Parameters returns what Pacemaker's configuration said of etcd when it was last
-// asked, unknown where it never was.
+// Parameters returns what Pacemaker's configuration said of etcd when Pacemaker
+// last passed it on, unknown if it never did.
 func (f Files) Parameters() (state.Fact[state.EtcdParameters], error) {
 	p, err := read(f.Path(state.EtcdParametersPath), state.DecodeEtcdParameters)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f Files) Parameters() (state.Fact[state.EtcdParameters], error) {
 	return p, nil
 }
 
-// WriteParameters keeps what Pacemaker's configuration says of etcd.
+// WriteParameters stores what Pacemaker's configuration says of etcd.
 func (f Files) WriteParameters(p state.EtcdParameters) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
@@ -70,7 +70,7 @@ func (f Files) WriteParameters(p state.EtcdParameters) error {
 }
 
 // Wish returns what Pacemaker asked for in a boot. A note that cannot be read, or
-// is of another boot, is none.
+// that is from another boot, counts as none.
 func (f Files) Wish(boot string) state.EtcdWishNote {
 	w, err := read(f.Path(state.EtcdWishPath), asJSON[state.EtcdWishNote])
 	if err != nil || !w.Known || w.Value.Boot != boot {
@@ -79,7 +79,7 @@ func (f Files) Wish(boot string) state.EtcdWishNote {
 	return w.Value
 }
 
-// WriteWish notes what Pacemaker asks for.
+// WriteWish stores what Pacemaker asks for.
 func (f Files) WriteWish(w state.EtcdWishNote) error {
 	path := f.Path(state.EtcdWishPath)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -92,14 +92,14 @@ func (f Files) WriteWish(w state.EtcdWishNote) error {
 	return host.WriteFileAtomic(path, data, 0o600)
 }
 
-// Fenced returns the proof of a fence of a target in this boot, unknown where
-// there is none.
+// Fenced returns the proof of a fence of a target in this boot, unknown if there is
+// none.
 func (f Files) Fenced(target string) (state.Fact[state.EtcdFenced], error) {
 	return read(f.proofPath(target), asJSON[state.EtcdFenced])
 }
 
-// AllFenced returns each proof of a fence in this boot. One that is not understood
-// is an error and does not hide the others.
+// AllFenced returns each proof of a fence in this boot. One that cannot be decoded
+// is an error, but does not hide the others.
 func (f Files) AllFenced() (proofs []state.EtcdFenced, err error) {
 	entries, err := os.ReadDir(f.Path(state.FencedDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func (f Files) AllFenced() (proofs []state.EtcdFenced, err error) {
 	return proofs, errors.Join(mistakes...)
 }
 
-// WriteFenced leaves the proof of a fence for the etcd of this host.
+// WriteFenced stores the proof of a fence for this host's etcd keeper.
 func (f Files) WriteFenced(proof state.EtcdFenced) error {
 	if err := write(f.proofPath(proof.Target), proof); err != nil {
 		return fmt.Errorf("evidence of the fence of %s: %w", proof.Target, err)
@@ -135,12 +135,13 @@ func (f Files) proofPath(target string) string {
 	return f.Path(filepath.Join(state.FencedDir, target+".json"))
 }
 
-// Confirmation returns a person's word of this boot, unknown where there is none.
+// Confirmation returns the administrator's confirmation of this boot, unknown if
+// there is none.
 func (f Files) Confirmation() (state.Fact[state.Confirmation], error) {
 	return read(f.Path(state.EtcdConfirmationPath), asJSON[state.Confirmation])
 }
 
-// WriteConfirmation hands a person's word to the agent of etcd.
+// WriteConfirmation hands an administrator's confirmation to the etcd keeper.
 func (f Files) WriteConfirmation(c state.Confirmation) error {
 	if err := write(f.Path(state.EtcdConfirmationPath), c); err != nil {
 		return fmt.Errorf("write confirmation: %w", err)
@@ -148,7 +149,7 @@ func (f Files) WriteConfirmation(c state.Confirmation) error {
 	return nil
 }
 
-// read reads a file of one value; no file is no such fact.
+// read reads a file with one value; without a file the fact is unknown.
 func read[T any](path string, decode func([]byte) (T, error)) (state.Fact[T], error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,7 +172,7 @@ func asJSON[T any](data []byte) (value T, err error) {
 	return value, nil
 }
 
-// write replaces a file of one value that only its owner reads.
+// write replaces a file with one value that only its owner can read.
 func write(path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {

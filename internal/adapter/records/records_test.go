@@ -29,7 +29,7 @@ var (
 	confirm = state.ConfirmationEntry{Time: moment, Host: "cp-1", Peer: "cp-2", Who: "ops", Why: "burnt", Power: "unknown: mute", Rule: "lead.ask", Record: state.EtcdPair, Boot: "b", At: 7}
 )
 
-// known returns the value of a fact that has to be there.
+// known returns the value of a fact that must be known.
 func known[T any](f state.Fact[T], err error) (any, error) {
 	if err == nil && !f.Known {
 		err = fs.ErrNotExist
@@ -40,10 +40,11 @@ func known[T any](f state.Fact[T], err error) (any, error) {
 // kind is one file of the protocol.
 type kind struct {
 	path string
-	// mode is the file's, folder that of the folder that it is written to first.
+	// mode is the mode of the file, and folder is the mode of the folder in
+	// which it is first written.
 	mode, folder os.FileMode
-	// text is what lies on hosts: a file of before must be read as long as hosts
-	// are upgraded.
+	// text is the content that hosts have: files of earlier releases must stay
+	// readable as long as hosts are upgraded.
 	text  string
 	write func(Files) error
 	read  func(Files) (any, error)
@@ -137,7 +138,8 @@ func TestAFileOfBeforeIsRead(t *testing.T) {
 	}
 }
 
-// replaced are the kinds whose file is replaced as a whole; the others grow.
+// replaced reports whether the file of a kind is replaced as a whole; others
+// grow.
 func replaced(k kind) bool { return !strings.HasSuffix(k.path, ".jsonl") }
 
 func TestAFileThatIsHalfWrittenIsAnErrorThatNamesIt(t *testing.T) {
@@ -178,7 +180,8 @@ func TestARecordOfAnotherVersionIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// A write that fails leaves what was there, here a folder, and nothing beside it.
+// A write that fails leaves what was there, here a folder, and no other file
+// beside it.
 func TestAWriteThatFailsLeavesNothingBehind(t *testing.T) {
 	for name, k := range kinds {
 		if !replaced(k) {
@@ -186,7 +189,7 @@ func TestAWriteThatFailsLeavesNothingBehind(t *testing.T) {
 		}
 		files := Files{Root: t.TempDir()}
 		path := files.Path(k.path)
-		if err := os.MkdirAll(filepath.Join(path, "in the way"), 0o700); err != nil { // nothing is renamed over it
+		if err := os.MkdirAll(filepath.Join(path, "in the way"), 0o700); err != nil { // no file can be renamed over it
 			t.Fatal(err)
 		}
 		if err := k.write(files); err == nil {

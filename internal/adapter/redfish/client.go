@@ -19,20 +19,19 @@ import (
 // DefaultTimeout bounds a request when the endpoint names no other limit.
 const DefaultTimeout = 10 * time.Second
 
-// systemsPath is where each Redfish service lists its systems (DSP0266,
+// systemsPath is the path at which each Redfish service lists its systems (DSP0266,
 // "Resource URI patterns").
 const systemsPath = "/redfish/v1/Systems"
 
-// maxConcurrent lets the power be read while a controller still answers the
-// request to cut it.
+// maxConcurrent allows a read of the power state while a controller still answers
+// the request to cut the power.
 const maxConcurrent = 4
 
-// maxPages bounds how many pages of systems are read.
+// maxPages bounds the number of pages of systems that are read.
 const maxPages = 8
 
-// PowerState is what a controller reports. A value that is not among the
-// constants is what the controller said, word for word; empty says that it
-// reported none.
+// PowerState is the state that a controller reports. A value that is none of the
+// constants is the controller's own text; empty means that it reported none.
 type PowerState string
 
 // The power states of Redfish. Only Off means that the machine has no power.
@@ -44,7 +43,7 @@ const (
 	Paused      PowerState = "Paused"
 )
 
-// String names the state for a person.
+// String returns the state as text for people.
 func (s PowerState) String() string {
 	if s == "" {
 		return "unknown"
@@ -52,7 +51,7 @@ func (s PowerState) String() string {
 	return string(s)
 }
 
-// ResetType is a change of power to ask for.
+// ResetType is a requested change of power.
 type ResetType string
 
 // The reset types of Redfish that are used here.
@@ -65,64 +64,65 @@ const (
 	ResetPowerCycle       ResetType = "PowerCycle"
 )
 
-// Endpoint says where a controller is and how to speak to it.
+// Endpoint tells the address of a controller and how to talk to it.
 type Endpoint struct {
-	// Address is parsed by bmc.Parse. Without a system's path
-	// the system is found by UUID or Serial, or is the only one.
+	// Address is parsed by bmc.Parse. If it has no path of a system, the system is
+	// found by UUID or Serial, or is the only one.
 	Address  bmc.Address
 	Username string
 	Password secret.Text
-	// Name is what the machine is called in the commands that errors name; empty
-	// says NODE.
+	// Name is the machine's name in the commands that errors suggest; empty means
+	// NODE.
 	Name string
-	// Fingerprint pins the certificate: its SHA-256 in hex. Without one it is
-	// verified; nobody is spoken to otherwise.
+	// Fingerprint pins the certificate: its SHA-256 in hex. Without a pin, the
+	// certificate is verified in the usual way; unverified connections are never
+	// used.
 	Fingerprint string
 	// LegacyTLS allows what older controllers need: TLS below 1.2, RSA key exchange.
 	LegacyTLS bool
-	// RootCAs verify the certificate; nil means those of the host.
+	// RootCAs verify the certificate; nil means the host's CAs.
 	RootCAs *x509.CertPool
-	// Timeout bounds each request, its connection included; zero means
-	// DefaultTimeout. A call of several requests is bounded by its context: a
-	// controller that is slow with each answer gets all of them.
+	// Timeout bounds each request, including its connection; zero means
+	// DefaultTimeout. A call of several requests is bounded by its context: a slow
+	// controller gets the timeout for each request.
 	Timeout time.Duration
 	// DialContext opens connections; nil means from this host's own network
 	// namespace.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Login is how the account is told.
+	// Login is the way in which the account is sent.
 	Login Login
-	// UUID and Serial, if set, are those of the machine that is meant. Each
-	// answer of a system that says otherwise is an error.
+	// UUID and Serial, if set, are those of the intended machine. Each answer of a
+	// system that contradicts them is an error.
 	UUID, Serial string
-	// SystemID, if set, is what a person says that the controller reports of that
-	// machine, as UUID or as serial number. It takes the place of both.
+	// SystemID, if set, is the UUID or serial number that the controller reports for
+	// that machine, as an administrator stated. It replaces both UUID and Serial.
 	SystemID string
-	// Hint is the path at which the system was found before. It is tried first
-	// where Address has none and UUID or Serial would show a mistake.
+	// Hint is the path at which the system was found before. It is tried first if
+	// Address has no path, and UUID or Serial would reveal a mistake.
 	Hint string
 }
 
-// Client speaks to one system. Each request carries the account; only where a
-// controller does not take that, a session is held until Close. It may be used by
-// several goroutines.
+// Client talks to one system. Each request carries the account. Only if a controller
+// does not accept that, the client opens a session and keeps it until Close. It may
+// be used by several goroutines.
 type Client struct {
 	endpoint Endpoint
 	http     *http.Client
-	base     context.Context // of the end of a session: it comes after the calls
+	base     context.Context // for the end of a session, which comes after the calls
 	api      atomic.Pointer[api]
 	renewing sync.Mutex
 	system   string
 	opened   PowerState
 	last     atomic.Pointer[system]
 	slowest  slowest
-	// logIns counts how often the account was told to somebody who may count too;
-	// silent is true once an account was refused without a word of Basic.
+	// logIns counts how often the account was sent to a controller that may count
+	// too; silent is true once an account was refused without an offer of Basic.
 	logIns atomic.Int32
 	silent atomic.Bool
 }
 
-// Open finds the system of an endpoint and reads it once, so that a client
-// has right credentials and is the right machine's.
+// Open finds the system of an endpoint and reads it once. So an open client has
+// working credentials, and talks to the right machine.
 func Open(ctx context.Context, e Endpoint) (*Client, error) {
 	if e.Timeout <= 0 {
 		e.Timeout = DefaultTimeout
@@ -148,18 +148,18 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Session reports whether the account is told by a session.
+// Session reports whether the account is sent by a session.
 func (c *Client) Session() bool { return c.api.Load().session.token != "" }
 
-// Opened is the power state that Open read, so that a first look costs no
+// Opened returns the power state that Open read, so that a first look needs no
 // request of its own.
 func (c *Client) Opened() PowerState { return c.opened }
 
-// Slowest is the longest that the controller has taken for an answer to a
-// question, the connection included.
+// Slowest returns the longest time that the controller has taken to answer a read,
+// including the connection.
 func (c *Client) Slowest() time.Duration { return c.slowest.value() }
 
-// SystemPath is the path of the system that the client speaks to.
+// SystemPath returns the path of the system to which the client talks.
 func (c *Client) SystemPath() string { return c.system }
 
 // Power returns the power state that the controller reports.
@@ -174,8 +174,8 @@ func (c *Client) Power(ctx context.Context) (state PowerState, err error) {
 	return state, err
 }
 
-// Identity returns UUID and serial number of the system; either is empty if
-// the controller does not report it.
+// Identity returns the UUID and serial number of the system; either is empty if the
+// controller does not report it.
 func (c *Client) Identity(ctx context.Context) (uuid, serial string, err error) {
 	err = c.call(ctx, "read the identity", func(ctx context.Context) error {
 		s, err := c.read(ctx, c.system)
@@ -187,7 +187,7 @@ func (c *Client) Identity(ctx context.Context) (uuid, serial string, err error) 
 	return uuid, serial, err
 }
 
-// On asks for power, unless the machine is On. Nil says that the request was
+// On asks for power, unless the machine is On. Nil means that the request was
 // accepted.
 func (c *Client) On(ctx context.Context) error {
 	return c.call(ctx, "switch on", func(ctx context.Context) error {
@@ -195,20 +195,20 @@ func (c *Client) On(ctx context.Context) error {
 	})
 }
 
-// Off asks for the power to be cut, unless the machine is Off. Neither nil nor
-// an error says whether it was: see ConfirmOff.
+// Off asks to cut the power, unless the machine is Off. Neither nil nor an error
+// tells whether the power was cut: see ConfirmOff.
 func (c *Client) Off(ctx context.Context) error {
 	return c.call(ctx, "switch off", func(ctx context.Context) error {
 		return c.switchTo(ctx, Off, ResetForceOff)
 	})
 }
 
-// AskOff asks for the power to be cut, and AskOn for power, of the system as it
-// was last read: one request, where a controller is slow with each. Neither nil
-// nor an error says what happened.
+// AskOff asks to cut the power, and AskOn asks for power, for the system as it was
+// last read: only one request, if a controller is slow with each. Neither nil nor an
+// error tells what happened.
 func (c *Client) AskOff(ctx context.Context) error { return c.ask(ctx, "switch off", ResetForceOff) }
 
-// AskOn is described with AskOff.
+// AskOn is described at AskOff.
 func (c *Client) AskOn(ctx context.Context) error { return c.ask(ctx, "switch on", ResetOn) }
 
 func (c *Client) ask(ctx context.Context, op string, t ResetType) error {
@@ -217,7 +217,7 @@ func (c *Client) ask(ctx context.Context, op string, t ResetType) error {
 	})
 }
 
-// Reset asks for any change of power. Nil says that the request was accepted.
+// Reset asks for any change of power. Nil means that the request was accepted.
 func (c *Client) Reset(ctx context.Context, t ResetType) error {
 	return c.call(ctx, "reset ("+string(t)+")", func(ctx context.Context) error {
 		s, err := c.read(ctx, c.system)
@@ -228,8 +228,9 @@ func (c *Client) Reset(ctx context.Context, t ResetType) error {
 	})
 }
 
-// ConfirmOff reads the power state once and returns nil only if it is exactly
-// Off. Otherwise the error's reason is NotOff, or why it could not be read.
+// ConfirmOff reads the power state once and returns nil only if it is exactly Off.
+// Otherwise the reason of the error is NotOff, or tells why the state could not be
+// read.
 func (c *Client) ConfirmOff(ctx context.Context) error {
 	return c.call(ctx, "confirm that it is off", func(ctx context.Context) error {
 		s, err := c.read(ctx, c.system)
@@ -243,7 +244,7 @@ func (c *Client) ConfirmOff(ctx context.Context) error {
 	})
 }
 
-// switchTo asks for a state. A refusal is no error where the state is reached:
+// switchTo asks for a state. A refusal is no error if the state is reached:
 // controllers answer 409, and iLO 400, when there is nothing to do.
 func (c *Client) switchTo(ctx context.Context, want PowerState, t ResetType) error {
 	s, err := c.read(ctx, c.system)
@@ -260,7 +261,7 @@ func (c *Client) switchTo(ctx context.Context, want PowerState, t ResetType) err
 	return err
 }
 
-// reset sends one that the system offers, or offers nothing at all.
+// reset asks for a reset type, if the system offers it or does not list its types.
 func (c *Client) reset(ctx context.Context, s system, t ResetType) error {
 	offered, err := c.types(ctx, s)
 	if err == nil && len(offered) > 0 && !slices.Contains(offered, t) {
@@ -269,7 +270,7 @@ func (c *Client) reset(ctx context.Context, s system, t ResetType) error {
 	return c.post(ctx, s, t)
 }
 
-// find reads the system that is meant and keeps its path.
+// find reads the intended system and stores its path.
 func (c *Client) find(ctx context.Context) (system, error) {
 	if path := c.endpoint.Address.System; path != "" {
 		return c.take(ctx, path)
@@ -292,15 +293,15 @@ func (c *Client) find(ctx context.Context) (system, error) {
 	return c.search(ctx, paths)
 }
 
-// take reads a system, which is then the client's.
+// take reads a system and makes it the client's.
 func (c *Client) take(ctx context.Context, path string) (system, error) {
 	c.system = path
 	return c.read(ctx, path)
 }
 
-// search reads systems until one is that which is meant. A system that cannot
-// be read is passed over unless none matches, and so is one that cannot be
-// switched: a baseboard is listed beside its host, and may be listed first.
+// search reads systems until one is the intended one. It skips a system that cannot
+// be switched: a baseboard is listed beside its host, and may come first. It also
+// skips a system that cannot be read, and returns that error only if none matches.
 func (c *Client) search(ctx context.Context, paths []string) (system, error) {
 	var failed error
 	for _, path := range paths {
@@ -320,7 +321,7 @@ func (c *Client) search(ctx context.Context, paths []string) (system, error) {
 
 func manySystems(paths []string) error {
 	if len(paths) == 0 {
-		return problem{NotFound, "it lists no system"} // as one does that boots
+		return problem{NotFound, "it lists no system"} // for example while it boots
 	}
 	return problem{NoSystem, fmt.Sprintf("it lists %d systems: %s", len(paths), strings.Join(paths, ", "))}
 }

@@ -47,7 +47,7 @@ func controller(t *testing.T, on bool) (*bmc.Server, *bmctest.Machine, Endpoint)
 	}
 }
 
-// pinnedNow is an endpoint with the certificate pinned that it shows.
+// pinnedNow returns an endpoint with the pin of the certificate that it shows.
 func pinnedNow(t *testing.T, e Endpoint) Endpoint {
 	t.Helper()
 	shown, err := CertificateShown(t.Context(), e)
@@ -68,7 +68,7 @@ func open(t *testing.T, e Endpoint) *Client {
 	return c
 }
 
-// waitFor waits for what the controller does on its own time.
+// waitFor waits for something that the controller does at its own pace.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
@@ -204,7 +204,7 @@ func TestASystemThatReportsNoIdentityIsNotTrusted(t *testing.T) {
 	}
 }
 
-// answers is an endpoint whose every answer is made by h.
+// answers returns an endpoint that answers everything by h.
 func answers(t *testing.T, h http.HandlerFunc) Endpoint {
 	t.Helper()
 	srv := httptest.NewTLSServer(h)

@@ -21,12 +21,12 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 )
 
-// Reason is why a call failed.
+// Reason is the reason why a call failed.
 type Reason string
 
-// The reasons. None of them says that a machine is off.
+// The reasons. None of them means that a machine is off.
 const (
-	// Unreachable: no connection to the controller.
+	// Unreachable: there is no connection to the controller.
 	Unreachable Reason = "unreachable"
 	// Timeout: the controller did not answer in time.
 	Timeout Reason = "timeout"
@@ -36,29 +36,29 @@ const (
 	Certificate Reason = "certificate"
 	// Pin: it shows another certificate than the pinned one.
 	Pin Reason = "pin"
-	// TLS: no encryption that both sides allow.
+	// TLS: there is no encryption that both sides allow.
 	TLS Reason = "tls"
-	// Credentials: it refuses the account, or what the account may do.
+	// Credentials: it refuses the account, or the account lacks the right.
 	Credentials Reason = "credentials"
 	// NotFound: it does not have the system.
 	NotFound Reason = "not-found"
-	// Conflict: it refuses the request in the state it is in.
+	// Conflict: it refuses the request in its present state.
 	Conflict Reason = "conflict"
 	// Unsupported: it does not know the request.
 	Unsupported Reason = "unsupported"
 	// ServerError: it failed itself.
 	ServerError Reason = "server-error"
-	// Protocol: it answers something that is not Redfish.
+	// Protocol: its answer is not Redfish.
 	Protocol Reason = "protocol"
 	// WrongServer: it is the controller of another machine.
 	WrongServer Reason = "wrong-server"
-	// NoSystem: it is not clear which of its systems is meant.
+	// NoSystem: it is not clear which of its systems is intended.
 	NoSystem Reason = "no-system"
 	// NotOff: the machine is not proven to be off.
 	NotOff Reason = "not-off"
 )
 
-// advice is what to do about each reason.
+// advice holds the suggested action for each reason.
 var advice = map[Reason]string{
 	Unreachable: "check the address, and that this host reaches the fencing network",
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
@@ -77,39 +77,39 @@ var advice = map[Reason]string{
 	NotOff:      "do not count it as off: wait and read again, or cut its power by other means",
 }
 
-// Error says what was tried, where, why it failed and what to do. Its text
-// holds neither user name nor password, whatever the controller sent.
+// Error reports what was tried, where, why it failed and what to do. Its text
+// contains neither user name nor password, whatever the controller sent.
 type Error struct {
-	// Op is what was tried.
+	// Op is the operation that was tried.
 	Op string
 	// Host is the address of the controller, without anything secret.
 	Host   string
 	Reason Reason
-	// Detail is what happened.
+	// Detail describes what happened.
 	Detail string
 	// cause is context.Canceled or context.DeadlineExceeded, or nil. Other
-	// causes may quote the controller, so they are not handed on.
+	// causes may quote the controller, so they are not passed on.
 	cause error
-	// Shown is the fingerprint of the certificate that was refused by a pin.
+	// Shown is the fingerprint of the certificate that the pin refused.
 	Shown string
-	// LogIns is how often the account was told until then, where it was refused;
-	// Silent is true where the controller named no way to tell it.
+	// LogIns counts how often the account was sent before it was refused;
+	// Silent is true if the controller offered no Basic authentication.
 	LogIns int
 	Silent bool
-	// node is what the machine is called.
+	// node is the name of the machine.
 	node string
 }
 
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s, BMC %s: %s", e.Op, e.Host, e.Words()) }
 
-// Words are what happened and what to do, without the controller's address,
-// which is not for everybody.
+// Words returns what happened and what to do, without the controller's address,
+// which not everybody may see.
 func (e *Error) Words() string {
 	return e.Detail + ": " + strings.ReplaceAll(advice[e.Reason], "NODE", cmp.Or(e.node, "NODE"))
 }
 
-// Unwrap returns the context's error if that ended the call, else nil.
+// Unwrap returns the context's error if that ended the call, otherwise nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // ReasonOf returns the reason within err, or empty if there is none.
@@ -120,7 +120,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// problem is a failure that was found here and not by the library.
+// problem is a failure that this package found, and not the library.
 type problem struct {
 	reason Reason
 	detail string
@@ -133,8 +133,8 @@ func reasonOf(err error) Reason {
 	return p.reason
 }
 
-// call runs one operation and explains its failure. Each of its requests is
-// bounded, see httpClient.
+// call runs one operation and explains its failure. The HTTP client bounds each
+// of its requests, see httpClient.
 func (c *Client) call(ctx context.Context, op string, f func(context.Context) error) error {
 	err := f(ctx)
 	if err == nil {
@@ -167,14 +167,14 @@ func ended(ctx context.Context) (Reason, string, error) {
 	return Timeout, "no answer before the time was over", context.DeadlineExceeded
 }
 
-// unanswered reports whether a request ended by its own limit. A connection
-// that does not come about has a shorter one.
+// unanswered reports whether a request ended by its own limit. The limit for
+// making a connection is shorter.
 func unanswered(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial")
 }
 
-// explain finds the reason of a failure.
+// explain returns the reason and the details of a failure.
 func explain(err error) (Reason, string) {
 	if p, ok := errors.AsType[problem](err); ok {
 		return p.reason, p.detail
@@ -204,8 +204,8 @@ func explain(err error) (Reason, string) {
 	return Protocol, "it answers what is not understood: " + innermost(err)
 }
 
-// handshakeDetail says what an old stack does: it refuses, answers in a version
-// that was not offered, or hangs up.
+// handshakeDetail describes what an old TLS stack does: it refuses, answers in
+// a version that was not offered, or hangs up.
 func handshakeDetail(e handshakeError) string {
 	if errors.Is(e, io.EOF) || errors.Is(e, syscall.ECONNRESET) {
 		return "it breaks off the TLS handshake, as one does that knows nothing newer than TLS 1.1"
@@ -244,8 +244,8 @@ func explainStatus(e *schemas.Error) (Reason, string) {
 	return Protocol, detail
 }
 
-// words is what a controller says of its error, on one line, or nothing if it
-// sent a page that is not Redfish.
+// words returns the controller's text about its error, on one line, or nothing
+// if it sent a page that is not Redfish.
 func words(e *schemas.Error) string {
 	said := e.Message
 	if len(e.ExtendedInfos) > 0 {
@@ -257,11 +257,11 @@ func words(e *schemas.Error) string {
 	return oneLine(said)
 }
 
-// maxWords bounds what is quoted of a controller, in bytes.
+// maxWords bounds the text that is quoted from a controller, in bytes.
 const maxWords = 200
 
-// oneLine is what a controller said, on one line and without what a terminal
-// would obey.
+// oneLine returns a controller's text on one line, without characters that a
+// terminal would obey.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
 	s = strings.Map(func(r rune) rune {
@@ -276,7 +276,8 @@ func oneLine(s string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// innermost is the end of a chain of errors, without the URLs around it.
+// innermost returns the text of the last error in a chain, without the URLs
+// around it.
 func innermost(err error) string {
 	for {
 		next := errors.Unwrap(err)
@@ -311,13 +312,13 @@ func isNetwork(err error) bool {
 	return op || dns
 }
 
-// longSecret is the length from which on a password is looked for within words
-// too: it is no part of one by chance.
+// longSecret is the length from which on a password is removed even within
+// words: it is hardly part of one by chance.
 const longSecret = 8
 
-// scrub takes the account out of a text, in each form that could be echoed. A
-// user name, and a short password, is taken out as a word of its own: a user
-// called u would spoil every other word.
+// scrub removes the account from a text, in each form in which it could be
+// echoed. It removes a user name, or a short password, only as a separate word:
+// a user called u would spoil every other word.
 func (e Endpoint) scrub(text string) string {
 	password := e.Password.Reveal()
 	text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(e.Username+":"+password)), redacted)
@@ -332,7 +333,7 @@ func (e Endpoint) scrub(text string) string {
 
 const redacted = "<redacted>"
 
-// withoutWord takes a word out of a text, but not out of the marks in it.
+// withoutWord removes a word from a text, but not from the marks in it.
 func withoutWord(text, word string) string {
 	if word == "" {
 		return text
@@ -358,7 +359,7 @@ func withoutWord(text, word string) string {
 	}
 }
 
-// standsAlone reports whether a word is not a part of a longer one.
+// standsAlone reports whether a word is not part of a longer one.
 func standsAlone(before, word, after string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	last, _ := utf8.DecodeLastRuneInString(word)

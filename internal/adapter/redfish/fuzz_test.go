@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// FuzzAnswer reads any answer as each resource that is asked for.
+// FuzzAnswer reads any answer as each of the resources that are requested.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		whole, `{"Members":[{"@odata.id":"/redfish/v1/Systems/1"},"/x",7,null],"Members@odata.nextLink":"?$skip=1"}`,
@@ -56,7 +56,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzIdentity compares what a host says of itself with what a controller does.
+// FuzzIdentity compares what a host reports of itself with what a controller
+// reports.
 func FuzzIdentity(f *testing.F) {
 	f.Add(testUUID, testSerial, testUUID, testSerial, "", "")
 	f.Add("03000200-0400-0500-0006-000700080009", "Default string", "00020003-0004-0005-0006-000700080009", "none", "", "x")
@@ -90,7 +91,7 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// FuzzWords has a controller say anything, the account too.
+// FuzzWords lets a controller say anything, including the account.
 func FuzzWords(f *testing.F) {
 	f.Add("not understood by u: S3cr3t-battery", "u", "S3cr3t-battery")
 	f.Add("a\x1b[2Jb\nc", "", "p")
@@ -102,7 +103,7 @@ func FuzzWords(f *testing.F) {
 			t.Errorf("%q became %q", text, line)
 		}
 		said := e.scrub(text)
-		// A password that is part of the mark cannot be told from it.
+		// A password that is part of the mark cannot be distinguished from it.
 		if len(password) >= longSecret && !strings.Contains(redacted, password) && strings.Contains(strings.ReplaceAll(said, redacted, ""), password) && strings.Contains(said, password) {
 			t.Errorf("%q still tells %q", said, password)
 		}

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// meant reports an error unless a system is the one that the endpoint means.
+// meant returns an error unless a system is the one that the endpoint
+// describes.
 //
-// A person's word about what the controller reports goes before all. Else the
-// UUID decides where both sides tell one, else the serial number: serial numbers
-// of one machine may differ, since iDRAC reports that of the board where SMBIOS
-// has the service tag, and nodes of one chassis may share one. What a vendor
-// left in a field that it did not fill is as if it was not told, on both sides:
-// any number of machines have it. A system that reports nothing to compare
-// cannot be told from another one.
+// An administrator's statement of what the controller reports has priority.
+// Otherwise the UUID decides if both sides have one, and then the serial
+// number. Serial numbers of one machine may differ, since iDRAC reports that of
+// the board where SMBIOS has the service tag, and nodes of one chassis may
+// share one. A placeholder that a vendor left in a field counts as not
+// reported, on both sides: any number of machines have it. A system that
+// reports nothing to compare cannot be told from another one.
 func (e Endpoint) meant(uuid, serial, sku string) error {
 	reports := reported{RealUUID(uuid), serialsOf(serial, sku)}
 	if e.SystemID != "" {
@@ -44,7 +45,7 @@ func (e Endpoint) meant(uuid, serial, sku string) error {
 	return problem{WrongServer, "it does not report what " + e.identity() + " could be compared with; where its UUID or serial number is never the host's own, say which with systemID (holdfast fencing rotate --uuid)"}
 }
 
-// reported is what a system tells of itself, as far as it tells it from others.
+// reported is what a system reports to distinguish itself from others.
 type reported struct {
 	uuid    string
 	serials []string
@@ -65,8 +66,8 @@ func (r reported) has(serial string) bool {
 	return slices.ContainsFunc(r.serials, func(s string) bool { return strings.EqualFold(s, serial) })
 }
 
-// named reports an error unless the system is the one that a person named, by
-// its UUID or serial number.
+// named returns an error unless the system is the one that an administrator
+// named, by its UUID or serial number.
 func (r reported) named(id string) error {
 	id = strings.TrimSpace(id)
 	if r.uuid != "" && sameUUID(id, r.uuid) || r.has(id) {
@@ -82,14 +83,14 @@ func orNone(s string) string {
 	return s
 }
 
-// Machine is what tells a machine from others: its UUID, its serial number, and
-// the number under which it is sold, which for some vendors is the serial number
-// of SMBIOS.
+// Machine identifies a machine: its UUID, its serial number, and the number
+// under which it is sold, which for some vendors is the serial number of
+// SMBIOS.
 type Machine struct{ UUID, Serial, SKU string }
 
-// SameMachine returns an error unless UUID and serial number that a machine
-// tells of itself are those that a controller reports. What one of them does
-// not tell is not compared.
+// SameMachine returns an error unless the UUID and serial number that a machine
+// reports of itself match those that a controller reports. It does not compare
+// what one side does not report.
 func SameMachine(uuid, serial string, reports Machine) error {
 	return Endpoint{UUID: uuid, Serial: serial}.meant(reports.UUID, reports.Serial, reports.SKU)
 }
@@ -106,11 +107,11 @@ func (e Endpoint) identity() string {
 	return "UUID " + e.UUID + " and serial number " + e.Serial
 }
 
-// known reports whether the endpoint says which machine is meant.
+// known reports whether the endpoint tells which machine is intended.
 func (e Endpoint) known() bool { return e.SystemID != "" || e.UUID != "" || e.Serial != "" }
 
-// placeholders are what vendors leave in a field that they did not fill, in
-// small letters: any number of machines have them.
+// placeholders are the texts, in lower case, that vendors leave in a field that
+// they did not fill: any number of machines have them.
 var placeholders = []string{
 	"none", "null", "n/a", "na", "unknown", "not available", "not specified", "not applicable", "not set", "empty",
 	"default", "default string", "system serial number", "serial number", "chassis serial number", "base board serial number",
@@ -118,8 +119,8 @@ var placeholders = []string{
 	"0123456789", "123456789", "1234567890", "12345678", "...",
 }
 
-// RealUUID is a UUID that tells a machine from others, empty where a text is
-// none, or what a vendor left.
+// RealUUID returns a UUID that identifies a machine, or nothing if the text is
+// no UUID or a vendor's placeholder.
 func RealUUID(s string) string {
 	s = strings.TrimSpace(s)
 	id, ok := uuidBytes(s)
@@ -129,8 +130,8 @@ func RealUUID(s string) string {
 	return s
 }
 
-// RealSerial is a serial number that tells a machine from others, empty where
-// it is what a vendor left.
+// RealSerial returns a serial number that identifies a machine, or nothing if
+// it is a vendor's placeholder.
 func RealSerial(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" || oneByte([]byte(s)) || slices.Contains(placeholders, strings.ToLower(s)) {
@@ -139,7 +140,7 @@ func RealSerial(s string) string {
 	return s
 }
 
-// vendorUUIDs are those that firmware has where nobody wrote one.
+// vendorUUIDs are the UUIDs that firmware has if nobody wrote one.
 var vendorUUIDs = [][16]byte{
 	{0x03, 0x00, 0x02, 0x00, 0x04, 0x00, 0x05, 0x00, 0x00, 0x06, 0x00, 0x07, 0x00, 0x08, 0x00, 0x09}, // AMI
 	{0x12, 0x34, 0x56, 0x78, 0x12, 0x34, 0x56, 0x78, 0x90, 0xab, 0xcd, 0xde, 0xef, 0xaa, 0xbb, 0xcc}, // AMI
@@ -147,7 +148,7 @@ var vendorUUIDs = [][16]byte{
 	{0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f},
 }
 
-// oneByte reports whether nothing but one sign is repeated: zeros, Fs, dots.
+// oneByte reports whether the text repeats a single character: zeros, Fs, dots.
 func oneByte(b []byte) bool {
 	return !slices.ContainsFunc(b, func(x byte) bool { return x != b[0] })
 }

@@ -10,7 +10,8 @@ const (
 	zeroUUID  = "00000000-0000-0000-0000-000000000000"
 )
 
-// TestWhoseSystemItIs says for what each side tells whether it is one machine.
+// TestWhoseSystemItIs lists, for what each side reports, whether it is one
+// machine.
 func TestWhoseSystemItIs(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

@@ -8,23 +8,23 @@ import (
 // System is what a controller reports of its system in one answer.
 type System struct {
 	Power PowerState
-	// UUID, Serial and SKU are empty where the controller does not report them.
-	// Dell has the serial number of SMBIOS in SKU.
+	// UUID, Serial and SKU are empty if the controller does not report them.
+	// Dell puts the serial number of SMBIOS into SKU.
 	UUID, Serial, SKU string
 	Manufacturer      string
 	Model             string
-	// Resets are the reset types that it offers, empty where it names none.
+	// Resets are the reset types that it offers, empty if it lists none.
 	Resets []ResetType
 }
 
-// Offers reports whether a reset type can be asked for. A controller that
-// names none may know all of them.
+// Offers reports whether a reset type can be requested. A controller that lists
+// none may support all of them.
 func (s System) Offers(t ResetType) bool {
 	return len(s.Resets) == 0 || slices.Contains(s.Resets, t)
 }
 
-// Look tells what the system was when it was last read. Only a controller that
-// names its reset types elsewhere is asked for them.
+// Look returns the system as it was last read. It makes a request for the reset
+// types only if the controller lists them elsewhere.
 func (c *Client) Look(ctx context.Context) (system System, err error) {
 	err = c.call(ctx, "read the system", func(ctx context.Context) error {
 		s := c.last.Load() // Open has read it

@@ -13,44 +13,46 @@ import (
 	"time"
 )
 
-// pinError says that a controller shows another certificate than the pinned one.
+// pinError reports that a controller shows another certificate than the pinned
+// one.
 type pinError struct{ shown, pinned string }
 
 func (e pinError) Error() string {
 	return "it shows another certificate (SHA-256 " + e.shown + ") than the pinned one (SHA-256 " + e.pinned + ")"
 }
 
-// errNoCertificate says that a controller shows none.
+// errNoCertificate reports that a controller shows none.
 var errNoCertificate = errors.New("it shows none")
 
-// tlsConfig verifies the certificate by the pin, if there is one: it then
-// takes the place of authorities, names and dates, which controllers are known
-// to get wrong. There is no third way: whoever answers at the address of a
-// controller that is not verified gets the account, and says what he likes.
+// tlsConfig verifies the certificate by the pin, if there is one. The pin then
+// replaces CAs, names and dates, which controllers often get wrong. There is no
+// third way: whoever answers at the address of an unverified controller gets
+// the account, and can answer anything.
 func (e Endpoint) tlsConfig() *tls.Config {
 	c := e.speaks()
 	c.ServerName = e.Address.Host
 	c.RootCAs = e.RootCAs
 	if e.Fingerprint != "" {
-		c.InsecureSkipVerify = true // the pin verifies
+		c.InsecureSkipVerify = true // the pin verifies instead
 		c.VerifyConnection = func(s tls.ConnectionState) error { return pinned(s, e.Fingerprint) }
 	}
 	return c
 }
 
-// anybody is how a service is spoken to by who trusts nothing and tells nothing:
-// in any way that it knows.
+// anybody returns a configuration for a connection that trusts nothing and
+// sends no account: it accepts whatever the service supports.
 func (e Endpoint) anybody() *tls.Config {
 	e.LegacyTLS = true
 	c := e.speaks()
-	c.InsecureSkipVerify = true // what it shows is what is asked for
+	c.InsecureSkipVerify = true // the certificate is only what was asked for
 	return c
 }
 
-// speaks are the versions and ciphers that are offered. Those of older
-// controllers are offered to the one that a person allows them for: with RSA key
-// exchange, whoever gets its key later reads the password out of what he
-// recorded, and below TLS 1.2 nothing but SHA-1 guards what is said.
+// speaks returns the offered versions and ciphers. Those of older controllers
+// are offered only to a controller for which an administrator allows them. With
+// RSA key exchange, whoever gets the controller's key later can read the
+// password in recorded traffic, and below TLS 1.2 only SHA-1 protects the
+// messages.
 func (e Endpoint) speaks() *tls.Config {
 	if !e.LegacyTLS {
 		return &tls.Config{MinVersion: tls.VersionTLS12}
@@ -58,14 +60,14 @@ func (e Endpoint) speaks() *tls.Config {
 	return &tls.Config{ //nolint:gosec // the site's choice: tls Legacy
 		MinVersion:   tls.VersionTLS10,
 		CipherSuites: legacySuites(),
-		// A greeting with a key of the new kinds does not fit into one packet, and
-		// old stacks wait for one.
+		// A greeting with one of the new kinds of keys does not fit into one
+		// packet, and old stacks expect one packet.
 		CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519},
 	}
 }
 
-// legacySuites are all but those of RC4, which nobody needs: what has RC4 has
-// 3DES too.
+// legacySuites returns all suites except those with RC4, which nobody needs:
+// whatever has RC4 also has 3DES.
 func legacySuites() []uint16 {
 	var ids []uint16
 	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
@@ -76,15 +78,15 @@ func legacySuites() []uint16 {
 	return ids
 }
 
-// handshakeError is why an encrypted connection did not come about.
+// handshakeError is the reason why an encrypted connection failed.
 type handshakeError struct{ cause error }
 
 func (e handshakeError) Error() string { return e.cause.Error() }
 
 func (e handshakeError) Unwrap() error { return e.cause }
 
-// dialTLS connects and agrees on the encryption, so that the failure of the one
-// is told from that of the other.
+// dialTLS connects and then negotiates the encryption, so that a failure of the
+// connection differs from a failure of the handshake.
 func dialTLS(e Endpoint, c *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := e.DialContext
 	if dial == nil {
@@ -121,17 +123,17 @@ func fingerprintOf(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PlainFingerprint takes the spellings of a fingerprint to one: colons and case
-// do not matter.
+// PlainFingerprint normalizes a fingerprint: colons and case do not matter.
 func PlainFingerprint(fingerprint string) string {
 	return strings.ToLower(strings.ReplaceAll(fingerprint, ":", ""))
 }
 
-// ShownCertificate is the one that a controller shows to anybody.
+// ShownCertificate is the certificate that a controller shows to anybody.
 type ShownCertificate struct {
 	// Fingerprint is its SHA-256, in hex.
 	Fingerprint string `json:"fingerprint"`
-	// Subject and Issuer are as it says them, equal where it signed itself.
+	// Subject and Issuer are the certificate's own; they are equal if it signed
+	// itself.
 	Subject string    `json:"subject"`
 	Issuer  string    `json:"issuer"`
 	Begins  time.Time `json:"begins"`
@@ -149,9 +151,9 @@ func certificateOf(s tls.ConnectionState) ShownCertificate {
 	}
 }
 
-// CertificateShown returns the certificate that the endpoint shows, for a person
-// to compare and to pin, or to be pinned at first sight. It trusts nothing and
-// sends no account.
+// CertificateShown returns the certificate that the endpoint shows, so that a
+// person can compare and pin it, or so that it is pinned at first sight. It
+// trusts nothing and sends no account.
 func CertificateShown(ctx context.Context, e Endpoint) (shown ShownCertificate, err error) {
 	if e.Timeout <= 0 {
 		e.Timeout = DefaultTimeout
@@ -162,7 +164,7 @@ func CertificateShown(ctx context.Context, e Endpoint) (shown ShownCertificate, 
 		if err != nil {
 			return err
 		}
-		shown = certificateOf(conn.(*tls.Conn).ConnectionState()) // dialTLS promises it
+		shown = certificateOf(conn.(*tls.Conn).ConnectionState()) // dialTLS returns this type
 		_ = conn.Close()
 		if shown.Fingerprint == "" {
 			return errNoCertificate

@@ -33,8 +33,8 @@ func TestAPinnedCertificateIsTheOnlyOneThatIsTrusted(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted has somebody in between
-// who answers everything.
+// TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted puts a server in
+// between that answers everything.
 func TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted(t *testing.T) {
 	var asked atomic.Int32
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -48,7 +48,7 @@ func TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted(t *testing.T) {
 			t.Errorf("pin %q: it was asked %d times, and believed: %v", e.Fingerprint, asked.Load(), c)
 		}
 	}
-	open(t, pinnedNow(t, e)) // so that the server would have answered
+	open(t, pinnedNow(t, e)) // this proves that the server would have answered
 	if asked.Load() == 0 {
 		t.Error("nothing was asked over the right connection either")
 	}

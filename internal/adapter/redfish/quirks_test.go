@@ -17,7 +17,7 @@ var quirkCases = []struct {
 	quirks  bmc.Quirks
 	on      bool
 	off     Reason // of Off
-	confirm Reason // of ConfirmOff, as soon as Off was answered
+	confirm Reason // reason of ConfirmOff, directly after Off
 	dead    bool   // whether the machine is dead in the end
 	says    string // part of an error
 }{
@@ -31,7 +31,7 @@ var quirkCases = []struct {
 	{"says Paused", bmc.Quirks{Says: "Paused"}, true, "", NotOff, true, "Paused"},
 	{"says null", bmc.Quirks{Says: bmc.SaysNull}, true, "", NotOff, true, "unknown"},
 	{"says nothing", bmc.Quirks{Says: bmc.SaysNothing}, true, "", NotOff, true, "unknown"},
-	// No client can see through this one: only evidence from elsewhere can.
+	// No client can detect this one: only evidence from elsewhere can.
 	{"says Off of a living machine", bmc.Quirks{Says: "Off"}, true, "", "", false, ""},
 	{"action-info-only", bmc.Quirks{ActionInfoOnly: true}, true, "", "", true, ""},
 	{"extra-systems", bmc.Quirks{ExtraSystems: 3}, true, "", "", true, ""},
@@ -55,7 +55,7 @@ var quirkCases = []struct {
 	{"status-when-off", bmc.Quirks{StatusWhenOff: 400}, false, "", "", true, ""},
 	{"late-reset", bmc.Quirks{LateReset: bmc.Duration(time.Hour)}, true, "", NotOff, false, "On"},
 	{"stale", bmc.Quirks{Stale: bmc.Duration(time.Hour)}, true, "", NotOff, true, "On"},
-	// No client can see through this one in one reading.
+	// No client can detect this one by a single read.
 	{"off-leads", bmc.Quirks{OffLeads: bmc.Duration(time.Hour)}, true, "", "", false, ""},
 	{"if-match needed", bmc.Quirks{IfMatch: bmc.IfMatchNeeded}, true, "", "", true, ""},
 	{"if-match refused", bmc.Quirks{IfMatch: bmc.IfMatchRefused}, true, "", "", true, ""},
@@ -70,14 +70,14 @@ var quirkCases = []struct {
 }
 
 // TestWhatTheClientReportsUnderEachQuirk opens a client of a healthy
-// controller, throws the quirk, and switches off.
+// controller, switches the quirk on, and then the machine off.
 func TestWhatTheClientReportsUnderEachQuirk(t *testing.T) {
 	for _, c := range quirkCases {
 		t.Run(c.name, func(t *testing.T) {
 			s, m, e := controller(t, c.on)
 			e.UUID, e.Timeout = testUUID, 5*time.Second
 			client := open(t, e)
-			client.Close() // what the quirk changes may be the connection
+			client.Close() // the quirk may change the connection
 			s.SetQuirks(c.quirks)
 			if c.off == Unreachable {
 				waitFor(t, "no answer", func() bool { _, err := client.Power(t.Context()); return ReasonOf(err) == Unreachable })

@@ -11,37 +11,37 @@ import (
 	"github.com/stmcginnis/gofish"
 )
 
-// Login is how a controller is told the account.
+// Login is the way in which a controller gets the account.
 type Login string
 
-// The ways. A session is the second one: controllers have few of them, and one
-// that a client leaves behind is taken until it ends by itself.
+// The ways. A session is the second choice: controllers have few of them, and a
+// session that a client leaves open stays occupied until it ends by itself.
 const (
-	// LoginAny tells it with each request, and opens a session where that is
-	// switched off.
+	// LoginAny sends the account with each request, and opens a session if the
+	// controller has that switched off.
 	LoginAny Login = ""
-	// LoginBasic tells it with each request.
+	// LoginBasic sends the account with each request.
 	LoginBasic Login = "basic"
-	// LoginSession opens a session, and tells it with each request only where the
-	// controller has none to give.
+	// LoginSession opens a session, and sends the account with each request
+	// only if the controller has no session to give.
 	LoginSession Login = "session"
 )
 
-// sessionPaths are where sessions are opened: by the standard, and on iDRACs of
-// before Redfish 1.6.
+// sessionPaths are the paths at which sessions are opened: the standard one,
+// and that of iDRACs before Redfish 1.6.
 var sessionPaths = []string{"/redfish/v1/SessionService/Sessions", "/redfish/v1/Sessions"}
 
-// session is an open one; its zero value is none.
+// session is an open session; the zero value means none.
 type session struct{ path, token string }
 
-// api is a connection with one way to tell the account.
+// api is a connection with one way of sending the account.
 type api struct {
 	*gofish.APIClient
 	session session
 }
 
-// connect makes a connection that tells the account with each request. Nothing is
-// sent yet.
+// connect prepares a connection that sends the account with each request. It
+// sends nothing yet.
 func (c *Client) connect(ctx context.Context, account gofish.ClientConfig) (*api, error) {
 	account.Endpoint, account.HTTPClient = c.endpoint.Address.URL(), c.http
 	account.NoModifyTransport, account.ReuseConnections, account.MaxConcurrentRequests = true, true, maxConcurrent
@@ -56,8 +56,8 @@ func (c *Client) basic(ctx context.Context) (*api, error) {
 	return c.connect(ctx, gofish.ClientConfig{Username: c.endpoint.Username, Password: c.endpoint.Password.Reveal(), BasicAuth: true})
 }
 
-// logIn opens a session. The request for one carries no header with the account:
-// some controllers refuse it for that.
+// logIn opens a session. The request for it has no header with the account:
+// some controllers refuse it because of that.
 func (c *Client) logIn(ctx context.Context) (*api, error) {
 	nobody, err := c.connect(ctx, gofish.ClientConfig{})
 	if err != nil {
@@ -103,7 +103,8 @@ func (c *Client) openSession(ctx context.Context, nobody *api, path string) (ses
 	return opened, nil
 }
 
-// first is the first connection of a client, and the system that it found there.
+// first makes the first connection of a client, and returns the system that it
+// found.
 func (c *Client) first(ctx context.Context) (system, error) {
 	if c.endpoint.Login == LoginSession {
 		s, err := c.by(ctx, c.logIn)
@@ -119,7 +120,7 @@ func (c *Client) first(ctx context.Context) (system, error) {
 	s, errSession := c.by(ctx, c.logIn)
 	switch {
 	case status(errSession) == http.StatusUnauthorized:
-		return s, err // the password is wrong both ways
+		return s, err // the password is wrong for both ways
 	case errSession != nil && sessionless(errSession):
 		_, basic := explain(err)
 		_, bySession := explain(errSession)
@@ -128,7 +129,8 @@ func (c *Client) first(ctx context.Context) (system, error) {
 	return s, errSession
 }
 
-// by finds the system over a connection of a kind, which is then the client's.
+// by makes a connection with connect, finds the system over it, and makes the
+// connection the client's.
 func (c *Client) by(ctx context.Context, connect func(context.Context) (*api, error)) (system, error) {
 	made, err := connect(ctx)
 	if err != nil {
@@ -142,15 +144,15 @@ func (c *Client) by(ctx context.Context, connect func(context.Context) (*api, er
 	return s, err
 }
 
-// sessionless reports whether a controller has no sessions to give: it knows
-// none, or all are taken. That it does not answer says nothing.
+// sessionless reports whether a controller has no session to give: it supports
+// none, or all are in use. A missing answer does not count.
 func sessionless(err error) bool {
 	code := status(err)
 	return code >= http.StatusBadRequest && code != http.StatusUnauthorized && code != http.StatusForbidden || reasonOf(err) == Protocol
 }
 
-// request sends a request, and once more in a new session where the controller
-// has ended the one that it was sent in: some do for no reason.
+// request sends a request. If the controller has ended the session, as some do
+// without a reason, it sends the request once more in a new session.
 func (c *Client) request(ctx context.Context, send func(*gofish.APIClient) (*http.Response, error)) (*http.Response, error) {
 	now := c.api.Load()
 	res, err := send(now.WithContext(ctx))
@@ -164,8 +166,8 @@ func (c *Client) request(ctx context.Context, send func(*gofish.APIClient) (*htt
 	return send(renewed.WithContext(ctx))
 }
 
-// renew opens a session instead of one that has ended, unless another request did
-// so meanwhile.
+// renew opens a session in place of one that has ended, unless another request
+// has already done so.
 func (c *Client) renew(ctx context.Context, ended *api) (*api, error) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
@@ -180,13 +182,13 @@ func (c *Client) renew(ctx context.Context, ended *api) (*api, error) {
 }
 
 const (
-	// logOutTime bounds the end of a session, logOutLongest that at a slow
-	// controller: who ends a fence is waited for.
+	// logOutTime bounds the end of a session, and logOutLongest bounds it at a
+	// slow controller: a caller waits for the end of a fence, and so for this.
 	logOutTime    = 2 * time.Second
 	logOutLongest = 10 * time.Second
 )
 
-// logOut ends a session. One that cannot be ended ends by itself.
+// logOut ends a session. If that fails, the session ends by itself.
 func (c *Client) logOut(ctx context.Context, a *api) {
 	if a == nil || a.session.path == "" {
 		return
@@ -198,8 +200,8 @@ func (c *Client) logOut(ctx context.Context, a *api) {
 	}
 }
 
-// offersBasic reports whether a refusal names Basic authentication among what
-// would be taken.
+// offersBasic reports whether a refusal lists Basic authentication among the
+// accepted ways.
 func offersBasic(h http.Header) bool {
 	for _, challenge := range h.Values("WWW-Authenticate") {
 		if strings.Contains(strings.ToLower(challenge), "basic") {

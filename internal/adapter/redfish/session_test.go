@@ -42,7 +42,7 @@ func TestAControllerThatTakesTheAccountIsAskedForNoSession(t *testing.T) {
 			t.Errorf("%+v: by session: %v", q, c.Session())
 		}
 	}
-	// One that had no other way once has no sessions to give now.
+	// A controller that once had only sessions has none to give now.
 	s.SetQuirks(bmc.Quirks{SessionsHeld: 8})
 	e.Login = LoginSession
 	if c := open(t, e); c.Session() {
@@ -60,10 +60,11 @@ func TestASessionThatTheControllerEndsIsOpenedAnew(t *testing.T) {
 	}
 }
 
-// logins counts how often an account is told, by its kind.
+// logins counts how often an account is sent, by kind.
 type logins struct{ basic, session atomic.Int32 }
 
-// TestAWrongPasswordIsToldOnceWhereThatIsEnough: controllers count, and lock out.
+// TestAWrongPasswordIsToldOnceWhereThatIsEnough: controllers count attempts,
+// and lock out.
 func TestAWrongPasswordIsToldOnceWhereThatIsEnough(t *testing.T) {
 	for name, c := range map[string]struct {
 		challenge      string
@@ -109,8 +110,8 @@ func TestAWrongPasswordIsToldOnceWhereThatIsEnough(t *testing.T) {
 	}
 }
 
-// TestASessionsPathIsFoundWhereverItIsTold: in a header, in the body alone, at the
-// place of before Redfish 1.6.
+// TestASessionsPathIsFoundWhereverItIsTold: in a header, only in the body, or
+// at the path from before Redfish 1.6.
 func TestASessionsPathIsFoundWhereverItIsTold(t *testing.T) {
 	for name, c := range map[string]struct{ post, location, body string }{
 		"in the header":          {sessionPaths[0], "/redfish/v1/SessionService/Sessions/7", ""},

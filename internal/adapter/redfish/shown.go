@@ -12,8 +12,8 @@ import (
 // Shown is what a controller shows to anybody who asks.
 type Shown struct {
 	ShownCertificate
-	// Clock is what it says the time is, to the second, zero where it does not.
-	// It said so between Asked and Answered.
+	// Clock is the controller's time, to the second, zero if it reports none.
+	// It was read between Asked and Answered.
 	Clock, Asked, Answered time.Time
 }
 

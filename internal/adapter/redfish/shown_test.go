@@ -16,7 +16,8 @@ func addressOf(addr, system string) bmc.Address {
 	return bmc.Address{Host: ap.Addr().String(), Port: ap.Port(), System: system}
 }
 
-// showing is the endpoint of a server, with an account that must stay here.
+// showing returns the endpoint of a server, with an account that must not be
+// sent.
 func showing(t *testing.T, s *httptest.Server) Endpoint {
 	t.Helper()
 	at, err := netip.ParseAddrPort(s.Listener.Addr().String())

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowController answers each request after a while and notes what was asked.
+// slowController delays each answer and records what was asked.
 type slowController struct {
 	takes time.Duration
 	mu    sync.Mutex
@@ -46,7 +46,7 @@ func TestAControllerThatIsSlowWithEachAnswerGetsAllOfThem(t *testing.T) {
 	s := &slowController{takes: 300 * time.Millisecond}
 	e := answers(t, s.ServeHTTP)
 	e.Address.System, e.UUID, e.Timeout = "", testUUID, 550*time.Millisecond
-	c := open(t, e) // two requests: more than one's time
+	c := open(t, e) // two requests, longer than the limit of one
 	if got := c.Slowest(); got < s.takes || got > e.Timeout {
 		t.Errorf("slowest %s", got)
 	}

@@ -12,34 +12,34 @@ import (
 	"github.com/stmcginnis/gofish"
 )
 
-// system is what a controller says of one of its systems, as far as anything
-// here needs it. The library's own type has some hundred fields, and one of
-// another JSON type than the standard's makes it refuse the whole: vendors
-// change types in each year's firmware. A field that is odd here is as one that
-// is not there.
+// system is the part of a controller's description of a system that this
+// package needs. The library's own type has some hundred fields, and refuses
+// the whole description if one field has another JSON type than the standard
+// says: vendors change types with each year's firmware. Here a field of another
+// type counts as missing.
 type system struct {
 	power        PowerState
 	uuid         string
 	serial, sku  string
 	manufacturer string
 	model        string
-	// reset is the path of the action, actionInfo where its types are named if
-	// offered does not name them.
+	// reset is the path of the action. actionInfo is the path at which the
+	// reset types are listed if offered is empty.
 	reset, actionInfo string
 	offered           []ResetType
-	// etag names the state that was read, for services that change nothing
+	// etag identifies the state that was read, for services that change nothing
 	// without it.
 	etag string
 }
 
-// fields are the properties of a JSON object, each of which may be of any type.
+// fields are the properties of a JSON object, each of which may have any type.
 type fields map[string]json.RawMessage
 
-// errNoObject says that an answer is JSON, but nothing that has properties.
+// errNoObject is returned if an answer is JSON, but not an object.
 var errNoObject = problem{Protocol, "it answers with something that is no resource of Redfish"}
 
-// parse reads an object. What follows it is passed over, as are marks of byte
-// order before it.
+// parse reads an object. It ignores what follows the object, and byte order
+// marks before it.
 func parse(body []byte) (fields, error) {
 	var f fields
 	err := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))).Decode(&f)
@@ -49,8 +49,9 @@ func parse(body []byte) (fields, error) {
 	return f, err
 }
 
-// text is a property that is a text; one of another type is none. A power state
-// must be spelled exactly, so nothing is made a text of that is not one.
+// text returns a property that is a string; one of another type counts as
+// missing. A power state must be spelled exactly, so nothing else is converted
+// to a string.
 func (f fields) text(name string) string {
 	var s string
 	if json.Unmarshal(f[name], &s) != nil {
@@ -59,7 +60,8 @@ func (f fields) text(name string) string {
 	return s
 }
 
-// label is a property that names something: a number is as good as its digits.
+// label returns a property that names something: a number is returned as its
+// digits.
 func (f fields) label(name string) string {
 	var n json.Number
 	if s := f.text(name); s != "" {
@@ -79,8 +81,8 @@ func (f fields) object(name string) fields {
 	return o
 }
 
-// list are the elements of a property that is a list, or that one element which
-// should be in a list.
+// list returns the elements of a property that is a list, or a single element
+// that should be in a list.
 func (f fields) list(name string) []json.RawMessage {
 	var l []json.RawMessage
 	if json.Unmarshal(f[name], &l) == nil {
@@ -92,7 +94,7 @@ func (f fields) list(name string) []json.RawMessage {
 	return []json.RawMessage{f[name]}
 }
 
-// resets are the texts of a list of reset types.
+// resets returns the strings in a list of reset types.
 func (f fields) resets(name string) []ResetType {
 	var out []ResetType
 	for _, raw := range f.list(name) {
@@ -104,8 +106,8 @@ func (f fields) resets(name string) []ResetType {
 	return out
 }
 
-// link is the path that a property leads to: an object with @odata.id, or the
-// path itself.
+// link returns the path in a property: an object with @odata.id, or the path
+// itself.
 func (f fields) link(name string) string {
 	if o := f.object(name); o != nil {
 		return pathOf(o.text("@odata.id"))
@@ -113,9 +115,9 @@ func (f fields) link(name string) string {
 	return pathOf(f.text(name))
 }
 
-// pathOf is the path of a link. Who writes whole addresses into links may mean
-// another name of itself: the account is never taken elsewhere, so only the path
-// counts.
+// pathOf returns the path of a link. A service that writes complete URLs may
+// use another name for itself. The account is never sent elsewhere, so only the
+// path counts.
 func pathOf(link string) string {
 	u, err := url.Parse(strings.TrimSpace(link))
 	if err != nil || u.Path == "" {
@@ -129,7 +131,7 @@ func pathOf(link string) string {
 
 const resetAction = "#ComputerSystem.Reset"
 
-// systemOf makes sense of a system, and reports whether it is one.
+// systemOf interprets an object as a system, and reports whether it is one.
 func systemOf(f fields) (s system, ok bool) {
 	action := f.object("Actions").object(resetAction)
 	s = system{
@@ -143,7 +145,7 @@ func systemOf(f fields) (s system, ok bool) {
 	return s, f.label("@odata.id") != "" || f.label("Id") != ""
 }
 
-// namedIn are the reset types that an ActionInfo resource names.
+// namedIn returns the reset types that an ActionInfo resource lists.
 func namedIn(f fields) []ResetType {
 	for _, raw := range f.list("Parameters") {
 		var p fields
@@ -169,7 +171,7 @@ func (c *Client) get(ctx context.Context, path string) (fields, http.Header, err
 	return f, res.Header, err
 }
 
-// read fetches a system and makes sure that it is the one that is meant.
+// read fetches a system and makes sure that it is the intended one.
 func (c *Client) read(ctx context.Context, path string) (system, error) {
 	f, header, err := c.get(ctx, path)
 	if err != nil {
@@ -187,7 +189,7 @@ func (c *Client) read(ctx context.Context, path string) (system, error) {
 	return s, nil
 }
 
-// types are the reset types of a system, empty where it names none.
+// types returns the reset types of a system, empty if it lists none.
 func (c *Client) types(ctx context.Context, s system) ([]ResetType, error) {
 	if len(s.offered) > 0 || s.actionInfo == "" {
 		return s.offered, nil
@@ -196,14 +198,15 @@ func (c *Client) types(ctx context.Context, s system) ([]ResetType, error) {
 	if err != nil && status(err) == 0 && reasonOf(err) == "" {
 		return nil, err // it does not answer at all
 	}
-	return namedIn(f), nil // a list that cannot be read is one that names none
+	return namedIn(f), nil // a list that cannot be read counts as empty
 }
 
-// post asks for a reset. An answer is no proof, so it is not read: what counts
-// is the power state afterwards.
+// post asks for a reset. An answer is no proof, so it is not evaluated: only
+// the power state afterwards counts.
 //
-// No state is named at first: it may have changed since it was read, and iDRAC10
-// refuses a request that names one (412). Others, of AMI's family, refuse one
+// The first request names no state: the state may have changed since it was
+// read, and iDRAC10 refuses a request that names one (412). Others, of AMI's
+// family, refuse a request that names none (412, 428).
 // that names none (412, 428).
 func (c *Client) post(ctx context.Context, s system, t ResetType) error {
 	if s.reset == "" {
@@ -227,8 +230,8 @@ func (c *Client) send(ctx context.Context, path string, t ResetType, header map[
 	return res.Body.Close()
 }
 
-// list returns the paths of all systems. Counts that a service gives are not
-// believed.
+// list returns the paths of all systems. It does not trust the counts that a
+// service gives.
 func (c *Client) list(ctx context.Context) ([]string, error) {
 	var paths []string
 	next := systemsPath

@@ -11,8 +11,8 @@ import (
 const whole = `{"@odata.id":"/redfish/v1/Systems/1","Id":"1","UUID":"` + testUUID + `","SerialNumber":"` + testSerial + `","PowerState":"On",` +
 	`"Actions":{"#ComputerSystem.Reset":{"target":"/redfish/v1/Systems/1/Reset","ResetType@Redfish.AllowableValues":["On","ForceOff"]}}%}`
 
-// service is a controller whose system is as given, and which notes how it was
-// to be reset.
+// service returns a controller with the given system, which records how it was
+// asked to reset.
 func service(t *testing.T, system string, asked *[]string) Endpoint {
 	t.Helper()
 	return answers(t, func(w http.ResponseWriter, r *http.Request) {
@@ -26,8 +26,9 @@ func service(t *testing.T, system string, asked *[]string) Endpoint {
 	})
 }
 
-// TestOneOddFieldDoesNotMakeAControllerUnusable has fields as firmwares have
-// them and the standard does not: each made the library refuse the system.
+// TestOneOddFieldDoesNotMakeAControllerUnusable has fields that real firmware
+// has and the standard does not allow: each of them made the library refuse the
+// system.
 func TestOneOddFieldDoesNotMakeAControllerUnusable(t *testing.T) {
 	for _, odd := range []string{
 		`"MemorySummary":{"TotalSystemMemoryGiB":"64"}`, `"ProcessorSummary":{"Count":"2"}`, `"ProcessorSummary":{"Count":2.5}`,
@@ -50,7 +51,7 @@ func TestOneOddFieldDoesNotMakeAControllerUnusable(t *testing.T) {
 	}
 }
 
-// TestAnOddPowerStateIsNotOff has what could be taken for Off by who is lax.
+// TestAnOddPowerStateIsNotOff has values that a lax parser could take for Off.
 func TestAnOddPowerStateIsNotOff(t *testing.T) {
 	for _, odd := range []string{`"off"`, `"OFF"`, `"Off "`, `["Off"]`, `{"Off":"Off"}`, `0`, `false`, `null`, `""`} {
 		e := service(t, strings.Replace(strings.Replace(whole, `"On",`, odd+",", 1), "%", "", 1), nil)
@@ -123,7 +124,8 @@ func TestTheStatusCountsWhereTheAnswerBreaksOff(t *testing.T) {
 }
 
 // TestAStateIsNamedToWhoWantsItNamed plays AMI's family, which refuses a
-// request that names no state, and iDRAC10, which refuses one that does.
+// request that names no state, and iDRAC10, which refuses one that names a
+// state.
 func TestAStateIsNamedToWhoWantsItNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse func(match string) int
@@ -152,8 +154,8 @@ func TestAStateIsNamedToWhoWantsItNamed(t *testing.T) {
 	}
 }
 
-// TestAnOrderStaysOneWhereItIsRedirected: 308 keeps the method, 301 would make
-// a question of it, whose answer says nothing.
+// TestAnOrderStaysOneWhereItIsRedirected: 308 keeps the method, but 301 would
+// turn the order into a read, whose answer means nothing.
 func TestAnOrderStaysOneWhereItIsRedirected(t *testing.T) {
 	for code, ok := range map[int]bool{http.StatusPermanentRedirect: true, http.StatusTemporaryRedirect: true, http.StatusMovedPermanently: false, http.StatusFound: false} {
 		var got []string

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// rsaCertificate is a self-signed one, as old controllers make it; with a serial
-// number below zero where that is asked for.
+// rsaCertificate returns a self-signed certificate as old controllers make it,
+// on request with a negative serial number.
 func rsaCertificate(t *testing.T, negative bool) tls.Certificate {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -42,7 +42,7 @@ func rsaCertificate(t *testing.T, negative bool) tls.Certificate {
 }
 
 // below makes the serial number of a certificate negative, which the library
-// does not, and signs it again.
+// does not do, and signs it again.
 func below(t *testing.T, der []byte, key *rsa.PrivateKey) []byte {
 	t.Helper()
 	var c struct {
@@ -71,7 +71,7 @@ func below(t *testing.T, der []byte, key *rsa.PrivateKey) []byte {
 	return out
 }
 
-// oldController speaks as its configuration says.
+// oldController runs a controller with this TLS configuration.
 func oldController(t *testing.T, c *tls.Config) Endpoint {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -91,7 +91,7 @@ func oldController(t *testing.T, c *tls.Config) Endpoint {
 }
 
 // TestOldEncryptionIsUsedWhereAPersonAllowsItAndNowhereElse plays what iLO4,
-// iDRAC7 and HDM speak.
+// iDRAC7 and HDM support.
 func TestOldEncryptionIsUsedWhereAPersonAllowsItAndNowhereElse(t *testing.T) {
 	for name, c := range map[string]*tls.Config{
 		"RSA key exchange, GCM": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_GCM_SHA384}},
@@ -136,8 +136,8 @@ func TestACertificateWithANegativeNumberIsTakenWhereItIsPinned(t *testing.T) {
 	}
 }
 
-// TestEveryProgramTakesNegativeNumbers: the setting is one of the program, and
-// is left to the module so that none is forgotten.
+// TestEveryProgramTakesNegativeNumbers: the setting belongs to the program, and
+// go.mod sets it, so that no program is forgotten.
 func TestEveryProgramTakesNegativeNumbers(t *testing.T) {
 	module, err := os.ReadFile("../../../go.mod")
 	if err != nil || !strings.Contains(string(module), "\ngodebug x509negativeserial=1\n") {

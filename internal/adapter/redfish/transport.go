@@ -14,47 +14,48 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 )
 
-// maxAnswer bounds an answer, in bytes. Answers of controllers are some
+// maxAnswer bounds an answer, in bytes. Answers of controllers have some
 // kilobytes.
 const maxAnswer = 4 << 20
 
-// maxRedirects bounds redirects within one service.
+// maxRedirects bounds the redirects within one service.
 const maxRedirects = 3
 
-// errRedirect refuses to take the account elsewhere.
+// errRedirect is returned instead of sending the account elsewhere.
 var errRedirect = errors.New("it redirects to another place")
 
-// httpClient speaks to the one place of an endpoint: directly, without the
-// proxy of the environment, over HTTP/1.1, which all controllers know.
+// httpClient returns a client that talks only to the endpoint's address:
+// directly, without the proxy of the environment, over HTTP/1.1, which all
+// controllers support.
 func httpClient(e Endpoint, c *Client) *http.Client {
 	return &http.Client{
 		CheckRedirect: sameHost,
 		Timeout:       e.Timeout,
 		Transport: bounded{client: c, Transport: &http.Transport{
 			DialTLSContext:     dialTLS(e, e.tlsConfig()),
-			DisableCompression: true, // answers are small, and some compress what was not asked for
+			DisableCompression: true, // answers are small, and some controllers compress without being asked
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 		}},
 	}
 }
 
-// dialer opens connections. A controller that was restarted has forgotten those
-// that it had: it says so when it is probed, long before a slow one's answer is
-// given up.
+// dialer opens connections. A controller that was restarted has forgotten its
+// connections: it reports that when it is probed, long before a slow
+// controller's answer is given up.
 var dialer = net.Dialer{
 	Timeout:         10 * time.Second,
 	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: 2 * time.Second, Count: 4},
 }
 
 func sameHost(req *http.Request, via []*http.Request) error {
-	moved := req.Method != via[0].Method // 301 and 302 make a question of an order
+	moved := req.Method != via[0].Method // 301 and 302 turn a POST into a GET
 	if moved || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || len(via) > maxRedirects {
 		return errRedirect
 	}
 	return nil
 }
 
-// bounded cuts answers off at maxAnswer and notes how long they take, and how
+// bounded limits answers to maxAnswer, and records how long they take and how
 // an account is refused.
 type bounded struct {
 	*http.Transport
@@ -83,17 +84,17 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// readable is as much of an error's body as can be read: the status counts, and
-// iDRAC8 breaks off what it says of a 401.
+// readable returns as much of an error's body as can be read: the status is
+// what counts, and iDRAC8 breaks off the body of a 401.
 func readable(body io.ReadCloser) io.ReadCloser {
 	said, _ := io.ReadAll(body)
 	_ = body.Close()
 	return io.NopCloser(bytes.NewReader(said))
 }
 
-// serviceRoot stands in for the service root, which the library reads before
-// all else: nothing here needs it, and a slow controller would take as long for
-// it as for the power state.
+// serviceRoot replaces the service root, which the library reads before
+// anything else. Nothing here needs it, and a slow controller would take as
+// long for it as for the power state.
 func serviceRoot(req *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -102,7 +103,7 @@ func serviceRoot(req *http.Request) *http.Response {
 	}
 }
 
-// slowest keeps the longest of several times.
+// slowest keeps the longest of several durations.
 type slowest struct{ longest atomic.Int64 }
 
 func (s *slowest) value() time.Duration { return time.Duration(s.longest.Load()) }

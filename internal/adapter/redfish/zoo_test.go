@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc/zootest"
 )
 
-// TestEachKindOfBMCIsUnderstood has, of each file below testdata/zoo, the
-// system found, compared with its host, and switched off, twice.
+// TestEachKindOfBMCIsUnderstood finds the system of each file below
+// testdata/zoo, compares it with its host, and switches it off, twice.
 func TestEachKindOfBMCIsUnderstood(t *testing.T) {
 	for _, b := range zootest.Load(t, "testdata/zoo") {
 		t.Run(b.Name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestEachKindOfBMCIsUnderstood(t *testing.T) {
 				t.Errorf("%+v, %v", look, err)
 			}
 			for range 2 { // the second time it is off
-				_ = c.AskOff(t.Context()) // no answer is a proof, and no error is none
+				_ = c.AskOff(t.Context()) // neither its answer nor its error proves anything
 				if err := c.ConfirmOff(t.Context()); (err == nil) != b.Want.Fences || b.Off() != b.Want.Fences {
 					t.Errorf("off: %v, confirmed: %v", b.Off(), err)
 				}
@@ -49,7 +49,8 @@ func TestEachKindOfBMCIsUnderstood(t *testing.T) {
 	}
 }
 
-// refusedFirst makes sure that what must not be used without leave is not.
+// refusedFirst checks that what must not be used without permission is not
+// used.
 func refusedFirst(t *testing.T, b *zootest.BMC, e Endpoint) {
 	t.Helper()
 	if e.LegacyTLS {

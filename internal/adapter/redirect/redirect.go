@@ -1,6 +1,6 @@
-// Package redirect owns one nftables table of a host: it leads the API port of
-// the virtual IPs to the host's load balancer, for what comes to the host and
-// for what the host itself sends.
+// Package redirect owns one nftables table of a host. The table leads the API
+// port of the virtual IPs to the host's load balancer, for packets that arrive
+// at the host and for packets that the host itself sends.
 package redirect
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// TableName is the table's name, in the family inet.
+// TableName is the table's name in the family inet.
 const TableName = "holdfast_api"
 
-// priority stands before dstnat, where kube-proxy, firewalld and container
-// runtimes are: the first to translate a connection has the say.
+// priority is before dstnat, which kube-proxy, firewalld and container runtimes
+// use: the first one that translates a connection decides.
 const priority = -110
 
 // Table is the table in one network namespace.
@@ -30,19 +30,19 @@ type Table struct {
 	NetNS int
 }
 
-// wanted is a table as it should be.
+// wanted is the wanted content of the table.
 type wanted struct {
 	table  *nftables.Table
 	chains []*nftables.Chain
-	// rules are those of each chain.
+	// rules are the rules of each chain; all chains have the same.
 	rules [][]expr.Any
 }
 
-// content is the table for a redirect. Each chain has a rule per virtual IP; it
-// takes effect only where the address is the host's own at that moment, so a
-// virtual IP that moves needs no change here, and a pod's request that leaves
-// this host is left to the holder. The port is translated and never the
-// address: what the host's own sockets and pods see stays as they asked for.
+// content returns the table for a redirect. Each chain has a rule per virtual
+// IP; it takes effect only while the host itself has the address. So a virtual
+// IP that moves needs no change here, and a pod's request that leaves this host
+// is left to the holder. Only the port is translated, never the address: the
+// host's own sockets and pods see the address that they asked for.
 func content(r apilb.Redirect) wanted {
 	accept := nftables.ChainPolicyAccept
 	w := wanted{table: &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}}
@@ -62,10 +62,11 @@ func content(r apilb.Redirect) wanted {
 	return w
 }
 
-// tracking is, in nft's words: ct state established accept. It decides nothing,
-// since a connection that is established does not come here. It is there
-// because the kernel follows connections only while a rule wants it to: without
-// one those that were led to haproxy earlier would be translated no more.
+// tracking is, in nft's notation: ct state established accept. It decides
+// nothing, since packets of an established connection do not come here. It
+// exists because the kernel tracks connections only while a rule needs it:
+// without such a rule, earlier connections to haproxy would not be translated
+// any more.
 func tracking() []expr.Any {
 	established := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED)
 	none := make([]byte, len(established))
@@ -77,9 +78,9 @@ func tracking() []expr.Any {
 	}
 }
 
-// rule is, in nft's words: daddr VIP tcp dport 6443 fib daddr type local dnat to
-// VIP:9445. The address is there only because nft cannot read back a rule
-// without one, and people restore what they listed.
+// rule is, in nft's notation: daddr VIP tcp dport 6443 fib daddr type local
+// dnat to VIP:9445. It names the address only because nft cannot read back a
+// rule without one, and people restore what they listed.
 func rule(vip netip.Addr) []expr.Any {
 	family, offset := uint32(unix.NFPROTO_IPV4), uint32(16)
 	if vip.Is6() {
@@ -108,9 +109,9 @@ func rule(vip netip.Addr) []expr.Any {
 
 func equal(data []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
 
-// Set makes the table what the redirect says, in one transaction, and reports
-// whether there was anything to do. It compares all of the table, never a mark
-// that it left itself.
+// Set makes the table match the redirect, in one transaction, and reports
+// whether it had to change anything. It compares the complete table, and does
+// not rely on a mark that it left itself.
 func (t Table) Set(r apilb.Redirect) (changed bool, err error) {
 	conn, err := t.open()
 	if err != nil {
@@ -122,7 +123,7 @@ func (t Table) Set(r apilb.Redirect) (changed bool, err error) {
 		return false, err
 	}
 	w := content(r)
-	conn.AddTable(w.table) // so that there is one to delete
+	conn.AddTable(w.table) // so that the next line has a table to delete
 	conn.DelTable(w.table)
 	if r.Table {
 		conn.AddTable(w.table)
@@ -139,7 +140,7 @@ func (t Table) Set(r apilb.Redirect) (changed bool, err error) {
 	return true, nil
 }
 
-// Matches reports whether the table is what the redirect says.
+// Matches reports whether the table matches the redirect.
 func (t Table) Matches(r apilb.Redirect) (bool, error) {
 	conn, err := t.open()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// namespace makes a network namespace of its own for a test.
+// namespace creates a network namespace for a test.
 func namespace(t *testing.T) (string, Table) {
 	t.Helper()
 	name := fmt.Sprintf("hflb-redirect-%d", os.Getpid())
@@ -93,7 +93,7 @@ func TestTheTableIsWhatARedirectSaysAndIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// H4, H5: what is there is compared by all that it does, both families.
+// H4, H5: the table is compared by everything that it does, for both families.
 func TestH4_H5_WhateverDiffersIsNoticedAndMended(t *testing.T) {
 	ns, table := namespace(t)
 	want := to("10.98.0.5", "fd98::5")
@@ -174,7 +174,7 @@ func TestTheWatchTellsOfOurTableOnly(t *testing.T) {
 				t.Error(err)
 			}
 			return
-		case <-told: // the flush is told in parts
+		case <-told: // the flush is reported in parts
 		case <-time.After(5 * time.Second):
 			t.Fatal("the watch outlives its context")
 		}

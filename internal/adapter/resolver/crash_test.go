@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// childRoot and childVerb make this test's program a writer of resolv.conf, to
-// be killed.
+// childRoot and childVerb make this test's program a writer of resolv.conf that
+// the test kills.
 const (
 	childRoot = "HOLDFAST_TEST_RESOLVER_ROOT"
 	childVerb = "HOLDFAST_TEST_RESOLVER_VERB"
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child does one thing on the thread that strace follows.
+// child does one thing, on the thread that strace follows.
 func child(root, verb string) int {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
@@ -62,8 +62,8 @@ func newCrashHost(root string) *Host {
 	})
 }
 
-// straced runs the child under strace and returns its exit code, negative if
-// it was killed, and what it said.
+// straced runs the child under strace and returns its exit code, which is
+// negative if it was killed, and its output.
 func straced(t *testing.T, root, verb string, args ...string) (int, string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -82,7 +82,7 @@ func straced(t *testing.T, root, verb string, args ...string) (int, string) {
 	return 0, ""
 }
 
-// syscall is one that the child makes: the nth of its name.
+// syscall is a system call of the child: the nth call of this name.
 type syscall struct {
 	name string
 	nth  int
@@ -119,7 +119,8 @@ func trace(t *testing.T, root, verb string) []syscall {
 	return out[first:min(last+3, len(out))]
 }
 
-// crashes are what a writer may be killed at, each with what the host has.
+// crashes are the actions during which a writer is killed, each with the host's
+// files.
 var crashes = map[string]struct {
 	verb  string
 	files map[string]string
@@ -131,7 +132,7 @@ var crashes = map[string]struct {
 	"restoring a link":                 {"remove", map[string]string{"/etc/resolv.conf": string(resolvconf.Prepend([]byte(site), own, resolvconf.Was{Link: "../run/netconfig/resolv.conf"})), "/run/netconfig/resolv.conf": site}},
 }
 
-// resolvConf is the file as programs read it.
+// resolvConf returns the file as programs read it.
 func (f *fake) resolvConf() string {
 	data, err := os.ReadFile(f.path(resolvconf.Path))
 	if err != nil {
@@ -140,7 +141,7 @@ func (f *fake) resolvConf() string {
 	return string(data)
 }
 
-// finish does what the child was to do.
+// finish does what the child should have done.
 func (f *fake) finish(verb string) {
 	f.t.Helper()
 	h := newCrashHost(f.Root)

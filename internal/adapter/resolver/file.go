@@ -15,29 +15,29 @@ import (
 // label is the extended attribute that holds a file's SELinux label.
 const label = "security.selinux"
 
-// temporary is the name beside path under which a new file is made. There is
-// one, so that a writer that is killed leaves at most one file behind, which
-// the next removes.
+// temporary returns the name beside path under which a new file is written.
+// There is only one, so that a killed writer leaves at most one file behind,
+// which the next writer removes.
 func temporary(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".holdfast")
 }
 
-// replace puts a file at path in the place of whatever is there. Whoever reads
-// it, at any instant and also after a power cut, finds the old one or the new
-// one, whole. host.WriteFileAtomic would do but for the label, which has to be
-// on the file before it gets its name.
+// replace puts a file at path in place of whatever is there. A reader finds
+// either the complete old file or the complete new one, at any moment and also
+// after a power cut. host.WriteFileAtomic would be enough, except for the
+// label: the file must have it before it gets its name.
 func replace(path string, data []byte, mode fs.FileMode) error {
 	return renamed(path, func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }, os.Rename)
 }
 
-// exchange is replace for a file that another tool may be writing at this very
-// moment. It returns the file whose place it took, open: what that tool has
-// still to write will be there.
+// exchange does the same as replace, for a file that another tool may be
+// writing at this very moment. It returns the file that it replaced, still
+// open: whatever that tool has yet to write will be there.
 func exchange(path string, data []byte, mode fs.FileMode) (displaced *os.File, err error) {
 	makeIt := func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }
 	err = renamed(path, makeIt, func(tmp, path string) error {
 		err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
-		if err != nil { // the file is gone, or this file system cannot
+		if err != nil { // the file is gone, or this file system does not support it
 			return os.Rename(tmp, path)
 		}
 		if displaced, err = os.Open(tmp); err != nil {
@@ -46,13 +46,13 @@ func exchange(path string, data []byte, mode fs.FileMode) (displaced *os.File, e
 		return os.Remove(tmp)
 	})
 	if err != nil && displaced != nil {
-		_ = displaced.Close() // it was only read
+		_ = displaced.Close() // it was opened only for reading
 		displaced = nil
 	}
 	return displaced, err
 }
 
-// create makes a new file and has all of it on the disk.
+// create makes a new file and syncs it to the disk.
 func create(path string, data []byte, mode fs.FileMode, selinux []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -89,7 +89,8 @@ func replaceLink(path, target string) error {
 	}, os.Rename)
 }
 
-// renamed has something made under a temporary name and put at its own.
+// renamed calls makeIt with a temporary name and put to move the result to
+// path.
 func renamed(path string, makeIt func(tmp string) error, put func(tmp, path string) error) (err error) {
 	tmp := temporary(path)
 	if err := os.Remove(tmp); err != nil && !os.IsNotExist(err) {
@@ -109,7 +110,7 @@ func renamed(path string, makeIt func(tmp string) error, put func(tmp, path stri
 	return host.SyncDir(filepath.Dir(path))
 }
 
-// labelOf returns the SELinux label of a file or link, nil where there is none.
+// labelOf returns the SELinux label of a file or link, nil if there is none.
 func labelOf(path string) []byte {
 	buf := make([]byte, 256)
 	n, err := unix.Lgetxattr(path, label, buf)
@@ -119,14 +120,15 @@ func labelOf(path string) []byte {
 	return buf[:n]
 }
 
-// immutable reports whether not even root may write a file.
+// immutable reports whether a file has the immutable attribute, so that not
+// even root may write it.
 func immutable(path string) bool {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &st)
 	return err == nil && st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0
 }
 
-// read returns a file's content, nil where there is none.
+// read returns a file's content, nil if the file does not exist.
 func read(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {

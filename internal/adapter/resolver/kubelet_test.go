@@ -13,7 +13,7 @@ import (
 )
 
 // kubeletWaits runs the line of kubelet's unit as systemd would, below root and
-// with fewer turns.
+// with fewer attempts.
 func kubeletWaits(t *testing.T, root string) *exec.Cmd {
 	t.Helper()
 	line := strings.NewReplacer("$$", "$", "/var/lib/", root+"/", "/run/", root+"/", "-gt 100", "-gt 3").Replace(resolvconf.KubeletWait)

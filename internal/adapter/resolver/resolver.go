@@ -1,7 +1,7 @@
-// Package resolver makes the host's own name server the first that its
-// programs ask, by whatever writes the resolver's configuration there, and
-// takes that back. It never leaves /etc/resolv.conf half written, and writes
-// only what differs, so that it and the tool beside it do not wake each other.
+// Package resolver makes the host's own name server the first one that its
+// programs ask, through whatever tool writes the resolver's configuration
+// there, and can undo that. It never leaves /etc/resolv.conf half written, and
+// writes only differences, so that it and that tool do not wake each other.
 package resolver
 
 import (
@@ -29,31 +29,31 @@ const (
 	resolvedCopy         = "/run/systemd/resolve/resolv.conf"
 	records              = "/run/resolvconf/interface"
 	networkdState        = "/run/systemd/netif/state"
-	// record is the name of our record for resolvconf(8): what begins with lo
-	// comes first in its interface-order.
+	// record is the name of our record for resolvconf(8): names that begin with
+	// lo come first in its interface-order.
 	record = "lo.holdfast"
 )
 
-// ErrLocked is returned for a resolv.conf that somebody made immutable and
-// that does not name our name server first.
+// ErrLocked is returned if somebody made resolv.conf immutable and it does not
+// name our name server first.
 var ErrLocked = errors.New("it is immutable and does not name this host's own name server first")
 
-// Options are what a test sets; the zero value is the host itself.
+// Options are set by tests; the zero value means the host itself.
 type Options struct {
 	// Root is the directory that holds etc and run.
 	Root string
-	// Run runs systemctl and resolvconf; nil stands for host.Run.
+	// Run runs systemctl and resolvconf; nil means host.Run.
 	Run func(context.Context, host.Cmd) ([]byte, error)
-	// Hostname returns the host's name; nil stands for os.Hostname.
+	// Hostname returns the host's name; nil means os.Hostname.
 	Hostname func() (string, error)
 }
 
-// Host is the resolver of a host. Its methods are for one caller at a time.
+// Host is the resolver of a host. Its methods are not safe for concurrent use.
 type Host struct {
 	Options
-	// kicked is set once this run restarted systemd-resolved.
+	// kicked is set once this run has restarted systemd-resolved.
 	kicked bool
-	// died is set while systemd-resolved keeps a name server of ours that does
+	// died is set while systemd-resolved uses our name server although it does
 	// not answer.
 	died bool
 }
@@ -71,15 +71,15 @@ func New(o Options) *Host {
 
 func (h *Host) path(p string) string { return filepath.Join(h.Root, p) }
 
-// look is what there is.
+// look is the present state of the configuration.
 type look struct {
 	facts resolver.Facts
 	was   resolvconf.Was
-	// raw is the file itself, nil behind a link.
+	// raw is the content of the file itself, nil if it is a link.
 	raw []byte
-	// mode is the file's.
+	// mode is the mode of the file.
 	mode os.FileMode
-	// text is what was there without us.
+	// text is the content without our part.
 	text []byte
 	ours bool
 }
@@ -117,7 +117,8 @@ func (h *Host) look() (look, error) {
 	return h.follow(l)
 }
 
-// follow reads what the link leads to that is there or was before us.
+// follow reads the target of the link that is there now, or was there before
+// us.
 func (h *Host) follow(l look) (look, error) {
 	if l.was.Link != "" {
 		l.facts.Link = filepath.Join("/", l.was.Link)
@@ -136,13 +137,13 @@ func (h *Host) follow(l look) (look, error) {
 	return l, nil
 }
 
-// Writer says who writes the resolver's configuration of this host.
+// Writer returns who writes the resolver's configuration of this host.
 func (h *Host) Writer() (resolver.Writer, error) {
 	l, err := h.look()
 	return resolver.Who(l.facts), err
 }
 
-// begin looks at what there is, and removes what a writer left that was killed.
+// begin removes what a killed writer left, and reads the present state.
 func (h *Host) begin() (look, error) {
 	left := temporary(h.path(resolvconf.Path))
 	if _, err := os.Lstat(left); err == nil {
@@ -153,8 +154,8 @@ func (h *Host) begin() (look, error) {
 	return h.look()
 }
 
-// Prepend has the host's programs ask a name server first and search a domain
-// first. It says whether anything had to be done.
+// Prepend makes the host's programs ask our name server first and search our
+// domain first. It reports whether it had to change anything.
 func (h *Host) Prepend(ctx context.Context, own resolvconf.Own) (bool, error) {
 	l, err := h.begin()
 	if err != nil {
@@ -186,7 +187,7 @@ func (h *Host) Prepend(ctx context.Context, own resolvconf.Own) (bool, error) {
 	return changed || wrote, err
 }
 
-// domain is what resolvers search where the file names nothing.
+// domain returns the domain that resolvers search if the file names none.
 func (h *Host) domain() string {
 	name, err := h.Hostname()
 	if err != nil {
@@ -196,8 +197,8 @@ func (h *Host) domain() string {
 	return domain
 }
 
-// tell has the tools do their part for the one of them that writes the file,
-// and forget what another was told before.
+// tell makes the tools do their part if one of them writes the file, and
+// withdraws what another tool was told before.
 func (h *Host) tell(ctx context.Context, who resolver.Writer, own resolvconf.Own, l look) (bool, error) {
 	var resolved, nm, told []byte
 	switch who {
@@ -213,7 +214,7 @@ func (h *Host) tell(ctx context.Context, who resolver.Writer, own resolvconf.Own
 	return h.toldAll(ctx, resolved, nm, told)
 }
 
-// toldAll brings the tools' parts to what is wanted of each, nothing for nil.
+// toldAll brings each tool's part to the wanted content; nil means no content.
 func (h *Host) toldAll(ctx context.Context, resolved, nm, told []byte) (bool, error) {
 	a, errA := h.dropin(ctx, resolvconf.ResolvedPath, resolved, "systemd-resolved.service")
 	b, errB := h.dropin(ctx, resolvconf.NetworkManagerPath, nm, "NetworkManager.service")
@@ -226,8 +227,8 @@ func (h *Host) toldAll(ctx context.Context, resolved, nm, told []byte) (bool, er
 	return a || b || c, err
 }
 
-// dropin writes or removes a drop-in and has its service read it. If that
-// fails the drop-in is as before, so that the next try does both again.
+// dropin writes or removes a drop-in and makes its service read it. If that
+// fails, it restores the drop-in, so that the next attempt does both again.
 func (h *Host) dropin(ctx context.Context, path string, want []byte, unit string) (bool, error) {
 	at := h.path(path)
 	have, err := read(at)
@@ -261,8 +262,9 @@ func (h *Host) reload(ctx context.Context, unit string) error {
 	return err
 }
 
-// resolvedSettings reads systemd-resolved's own configuration without ours, in
-// its order. A file that cannot be read is the service's to complain about.
+// resolvedSettings reads systemd-resolved's own configuration without our part,
+// in the order of the service. It skips a file that it cannot read: the service
+// complains itself.
 func (h *Host) resolvedSettings() [][]byte {
 	paths := []string{h.path("/etc/systemd/resolved.conf")}
 	names := map[string]string{}
@@ -285,9 +287,9 @@ func (h *Host) resolvedSettings() [][]byte {
 	return out
 }
 
-// kick restarts systemd-resolved, once, where the drop-in is in place and the
+// kick restarts systemd-resolved, once, if the drop-in is in place but the
 // service does not follow it: the run that wrote it was killed before it could
-// say so.
+// tell the service.
 func (h *Host) kick(ctx context.Context, want []byte) (bool, error) {
 	effective, err := read(h.path(resolvedCopy))
 	if err != nil || effective == nil {
@@ -302,8 +304,8 @@ func (h *Host) kick(ctx context.Context, want []byte) (bool, error) {
 	return true, h.reload(ctx, "systemd-resolved.service")
 }
 
-// record gives resolvconf(8) our record, or takes it back. resolvconf writes
-// its file by itself then.
+// record gives our record to resolvconf(8), or removes it. resolvconf then
+// writes its file itself.
 func (h *Host) record(ctx context.Context, want []byte) (bool, error) {
 	have, err := read(filepath.Join(h.path(records), record))
 	if err != nil || bytes.Equal(have, want) {
@@ -318,7 +320,8 @@ func (h *Host) record(ctx context.Context, want []byte) (bool, error) {
 	return err == nil, err
 }
 
-// recordedFirst says so where resolvconf asks another name server before ours.
+// recordedFirst returns an error if resolvconf asks another name server before
+// ours.
 func (h *Host) recordedFirst(own resolvconf.Own) error {
 	l, err := h.look()
 	if err != nil {
@@ -339,7 +342,7 @@ func (h *Host) prependFile(ctx context.Context, who resolver.Writer, own resolvc
 		if err != nil {
 			return false, err
 		}
-		if len(resolvconf.Servers(current)) > 0 { // it has none while it connects
+		if len(resolvconf.Servers(current)) > 0 { // it has none while NetworkManager connects
 			source = func(look) []byte { return current }
 		}
 	}
@@ -350,12 +353,12 @@ func (h *Host) prependFile(ctx context.Context, who resolver.Writer, own resolvc
 	return true, h.write(ctx, l, want, 0o644)
 }
 
-// settle is how long another tool may take to write a file that it has open.
+// settle is the time that another tool gets to write a file that it has open.
 const settle = 50 * time.Millisecond
 
-// write replaces the file by what is wanted in its place, and again if another
-// tool wrote it meanwhile: a tool that empties the file and then fills it may
-// have been caught between the two.
+// write replaces the file by the wanted one, and does it again if another tool
+// wrote it meanwhile: a tool that first empties and then fills the file may
+// have been interrupted between the two.
 func (h *Host) write(ctx context.Context, l look, want func(look) []byte, mode os.FileMode) error {
 	path := h.path(resolvconf.Path)
 	if l.raw == nil {
@@ -379,16 +382,16 @@ func (h *Host) write(ctx context.Context, l look, want func(look) []byte, mode o
 	}
 }
 
-// late is what a file holds once whoever had it open has written it.
+// late returns the content of a file after whoever had it open has written it.
 func (h *Host) late(ctx context.Context, f *os.File) ([]byte, error) {
 	err := host.Sleep(ctx, settle)
 	data, errRead := io.ReadAll(f)
 	return data, errors.Join(err, errRead, f.Close())
 }
 
-// revive has systemd-resolved ask our name server first again once that answers
-// again. It does by itself, but for one that the site set for the whole host:
-// of those it keeps to the one that answered last.
+// revive makes systemd-resolved ask our name server first again once that
+// answers. It does so by itself, except if the site set other name servers for
+// the whole host: among those it stays with the last one that answered.
 func (h *Host) revive(ctx context.Context, own resolvconf.Own) (bool, error) {
 	if !h.died {
 		return false, nil
@@ -400,10 +403,11 @@ func (h *Host) revive(ctx context.Context, own resolvconf.Own) (bool, error) {
 	return true, h.reload(ctx, "systemd-resolved.service")
 }
 
-// Restore takes a name server of ours that does not answer out of the way: the
-// file is again what it was or would be without us. It says whether anything
-// had to be done. systemd-resolved asks others by itself, while a restart would
-// leave the host without any for a moment: nothing is to be done there.
+// Restore removes our name server from the configuration while it does not
+// answer: the file is again what it was or would be without us. It reports
+// whether it had to change anything. For systemd-resolved it does nothing: that
+// asks other name servers by itself, and a restart would leave the host without
+// any for a moment.
 func (h *Host) Restore(ctx context.Context) (bool, error) {
 	l, err := h.look()
 	if err != nil {
@@ -420,11 +424,11 @@ func (h *Host) Restore(ctx context.Context) (bool, error) {
 	return h.restore(ctx, nm)
 }
 
-// Remove takes back everything that this package put on the host.
+// Remove undoes everything that this package put on the host.
 func (h *Host) Remove(ctx context.Context) (bool, error) { return h.restore(ctx, nil) }
 
-// restore does the file first: NetworkManager, told that the file is its own
-// again, writes it at once.
+// restore restores the file first: once NetworkManager knows that the file is
+// its own again, it writes it at once.
 func (h *Host) restore(ctx context.Context, nm []byte) (bool, error) {
 	l, err := h.begin()
 	if err != nil {

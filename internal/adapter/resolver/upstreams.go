@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// Servers lists the name servers that the host was given, in order, as whoever
-// writes the resolver's configuration has them. This host itself may be among
+// Servers lists the name servers that the host was given, in order, as known to
+// whoever writes the resolver's configuration. This host itself may be among
 // them: see resolver.Upstreams of package decide.
 func (h *Host) Servers() ([]netip.AddrPort, error) {
 	l, err := h.look()
@@ -32,7 +32,7 @@ func (h *Host) serversOf(who resolver.Writer, l look) ([]netip.AddrPort, error) 
 	case resolver.Resolved:
 		return h.firstOf(l, resolvedCopy)
 	case resolver.NetworkManager:
-		// The first leaves out a stub that NetworkManager runs itself.
+		// The first file leaves out a stub that NetworkManager runs itself.
 		return h.firstOf(l, networkManagerNoStub, networkManagerCopy)
 	case resolver.Resolvconf:
 		more, err := h.recorded()
@@ -42,8 +42,8 @@ func (h *Host) serversOf(who resolver.Writer, l look) ([]netip.AddrPort, error) 
 	return resolvconf.Servers(l.text), nil
 }
 
-// firstOf returns the name servers of the first file that has any, in the end
-// of the resolver's configuration itself.
+// firstOf returns the name servers of the first file that has any, and
+// otherwise those of the resolver's configuration itself.
 func (h *Host) firstOf(l look, paths ...string) ([]netip.AddrPort, error) {
 	for _, p := range paths {
 		data, err := read(h.path(p))
@@ -57,8 +57,8 @@ func (h *Host) firstOf(l look, paths ...string) ([]netip.AddrPort, error) {
 	return resolvconf.Servers(l.text), nil
 }
 
-// recorded lists what resolvconf was told by others: its own file holds no
-// more than three name servers.
+// recorded lists the name servers that others gave to resolvconf: its own file
+// holds at most three.
 func (h *Host) recorded() ([]netip.AddrPort, error) {
 	entries, err := os.ReadDir(h.path(records))
 	if err != nil && !os.IsNotExist(err) {
@@ -78,8 +78,8 @@ func (h *Host) recorded() ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-// networkdServers reads the name servers that systemd-networkd was given, on a
-// host where nobody writes them into resolv.conf.
+// networkdServers reads the name servers that systemd-networkd was given, for a
+// host on which nobody writes them into resolv.conf.
 func networkdServers(state string) []netip.AddrPort {
 	var out []netip.AddrPort
 	for line := range strings.Lines(state) {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// Watch calls changed whenever a file that the resolver's configuration is made
-// from may have changed, ours too, until the context ends.
+// Watch calls changed whenever a file from which the resolver's configuration
+// is made may have changed, by us too, until the context ends.
 func (h *Host) Watch(ctx context.Context, changed func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Host) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// watchFolders watches what there is of the folders. A folder that comes later
+// watchFolders watches those folders that exist. A folder that is created later
 // shows in the one above it.
 func (h *Host) watchFolders(w *fsnotify.Watcher) error {
 	have := w.WatchList()
@@ -62,7 +62,7 @@ func (h *Host) watchFolders(w *fsnotify.Watcher) error {
 	return nil
 }
 
-// files are what the resolver's configuration is made from.
+// files returns the files from which the resolver's configuration is made.
 func (h *Host) files() []string {
 	out := []string{
 		h.path(resolvconf.Path), h.path(networkManagerCopy), h.path(networkManagerNoStub),

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// RequestAPI is the cluster's part in requests for certificates.
+// RequestAPI is the part of the API that the Approver needs.
 type RequestAPI interface {
 	Requests(ctx context.Context) ([]joining.Request, error)
 	Nodes(ctx context.Context) ([]state.Node, error)
@@ -20,8 +20,8 @@ type RequestAPI interface {
 	DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error)
 }
 
-// Approver decides about the requests of hosts that join. Every control plane has
-// one: the result is the same.
+// Approver decides about the certificate requests of joining hosts. Every control
+// plane runs one; all of them come to the same result.
 type Approver struct {
 	Site joining.Site
 	API  RequestAPI
@@ -29,7 +29,8 @@ type Approver struct {
 	Logf func(format string, args ...any)
 }
 
-// Judge decides about those of the requests that are its to decide.
+// Judge decides about the open requests that were made with a bootstrap token. It
+// ignores the others.
 func (a *Approver) Judge(ctx context.Context, requests []joining.Request) error {
 	var errs []error
 	for _, r := range requests {
@@ -44,8 +45,8 @@ func (a *Approver) Judge(ctx context.Context, requests []joining.Request) error 
 	return errors.Join(errs...)
 }
 
-// judge decides by what the cluster says at this moment, and not by what a watch
-// said: the token may be younger than that.
+// judge decides by the cluster's state at this moment. The watch may lag: the
+// token can be younger than its last event.
 func (a *Approver) judge(ctx context.Context, r joining.Request, id string) error {
 	tokens, err := a.API.BootstrapTokens(ctx)
 	if err != nil {
@@ -60,21 +61,21 @@ func (a *Approver) judge(ctx context.Context, r joining.Request, id string) erro
 		token = &tokens[i]
 	}
 	v := joining.Judge(a.Site, r, token, nodes, a.Now())
-	if v.Action == joining.Approve { // the token serves for this one: before it is said, so that it is never for two
+	if v.Action == joining.Approve { // bind the token to this request before approving it, so that it never serves two
 		if err := a.API.UseBootstrapToken(ctx, id, r.Name); err != nil {
 			return err
 		}
 	}
 	did, err := a.API.DecideRequest(ctx, r.Name, v)
 	if err != nil || !did {
-		return err // or another control plane was first
+		return err // nil: another control plane was first
 	}
 	a.Logf("certificate request %s by bootstrap token %s: %s, %s: %s", r.Name, id, v.Action, v.Reason, v.Message)
 	return nil
 }
 
-// Look ends the tokens of hosts that are ready nodes. While there are others it
-// decides about what was asked with them.
+// Look deletes the tokens of hosts that are ready nodes. While other tokens
+// remain it decides about the requests that were made with them.
 func (a *Approver) Look(ctx context.Context) error {
 	tokens, err := a.API.BootstrapTokens(ctx)
 	if err != nil || len(tokens) == 0 {

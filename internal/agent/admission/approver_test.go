@@ -20,13 +20,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// requests is an API with requests, which notes what is done, in order.
+// requests plays an API with certificate requests and records the calls in order.
 type requests struct {
 	cluster
 	list   []joining.Request
 	did    []string
 	failed map[string]error
-	first  bool // another control plane was
+	first  bool // another control plane decided first
 }
 
 func (r *requests) Requests(context.Context) ([]joining.Request, error) {
@@ -49,7 +49,7 @@ func (r *requests) DecideRequest(_ context.Context, name string, v joining.Verdi
 	return !r.first, r.failed["decide"]
 }
 
-// asked is a request as the kubelet of a host makes it.
+// asked returns a request as the kubelet of a host makes it.
 func asked(t *testing.T, name, host string) joining.Request {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -129,7 +129,7 @@ func TestWhatIsDoneAboutRequests(t *testing.T) {
 	}
 }
 
-// A watch that hangs keeps no host waiting, and where nobody joins nothing is asked.
+// A hanging watch keeps no host waiting, and where nobody joins nothing is asked.
 func TestALookFindsWhatTheWatchDidNot(t *testing.T) {
 	api := &requests{list: []joining.Request{asked(t, "csr-1", "worker-1")}}
 	a, _ := newApprover(api)

@@ -1,6 +1,6 @@
-// Package admission is what the agent of a control plane does for hosts that join:
-// it gives each what it joins with, and decides whose request for a kubelet's
-// certificate is approved.
+// Package admission lets hosts join, in the agent of a control plane: it gives
+// each host its configuration and tokens, and decides which requests for a
+// kubelet's certificate are approved.
 package admission
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// HostLifetime is how long a host's own token is good: as long as an installation
-// may reasonably take.
+// HostLifetime is how long a host's own token is valid: the longest time that an
+// installation may reasonably take.
 const HostLifetime = 24 * time.Hour
 
-// TokenAPI is the cluster's part in bootstrap tokens.
+// TokenAPI is the part of the API that the Giver needs.
 type TokenAPI interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
@@ -35,25 +35,27 @@ type TokenAPI interface {
 	DeleteBootstrapToken(ctx context.Context, id string) error
 }
 
-// Giver gives a joining host what it joins with.
+// Giver gives joining hosts their configuration and their tokens.
 type Giver struct {
 	Site *site.Site
 	Key  *Key
-	// Open returns the API once this host's control plane stands, an error before.
+	// Open returns the API, or an error until this host's control plane is set
+	// up.
 	Open func() (TokenAPI, error)
-	// Prepare sees to it that a bootstrap token may do what joining takes.
+	// Prepare gives bootstrap tokens the rights that joining needs.
 	Prepare func(context.Context) error
-	// EncryptionKeys are the numbers of the keys of Secrets in etcd that this host
-	// has now; those of the site are of its installation.
+	// EncryptionKeys returns the numbers of the keys that encrypt Secrets in etcd
+	// on this host now. The numbers in Site are those of its installation.
 	EncryptionKeys func() []int
 	Now            func() time.Time
 	Random         io.Reader
 
-	// one is given at a time: which tokens a host has is read, and then changed.
+	// one lets Bootstrap run once at a time: it reads a host's tokens and then
+	// changes them.
 	one sync.Mutex
 }
 
-// Read checks a token with the key that counts.
+// Read checks a token with the key in force.
 func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
@@ -62,14 +64,14 @@ func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpos
 	return jointoken.Read(key, token, purpose, g.Now())
 }
 
-// ReadReporter checks the token of a host that reports, also while the API does
-// not answer: that is when somebody wants to know.
+// ReadReporter checks the token of a host that reports. It works while the API
+// does not answer too, because that is when somebody wants the report.
 func (g *Giver) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
 	return jointoken.Read(g.Key.Known(), token, jointoken.Host, g.Now())
 }
 
-// Render is the configuration that a token opens. What it brings in turn opens no
-// configuration, and ends when the token does.
+// Render returns the configuration that a token opens. The token inside it opens
+// no configuration, and ends when the shown one does.
 func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version string) ([]byte, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
@@ -85,7 +87,7 @@ func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version stri
 	return installer.RoleIgnition(&fresh, shown.Role, nil, version)
 }
 
-// Admit returns the own token of a host.
+// Admit returns a host's own token.
 func (g *Giver) Admit(ctx context.Context, shown jointoken.Claims, host string) (configserver.Secret, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
@@ -94,8 +96,8 @@ func (g *Giver) Admit(ctx context.Context, shown jointoken.Claims, host string) 
 	return Own(key, shown.Role, host, g.Now(), g.Random)
 }
 
-// Own mints a host's own token. Its id tells this installation of the host from
-// others under the same name.
+// Own mints a host's own token. Its id distinguishes this installation of the
+// host from others under the same name.
 func Own(key []byte, role state.Role, host string, now time.Time, random io.Reader) (configserver.Secret, error) {
 	id := make([]byte, 8)
 	if _, err := io.ReadFull(random, id); err != nil {
@@ -108,11 +110,11 @@ func Own(key []byte, role state.Role, host string, now time.Time, random io.Read
 	return configserver.Secret{Token: token, Expires: until}, err
 }
 
-// errNotYet is answered as long as nothing can be joined.
+// errNotYet is the answer until hosts can join.
 var errNotYet = errors.New("the control plane of this host does not stand yet")
 
-// Bootstrap returns the bootstrap token of a host, made anew each time: only the
-// host that asked last can use its own.
+// Bootstrap returns a bootstrap token for a host, a new one for each call: only
+// the host that asked last can use its token.
 func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
@@ -120,7 +122,7 @@ func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserv
 		return configserver.Secret{}, errNotYet
 	}
 	api, err := g.Open()
-	if errors.Is(err, fs.ErrNotExist) { // its agent is nobody to the API yet, which takes a moment more
+	if errors.Is(err, fs.ErrNotExist) { // the agent has no access to the API yet, but will soon
 		return configserver.Secret{}, errNotYet
 	}
 	if err != nil {
@@ -151,7 +153,8 @@ func (g *Giver) make(ctx context.Context, api TokenAPI, grant joining.Grant) (co
 		return configserver.Secret{}, err
 	}
 	grant.ID, _, _ = strings.Cut(token, ".")
-	// The new one first: of an installation that is cut off here the older one still tells.
+	// Create the new token first: if this is cut off here, the older one still
+	// identifies the installation.
 	if err := api.CreateBootstrapToken(ctx, token, grant.Token); err != nil {
 		return configserver.Secret{}, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// cluster is an API with nodes and bootstrap tokens.
+// cluster plays an API with nodes and bootstrap tokens.
 type cluster struct {
 	nodes  []state.Node
 	tokens []joining.Token
@@ -61,7 +61,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Giver {
 	}
 }
 
-// served returns what a host is given for a pointer's token.
+// served returns the site that a host gets for a pointer's token.
 func served(t *testing.T, g *Giver, token string) *site.Site {
 	t.Helper()
 	shown, err := g.Read(t.Context(), token, jointoken.Config)
@@ -105,7 +105,7 @@ func pointer(t *testing.T, g *Giver, role state.Role, until time.Time) string {
 	return token
 }
 
-// Days after the installation a joining host gets the keys of now.
+// A host that joins days after the installation gets the keys of that day.
 func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
 	g := newGiver(t, &cluster{}, sitetest.TwoDual)
 	g.EncryptionKeys = func() []int { return []int{4, 3} }
@@ -118,8 +118,8 @@ func TestAHostThatJoinsGetsTheKeysOfNow(t *testing.T) {
 	}
 }
 
-// docs/attacks.md, F4: a worker's first token, and then each time the one from the
-// answer before, opened the server for 350 days.
+// docs/attacks.md, F4: a worker could open the server for 350 days, with its
+// first token and then each time with the one from the answer before.
 func TestNoSecretLivesLongerThanTheOneItWasGotWith(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)
@@ -194,7 +194,8 @@ func TestAConfigurationBringsNoBootstrapToken(t *testing.T) {
 	}
 }
 
-// A rotation ends what the old key signed, at once and on every control plane.
+// A rotation ends everything that the old key signed, at once and on every
+// control plane.
 func TestAnotherKeyEndsAllSecretsAndIsTheOneOfNewControlPlanes(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)
@@ -221,7 +222,7 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 		cluster cluster
 		open    error
 		prepare error
-		want    string // empty: a token; "later" or the words of a refusal
+		want    string // empty: a token is given; else "later" or the text of a refusal
 	}{
 		{"on the first day", cluster{stands: true, nodes: []state.Node{ready}}, nil, nil, ""},
 		{"while kubeadm init runs", cluster{}, nil, nil, "later"},
@@ -310,7 +311,7 @@ func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
 	}
 }
 
-// While the API is away nothing is given, and reports are taken.
+// While the API is away, reports are accepted and no secret is given.
 func TestReportsAreTakenWhileTheAPIIsAway(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)

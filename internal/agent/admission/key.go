@@ -17,26 +17,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// KeyPath is where a control plane keeps the key of join secrets, once another
-// one than the site's own was made.
+// KeyPath is the file in which a control plane keeps the key of join secrets
+// after a key other than the site's own was made.
 const KeyPath = "/etc/holdfast/join-key"
 
-// keyAge is how old the cluster's word about the key may be. So much longer may an
-// old secret open, and so often at most strangers cause a question to the API.
+// keyAge is how long the cluster's answer about the key is reused. An old secret
+// opens at most that much longer, and unknown callers cause at most one request
+// to the API in that time.
 const keyAge = 5 * time.Second
 
-// Key is the key that join secrets are signed with: the site's own until a person
-// had another one made, which is then in a Secret for all control planes.
+// Key is the key that signs join secrets: the site's own until an administrator
+// has another one made. That one is in a Secret for all control planes.
 type Key struct {
-	// Own is the site's own.
+	// Own is the site's own key.
 	Own []byte
-	// Path keeps what the cluster said last, for the time after somebody deleted
-	// the Secret: an old key must not open again by that.
+	// Path keeps the cluster's last answer: if somebody deletes the Secret, the
+	// old key must not open again.
 	Path string
-	// Stands reports whether this host's control plane was made. From then on only
-	// the cluster says which key counts; before there is nothing to ask.
+	// Stands reports whether this host's control plane was set up. From then on
+	// only the cluster says which key is in force; before, there is no cluster to
+	// ask.
 	Stands func() bool
-	// Ask returns the cluster's key, nil where it has none.
+	// Ask returns the cluster's key, or nil if it has none.
 	Ask func(context.Context) ([]byte, error)
 	Now func() time.Time
 
@@ -46,13 +48,13 @@ type Key struct {
 	at     time.Time
 }
 
-// askWithin bounds a question to the API. It is less than keyAge: what was heard
-// while others waited counts for them.
+// askWithin bounds a request to the API. It is less than keyAge, so that an
+// answer is still fresh for those who waited for it.
 const askWithin = 3 * time.Second
 
-// Current returns the key that counts. It is an error that the API does not say.
-// Callers at one time share one question, and its failure: a thousand strangers
-// wait as long as one.
+// Current returns the key in force, or an error if the API does not tell it.
+// Concurrent callers share one request and its failure: a thousand unknown
+// callers wait no longer than one.
 func (k *Key) Current(ctx context.Context) ([]byte, error) {
 	if !k.Stands() {
 		return k.Own, nil
@@ -73,7 +75,7 @@ func (k *Key) Current(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// hear asks, and remembers what it heard.
+// hear asks for the key and remembers the answer.
 func (k *Key) hear(ctx context.Context, now time.Time) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, askWithin)
 	defer stop()
@@ -87,8 +89,9 @@ func (k *Key) hear(ctx context.Context, now time.Time) ([]byte, error) {
 	return key, nil
 }
 
-// ask asks the cluster, and keeps its answer. That it has no key of its own is
-// believed only where it never had one.
+// ask asks the cluster and keeps its answer on disk. If the cluster has no key,
+// the kept one stays; that is the site's own only if the cluster never had
+// another.
 func (k *Key) ask(ctx context.Context) ([]byte, error) {
 	key, err := k.Ask(ctx)
 	if err != nil {
@@ -109,7 +112,7 @@ func (k *Key) ask(ctx context.Context) ([]byte, error) {
 	return key, host.WriteFileAtomic(k.Path, key, state.SecretFileMode)
 }
 
-// Known returns the key that counted last, for what opens nothing. It does not
+// Known returns the last key in force, for uses that open nothing. It does not
 // wait for the API.
 func (k *Key) Known() []byte {
 	if key, _ := k.heard(); key != nil {

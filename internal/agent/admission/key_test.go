@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// clusterKey is what a cluster says of the key.
+// clusterKey plays the cluster's answer about the key.
 type clusterKey struct {
 	key   []byte
 	err   error
@@ -30,7 +30,7 @@ func newKey(t *testing.T, c *clusterKey, stands *bool, now *time.Time) *Key {
 	}
 }
 
-// keyOf is a key that begins with a word.
+// keyOf returns a key that begins with a word.
 func keyOf(word string) []byte {
 	return append([]byte(word), bytes.Repeat([]byte("."), jointoken.MinKeyBytes-len(word))...)
 }
@@ -94,8 +94,9 @@ func TestWhichKeyCounts(t *testing.T) {
 	want("a clock that was set back", "second", 1)
 }
 
-// A hundred strangers at one time are one question, and wait for one (seen with a
-// hostile worker: requests to the configuration server waited 30 s in a row).
+// A hundred unknown callers at one time cause one request, and wait only for that
+// one (seen with a hostile worker: requests to the configuration server waited
+// 30 s in a row).
 func TestStrangersWaitAsLongAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, stands := 0, true

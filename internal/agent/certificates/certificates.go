@@ -1,6 +1,6 @@
-// Package certificates tells Prometheus when the certificates on a host end: of
-// a cluster that was switched off for long, or never upgraded, nobody renews
-// them in time.
+// Package certificates exports to Prometheus when the certificates on a host end.
+// In a cluster that was switched off for long, or is never upgraded, nobody
+// renews them in time.
 package certificates
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Files are patterns of what holds certificates on a host: those of the
+// Files are patterns of the files with certificates on a host: those of the
 // cluster's servers and clients, and kubeconfigs with one inside.
 var Files = []string{
 	"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
@@ -28,14 +28,14 @@ var Files = []string{
 
 var notAfter = metric.Describe("certificate_not_after_timestamp_seconds", "When a certificate on this host ends.", "file")
 
-// Collector tells of the certificates that match Files, below a root that is
-// empty but in tests.
+// Collector exports the ends of the certificates that match Files. Root is empty
+// except in tests.
 type Collector struct{ Root string }
 
 // Describe implements prometheus.Collector.
 func (Collector) Describe(out chan<- *prometheus.Desc) { out <- notAfter }
 
-// Collect implements prometheus.Collector. A file without a certificate has no
+// Collect implements prometheus.Collector. A file without a certificate gets no
 // metric.
 func (c Collector) Collect(out chan<- prometheus.Metric) {
 	for _, pattern := range Files {
@@ -46,7 +46,7 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// ends is when the first certificate of a file ends, zero where it has none.
+// ends returns when the first certificate of a file ends, or zero if it has none.
 func ends(file string) time.Time {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -66,8 +66,8 @@ func ends(file string) time.Time {
 	return time.Time{}
 }
 
-// inside is the first client certificate of a kubeconfig, nothing where it only
-// names a file. The key beside it is not read.
+// inside returns the first client certificate of a kubeconfig, or nothing if it
+// only names a file. It does not read the key beside it.
 func inside(kubeconfig []byte) []byte {
 	var config struct {
 		Users []struct {

@@ -18,7 +18,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/metric"
 )
 
-// certificate is one that ends at a moment, after a block of something else.
+// certificate returns PEM with another block first, then a certificate that ends
+// at end.
 func certificate(t *testing.T, end time.Time) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast/holdfast/internal/fence"
 )
 
-// accountInterval is the time between two looks for an account that the
-// cluster does not know yet. To look is to list a folder.
+// accountInterval is the pause between two looks for an account that the cluster
+// does not know yet. A look lists a folder.
 const accountInterval = 30 * time.Second
 
-// tellAccounts tells the cluster of BMC accounts that were rotated on this
-// host while the API was away.
+// tellAccounts gives the cluster the BMC accounts that were rotated on this host
+// while the API was away.
 func (r *Agent) tellAccounts(ctx context.Context) {
 	store, trouble := fence.NewStore(), r.trouble("tell the cluster of BMC accounts")
 	for host.Sleep(ctx, accountInterval) == nil {
@@ -27,8 +27,8 @@ func (r *Agent) tellAccounts(ctx context.Context) {
 	}
 }
 
-// pushAccounts returns of which hosts the cluster was told. Where there is
-// nothing to tell the cluster is not asked for.
+// pushAccounts returns the hosts whose accounts it gave to the cluster. If none
+// is pending it does not open the cluster.
 func pushAccounts(ctx context.Context, store fence.Store, open func() (fence.Secrets, error)) (pushed []string, err error) {
 	pending, err := store.ListPending()
 	if len(pending) == 0 {

@@ -16,16 +16,17 @@ import (
 const etcdAuthorities = state.EtcdPKIDir + "/ca.crt"
 
 const (
-	// authoritiesEvery is between two looks at the file, which is small.
+	// authoritiesEvery is the pause between two reads of the file, which is
+	// small.
 	authoritiesEvery = 10 * time.Second
-	// tellAnew is after how many looks it is told again: a node may have been
-	// deleted and be back without its annotations.
+	// tellAnew is the number of looks after which it is published again: a node
+	// may have been deleted and be back without its annotations.
 	tellAnew = 30
 )
 
-// tellAuthorities says in this host's node which authorities etcd here has, on
-// a control plane of two: each host's etcd is restarted for its own file, wherever
-// the operator runs.
+// tellAuthorities publishes the digest of etcd's authorities on this host in its
+// node, on a control plane of two. So each host's etcd is restarted for its own
+// file, wherever the operator runs.
 func (r *Agent) tellAuthorities(ctx context.Context) {
 	if !r.Site.Topology().Fencing {
 		return
@@ -46,13 +47,14 @@ func (r *Agent) tellAuthorities(ctx context.Context) {
 	}
 }
 
-// saying is what was told last, and how many looks ago.
+// saying holds the digest that was published last, and how many looks ago.
 type saying struct {
 	digest string
 	looks  int
 }
 
-// tell tells the digest of a file when it is another one, and now and then.
+// tell publishes the digest of a file when it changed, and again every tellAnew
+// looks.
 func (s *saying) tell(path string, annotate func(digest string) error) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package controlplane is what the agent does on every control plane: it
-// serves configuration to joining hosts, approves their certificates, labels
-// nodes, and tells the API of fenced hosts.
+// Package controlplane runs what the agent does on control planes only: it serves
+// configuration to joining hosts, approves their certificates, labels nodes,
+// keeps the cluster's own objects and keys, and tells the API of fenced hosts.
 package controlplane
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/holdfast/holdfast/internal/pace"
 )
 
-// Options are what the agent of a control plane works with.
+// Options holds what the agent of a control plane needs.
 type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
-	// Event notes what was done to the API. It does not wait.
+	// Event records what was done to the API. It does not block.
 	Event func(state.Event)
 }
 
@@ -33,19 +33,21 @@ type Options struct {
 type Agent struct {
 	Options
 	facts state.HostFacts
-	told  bool // which machine this is; used by the follower of nodes alone
+	told  bool // the node says which machine this is; used by followNodes alone
 	nodes chan []state.Node
-	// proven is whether this host has become a control plane.
+	// proven reports whether this host's installation as a control plane is
+	// complete.
 	proven func() bool
-	// stands is whether its control plane was made, which is sooner.
+	// stands reports whether its control plane was set up, which happens earlier.
 	stands func() bool
-	// open is the API by the agent's own account, admin by an administrator's.
+	// open returns the API by the agent's own account, admin by an
+	// administrator's.
 	open, admin func() (*kube.Client, error)
-	entitled    bool // agents have their rights; used by the keeper of the identity alone
+	entitled    bool // agents have their rights; used by keepIdentity alone
 }
 
-// New returns the agent of a control plane. It has to be given the nodes of the
-// cluster.
+// New returns the agent of a control plane. The caller passes it the nodes of the
+// cluster through Nodes.
 func New(o Options) *Agent {
 	return &Agent{
 		Options: o, nodes: make(chan []state.Node, 1), open: openAgent, admin: openAdmin,
@@ -53,7 +55,7 @@ func New(o Options) *Agent {
 	}
 }
 
-// Run serves until the context ends or a part of it cannot go on.
+// Run serves until the context ends or a part of it fails for good.
 func (r *Agent) Run(ctx context.Context) error {
 	if err := r.findAddresses(ctx); err != nil {
 		return err
@@ -73,8 +75,8 @@ func (r *Agent) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// findAddresses waits for the host's own addresses, without which it can
-// neither name itself in a certificate nor take part in VRRP.
+// findAddresses waits for the host's own addresses. Without them it can neither
+// name itself in a certificate nor take part in VRRP.
 func (r *Agent) findAddresses(ctx context.Context) error {
 	networks, err := r.Site.MachineNetworks()
 	if err != nil {
@@ -95,7 +97,7 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 	}
 }
 
-// trouble tells of what one loop about something runs into.
+// trouble returns the logger of one loop's errors; about says what the loop does.
 func (r *Agent) trouble(about string) pace.Trouble {
 	return pace.Trouble{Logf: func(format string, args ...any) { r.logf(about+": "+format, args...) }, Now: r.Now}
 }

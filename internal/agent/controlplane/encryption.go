@@ -18,35 +18,36 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// encryptionEvery is between two looks at which keys are wanted. An API server
-// itself looks at its file once a minute.
+// encryptionEvery is the pause between two looks at the wanted keys. An API
+// server itself reads its file once a minute.
 const encryptionEvery = 10 * time.Second
 
-// keyAPI is this host's own API server. It answers with keys too that no Secret can
-// be read with, as after the restore of an old copy of etcd, while it says that it
-// is not ready and the load balancer gives it nothing (seen with 1.36): so the wish
-// is asked of it and of no other.
+// keyAPI is this host's own API server. It answers even if no Secret can be read
+// with its keys, as after the restore of an old snapshot of etcd. It then says
+// that it is not ready, and the load balancer gives it nothing (seen with 1.36).
+// So the wanted keys are read from it and from no other.
 type keyAPI interface {
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	Annotate(ctx context.Context, node, name, value string) error
 	LoadedEncryption(ctx context.Context) (string, error)
 }
 
-// keyring keeps the file of keys of this host's API server as it is wished, and
-// says in its node which keys that server has.
+// keyring keeps the key file of this host's API server at the wanted keys, and
+// publishes in its node which keys that server has.
 type keyring struct {
-	root   string // of the host's files
-	secret []byte // what the keys follow from
+	root   string // root of the host's files
+	secret []byte // the keys are derived from it
 	node   string
 	open   func() (keyAPI, error)
 	logf   func(format string, args ...any)
-	// told are the digest of the file that the node was told of, and how many looks
-	// ago.
+	// told is the digest of the file that was published last, looks how many
+	// looks ago.
 	told  string
 	looks int
 }
 
-// keepEncryption does that until the context ends, on a site that has keys.
+// keepEncryption keeps the keyring until the context ends, on a site that has
+// keys.
 func (r *Agent) keepEncryption(ctx context.Context) {
 	if !r.Site.Identity.Encrypts() {
 		return
@@ -66,8 +67,8 @@ func (r *Agent) keepEncryption(ctx context.Context) {
 	}
 }
 
-// step brings the file to what is wished, and tells the node once the API server
-// has it.
+// step writes the wanted keys to the file, and publishes them once the API server
+// has loaded them.
 func (k *keyring) step(ctx context.Context) error {
 	api, err := k.open()
 	if err != nil {
@@ -102,7 +103,8 @@ func (k *keyring) step(ctx context.Context) error {
 	return k.tell(ctx, api, file.Data, wish)
 }
 
-// present are the numbers in the file; it may be gone, or be somebody's.
+// present returns the key numbers in the file. Somebody may have removed or
+// changed it.
 func (k *keyring) present() (encryption.Keys, error) {
 	data, err := os.ReadFile(filepath.Join(k.root, apiserver.EncryptionPath))
 	if err != nil {
@@ -111,7 +113,7 @@ func (k *keyring) present() (encryption.Keys, error) {
 	return apiserver.Numbers(data)
 }
 
-// wished is nil where nobody wished anything yet.
+// wished returns the wanted keys, or nil if nobody has asked for any yet.
 func wished(ctx context.Context, api keyAPI) (encryption.Keys, error) {
 	data, err := api.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
 	if err != nil || data[encryption.WishKeys] == "" {
@@ -120,8 +122,8 @@ func wished(ctx context.Context, api keyAPI) (encryption.Keys, error) {
 	return encryption.Parse(data[encryption.WishKeys])
 }
 
-// tell says which keys the API server has, when these are others, and now and then:
-// the node may have been made anew.
+// tell publishes the keys that the API server has, when they changed and again
+// every tellAnew looks: the node may have been made anew.
 func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryption.Keys) error {
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 	if k.looks++; k.told == digest && k.looks < tellAnew {
@@ -130,7 +132,7 @@ func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryp
 	if k.told != digest {
 		loaded, err := api.LoadedEncryption(ctx)
 		if err != nil || loaded != digest {
-			return err // it has not looked at the file yet
+			return err // it has not read the file yet
 		}
 	}
 	if err := api.Annotate(ctx, k.node, state.AnnotationEncryption, have.String()); err != nil {
@@ -140,8 +142,9 @@ func (k *keyring) tell(ctx context.Context, api keyAPI, data []byte, have encryp
 	return nil
 }
 
-// presentKeys are the numbers of the keys that this host's API server has, for a
-// host that joins: the site's own are those of the first day.
+// presentKeys returns the key numbers that this host's API server has, for a host
+// that joins. If the file cannot be read, these are the site's own, from the
+// first day.
 func presentKeys(root string, id site.Identity) []int {
 	have, err := (&keyring{root: root}).present()
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// keyrings is a host with a file of keys, its API server, and the cluster.
+// keyrings plays a host with a key file, its API server, and the cluster.
 type keyrings struct {
 	*keyring
 	t      *testing.T
 	wish   string
 	loaded string // the digest that the API server has
-	asked  int    // how often that was asked
+	asked  int    // how often it was asked for that
 	said   []string
 	away   error
 }
@@ -121,9 +121,10 @@ func TestAHostTakesAWishInAndSaysSoOnceItsAPIServerHasIt(t *testing.T) {
 	}
 }
 
-// A file that was put back, from a copy of the host say, is brought to the wish; so
-// is that of a host which joins with keys of before, and of one whose etcd was put
-// back from an old copy: the wish is in it.
+// A key file that was put back, from a copy of the host say, gets the wanted
+// keys. So does the file of a host that joins with older keys, and of one whose
+// etcd was restored from an old snapshot, because the snapshot holds the wanted
+// keys.
 func TestAHostThatWasAwayCatchesUp(t *testing.T) {
 	k := newKeyring(t)
 	k.wish = "3"
@@ -153,7 +154,7 @@ func TestAFileThatSomebodyChangedOrTookAwayIsAsItWas(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	k := newKeyring(t) // nobody wished anything: what it was is not known
+	k := newKeyring(t) // nobody asked for keys: nothing says which ones the file had
 	if err := os.Remove(filepath.Join(k.root, apiserver.EncryptionPath)); err != nil {
 		t.Fatal(err)
 	}

@@ -20,21 +20,23 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// adminKubeconfig is what kubeadm leaves on a control plane. What only an
-// administrator may make is made by it, and nothing else is done.
+// adminKubeconfig is the file that kubeadm leaves on a control plane. The agent
+// uses it only to make what only an administrator may make, and to read what its
+// own account lacks the right for.
 const adminKubeconfig = state.AdminKubeconfig
 
-// How often it is looked at who the agent is: as long as it is nobody, and then.
+// The pauses between two checks of the agent's account, after a failure and after
+// a success.
 const (
 	identitySoon  = time.Second
 	identityEvery = 30 * time.Second
 )
 
-// openAgent is the API by the agent's own account, an error of fs.ErrNotExist
-// where the host is not set up yet.
+// openAgent returns the API by the agent's own account. On a host that is not set
+// up yet the error is fs.ErrNotExist.
 func openAgent() (*kube.Client, error) { return openBy(state.AgentKubeconfig, "") }
 
-// openAdmin is the same by the administrator's account.
+// openAdmin does the same by the administrator's account.
 func openAdmin() (*kube.Client, error) { return openBy(adminKubeconfig, "") }
 
 func openBy(kubeconfig, server string) (*kube.Client, error) {
@@ -44,8 +46,8 @@ func openBy(kubeconfig, server string) (*kube.Client, error) {
 	return kube.OpenAt(kubeconfig, server)
 }
 
-// keepIdentity keeps who the agent of this host is to the API, also on a host that
-// an earlier release installed, until the context ends.
+// keepIdentity keeps the account that this host's agent has in the API until the
+// context ends, even on a host that an earlier release installed.
 func (r *Agent) keepIdentity(ctx context.Context) {
 	trouble := r.trouble("the agent's own account")
 	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Now: r.Now}
@@ -65,9 +67,9 @@ func (r *Agent) keepIdentity(ctx context.Context) {
 }
 
 // identify gives agents their rights, once in the life of an agent, and then this
-// one its certificate: nobody finds the kubeconfig before it opens anything. Where
-// somebody took the administrator's file away before this build came, the other
-// host may have given the rights.
+// agent its certificate, so that nobody finds a kubeconfig that opens nothing
+// yet. If somebody removed the administrator's file before this build came, the
+// other host may have given the rights.
 func (r *Agent) identify(ctx context.Context, keeper identity.Keeper) error {
 	var rights error
 	if !r.entitled {
@@ -83,14 +85,14 @@ func (r *Agent) identify(ctx context.Context, keeper identity.Keeper) error {
 		r.logf("this agent has a new certificate for the API")
 	}
 	if noAdmin {
-		rights = nil // it is asked again by the agent's own account
+		rights = nil // entitle asks again by the agent's own account
 	}
 	return errors.Join(rights, err)
 }
 
-// entitle makes what agents may as far as it is missing, and completes it: an
-// earlier release may have asked for less. What there is beyond it stays, since the
-// other host's agent may be of a later release.
+// entitle makes the missing objects that give agents their rights, and adds
+// missing rules: an earlier release may have needed fewer. It keeps rules beyond
+// those, because the other host's agent may be of a later release.
 func (r *Agent) entitle(ctx context.Context) error {
 	own, err := ownObjects(r.Site)
 	if err != nil {
@@ -118,7 +120,7 @@ func (r *Agent) entitle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// complete adds those rules to a role that it lacks.
+// complete adds to a role the rules that it lacks.
 func (r *Agent) complete(ctx context.Context, client *kube.Client, o ownObject) error {
 	var want rbacv1.ClusterRole
 	if err := json.Unmarshal(o.data, &want); err != nil || len(want.Rules) == 0 {
@@ -146,7 +148,8 @@ func (r *Agent) complete(ctx context.Context, client *kube.Client, o ownObject) 
 	return nil
 }
 
-// administrator is who may make what agents may not. That there is none is said.
+// administrator returns the API by the account that may make what agents may not.
+// Without that account it returns an error that says so.
 func (r *Agent) administrator() (*kube.Client, error) {
 	client, err := r.admin()
 	if errors.Is(err, fs.ErrNotExist) {

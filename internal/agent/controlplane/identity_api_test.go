@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// keeperOf is the keeper of a control plane of the test's cluster.
+// keeperOf returns the keeper of a control plane of the test's cluster.
 func keeperOf(t *testing.T, api *apitest.API, name string) identity.Keeper {
 	t.Helper()
 	bundle, key := api.Authority(t)
@@ -37,8 +37,8 @@ func keeperOf(t *testing.T, api *apitest.API, name string) identity.Keeper {
 	return identity.Keeper{Root: root, Host: name, Server: api.Config.Host, Now: time.Now}
 }
 
-// identified is an agent that is nobody yet, on a host with the files that an
-// installation leaves.
+// identified returns an agent that has no account yet, on a host with the files
+// that an installation leaves.
 func identified(t *testing.T, name string) (*Agent, identity.Keeper, *syncLog) {
 	t.Helper()
 	api := apitest.Need(t, server)
@@ -54,7 +54,7 @@ func identified(t *testing.T, name string) (*Agent, identity.Keeper, *syncLog) {
 
 func noAdmin() (*kube.Client, error) { return nil, fs.ErrNotExist }
 
-// until waits until the API server's authorizer has heard of a change.
+// until repeats do until the API server's authorizer knows of a change.
 func until(t *testing.T, what string, do func() error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), soon)
@@ -80,7 +80,7 @@ func nodesBy(t *testing.T, a *Agent) error {
 	return err
 }
 
-// takeRights deletes what agents may, as on a cluster of an earlier release.
+// takeRights deletes the rights of agents, as on a cluster of an earlier release.
 func takeRights(t *testing.T, a *Agent) {
 	t.Helper()
 	client, err := a.admin()
@@ -110,7 +110,7 @@ func TestAnAgentOfAClusterOfAnEarlierReleaseGivesItselfItsAccount(t *testing.T) 
 		t.Fatal(err)
 	}
 	until(t, "the agent's account opens the API", func() error { return nodesBy(t, a) })
-	a.admin = noAdmin  // a person takes the file away
+	a.admin = noAdmin  // an administrator takes the file away
 	a.entitled = false // and the agent is restarted
 	until(t, "without the administrator's file", func() error { return a.identify(t.Context(), keeper) })
 	if err := nodesBy(t, a); err != nil || !a.entitled {
@@ -204,7 +204,7 @@ func TestALaterReleaseAddsWhatItsAgentsNeedAndTakesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role.Rules = append(slices.Clone(want[1:]), later) // of an earlier release and a later one
+	role.Rules = append(slices.Clone(want[1:]), later) // the rules of an earlier release, and one of a later
 	if _, err := c.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

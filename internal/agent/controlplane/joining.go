@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// prepareJoining makes what lets a bootstrap token join, as far as it is missing:
-// the installation applies it a moment after the first host stands, and a cluster
-// of an older build does not have it.
+// prepareJoining makes the missing objects that let a bootstrap token join: the
+// installation applies them a moment after the first host's control plane is up,
+// and a cluster of an older build does not have them.
 func (r *Agent) prepareJoining(ctx context.Context) error {
 	own, err := ownObjects(r.Site)
 	if err != nil {
@@ -36,8 +36,9 @@ func (r *Agent) prepareJoining(ctx context.Context) error {
 	return r.remake(ctx, client, joins)
 }
 
-// removeAutoApproval takes back what kubeadm binds, where it is bound: hosts join
-// with tokens of another group, and control planes approve what they ask for.
+// removeAutoApproval deletes kubeadm's binding for automatic approval, if it
+// exists: hosts join with tokens of another group, and control planes approve
+// their requests.
 func (r *Agent) removeAutoApproval(ctx context.Context, client *kube.Client) error {
 	bound, err := client.Names(ctx, kube.ClusterRoleBindings)
 	if err != nil || !bound[kubeadm.AutoApproval] {
@@ -50,8 +51,9 @@ func (r *Agent) removeAutoApproval(ctx context.Context, client *kube.Client) err
 	return nil
 }
 
-// joiningInterval is the time between two looks at what joins, beside the watch: one
-// that hangs, or begins late since the API was away, keeps no host waiting.
+// joiningInterval is the pause between two looks at joining hosts, beside the
+// watch: a watch that hangs, or begins late because the API was away, keeps no
+// host waiting.
 const joiningInterval = 5 * time.Second
 
 // approve decides about the certificates of joining hosts until the context ends.
@@ -77,8 +79,8 @@ func (r *Agent) approveBy(ctx context.Context, client *kube.Client) {
 	follow(ctx, latest, a.Judge, trouble.Hear)
 }
 
-// watchJoining looks at bootstrap tokens until the context ends: it ends those that
-// have served, and while there are others it looks for what was asked with them.
+// watchJoining looks at bootstrap tokens until the context ends: it deletes those
+// that have served, and while others remain it looks for requests made with them.
 func (r *Agent) watchJoining(ctx context.Context) {
 	trouble := r.trouble("joining hosts")
 	for host.Sleep(ctx, joiningInterval) == nil {
@@ -93,8 +95,8 @@ func (r *Agent) watchJoining(ctx context.Context) {
 	}
 }
 
-// newest puts a value in the place of one that nobody took yet. There is one
-// caller for a channel, which holds one.
+// newest replaces the value that nobody took yet. The channel must hold one value
+// and have one sender.
 func newest[T any](c chan T, value T) {
 	select {
 	case <-c:
@@ -103,8 +105,8 @@ func newest[T any](c chan T, value T) {
 	c <- value
 }
 
-// follow does something with each list that comes, and again a second after it
-// failed, until the context ends.
+// follow calls do with each list that comes, and again a second after a failure,
+// until the context ends.
 func follow[T any](ctx context.Context, lists <-chan T, do func(context.Context, T) error, hear func(error)) {
 	retry := time.NewTimer(again)
 	retry.Stop()

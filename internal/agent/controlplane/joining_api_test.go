@@ -37,7 +37,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// joiningCluster is a cluster as `kubeadm init` leaves it, whose agent runs.
+// joiningCluster is a cluster as `kubeadm init` leaves it, with its agent.
 type joiningCluster struct {
 	t     *testing.T
 	api   *apitest.API
@@ -84,7 +84,7 @@ func newJoiningCluster(t *testing.T) *joiningCluster {
 	return c
 }
 
-// kubeadmInit does those phases that say who may join.
+// kubeadmInit runs the phases of kubeadm init that say who may join.
 func (c *joiningCluster) kubeadmInit(s *site.Site) {
 	c.t.Helper()
 	conf, err := kubeadm.Init(s, state.HostFacts{NodeName: "cp-1", Addresses: s.Config.APIVIPs()}, false)
@@ -113,7 +113,7 @@ func (c *joiningCluster) as(config *rest.Config) kubernetes.Interface {
 	return set
 }
 
-// node makes a Node, ready or not; what is there of an earlier test goes.
+// node makes a Node, ready or not, in place of one from an earlier test.
 func (c *joiningCluster) node(name string, ready bool, labels ...string) {
 	c.t.Helper()
 	nodes := c.admin.CoreV1().Nodes()
@@ -144,7 +144,7 @@ func (c *joiningCluster) ready(name string) {
 	}
 }
 
-// tokenFor is what a host is given by the configuration server.
+// tokenFor returns the token that the configuration server gives to a host.
 func (c *joiningCluster) tokenFor(name string, role state.Role) configserver.Secret {
 	c.t.Helper()
 	token, err := c.give.Bootstrap(c.t.Context(), jointoken.Claims{Purpose: jointoken.Host, Role: role, Host: name, ID: "by-" + name})
@@ -154,14 +154,14 @@ func (c *joiningCluster) tokenFor(name string, role state.Role) configserver.Sec
 	return token
 }
 
-// certificate is a request for one and what became of it.
+// certificate is a request for a certificate, and its key.
 type certificate struct {
 	name string
 	key  []byte
 }
 
-// ask asks for a client certificate as a kubelet does. The API server knows a token
-// a moment after it was made.
+// ask requests a client certificate as a kubelet does. It repeats that for a
+// while, because the API server knows a token only a moment after it was made.
 func (c *joiningCluster) ask(as *rest.Config, name, cn string, groups ...string) certificate {
 	c.t.Helper()
 	cert, err := c.tryAsk(as, name, cn, groups...)
@@ -199,7 +199,8 @@ func (c *joiningCluster) tryAsk(as *rest.Config, name, cn string, groups ...stri
 	return certificate{name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})}, err
 }
 
-// decided waits until a request is decided, and returns the word and the reason.
+// decided waits until a request is decided, and returns the decision and its
+// reason.
 func (c *joiningCluster) decided(cert certificate, limit time.Duration) (certificatesv1.RequestConditionType, string) {
 	c.t.Helper()
 	ctx, stop := context.WithTimeout(c.t.Context(), limit)
@@ -237,7 +238,7 @@ func (c *joiningCluster) issued(cert certificate) *rest.Config {
 	}
 }
 
-// runAgent lets the agent decide, until the test ends.
+// runAgent lets the agent decide about requests until the test ends.
 func (c *joiningCluster) runAgent() {
 	c.t.Helper()
 	client, err := c.agent.open()
@@ -262,9 +263,10 @@ func (c *joiningCluster) runAgent() {
 // soon bounds what takes a moment, on a machine with other work.
 const soon = 30 * time.Second
 
-// TestAWorkersTokenIsNobodyElsesIdentity plays docs/attacks.md, F3, with the tokens
-// and the objects of a real cluster. First that it works where nobody has taken
-// kubeadm's binding back, so that what follows shows something.
+// TestAWorkersTokenIsNobodyElsesIdentity plays docs/attacks.md, F3, with the
+// tokens and the objects of a real cluster. It begins by showing that the attack
+// works where nobody has removed kubeadm's binding, so that the rest proves
+// something.
 func TestAWorkersTokenIsNobodyElsesIdentity(t *testing.T) {
 	c := newJoiningCluster(t)
 	old := "kubead.0123456789abcdef"
@@ -289,7 +291,7 @@ func TestAWorkersTokenIsNobodyElsesIdentity(t *testing.T) {
 		if _, err := kubelet.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}, metav1.CreateOptions{}); err != nil {
 			t.Errorf("the kubelet cannot register: %v", err)
 		}
-		// Rotation is the controller manager's, as kubeadm binds it.
+		// The controller manager approves the rotation, as kubeadm binds it.
 		again := c.ask(c.issued(own), "f3-rotated", "system:node:worker-1", "system:nodes")
 		if kind, reason := c.decided(again, soon); kind != certificatesv1.CertificateApproved || reason != "AutoApproved" {
 			t.Errorf("its next certificate: %s %s", kind, reason)
@@ -399,7 +401,8 @@ func (c *joiningCluster) endsWhenItsHostIsReady(worker *rest.Config) {
 	}
 }
 
-// What a reinstalled worker is told, and what a person does then.
+// The name of a reinstalled worker is refused until an administrator deletes the
+// Node.
 func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
 	c := newJoiningCluster(t)
 	c.node("worker-5", false)
@@ -424,14 +427,15 @@ func TestTheNameOfANodeIsGivenToNobody(t *testing.T) {
 	}
 }
 
-// What `holdfast join-secret rotate` writes counts for every control plane.
+// Every control plane takes over the key that `holdfast join-secret rotate`
+// writes.
 func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
 	c := newJoiningCluster(t)
 	old, err := c.agent.Site.JoinToken(state.RoleWorker, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := sitetest.Created // when the site's own secrets are good
+	at := sitetest.Created // a time at which the site's own secrets are valid
 	c.give.Now = func() time.Time { return at }
 	if _, err := c.give.Read(t.Context(), old, jointoken.Config); err != nil {
 		t.Fatalf("before: %v", err)
@@ -454,9 +458,9 @@ func TestTheClustersKeyOfJoinSecretsCounts(t *testing.T) {
 	}
 }
 
-// TestKubeadmReadsTheClusterWithAHostsToken has the release's kubeadm discover the
-// cluster by the files that a joining host has, with its checks of this machine
-// left out.
+// TestKubeadmReadsTheClusterWithAHostsToken runs the release's kubeadm, which
+// discovers the cluster by the files of a joining host. It leaves out kubeadm's
+// checks of this machine.
 func TestKubeadmReadsTheClusterWithAHostsToken(t *testing.T) {
 	c := newJoiningCluster(t)
 	trust, err := os.ReadFile(filepath.Join(c.api.Certificates, "apiserver.crt"))

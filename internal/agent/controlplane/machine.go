@@ -19,15 +19,15 @@ func (r *Agent) untold(nodes []state.Node) bool {
 	})
 }
 
-// tellMachine says in this host's node which machine it is. The peer learns it
-// while the host is healthy, and never fences another machine.
+// tellMachine publishes in this host's node which machine it is. The peer learns
+// it while the host is healthy, and never fences another machine.
 func (r *Agent) tellMachine(ctx context.Context, client *kube.Client, nodes []state.Node) error {
 	if !r.untold(nodes) {
 		return nil
 	}
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
-		r.logf("%v", err) // and say that it tells nothing
+		r.logf("%v", err) // and publish an empty identity
 	}
 	m := state.Machine{UUID: uuid, Serial: serial}
 	if err := client.Annotate(ctx, r.facts.NodeName, state.AnnotationMachine, m.String()); err != nil {

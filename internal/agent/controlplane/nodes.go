@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
-// again is the pause before nodes that could not be brought in step are looked
-// at once more.
+// again is the pause before a retry, of nodes that could not be brought in step
+// for example.
 const again = time.Second
 
-// Nodes takes the nodes of the cluster from whoever watches them. It never
-// blocks; only the newest list counts. There is one caller.
+// Nodes receives the nodes of the cluster from their watcher. It never blocks;
+// only the newest list counts. It must have one caller.
 func (r *Agent) Nodes(list []state.Node) {
 	select {
 	case <-r.nodes:
@@ -50,8 +50,7 @@ func (r *Agent) followNodes(ctx context.Context) {
 	}
 }
 
-// keepStep labels nodes and tells which machine this is, where either is to be
-// done.
+// keepStep labels nodes and publishes which machine this is, as far as needed.
 func (r *Agent) keepStep(ctx context.Context, list []state.Node) error {
 	if !r.unlabelled(list) && !r.untold(list) {
 		return nil
@@ -67,17 +66,17 @@ func (r *Agent) unlabelled(list []state.Node) bool {
 	return slices.ContainsFunc(list, func(n state.Node) bool { return len(r.missing(n)) > 0 })
 }
 
-// missing are the role labels that a node lacks. Which other host is a control
-// plane says its label alone. This one knows it of itself: it was installed as
-// one to the end, and what it labels nodes with is an account that no worker has.
-// So the labels of a control plane come back by its own agent, whoever took them
-// or the whole Node.
+// missing returns the role labels that a node lacks. That another host is a
+// control plane shows in its label alone. This host knows it of itself: its
+// installation as one is complete, and it labels nodes by an account that no
+// worker has. So a control plane's own agent restores its labels, whoever removed
+// them or the whole Node.
 func (r *Agent) missing(n state.Node) []string {
 	own := n.Name == r.facts.NodeName && r.Site.Role.ControlPlane() && r.proven()
 	return noderole.Missing(n.Labels, r.Site.Topology().MastersSchedulable, own)
 }
 
-// label gives every node the role labels it lacks. All control planes do it;
+// label gives every node the role labels that it lacks. All control planes do it;
 // the result is the same whoever comes first.
 func (r *Agent) label(ctx context.Context, client *kube.Client, nodes []state.Node) error {
 	var errs []error
@@ -95,8 +94,8 @@ func (r *Agent) label(ctx context.Context, client *kube.Client, nodes []state.No
 	return errors.Join(errs...)
 }
 
-// mark labels a node. One that becomes a control plane again is closed to
-// ordinary pods first where workers take them, as kubeadm does.
+// mark labels a node. If the node becomes a control plane again, and workers take
+// ordinary pods, mark first closes it to those, as kubeadm does.
 func (r *Agent) mark(ctx context.Context, client *kube.Client, node string, labels []string) error {
 	if slices.Contains(labels, noderole.ControlPlane) && !r.Site.Topology().MastersSchedulable {
 		if err := client.AddTaint(ctx, node, kubeadm.ControlPlaneTaint); err != nil {

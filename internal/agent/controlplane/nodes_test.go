@@ -64,7 +64,7 @@ func TestWithoutAccessTheNodesAreLookedAtAgain(t *testing.T) {
 	})
 }
 
-// recordingAPI takes requests about nodes and keeps what they change.
+// recordingAPI takes requests about nodes and records what they change.
 func recordingAPI(t *testing.T, node string) (open func() (*kube.Client, error), changes func() []string) {
 	t.Helper()
 	var mu sync.Mutex

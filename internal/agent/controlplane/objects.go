@@ -19,15 +19,15 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// objectInterval is the time between two looks at whether the cluster's own
-// objects are there.
+// objectInterval is the pause between two looks for the cluster's own objects.
 const objectInterval = 45 * time.Second
 
-// remade are the kinds of objects that hold nothing that anybody changes after
-// the installation, and so are made again as they were. The others are told by
-// `holdfast status` alone: the install configuration has old passwords for a
-// Secret, and nothing of what people changed since in an object of
-// configuration. Guards are the operator's, and who is an administrator a person's.
+// remade maps a kind of object to its path in the API. These kinds hold nothing
+// that anybody changes after the installation, and so are made again as they
+// were. Only `holdfast status` reports the loss of the others: for a Secret the
+// install configuration has old passwords, and for an object of configuration
+// nothing of what people changed since. The operator keeps the guards, and a
+// person says who is an administrator.
 var remade = map[string]string{
 	"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/%sserviceaccounts", "Service": "/api/v1/%sservices",
 	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -41,14 +41,14 @@ var remade = map[string]string{
 // again too.
 const siteConfigName = "cluster-config-v1"
 
-// ownObject is one object of the cluster's own.
+// ownObject is one of the cluster's own objects.
 type ownObject struct {
 	what, name, collection string
 	data                   []byte
 }
 
-// ownObjects are those that are made again, in the order in which each finds
-// what it needs.
+// ownObjects returns the objects that are made again, in an order in which each
+// finds what it needs.
 func ownObjects(s *site.Site) ([]ownObject, error) {
 	files, err := manifests.Render(s.Config, s.Topology())
 	if err != nil {
@@ -79,8 +79,8 @@ func ownObjects(s *site.Site) ([]ownObject, error) {
 	return out, nil
 }
 
-// keepObjects makes objects of the cluster's own again that somebody deleted,
-// until the context ends. Every control plane does: the result is the same.
+// keepObjects makes deleted objects of the cluster's own again, until the context
+// ends. Every control plane does: the result is the same.
 func (r *Agent) keepObjects(ctx context.Context) {
 	trouble := r.trouble("objects of the cluster's own")
 	own, err := ownObjects(r.Site)
@@ -103,9 +103,9 @@ func (r *Agent) keepObjects(ctx context.Context) {
 	}
 }
 
-// remake makes those that are missing, by an administrator's account. One that is
-// there is left as it is. Where a namespace goes, its objects are looked at again
-// next time.
+// remake makes the missing ones of these objects, by an administrator's account,
+// and leaves the others as they are. If a namespace is just being deleted, its
+// objects are made in a later round.
 func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject) error {
 	there := map[string]map[string]bool{}
 	var errs []error
@@ -130,8 +130,8 @@ func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject
 	return errors.Join(errs...)
 }
 
-// names asks by the agent's own account, and by an administrator's where somebody
-// took away what that may.
+// names lists a collection by the agent's own account, or by an administrator's
+// if somebody took that right from the agent.
 func (r *Agent) names(ctx context.Context, client *kube.Client, collection string) (map[string]bool, error) {
 	names, err := client.Names(ctx, collection)
 	if !apierrors.IsForbidden(err) {

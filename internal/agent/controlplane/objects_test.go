@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// storeAPI is an API that has objects by their paths, and keeps which are made.
+// storeAPI plays an API with objects by their paths, and records which are made.
 func storeAPI(t *testing.T, have map[string]bool) (client *kube.Client, made *[]string) {
 	t.Helper()
 	made = new([]string)

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 )
 
-// operatorKeyEvery is between two looks at what the operator asks etcd with.
+// operatorKeyEvery is the pause between two checks of the operator's certificate
+// for etcd.
 const operatorKeyEvery = 30 * time.Second
 
-// keepOperatorKey keeps the operator's pair, also on a host that an earlier
-// release installed, and renews it in time. etcd has no part in that, so a
-// cluster that was switched off for longer than the pair lasts has another one
-// as soon as its agents run.
+// keepOperatorKey keeps the operator's pair, even on a host that an earlier
+// release installed, and renews it in time. etcd has no part in that. So a
+// cluster that was switched off for longer than the pair lasts has another one as
+// soon as its agents run.
 func (r *Agent) keepOperatorKey(ctx context.Context) {
 	trouble, keeper := r.trouble("the operator's certificate for etcd"), operatorkey.New(r.Now)
 	for {

@@ -41,14 +41,14 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// notOfAgents are the methods of the client that the agent of a control plane does
-// not call by its own account, and who does.
+// notOfAgents maps each method of the client that the agent of a control plane
+// does not call by its own account to its caller.
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 }
 
-// recorder is a way to the API by the agent's account, which notes what is asked.
+// recorder leads to the API by the agent's account and records the requests.
 type recorder struct {
 	kubeconfig, url string
 	mu              sync.Mutex
@@ -92,8 +92,8 @@ func record(t *testing.T, conf string) *recorder {
 	return out
 }
 
-// TestTheAgentMayWhatItDoesAndNothingElse makes each request of the agent's by its
-// account: a right that is missing fails it, and so does one that nothing needs.
+// TestTheAgentMayWhatItDoesAndNothingElse makes each of the agent's requests by
+// its account. It fails for a missing right, and for a right that nothing needs.
 func TestTheAgentMayWhatItDoesAndNothingElse(t *testing.T) {
 	c := newJoiningCluster(t)
 	crd, err := filepath.Abs("../../render/manifests/crds/pacemakerclusters.yaml")
@@ -135,7 +135,7 @@ func TestTheAgentMayWhatItDoesAndNothingElse(t *testing.T) {
 	}
 }
 
-// agentsFile is the kubeconfig of the cluster's agent.
+// agentsFile returns the kubeconfig of the cluster's agent.
 func agentsFile(t *testing.T, c *joiningCluster) string {
 	t.Helper()
 	keeper := keeperOf(t, c.api, "cp-1")
@@ -145,7 +145,7 @@ func agentsFile(t *testing.T, c *joiningCluster) string {
 	return keeper.Root + state.AgentKubeconfig
 }
 
-// askAnother has the first API server not answer: which one does is asked for.
+// askAnother makes the client look for a server that answers: the first does not.
 func askAnother(t *testing.T, through *recorder) {
 	t.Helper()
 	servers := &kube.Servers{Kubeconfig: through.kubeconfig, Addresses: func() []string { return []string{"http://127.0.0.1:1", through.url} }}
@@ -155,7 +155,7 @@ func askAnother(t *testing.T, through *recorder) {
 	}
 }
 
-// requests are the agent's, by the method of the client.
+// requests returns the agent's requests by the client's method.
 func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Client) error {
 	const node = "worker-8"
 	c.node(node, true)
@@ -216,7 +216,7 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 				return err
 			}
 			_, err = k.WritePacemakerStatus(ctx, o.ResourceVersion, json.RawMessage(`{"lastUpdated":"2026-11-22T10:00:00Z"}`))
-			if err != nil && !apierrors.IsInvalid(err) { // it was let in
+			if err != nil && !apierrors.IsInvalid(err) { // the API let the request in
 				return err
 			}
 			return nil
@@ -299,7 +299,7 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 	}
 }
 
-// canceled drops what only says that the watch was ended.
+// canceled drops an error that only says that the watch was ended.
 func canceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -307,7 +307,7 @@ func canceled(err error) error {
 	return err
 }
 
-// fencedHosts are the control planes that the configuration names.
+// fencedHosts returns the control planes that the configuration names.
 func fencedHosts(c *joiningCluster) []string {
 	var out []string
 	for _, cred := range c.agent.Site.Config.ControlPlane.Fencing.Credentials {
@@ -316,8 +316,9 @@ func fencedHosts(c *joiningCluster) []string {
 	return out
 }
 
-// unused are the rights that agents have and no request needed. To approve at a
-// signer is no request of its own: the API server asks it about an approval.
+// unused returns the rights that agents have and no request needed. The right to
+// approve at a signer shows in no request of its own: the API server checks it at
+// an approval.
 func unused(t *testing.T, c *joiningCluster, through *recorder) []string {
 	t.Helper()
 	own, err := ownObjects(c.agent.Site)
@@ -344,7 +345,7 @@ func unused(t *testing.T, c *joiningCluster, through *recorder) []string {
 	return out
 }
 
-// right is the smallest piece of a rule.
+// right is the smallest part of a rule.
 type right struct{ verb, group, resource, name, path string }
 
 func (r right) String() string {

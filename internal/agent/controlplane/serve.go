@@ -23,23 +23,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// maxConnections bounds how many hosts and strangers are served at a time: what
-// they take is taken from the agent that keeps the virtual IPs. One address has
-// less than all: root on a worker could keep every other host from joining.
+// maxConnections bounds the connections served at a time, because they take
+// resources from the agent that keeps the VIPs. connectionsOfOne bounds those of
+// one address: otherwise root on a worker could keep every other host from
+// joining.
 const (
 	maxConnections   = 512
 	connectionsOfOne = 64
 )
 
-// drainTime is how long requests under way may take when the server stops.
+// drainTime bounds the requests under way when the server stops.
 const drainTime = 5 * time.Second
 
-// progressPath keeps what hosts reported across restarts of the agent. It need
+// progressPath keeps the reports of hosts across restarts of the agent. It need
 // not outlive a boot: hosts that are not installed report again.
 const progressPath = "/run/holdfast/progress.json"
 
-// serveConfig serves the configuration of joining hosts on every address, so
-// also on a VIP that this host holds now or later.
+// serveConfig serves the configuration of joining hosts on every address, and so
+// also on a VIP that this host gets later.
 func (r *Agent) serveConfig(ctx context.Context) error {
 	progress, err := configserver.OpenFile(progressPath)
 	if err != nil {
@@ -83,7 +84,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 	return nil
 }
 
-// giver is what gives a joining host what it joins with.
+// giver returns what gives joining hosts their configuration and tokens.
 func (r *Agent) giver() *admission.Giver {
 	return &admission.Giver{
 		Site: r.Site, Now: r.Now, Random: rand.Reader,
@@ -107,8 +108,8 @@ func (r *Agent) joinKey(ctx context.Context) ([]byte, error) {
 	return data[jointoken.KeyField], err
 }
 
-// serving keeps the server's certificate, which it makes itself, and makes a
-// new one when two thirds of its life are over.
+// serving makes and keeps the server's certificate, and makes a new one when two
+// thirds of its life are over.
 type serving struct {
 	*Agent
 	mu    sync.Mutex

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 )
 
-// taintTimeout bounds one request about a taint. It is short: while an API
-// server hangs without etcd, the next attempt is worth more than patience.
+// taintTimeout bounds one request about a taint. It is short: while an API server
+// hangs without etcd, another attempt is worth more than waiting.
 const taintTimeout = 3 * time.Second
 
-// services is the API as package outofservice sees it.
+// services is the API as package outofservice needs it.
 type services struct{ client *kube.Client }
 
-// NodeService returns what decides whether a node is out of service.
+// NodeService returns the facts that decide whether a node is out of service.
 func (s services) NodeService(ctx context.Context, name string) (outofservice.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, taintTimeout)
 	defer cancel()
@@ -33,8 +33,7 @@ func (s services) NodeService(ctx context.Context, name string) (outofservice.No
 	return serviceOf(n), nil
 }
 
-// PatchNode changes a node. It is an error if the node is another than was looked
-// at.
+// PatchNode changes a node. It fails if the node has changed since it was read.
 func (s services) PatchNode(ctx context.Context, name string, ops []outofservice.Operation) error {
 	ctx, cancel := context.WithTimeout(ctx, taintTimeout)
 	defer cancel()
@@ -52,8 +51,8 @@ func (s services) MarkUnready(ctx context.Context, name, message string, now tim
 	return s.client.MarkUnready(ctx, name, message, now)
 }
 
-// watch calls changed, with what decides whether nodes are out of service,
-// whenever a node changed, and every 30 s. It returns when the context ends.
+// watch calls changed whenever a node changed, and every 30 s, with the facts
+// that decide whether nodes are out of service. It returns when the context ends.
 func (s services) watch(ctx context.Context, changed func([]outofservice.Node)) error {
 	return s.client.WatchNodes(ctx, func(list []*corev1.Node) {
 		var nodes []outofservice.Node

@@ -55,7 +55,7 @@ func TestTheAPIServerTakesThePatches(t *testing.T) {
 	}
 }
 
-// servicesAt is a real API server, as a test and as the agent reach it.
+// servicesAt returns a real API server, as a test and as the agent reach it.
 func servicesAt(t *testing.T) (kubernetes.Interface, services) {
 	t.Helper()
 	api := apitest.Need(t, server)
@@ -81,8 +81,8 @@ func service(t *testing.T, c services, name string) outofservice.Node {
 	return n
 }
 
-// ofOthers leaves out what the node controller does to nodes without a kubelet,
-// which may happen at any moment.
+// ofOthers leaves out the taints that the node controller may give at any moment
+// to a node without a kubelet.
 func ofOthers(taints []outofservice.Taint) []outofservice.Taint {
 	out := []outofservice.Taint{}
 	for _, t := range taints {
@@ -93,8 +93,8 @@ func ofOthers(taints []outofservice.Taint) []outofservice.Taint {
 	return out
 }
 
-// change carries a verdict out and returns the view that it fitted: one that is
-// too old is looked at again, as the agent does.
+// change carries a verdict out and returns the view that it fitted. If a view is
+// too old, it reads the node again, as the agent does.
 func change(t *testing.T, c services, n outofservice.Node, v outofservice.Verdict) outofservice.Node {
 	t.Helper()
 	var err error

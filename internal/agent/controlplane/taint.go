@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// keepTaints tells the API of fenced hosts until the context ends: the taint of
-// a host that is surely off, and its end when the host is back.
+// keepTaints tells the API of fenced hosts until the context ends: it taints a
+// host that is surely off, and removes the taint when the host is back.
 func (r *Agent) keepTaints(ctx context.Context) {
 	if !r.Site.Topology().Fencing || len(r.facts.Addresses) == 0 {
 		return
@@ -45,14 +45,15 @@ func (r *Agent) keepTaints(ctx context.Context) {
 	t.loop(ctx, wake.c)
 }
 
-// confirmed reports whether a person's word is there, understood or not.
+// confirmed reports whether an administrator's confirmation exists, readable or
+// not.
 func confirmed() bool {
 	c, err := records.Files{}.Confirmation()
 	return c.Known || err != nil
 }
 
 // ownAPI waits for access to the API server of this very host: a connection to
-// the virtual IP may lead to the host that has just died, and would hang.
+// the VIP may lead to the host that has just died, and would hang.
 func (r *Agent) ownAPI(ctx context.Context, about string) *kube.Client {
 	server, trouble := ownServer(r.facts.Addresses[0]), r.trouble(about)
 	for {
@@ -73,7 +74,8 @@ func ownServer(own netip.Addr) string {
 	return "https://" + site.HostPort(own.String(), site.APIPort)
 }
 
-// waker passes on that something has changed; several changes may be one.
+// waker signals that something has changed. It may merge several changes into
+// one.
 type waker struct{ c chan struct{} }
 
 func newWaker() waker { return waker{make(chan struct{}, 1)} }
@@ -85,17 +87,18 @@ func (w waker) wake() {
 	}
 }
 
-// watchEvidence wakes for each proof that a host is off.
+// watchEvidence wakes the loop for each proof that a host is off.
 func (r *Agent) watchEvidence(ctx context.Context, wake waker) {
 	for ctx.Err() == nil {
 		if err := evidenceEvents(ctx, wake, state.FencedDir, state.EtcdConfirmationPath); ctx.Err() == nil {
 			r.logf("watch evidence of fences: %v", err)
 		}
-		_ = host.Sleep(ctx, 5*time.Second) // the loop looks at the context itself
+		_ = host.Sleep(ctx, 5*time.Second) // the loop checks the context itself
 	}
 }
 
-// evidenceEvents watches a folder, and another one for a single file.
+// evidenceEvents wakes for changes in the folder fenced, and for those of the
+// file word.
 func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -110,7 +113,7 @@ func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error 
 			return err
 		}
 	}
-	wake.wake() // what came before
+	wake.wake() // for what came before
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,7 +128,7 @@ func evidenceEvents(ctx context.Context, wake waker, fenced, word string) error 
 	}
 }
 
-// follow wakes whenever a node that carries our mark has changed.
+// follow wakes at every change of a node while a node carries our mark.
 func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker, trouble pace.Trouble) {
 	for ctx.Err() == nil {
 		err := services{client}.watch(ctx, func(nodes []outofservice.Node) {
@@ -137,6 +140,6 @@ func (t *taints) follow(ctx context.Context, client *kube.Client, wake waker, tr
 		if ctx.Err() == nil {
 			trouble.Hear(err)
 		}
-		_ = host.Sleep(ctx, time.Second) // the loop looks at the context itself
+		_ = host.Sleep(ctx, time.Second) // the loop checks the context itself
 	}
 }

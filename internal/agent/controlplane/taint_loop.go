@@ -12,22 +12,23 @@ import (
 	"github.com/holdfast/holdfast/internal/pace"
 )
 
-// How often the taints are looked at: between two attempts while something is
-// to be done, and as a safety net below the events.
+// The pauses between two looks at the taints: taintSoon growing to taintSlowly
+// while something is to be done, and taintResync as a safety net beside the
+// events.
 const (
 	taintSoon   = 100 * time.Millisecond
 	taintSlowly = 2 * time.Second
 	taintResync = 30 * time.Second
 )
 
-// nodeAPI is what is asked of the API.
+// nodeAPI is the part of the API that taints needs.
 type nodeAPI interface {
 	NodeService(ctx context.Context, name string) (outofservice.Node, error)
 	PatchNode(ctx context.Context, name string, ops []outofservice.Operation) error
 	MarkUnready(ctx context.Context, name, message string, now time.Time) error
 }
 
-// taints keeps the taints of this cluster's nodes in step with what is proved.
+// taints keeps the taints of this cluster's nodes in step with the proofs.
 type taints struct {
 	host     string
 	api      nodeAPI
@@ -36,7 +37,7 @@ type taints struct {
 	logf     func(format string, args ...any)
 	event    func(state.Event) // does not wait
 	evidence func() ([]state.EtcdFenced, error)
-	// word reports whether a person has confirmed anything in this boot.
+	// word reports whether an administrator has confirmed anything in this boot.
 	word   func() bool
 	report func(context.Context) (state.EtcdReport, error)
 
@@ -70,8 +71,8 @@ func (t *taints) loop(ctx context.Context, wake <-chan struct{}) {
 	}
 }
 
-// step looks at each node that may need a change, tells of what it ran into, and
-// reports whether it has to look again soon.
+// step looks at each node that may need a change, logs errors, and reports
+// whether it has to look again soon.
 func (t *taints) step(ctx context.Context) (pending bool) {
 	pending, err := t.look(ctx)
 	t.trouble.Hear(err)
@@ -97,7 +98,7 @@ func (t *taints) look(ctx context.Context) (pending bool, err error) {
 	return pending, errors.Join(errs...)
 }
 
-// concerned are the nodes to look at, each once.
+// concerned returns the nodes to look at, each once.
 func concerned(in outofservice.Input, peer string, marked []string, evidence []state.EtcdFenced) []string {
 	names := slices.Clone(marked)
 	for _, f := range evidence {
@@ -110,7 +111,7 @@ func concerned(in outofservice.Input, peer string, marked []string, evidence []s
 	return slices.Compact(names)
 }
 
-// known returns what the agent of etcd knows about the peer, and the peer.
+// known returns what the etcd keeper knows about the peer, and the peer's name.
 func (t *taints) known(ctx context.Context) (outofservice.Input, string, error) {
 	in := outofservice.Input{Host: t.host, Now: t.now()}
 	r, err := t.report(ctx)
@@ -125,8 +126,8 @@ func (t *taints) known(ctx context.Context) (outofservice.Input, string, error) 
 	return in, s.Peer, nil
 }
 
-// of completes what is known with what concerns one node. The membership and a
-// person's word are about the peer alone.
+// of adds the facts about one node to in. The membership and an administrator's
+// confirmation are about the peer alone.
 func of(in outofservice.Input, name, peer string, evidence []state.EtcdFenced) outofservice.Input {
 	in.Node.Name = name
 	if name != peer {
@@ -140,8 +141,8 @@ func of(in outofservice.Input, name, peer string, evidence []state.EtcdFenced) o
 	return in
 }
 
-// node brings one node in step. It looks again while the API answers errors, and
-// while a proof is there that only lacks the end of contact.
+// node brings one node in step. It asks for another look while the API answers
+// errors, and while there is a proof that only lacks the end of contact.
 func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, err error) {
 	if in.Node, err = t.api.NodeService(ctx, in.Node.Name); err != nil {
 		return true, err
@@ -169,7 +170,7 @@ func (t *taints) markedNodes() []string {
 	return slices.Clone(t.marked)
 }
 
-// note remembers at once what the watch will tell too.
+// note remembers at once what the watch will report later.
 func (t *taints) note(name string, marked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +180,7 @@ func (t *taints) note(name string, marked bool) {
 	}
 }
 
-// noteMarked keeps which nodes carry our mark, and reports whether any does.
+// noteMarked remembers which nodes carry our mark, and reports whether any does.
 func (t *taints) noteMarked(nodes []outofservice.Node) bool {
 	var marked []string
 	for _, n := range nodes {

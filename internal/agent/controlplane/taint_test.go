@@ -20,16 +20,16 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// world is a host whose peer cp-2 was fenced, and the API.
+// world plays a host whose peer cp-2 was fenced, and the API.
 type world struct {
 	mu      sync.Mutex
 	fence   []state.EtcdFenced
 	broken  error // of the evidence
 	report  state.EtcdReport
-	silent  bool // the agent of etcd does not answer
+	silent  bool // the etcd keeper does not answer
 	node    outofservice.Node
 	refuses int // how many requests the API still fails
-	unheard int // how often it does not take that the node is not ready
+	unheard int // how many times the API still rejects that the node is not ready
 	asked   int
 	log     []string
 	events  []state.Event
@@ -56,7 +56,8 @@ func (w *world) NodeService(context.Context, string) (outofservice.Node, error) 
 	return w.node, nil
 }
 
-// PatchNode does what the patch means; what patches do is tested elsewhere.
+// PatchNode applies the meaning of a patch. The patches themselves are tested
+// elsewhere.
 func (w *world) PatchNode(_ context.Context, _ string, ops []outofservice.Operation) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +161,7 @@ func TestWithoutAProofNobodyIsAsked(t *testing.T) {
 
 func TestAnotherHostsMarkIsRemovedAfterAReboot(t *testing.T) {
 	w := newWorld()
-	w.fence = nil // of a boot before
+	w.fence = nil // it was of an earlier boot
 	w.node = outofservice.Apply(w.node, outofservice.Verdict{Action: outofservice.Add, Mark: "cp-1 2026-11-20T08:50:00Z"})
 	w.returns()
 	ts := w.taints()

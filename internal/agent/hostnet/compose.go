@@ -38,9 +38,9 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// compose chooses sources and pieces by the host's role. What a cluster needs
-// none of, a piece decides from the view; here is only what a worker cannot
-// have.
+// compose chooses sources and reconcilers by the host's role. A reconciler
+// decides from the view whether the cluster needs its work; compose only leaves
+// out what a worker cannot have.
 func (n *Network) compose() {
 	a := n.agent
 	a.Sources = []network.Source{
@@ -74,7 +74,7 @@ func (n *Network) compose() {
 	n.add(n.reporter())
 }
 
-// firewall keeps this host's ports.
+// firewall returns the reconciler of this host's ports.
 func (n *Network) firewall() network.Piece {
 	return firewall.New(firewall.Options{
 		Root: "/", Flannel: n.Site.Flannel(), BMCs: n.Site.BMCHosts(), Table: filter.Table{},
@@ -85,8 +85,9 @@ func (n *Network) firewall() network.Piece {
 	})
 }
 
-// registration makes this host's Node again, on a control plane by the agent's own
-// account, which may set all its labels, as no kubelet's may.
+// registration returns the reconciler that creates this host's Node again. On a
+// control plane it uses the agent's own account, which may set all labels of the
+// Node. No kubelet's account may.
 func (n *Network) registration() network.Piece {
 	servers := n.servers
 	if n.Site.Role.ControlPlane() {
@@ -100,8 +101,8 @@ func (n *Network) registration() network.Piece {
 	})
 }
 
-// reporter tells the cluster which virtual IPs this host is set up for. On a
-// control plane the certificate of its API server is part of that.
+// reporter returns the reconciler that publishes the VIPs which this host is set
+// up for. On a control plane that includes the certificate of its API server.
 func (n *Network) reporter() network.Piece {
 	options := vipcheck.Options{Annotate: n.setAnnotations, Holders: observe.Holders, Pieces: n.agent.States}
 	if n.Site.Role.ControlPlane() {
@@ -112,7 +113,7 @@ func (n *Network) reporter() network.Piece {
 	return vipcheck.New(options)
 }
 
-// add takes a piece in, which may be a source too.
+// add adds a reconciler, and adds it to the sources if it is one.
 func (n *Network) add(p network.Piece) {
 	n.agent.Pieces = append(n.agent.Pieces, p)
 	if s, ok := p.(network.Source); ok {
@@ -123,7 +124,7 @@ func (n *Network) add(p network.Piece) {
 func (n *Network) keepalived() network.Piece {
 	pod, err := render.Pod(payload.Image("keepalived"))
 	if err != nil {
-		panic(err) // a fixed value that tests render
+		panic(err) // cannot happen: the value is fixed, and tests render it
 	}
 	return keepalived.New(keepalived.Options{Root: "/", Pod: pod, Now: n.Now, Logf: n.logf})
 }

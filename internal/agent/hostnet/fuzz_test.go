@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network"
 )
 
-// FuzzView checks that whatever a person gives as a view is rendered or refused
-// in words, each part of it, and never ends the program.
+// FuzzView checks that each part of any given view is either rendered or refused
+// with an error, and that no view ends the program.
 func FuzzView(f *testing.F) {
 	whole, err := json.Marshal(view())
 	if err != nil {

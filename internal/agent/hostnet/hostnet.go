@@ -1,5 +1,5 @@
-// Package hostnet is the network of one host put together: every source of the
-// view, and every piece that follows it.
+// Package hostnet composes the network of one host: every source of the view, and
+// every reconciler that follows the view.
 package hostnet
 
 import (
@@ -32,16 +32,16 @@ import (
 // kubeconfig is kubelet's: the one account of the API that every host has.
 const kubeconfig = state.KubeletKubeconfig
 
-// unnamed is the pause between two looks for a name of the host.
+// unnamed is the pause between two reads of the host's name while it has none.
 const unnamed = time.Second
 
-// Options are what the network of a host is put together from.
+// Options holds what New needs.
 type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
-	// Metrics is the address at which metrics are served, those of Collectors
-	// among them.
+	// Metrics is the address that serves the metrics, including those of
+	// Collectors.
 	Metrics    string
 	Collectors []prometheus.Collector
 }
@@ -55,8 +55,8 @@ type Network struct {
 	stage   *stage.Source
 }
 
-// New puts the network of this host together. It waits until the host has a
-// name: under another one it would be nobody's.
+// New composes the network of this host. It waits until the host has a name,
+// because without one it has no Node.
 func New(ctx context.Context, o Options) (*Network, error) {
 	n := &Network{Options: o, stage: &stage.Source{Ready: install.ReadyPath, Complete: install.CompletePath}}
 	first, err := n.first(ctx)
@@ -77,7 +77,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	return n, nil
 }
 
-// first is what is known before anything was looked at.
+// first returns the view before anything was observed.
 func (n *Network) first(ctx context.Context) (state.NetworkView, error) {
 	v := state.NetworkView{Role: n.Site.Role}
 	var err error
@@ -109,11 +109,12 @@ func (n *Network) name(ctx context.Context) (string, error) {
 	}
 }
 
-// Listen has a function called with each whole list of nodes. It is called
-// before Run.
+// Listen registers a function that gets each whole list of nodes. Call it before
+// Run.
 func (n *Network) Listen(heard func([]state.Node)) { n.nodes.Listen(heard) }
 
-// Run keeps the network until the context ends, and tells systemd that it does.
+// Run keeps the network until the context ends, and tells systemd that the agent
+// is ready and alive.
 func (n *Network) Run(ctx context.Context) error {
 	reporter := network.NewReporter(n.agent, network.StatusPath)
 	collector := &metrics.Collector{Agent: n.agent}
@@ -134,7 +135,8 @@ func (n *Network) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// outside measures whether writes through another host's API VIP succeed.
+// outside returns the probe of whether writes through another host's API VIP
+// succeed.
 func (n *Network) outside() *outside.Probe {
 	return outside.New(outside.Options{
 		View: n.agent.Board.View, Logf: n.logf, Now: n.Now,
@@ -142,7 +144,7 @@ func (n *Network) outside() *outside.Probe {
 	})
 }
 
-// quiet drops the error that only says that the context has ended.
+// quiet drops an error that only says that the context has ended.
 func quiet(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -150,23 +152,24 @@ func quiet(ctx context.Context, err error) error {
 	return nil // it was asked to end
 }
 
-// serve serves the metrics. Without them the host's network works as well.
+// serve serves the metrics until the context ends, and logs what stops it. The
+// host's network works without them.
 func (n *Network) serve(ctx context.Context, c *metrics.Collector) {
 	for ctx.Err() == nil {
 		if err := c.Serve(ctx, n.Metrics, n.Collectors...); err != nil && ctx.Err() == nil {
 			n.logf("%v", err)
 		}
-		_ = host.Sleep(ctx, network.Resync) // the loop looks at the context itself
+		_ = host.Sleep(ctx, network.Resync) // the loop checks the context itself
 	}
 }
 
-// annotate gives this host's node an annotation.
+// annotate sets an annotation of this host's node.
 func (n *Network) annotate(ctx context.Context, node, name, value string) error {
 	return n.setAnnotations(ctx, node, map[string]*string{name: &value})
 }
 
-// setAnnotations gives this host's node annotations through whichever server
-// answers, and takes those from it whose value is nil.
+// setAnnotations sets annotations of this host's node through the first server
+// that answers, and removes those whose value is nil.
 func (n *Network) setAnnotations(ctx context.Context, node string, values map[string]*string) error {
 	err := n.servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return c.SetAnnotations(ctx, node, values) })
 	if errors.Is(err, os.ErrNotExist) {

@@ -27,7 +27,7 @@ func addrs(list ...string) []netip.Addr {
 	return out
 }
 
-// view is that of cp-1 of a site with two control planes and a worker.
+// view returns the view of cp-1 of a site with two control planes and a worker.
 func view() state.NetworkView {
 	controlPlane := map[string]string{state.LabelControlPlane: "", state.LabelMaster: ""}
 	return state.NetworkView{
@@ -97,7 +97,7 @@ func TestAViewIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// root is a host with what rendering reads.
+// root returns a host's root directory with the files that rendering reads.
 func root(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,25 +15,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Finding is how one part of a host's network is doing.
+// Finding describes the state of one part of a host's network.
 type Finding struct {
 	Part string `json:"part"`
-	// InStep is false where something has to be done, by the agent or by a
-	// person.
+	// InStep is false where the agent or an administrator has something to do.
 	InStep bool `json:"inStep"`
-	// Facts say how it is, Trouble what is wrong, one line each.
+	// Facts describe the state, Trouble the problems, one line each.
 	Facts   []string `json:"facts"`
 	Trouble []string `json:"trouble,omitempty"`
 }
 
-// Monitored are the parts that can be monitored.
+// Monitored returns the parts that can be monitored.
 func Monitored() []string { return []string{"keepalived", "haproxy", "coredns"} }
 
-// silent is how old the status may be while the agent works.
+// silent is the oldest that the status gets while the agent works.
 const silent = 3 * network.Resync
 
-// Monitor compares what is on a host with what the agent would write for a
-// part, and adds what the agent knows of it.
+// Monitor compares the files of a part with what the agent would write, and adds
+// what the agent reports about that part.
 func Monitor(part string, s network.Status, root string, now time.Time) (Finding, error) {
 	f := Finding{Part: part}
 	want, err := Render(part, s.View, root)
@@ -82,7 +81,7 @@ func (f *Finding) compare(root string, want state.File) {
 	}
 }
 
-// pieceNames are the names of the pieces by those of the parts.
+// pieceNames maps each part to the name of its reconciler.
 var pieceNames = map[string]string{"keepalived": "keepalived", "haproxy": "haproxy", "coredns": "names"}
 
 func (f *Finding) piece(s network.Status, part string) {

@@ -22,21 +22,20 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// Rendered is what the agent would write for one part of a host's network.
+// Rendered holds what the agent would write for one part of a host's network.
 type Rendered struct {
 	Part string `json:"part"`
-	// Why says what decided it, in a line.
+	// Why gives the reason, in a line.
 	Why   string       `json:"why"`
 	Files []state.File `json:"files"`
 }
 
-// Parts are the parts that can be rendered, in the order in which they are
-// shown.
+// Parts returns the parts that can be rendered, in the order of display.
 func Parts() []string { return []string{"keepalived", "haproxy", "coredns", "resolver"} }
 
-// Render returns what the agent would write for a part. It reads from the host
-// whose root is given what does not come from the view: the cluster's
-// authority, and the resolver's configuration as it is.
+// Render returns what the agent would write for a part. Below root it reads what
+// the view does not hold: the cluster's authority, the resolver's present
+// configuration, and whether there is a name server.
 func Render(part string, v state.NetworkView, root string) (Rendered, error) {
 	switch part {
 	case "keepalived":
@@ -89,8 +88,8 @@ func renderHAProxy(v state.NetworkView, root string) (Rendered, error) {
 	return out, err
 }
 
-// renderCoreDNS renders nothing where names are the site's, but for a host that
-// has a name server from the time when they were not: it keeps that.
+// renderCoreDNS renders nothing where the site provides the names. Only a host
+// that already has a name server, from the time before, keeps it.
 func renderCoreDNS(v state.NetworkView, root string) (Rendered, error) {
 	out := Rendered{Part: "coredns"}
 	if !names.Ours(v) {
@@ -139,8 +138,8 @@ func renderResolver(v state.NetworkView, root string) (Rendered, error) {
 	return out, nil
 }
 
-// ReadView reads a view: from what the agent leaves in /run, or from a file of
-// its own that holds a view or such a status.
+// ReadView reads a view, either bare or as a part of the status that the agent
+// leaves in /run.
 func ReadView(data []byte) (state.NetworkView, error) {
 	var status struct {
 		View *state.NetworkView `json:"view"`
@@ -161,7 +160,7 @@ func ReadView(data []byte) (state.NetworkView, error) {
 	return v, nil
 }
 
-// ReadStatus reads what the agent left in a file.
+// ReadStatus reads the status that the agent left in a file.
 func ReadStatus(path string) (network.Status, error) {
 	var s network.Status
 	data, err := os.ReadFile(path)

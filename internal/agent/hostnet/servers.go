@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// apiServers returns where a host finds the API, in the order in which it is to
-// look: at the virtual IPs, or under the name that a site without them resolves;
-// then at this host itself, if it is a control plane; then at the others. They
-// are asked directly only when nobody answers for all of them.
+// apiServers returns the URLs at which a host looks for the API, in this order:
+// the VIPs, or without managed VIPs the name that the site resolves; then this
+// host, if it is a control plane; then the other control planes. Those are asked
+// directly only when nobody answers for all of them.
 func apiServers(v state.NetworkView, name string) []string {
 	var hosts []string
 	if v.Settings.ManagedVIPs && len(v.Settings.APIVIPs) > 0 {

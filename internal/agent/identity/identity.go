@@ -1,8 +1,8 @@
-// Package identity keeps, on a control plane, who its agent is to the API: a
-// certificate with a name and a group of its own, and the kubeconfig that leads
-// to it. Its key is made on the host and never leaves it. What the group may is
-// rendered (render/manifests), and is far from all: an administrator's file is
-// read where something has to be made that only an administrator may make.
+// Package identity keeps the account of the API that the agent of a control plane
+// uses: a certificate with a name and a group of its own, and the kubeconfig that
+// leads to it. The key is made on the host and never leaves it. Package
+// render/manifests renders the group's rights, which are far from all. The agent
+// reads an administrator's file only to make what nobody else may make.
 package identity
 
 import (
@@ -22,30 +22,31 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Where kubeadm keeps the cluster's authority, on each control plane.
+// The files of the cluster's authority, where kubeadm keeps them on each control
+// plane.
 const (
 	authorities  = "/etc/kubernetes/pki/ca.crt"
 	authorityKey = "/etc/kubernetes/pki/ca.key"
 )
 
-// Keeper keeps one host's.
+// Keeper keeps the identity of one host's agent.
 type Keeper struct {
-	// Root is empty but in tests.
+	// Root is empty except in tests.
 	Root string
 	// Host is the name of the host's node, Server the API's URL.
 	Host, Server string
 	Now          func() time.Time
 }
 
-// Has reports whether the agent of this host is somebody already.
+// Has reports whether the agent of this host has an identity already.
 func (k Keeper) Has() bool {
 	_, err := os.Lstat(k.path(state.AgentKubeconfig))
 	return err == nil
 }
 
-// Keep makes the certificate where there is none that serves on, and after it the
-// kubeconfig, which is the sign for everybody that both are there. Of a host that
-// has no authority yet the error is fs.ErrNotExist.
+// Keep makes the certificate if none is still valid, and then the kubeconfig,
+// which shows everybody that both exist. On a host without an authority it
+// returns fs.ErrNotExist.
 func (k Keeper) Keep() (renewed bool, err error) {
 	bundle, err := os.ReadFile(k.path(authorities))
 	if err != nil {
@@ -77,8 +78,9 @@ func (k Keeper) Keep() (renewed bool, err error) {
 	return renewed && err == nil, err
 }
 
-// kubeconfig names files and holds none of them: client-go reads a certificate
-// again that was renewed, also for a connection that was made before.
+// kubeconfig returns a kubeconfig that names files and holds none of them:
+// client-go then reads a renewed certificate again, even for an existing
+// connection.
 func (k Keeper) kubeconfig() ([]byte, error) {
 	const cluster, user = "cluster", "agent"
 	out, err := yaml.Marshal(clientcmd.Config{

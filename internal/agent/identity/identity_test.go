@@ -62,7 +62,8 @@ func keep(t *testing.T, k *Keeper, want bool) {
 	}
 }
 
-// whom is who the API takes the agent for, by its kubeconfig.
+// whom returns the certificate that the API sees when the agent uses its
+// kubeconfig.
 func whom(t *testing.T, k *Keeper, ca string) (*x509.Certificate, error) {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", k.path(state.AgentKubeconfig))
@@ -195,8 +196,9 @@ func TestWhatKeepsTheAgentFromBeingSomebodyIsTold(t *testing.T) {
 	}
 }
 
-// TestAClientThatIsThereTakesTheNextCertificate: the client of the taints is made
-// once and lasts as long as the agent, which may be longer than a certificate.
+// TestAClientThatIsThereTakesTheNextCertificate: the client for the taints is
+// made once and lives as long as the agent, which may be longer than a
+// certificate.
 func TestAClientThatIsThereTakesTheNextCertificate(t *testing.T) {
 	before := transport.CertCallbackRefreshDuration
 	transport.CertCallbackRefreshDuration = 20 * time.Millisecond

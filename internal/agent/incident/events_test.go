@@ -30,7 +30,7 @@ func TestEventsAreReadAgainAndNothingIsNotedTwice(t *testing.T) {
 	}
 }
 
-// TestMoreEventsThanAreKeptAreNoNews has a rule that comes and goes for hours.
+// TestMoreEventsThanAreKeptAreNoNews plays a rule that comes and goes for hours.
 func TestMoreEventsThanAreKeptAreNoNews(t *testing.T) {
 	a, _ := pairOf(t, newAPI())
 	var events []state.Event
@@ -48,8 +48,8 @@ func TestMoreEventsThanAreKeptAreNoNews(t *testing.T) {
 	}
 }
 
-// TestWhatEarlierReleasesReadOfTheJournalStays has the memory of an agent that
-// read the journal, in the middle of an incident.
+// TestWhatEarlierReleasesReadOfTheJournalStays begins with the memory of an agent
+// that read the journal, in the middle of an incident.
 func TestWhatEarlierReleasesReadOfTheJournalStays(t *testing.T) {
 	api := newAPI()
 	a, b := pairOf(t, api)

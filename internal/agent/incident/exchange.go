@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// api is what is asked of the API.
+// api is the part of the API that the loop needs.
 type api interface {
 	incident.API
 	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
@@ -30,11 +30,10 @@ type api interface {
 	NodeLeaseAnnotation(ctx context.Context, name string) (map[string]string, error)
 }
 
-// access does something with the first API server that answers.
+// access calls do with the first API server that answers.
 type access func(ctx context.Context, do func(context.Context, api) error) error
 
-// accessOf asks this host's own API server first: the virtual IP may be on its
-// way.
+// accessOf asks this host's own API server first, because the VIP may be moving.
 func accessOf(s *site.Site) access {
 	servers := &kube.Servers{Kubeconfig: state.AgentKubeconfig, Name: s.APIHost(), Addresses: func() []string {
 		return []string{"https://" + site.HostPort("127.0.0.1", site.APIPort), "https://" + site.HostPort(s.APIHost(), site.APIPort)}
@@ -44,8 +43,8 @@ func accessOf(s *site.Site) access {
 	}
 }
 
-// exchange reads what the other host shows, reports anew with it, shows what
-// this host knows, and tells the API of what it was not told.
+// exchange reads what the other host publishes, reports again with it, publishes
+// what this host knows, and creates the events that the API does not have.
 func (l *Loop) exchange(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
 	defer cancel()
@@ -69,8 +68,8 @@ func (l *Loop) exchange(ctx context.Context) error {
 	})
 }
 
-// hear reads what the others show. What one shows that is not understood is as
-// if it showed nothing.
+// hear reads what the other hosts publish. What it does not understand counts as
+// not published.
 func (l *Loop) hear(ctx context.Context, a api) error {
 	hosts, limits, err := incident.Everyone(ctx, a)
 	if err != nil {
@@ -85,7 +84,7 @@ func (l *Loop) hear(ctx context.Context, a api) error {
 	return nil
 }
 
-// places notes when the pods of a lost host run elsewhere.
+// places records when the pods of a lost host run elsewhere.
 func (l *Loop) places(ctx context.Context, a api) error {
 	l.moving = false
 	if len(l.reports) == 0 {
@@ -114,8 +113,8 @@ func (l *Loop) places(ctx context.Context, a api) error {
 	return l.save(m)
 }
 
-// measured notes what machines without the API VIP measured since the last
-// incident began, while that is not long over.
+// measured records what machines without the API VIP measured since the last
+// incident began, until giveUp after that incident's end.
 func (l *Loop) measured(ctx context.Context, a api) error {
 	if len(l.reports) == 0 {
 		return nil
@@ -136,10 +135,10 @@ func (l *Loop) measured(ctx context.Context, a api) error {
 	return l.save(m)
 }
 
-// giveUp is how long pods are waited for: some never find a place.
+// giveUp bounds the wait for pods: some never find a place.
 const giveUp = 15 * time.Minute
 
-// show writes what this host knows where that is not what it showed last.
+// show publishes what this host knows if it differs from what it published last.
 func (l *Loop) show(ctx context.Context, a api) error {
 	data, err := incident.Published{Records: l.memory.Records, Incidents: l.reports}.Encode()
 	if err != nil {
@@ -156,7 +155,7 @@ func (l *Loop) show(ctx context.Context, a api) error {
 	return nil
 }
 
-// pending are the events that this host has to tell.
+// pending returns the events that this host has to create.
 func (l *Loop) pending() []decide.Event {
 	var out []decide.Event
 	for _, i := range l.reports {
@@ -170,8 +169,8 @@ func (l *Loop) pending() []decide.Event {
 
 func (l *Loop) untold() bool { return len(l.pending()) > 0 }
 
-// tell makes an event of each incident. Its name follows from the incident, so
-// that an agent that ends before it remembers does not tell twice.
+// tell creates the pending events. An event's name follows from its incident, so
+// that an agent that ends before it remembers the event does not create it twice.
 func (l *Loop) tell(ctx context.Context, a api) error {
 	for _, e := range l.pending() {
 		if err := a.CreateEvent(ctx, event(e, l.self)); err != nil {
@@ -185,7 +184,7 @@ func (l *Loop) tell(ctx context.Context, a api) error {
 	return l.forget()
 }
 
-// forget drops what was told of incidents of which there is no report any more.
+// forget drops the names of events whose incident has no report any more.
 func (l *Loop) forget() error {
 	known := map[string]bool{}
 	for _, i := range l.reports {

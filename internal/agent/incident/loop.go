@@ -1,9 +1,9 @@
-// Package incident has each of two control planes note what happens to the two,
-// and report it: the events of this host's programs, its fences, what persons
-// confirmed, which virtual IPs it holds, whether its API server is ready. What
-// it noted it shows in the API and keeps in files; with what the other host
-// shows it makes reports of it. What a report says, and which host tells the API
-// of it, decides decide/incident.
+// Package incident records on each of two control planes what happens to the two,
+// and reports it: the events of this host's programs, its fences, confirmations
+// by administrators, which VIPs it holds, and whether its API server is ready. It
+// keeps its records in files and publishes them in the API. It makes reports from
+// its own records and those of the other host. Package decide/incident decides
+// what a report says, and which host creates the event of it in the API.
 //
 // It owns /var/lib/holdfast/incidents and the ConfigMap kube-system/
 // holdfast-incidents-HOST, and changes nothing else.
@@ -27,24 +27,24 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// Options are what the loop of a host works with.
+// Options holds what the loop of a host needs.
 type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
 }
 
-// How often the loop looks.
+// The times of the loop.
 const (
 	debounce = 100 * time.Millisecond
-	lively   = 2 * time.Second  // while something happens
-	quiet    = 60 * time.Second // while nothing does: no event is lost meanwhile
+	lively   = 2 * time.Second  // the pause while something happens
+	quiet    = 60 * time.Second // the pause while nothing does: no event is lost meanwhile
 	calm     = 3 * time.Minute  // how long after the last record something still happens
-	calmAPI  = 5 * time.Minute  // between two looks at the other host's, while nothing happens
-	patience = 6 * time.Second  // for one attempt at the API
+	calmAPI  = 5 * time.Minute  // between two reads of the other host's records, while nothing happens
+	patience = 6 * time.Second  // the limit of one attempt at the API
 )
 
-// Loop notes and reports. It does nothing before Run.
+// Loop records and reports. It does nothing before Run.
 type Loop struct {
 	Options
 	dir     string
@@ -58,7 +58,7 @@ type Loop struct {
 	memory  memory
 	peers   map[string]incident.Published
 	reports []decide.Incident
-	shown   string // the data that the API has of this host
+	shown   string // the data of this host that the API has
 	asked   time.Time
 	stale   bool // something is known that is not in the reports
 	moving  bool // pods of a lost host may still be moving
@@ -79,8 +79,8 @@ func New(o Options) *Loop {
 	return l
 }
 
-// Run works until the context ends. Nothing that it runs into ends it: reports
-// must not take the agent of a host with them.
+// Run works until the context ends. No error ends it, because reports must not
+// end the agent of a host.
 func (l *Loop) Run(ctx context.Context) {
 	for {
 		err := l.start()
@@ -107,7 +107,7 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// start takes up what was noted before.
+// start reads what was recorded before.
 func (l *Loop) start() error {
 	name, err := l.name()
 	if err != nil {
@@ -145,8 +145,8 @@ func (l *Loop) busy() bool {
 	return l.moving
 }
 
-// Step looks once: it notes, reports, shows and tells. Each part is durable
-// before the next begins, and is done again where it was cut off.
+// Step does one round: it records, reports, publishes, and creates events. Each
+// part is durable before the next begins, and is repeated if it was cut off.
 func (l *Loop) Step(ctx context.Context) error {
 	noted, err := l.note(ctx)
 	reported := l.report()
@@ -160,7 +160,7 @@ func (l *Loop) Step(ctx context.Context) error {
 	return errors.Join(err, reported, shown)
 }
 
-// note adds what is new to what this host noted.
+// note adds new facts to this host's records, and reports whether there were any.
 func (l *Loop) note(ctx context.Context) (bool, error) {
 	next, err := l.sources.gather(ctx, l.self, l.memory)
 	next.Records = decide.Newest(decide.Unique(next.Records), maxRecords)
@@ -173,8 +173,7 @@ func (l *Loop) note(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// report makes reports of all that is known on this host, where that is more
-// than before.
+// report writes reports of all that this host knows, if that is more than before.
 func (l *Loop) report() error {
 	if !l.stale {
 		return nil
@@ -193,8 +192,8 @@ func (l *Loop) report() error {
 	return nil
 }
 
-// complain tells of what the last look ran into; a host without the API's files
-// is not set up yet.
+// complain logs the errors of the last round, but not a missing file: a host
+// without the API's files is not set up yet.
 func (l *Loop) complain(err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		l.trouble.Hear(err)

@@ -26,7 +26,7 @@ import (
 
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// errCut is the end of the agent in the middle of something.
+// errCut stands for the end of an agent in the middle of something.
 var errCut = errors.New("cut off")
 
 // budget ends an agent at its n-th effect: before it, or just after.
@@ -56,7 +56,7 @@ type fakeAPI struct {
 	events map[string]*corev1.Event
 	writes int
 	pods   []decide.Pod
-	leases map[string]string // what machines measured, by their names
+	leases map[string]string // what machines measured, by name
 }
 
 func newAPI() *fakeAPI {
@@ -109,7 +109,7 @@ type machine struct {
 	kernel string    // the name of its boot
 	origin time.Time // when the kernel's clock began
 	start  time.Time // when the host's boot did
-	// container is a host that shares a kernel.
+	// container reports whether the host shares a kernel with others.
 	container bool
 }
 
@@ -117,7 +117,7 @@ func newMachine(t *testing.T, name string, api *fakeAPI) *machine {
 	return &machine{t: t, name: name, dir: t.TempDir(), api: api, kernel: "0123abcd" + name[3:], origin: began.Add(-time.Hour), start: began.Add(-time.Hour + time.Second), now: began}
 }
 
-// notes has a program of the host note an event, at a second.
+// notes makes a program of the host record an event, at a second.
 func (m *machine) notes(second float64, program string, e state.Event) {
 	m.t.Helper()
 	at := began.Add(time.Duration(second * float64(time.Second)))
@@ -127,14 +127,14 @@ func (m *machine) notes(second float64, program string, e state.Event) {
 
 func (m *machine) files() records.Files { return records.Files{Root: m.dir} }
 
-// sees is that Corosync says who is there.
+// sees makes Corosync report the members.
 func (m *machine) sees(second float64, ring uint64, members ...string) {
 	m.t.Helper()
 	seen := state.Membership{Members: members, Ring: ring, Quorate: ring != 8}
 	m.notes(second, state.EtcdEvents, state.MembershipEvent(state.Known(seen)))
 }
 
-// decides is that another rule decides, records that it had a record written.
+// decides makes another rule decide; records makes it have a record written.
 func (m *machine) decides(second float64, rule string, action state.EtcdAction, why string) {
 	m.t.Helper()
 	m.notes(second, state.EtcdEvents, state.DecisionEvent(state.EtcdVerdict{Rule: rule, Action: action, Reason: why}))
@@ -145,8 +145,8 @@ func (m *machine) records(second float64, seq uint64, to state.EtcdState, rule, 
 	m.notes(second, state.EtcdEvents, state.RecordEvent(state.EtcdRecord{Seq: seq, State: to}, state.EtcdVerdict{Rule: rule, Reason: why}))
 }
 
-// boots begins another boot: of a kernel of its own, or of one that goes on, as
-// below a container.
+// boots begins another boot: with a kernel of its own, or with one that goes on,
+// as below a container.
 func (m *machine) boots(second float64) {
 	m.start = began.Add(time.Duration(second * float64(time.Second)))
 	if !m.container {
@@ -154,7 +154,7 @@ func (m *machine) boots(second float64) {
 	}
 }
 
-// id is what observe.Boot calls the boot.
+// id returns the boot's id in the form of observe.Boot.
 func (m *machine) id() string {
 	return fmt.Sprintf("%s-%s-%d", m.kernel[:4], m.kernel[4:], m.start.Sub(m.origin)/tick)
 }
@@ -182,7 +182,7 @@ func (m *machine) loop(b *budget) *Loop {
 	return l
 }
 
-// run starts an agent, has it look once and ends it.
+// run starts an agent, runs one step and ends it.
 func (m *machine) run(second float64, b *budget) error {
 	m.t.Helper()
 	m.now = began.Add(time.Duration(second * float64(time.Second)))
@@ -209,7 +209,7 @@ func (m *machine) reports() []decide.Incident {
 	return list
 }
 
-// pairOf are two hosts that are whole.
+// pairOf returns two hosts that are a healthy pair.
 func pairOf(t *testing.T, api *fakeAPI) (a, b *machine) {
 	a, b = newMachine(t, "cp-1", api), newMachine(t, "cp-2", api)
 	for _, m := range []*machine{a, b} {
@@ -220,7 +220,7 @@ func pairOf(t *testing.T, api *fakeAPI) (a, b *machine) {
 	return a, b
 }
 
-// loses is that cp-2 ends, and cp-1 takes over.
+// loses ends cp-2, and cp-1 takes over.
 func loses(t *testing.T, a *machine) {
 	a.sees(1.8, 0xe, "cp-1")
 	a.records(3.2, 5, "taking-over", "take-over.announce", "the peer cannot act")
@@ -236,7 +236,7 @@ func loses(t *testing.T, a *machine) {
 	a.file(state.FencingHistoryPath, string(line)+"\n")
 }
 
-// returns is that cp-2 comes back and becomes a voter.
+// returns brings cp-2 back and makes it a voter.
 func returns(a, b *machine) {
 	b.boots(20)
 	b.sees(25, 0x8, "cp-2")
@@ -291,8 +291,8 @@ func takeOverAndReturn(t *testing.T, container bool) {
 	}
 }
 
-// TestAnAgentThatEndsAnywhereReportsOnceAfterItsRestart cuts the agent of the
-// host that stays off before, and just after, each of its effects.
+// TestAnAgentThatEndsAnywhereReportsOnceAfterItsRestart ends the agent of the
+// survivor before each of its effects, and just after each.
 func TestAnAgentThatEndsAnywhereReportsOnceAfterItsRestart(t *testing.T) {
 	cuts := 0
 	for n := 1; ; n++ {
@@ -367,7 +367,7 @@ func TestNothingIsWrittenWhileNothingHappens(t *testing.T) {
 		return writeFile(path, data, mode)
 	}
 	must(t, l.start())
-	l.shown = "" // it does not know what it showed, as after a restart
+	l.shown = "" // it does not know what it published, as after a restart
 	for i := range 20 {
 		a.now = began.Add(time.Duration(i) * 10 * time.Minute)
 		if err := l.Step(t.Context()); err != nil {

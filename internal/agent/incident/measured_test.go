@@ -12,7 +12,8 @@ import (
 )
 
 // TestWhatAWorkerMeasuredIsInTheReportOfBothHosts has a worker that could not
-// write for 4.4 s, of which its Lease tells, and what it measured before.
+// write for 4.4 s. Its Lease holds that, and a measurement from before the
+// incident.
 func TestWhatAWorkerMeasuredIsInTheReportOfBothHosts(t *testing.T) {
 	api := newAPI()
 	a, b := pairOf(t, api)

@@ -15,17 +15,17 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 )
 
-// memoryFile is what this host noted, beside the reports.
+// memoryFile holds this host's records, beside the reports.
 const memoryFile = "journal.json"
 
-// maxRecords bounds what this host keeps of what it noted: some weeks of quiet,
-// and some dozens of incidents.
+// maxRecords bounds the records that this host keeps: enough for some weeks of
+// quiet, and some dozens of incidents.
 const maxRecords = 800
 
-// memory is all that outlives the agent.
+// memory holds all that outlives the agent.
 type memory struct {
 	Records []decide.Record `json:"records"`
-	// Told names the events that the API was told.
+	// Told names the events that were created in the API.
 	Told map[string]bool `json:"told,omitempty"`
 }
 
@@ -33,7 +33,8 @@ func (m memory) same(other memory) bool {
 	return len(m.Records) == len(other.Records) && reflect.DeepEqual(m, other)
 }
 
-// last is the last record of a kind in a boot, and whether there is one.
+// last returns the last record of a kind, in a boot if one is given, and whether
+// there is one.
 func (m memory) last(kind decide.Kind, boot string) (decide.Record, bool) {
 	for _, r := range slices.Backward(m.Records) {
 		if r.Kind == kind && (boot == "" || r.Boot == boot) {
@@ -58,7 +59,7 @@ func readMemory(dir string) (memory, error) {
 	return m, nil
 }
 
-// save makes a memory durable, and only then that of the loop.
+// save makes a memory durable, and only then gives it to the loop.
 func (l *Loop) save(m memory) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -71,8 +72,8 @@ func (l *Loop) save(m memory) error {
 	return nil
 }
 
-// remember notes that the API was told something. What reports do not speak of
-// any more is forgotten.
+// remember records that the API has an event. Events of incidents without a
+// report are forgotten later.
 func (l *Loop) remember(name string) error {
 	m := l.memory
 	m.Told = maps.Clone(m.Told)

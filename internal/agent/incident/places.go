@@ -9,10 +9,10 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 )
 
-// client is an API server as package incident asks it.
+// client is an API server in the form that the loop needs.
 type client struct{ *kube.Client }
 
-// Places returns where pods run, as far as it tells whether those of a lost
+// Places returns where pods run, with the facts that show whether those of a lost
 // host run elsewhere.
 func (c client) Places(ctx context.Context) ([]decide.Pod, error) {
 	pods, err := c.Pods(ctx)

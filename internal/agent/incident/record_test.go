@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// What etcd's record says is noted from its file only where no event does: the
-// event comes a moment after the file, and has the reason.
+// etcd's record is read from its file only if no event tells it: the event comes
+// a moment after the file, and has the reason.
 func TestARecordIsNotedFromItsFileWhereNoEventTellsIt(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

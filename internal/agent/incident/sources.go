@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// sources are where a host's records are from.
+// sources holds where a host's records come from.
 type sources struct {
 	boot    func() (id string, uptime time.Duration, err error)
 	now     func() time.Time
@@ -38,8 +38,8 @@ func thisHost(s *site.Site) sources {
 	}
 }
 
-// secrets are those that this host knows: none of them is meant to be in what
-// it notes, and none may be.
+// secrets returns the secrets that this host knows. Nothing is meant to put them
+// into a record, and none may be in one.
 func secrets(s *site.Site) []string {
 	id := s.Identity
 	out := []string{id.AdmissionToken, id.ProgressToken, string(id.JoinKey), string(id.EncryptionRoot), s.Config.PullSecret.Reveal()}
@@ -56,8 +56,8 @@ func secrets(s *site.Site) []string {
 	return out
 }
 
-// gather returns the memory with what is new. What one source does not tell
-// keeps no other from being read.
+// gather returns the memory with what is new. A source that fails keeps no other
+// from being read.
 func (s sources) gather(ctx context.Context, self string, m memory) (memory, error) {
 	id, up, err := s.boot()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s sources) gather(ctx context.Context, self string, m memory) (memory, err
 	return next, errors.Join(errs...)
 }
 
-// maxWords bounds the words of one record, in bytes.
+// maxWords bounds each text in a record, in bytes.
 const maxWords = 400
 
 func short(text string) string {
@@ -87,12 +87,12 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxWords], "") + " ..."
 }
 
-// tick is the unit in which the kernel tells when a process started.
+// tick is the unit in which the kernel gives the start time of a process.
 const tick = 10 * time.Millisecond
 
-// bootOf returns the name of a boot as records have it, and when it began by the
-// kernel's clock: hosts may share a kernel, as containers do, and each of their
-// boots begins with a new first process.
+// bootOf returns the name of a boot as records have it, and when the boot began
+// by the kernel's clock. Hosts may share a kernel, as containers do; then each
+// boot of a host begins with a new first process.
 func bootOf(id string) (name string, began time.Duration) {
 	kernel, started, found := cutLast(strings.TrimSpace(id), "-")
 	n, err := strconv.ParseInt(started, 10, 64)
@@ -110,7 +110,7 @@ func cutLast(text, at string) (before, after string, found bool) {
 	return text[:i], text[i+len(at):], true
 }
 
-// addBoot notes, once a boot, when it began.
+// addBoot records, once a boot, when the boot began.
 func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error {
 	if _, known := m.last(decide.Booted, now.Boot); known {
 		return nil
@@ -127,8 +127,8 @@ func (s sources) addBoot(_ context.Context, now decide.Record, m *memory) error 
 	return nil
 }
 
-// addEvents notes what the programs of this host noted. Those that are known
-// already are the same records.
+// addEvents records the events of this host's programs. Known events give the
+// same records again.
 func (s sources) addEvents(_ context.Context, now decide.Record, m *memory) error {
 	var errs []error
 	for _, program := range []string{state.EtcdEvents, state.AgentEvents} {
@@ -144,12 +144,12 @@ func (s sources) addEvents(_ context.Context, now decide.Record, m *memory) erro
 	return errors.Join(errs...)
 }
 
-// eventIsLate is how long the event of a record that was just written may take to
-// its file: it is noted once the record is durable.
+// eventIsLate is how long after a record its event may reach its file: the event
+// is written once the record is durable.
 const eventIsLate = 10 * time.Second
 
-// addRecord notes what the record of etcd says where no event tells it: before
-// the first one, and after one was lost.
+// addRecord records what etcd's record says if no event tells it: before the
+// first event, and after one was lost.
 func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) error {
 	rec, err := s.files.Record()
 	if err != nil || rec.State == state.EtcdNone {
@@ -169,8 +169,8 @@ func (s sources) addRecord(_ context.Context, now decide.Record, m *memory) erro
 	return nil
 }
 
-// addFences notes the fences by this host: each at the moment at which its
-// target was known to be off.
+// addFences records the fences by this host, each at the moment when its target
+// was known to be off.
 func (s sources) addFences(_ context.Context, now decide.Record, m *memory) error {
 	all, err := s.files.Fences()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s sources) addFences(_ context.Context, now decide.Record, m *memory) erro
 	return nil
 }
 
-// addWords notes what persons confirmed on this host.
+// addWords records what administrators confirmed on this host.
 func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error {
 	words, err := s.files.Confirmations()
 	for _, w := range words {
@@ -198,8 +198,8 @@ func (s sources) addWords(_ context.Context, now decide.Record, m *memory) error
 	return err
 }
 
-// addNetwork notes the virtual IPs that this host holds, and whether its API
-// server is ready, when they change.
+// addNetwork records changes of the VIPs that this host holds, and of whether its
+// API server is ready.
 func (s sources) addNetwork(_ context.Context, now decide.Record, m *memory) error {
 	b, err := os.ReadFile(s.network)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +212,7 @@ func (s sources) addNetwork(_ context.Context, now decide.Record, m *memory) err
 	if err := json.Unmarshal(b, &st); err != nil {
 		return fmt.Errorf("state of the network: %w", err)
 	}
-	at := now // as long ago as the file says, by the clock of now
+	at := now // now, minus the age of the file's facts
 	if ago := now.At.Sub(st.At); ago > 0 && ago < min(now.Up, time.Minute) {
 		at.At, at.Up = now.At.Add(-ago), now.Up-ago
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// happens are the files, and the folders, in which something is written when
-// something happens. They are hints to look; what counts is looked up.
+// happens lists the files and folders that are written when something happens. A
+// write is only a hint; the loop reads the facts itself.
 var happens = []string{network.StatusPath, state.EtcdRecordPath, state.FencedDir + "/*", state.FencingHistoryPath}
 
-// again is how often a folder is looked for that is not there yet.
+// again is the pause between two looks for a folder that does not exist yet.
 const again = time.Minute
 
-// watch wakes whenever one of the files is written, until the context ends. It
-// is only sooner than the loop's own looks: where it cannot watch, those do.
+// watch calls wake whenever one of the files is written, until the context ends.
+// It only makes the loop faster: without it the loop looks at its own pace.
 func watch(ctx context.Context, wake func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -30,7 +30,7 @@ func watch(ctx context.Context, wake func()) {
 	defer retry.Stop()
 	for {
 		for _, path := range happens {
-			_ = w.Add(filepath.Dir(path)) // of one that is there already nothing changes
+			_ = w.Add(filepath.Dir(path)) // adding a watched folder again changes nothing
 		}
 		select {
 		case <-ctx.Done():

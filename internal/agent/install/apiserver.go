@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// writeAPIServerFiles lays down what the API server reads, before kubeadm has
-// kubelet start it, and makes the folder of its log.
+// writeAPIServerFiles writes the files that the API server reads, before kubeadm
+// has kubelet start it, and makes the folder of its log.
 func (r *run) writeAPIServerFiles(context.Context) error { return writeAPIServerFiles("/", r.Options) }
 
 func writeAPIServerFiles(root string, o Options) error {
@@ -36,14 +36,14 @@ func writeAPIServerFiles(root string, o Options) error {
 	return nil
 }
 
-// written are files that kubeadm writes for everybody to read.
+// written lists the files that kubeadm writes so that everybody may read them.
 var written = []string{"/var/lib/kubelet/config.yaml"}
 
-// closeFiles leaves them to root, who is the only one that reads them.
+// closeFiles leaves them to root, who alone reads them.
 func closeFiles(context.Context) error { return CloseFiles("/") }
 
-// CloseFiles leaves what kubeadm wrote below root to root alone. What is not there
-// is left out.
+// CloseFiles makes the files that kubeadm wrote below root readable for root
+// alone. It skips files that do not exist.
 func CloseFiles(root string) error {
 	for _, path := range written {
 		err := os.Chmod(filepath.Join(root, path), state.SecretFileMode)

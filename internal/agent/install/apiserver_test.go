@@ -22,7 +22,7 @@ func mode(t *testing.T, path string) fs.FileMode {
 func TestTheFilesOfTheAPIServerAndItsLogAreForRootAlone(t *testing.T) {
 	r, _ := newRun(t, state.RoleMaster)
 	root := t.TempDir()
-	// Kubelet may have made it for everybody, before.
+	// Kubelet may have made it readable for everybody before.
 	if err := os.MkdirAll(filepath.Join(root, apiserver.AuditDir), 0o755); err != nil {
 		t.Fatal(err)
 	}

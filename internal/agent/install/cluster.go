@@ -50,9 +50,10 @@ func (r *run) applyManifests(ctx context.Context) error {
 	return r.apply(ctx, "manifests/status", "--subresource=status")
 }
 
-// withoutAutoApproval takes back that whoever shows a token of kubeadm's group has
-// the certificate of any node's name approved. No such token was made, but a person
-// may make one. From then on the agent keeps it so.
+// withoutAutoApproval deletes kubeadm's binding, by which a token of kubeadm's
+// group gets the certificate of any node's name approved. No such token was made,
+// but an administrator may make one. From then on the agent keeps the binding
+// away.
 func withoutAutoApproval(ctx context.Context) error {
 	client, err := kube.Open(adminKubeconfig)
 	if err != nil {
@@ -62,7 +63,7 @@ func withoutAutoApproval(ctx context.Context) error {
 }
 
 // apply applies the files of one manifest folder, without its subfolders. A
-// folder that is not there holds nothing.
+// missing folder holds nothing.
 func (r *run) apply(ctx context.Context, folder string, flags ...string) error {
 	dir := filepath.Join(renderhost.ManifestDir, folder)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -119,8 +120,8 @@ func (r *run) waitControlPlanes(ctx context.Context) error {
 	return r.mark(ctx, installation.BootstrapMark)
 }
 
-// mark tells the cluster how far its installation is, for whoever waits for
-// it: each mark that was reached, in the order of the installation.
+// mark tells the cluster how far its installation is, for whoever waits for it:
+// each mark that was reached, in the order of the installation.
 func (r *run) mark(ctx context.Context, reached ...string) error {
 	data := map[string]string{}
 	for _, m := range reached {
@@ -129,8 +130,8 @@ func (r *run) mark(ctx context.Context, reached ...string) error {
 	return r.putConfigMap(ctx, installation.MarksNamespace, installation.MarksName, data)
 }
 
-// wishKeys says in the cluster which keys its secrets are written with, so that
-// every copy of etcd's data says by which keys it can be read.
+// wishKeys stores in the cluster which keys its secrets are written with, so that
+// every copy of etcd's data says which keys can read it.
 func (r *run) wishKeys(ctx context.Context) error {
 	if !r.Site.Identity.Encrypts() {
 		return nil
@@ -157,8 +158,8 @@ func (r *run) putConfigMap(ctx context.Context, namespace, name string, data map
 // notScheduled prints why pods have no node.
 const notScheduled = `jsonpath={.items[*].status.conditions[?(@.reason=="Unschedulable")].message}`
 
-// waitNameService waits for CoreDNS on every host, and says why its pods have no node if
-// that is what it waits for.
+// waitNameService waits for CoreDNS on every host. If its pods have no node, the
+// error says why.
 func (r *run) waitNameService(ctx context.Context) error {
 	r.wait("waiting for the cluster's name service")
 	_, err := r.kubectl(ctx, "--namespace", clusterdns.Namespace, "rollout", "status", "daemonset/"+clusterdns.Name, "--timeout=60s")
@@ -193,8 +194,8 @@ func (r *run) waitReady(ctx context.Context) error {
 	return r.waitNodes(ctx, "this node", 1, func(n state.Node) bool { return n.Name == r.facts.NodeName })
 }
 
-// joinVIPs lets the agent start keepalived and waits until it runs: a host is
-// not installed before it can hold the address of one that dies.
+// joinVIPs lets the agent start keepalived and waits until it runs: a host counts
+// as installed only when it can take over the VIP of one that dies.
 func (r *run) joinVIPs(ctx context.Context) error {
 	if len(r.Site.Config.APIVIPs()) == 0 {
 		return nil
@@ -208,8 +209,8 @@ func (r *run) joinVIPs(ctx context.Context) error {
 	})
 }
 
-// waitNodes waits until as many of the chosen nodes are ready and carry their
-// role labels.
+// waitNodes waits until the wanted number of the chosen nodes are ready and carry
+// their role labels.
 func (r *run) waitNodes(ctx context.Context, what string, want int, chosen func(state.Node) bool) error {
 	client, err := kube.Open(adminKubeconfig)
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// tellFirewalls says what firewalls of the site on this host refuse: other hosts
-// would see a host that is silent. It keeps nothing from going on, since a person
-// may open them meanwhile and knows rules that nobody here understands.
+// tellFirewalls logs what firewalls of the site on this host refuse: to other
+// hosts this one would only seem silent. It stops nothing, because an
+// administrator may open them meanwhile, and knows rules that nobody here
+// understands.
 func (r *run) tellFirewalls(ctx context.Context) {
 	machines, err := r.Site.MachineNetworks()
 	pods, errPods := r.Site.PodNetworks()
 	if err != nil || errPods != nil {
-		return // said by the step itself
+		return // the step itself reports it
 	}
 	kind := ports.Kind{ControlPlane: r.Site.Role.ControlPlane(), Fencing: r.Site.Topology().Fencing, Flannel: r.Site.Flannel()}
 	found, err := firewall.ThisSite().Look(ctx, kind, ports.Place{Interface: r.facts.Interface, Machines: machines, Pods: pods})

@@ -1,6 +1,6 @@
 // Package install turns a host that has its Ignition into a member of its
-// cluster: it composes the release, kubeadm and the rendered configuration
-// into steps that can each be cut off at any point and run again.
+// cluster. It composes the release, kubeadm and the rendered configuration into
+// steps; each can be cut off at any point and run again.
 package install
 
 import (
@@ -30,13 +30,13 @@ const (
 	ReadyPath = "/var/lib/holdfast/install/ready"
 )
 
-// doneDir holds one empty file for each step that a host has behind it.
+// doneDir holds one empty file for each step that the host has done.
 const doneDir = "/var/lib/holdfast/install/done"
 
 // retryAfter is the pause before a failed step is tried again.
 const retryAfter = 3 * time.Second
 
-// Options are what an installation works with.
+// Options holds the inputs of an installation.
 type Options struct {
 	Site *site.Site
 	// Release is the directory of the release on this host.
@@ -55,26 +55,26 @@ type run struct {
 	pulled string
 	facts  state.HostFacts
 	store  *release.Store
-	// server gives what this host joins with.
+	// server gives this host its tokens and takes its reports.
 	server *server
 	// lookup asks the host's name servers; root is /. Tests have their own.
 	lookup func(context.Context, string) ([]netip.Addr, error)
 	root   string
 }
 
-// step is one thing to do. It must be safe to do again after it was cut off
+// step is one thing to do. It must be safe to repeat after it was cut off
 // anywhere.
 type step struct {
 	name string
 	do   func(context.Context) error
-	// always marks a step that prepares those after it in memory, or repairs
-	// what a reboot loses; it runs again even if it was done once.
+	// always marks a step that prepares something in memory for those after it,
+	// or repairs what a reboot loses; it runs again even if it was done once.
 	always bool
 }
 
-// Run installs this host and returns when it is complete or the context ends.
-// A step that fails is tried again for as long as it takes: what it waits for
-// may be another host.
+// Run installs this host and returns when it is complete or the context ends. It
+// repeats a failing step for as long as it takes, because the step may wait for
+// another host.
 func Run(ctx context.Context, o Options) error {
 	name, err := os.Hostname()
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *run) doAll(ctx context.Context) error {
 	return nil
 }
 
-// steps lists what a role has to do, in order.
+// steps returns the steps of this host's role, in order.
 func (r *run) steps() []step {
 	list := []step{
 		{name: "look at this machine", do: r.lookAtHost, always: true},
@@ -166,7 +166,7 @@ func (r *run) steps() []step {
 	}
 }
 
-// persist does a step until it succeeds.
+// persist repeats a step until it succeeds.
 func (r *run) persist(ctx context.Context, s step) error {
 	marker := filepath.Join(r.done, slug(s.name))
 	if !s.always && host.Exists(marker) {
@@ -192,7 +192,7 @@ func (r *run) persist(ctx context.Context, s step) error {
 	}
 }
 
-// finish makes what a step did durable and then says that it is done: kubeadm
+// finish makes what a step did durable and then marks the step as done: kubeadm
 // and containerd leave it to the kernel when their files reach the disk.
 func finish(marker string) error {
 	for _, dir := range []string{"/", "/var/lib/kubelet", "/var/lib/containerd", state.EtcdDataDir} {
@@ -214,11 +214,11 @@ func (r *run) started(name string) (bool, error) {
 	return false, host.WriteFileAtomic(path, nil, state.DefaultFileMode)
 }
 
-// slug is a step's name as a file name.
+// slug returns a step's name as a file name.
 func slug(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// poll asks every interval until ready answers true. What ready says it waits
-// for is shown; its errors are too, since what is missing may be another host.
+// poll calls ready every interval until it answers true. It shows what ready
+// waits for, and its errors too, because the missing thing may be another host.
 func (r *run) poll(ctx context.Context, interval time.Duration, ready func(context.Context) (bool, string, error)) error {
 	for {
 		ok, waiting, err := ready(ctx)

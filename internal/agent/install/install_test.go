@@ -187,7 +187,8 @@ func TestEveryVIPThatIsInUseIsNamed(t *testing.T) {
 	}
 }
 
-// A stranger that has the ingress VIP is heard in the VIP's own network alone.
+// A foreign host that has the ingress VIP is heard in the VIP's own network
+// alone.
 func TestAVIPIsAskedAboutAndHeldInItsOwnNetwork(t *testing.T) {
 	on := func(nic string, index int, p string) state.HostAddress {
 		return state.HostAddress{Interface: nic, Index: index, Prefix: netip.MustParsePrefix(p), Usable: true}

@@ -46,14 +46,14 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	return r.kubeadm(ctx, initArgs...)
 }
 
-// initArgs keep the bootstrap token, which kubeadm would print twice, out of
-// the journal.
+// initArgs keeps the bootstrap token out of the journal, where kubeadm would
+// print it twice.
 var initArgs = []string{"init", "--config", kubeadmConfig, "--skip-token-print"}
 
-// kubeadmJoin joins this host. An interrupted join is gone on with, never
-// taken back: this host's etcd may be a voter already, and of two voters the
-// one that is emptied takes the other's quorum with it. Kubelet starts such an
-// etcd by itself after a boot, so that the API is there to go on with.
+// kubeadmJoin joins this host. It goes on with an interrupted join and never
+// takes it back: this host's etcd may be a voter already, and if one of two
+// voters is emptied, the other loses its quorum. Kubelet starts such an etcd by
+// itself after a boot, so that the API is there to go on with.
 func (r *run) kubeadmJoin(ctx context.Context) error {
 	if r.joined(ctx) {
 		return nil
@@ -82,12 +82,13 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	return errors.Join(r.kubeadm(ctx, "join", "--config", kubeadmConfig), os.Remove(kubeadm.AccessPath))
 }
 
-// tokenInterval is the time between two questions for a bootstrap token.
+// tokenInterval is the pause between two requests for a bootstrap token.
 const tokenInterval = time.Second
 
-// writeAccess lays down how kubeadm reaches the cluster. Each try has a token of
-// its own, but where kubelet has its certificate: that proves that the Node of this
-// name is this host's, of which a token is given for new names only.
+// writeAccess writes the file by which kubeadm reaches the cluster. Each try gets
+// a token of its own, unless kubelet has its certificate already: that proves
+// that the Node of this name is this host's, and a token is given for new names
+// only.
 func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
 	token := ""
 	if !before.KubeletBootstrapped {
@@ -107,14 +108,15 @@ func (r *run) writeAccess(ctx context.Context, before kubeadm.Progress) error {
 	return err
 }
 
-// unansweredKey is kubelet's key of a request for its certificate that was not
-// answered yet.
+// unansweredKey is kubelet's key for a certificate request that was not answered
+// yet.
 const unansweredKey = "/var/lib/kubelet/pki/kubelet-client.key.tmp"
 
-// askAnew has kubelet make another request for its certificate. It would come back
-// to the one of a try that was cut off, by its key; that one was made with a token
-// which this try has ended, and is approved by nobody. kubelet runs until here: of two
-// control planes this one's etcd may be the voter without which no token is given.
+// askAnew makes kubelet send another request for its certificate. By its key
+// kubelet would return to the request of a try that was cut off. That request was
+// made with a token which this try has ended, and nobody approves it. kubelet
+// runs until here: of two control planes this one's etcd may be the voter without
+// which no token is given.
 func (r *run) askAnew(ctx context.Context, before kubeadm.Progress) error {
 	if before.KubeletBootstrapped {
 		return nil
@@ -128,8 +130,9 @@ func (r *run) askAnew(ctx context.Context, before kubeadm.Progress) error {
 	return nil
 }
 
-// joined reports whether an earlier run joined this host completely: kubeadm's
-// last step labels the node, and a worker's is kubelet's own certificate.
+// joined reports whether an earlier run joined this host completely. kubeadm's
+// last step on a control plane labels the node; a worker then has kubelet's own
+// certificate.
 func (r *run) joined(ctx context.Context) bool {
 	if _, err := os.Stat(kubeletConfig); err != nil {
 		return false
@@ -149,9 +152,9 @@ func (r *run) writeKubeadmConfig(conf []byte) error {
 	return err
 }
 
-// withoutProxy takes the site's proxy from a program's environment. kubeadm
-// would write it, password and all, into pods that everybody may read; and what
-// it and kubectl talk to lies inside of the site.
+// withoutProxy removes the site's proxy from kubeadm's environment. kubeadm would
+// write it, password and all, into pods that everybody may read; and kubeadm
+// talks only to hosts inside the site.
 var withoutProxy = []string{"HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=", "no_proxy="}
 
 func (r *run) kubeadm(ctx context.Context, args ...string) error {
@@ -162,8 +165,8 @@ func (r *run) kubeadm(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// awaitKeepalived waits until the agent has laid down keepalived, which kubelet
-// then starts before any API server, as soon as kubeadm starts kubelet.
+// awaitKeepalived waits until the agent has written keepalived's pod, which
+// kubelet starts before any API server, as soon as kubeadm starts kubelet.
 func (r *run) awaitKeepalived(ctx context.Context) error {
 	if len(r.Site.Config.APIVIPs()) == 0 {
 		return nil

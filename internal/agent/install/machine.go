@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// ownPlatform is what this host's programs run on.
+// ownPlatform is the platform of this host's programs.
 const ownPlatform = "linux/" + runtime.GOARCH
 
 // lookAtHost refuses a machine that cannot become this host, before anything is
@@ -24,7 +24,8 @@ func (r *run) lookAtHost(context.Context) error {
 	return errors.Join(r.ownArchitecture(runtime.GOARCH), lasts(gone))
 }
 
-// ownArchitecture compares the machine with what install-config.yaml says of all.
+// ownArchitecture compares the machine with the one architecture that
+// install-config.yaml gives for all hosts.
 func (r *run) ownArchitecture(own string) error {
 	if want := r.Site.Config.ControlPlane.Architecture; want != "" && want != own {
 		return fmt.Errorf("controlPlane.architecture in install-config.yaml says %s, and this machine is %s: "+
@@ -42,8 +43,8 @@ func lasts(gone []string) error {
 		"Put the operating system on its disk, boot from there, and apply the Ignition again", strings.Join(gone, " and "))
 }
 
-// checkRelease refuses programs of another kind of machine: they would end as
-// "exec format error", one after the other.
+// checkRelease refuses programs for another kind of machine: each would fail with
+// "exec format error".
 func checkRelease(platform, where string) error {
 	if platform == "" || platform == ownPlatform {
 		return nil

@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast/holdfast/internal/render/hosts"
 )
 
-// lookupPatience bounds one question to the site's name server.
+// lookupPatience bounds one query to the site's name server.
 const lookupPatience = 3 * time.Second
 
-// resolveAPI sees to it that the API's name leads somewhere on a site without
-// virtual IPs. A single control plane is entered in /etc/hosts where no name
-// server knows it, or where one says something else: some answer for any name, and
-// the cluster would be begun at a stranger's address. With several, only the
+// resolveAPI makes sure that the API's name resolves on a site without VIPs. It
+// enters a single control plane in /etc/hosts if no name server knows the name,
+// or if one gives another address: some answer for any name, and the cluster
+// would begin at a foreign host's address. With several control planes, only the
 // site's load balancer can be meant.
 func (r *run) resolveAPI(ctx context.Context) error {
 	a, lone := r.loneAddress()
@@ -43,8 +43,8 @@ func (r *run) resolveAPI(ctx context.Context) error {
 	return err
 }
 
-// balancer reports whether an address can be that of a load balancer before
-// several hosts. Name servers that refuse a name say 0.0.0.0 or 127.0.0.1.
+// balancer reports whether an address can be that of a load balancer in front of
+// several hosts. Name servers that refuse a name answer 0.0.0.0 or 127.0.0.1.
 func balancer(a netip.Addr) bool { return a.IsGlobalUnicast() }
 
 func (r *run) unresolved(found []netip.Addr) string {
@@ -55,7 +55,7 @@ func (r *run) unresolved(found []netip.Addr) string {
 	return fmt.Sprintf("a name server of this host says that %s is %s, where no other host can be%s", r.Site.APIName(), found[0], want)
 }
 
-// loneAddress is the address of the only control plane: given in the
+// loneAddress returns the address of the only control plane: the one given in the
 // configuration, or this host's own.
 func (r *run) loneAddress() (netip.Addr, bool) {
 	if a, ok := r.Site.LoneAddress(); ok {
@@ -67,7 +67,8 @@ func (r *run) loneAddress() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// resolve is what the host's name servers say of the API's internal name.
+// resolve returns what the host's name servers answer for the API's internal
+// name.
 func (r *run) resolve(ctx context.Context) []netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()

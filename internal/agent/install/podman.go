@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// loadEtcdForPodman hands etcd's image to podman too: on two control planes it
+// loadEtcdForPodman gives etcd's image to podman too: on two control planes etcd
 // has to start while there is neither a kubelet nor a registry.
 func (r *run) loadEtcdForPodman(ctx context.Context) error {
 	return podman.Ensure(ctx, payload.Image("etcd"), func(w io.Writer) error {

@@ -49,8 +49,8 @@ func (r *run) findAddresses(ctx context.Context) error {
 	return err
 }
 
-// fencedByName returns an error if a control plane that its peer must be able
-// to switch off goes by a name that no account is given for.
+// fencedByName returns an error if a control plane that its peer must be able to
+// switch off has a name without a BMC account.
 func (r *run) fencedByName(name string) error {
 	fencing := r.Site.Config.ControlPlane.Fencing
 	if !r.Site.Role.ControlPlane() || fencing == nil {
@@ -67,9 +67,9 @@ func (r *run) fencedByName(name string) error {
 		"give it that name (hostnamectl set-hostname) or correct install-config.yaml", name, strings.Join(known, " and "))
 }
 
-// holdVIP puts the API VIPs on this host before anything can hold them by
-// VRRP, so that the other hosts reach the configuration server from the first
-// moment. keepalived takes them over as they are. Who has a VIP is asked in the
+// holdVIP puts the API VIPs on this host before anything can hold them by VRRP,
+// so that the other hosts reach the configuration server from the first moment.
+// keepalived takes them over as they are. holdVIP looks for other holders in each
 // VIP's own network, as far as this host is in it.
 func (r *run) holdVIP(ctx context.Context) error {
 	if _, err := os.Stat(keepalived.PodPath); err == nil {
@@ -105,7 +105,7 @@ func (r *run) holdVIP(ctx context.Context) error {
 	return nil
 }
 
-// network is what this host's network is before any agent keeps it.
+// network returns this host's network as it is before any agent keeps it.
 func (r *run) network() (v state.NetworkView, err error) {
 	if v.Settings, err = settings.Of(r.Site); err != nil {
 		return v, err
@@ -115,9 +115,10 @@ func (r *run) network() (v state.NetworkView, err error) {
 	return v, err
 }
 
-// places says which VIPs to ask about on which interface, and on which to hold
-// those of the API. An ingress VIP of a network that this host is not in is for
-// others to ask about; one of the API it could not hold.
+// places returns which VIPs to ask about on which interface, and on which to hold
+// those of the API. An ingress VIP in a network without this host is left for
+// others to ask about. An API VIP there is an error, because this host could not
+// hold it.
 func places(v state.NetworkView) (ask map[string][]netip.Addr, hold map[netip.Addr]string, err error) {
 	ask, hold = map[string][]netip.Addr{}, map[netip.Addr]string{}
 	var errs []error
@@ -155,13 +156,13 @@ func hostRoute(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// unpack puts the release's host files in place and starts what they bring.
+// unpack puts the release's host files in place and starts their units.
 func (r *run) unpack(ctx context.Context) error {
 	if _, err := r.store.UnpackHost(ctx, "/"); err != nil {
 		return err
 	}
-	// Debian's podman brings a bridge of its own; the first pods would land on
-	// it before the cluster's network is there.
+	// Debian's podman brings a bridge of its own; the first pods would land on it
+	// before the cluster's network exists.
 	if err := os.Remove("/etc/cni/net.d/87-podman-bridge.conflist"); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -178,7 +179,7 @@ func (r *run) unpack(ctx context.Context) error {
 	return r.systemctl(ctx, units...)
 }
 
-// nodeImages run on every node, controlPlaneImages on control planes besides.
+// nodeImages run on every node, controlPlaneImages on control planes too.
 var (
 	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel", "keepalived", "traefik"}
 	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "haproxy", operator.Image}
@@ -195,8 +196,8 @@ func (r *run) images() []string {
 // oneOfTwo reports whether this host is a control plane of a cluster of two.
 func (r *run) oneOfTwo() bool { return r.Site.Role.ControlPlane() && r.Site.Topology().Fencing }
 
-// loadImages hands the role's images to containerd. An image that it knows
-// already is not sent again.
+// loadImages gives the role's images to containerd, except those that it has
+// already.
 func (r *run) loadImages(ctx context.Context) error {
 	have, err := ctr(ctx, nil, "images", "ls", "-q")
 	if err != nil {
@@ -225,7 +226,7 @@ func (r *run) sendImages(ctx context.Context, names []string) error {
 }
 
 // pinImages keeps kubelet from removing images that no container uses for a
-// while: nobody would bring them back, since they are not pulled.
+// while. Nothing would bring them back, because they are not pulled.
 func (r *run) pinImages(ctx context.Context) error {
 	for _, name := range r.images() {
 		if _, err := ctr(ctx, nil, "images", "label", payload.Image(name), "io.cri-containerd.pinned=pinned"); err != nil {
@@ -235,12 +236,12 @@ func (r *run) pinImages(ctx context.Context) error {
 	return nil
 }
 
-// ctr talks to containerd where kubelet's containers live.
+// ctr runs containerd's client in the namespace of kubelet's containers.
 func ctr(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	return host.Run(ctx, host.Cmd{Name: "ctr", Args: append([]string{"-n", "k8s.io"}, args...), Stdin: in})
 }
 
-// writeCertificates lays the authorities where kubeadm looks for them; it
+// writeCertificates writes the authorities where kubeadm looks for them; kubeadm
 // makes every other certificate from these.
 func (r *run) writeCertificates(context.Context) error {
 	id := r.Site.Identity

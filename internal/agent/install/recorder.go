@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// recorder keeps a host's progress in a file, on the log, and wherever publish
-// sends it. It is the only writer of the progress file.
+// recorder keeps a host's progress in a file and in the log, and sends it by
+// publish. It is the only writer of the progress file.
 type recorder struct {
 	mu      sync.Mutex
 	path    string
@@ -22,8 +22,8 @@ type recorder struct {
 	p       state.Progress
 }
 
-// start says that a step runs. A step that is tried again takes the place of
-// its failed try: a host may try for days, and a report has a largest size.
+// start records that a step runs. A retry replaces its failed try: a host may try
+// for days, and a report has a largest size.
 func (r *recorder) start(name string) {
 	r.update(func(p *state.Progress) {
 		p.Error = ""
@@ -35,8 +35,7 @@ func (r *recorder) start(name string) {
 	r.logf("%s ...", name)
 }
 
-// wait says what the current step waits for. It is written only when it
-// changes.
+// wait records what the current step waits for, if that changed.
 func (r *recorder) wait(message string) {
 	if step, ok := r.p.Current(); ok && step.Message == message {
 		return
@@ -76,7 +75,7 @@ func (r *recorder) update(change func(*state.Progress)) {
 	}
 }
 
-// encoded is the progress as it is reported. A Progress has nothing that
+// encoded returns the progress as it is reported. A Progress has nothing that
 // cannot be encoded.
 func (r *recorder) encoded() []byte {
 	data, _ := json.Marshal(r.p)

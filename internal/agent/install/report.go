@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// reporter sends a host's progress to the configuration server, so that
-// whoever waits for the installation sees what each host is doing. It is best
-// effort: only the latest state counts. It is sent when it changes, again soon
-// if that failed, and again now and then, since the server may be another one
-// that holds the VIP by then.
+// reporter sends a host's progress to the configuration server, so that whoever
+// waits for the installation sees what each host is doing. It is best effort:
+// only the latest state counts. It sends the state when it changes, again soon if
+// that failed, and again now and then, because another server may hold the VIP by
+// then.
 type reporter struct {
 	send   func(context.Context, []byte) error
 	latest chan []byte
@@ -20,7 +20,7 @@ type reporter struct {
 const (
 	// reportAgain is the pause after which an unchanged state is sent again.
 	reportAgain = 30 * time.Second
-	// reportLast bounds how long the last state is tried.
+	// reportLast bounds the attempts to send the last state.
 	reportLast = 30 * time.Second
 )
 
@@ -28,7 +28,7 @@ func newReporter(send func(context.Context, []byte) error) *reporter {
 	return &reporter{send: send, latest: make(chan []byte, 1)}
 }
 
-// publish takes the newest state and never blocks. There is one publisher.
+// publish takes the newest state and never blocks. There must be one publisher.
 func (r *reporter) publish(data []byte) {
 	select {
 	case <-r.latest:
@@ -57,8 +57,8 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// flush sends the last state before the installation ends. The host's own file
-// has it too, so that nothing waits for the server forever.
+// flush sends the last state before the installation ends. It does not try
+// forever, because the host's own file has that state too.
 func (r *reporter) flush(ctx context.Context, data []byte) {
 	ctx, cancel := context.WithTimeout(ctx, reportLast)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sink is a server that fails as long as it is told to.
+// sink is a server that fails while fail is set.
 type sink struct {
 	got  []string
 	fail atomic.Bool

@@ -24,20 +24,20 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ownTokenPath is where a host keeps its own token while it is installed.
+// ownTokenPath is the file with a host's own token during the installation.
 const ownTokenPath = "/var/lib/holdfast/install/host-token"
 
 const (
 	// askTimeout bounds one request. An answer may have to wait for the API.
 	askTimeout = 15 * time.Second
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer bounds how much of an answer is read, in bytes.
 	maxAnswer = 64 << 10
-	// maxWords bounds what is shown of a refusal, in bytes.
+	// maxWords bounds how much of a refusal is shown, in bytes.
 	maxWords = 400
 )
 
 // server is the site's configuration server, as this host uses it once it has its
-// configuration: it is told how far the host is, and gives what the host joins with.
+// configuration: it takes the host's reports and gives it its tokens.
 type server struct {
 	site   *site.Site
 	base   string
@@ -51,8 +51,8 @@ type server struct {
 	own ownToken
 }
 
-// ownToken is a host's own token. A host that was given another name since needs
-// another one.
+// ownToken is a host's own token. A host that got another name since needs
+// another token.
 type ownToken struct {
 	Host  string `json:"host"`
 	Token string `json:"token"`
@@ -71,7 +71,7 @@ func newServer(s *site.Site, hostName, path string, now func() time.Time) (*serv
 	}, nil
 }
 
-// report tells how far the host is.
+// report sends how far the host is.
 func (s *server) report(ctx context.Context, data []byte) error {
 	own, err := s.token(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *server) report(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// bootstrapToken asks for what kubeadm joins this host with.
+// bootstrapToken requests the token with which kubeadm joins this host.
 func (s *server) bootstrapToken(ctx context.Context) (string, error) {
 	own, err := s.token(ctx)
 	if err != nil {
@@ -92,16 +92,16 @@ func (s *server) bootstrapToken(ctx context.Context) (string, error) {
 	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host)+"/bootstrap-token", own)
 }
 
-// token returns the host's own. A control plane mints it with the key that it has,
-// a worker asks for it. It is kept: by it the host is known again after a power cut
-// in the middle of its join.
+// token returns the host's own token. A control plane mints it with the key that
+// it has, a worker requests it. It is kept, because it identifies the host again
+// after a power cut in the middle of its join.
 func (s *server) token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own.Token == "" {
 		data, err := os.ReadFile(s.path)
 		if err == nil && json.Unmarshal(data, &s.own) != nil {
-			s.own = ownToken{} // damaged: another one is got
+			s.own = ownToken{} // damaged: get another one
 		}
 	}
 	if s.own.Token != "" && s.own.Host == s.host {
@@ -131,16 +131,16 @@ func (s *server) get(ctx context.Context) (string, error) {
 	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken)
 }
 
-// anew is what helps where a secret has ended.
+// anew is the remedy for a secret that has ended.
 const anew = "make its configuration anew (holdfast create join-config, and holdfast-agent apply with it)"
 
-// forget drops a token that is no good any more.
+// forget drops a token that is not valid any more.
 func (s *server) forget(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own.Token == token {
 		s.own = ownToken{}
-		_ = os.Remove(s.path) // it is no good: to keep it costs one more question
+		_ = os.Remove(s.path) // ignored: a token that stays costs one more request
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *server) secret(ctx context.Context, path, token string) (string, error)
 	return got.Token, nil
 }
 
-// post makes one request. The error says what the server says, and never the token.
+// post makes one request. The error quotes the server, and never the token.
 func (s *server) post(ctx context.Context, path, token string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *server) post(ctx context.Context, path, token string, body []byte) ([]b
 	return data, nil
 }
 
-// words is the first line of an answer.
+// words returns the first line of an answer, without control characters.
 func words(data []byte) string {
 	line, _, _ := strings.Cut(string(data[:min(len(data), maxWords)]), "\n")
 	return strings.Map(func(r rune) rune {

@@ -62,7 +62,7 @@ func serveSite(t *testing.T, role state.Role) *configured {
 			return configserver.Secret{Token: "bootstrap-of-" + own.Host + "-asked-by-" + own.ID}, c.refusal
 		},
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of refused handshakes
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would report refused handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	full.Identity.AdmissionToken = admission
@@ -71,7 +71,7 @@ func serveSite(t *testing.T, role state.Role) *configured {
 	return c
 }
 
-// host is the host's side, by a name, in a directory that outlives it.
+// host returns a host's side by its name, with a token file in dir.
 func (c *configured) host(t *testing.T, name, dir string) *server {
 	t.Helper()
 	s, err := newServer(c.site, name, filepath.Join(dir, "host-token"), time.Now)
@@ -101,7 +101,7 @@ func TestAWorkerIsAdmittedOnceAndKnownAgain(t *testing.T) {
 	if all, err := c.store.All(); err != nil || len(all) != 1 || all[0].Host != "worker-1" {
 		t.Errorf("%v, %v", all, err)
 	}
-	// The host was given its name since.
+	// The host got this name since.
 	if got, err := c.host(t, "worker-2", dir).bootstrapToken(t.Context()); err != nil || got != "bootstrap-of-worker-2-asked-by-2" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
-// leftovers are what only an installation needs: how kubeadm was configured, how it
-// and kubelet reached the cluster before the host had its certificate, the host's
-// own token, and the objects of the cluster as they were applied, accounts of BMCs
-// among them.
+// leftovers are the files that only an installation needs: kubeadm's
+// configuration, the access of kubeadm and kubelet to the cluster before the host
+// had its certificate, the host's own token, and the objects of the cluster as
+// they were applied, accounts of BMCs among them.
 var leftovers = []string{kubeadmConfig, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, renderhost.ManifestDir}
 
-// Settle takes from a host that is installed what only its installation needed,
-// secrets above all, and returns what it took. Builds before left it, so the agent
-// does it with each start.
+// Settle removes from an installed host what only its installation needed,
+// secrets above all, and returns what it removed. Earlier builds left these, so
+// the agent calls it at each start.
 func Settle() ([]string, error) { return settle("/") }
 
 func settle(root string) ([]string, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// ofAnOlderBuild is what one left on a control plane, and on its first host.
+// ofAnOlderBuild has the files that an older build left on a control plane.
 var ofAnOlderBuild = map[string]string{
 	"/etc/holdfast/kubeadm.yaml":                                         "tlsBootstrapToken: abcdef.hush-token",
 	"/etc/holdfast/manifests/manifests/20-fencing-credentials-cp-1.yaml": "password: aHVzaC0x", // hush-1

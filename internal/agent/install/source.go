@@ -12,7 +12,7 @@ import (
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
-// pulledRelease is where a host keeps the release that it pulled.
+// pulledRelease is the folder of the release that a host pulled.
 const pulledRelease = "/var/lib/holdfast/release"
 
 // openRelease opens the release that the host brings along, or one that was

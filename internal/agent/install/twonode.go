@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/installation"
 )
 
-// waitTwoNode waits until the operator has both control planes set up so that
+// waitTwoNode waits until the operator has set up both control planes so that
 // either may be lost.
 func (r *run) waitTwoNode(ctx context.Context) error {
 	client, err := kube.Open(adminKubeconfig)
@@ -32,8 +32,8 @@ func (r *run) waitTwoNode(ctx context.Context) error {
 	})
 }
 
-// conditionsOf is what the operator says of etcd, nothing where there is no such
-// object yet.
+// conditionsOf returns the operator's conditions of etcd, or none if there is no
+// such object yet.
 func conditionsOf(etcd *operatorv1.Etcd) []handover.Condition {
 	if etcd == nil {
 		return nil

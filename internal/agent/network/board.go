@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Board holds the view and wakes those who follow it. Sources write on it,
-// each its own part; nobody else does.
+// Board holds the view and wakes its followers. Only sources write on it, each
+// its own part.
 type Board struct {
 	mu        sync.Mutex
 	view      state.NetworkView
@@ -18,15 +18,15 @@ type Board struct {
 // NewBoard returns a board with what is known from the start.
 func NewBoard(first state.NetworkView) *Board { return &Board{view: first} }
 
-// View returns the view as it is now. What it refers to is never changed.
+// View returns the view as it is now. What it refers to never changes.
 func (b *Board) View() state.NetworkView {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.view
 }
 
-// Update changes the view and wakes the followers, unless the change changes
-// nothing.
+// Update changes the view and wakes the followers, unless the view stays the
+// same.
 func (b *Board) Update(change func(*state.NetworkView)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,8 +44,8 @@ func (b *Board) Update(change func(*state.NetworkView)) {
 	}
 }
 
-// Follow returns a channel that gets a value after a change; several changes
-// may be one value.
+// Follow returns a channel that gets a value after a change. Several changes may
+// give one value.
 func (b *Board) Follow() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

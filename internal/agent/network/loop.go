@@ -15,19 +15,20 @@ import (
 
 // The times of the loop.
 const (
-	// Resync is the pause after which a piece looks at what it owns though the
-	// view has not changed: somebody else may have changed that.
+	// Resync is the pause after which a reconciler looks at what it owns even if
+	// the view has not changed: somebody else may have changed that.
 	Resync = 30 * time.Second
 	// firstRetry and lastRetry bound the pause after an error.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = Resync
-	// atMost bounds one Reconcile. A piece that is not done by then has failed.
+	// atMost bounds one Reconcile. A reconciler that is not done by then has
+	// failed.
 	atMost = time.Minute
-	// farewell bounds what all pieces do in an orderly stop.
+	// farewell bounds the withdrawal of all reconcilers in an orderly stop.
 	farewell = 10 * time.Second
 )
 
-// Agent follows the sources with the pieces.
+// Agent runs the sources, and the reconcilers that follow them.
 type Agent struct {
 	Board   *Board
 	Sources []Source
@@ -42,29 +43,29 @@ type Agent struct {
 	Changed func(PieceState)
 }
 
-// PieceState is how a piece is doing.
+// PieceState describes how a reconciler is doing.
 type PieceState struct {
 	Name string `json:"name"`
-	// Changed is what it last changed, and ChangedAt when.
+	// Changed describes its last change, ChangedAt is when that was.
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
-	// Error is why it cannot do what it should, empty where it can; Failures
-	// counts the tries that failed in a row, since FailingSince.
+	// Error says why it cannot do what it should, empty if it can. Failures
+	// counts the failures in a row, since FailingSince.
 	Error        string    `json:"error,omitempty"`
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	// Runs counts all its runs, Took is how long the last one took.
 	Runs int           `json:"runs"`
 	Took time.Duration `json:"tookNanoseconds"`
-	// Since is when the run began that is under way, zero where none is.
+	// Since is when the present run began, or zero if none is under way.
 	Since time.Time `json:"runningSince,omitzero"`
 	// VIPs are those of the view that it last made true.
 	VIPs []netip.Addr `json:"-"`
 }
 
-// Run works until the context ends, or a source cannot go on. When it was asked
-// to end it takes the pieces back, each as far as that is right for it. A piece
-// that panics ends the process, and systemd starts it anew.
+// Run works until the context ends, or a source fails for good. When it is asked
+// to end it withdraws the reconcilers, each as far as that is right for it. A
+// panic in one ends the process, and systemd starts it again.
 func (a *Agent) Run(asked context.Context) error {
 	group, ctx := errgroup.WithContext(asked)
 	for _, s := range a.Sources {
@@ -80,12 +81,12 @@ func (a *Agent) Run(asked context.Context) error {
 		group.Go(func() error { a.keep(ctx, p, wake); return nil })
 	}
 	if err := group.Wait(); err != nil {
-		return err // systemd starts the agent anew, and the pieces live on
+		return err // systemd starts the agent again, and what the reconcilers own lives on
 	}
 	return a.withdraw(asked)
 }
 
-// keep reconciles a piece until the context ends.
+// keep runs a reconciler until the context ends.
 func (a *Agent) keep(ctx context.Context, p Piece, wake <-chan struct{}) {
 	for ctx.Err() == nil {
 		pause := a.reconcile(ctx, p)
@@ -94,7 +95,7 @@ func (a *Agent) keep(ctx context.Context, p Piece, wake <-chan struct{}) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-wake:
-			if pause < Resync { // a failing piece is not tried for each of many changes
+			if pause < Resync { // a failing reconciler does not run for each of many changes
 				_ = host.Sleep(ctx, firstRetry)
 			}
 		}
@@ -102,8 +103,8 @@ func (a *Agent) keep(ctx context.Context, p Piece, wake <-chan struct{}) {
 	}
 }
 
-// reconcile runs a piece once and returns when it is to be run again though
-// nothing changes.
+// reconcile runs a reconciler once and returns the pause before the next run
+// without a change of the view.
 func (a *Agent) reconcile(ctx context.Context, p Piece) time.Duration {
 	began := a.Now()
 	a.note(p.Name(), func(s *PieceState) { s.Since = began })
@@ -126,12 +127,12 @@ func (a *Agent) reconcile(ctx context.Context, p Piece) time.Duration {
 	return Resync
 }
 
-// retryAfter is the pause after so many failures in a row.
+// retryAfter returns the pause after so many failures in a row.
 func retryAfter(failures int) time.Duration {
 	return min(firstRetry<<min(failures-1, 10), lastRetry)
 }
 
-// ran takes in how a run went.
+// ran records how a run went.
 func (s *PieceState) ran(began, ended time.Time, changed string, err error) {
 	s.Since, s.Took, s.Runs = time.Time{}, ended.Sub(began), s.Runs+1
 	if changed != "" {
@@ -147,7 +148,7 @@ func (s *PieceState) ran(began, ended time.Time, changed string, err error) {
 	s.Error, s.Failures = err.Error(), s.Failures+1
 }
 
-// tell logs what a run changed, and an error once.
+// tell logs what a run changed, and logs an error once.
 func (a *Agent) tell(before, after PieceState, changed string) {
 	if changed != "" {
 		a.Logf("%s: %s", after.Name, changed)
@@ -165,7 +166,7 @@ func (a *Agent) tell(before, after PieceState, changed string) {
 	}
 }
 
-// note changes the state of a piece and returns it as it was and as it is.
+// note changes the state of a reconciler and returns the old and the new one.
 func (a *Agent) note(name string, change func(*PieceState)) (before, after PieceState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,7 +183,7 @@ func (a *Agent) note(name string, change func(*PieceState)) (before, after Piece
 	return before, *s
 }
 
-// States returns how each piece is doing, in the order of the pieces.
+// States returns how each reconciler is doing, in their order.
 func (a *Agent) States() []PieceState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,8 +196,8 @@ func (a *Agent) States() []PieceState {
 	return out
 }
 
-// Hung returns the name of a piece whose run has lasted longer than it may and
-// that has not heeded its context either, empty where there is none.
+// Hung returns the name of a reconciler whose run has lasted longer than it may
+// and that has not heeded its context either, or nothing if there is none.
 func (a *Agent) Hung() string {
 	for _, s := range a.States() {
 		if !s.Since.IsZero() && a.Now().Sub(s.Since) > atMost+atMost/2 {
@@ -206,7 +207,7 @@ func (a *Agent) Hung() string {
 	return ""
 }
 
-// withdraw takes all pieces back at once; the context that ended is not theirs.
+// withdraw withdraws all reconcilers at once. The end of ctx does not end that.
 func (a *Agent) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()

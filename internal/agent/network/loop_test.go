@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fakePiece does what a test says and remembers what it was asked.
+// fakePiece does what a test says and records its calls.
 type fakePiece struct {
 	name      string
 	reconcile func(context.Context, state.NetworkView) (string, error)

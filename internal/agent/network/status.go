@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// StatusPath is where the agent leaves how the network of its host is doing,
-// for people and for `holdfast status`.
+// StatusPath is the file in which the agent leaves the status of its host's
+// network, for people and for `holdfast status`.
 const StatusPath = state.NetworkStatusPath
 
-// Status is how the network of a host is doing.
+// Status describes how the network of a host is doing.
 type Status struct {
 	At time.Time `json:"at"`
 	// Holds are the virtual IPs that this host has now.
@@ -36,7 +36,7 @@ func Held(v state.NetworkView) []netip.Addr {
 	return out
 }
 
-// statusPause keeps many changes from being as many files.
+// statusPause keeps many changes from causing as many writes.
 const statusPause = 100 * time.Millisecond
 
 // Reporter writes the status whenever something in it changes.
@@ -46,7 +46,7 @@ type Reporter struct {
 	wake  chan struct{}
 }
 
-// NewReporter returns the reporter of an agent, before that runs.
+// NewReporter returns the reporter of an agent. Call it before the agent runs.
 func NewReporter(a *Agent, path string) *Reporter {
 	r := &Reporter{Agent: a, Path: path, wake: make(chan struct{}, 1)}
 	a.Changed = func(PieceState) {
@@ -78,7 +78,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-// Status returns how things are now.
+// Status returns the present status.
 func (r *Reporter) Status() Status {
 	view := r.Agent.Board.View()
 	return Status{At: r.Agent.Now(), Holds: Held(view), Pieces: r.Agent.States(), View: view}

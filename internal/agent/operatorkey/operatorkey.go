@@ -1,7 +1,8 @@
-// Package operatorkey keeps, on a control plane, what the operator's pod asks
-// etcd with: a certificate of its own and etcd's authorities, in a folder that
-// holds nothing else. The key of etcd's authority stays with the host: whoever
-// finds a hole in the operator becomes a client of etcd and never its authority.
+// Package operatorkey keeps, on a control plane, the files with which the
+// operator's pod accesses etcd: a certificate of its own and etcd's authorities,
+// in a folder that holds nothing else. The key of etcd's authority stays with the
+// host: an attacker who finds a hole in the operator becomes a client of etcd and
+// never its authority.
 package operatorkey
 
 import (
@@ -22,23 +23,22 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// name is who the operator is to etcd.
+// name is the operator's identity for etcd.
 var name = pkix.Name{CommonName: operator.Name}
 
-// Keeper keeps one host's.
+// Keeper keeps the files of one host.
 type Keeper struct {
-	// Root is empty but in tests, and so is Owner: the operator's user.
+	// Root is empty except in tests. Owner is the operator's user.
 	Root  string
 	Owner int
 	Now   func() time.Time
 }
 
-// New returns the keeper of this host.
+// New returns the Keeper of this host.
 func New(now func() time.Time) Keeper { return Keeper{Owner: operator.User, Now: now} }
 
-// Keep makes the pair where there is none that serves on, and copies the
-// authorities where they are others. Of a host that has no authority of etcd's
-// yet the error is fs.ErrNotExist.
+// Keep makes the pair if none is still valid, and copies the authorities if they
+// changed. On a host without etcd's authority it returns fs.ErrNotExist.
 func (k Keeper) Keep() (renewed bool, err error) {
 	etcd := filepath.Join(k.Root, operator.FormerEtcdFolder)
 	bundle, err := os.ReadFile(filepath.Join(etcd, "ca.crt"))
@@ -68,8 +68,8 @@ func (k Keeper) Keep() (renewed bool, err error) {
 	return renewed, k.put(path, []byte(fresh))
 }
 
-// put writes a file of the operator's where it is another one. The folder stays
-// root's: nobody else puts anything there.
+// put writes one of the operator's files unless it is there already with the same
+// data, mode and owner. The folder stays root's: nobody else puts anything there.
 func (k Keeper) put(path string, data []byte) error {
 	if k.is(path, data) {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// hostFiles are a control plane's.
+// hostFiles holds a control plane's files.
 type hostFiles struct {
 	t    *testing.T
 	root string
@@ -52,7 +52,8 @@ func (h *hostFiles) keep(want bool) {
 	}
 }
 
-// owner is the operator's user where the test may give files away.
+// owner returns the operator's user if the test may give files away, else the
+// test's own.
 func owner() int {
 	if os.Geteuid() == 0 {
 		return operator.User
@@ -74,7 +75,7 @@ func newHost(t *testing.T) (*hostFiles, site.KeyPair) {
 	return h, authority(t, h.now)
 }
 
-// verifies is nil where etcd would take the client.
+// verifies returns nil if etcd would accept the client.
 func (h *hostFiles) verifies(bundle string) error {
 	pair, err := tls.X509KeyPair([]byte(h.own(operator.EtcdPair)), []byte(h.own(operator.EtcdPair)))
 	if err != nil {

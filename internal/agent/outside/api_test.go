@@ -24,9 +24,9 @@ var server *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &server)) }
 
-// TestEachWriteReachesEtcd has a real API server behind a VIP of the loopback
-// network. Who authorizes kubelet's account is not played: the server knows
-// RBAC alone.
+// TestEachWriteReachesEtcd puts a real API server behind a VIP of the loopback
+// network. It does not cover the authorization of kubelet's account: the server
+// knows RBAC alone.
 func TestEachWriteReachesEtcd(t *testing.T) {
 	real := apitest.Need(t, server)
 	set, err := kubernetes.NewForConfig(real.Config)
@@ -54,7 +54,7 @@ func TestEachWriteReachesEtcd(t *testing.T) {
 	p.port = vip.Port()
 	p.Step(t.Context())
 	versions := map[string]bool{}
-	// As after an attempt that failed: a write ends that, and others follow.
+	// As after a failed attempt: a write ends that outage, and others follow.
 	p.known = p.known.Next(decide.Attempt{Began: time.Now().Add(-time.Minute), Outside: true})
 	for range 3 {
 		p.Step(t.Context())
@@ -72,8 +72,8 @@ func TestEachWriteReachesEtcd(t *testing.T) {
 	}
 }
 
-// forward has a VIP that leads to a server, as its administrator: the server of
-// the tests knows no certificates of clients.
+// forward opens a VIP that leads to a server with its administrator's rights: the
+// server of the tests knows no client certificates.
 func forward(t *testing.T, to *rest.Config) (vip netip.AddrPort, trust func() (*tls.Config, error)) {
 	t.Helper()
 	u, err := url.Parse(to.Host)

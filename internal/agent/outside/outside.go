@@ -1,6 +1,6 @@
-// Package outside measures whether somebody who does not have the API VIP can
-// write through it. No host can tell that of itself: in a cut the one with the
-// VIP may be the one that nobody reaches.
+// Package outside measures whether a host without the API VIP can write through
+// it. No host can tell that of itself: in a cut, the one with the VIP may be the
+// one that nobody reaches.
 //
 // It owns one annotation of the host's own Lease in kube-node-lease, which
 // kubelet's account may write. Package decide/incident decides what it means.
@@ -28,37 +28,37 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// patience bounds one attempt, from the first packet to the answer. Who waits
-// longer takes the API for gone, and an attempt that hangs would hide the moment
-// in which it comes back.
+// patience bounds one attempt, from the first packet to the answer. A client that
+// waits longer takes the API for gone. A hanging attempt would also hide the
+// moment in which the API comes back.
 const patience = time.Second
 
-// answerSize bounds what is read of an answer, so that its connection can be
-// kept.
+// answerSize bounds how much of an answer is read. It is read so that its
+// connection can be reused.
 const answerSize = 64 << 10
 
-// errOwn is a connection that never left this host.
+// errOwn reports a connection that never left this host.
 var errOwn = errors.New("the virtual IP is this host's own")
 
-// Options are what the probe of a host works with.
+// Options holds the inputs of a host's probe.
 type Options struct {
-	// View is what the host knows of its network.
+	// View returns what the host knows of its network.
 	View func() state.NetworkView
-	// TLS is how the API server is verified, and this host's account.
+	// TLS returns the verification of the API server, and this host's account.
 	TLS  func() (*tls.Config, error)
 	Logf func(format string, args ...any)
 	Now  func() time.Time
 }
 
-// Probe asks the API through the VIP while another host has that.
+// Probe asks the API through the VIP while another host holds it.
 type Probe struct {
 	Options
 	port   uint16
 	known  decide.Outside
-	client *http.Client // nil where the next attempt is to make a new connection
+	client *http.Client // nil if the next attempt is to make a new connection
 }
 
-// New returns the probe of a host, which does nothing before Run.
+// New returns the probe of a host. It does nothing before Run.
 func New(o Options) *Probe { return &Probe{Options: o, port: site.APIPort} }
 
 // Run measures until the context ends.
@@ -68,7 +68,7 @@ func (p *Probe) Run(ctx context.Context) {
 		if p.Step(ctx); p.known.Writes(p.Now()) {
 			pause = decide.Lively
 		}
-		_ = host.Sleep(ctx, pause) // the loop looks at the context itself
+		_ = host.Sleep(ctx, pause) // the loop checks the context itself
 	}
 	p.drop()
 }
@@ -78,7 +78,7 @@ func (p *Probe) Step(ctx context.Context) {
 	was := len(p.known.Gaps)
 	a := p.attempt(ctx)
 	if ctx.Err() != nil {
-		return // it was ended, which says nothing of the API
+		return // the attempt was cancelled, which says nothing of the API
 	}
 	if p.known = p.known.Next(a); len(p.known.Gaps) != was {
 		g := p.known.Gaps[len(p.known.Gaps)-1]
@@ -96,7 +96,7 @@ func (p *Probe) attempt(ctx context.Context) decide.Attempt {
 		return a
 	}
 	if a.Write {
-		p.drop() // as a client that comes new
+		p.drop() // as a new client would
 	}
 	got, err := p.ask(ctx, node, vip, a.Write)
 	if err != nil {
@@ -110,9 +110,9 @@ func (p *Probe) attempt(ctx context.Context) decide.Attempt {
 	return a
 }
 
-// target is whose Lease is written and through which VIP, false where this host
-// cannot measure. One VIP stands for those of both families: they are on one
-// host.
+// target returns the node whose Lease is written and the VIP to write through, or
+// false if this host cannot measure. One VIP stands for those of both families,
+// because one host holds them both.
 func target(v state.NetworkView) (node string, vip netip.Addr, ok bool) {
 	s := v.Settings
 	if !s.Fencing || !s.ManagedVIPs || len(s.APIVIPs) == 0 || v.Stage != state.StageInstalled || v.Host.NodeName == "" {
@@ -126,7 +126,7 @@ func target(v state.NetworkView) (node string, vip netip.Addr, ok bool) {
 	return v.Host.NodeName, s.APIVIPs[0], true
 }
 
-// answer is what came of an attempt: whether there was one at all, and the time
+// answer is the result of an attempt: whether there was one at all, and the time
 // by the server's clock.
 type answer struct {
 	asked bool
@@ -134,7 +134,7 @@ type answer struct {
 }
 
 // ask reads this host's Lease, or writes its annotation. A read is enough to
-// notice that etcd has no quorum, but proves no write.
+// notice that etcd has no quorum, but it proves no write.
 func (p *Probe) ask(ctx context.Context, node string, vip netip.Addr, write bool) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -186,8 +186,8 @@ func (p *Probe) request(ctx context.Context, node string, vip netip.Addr, write 
 	return request, err
 }
 
-// transport keeps one connection, and none that does not leave this host: the
-// VIP may have come a moment ago, before the view tells.
+// transport keeps one connection, and refuses one that does not leave this host:
+// the VIP may have come a moment ago, before the view shows it.
 func transport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: patience}
 	return &http.Transport{
@@ -205,15 +205,15 @@ func transport(config *tls.Config) *http.Transport {
 	}
 }
 
-// own reports whether both ends have one address: to an address of its own a
-// host sends from that address.
+// own reports whether both ends have the same address: to one of its own
+// addresses a host sends from that same address.
 func own(here, there net.Addr) bool {
 	a, aErr := netip.ParseAddrPort(here.String())
 	b, bErr := netip.ParseAddrPort(there.String())
 	return aErr == nil && bErr == nil && a.Addr() == b.Addr()
 }
 
-// drop has the next attempt make a new connection.
+// drop makes the next attempt open a new connection.
 func (p *Probe) drop() {
 	if p.client != nil {
 		p.client.CloseIdleConnections()

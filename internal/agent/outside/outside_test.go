@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// api is what is behind the VIP: a server with TLS that may hang or refuse.
+// api plays the server behind the VIP: with TLS, and it may hang or refuse.
 type api struct {
 	t      *testing.T
 	server *httptest.Server
@@ -31,7 +31,7 @@ type api struct {
 	lease  string // the annotation
 }
 
-// serve answers at an address of the loopback network.
+// serve starts an api at an address of the loopback network.
 func serve(t *testing.T, address string) *api {
 	t.Helper()
 	a := &api{t: t}
@@ -53,7 +53,7 @@ func tlsServer(t *testing.T, address string, handler http.Handler) *httptest.Ser
 	return s
 }
 
-// trusting verifies a server of the tests by its own certificate.
+// trusting returns the TLS configuration that trusts a server of the tests.
 func trusting(s *httptest.Server) func() (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
@@ -71,7 +71,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/worker-1":
 		a.t.Errorf("asked for %s", r.URL.Path)
 	case is == "hangs":
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client left
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not see that the client left
 		select {
 		case <-r.Context().Done():
 		case <-time.After(5 * time.Second):
@@ -103,7 +103,7 @@ func (a *api) methods() string {
 	return strings.Join(a.asked, " ")
 }
 
-// worker has the probe of a worker, whose VIP the server has.
+// worker holds the probe of a worker. The server holds its VIP.
 type worker struct {
 	*Probe
 
@@ -165,8 +165,8 @@ func TestAWorkerMeasuresHowLongItCouldNotWrite(t *testing.T) {
 	}
 }
 
-// TestTheHolderOfTheVIPIsNeverOutside has the VIP come to the host while the API
-// does not answer: what it then writes to itself ends nothing.
+// TestTheHolderOfTheVIPIsNeverOutside moves the VIP to the host while the API
+// does not answer: what the host then writes to itself ends no outage.
 func TestTheHolderOfTheVIPIsNeverOutside(t *testing.T) {
 	t.Run("by what the host knows", func(t *testing.T) {
 		a := serve(t, "127.0.0.5")
@@ -189,7 +189,7 @@ func TestTheHolderOfTheVIPIsNeverOutside(t *testing.T) {
 		}
 	})
 	t.Run("by its connection, where it does not know yet", func(t *testing.T) {
-		a := serve(t, "127.0.0.1") // a host sends to its own address from that
+		a := serve(t, "127.0.0.1") // a host sends to its own address from that address
 		w := a.worker()
 		w.known = w.known.Next(decide.Attempt{Outside: true, OK: true}).Next(decide.Attempt{Began: time.Now().Add(-time.Minute), Outside: true})
 		w.Step(t.Context())

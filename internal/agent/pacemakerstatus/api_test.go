@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// realServer is the API server of this package's tests, nil where there is none.
+// realServer is the API server of this package's tests, or nil if there is none.
 var realServer *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &realServer)) }
 
-// client is the agent's client of the test's API server, which has the kind and
-// an object.
+// client returns the agent's client of the test's API server, which has the kind
+// and an object.
 func client(t *testing.T) *kube.Client {
 	t.Helper()
 	server := apitest.Need(t, realServer)
@@ -52,7 +52,7 @@ func must(t *testing.T, err error) {
 }
 
 // TestARealAPIHasAChangeWithinTwoSeconds measures from an event to the object in
-// the API. What a look at Pacemaker itself takes (50 ms) comes on top.
+// the API. A query of Pacemaker itself (50 ms) comes on top.
 func TestARealAPIHasAChangeWithinTwoSeconds(t *testing.T) {
 	server := client(t)
 	c := newCluster(t)

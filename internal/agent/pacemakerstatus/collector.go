@@ -1,7 +1,7 @@
-// Package pacemakerstatus keeps the status of the PacemakerCluster: on each of
-// two control planes it looks at Pacemaker whenever something happens there,
-// keeps what it saw on the host, and on the one whose turn it is writes it to
-// the API. What is written decides decide/pacemakerstatus.
+// Package pacemakerstatus keeps the status of the PacemakerCluster. On each of
+// two control planes it looks at Pacemaker whenever something happens there, and
+// keeps what it saw on the host. The host whose turn it is writes it to the API.
+// Package decide/pacemakerstatus decides what is written.
 package pacemakerstatus
 
 import (
@@ -21,44 +21,44 @@ import (
 	"github.com/holdfast/holdfast/internal/pace"
 )
 
-// Options are what the collector of a host works with.
+// Options holds what the collector of a host needs.
 type Options struct {
 	Site *site.Site
 	Log  io.Writer
 	Now  func() time.Time
 }
 
-// How soon the cluster is looked at: events are debounced, an event may precede
-// the change that it announces, and failures are tried again.
+// The pauses of the loop: events are debounced, an event may precede the change
+// that it announces, and failures are tried again.
 const (
 	debounce = 150 * time.Millisecond
-	apart    = 400 * time.Millisecond // between two looks
+	apart    = 400 * time.Millisecond // the least between two looks
 	after    = time.Second
 	retry    = 500 * time.Millisecond
 	slowly   = 5 * time.Second
 	unready  = 10 * time.Second // there is nothing to write to yet
 	resync   = decide.Heartbeat
-	beats    = resync - apart // a sign of life is in time
+	beats    = resync - apart // a sign of life that is written in time
 )
 
-// Collector keeps the status. Its metrics may be asked for at any time.
+// Collector keeps the status. Its metrics may be collected at any time.
 type Collector struct {
 	Options
 	host  func() (string, error)
 	look  func(ctx context.Context, host string) decide.Input
 	watch func(ctx context.Context, wake func())
 	api   access
-	// standIn are the times of the last stand-in's steps, in milliseconds.
+	// standIn returns the times of the last stand-in's steps, in milliseconds.
 	standIn func() map[string]float64
-	// setBack has the settings of this host be those of the table again, where it
-	// decides also Pacemaker's.
+	// setBack restores the settings of this host to those of the table, and
+	// Pacemaker's too if the host decides about them.
 	setBack  func(ctx context.Context, decides bool) error
 	settings settings
 	files    files
 	told     map[string]bool
 	pubbed   publication
 	heard    time.Time // when redundancy was last known
-	retakes  time.Time // since when Pacemaker writes down anew what runs; zero while it does not
+	retakes  time.Time // since when Pacemaker has recorded anew what runs; zero while it does not
 	wake     chan struct{}
 	trouble  pace.Trouble
 
@@ -83,8 +83,7 @@ func New(o Options) *Collector {
 }
 
 // Run works until the context ends, on a host that is one of two control planes.
-// Nothing that it runs into ends it: a status must not take the agent of a host
-// with it.
+// No error ends it, because a status must not end the agent of a host.
 func (c *Collector) Run(ctx context.Context) {
 	name, err := c.host()
 	for ; err != nil; name, err = c.host() {
@@ -100,7 +99,7 @@ func (c *Collector) Run(ctx context.Context) {
 	c.loop(ctx, name)
 }
 
-// Wake has the cluster looked at soon. It never blocks.
+// Wake requests a look at the cluster soon. It never blocks.
 func (c *Collector) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -118,7 +117,7 @@ func (c *Collector) loop(ctx context.Context, name string) {
 		case isNoAccess(err):
 			next = unready
 		case err != nil:
-			next, pause = pause, min(2*pause, after) // an API that is back is told within seconds
+			next, pause = pause, min(2*pause, after) // an API that is back gets the status within seconds
 		case more:
 			next, pause = after, retry
 		default:
@@ -128,9 +127,8 @@ func (c *Collector) loop(ctx context.Context, name string) {
 	}
 }
 
-// due is how long it is until the status needs a sign of life, or until this
-// host looks whether another one gives it: that something was looked at
-// meanwhile puts off neither.
+// due returns how long it is until the status needs a sign of life, or until this
+// host checks that another one gives it. Other looks in between postpone neither.
 func (c *Collector) due() time.Duration {
 	last, every := c.pubbed.read, resync
 	if c.Report().Writes {
@@ -139,9 +137,9 @@ func (c *Collector) due() time.Duration {
 	return min(every-c.Now().Sub(last), resync)
 }
 
-// step looks once, keeps what it saw, and writes it where that is this host's
-// turn. more is whether the next look is to be soon: something is different, or
-// not known again yet.
+// step looks once, keeps what it saw, and writes it if that is this host's turn.
+// more asks for another look soon: something is different, or not known again
+// yet.
 func (c *Collector) step(ctx context.Context, name string) (more bool, err error) {
 	in := c.look(ctx, name)
 	if ctx.Err() != nil {
@@ -167,7 +165,7 @@ func (c *Collector) step(ctx context.Context, name string) (more bool, err error
 	if err != nil {
 		r.API = err.Error()
 	}
-	c.keepSettings(ctx, in, now) // what is different was told
+	c.keepSettings(ctx, in, now) // the status above shows what is different
 	c.set(r, in)
 	if keepErr == nil {
 		keepErr = c.files.write(r, false)
@@ -178,8 +176,8 @@ func (c *Collector) step(ctx context.Context, name string) (more bool, err error
 	return changed || recalled, err
 }
 
-// recall is the input while Pacemaker writes down anew what runs. The next look
-// is soon: nobody need say that it is done.
+// recall returns the input to use while Pacemaker records anew what runs. The
+// next look is soon, because no event announces the end of that.
 func (c *Collector) recall(in, last decide.Input, now time.Time) (decide.Input, bool) {
 	out, told := in.Recalled(last)
 	switch {
@@ -206,15 +204,15 @@ func (c *Collector) set(r decide.Report, in decide.Input) {
 	c.current, c.input = r, in
 }
 
-// seen returns what the last look saw, with what was made of it.
+// seen returns the report and the input of the last look.
 func (c *Collector) seen() (decide.Report, decide.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current, c.input
 }
 
-// complain tells of what the last look ran into; a host without the API's files
-// is not set up yet.
+// complain logs the errors of the last look, but not missing access: a host
+// without the API's files is not set up yet.
 func (c *Collector) complain(err error) {
 	if !isNoAccess(err) {
 		c.trouble.Hear(err)
@@ -225,13 +223,13 @@ func (c *Collector) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Log, "pacemaker status: "+format+"\n", args...)
 }
 
-// publication is what is known of the object in the API.
+// publication is what this host knows of the object in the API.
 type publication struct {
-	// object is nil where it was not read, or has changed since.
+	// object is nil if it was not read, or has changed since.
 	object *etcdv1.PacemakerCluster
-	// at is the time that its status names; moved is when another host was last
-	// seen to change it, by this host's clock.
+	// at is the time in its status; moved is when this host last saw another one
+	// change it, by this host's clock.
 	at, moved time.Time
-	// read and wrote are when this host did.
+	// read and wrote are when this host last read and wrote it.
 	read, wrote time.Time
 }

@@ -129,13 +129,13 @@ type cluster struct {
 	name    string
 	known   map[string]decide.Input
 	members []string
-	through access // where it is not the API above
+	through access // if it is not the API above
 	setBack func(host string) error
 	host    map[string]*Collector
 	stop    map[string]context.CancelFunc
 }
 
-// inTime runs a test on a cluster whose clock goes as fast as it can, with a
+// inTime runs a test on a cluster whose clock runs as fast as it can, with a
 // folder for the files of its hosts.
 func inTime(t *testing.T, test func(t *testing.T, c *cluster, dir string)) {
 	t.Helper()
@@ -243,9 +243,9 @@ func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
 }
 
 // TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt is what the lab
-// showed where Pacemaker checks itself every minute: each look put off the next
-// one by 30 s, so that signs of life, and the looks at them, came up to a minute
-// apart, and the other host took the one that writes for dead.
+// showed where Pacemaker checks itself every minute: each look postponed the next
+// one by 30 s. So signs of life, and the looks for them, came up to a minute
+// apart, and the other host took the writer for dead.
 func TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 19 * time.Second, 29 * time.Second, 45 * time.Second, time.Minute} {
 		inTime(t, func(t *testing.T, c *cluster, dir string) {
@@ -266,7 +266,7 @@ func TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatNobodyHasWrittenIsTheWriters has both find it empty.
+// TestAnObjectThatNobodyHasWrittenIsTheWriters lets both hosts find it empty.
 func TestAnObjectThatNobodyHasWrittenIsTheWriters(t *testing.T) {
 	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.api.object = nil
@@ -345,7 +345,7 @@ func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
 		if r := c.host["cp-1"].Report(); r.API == "" || decide.Holds((*r.Status.Nodes)[1].Conditions, "Online") {
 			t.Errorf("what the host keeps: %q %+v", r.API, (*r.Status.Nodes)[1].Conditions)
 		}
-		c.stop["cp-1"]() // an agent that is started anew knows it from its file
+		c.stop["cp-1"]() // an agent that is restarted knows it from its file
 		synctest.Wait()
 		c.api.mu.Lock()
 		c.api.down = nil
@@ -359,9 +359,10 @@ func TestWhatHappenedWhileTheAPIWasAwayKeepsItsTime(t *testing.T) {
 	})
 }
 
-// TestWhatIsOverWhenTheAPIIsBackIsTold is a loss and a return that the API has
-// missed, and an API server that starts: it takes the first write and its answer
-// comes too late. What is as before, since another time, was not written.
+// TestWhatIsOverWhenTheAPIIsBackIsTold plays a loss and a return that the API has
+// missed, and an API server that starts: it takes the first write, and its answer
+// comes too late. A condition with the same status since another time was once
+// not written.
 func TestWhatIsOverWhenTheAPIIsBackIsTold(t *testing.T) {
 	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		c.start("cp-1", dir)
@@ -413,8 +414,8 @@ func TestAnObjectThatIsDeletedOrNotThereYetIsWrittenOnceItIsThere(t *testing.T) 
 	})
 }
 
-// TestPacemakerThatLooksAnewChangesNothing has all of it said to be stopped for
-// a moment, and then for good.
+// TestPacemakerThatLooksAnewChangesNothing has everything reported as stopped,
+// for a moment and then for good.
 func TestPacemakerThatLooksAnewChangesNothing(t *testing.T) {
 	inTime(t, func(t *testing.T, c *cluster, dir string) {
 		torn := c.read("../../../test/corpus/pacemaker/cases/lab-refreshed/cp-1")

@@ -23,16 +23,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// happens are the folders in which something is written when something
-// happens: Pacemaker's log, which has each change of the CIB and of attributes
-// on every node within 30 ms, its configuration, Corosync's, and the proofs of
-// fences. They are hints to look; what counts is looked up.
+// happens lists the folders in which something is written when something happens:
+// Pacemaker's log, which has each change of the CIB and of attributes on every
+// node within 30 ms, its configuration, Corosync's, and the proofs of fences. A
+// write is only a hint to look; the facts are read elsewhere.
 var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/corosync", state.FencedDir}
 
-// eyes see what this host can.
+// eyes gathers what this host can see.
 type eyes struct {
 	logf func(string, ...any)
-	// settings are what Pacemaker's files say and what they should.
+	// settings returns what Pacemaker's files say and what they should say.
 	settings func() (have, want twonode.Config, err error)
 
 	mu         sync.Mutex
@@ -72,8 +72,8 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 	return in
 }
 
-// found is what the fence agents of both hosts have told of their last tests;
-// nothing where Pacemaker does not tell.
+// found returns the problems that the fence agents of both hosts found in their
+// last tests, or nothing if Pacemaker does not answer.
 func found(ctx context.Context) map[string]string {
 	values, err := pacemaker.Everyone(ctx, fence.FoundAttribute)
 	if err != nil {
@@ -82,7 +82,8 @@ func found(ctx context.Context) map[string]string {
 	return fence.Problems(values)
 }
 
-// drift is unknown where the set-up has not been.
+// drift returns the settings that differ from the wanted ones. They are unknown
+// if they cannot be read, and before the set-up.
 func drift(settings func() (have, want twonode.Config, err error)) state.Fact[[]twonode.Difference] {
 	have, want, err := settings()
 	if err != nil || !have.SetUp() {
@@ -91,7 +92,7 @@ func drift(settings func() (have, want twonode.Config, err error)) state.Fact[[]
 	return state.Known(twonode.Drift(have, want))
 }
 
-// join takes what Corosync says.
+// join takes the membership that Corosync reports.
 func (e *eyes) join(m state.Fact[state.Membership]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,8 +117,7 @@ func readCorosync(path string) state.Fact[corosync.Conf] {
 	return state.Known(c)
 }
 
-// answerTime bounds one question to the agent of etcd, which has its answer
-// ready.
+// answerTime bounds one request to the etcd keeper, which has its answer ready.
 const answerTime = time.Second
 
 func askEtcd(ctx context.Context) (state.EtcdReport, error) {
@@ -126,7 +126,7 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 	return keeperclient.Report(ctx, state.EtcdSocketPath)
 }
 
-// watch wakes whenever something happens, until the context ends.
+// watch calls wake whenever something happens, until the context ends.
 func (e *eyes) watch(ctx context.Context, wake func()) {
 	go thisHostsMembers(e.logf).watch(ctx, func(m state.Fact[state.Membership]) {
 		e.join(m)
@@ -136,13 +136,13 @@ func (e *eyes) watch(ctx context.Context, wake func()) {
 		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
 			e.logf("watch Pacemaker's files: %v", err)
 		}
-		_ = host.Sleep(ctx, slowly) // the loop looks at the context itself
+		_ = host.Sleep(ctx, slowly) // the loop checks the context itself
 	}
 }
 
-// watchFolders wakes whenever something is written in one of the folders. A
-// folder that is not there yet, as before the cluster manager is set up, is
-// looked for again at each resync.
+// watchFolders calls wake whenever something is written in one of the folders. At
+// each resync it looks again for folders that do not exist yet, as before the
+// cluster manager is set up.
 func watchFolders(ctx context.Context, wake func(), folders []string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -153,7 +153,7 @@ func watchFolders(ctx context.Context, wake func(), folders []string) error {
 	defer again.Stop()
 	for {
 		if addFolders(w, folders) {
-			wake() // what came before it was watched
+			wake() // for what came before it was watched
 		}
 		select {
 		case <-ctx.Done():
@@ -172,8 +172,8 @@ func watchFolders(ctx context.Context, wake func(), folders []string) error {
 	}
 }
 
-// addFolders watches what is not watched yet, and reports whether there was
-// anything.
+// addFolders watches the folders that are not watched yet, and reports whether
+// there were any.
 func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 	watched := map[string]bool{}
 	for _, path := range w.WatchList() {
@@ -187,15 +187,15 @@ func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 	return added
 }
 
-// peers are the addresses of the hosts that may be asked instead of this one.
+// peers returns the addresses of the hosts that may be asked instead of this one.
 func (e *eyes) peers() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return decide.Input{Host: e.name, Corosync: e.corosync, Membership: e.membership}.Peers()
 }
 
-// accessOf asks this host's own API server first: a connection to another one
-// may lead to the host that has just died.
+// accessOf asks this host's own API server first: a connection to another one may
+// lead to the host that has just died.
 func accessOf(s *site.Site, peers func() []string) access {
 	if s == nil {
 		return nil

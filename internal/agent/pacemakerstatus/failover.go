@@ -19,15 +19,16 @@ var (
 
 var aboutFailover = []*prometheus.Desc{failoverWanted, failoverGiven}
 
-// All pods are read now and then, by the one host that writes the status anyway.
+// The one host that writes the status anyway also reads all pods, once in
+// countLoad.
 const (
 	countLoad     = 5 * time.Minute
-	countAgain    = 30 * time.Second // this host does not write, or an API server did not answer
+	countAgain    = 30 * time.Second // if this host does not write, or no API server answered
 	countPatience = 30 * time.Second
 )
 
 // keepFailover counts what each host would have to run without the other, until
-// the context ends. What cannot be counted is not told.
+// the context ends. It publishes nothing that it could not count.
 func (c *Collector) keepFailover(ctx context.Context) {
 	for next := countAgain; host.Sleep(ctx, next) == nil; {
 		var counted []clusterhealth.Failover

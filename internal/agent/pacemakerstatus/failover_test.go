@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// wanted are the cores that a host would have to give, none where that is not
-// told.
+// wanted returns the cores that a host would have to give, or 0 if that was not
+// counted.
 func (c *Collector) wanted(host string) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// What the metrics of fences are read from.
+// The sources of the metrics of fences.
 var (
 	fenceFiles records.Files
 	fenceSums  records.FenceSums
@@ -27,8 +27,8 @@ var (
 
 var aboutFences = []*prometheus.Desc{fences, fenceSeconds, fencePhase, fenceWorst, fenceProven, fenceDelay}
 
-// collectFences tells what the history of this host's fences says of each host
-// that it may fence. `holdfast explain` tells what cannot be read.
+// collectFences exports, for each host that this host may fence, what the history
+// of fences says. `holdfast explain` shows what cannot be read.
 func collectFences(out metric.Send) {
 	totals, err := fenceSums.Of(fenceFiles)
 	targets, errTargets := fenceFiles.Targets()

@@ -11,11 +11,11 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// files are where a host keeps what it knows.
+// files holds the paths at which a host keeps what it knows.
 type files struct{ live, kept string }
 
-// read returns what was kept of an earlier run, for the times since when things
-// are as they are.
+// read returns the report of an earlier run, which has the times of the last
+// changes.
 func (f files) read(host string) decide.Report {
 	for _, path := range []string{f.live, f.kept} {
 		var r decide.Report
@@ -28,7 +28,7 @@ func (f files) read(host string) decide.Report {
 	return decide.Report{Host: host}
 }
 
-// write keeps a report: what is now in memory, what is different on the disk.
+// write keeps a report: always in memory, and on the disk if it changed.
 func (f files) write(r decide.Report, changed bool) error {
 	data, err := json.Marshal(r)
 	if err != nil {

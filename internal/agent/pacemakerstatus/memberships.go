@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The keeper of etcd answers at least once a second. Where it is silent for
-// longer it hangs or is not there, and Corosync is asked from here until it is
-// back. Two answers in a row that are the same are apart: a keeper of another
-// version may not know which one is known.
+// The etcd keeper answers at least once a second. If it is silent for longer, it
+// hangs or is absent, and Corosync is asked from here until it is back. After an
+// answer equal to the last one there is a pause, because a keeper of another
+// version may not know the mark of what is known.
 const (
 	keeperPatience = 1500 * time.Millisecond
 	keeperBack     = time.Second
 	keeperApart    = 100 * time.Millisecond
 )
 
-// memberships is where this host's membership comes from: one child of Corosync on a
+// memberships is the source of this host's membership: one child of Corosync on a
 // host is enough, and it is the keeper's.
 type memberships struct {
 	keeper   func(ctx context.Context, known string) (state.Fact[state.Membership], error)
@@ -37,8 +37,8 @@ func thisHostsMembers(logf func(string, ...any)) memberships {
 	}
 }
 
-// watch tells the membership, and each change of it, until the context ends.
-// Calls of changed come one after the other.
+// watch reports the membership, and each change of it, until the context ends. It
+// calls changed for one change after the other.
 func (w memberships) watch(ctx context.Context, changed func(state.Fact[state.Membership])) {
 	last := ""
 	tell := func(m state.Fact[state.Membership]) bool {
@@ -70,7 +70,7 @@ func (w memberships) ask(ctx context.Context, known string) (state.Fact[state.Me
 	return w.keeper(ctx, known)
 }
 
-// alone tells what Corosync says to this process, until the keeper answers.
+// alone reports what Corosync says to this process, until the keeper answers.
 func (w memberships) alone(ctx context.Context, tell func(state.Fact[state.Membership]) bool) {
 	watching, end := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// pair is what a host of two has: a keeper of etcd, and Corosync, which both know
-// the same ring.
+// pair plays a host of two: an etcd keeper and Corosync, which both know the same
+// ring.
 type pair struct {
 	mu sync.Mutex
 	pairState
@@ -86,7 +86,7 @@ func TestTheMembershipIsToldWhateverTheKeeperDoes(t *testing.T) {
 				p.set(func(*pairState) { told = append(told, m.Value.Ring) })
 			})
 		}()
-		// step changes the ring, which is told after a while at the latest.
+		// step changes the ring, which must be reported before latest is over.
 		step := func(name string, children int, latest time.Duration) {
 			t.Helper()
 			p.set(func(s *pairState) { s.ring++ })

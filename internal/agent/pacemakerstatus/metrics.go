@@ -51,7 +51,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. A host that is not one of two, or has
-// not looked yet, has nothing to tell.
+// not looked yet, gives no metrics.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	out := metric.Send(to)
 	r, in := c.seen()
@@ -75,8 +75,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectStatus tells of hosts only what a host knows that is part of the
-// cluster: a blind one would raise alerts about a peer that is well.
+// collectStatus exports facts about hosts only from a host that is part of the
+// cluster: a blind one would raise alerts about a healthy peer.
 func collectStatus(out metric.Send, s etcdv1.PacemakerClusterStatus, blind bool) {
 	all(out, clusterCondition, s.Conditions)
 	for _, c := range s.Conditions {
@@ -108,7 +108,7 @@ func all(out metric.Send, d *prometheus.Desc, list []metav1.Condition, labels ..
 	}
 }
 
-// collectEtcd tells what the agent of etcd on this host reports.
+// collectEtcd exports what the etcd keeper on this host reports.
 func collectEtcd(out metric.Send, r state.EtcdReport) {
 	local := r.Snapshot.Local
 	if r.Verdict.Action != "" {
@@ -118,8 +118,8 @@ func collectEtcd(out metric.Send, r state.EtcdReport) {
 	if local.Running.Known {
 		out.Gauge(leader, metric.Bool(local.Running.Value && local.Leader.Value != 0))
 	}
-	// Whoever takes the least of the hosts must find neither a zero nor a wait
-	// that stands still on one whose etcd is stopped.
+	// A query that takes the least over the hosts must find neither a zero nor a
+	// constant time on one whose etcd is stopped.
 	if state.Is(local.Running, true) {
 		out.Gauge(stalled, local.Stalled.Seconds())
 	}
@@ -152,7 +152,7 @@ func collectTakeOver(out metric.Send, r decide.Report) {
 	}
 }
 
-// lastStandIn are the times of the last stand-in in this boot.
+// lastStandIn returns the times of the last stand-in in this boot.
 func lastStandIn() map[string]float64 {
 	s, err := etcd.StandInState()
 	if err != nil || s.Last == nil {

@@ -14,7 +14,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// api is what is asked of the API.
+// api is the part of the API that the collector needs.
 type api interface {
 	PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error)
 	WritePacemakerStatus(ctx context.Context, version string, status json.RawMessage) (string, error)
@@ -22,19 +22,19 @@ type api interface {
 	EachPod(ctx context.Context, do func(*corev1.Pod)) ([]corev1.Node, error)
 }
 
-// access does something with the first API server that answers.
+// access calls do with the first API server that answers.
 type access func(ctx context.Context, do func(context.Context, api) error) error
 
 // patience bounds one attempt to write: an API server without etcd hangs, and
 // meanwhile this host must go on looking.
 const patience = 4 * time.Second
 
-// errNoObject says that there is nothing to write to: the operator makes the
+// errNoObject reports that there is nothing to write to: the operator makes the
 // object once etcd is handed over.
 var errNoObject = errors.New("the API has no PacemakerCluster \"cluster\" yet: holdfast-operator makes it once etcd is handed over")
 
-// publish writes the status where that is this host's turn, and otherwise
-// looks whether somebody else does.
+// publish writes the status if that is this host's turn, and otherwise looks
+// whether somebody else does.
 func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Report) error {
 	if !r.Writes && c.Now().Sub(c.pubbed.read) < resync {
 		return nil
@@ -58,7 +58,7 @@ func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Repo
 	return err
 }
 
-// bring asks one server. That there is no object is no reason to ask another.
+// bring writes through one server. A missing object is no reason to ask another.
 func (c *Collector) bring(ctx context.Context, in decide.Input, r *decide.Report) error {
 	missing := false
 	err := c.api(ctx, func(ctx context.Context, a api) error {
@@ -75,8 +75,8 @@ func (c *Collector) bring(ctx context.Context, in decide.Input, r *decide.Report
 	return err
 }
 
-// write brings the object to what this host sees. Nothing is written while
-// nothing changes, but for a sign of life.
+// write changes the object to what this host sees. While nothing changes it
+// writes only signs of life.
 func (c *Collector) write(ctx context.Context, a api, in decide.Input, r *decide.Report) error {
 	if err := c.read(ctx, a); err != nil {
 		return err
@@ -105,16 +105,16 @@ func (c *Collector) write(ctx context.Context, a api, in decide.Input, r *decide
 	return nil
 }
 
-// beat is the sign of life alone.
+// beat returns the part of a status that is the sign of life.
 func beat(s etcdv1.PacemakerClusterStatus) json.RawMessage {
 	data, err := json.Marshal(map[string]any{"lastUpdated": s.LastUpdated})
 	if err != nil {
-		panic(err) // a time
+		panic(err) // cannot happen: it is a time
 	}
 	return data
 }
 
-// read reads the object, where it is not known, and notes whether it moves.
+// read reads the object if it is not known, and notes whether others change it.
 func (c *Collector) read(ctx context.Context, a api) error {
 	if c.pubbed.object != nil {
 		return nil
@@ -129,7 +129,7 @@ func (c *Collector) read(ctx context.Context, a api) error {
 	first, at := c.pubbed.read.IsZero(), o.Status.LastUpdated.Time
 	c.pubbed.read = c.Now()
 	switch {
-	case first: // how old it is, as far as clocks agree; whoever writes has until the next look
+	case first: // its age, as far as clocks agree; its writer has until the next look
 		c.pubbed.at, c.pubbed.moved = at, later(at, c.Now().Add(resync-decide.Silence))
 	case !at.Equal(c.pubbed.at):
 		c.pubbed.at, c.pubbed.moved = at, c.Now()
@@ -138,7 +138,8 @@ func (c *Collector) read(ctx context.Context, a api) error {
 	return nil
 }
 
-// silent is how long nobody else has written, as far as this host has looked.
+// silent returns for how long nobody else has written, as far as this host has
+// looked.
 func (c *Collector) silent() time.Duration { return c.Now().Sub(c.pubbed.moved) }
 
 func later(a, b time.Time) time.Time {

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// moment is what a host sees at a moment of a story: a healthy site, the loss
-// of cp-2, and its return. Seconds count from the story's begin.
+// moment is what a host sees at a moment of a story: a healthy site, the loss of
+// cp-2, and its return. Seconds count from the start of the story.
 type moment struct {
 	name, host, corpus string
 	at                 int64
@@ -50,7 +50,7 @@ func story() []moment {
 	}
 }
 
-// report is what the agent of etcd says at the moment.
+// report returns what the etcd keeper reports at the moment.
 func (m moment) report() state.EtcdReport {
 	var r state.EtcdReport
 	e := state.EtcdRecord{State: m.record, Written: time.Unix(max(m.alone, m.pair), 0)}
@@ -106,7 +106,7 @@ func (m moment) served(t *testing.T) []byte {
 	return exposition(t, n)
 }
 
-// exposition is what Prometheus is told.
+// exposition returns the metrics as Prometheus gets them.
 func exposition(t *testing.T, c prometheus.Collector) []byte {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -119,8 +119,8 @@ func exposition(t *testing.T, c prometheus.Collector) []byte {
 	return w.Body.Bytes()
 }
 
-// TestTheRecordedMetricsAreThoseThatAreServed keeps what the tests of alerts and
-// of the board are played with in step with what a host serves.
+// TestTheRecordedMetricsAreThoseThatAreServed keeps the metrics for the tests of
+// alerts and of the dashboard in step with what a host serves.
 func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
 	for _, m := range story() {
 		golden.Check(t, filepath.Join("../../../render/alerts/testdata/metrics", m.name, m.host+".pacemaker.prom"), m.served(t))

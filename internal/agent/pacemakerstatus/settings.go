@@ -9,23 +9,24 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// settings is when Pacemaker's settings were set back last.
+// settings holds when Pacemaker's settings were last set back.
 type settings struct {
 	busy atomic.Bool
 	last time.Time // used by the loop alone
 }
 
 const (
-	// setBackApart is between two times: who sets a setting again and again is
-	// not fought within seconds, and what cannot be set back fails slowly.
+	// setBackApart is the least time between two times: it does not fight within
+	// seconds with somebody who sets a setting again and again, and what cannot
+	// be set back fails slowly.
 	setBackApart = time.Minute
-	// setBackTime bounds one: pcs takes a second for each setting that is not a
-	// property.
+	// setBackTime bounds one time: pcs takes a second for each setting that is
+	// not a property.
 	setBackTime = 2 * time.Minute
 )
 
-// keepSettings has the settings set back that are not as the table has them,
-// beside the loop: what is different is told meanwhile.
+// keepSettings sets back the settings that differ from the table. It does so
+// beside the loop, which publishes the difference meanwhile.
 func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.Time) {
 	own, decides := in.SetsBack()
 	if c.setBack == nil || !own && !decides || now.Sub(c.settings.last) < setBackApart || !c.settings.busy.CompareAndSwap(false, true) {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// drifting has the hosts see a setting that is not as wanted until it is set
-// back, and counts by whom.
+// drifting makes the hosts see a setting that is not as wanted until settle is
+// called, and returns which hosts tried to set it back.
 func (c *cluster) drifting() (by func() []string, settle func()) {
 	var mu sync.Mutex
 	var done []string

@@ -74,7 +74,7 @@ func TestAFileThatACrashLeftTornIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestALostHostIsNotAsked is a take-over: this host's API server hangs until
+// TestALostHostIsNotAsked plays a take-over: this host's API server hangs until
 // etcd goes on, and its peer's addresses answer nothing.
 func TestALostHostIsNotAsked(t *testing.T) {
 	e := &eyes{name: "cp-1", corosync: state.Known(corosync.Conf{Nodes: []corosync.Node{

@@ -10,20 +10,21 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// Reasons of events about what happened.
+// The reasons of events.
 const (
 	reasonFence   = "PacemakerFencingEvent"
 	reasonFailure = "PacemakerFailedResourceAction"
 )
 
-// tell makes an event of each fence, each failed action and each change of a
-// condition of late. Its name follows from what happened, so that it is told
-// once, whoever tells it, and not again when the API has forgotten it. The
-// operator tells of changes too: its pod may have been lost with a host.
+// tell creates an event for each recent fence, failed action and change of a
+// condition. Its name follows from what happened. So it is created once,
+// whichever host does that, and not again when the API has forgotten it. The
+// operator creates events of changes too, but its pod may have been lost with a
+// host.
 func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 	now := c.Now()
 	var untold []*telling
-	told := map[string]bool{} // what Pacemaker has forgotten is too old to be told
+	told := map[string]bool{} // without what Pacemaker has forgotten, which is too old for an event
 	isNew := func(key string) bool {
 		_, listed := told[key]
 		told[key] = c.told[key]
@@ -51,15 +52,15 @@ func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 	return err
 }
 
-// telling is an event and whether it was made. What is no change of a condition
-// has words for the log.
+// telling is an event, and whether it was created. words is for the log; it is
+// empty for a change of a condition.
 type telling struct {
 	key, words string
 	event      *corev1.Event
 	made       bool
 }
 
-// atOnce is how many events are made at a time: a host that is back makes some
+// atOnce is how many events are created at a time: a host that is back has some
 // 25, and the next status waits for them.
 const atOnce = 8
 

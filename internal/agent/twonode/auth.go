@@ -19,24 +19,25 @@ import (
 
 // Files of pcs and Corosync.
 const (
-	// usersFile holds the tokens that pcsd takes.
+	// usersFile holds the tokens that pcsd accepts.
 	usersFile    = "/var/lib/pcsd/pcs_users.conf"
 	corosyncConf = corosync.Path
 	corosyncKey  = "/etc/corosync/authkey"
 	accounts     = "/etc/passwd"
-	// workConf is where pcs makes a corosync.conf before it is put in place.
+	// workConf is the file in which pcs makes a corosync.conf before it is put in
+	// place.
 	workConf = "/run/holdfast/two-node-corosync.conf"
 )
 
-// account is who Pacemaker runs as.
+// account is the user that Pacemaker runs as.
 const account = "hacluster"
 
-// units are the cluster's services, in the order in which they start.
+// units are the cluster's services, in the order of their start.
 var units = []string{"corosync.service", "pacemaker.service"}
 
-// auth makes this host one of the two: it has the key by which they know each
-// other, the same corosync.conf as the peer, and both services run now and after
-// each boot. Nothing of it is told by one host to the other: each is given the
+// auth makes this host one of the two: it gets the key by which they know each
+// other and the same corosync.conf as the peer, and both services run now and
+// after each boot. The hosts tell each other nothing of it: each is given the
 // secret itself, and makes the same of it. The peer may not be there yet.
 func (h *Host) auth(ctx context.Context, in twonode.Input) error {
 	if err := h.checkAccount(); err != nil {
@@ -47,7 +48,7 @@ func (h *Host) auth(ctx context.Context, in twonode.Input) error {
 		return err
 	}
 	example := have.Example()
-	if example { // a package brings and starts it: nobody's cluster
+	if example { // a package's example, which it starts too: nobody's cluster
 		have = twonode.Corosync{}
 	}
 	steps, err := twonode.CorosyncSteps(have, twonode.Wanted(in).Corosync)
@@ -81,9 +82,10 @@ func (h *Host) checkAccount() error {
 	return fmt.Errorf("this host has no account %s: install the packages pacemaker and pcs", account)
 }
 
-// silencePCSD ends pcsd, which an earlier release spoke to the peer by, and has it
-// take the two hosts' secret no more: pcs verifies no certificate, so whoever was
-// between the hosts has heard it. pcs itself works on its host without pcsd.
+// silencePCSD stops pcsd, by which an earlier release spoke to the peer, and
+// removes the two hosts' secret from its tokens: pcs verifies no certificate, so
+// whoever was between the hosts knows the secret. pcs itself works on its host
+// without pcsd.
 func (h *Host) silencePCSD(ctx context.Context, token string) error {
 	if err := h.do(ctx, "nobody needs it, and it would listen to everybody", host.Command("systemctl", "disable", "--now", "--quiet", "pcsd.service")); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (h *Host) silencePCSD(ctx context.Context, token string) error {
 	return h.write(usersFile, text, 0o600)
 }
 
-// stay brings the corosync.conf of a host that is in the cluster up to date.
+// stay updates the corosync.conf of a host that is in the cluster.
 func (h *Host) stay(ctx context.Context, steps []twonode.Command) error {
 	there, err := h.exists(corosyncKey)
 	if err == nil && !there {
@@ -124,7 +126,7 @@ func (h *Host) stay(ctx context.Context, steps []twonode.Command) error {
 	return h.change(ctx, steps)
 }
 
-// enter puts this host into the cluster. What says that it is, comes last.
+// enter puts this host into the cluster. It writes last the file that says so.
 func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Command, example bool) error {
 	if err := h.clean(ctx, example); err != nil {
 		return err
@@ -135,8 +137,8 @@ func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Comm
 	return h.make(ctx, steps)
 }
 
-// clean takes away what an earlier cluster, an example, or a step that was cut off
-// left. Services that run without a corosync.conf are somebody's.
+// clean removes what an earlier cluster, an example, or a step that was cut off
+// left. Services that run without a corosync.conf belong to somebody: it refuses.
 func (h *Host) clean(ctx context.Context, example bool) error {
 	if running := h.running(ctx); !example && len(running) > 0 {
 		return fmt.Errorf("%s runs, and %s is gone: copy that from the other host, or stop it; nothing was changed", strings.Join(running, ", "), corosyncConf)
@@ -144,7 +146,7 @@ func (h *Host) clean(ctx context.Context, example bool) error {
 	return h.do(ctx, "what an earlier cluster left is nobody's", pacemaker.Destroy())
 }
 
-// running are the cluster's services that run. In a dry run nobody is asked.
+// running returns the cluster's services that run, and none in a dry run.
 func (h *Host) running(ctx context.Context) []string {
 	var out []string
 	for _, u := range units {
@@ -158,9 +160,9 @@ func (h *Host) running(ctx context.Context) []string {
 	return out
 }
 
-// make has pcs make corosync.conf, and puts it in place whole.
+// make lets pcs make corosync.conf, and puts it in place whole.
 func (h *Host) make(ctx context.Context, steps []twonode.Command) error {
-	if err := h.discard(workConf); err != nil { // pcs refuses to write over one
+	if err := h.discard(workConf); err != nil { // pcs refuses to overwrite one
 		return err
 	}
 	if !h.DryRun {
@@ -171,7 +173,7 @@ func (h *Host) make(ctx context.Context, steps []twonode.Command) error {
 	return h.edit(ctx, steps)
 }
 
-// change has pcs change a copy of corosync.conf, puts that in place, and has
+// change lets pcs change a copy of corosync.conf, puts that in place, and makes
 // Corosync read it on each host whose file is new.
 func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	if len(steps) == 0 {
@@ -195,8 +197,8 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	return h.do(ctx, "Corosync goes by the new file", pacemaker.Reload())
 }
 
-// edit carries pcs' commands out on the file of work and puts that in place. pcs
-// speaks to nobody where it is given a file.
+// edit runs pcs' commands on the work file and puts that in place. pcs talks to
+// nobody if it is given a file.
 func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	for _, s := range steps {
 		c, err := pacemaker.EditCorosync(h.path(workConf), s.Args...)
@@ -225,7 +227,7 @@ func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	return errors.Join(h.write(corosyncConf, text, 0o644), h.discard(workConf))
 }
 
-// run has the cluster's services start at each boot, and now.
+// run makes the cluster's services start at each boot, and now.
 func (h *Host) run(ctx context.Context) error {
 	if err := h.meet(ctx); err != nil {
 		return err

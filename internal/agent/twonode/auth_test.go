@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// whole says what a host lacks that has entered the cluster.
+// whole returns what a host that has entered the cluster lacks.
 func whole(s *site) string {
 	info, err := os.Stat(s.path(corosyncKey))
 	switch {
@@ -74,7 +74,7 @@ func TestAnEntryThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	cutOff(t, twonode.Auth, newSite, runs, whole)
 }
 
-// A kill between two files leaves what is written last away.
+// A kill between two files loses the file that is written last.
 func TestAHostHasTheKeyBeforeItIsInTheCluster(t *testing.T) {
 	s := newSite(t)
 	s.programs["pcs cluster setup"] = func([]string) (string, error) {
@@ -89,7 +89,7 @@ func TestAHostHasTheKeyBeforeItIsInTheCluster(t *testing.T) {
 }
 
 // Hosts that entered by an earlier release have a key that pcs made, and a pcsd
-// that takes the secret.
+// that accepts the secret.
 func TestAHostOfAnEarlierReleaseKeepsItsKeyAndLosesPCSD(t *testing.T) {
 	s := newSite(t)
 	s.running = true

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fencing gives this host the device of its peer, once it was tried from
-// here. A host never has its own device: only the other one uses it.
+// fencing gives this host the device of its peer, after a test from here. A host
+// never has its own device: only the other one uses it.
 func (h *Host) fencing(ctx context.Context, in twonode.Input) error {
 	devices := slices.DeleteFunc(slices.Clone(in.Fencing), func(d state.FencingDevice) bool { return d.Target == in.Self })
 	for _, d := range devices {

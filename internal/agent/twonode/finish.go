@@ -9,23 +9,23 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// Pacemaker orders before itself each unit that it starts, in a file of this
-// name, and takes the file away before it stops the unit. The kubelet of a
-// host's first boot was there before Pacemaker: without the file systemd stops
-// both at once in a shutdown, and Pacemaker notes that kubelet failed. In the
-// unit itself the order would stay, and each would wait for the end of the
-// other: played, such a host hung for 120 s and was fenced.
+// For each unit that it starts, Pacemaker makes a file of this name, which orders
+// the unit before Pacemaker, and removes it before it stops the unit. The kubelet
+// of a host's first boot started without Pacemaker. Without the file systemd
+// stops both at once in a shutdown, and Pacemaker notes that kubelet failed. In
+// the unit itself the order would stay, and each would wait for the end of the
+// other: when this was tried, such a host hung for 120 s and was fenced.
 const (
 	kubeletOrder = "/run/systemd/system/kubelet.service.d/50-pacemaker.conf"
 	kubeletFirst = "[Unit]\nBefore=pacemaker.service\n"
 )
 
-// wants are the folders in which systemd notes what starts at boot.
+// wants are the folders in which systemd keeps what starts at boot.
 var wants = []string{"/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system"}
 
-// finish leaves the start of kubelet and etcd at boot to Pacemaker, which
-// waits for the peer first. Nothing that runs is touched. Pacemaker's own start
-// comes first, and to the disk: a host that started neither would be lost.
+// finish leaves the start of kubelet and etcd at boot to Pacemaker, which waits
+// for the peer first. It touches nothing that runs. It first makes Pacemaker's
+// own start durable: a host that started neither would be lost.
 func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
 	if err := h.meet(ctx); err != nil {
 		return err
@@ -40,7 +40,8 @@ func (h *Host) finish(ctx context.Context, _ twonode.Input) error {
 	return h.order(ctx)
 }
 
-// meet has this host meet its peer after each boot, the next power cut's too.
+// meet makes this host meet its peer after each boot, even after a power cut that
+// comes next.
 func (h *Host) meet(ctx context.Context) error {
 	err := h.do(ctx, "Corosync and Pacemaker start at boot",
 		host.Command("systemctl", append([]string{"enable", "--quiet"}, units...)...))
@@ -50,7 +51,7 @@ func (h *Host) meet(ctx context.Context) error {
 	return h.settle(wants)
 }
 
-// settle has the disk hold what was written in folders.
+// settle makes what was written in folders durable.
 func (h *Host) settle(folders []string) error {
 	if h.DryRun {
 		return nil
@@ -63,7 +64,8 @@ func (h *Host) settle(folders []string) error {
 	return nil
 }
 
-// order leaves Pacemaker's own file alone, which says more.
+// order puts kubelet before Pacemaker. It keeps a file that Pacemaker wrote,
+// which says more.
 func (h *Host) order(ctx context.Context) error {
 	there, err := h.exists(kubeletOrder)
 	if err == nil && !there {

@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Where kubeadm's manifest of etcd lies, and where it is kept afterwards.
+// Files of the hand-over: kubeadm's manifest of etcd, where it is kept
+// afterwards, etcd's database, and the kernel's list of locks.
 const (
 	staticPod = "/etc/kubernetes/manifests/etcd.yaml"
 	keptPod   = "/etc/kubernetes/static-pod-resources/etcd-static-pod.yaml"
@@ -25,11 +26,11 @@ const (
 	fileLocks = "/proc/locks"
 )
 
-// manifest writes the pod that etcd is run from. Where podman runs it already
-// the step ends only when it runs by this manifest and votes: the other host's
-// turn comes then. From the first hand-over on neither host's etcd does without
-// Pacemaker, so this host's is made sure of here: what pcs was told at the
-// set-up may not have reached the disk when the power went.
+// manifest writes the pod that podman runs etcd from. If podman runs it already,
+// the step ends only when etcd runs by this manifest and votes, because the other
+// host's turn comes then. From the first hand-over on neither host's etcd works
+// without Pacemaker. So this step enables Pacemaker here again: what pcs did at
+// the set-up may not have reached the disk when the power went.
 func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 	if err := h.meet(ctx); err != nil {
 		return err
@@ -55,10 +56,10 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 	})
 }
 
-// handOver takes etcd from kubelet, once the agents of both hosts wait to take
-// it over: from then on it is one restart of one of two voters. A host that was
-// lost meanwhile, and without which the other one goes on, is none of them any
-// more: its agent joins anew, as soon as kubelet's etcd is out of the way.
+// handOver takes etcd from kubelet once the etcd keepers of both hosts wait to
+// take it over: then it is one restart of one of two voters. If this host was
+// lost meanwhile and the other one goes on without it, it is no voter any more:
+// its keeper joins anew, as soon as kubelet's etcd is out of the way.
 func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	if _, err := os.Stat(h.path(state.EtcdPodManifest)); err != nil {
 		return fmt.Errorf("%w: run the step manifest first", err)
@@ -73,7 +74,7 @@ func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	return h.until(ctx, "etcd of "+in.Self+" runs in podman and votes", h.runs)
 }
 
-// take takes kubelet's manifest away when that may be.
+// take moves kubelet's manifest away as soon as that is safe.
 func (h *Host) take(ctx context.Context) error {
 	givenUp := false
 	err := h.until(ctx, "the agents of both hosts wait to take etcd over", func(ctx context.Context) (string, error) {
@@ -92,11 +93,11 @@ func (h *Host) take(ctx context.Context) error {
 	return h.move(staticPod, keptPod)
 }
 
-// clear takes the manifest from a kubelet whose etcd ends again and again. One
-// more start while the agent empties the data would make a cluster of its own
-// of them, which this host's API server would serve: so kubelet rests
-// meanwhile, and what it began last ends first. Pods run on without it, and
-// Pacemaker starts it again should this be cut off.
+// clear moves the manifest away from a kubelet whose etcd ends again and again.
+// If etcd started once more while the keeper empties the data, it would make a
+// cluster of its own from them, and this host's API server would serve that. So
+// kubelet is stopped meanwhile, and its last etcd ends first. Pods run on without
+// kubelet, and Pacemaker starts it again if this is cut off.
 func (h *Host) clear(ctx context.Context) (err error) {
 	if err := h.do(ctx, "it must not start etcd once more: the peer goes on without this copy", host.Command("systemctl", "stop", "kubelet.service")); err != nil {
 		return err
@@ -110,8 +111,8 @@ func (h *Host) clear(ctx context.Context) (err error) {
 	return h.move(staticPod, keptPod)
 }
 
-// restful asks that nobody holds etcd's data at two looks in a row: a container
-// whose start kubelet asked for last may just begin.
+// restful returns a check that nobody holds etcd's data at two looks in a row: a
+// container whose start kubelet asked for last may just begin.
 func (h *Host) restful() func(context.Context) (string, error) {
 	free := 0
 	return func(context.Context) (string, error) {
@@ -134,7 +135,7 @@ func (h *Host) exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// move is durable: after a power cut the manifest is in one of the two places.
+// move moves a file durably: after a power cut it is in one of the two places.
 func (h *Host) move(from, to string) error {
 	h.say("move %s to %s", from, to)
 	if h.DryRun {
@@ -150,7 +151,7 @@ func (h *Host) move(from, to string) error {
 	return errors.Join(host.SyncDir(filepath.Dir(to)), host.SyncDir(filepath.Dir(from)))
 }
 
-// runs says what is missing until etcd runs in podman and votes.
+// runs returns what is missing until etcd runs in podman and votes.
 func (h *Host) runs(ctx context.Context) (string, error) {
 	p, err := h.Container(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (h *Host) runs(ctx context.Context) (string, error) {
 	return handover.Voting(r), nil
 }
 
-// anybody is the pid of no process in particular.
+// anybody stands for a process of any pid.
 const anybody = 0
 
 // holds reports whether a process has the lock of etcd's database.
@@ -193,7 +194,8 @@ func (h *Host) holds(pid int) (bool, error) {
 	return lockedBy(string(locks), pid, stat.Ino), nil
 }
 
-// lockedBy looks in /proc/locks: "1: FLOCK ADVISORY WRITE pid major:minor:inode ...".
+// lockedBy searches /proc/locks, whose lines are like
+// "1: FLOCK ADVISORY WRITE pid major:minor:inode ...".
 func lockedBy(locks string, pid int, inode uint64) bool {
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)

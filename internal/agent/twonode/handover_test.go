@@ -22,7 +22,7 @@ import (
 
 const etcdPID = 4711
 
-// pair is what the agent reports when all is well before the hand-over.
+// pair returns the keeper's report when all is well before the hand-over.
 func pair() state.EtcdReport {
 	record := state.EtcdRecord{State: state.EtcdPair, Cluster: 1, Member: 2}
 	return state.EtcdReport{
@@ -39,7 +39,7 @@ func pair() state.EtcdReport {
 	}
 }
 
-// agent answers at a unix socket as the agent of etcd does.
+// agent answers at a unix socket as the etcd keeper does.
 func agent(t *testing.T, report func() state.EtcdReport) func(context.Context) (state.EtcdReport, error) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "agent.sock")
@@ -56,8 +56,8 @@ func agent(t *testing.T, report func() state.EtcdReport) func(context.Context) (
 	return func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, socket) }
 }
 
-// withEtcd is a host whose kubelet stops etcd when its manifest goes, and
-// whose agent then starts it in podman.
+// withEtcd returns a host whose kubelet stops etcd when its manifest goes, and
+// whose keeper then starts it in podman.
 func withEtcd(t *testing.T, report func() state.EtcdReport) *stand {
 	s := newStand(t)
 	s.put(staticPod, "kind: Pod\n")
@@ -141,8 +141,9 @@ func TestNothingIsHandedOverBeforeBothHostsCanGoOnAlone(t *testing.T) {
 	}
 }
 
-// givenUp is what the agent of a host reports that was fenced before its
-// hand-over: the peer goes on alone, and the copy here is none of its cluster.
+// givenUp returns the keeper's report on a host that was fenced before its
+// hand-over: the peer goes on alone, and the data directory here is of no cluster
+// any more.
 func givenUp() state.EtcdReport {
 	r := pair()
 	s := &r.Snapshot
@@ -161,7 +162,7 @@ func TestAHostThatWasFencedBeforeItsHandOverJoinsAnew(t *testing.T) {
 		if s.text(staticPod) != "" {
 			return givenUp()
 		}
-		return pair() // the agent has joined
+		return pair() // the keeper has joined
 	})
 	looks := 0
 	s.Sleep = func(context.Context, time.Duration) error {

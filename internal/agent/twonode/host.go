@@ -20,21 +20,21 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// DefaultWait is how long a step waits for what others have to do.
+// DefaultWait is how long a step waits for the work of others.
 const DefaultWait = 3 * time.Minute
 
-// poll is how often a step looks while it waits.
+// poll is the pause between two looks of a waiting step.
 const poll = time.Second
 
 // Host is everything that the steps touch.
 type Host struct {
-	// Root is before every path; empty on a living host.
+	// Root comes before every path; it is empty on a real host.
 	Root string
 	// DryRun shows what would be done and does nothing.
 	DryRun bool
-	// Out is told of each thing that is done, one line each.
+	// Out gets one line for each thing that is done.
 	Out io.Writer
-	// Wait bounds each waiting of a step.
+	// Wait bounds each wait of a step.
 	Wait time.Duration
 
 	Run   func(context.Context, host.Cmd) ([]byte, error)
@@ -42,9 +42,9 @@ type Host struct {
 	Now   func() time.Time
 	// Status asks Pacemaker.
 	Status func(context.Context) (pacemaker.Status, error)
-	// WriteDevices tries devices and writes those that could fence.
+	// WriteDevices tests devices and writes those that can fence.
 	WriteDevices func(ctx context.Context, files records.Files, devices []state.FencingDevice) error
-	// Report asks the agent of etcd, Container podman.
+	// Report asks the etcd keeper, Container asks podman.
 	Report    func(context.Context) (state.EtcdReport, error)
 	Container func(context.Context) (podman.Process, error)
 
@@ -73,7 +73,7 @@ func (h *Host) say(format string, args ...any) {
 	_, _ = io.WriteString(h.Out, h.hide.Replace(fmt.Sprintf(format+"\n", args...)))
 }
 
-// do runs a command that changes something.
+// do logs a command that changes something, with the reason, and runs it.
 func (h *Host) do(ctx context.Context, why string, c host.Cmd) error {
 	h.say("%s    # %s", c, why)
 	if h.DryRun {
@@ -83,7 +83,7 @@ func (h *Host) do(ctx context.Context, why string, c host.Cmd) error {
 	return err
 }
 
-// write writes a file unless it is so already.
+// write writes a file unless it has this content and mode already.
 func (h *Host) write(path string, data []byte, mode fs.FileMode) error {
 	have, err := os.ReadFile(h.path(path))
 	info, errStat := os.Lstat(h.path(path))
@@ -97,7 +97,7 @@ func (h *Host) write(path string, data []byte, mode fs.FileMode) error {
 	return host.WriteFileAtomic(h.path(path), data, mode)
 }
 
-// read reads a file; none is nothing.
+// read reads a file; a missing one is empty.
 func (h *Host) read(path string) ([]byte, error) {
 	data, err := os.ReadFile(h.path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +106,9 @@ func (h *Host) read(path string) ([]byte, error) {
 	return data, err
 }
 
-// until looks until what it waits for is so. look says what is missing, or
-// nothing; its error is a reason to look again, and is told at the end.
+// until calls look again and again until nothing is missing. look returns what is
+// missing, or nothing; its error is a reason to look again, and is part of the
+// final error.
 func (h *Host) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
 	if h.DryRun {
 		h.say("wait until %s", what)
@@ -139,7 +140,7 @@ func reason(missing string, err error) string {
 	return missing
 }
 
-// hidden is an error whose words hold no secret.
+// hidden is an error whose text holds no secret.
 type hidden struct {
 	err  error
 	hide *strings.Replacer

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// cibFile is the configuration that Pacemaker last wrote to its disk: all of
-// it, and nothing of the status.
+// cibFile is the configuration that Pacemaker last wrote to its disk, whole and
+// without the status.
 const cibFile = "/var/lib/pacemaker/cib/cib.xml"
 
-// Settings reads what Corosync and Pacemaker of this host are configured as,
-// with what is wanted of two hosts of these names and addresses. It asks
-// nobody. An error is no configuration of two hosts.
+// Settings reads the configuration of Corosync and Pacemaker on this host, and
+// returns it with what is wanted of two hosts of these names and addresses. It
+// reads files only. An error means that there is no configuration of two hosts.
 func (h *Host) Settings() (have, want twonode.Config, err error) {
 	text, err := os.ReadFile(h.path(cibFile))
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *Host) Settings() (have, want twonode.Config, err error) {
 	return have, want, err
 }
 
-// wanted is the table for the hosts that corosync.conf names.
+// wanted returns the table of settings for the hosts that corosync.conf names.
 func (h *Host) wanted() (twonode.Config, error) {
 	corosync, err := h.corosync()
 	if err != nil {
@@ -45,19 +45,20 @@ func (h *Host) wanted() (twonode.Config, error) {
 	return twonode.Wanted(twonode.Input{Cluster: corosync.Name, Nodes: corosync.Nodes}), nil
 }
 
-// setBackWork is beside the set-up's folder: its Job may run at the same time.
+// setBackWork lies beside the set-up's folder, because the set-up's Job may run
+// at the same time.
 const setBackWork = "/run/holdfast/two-node-settings"
 
 // twoNodes is the number of hosts that all of this is for.
 const twoNodes = 2
 
-// SetBack brings what is in the table of settings back to what it says: the
-// settings of this host's corosync.conf and, on the host that decides for
-// Pacemaker, those of Pacemaker. It needs neither the API nor the peer. What
-// cannot be set back is no reason to leave the rest.
+// SetBack sets settings back to what the table says: those of this host's
+// corosync.conf and, on the host that decides for Pacemaker, those of Pacemaker.
+// It needs neither the API nor the peer. A setting that cannot be set back does
+// not keep it from the others.
 func (h *Host) SetBack(ctx context.Context, decides bool) error {
 	alone := *h
-	alone.hide = strings.NewReplacer() // no secret is near
+	alone.hide = strings.NewReplacer() // no secret is involved
 	want, err := h.wanted()
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (h *Host) setBack(ctx context.Context, want twonode.Config) error {
 	if err != nil {
 		return err
 	}
-	if !have.SetUp() { // the operator has it set up, or a person has taken it apart
+	if !have.SetUp() { // the operator will set it up, or an administrator has taken it apart
 		return nil
 	}
 	steps, refused := twonode.Steps(have, want.Of(have))

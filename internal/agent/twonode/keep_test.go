@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// drifted is a host of a site whose settings somebody changed.
+// drifted returns a host of a site whose settings somebody changed.
 func drifted(t *testing.T) *site {
 	s := newSite(t)
 	s.running, s.cib = true, fixture(t, "drifted.xml")

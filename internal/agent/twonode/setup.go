@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// work is where the CIB is changed before it is pushed.
+// work is the folder in which the CIB is changed before it is pushed.
 const work = "/run/holdfast/two-node"
 
-// pushes is how often a push is tried: somebody else may change the CIB
+// pushes is how many times a push is tried: somebody else may change the CIB
 // between reading and pushing.
 const pushes = 3
 
@@ -39,7 +39,7 @@ func (h *Host) setup(ctx context.Context, in twonode.Input) error {
 	})
 }
 
-// placement says where each resource runs when all is well.
+// placement returns where each resource runs when all is well.
 func placement(want twonode.Config) map[string][]string {
 	out := map[string][]string{}
 	for _, r := range want.Resources {
@@ -52,7 +52,8 @@ func placement(want twonode.Config) map[string][]string {
 	return out
 }
 
-// joined asks that this host is in the cluster, by the step before.
+// joined returns an error if the step auth has not put this host into the
+// cluster.
 func (h *Host) joined(want twonode.Corosync) error {
 	have, err := h.corosync()
 	if err != nil {
@@ -68,9 +69,9 @@ func (h *Host) joined(want twonode.Corosync) error {
 }
 
 // start starts the cluster on this host, now and at each boot, and waits until
-// both see each other. A host can be fenced from here on: one that came back
-// without Corosync would never meet its peer again. The peer's own step auth did
-// the same there.
+// both hosts see each other. From here on a host can be fenced: one that came
+// back without Corosync would never meet its peer again. On the peer, its own
+// step auth did the same.
 func (h *Host) start(ctx context.Context, in twonode.Input) error {
 	both := func(ctx context.Context) (string, error) {
 		s, err := h.Status(ctx)
@@ -95,7 +96,7 @@ func (h *Host) start(ctx context.Context, in twonode.Input) error {
 }
 
 // configure brings Pacemaker's configuration to the wanted one, all of it at
-// once: half of it must not be acted on, and a step that is cut off leaves
+// once: Pacemaker must not act on half of it, and a step that is cut off leaves
 // nothing half done.
 func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 	var last error
@@ -126,7 +127,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 	return fmt.Errorf("the configuration was pushed and is not what it should be: pcs %s", strings.Join(steps[0].Args, " "))
 }
 
-// steps returns what is to be done to the CIB, and the CIB.
+// steps returns the commands that change the CIB to the wanted one, and the CIB.
 func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Command, []byte, error) {
 	cib, err := h.Run(ctx, pacemaker.Configuration())
 	switch {
@@ -144,7 +145,7 @@ func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Comman
 	return steps, cib, err
 }
 
-// push makes the changes in a copy of the CIB and has Pacemaker take the
+// push makes the changes in a copy of the CIB and lets Pacemaker apply the
 // difference.
 func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, cib []byte) (err error) {
 	before, after := filepath.Join(h.path(dir), "before.xml"), filepath.Join(h.path(dir), "after.xml")

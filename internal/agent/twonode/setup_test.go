@@ -28,8 +28,8 @@ func fixture(t *testing.T, name string) string {
 	return string(text)
 }
 
-// site is two hosts whose programs do what the real ones do, as far as this one
-// sees it. The peer has entered the cluster.
+// site plays two hosts whose programs do what the real ones do, as far as this
+// host sees it. The peer has entered the cluster.
 type site struct {
 	*stand
 	running bool   // Corosync and Pacemaker, here
@@ -75,7 +75,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// entered is a host on which the step auth was done.
+// entered returns a host on which the step auth was done.
 func entered(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t)
@@ -85,7 +85,8 @@ func entered(t *testing.T) *site {
 	return s
 }
 
-// make is 'pcs cluster setup ... --corosync_conf FILE', which writes over nothing.
+// make plays 'pcs cluster setup ... --corosync_conf FILE', which overwrites
+// nothing.
 func (s *site) make(args []string) error {
 	file := args[len(args)-1]
 	if _, err := os.Stat(file); err == nil || args[len(args)-2] != "--corosync_conf" {
@@ -94,7 +95,7 @@ func (s *site) make(args []string) error {
 	return os.WriteFile(file, []byte(fixture(s.t, "corosync.conf")), 0o644)
 }
 
-// change is 'pcs cluster config update totem token=N --corosync_conf FILE'.
+// change plays 'pcs cluster config update totem token=N --corosync_conf FILE'.
 func (s *site) change(args []string) error {
 	text, err := os.ReadFile(args[len(args)-1])
 	if err != nil {
@@ -155,7 +156,7 @@ func TestASetupThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	})
 }
 
-// cutOff ends a step before and after each of its commands, and does it again.
+// cutOff ends a step before and after each of its commands, and repeats it.
 func cutOff(t *testing.T, step twonode.Step, begin func(*testing.T) *site, runs []string, lacks func(*site) string) {
 	t.Helper()
 	for cut := range runs {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// Steps are the steps in their order.
+// Steps returns the steps in their order.
 func Steps() []twonode.Step {
 	return []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Manifest, twonode.HandOver, twonode.Finish}
 }

@@ -35,13 +35,13 @@ func input() twonode.Input {
 	}
 }
 
-// stand is a host whose programs are a Go function.
+// stand plays a host whose programs are Go functions.
 type stand struct {
 	*Host
 	t    *testing.T
 	out  bytes.Buffer
 	runs []string
-	// programs answer a command line by its beginning.
+	// programs maps the beginning of a command line to its answer.
 	programs map[string]func(args []string) (string, error)
 }
 

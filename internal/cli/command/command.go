@@ -1,5 +1,5 @@
-// Package command is what every binary of Holdfast shares about being a
-// command: its streams, its exit codes, and how an error becomes one of them.
+// Package command contains what all commands of Holdfast share: the streams,
+// the exit codes, and the mapping from errors to exit codes.
 package command
 
 import (
@@ -18,16 +18,16 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// UsageError marks an error of the command line or of an input file: nothing
-// was tried, nothing was changed. It ends with ExitUsage.
+// UsageError marks an error in the command line or in an input file: nothing
+// was tried and nothing was changed. The exit code is ExitUsage.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Run executes one command line below root and returns the process's exit
-// code. An error is written to the error stream after the command's name.
-// Whatever is wrong with the command line itself ends with ExitUsage.
+// Run executes one command line below root and returns the process's exit code.
+// It writes an error to the error stream after the command's name. Every
+// mistake in the command line itself ends with ExitUsage.
 func Run(ctx context.Context, root *cobra.Command, streams Streams, args []string) int {
 	root.SilenceUsage = true
 	root.SilenceErrors = true
@@ -41,15 +41,15 @@ func Run(ctx context.Context, root *cobra.Command, streams Streams, args []strin
 	if err == nil {
 		return ExitOK
 	}
-	if text := err.Error(); text != "" { // an exit code alone may be all there is to say
+	if text := err.Error(); text != "" { // the exit code alone may say everything
 		_, _ = fmt.Fprintf(streams.Err, "%s: %s\n", root.Name(), text)
 	}
 	return ExitCode(err)
 }
 
-// strict makes wrong arguments a usage error in the whole tree, and an
-// unknown verb of a group an error at all: cobra would print the group's help
-// and succeed.
+// strict turns wrong arguments into usage errors in the whole tree. It also
+// turns an unknown verb of a group into an error: cobra would print the group's
+// help and succeed.
 func strict(cmd *cobra.Command) {
 	switch {
 	case cmd.HasSubCommands() && !cmd.Runnable():
@@ -70,7 +70,8 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// missingFlags checks early what cobra checks late, to mark it.
+// missingFlags checks the required flags early, because cobra checks them late
+// and without marking the error.
 func missingFlags(cmd *cobra.Command) error {
 	if err := cmd.ValidateRequiredFlags(); err != nil {
 		return usageError(cmd, err)
@@ -93,14 +94,14 @@ func usageError(cmd *cobra.Command, err error) error {
 	return &UsageError{Err: fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())}
 }
 
-// Coder is an error that brings its own exit code, as that of a program which
-// was run for a person elsewhere.
+// Coder is an error that brings its own exit code, for example that of another
+// program.
 type Coder interface {
 	error
 	ExitCode() int
 }
 
-// ExitCode returns the exit code that an error ends with.
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK

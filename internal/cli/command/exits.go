@@ -1,8 +1,8 @@
 package command
 
-// Exit codes. Each means the same for every command of every binary of ours, but
-// for those that other programs define (fence agents, resource agents). The table
-// of Exits has them in words.
+// Exit codes. Each has the same meaning in every command of all our binaries,
+// except in commands whose codes other programs define (fence agents, resource
+// agents). Exits describes them.
 const (
 	ExitOK           = 0
 	ExitFailed       = 1
@@ -15,7 +15,7 @@ const (
 	ExitNotConfirmed = 8
 )
 
-// Exit is an exit code in words.
+// Exit is an exit code with its meaning.
 type Exit struct {
 	Code  int
 	Means string
@@ -36,8 +36,8 @@ func Exits() []Exit {
 	}
 }
 
-// Coded is an error with an exit code of its own. Its text may be empty, where
-// the code is all there is to say.
+// Coded is an error with an exit code of its own. Its text may be empty if the
+// code says everything.
 type Coded struct {
 	Err  error
 	Code int
@@ -52,5 +52,5 @@ func (e *Coded) Error() string {
 
 func (e *Coded) Unwrap() error { return e.Err }
 
-// ExitCode makes it a Coder.
+// ExitCode makes Coded a Coder.
 func (e *Coded) ExitCode() int { return e.Code }

@@ -24,7 +24,7 @@ func TestThePageOfExitCodesHasThemAll(t *testing.T) {
 	golden.Section(t, "../../../docs/exit-codes.md", "codes", b.String())
 }
 
-// The help of a command names its codes, and says 0 and 2 too.
+// The help of a command names its codes, among them 0 and 2.
 func TestNoHelpNamesACodeThatTheTableLacks(t *testing.T) {
 	for _, file := range []string{"../testdata/help.txt", "../../lab/labcli/testdata/help.txt"} {
 		text, err := os.ReadFile(filepath.FromSlash(file))
@@ -38,7 +38,7 @@ func TestNoHelpNamesACodeThatTheTableLacks(t *testing.T) {
 				word, _, _ := strings.Cut(part, " ")
 				code, err := strconv.Atoi(word)
 				if err != nil {
-					continue // the rest of a sentence
+					continue // it continues a sentence
 				}
 				said[code] = true
 				if code >= len(Exits()) {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// OutputFlag adds -o, which is text or json, and checks it before the command
-// runs.
+// OutputFlag adds -o, which must be text or json, and checks it before the
+// command runs.
 func OutputFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "text", "text or json")
 	cmd.PreRunE = func(*cobra.Command, []string) error {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// View shows what hosts are doing: on a terminal a line per host that is
-// redrawn, elsewhere a line for each change.
+// View shows the activity of hosts. On a terminal it redraws one line per host;
+// elsewhere it prints a line for each change.
 type View struct {
 	out   io.Writer
 	live  bool
@@ -16,15 +16,15 @@ type View struct {
 	last  map[string]string
 }
 
-// ViewLine is one host and what it does, in a few words.
+// ViewLine is one host and its activity in a few words.
 type ViewLine struct{ Host, Doing string }
 
-// NewView returns a view that shows nothing yet.
+// NewView returns an empty view.
 func NewView(out io.Writer) *View {
 	return &View{out: out, live: IsTerminal(out), last: map[string]string{}}
 }
 
-// Show shows what hosts do at a time since the begin.
+// Show shows the activity of the hosts, at a time since the begin.
 func (v *View) Show(hosts []ViewLine, since time.Duration) {
 	if v.live {
 		v.redraw(hosts, since)
@@ -38,7 +38,7 @@ func (v *View) Show(hosts []ViewLine, since time.Duration) {
 	}
 }
 
-// maxLine keeps a line of the live view from wrapping, which would break the
+// maxLine keeps the lines of the live view from wrapping, which would break the
 // redrawing.
 const maxLine = 76
 
@@ -59,5 +59,5 @@ func (v *View) redraw(hosts []ViewLine, since time.Duration) {
 	_, _ = io.WriteString(v.out, text.String())
 }
 
-// End leaves what is shown where it is.
+// End keeps the shown lines on the terminal.
 func (v *View) End() { v.lines = 0 }

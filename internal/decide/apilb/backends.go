@@ -1,6 +1,7 @@
-// Package apilb decides about the load balancer of the API on one control
-// plane: which API servers are behind it, how a running one gets from what it
-// has to what it should have, and when the virtual IPs lead to it.
+// Package apilb decides about the load balancer of the API on one control plane:
+// which API servers are behind it, which changes lead a running one from the
+// servers that it has to those that it should have, and when the virtual IPs lead
+// to it.
 package apilb
 
 import (
@@ -19,13 +20,13 @@ const (
 	BalancerPort = 9445
 )
 
-// ReadyPath is where an API server says whether it is ready. It asks its etcd
-// twice there, one after the other; the second answer says all, and without the
-// first it comes before a check's time is over.
+// ReadyPath is the path at which an API server reports whether it is ready. The API
+// server asks its etcd twice there, one after the other. The second answer is
+// enough, and without the first it comes before a check's time is over.
 const ReadyPath = "/readyz?exclude=etcd"
 
-// VerifyName is a name that every API server's certificate carries, and no
-// other certificate of the cluster's authority does.
+// VerifyName is a name that every API server's certificate has, and no other
+// certificate of the cluster's authority.
 const VerifyName = "kubernetes.default.svc"
 
 // Backend is one way to one API server.
@@ -37,13 +38,13 @@ type Backend struct {
 	Backup bool
 }
 
-// backupMark stands in the name of a server that is a backup. No node's name
-// holds a colon.
+// backupMark marks the name of a server that is a backup. No node's name has a
+// colon.
 const backupMark = ":backup:"
 
-// Server is the backend's name in the load balancer. It holds all that a
-// backend is, so a server of that name is never changed, only added or taken
-// away: whoever has another address is another server.
+// Server returns the backend's name in the load balancer. The name holds everything
+// that a backend is, so a server of that name is never changed, only added or
+// removed: a backend with another address is another server.
 func (b Backend) Server() string {
 	if b.Backup {
 		return b.Node + backupMark + b.Addr.String()
@@ -57,9 +58,9 @@ func NodeOf(server string) string {
 	return node
 }
 
-// Wanted reports whether this host balances the API at all: every control
-// plane of a site whose hosts hold the virtual IPs does. It is unknown while
-// the settings are.
+// Wanted reports whether this host balances the API at all: every control plane of
+// a site whose hosts hold the virtual IPs does. It is unknown while the settings
+// are.
 func Wanted(v state.NetworkView) state.Fact[bool] {
 	if v.Settings.Cluster == "" || v.Role == "" {
 		return state.Fact[bool]{}
@@ -67,11 +68,11 @@ func Wanted(v state.NetworkView) state.Fact[bool] {
 	return state.Known(v.Role.ControlPlane() && v.Settings.ManagedVIPs && len(v.Settings.APIVIPs) > 0)
 }
 
-// Backends are the API servers behind the load balancer of this host, its own
-// first: each control plane by its address of the family that the first API
-// VIP has, and as a backup by one of the other family. They are unknown where
-// the nodes are, or where no control plane is among them, which is no answer
-// that a cluster gives; the host that starts a cluster then has its own.
+// Backends returns the API servers behind the load balancer of this host, its own
+// first: each control plane by its address of the first API VIP's family, and as a
+// backup by one of the other family. They are unknown where the nodes are, or where
+// no control plane is among them, because no cluster answers that. The host that
+// starts a cluster then has its own API server.
 func Backends(v state.NetworkView) state.Fact[[]Backend] {
 	var out []Backend
 	for _, n := range v.Nodes.Value {
@@ -89,16 +90,16 @@ func Backends(v state.NetworkView) state.Fact[[]Backend] {
 	return state.Known(out)
 }
 
-// compare orders backends: no backups first, then this host's own, then by name.
+// compare orders backends: backups last, then this host's own first, then by name.
 func compare(own string, a, b Backend) int {
 	return cmp.Or(
 		order.First(!a.Backup, !b.Backup), order.First(a.Node == own, b.Node == own), strings.Compare(a.Node, b.Node),
 	)
 }
 
-// ways are the ways to one node: the first of its addresses of each family.
-// Virtual IPs are no addresses of a node, and a family that this host does not
-// have leads nowhere.
+// ways returns the ways to one node: the first of its addresses of each family. A
+// virtual IP is no address of a node, and a family that this host does not have
+// leads nowhere.
 func ways(v state.NetworkView, node string, addresses []netip.Addr) []Backend {
 	var out []Backend
 	for _, v4 := range families(v) {
@@ -112,8 +113,8 @@ func ways(v state.NetworkView, node string, addresses []netip.Addr) []Backend {
 	return out
 }
 
-// families are those by which this host reaches others, true for IPv4, that of
-// the first API VIP first.
+// families returns the families by which this host reaches others, true for IPv4,
+// that of the first API VIP first.
 func families(v state.NetworkView) []bool {
 	first := len(v.Settings.APIVIPs) == 0 || v.Settings.APIVIPs[0].Unmap().Is4()
 	own := func(v4 bool) bool {
@@ -123,7 +124,7 @@ func families(v state.NetworkView) []bool {
 	return slices.DeleteFunc([]bool{first, !first}, func(v4 bool) bool { return !own(v4) })
 }
 
-// Families are those on which the load balancer has to listen.
+// Families returns the families on which the load balancer has to listen.
 func Families(v state.NetworkView) (v4, v6 bool) {
 	for _, a := range append(v.Settings.VIPs(), v.Host.Addresses...) {
 		v4, v6 = v4 || a.Unmap().Is4(), v6 || !a.Unmap().Is4()

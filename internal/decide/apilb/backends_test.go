@@ -49,8 +49,8 @@ func TestBackendsAreEveryControlPlaneAndTheHostsOwnFirst(t *testing.T) {
 	}
 }
 
-// H6: a node of the second family only is a backend; with both families the
-// second is taken when the first leads nowhere.
+// H6: a node of the second family only is a backend; with both families the second
+// is used when the first leads nowhere.
 func TestH6_BackendsComeFromBothFamilies(t *testing.T) {
 	v := site([]string{"10.98.0.5", "fd98::5"}, []string{"10.98.0.12", "fd98::12"},
 		controlPlane("cp-1", "10.98.0.11", "fd98::11"), controlPlane("cp-2", "10.98.0.12", "fd98::12"),
@@ -71,8 +71,8 @@ func TestH6_BackendsComeFromBothFamilies(t *testing.T) {
 	}
 }
 
-// H9: of several addresses of a family the first is meant, in every use; a VIP
-// that a node shows among its addresses is none of its own.
+// H9: of several addresses of a family every use takes the first; a VIP among a
+// node's addresses is not its own.
 func TestH9_TheFirstAddressOfAFamilyCountsAndNoVIP(t *testing.T) {
 	v := site([]string{"10.98.0.5"}, []string{"10.98.0.12"},
 		controlPlane("cp-1", "10.98.0.5", "10.98.0.6", "169.254.0.1", "::ffff:10.98.0.11", "10.98.7.11"))
@@ -81,7 +81,7 @@ func TestH9_TheFirstAddressOfAFamilyCountsAndNoVIP(t *testing.T) {
 	}
 }
 
-// B1, B32: neither a failed nor an empty look at the nodes takes backends away.
+// B1, B32: neither a failed nor an empty look-up of the nodes removes backends.
 func TestB1_B32_BackendsAreUnknownWithoutAWholeList(t *testing.T) {
 	unknown := site([]string{"10.98.0.5"}, []string{"10.98.0.12"}, controlPlane("cp-1", "10.98.0.11"))
 	unknown.Nodes.Known = false

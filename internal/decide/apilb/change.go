@@ -7,38 +7,38 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Health is what the load balancer found out about a server.
+// Health is the result of the load balancer's checks of a server.
 type Health string
 
 // The kinds of health.
 const (
-	// HealthUnchecked: the server was never looked at, which lasts a second.
+	// HealthUnchecked: the server was not checked yet, which lasts a second.
 	HealthUnchecked Health = "unchecked"
-	// HealthUnasked: the load balancer gives it no new connections, since it
-	// cannot open one itself. That says nothing of the server.
+	// HealthUnasked: the load balancer gives it no new connections because it
+	// cannot open one itself. That says nothing about the server.
 	HealthUnasked Health = "unasked"
 	// HealthReady: it takes requests.
 	HealthReady Health = "ready"
-	// HealthUnready: it answers, and says that it is not ready or says so too
-	// late; it is given no new connections.
+	// HealthUnready: it answers that it is not ready, or answers too late; it gets
+	// no new connections.
 	HealthUnready Health = "unready"
-	// HealthHung: it takes connections and says nothing; it may only be short of
+	// HealthHung: it takes connections and answers nothing; it may only be short of
 	// processors.
 	HealthHung Health = "hung"
-	// HealthBroken: it takes connections and resets them, or is none of the
+	// HealthBroken: it takes connections and resets them, or is not one of the
 	// cluster's API servers.
 	HealthBroken Health = "broken"
 	// HealthDead: it takes no connection.
 	HealthDead Health = "dead"
 )
 
-// Admin is what the load balancer was told to do with a server.
+// Admin is the administrative state that the load balancer was given for a server.
 type Admin string
 
-// What can be told.
+// The administrative states.
 const (
 	AdminReady Admin = "ready"
-	// AdminDrain: no new connections, those there are go on.
+	// AdminDrain: no new connections; the present ones go on.
 	AdminDrain Admin = "drain"
 	// AdminMaintenance: out of use, its connections cut.
 	AdminMaintenance Admin = "maintenance"
@@ -49,7 +49,7 @@ type Server struct {
 	Name   string
 	Health Health
 	Admin  Admin
-	// Sessions are the connections that go through it now.
+	// Sessions is the number of connections that go through it now.
 	Sessions int
 	// Since is how long it has been in this state.
 	Since time.Duration
@@ -60,35 +60,35 @@ type Verb string
 
 // The kinds of change.
 const (
-	// Add makes a server that is not there.
+	// Add adds a server that is missing.
 	Add Verb = "add"
-	// Resume gives a server that was on its way out its part again.
+	// Resume brings a server back that was about to be removed.
 	Resume Verb = "resume"
 	// Drain lets a server's connections end by themselves.
 	Drain Verb = "drain"
-	// Cut ends a server's connections, which lead nowhere.
+	// Cut ends a server's connections because they lead nowhere.
 	Cut Verb = "cut the connections of"
-	// Remove cuts what is left of them and takes the server away.
+	// Remove cuts the remaining connections and removes the server.
 	Remove Verb = "remove"
 )
 
-// Change is one thing to do to the running load balancer.
+// Change is one change of the running load balancer.
 type Change struct {
 	Verb   Verb
 	Server string
-	// Backend is what to add.
+	// Backend is the backend to add.
 	Backend Backend
 }
 
 // DrainTime is how long a server that was taken out may keep its connections:
-// longer than an API server needs to see its own ones off.
+// longer than an API server needs to end its own ones in order.
 const DrainTime = 75 * time.Second
 
-// Changes leads from the servers of the running load balancer to those that
-// should be there. What comes is added before what goes is drained. A server
-// that goes is removed only when it was drained and nothing goes through it any
-// more, or when it had its time: a change of membership cuts no connection that
-// works. After a change the servers have to be looked at again.
+// Changes returns the changes that lead from the servers of the running load
+// balancer to the wanted ones. It adds new servers before it drains old ones. It
+// removes an old server only when that was drained and has no connections left, or
+// when its time is over: a change of membership cuts no connection that works.
+// After a change the servers have to be read again.
 func Changes(running []Server, want []Backend) []Change {
 	var out []Change
 	for _, b := range want {
@@ -113,13 +113,13 @@ func Changes(running []Server, want []Backend) []Change {
 	return out
 }
 
-// HangTime is how long a server that hangs keeps its connections once it is
-// given no new ones. Most that hang are starved and go on; all their watches at
-// once would be the next load on a host that has too much.
+// HangTime is how long a server that hangs keeps its connections once it gets no
+// new ones. Most servers that hang are starved and go on. If all their watches
+// moved at once, they would be the next load on an overloaded host.
 const HangTime = 5 * time.Second
 
-// stranded reports whether a server has connections that lead nowhere. Whoever
-// is at their other end does not learn it from a host that is off.
+// stranded reports whether a server has connections that lead nowhere. A client at
+// the other end does not learn that from a host that is off.
 func (s Server) stranded() bool {
 	switch s.Health {
 	case HealthDead, HealthBroken:
@@ -131,7 +131,7 @@ func (s Server) stranded() bool {
 	return false
 }
 
-// farewell is what to do next with a server that is to go, empty for nothing yet.
+// farewell returns what to do next with an old server, empty for nothing yet.
 func farewell(s Server) Verb {
 	switch {
 	case s.Health == HealthDead, s.Admin == AdminMaintenance:
@@ -145,10 +145,10 @@ func farewell(s Server) Verb {
 	}
 }
 
-// View is what servers mean for the rest of the host. A server that was not
-// looked at yet is what it was before: a load balancer that has just been
-// started or reloaded has not lost anything. One that cannot be asked from here is
-// none to lead anybody to.
+// View returns what the servers mean for the rest of the host. A server that was
+// not checked yet keeps its former state: a load balancer that has just been
+// started or reloaded has lost nothing. A server that cannot be asked from here
+// counts as one that must not get clients.
 func View(servers []Server, before state.Fact[state.Balancer]) state.Balancer {
 	out := state.Balancer{Backends: map[string]bool{}, Reached: map[string]bool{}}
 	for _, s := range servers {

@@ -8,47 +8,49 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The patience of the redirect.
+// The waits of the redirect.
 const (
-	// FirstAnswer is how long a load balancer may take to answer for the first
-	// time before it counts as not there. Until then a redirect that an earlier
-	// run of the agent left stays.
+	// FirstAnswer is how long a load balancer may take for its first answer before
+	// it counts as absent. Until then the redirect of an earlier run of the agent
+	// stays.
 	FirstAnswer = 2 * time.Second
-	// Fruitless is how long the redirect outlives the last API server that took
-	// a connection: nobody else would serve these requests either, so there is
-	// no hurry, and it must not flap while API servers are restarted.
+	// Fruitless is how long the redirect outlives the last API server that took a
+	// connection. Nobody else would serve these requests either, so there is no
+	// hurry, and the redirect must not flap while API servers restart.
 	Fruitless = 3 * time.Second
 )
 
-// Redirect is where the API VIPs' port should lead.
+// Redirect describes where the API VIPs' port should lead.
 type Redirect struct {
-	// Table is true where the host has the table at all; without a load
-	// balancer of its own it has none.
+	// Table is true where the host has the table at all; a host without its own
+	// load balancer has none.
 	Table bool
-	// VIPs lead to the load balancer. Empty, the table is there and does
-	// nothing: connections that it led earlier still need it.
+	// VIPs are the addresses that lead to the load balancer. Where they are empty,
+	// the table is there and does nothing: connections that it led earlier still
+	// need it.
 	VIPs []netip.Addr
 }
 
-// Memory is what the decision about the redirect remembers.
+// Memory holds what the decision about the redirect remembers.
 type Memory struct {
-	// Started is when it was first asked, Answered whether a load balancer has
-	// ever answered since.
+	// Started is when Next was first called; Answered is true once a load balancer
+	// has answered since.
 	Started  time.Time
 	Answered bool
-	// On is whether the VIPs lead to the load balancer.
+	// On is true while the VIPs lead to the load balancer.
 	On bool
-	// Fruitless is since when no API server takes connections, zero if one does.
+	// Fruitless is the time since when no API server takes connections, zero if one
+	// does.
 	Fruitless time.Time
 }
 
-// Next decides where the API VIPs' port leads. Unknown means that things stay
-// as they are. It has to be asked again at the time that it returns, if that is
-// not zero, though nothing has changed.
+// Next decides where the API VIPs' port leads. An unknown result means that things
+// stay as they are. The caller has to ask again at the returned time, if that is
+// not zero, even where nothing has changed.
 //
-// A load balancer that is gone loses its traffic at once. One that finds every
-// API server overloaded keeps it: it leads to this host's own API server then,
-// and the virtual IP must not move because all are equally slow.
+// A load balancer that is gone loses its traffic at once. One that finds every API
+// server overloaded keeps it: it then leads to this host's own API server, and the
+// virtual IP must not move because all are equally slow.
 func Next(m Memory, v state.NetworkView, now time.Time) (state.Fact[Redirect], Memory, time.Time) {
 	if m.Started.IsZero() {
 		m.Started = now
@@ -71,7 +73,7 @@ func Next(m Memory, v state.NetworkView, now time.Time) (state.Fact[Redirect], M
 	return state.Known(Redirect{Table: true}), m, again
 }
 
-// To is a redirect of these VIPs. Equal sets give equal redirects.
+// To returns a redirect of these VIPs. Equal sets give equal redirects.
 func To(vips []netip.Addr) Redirect {
 	out := Redirect{Table: true, VIPs: make([]netip.Addr, 0, len(vips))}
 	for _, a := range vips {
@@ -82,7 +84,7 @@ func To(vips []netip.Addr) Redirect {
 	return out
 }
 
-// look takes in what the load balancer says.
+// look takes in the state of the load balancer.
 func (m Memory) look(b state.Fact[state.Balancer], now time.Time) (Memory, time.Time) {
 	m.Answered = m.Answered || b.Known
 	switch {
@@ -91,7 +93,7 @@ func (m Memory) look(b state.Fact[state.Balancer], now time.Time) (Memory, time.
 	case b.Value.Live() > 0:
 		m.On, m.Fruitless = true, time.Time{}
 	case reached(b.Value):
-		m.Fruitless = time.Time{} // all overloaded: on or off, it stays
+		m.Fruitless = time.Time{} // all are overloaded: the redirect stays on or off
 	case m.Fruitless.IsZero():
 		m.Fruitless = now
 	}

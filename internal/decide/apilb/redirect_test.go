@@ -10,15 +10,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Three words for what a load balancer may say.
+// Three states of a load balancer.
 func silent() state.Fact[state.Balancer] { return state.Fact[state.Balancer]{} }
 
 func says(ready, reached bool) state.Fact[state.Balancer] {
 	return state.Known(state.Balancer{Backends: map[string]bool{"cp-1": ready}, Reached: map[string]bool{"cp-1": reached}})
 }
 
-// follow plays what the load balancer says at which second, and tells what came
-// of it: "on", "off" or "kept".
+// follow plays the states of the load balancer at their seconds, and lists the
+// results: "on", "off" or "kept".
 func follow(t *testing.T, moments []moment) []string {
 	t.Helper()
 	var m Memory
@@ -90,7 +90,7 @@ func TestTheRedirectAsksToBeDecidedAgain(t *testing.T) {
 	}
 }
 
-// H4: whatever VIPs there are now, in whatever order and spelling.
+// H4: the redirect has the present VIPs, in whatever order and spelling they come.
 func TestH4_TheRedirectIsKeyedByTheVIPs(t *testing.T) {
 	v := site([]string{"fd98::5", "10.98.0.5"}, nil)
 	v.Balancer = says(true, true)

@@ -14,10 +14,11 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// Event is something that people are told once.
+// Event is a change that is reported to people once.
 type Event struct {
-	// Name is the same for whoever tells it, however often: an API that has an
-	// event of that name was told.
+	// Name follows from the change alone. Every host that reports it, however
+	// often, makes the same name: if the API has an event of that name, the change
+	// was reported.
 	Name            string
 	Warning         bool
 	Reason, Message string
@@ -27,8 +28,8 @@ type Event struct {
 // maxNote is the API's limit on the text of an event, in bytes.
 const maxNote = 1000
 
-// Object is the event as the API takes it: told by a program, under a name of
-// that and of which one of several it is.
+// Object returns the event as an object of the API. component and controller
+// name the program that reports it, instance tells which of its several copies.
 func (e Event) Object(component, controller, instance string) *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
@@ -39,7 +40,7 @@ func (e Event) Object(component, controller, instance string) *corev1.Event {
 	}
 	at := metav1.NewTime(e.At)
 	return &corev1.Event{
-		// Where the API wants events about what is in no namespace.
+		// The API wants events about objects without a namespace here.
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: e.Name},
 		InvolvedObject: corev1.ObjectReference{APIVersion: etcdv1.GroupVersion.String(), Kind: "PacemakerCluster", Name: "cluster"},
 		Type:           kind, Reason: e.Reason, Message: e.Message, FirstTimestamp: at, LastTimestamp: at, Count: 1,
@@ -47,15 +48,16 @@ func (e Event) Object(component, controller, instance string) *corev1.Event {
 	}
 }
 
-// Recent is how long after it happened something is still told. It is shorter
-// than an API keeps events: what is not there any more is not told again.
+// Recent is the time for which a change is still reported. It is shorter than
+// the time for which the API keeps events: an event that the API has dropped is
+// not made again.
 const Recent = 50 * time.Minute
 
-// Settling is how long after the object was made its conditions only say how
-// things are, and not that they changed.
+// Settling is the time after the object's creation in which a condition that
+// turns good is not reported: it shows the state then, and no change.
 const Settling = time.Minute
 
-// change names the two ways in which a condition may change.
+// change names the two events of a condition: for its turn to bad, and to good.
 type change struct {
 	kind, bad, good string
 	what            string
@@ -83,7 +85,8 @@ var (
 	}
 )
 
-// Events are the changes of the last minutes that the object tells of.
+// Events returns the changes of the last minutes that the object's conditions
+// show.
 func Events(o *etcdv1.PacemakerCluster, now time.Time) []Event {
 	if o == nil {
 		return nil
@@ -114,7 +117,7 @@ type teller struct {
 	out       []Event
 }
 
-// tell adds the event of one condition, if there is one to tell.
+// tell adds the event of one condition, if it changed recently.
 func (t *teller) tell(c change, node string, list []metav1.Condition, path ...string) {
 	is := pacemakerstatus.Find(list, c.kind)
 	at := is.LastTransitionTime.Time
@@ -135,7 +138,7 @@ func (t *teller) tell(c change, node string, list []metav1.Condition, path ...st
 	t.out = append(t.out, e)
 }
 
-// Name makes the name of an event from what is told.
+// Name makes the name of an event from the parts that identify the change.
 func Name(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "pacemaker." + hex.EncodeToString(sum[:8])

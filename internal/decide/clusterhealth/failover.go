@@ -11,24 +11,24 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Failover is what one host would have to run if every other control plane were
-// lost, and what it has to give, of one resource: cpu in cores, memory in bytes,
-// pods in number.
+// Failover compares, for one resource, what a host would have to run after the
+// loss of all other control planes with what it can provide: cpu in cores,
+// memory in bytes, pods in number.
 type Failover struct {
 	Host, Resource         string
 	Requested, Allocatable float64
 }
 
-// Load adds up what pods ask for, one after the other.
+// Load collects the requests of pods, which Add adds one by one.
 type Load struct{ pods []podLoad }
 
 type podLoad struct {
 	node  string
-	stays bool // it ends with its host: a static pod, or one that each host has
+	stays bool // it ends with its host: a static pod, or one of a DaemonSet
 	wants map[corev1.ResourceName]resource.Quantity
 }
 
-// countedResources are the resources that are compared.
+// countedResources lists the resources that are compared.
 var countedResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
 // Add adds a pod that has not ended.
@@ -43,8 +43,9 @@ func (l *Load) Add(p *corev1.Pod) {
 	})
 }
 
-// Failovers says for each control plane what it would have to run: what runs on
-// it already, and what runs on the others or waits and may move.
+// Failovers returns for each control plane what it would have to run: the pods
+// that run on it already, and those that run on other control planes or wait for
+// a host and may move.
 func (l *Load) Failovers(nodes []corev1.Node) []Failover {
 	planes := map[string]bool{}
 	for i := range nodes {
@@ -89,9 +90,10 @@ func (p podLoad) addTo(sum map[corev1.ResourceName]*resource.Quantity) {
 	}
 }
 
-// requests is what the scheduler counts of a pod: its containers with those that
-// run beside them, or the most that its beginning takes, and what its sandbox
-// takes. What the pod as a whole asks for stands for its containers.
+// requests returns what the scheduler counts for a pod: the containers with
+// their sidecars, or the largest demand of its init containers if that is more,
+// and the overhead of its sandbox. A request of the pod as a whole replaces
+// those of its containers.
 func requests(p *corev1.Pod) map[corev1.ResourceName]resource.Quantity {
 	out := make(map[corev1.ResourceName]resource.Quantity)
 	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)

@@ -17,7 +17,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return out
 }
 
-// pod is one of a controller of a kind on a node.
+// pod returns a pod on a node whose controller is of the given kind.
 func pod(node, kind string, wants ...corev1.ResourceList) *corev1.Pod {
 	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
 	if kind != "" {
@@ -53,7 +53,7 @@ func TestFailoverCapacityCountsWhatAHostWouldHaveToRun(t *testing.T) {
 		pod("", "ReplicaSet", list("250m", "0")),                         // waits for a host
 		pod("cp-1", "DaemonSet", list("100m", "0")),                      // each host has its own
 		pod("cp-2", "Node", list("300m", "0")),                           // a static pod
-		pod("w-1", "ReplicaSet", list("32", "32Gi")),                     // a worker's
+		pod("w-1", "ReplicaSet", list("32", "32Gi")),                     // a worker's own
 		ended,
 	} {
 		l.Add(p)
@@ -86,7 +86,7 @@ func TestAPodAsksForWhatTheSchedulerCounts(t *testing.T) {
 	p.Spec.Overhead = list("100m", "0")
 	got := requests(p)
 	cpu, memory := got[corev1.ResourceCPU], got[corev1.ResourceMemory]
-	if cpu.String() != "3200m" || memory.String() != "3Gi" { // the last beginning beside its helper; the containers beside it
+	if cpu.String() != "3200m" || memory.String() != "3Gi" { // cpu: the last init container and its sidecar; memory: the containers and the sidecar
 		t.Errorf("cpu %s, memory %s", cpu.String(), memory.String())
 	}
 	p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("1", "1Gi")}

@@ -1,7 +1,8 @@
-// Package clusterhealth judges the status of the PacemakerCluster: what of it
-// makes the operator of etcd degraded, what is a warning, when silence is, and
-// what people are told by events. It remembers nothing but when it saw the
-// status move: an operator that was just started judges like any other.
+// Package clusterhealth judges the status of the PacemakerCluster. It decides
+// what degrades the operator of etcd, what is only a warning, when a silent
+// status degrades too, and which events people get. It remembers only when it
+// saw the status move, so an operator that has just started judges like any
+// other.
 package clusterhealth
 
 import (
@@ -16,10 +17,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// Degraded is the condition of etcd's object that is this package's.
+// Degraded is the condition of etcd's object that this package sets.
 const Degraded = "PacemakerHealthCheckDegraded"
 
-// Reasons of it.
+// Reasons of the condition Degraded.
 const (
 	ReasonUnhealthy = "PacemakerUnhealthy"
 	ReasonStale     = "PacemakerStatusStale"
@@ -27,36 +28,37 @@ const (
 	ReasonPending   = "HandOverOutstanding"
 )
 
-// MaxAge is how old a status may be.
+// MaxAge is the age up to which a status counts.
 const MaxAge = 5 * time.Minute
 
-// Input is what is judged.
+// Input holds the facts that Judge decides from.
 type Input struct {
-	// HandedOver is true once Pacemaker runs etcd: before that there is nothing
-	// to judge. Since is when it became so.
+	// HandedOver is true once Pacemaker runs etcd: before that there is nothing to
+	// judge. Since is the time at which it became true.
 	HandedOver bool
 	Since      time.Time
-	// Object is nil where there is none.
+	// Object is nil if there is none.
 	Object *etcdv1.PacemakerCluster
-	// Seen is when the judge first saw the object's present lastUpdated; Moved is
-	// true where it had seen another one before. Clocks of hosts differ, and a
-	// status that moves is alive whatever time it names.
+	// Seen is the time at which the judge first saw the object's present
+	// lastUpdated; Moved is true if it had seen another one before. Clocks of hosts
+	// differ, and a status that moves is alive, whatever time it names.
 	Seen  time.Time
 	Moved bool
 	Now   time.Time
 }
 
-// Verdict is how the cluster is.
+// Verdict describes the health of the cluster.
 type Verdict struct {
 	Condition handover.Condition
-	// Errors degrade, Warnings do not.
+	// Errors degrade the operator, Warnings do not.
 	Errors, Warnings []string
-	// Again is when time alone may change the verdict, zero for never.
+	// Again is the time after which the verdict may change without new facts, zero
+	// for never.
 	Again time.Duration
 }
 
-// Judge says whether two hosts that run etcd by Pacemaker are degraded, with the
-// condition for etcd's object and the time of the next look.
+// Judge decides whether two hosts that run etcd by Pacemaker are degraded. It
+// returns the condition for etcd's object and the time of the next judgement.
 func Judge(in Input) Verdict {
 	if !in.HandedOver {
 		return Verdict{Condition: handover.Condition{Type: Degraded, Reason: ReasonPending, Message: "kubelet runs etcd: there is no Pacemaker to judge"}}
@@ -88,8 +90,8 @@ func Judge(in Input) Verdict {
 	return v
 }
 
-// age is for how long nobody has reported; there is false where nobody ever
-// has.
+// age returns the time since the last report; there is false if no host ever
+// reported.
 func (in Input) age() (age time.Duration, there bool) {
 	if in.Object == nil {
 		return in.Now.Sub(in.Since), false
@@ -100,7 +102,7 @@ func (in Input) age() (age time.Duration, there bool) {
 	}
 	switch {
 	case at.After(in.Now):
-		at = in.Seen // a clock is ahead: what counts is whether it moves
+		at = in.Seen // a clock is ahead: the time at which the status last moved counts
 	case in.Moved:
 		at = later(at, in.Seen)
 	}
@@ -114,11 +116,12 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// problem is how a condition that does not hold is told.
+// problem pairs a condition with the words for it when it is false.
 type problem struct{ kind, words string }
 
-// Problems of a cluster and of a node that degrade. What a node's lack of
-// health follows from is told, not that it is unhealthy.
+// Conditions that degrade the operator while they are false, of the cluster and
+// of a node. They are the causes that make a node unhealthy; its condition
+// Healthy itself is not repeated.
 var (
 	ofCluster = []problem{
 		{etcdv1.ClusterNodeCountAsExpectedConditionType, "not two nodes"},
@@ -135,7 +138,7 @@ var (
 	}
 )
 
-// maxPending is how long a node may take to join or leave.
+// maxPending is the longest time that a node may take to join or leave.
 const maxPending = 5 * time.Minute
 
 func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []string) {
@@ -153,7 +156,7 @@ func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []
 	if s.Nodes == nil {
 		return errs, warnings
 	}
-	alone := 0 // hosts that are there
+	alone := 0 // hosts that are online
 	for _, n := range *s.Nodes {
 		if holds(n.Conditions, etcdv1.NodeOnlineConditionType) {
 			alone++
@@ -166,15 +169,15 @@ func problems(s etcdv1.PacemakerClusterStatus, now time.Time) (errs, warnings []
 	return errs, warnings
 }
 
-// nodeProblems are those of one node. That the last one cannot be fenced follows
-// from the loss of the other.
+// nodeProblems returns the problems of one node. alone is set for the last host
+// that is online: that it cannot be fenced follows from the loss of the other.
 func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time) (errs, warnings []string) {
 	c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeCleanConditionType)
 	if c.Status == metav1.ConditionFalse {
 		errs = append(errs, say(n.NodeName+" is unclean", c))
 	}
 	if c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType); c.Status == metav1.ConditionFalse {
-		return append(errs, say(n.NodeName+" is offline", c)), lastFence(n) // what does not run there follows from it
+		return append(errs, say(n.NodeName+" is offline", c)), lastFence(n) // stopped resources there follow from it
 	}
 	for _, p := range ofNode {
 		if alone && p.kind == etcdv1.NodeFencingAvailableConditionType {
@@ -203,7 +206,7 @@ func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time
 	return errs, append(warnings, nodeWarnings(n)...)
 }
 
-// unreported is whether nothing is known about a node.
+// unreported reports whether nothing is known about a node.
 func unreported(n etcdv1.PacemakerClusterNodeStatus) bool {
 	return pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType).Status != metav1.ConditionTrue
 }
@@ -211,7 +214,7 @@ func unreported(n etcdv1.PacemakerClusterNodeStatus) bool {
 func nodeWarnings(n etcdv1.PacemakerClusterNodeStatus) []string {
 	out := lastFence(n)
 	if !holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
-		return out // an error already
+		return out // already reported as an error
 	}
 	if c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeFencingHealthyConditionType); c.Status == metav1.ConditionFalse {
 		return append(out, say("not every way to fence "+n.NodeName+" works", c))

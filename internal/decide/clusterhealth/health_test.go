@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// object is the object of a recorded state, written at a time.
+// object returns the object of a recorded state, written at the given time.
 func object(t *testing.T, name string, at time.Time, before *etcdv1.PacemakerCluster) *etcdv1.PacemakerCluster {
 	t.Helper()
 	dir := filepath.Join("../../../test/corpus/pacemaker/cases", name, "cp-1")
@@ -82,7 +82,7 @@ func TestWhatDegradesAndWhatOnlyWarns(t *testing.T) {
 		"back-after-a-fence":        "",
 	} {
 		v := judged(t, name)
-		if name == "no-nodes" { // the file of Corosync still names them
+		if name == "no-nodes" { // Corosync's file still names them
 			o := object(t, "healthy", noon, nil)
 			o.Status.Nodes = &[]etcdv1.PacemakerClusterNodeStatus{}
 			v = Judge(Input{HandedOver: true, Object: o, Seen: noon, Now: noon})

@@ -1,10 +1,10 @@
-// Package confirm decides what it takes until a person's word may stand in for
-// the proof that the peer of a two-node host is off: nothing, patience, a yes,
-// a typed phrase, or more than a word can give.
+// Package confirm decides what an administrator must give before a confirmation
+// may stand in for the proof that the peer of a two-node host is off: nothing,
+// patience, a yes, a typed phrase, or more than a confirmation can be.
 //
-// What a word would change it learns from the protocol itself: it asks
-// etcdmember.Decide about the same snapshot with the confirmation in it. So a
-// confirmation is never asked for where the protocol would not use it.
+// The protocol itself tells what a confirmation would change: this package asks
+// etcdmember.Decide about the same snapshot with the confirmation in it. So it
+// never asks for a confirmation that the protocol would not use.
 package confirm
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Patience is how long Pacemaker's fencing gets before a person's word may take
-// its place.
+// Patience is the time that Pacemaker's fencing gets before a confirmation may
+// take its place.
 const Patience = time.Minute
 
-// Need is what has to be given before this host goes on.
+// Need names what an administrator must give before this host goes on.
 type Need string
 
 // The needs.
@@ -29,53 +29,56 @@ const (
 	Wait    Need = "wait"    // fencing is under way: look again
 	Confirm Need = "confirm" // a yes
 	Phrase  Need = "phrase"  // the typed phrase of the decision
-	Refuse  Need = "refuse"  // no word helps; the reason says what does
+	Refuse  Need = "refuse"  // no confirmation helps; the reason says what does
 )
 
-// BMC is what the peer's BMC answered the command itself, just now.
+// BMC holds the answer that the peer's BMC has just given to the command itself.
 type BMC struct {
-	// Power is the power state, unknown where it could not be read or is not
-	// surely the peer's.
+	// Power is the power state, unknown if it could not be read or may be that of
+	// another machine.
 	Power state.Fact[string] `json:"power"`
-	// Problem is why it is unknown, or why it could not be switched off.
+	// Problem says why Power is unknown, or why the BMC could not switch the peer
+	// off.
 	Problem string `json:"problem,omitempty"`
-	// Tried is set once the power was asked to be cut, after it had not read Off.
+	// Tried is true after the command ordered the power to be cut, because it had
+	// not read Off.
 	Tried bool `json:"tried,omitempty"`
 }
 
-// Situation is what is known before a person is asked.
+// Situation holds the facts that are known before the administrator is asked.
 type Situation struct {
-	// Agent is false where the agent of etcd on this host does not answer.
+	// Agent is false if the etcd keeper on this host does not answer.
 	Agent  bool
 	Report state.EtcdReport
 	BMC    BMC
 }
 
-// Decision is what it takes.
+// Decision says what the administrator must give, and what follows from it.
 type Decision struct {
 	Need   Need   `json:"need"`
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
-	// PowerOff says that the peer is to be switched off, and read back, first.
+	// PowerOff is true if the peer must first be switched off, and its power read
+	// back.
 	PowerOff bool `json:"powerOff,omitempty"`
-	// Force says that the confirmation has to override the record.
+	// Force is true if the confirmation has to override the record.
 	Force bool `json:"force,omitempty"`
-	// Phrase is what has to be typed, where a yes is not enough.
+	// Phrase is the text to type if a yes is not enough.
 	Phrase string `json:"phrase,omitempty"`
-	// Risks says what may be lost, one sentence each.
+	// Risks lists what may be lost, one sentence each.
 	Risks []string `json:"risks,omitempty"`
-	// Then is what the protocol does with the confirmation.
+	// Then describes what the protocol does with the confirmation.
 	Then string `json:"then,omitempty"`
 }
 
-// view is a situation with the questions that the rules ask answered once.
+// view is a situation with the facts that the rules ask about, computed once.
 type view struct {
 	Situation
 	peer           string
 	there, gone    bool // the peer's membership, where known
 	effect         Effect
 	then           state.EtcdVerdict
-	off, on, blind bool // what the BMC says
+	off, on, blind bool // what the BMC reads
 }
 
 func look(s Situation) *view {
@@ -90,19 +93,19 @@ func look(s Situation) *view {
 	return v
 }
 
-// under reports whether the protocol's verdict is of one of these rules.
+// under reports whether one of these rules gave the protocol's verdict.
 func (v *view) under(rules ...string) bool { return slices.Contains(rules, v.Report.Verdict.Rule) }
 
-// asks reports whether the protocol waits for a person.
+// asks reports whether the protocol waits for an administrator.
 func (v *view) asks() bool { return v.Report.Verdict.Action == state.EtcdAskHuman }
 
 // awaitsFence reports whether the protocol waits for Pacemaker to fence the
-// peer: what a person's word may replace when it does not come.
+// peer. A confirmation may replace that fence if it does not come.
 func (v *view) awaitsFence() bool {
 	return v.under("alone.fence-first", "gone.unproved", "gone.ask-fence", "gone.fence-again", "gone.fence-promised")
 }
 
-// Effect is what a confirmation would change.
+// Effect tells what a confirmation would change.
 type Effect string
 
 // The effects.
@@ -123,8 +126,8 @@ func Would(s state.EtcdSnapshot) (Effect, state.EtcdVerdict) {
 	return Useless, state.EtcdVerdict{}
 }
 
-// confirmed returns the snapshot as it will be when the peer is off and a
-// person has said so.
+// confirmed returns the snapshot as it will be when the peer is off and an
+// administrator has confirmed it.
 func confirmed(s state.EtcdSnapshot, force bool) state.EtcdSnapshot {
 	if s.Boot == "" {
 		s.Boot = "this one"
@@ -137,8 +140,8 @@ func confirmed(s state.EtcdSnapshot, force bool) state.EtcdSnapshot {
 	return s
 }
 
-// goesOn reports whether a verdict is a step towards writes, or their being
-// taken already.
+// goesOn reports whether the host takes writes already, or the verdict is a step
+// towards that.
 func goesOn(v state.EtcdVerdict) bool {
 	switch v.Action {
 	case state.EtcdAskHuman, state.EtcdAskFence, state.EtcdStop, "":

@@ -12,8 +12,8 @@ import (
 
 type change = func(*Situation)
 
-// alone builds the situation of host alpha that booted alone: a pair whose
-// peer beta has not been seen since, its BMC saying Off.
+// alone builds the situation of host alpha that booted alone: a pair whose peer
+// beta has not been seen since, and whose BMC reads Off.
 func alone(changes ...change) Situation {
 	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 	s := Situation{Agent: true, BMC: BMC{Power: state.Known("Off")}, Report: state.EtcdReport{
@@ -79,7 +79,8 @@ func twoHistories(s *Situation) {
 	s.Report.Snapshot.Statement.Value.Record.State = state.EtcdSole
 }
 
-// peerLost is a pair that booted and met a peer without record and data.
+// peerLost is the situation of a pair that booted and met a peer without record
+// and data.
 func peerLost(s *Situation) {
 	peerThere(s)
 	snap := &s.Report.Snapshot
@@ -93,12 +94,12 @@ func fencedByHand(s *Situation) {
 	s.Report.Snapshot.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Why: "burnt", Boot: "boot-2", At: time.Hour})
 }
 
-// TestWhatItTakes has one line for each sentence about the confirmation.
+// TestWhatItTakes tests one sentence about confirmations per line.
 func TestWhatItTakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   Situation
 		rule string
-		want Decision // the fields that are set count
+		want Decision // only the fields that are set are compared
 	}{
 		"without the agent nobody would go on":                {alone(func(s *Situation) { s.Agent = false }), "no-agent", Decision{Need: Refuse}},
 		"a host without a peer has nothing to confirm":        {alone(snapshot(func(s *state.EtcdSnapshot) { s.Peer = "" })), "no-peer", Decision{Need: Refuse}},
@@ -169,9 +170,9 @@ func TestEveryRuleIsReached(t *testing.T) {
 	}
 }
 
-// TestAConfirmationIsOnlyAskedForWhereTheProtocolUsesIt goes through states of
-// a host: whatever is offered must change the protocol's verdict into a step,
-// and a force is only asked for where a plain word is not enough.
+// TestAConfirmationIsOnlyAskedForWhereTheProtocolUsesIt goes through states of a
+// host. A confirmation that is offered must change the protocol's verdict into a
+// step, and force may be asked for only if a plain confirmation is not enough.
 func TestAConfirmationIsOnlyAskedForWhereTheProtocolUsesIt(t *testing.T) {
 	asked := 0
 	for _, s := range everySituation() {

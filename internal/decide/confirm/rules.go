@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Rule is one line of the table, as a person reads it.
+// Rule is one line of the table in the form for people.
 type Rule struct {
 	ID   string
 	When string
@@ -17,13 +17,13 @@ type Rule struct {
 
 type rule struct {
 	id   string
-	says string // when it applies, in words
+	says string // describes when the rule applies
 	need Need
 	why  func(*view) string
 	when func(*view) bool
 }
 
-// Decide returns what it takes until a confirmation may be written.
+// Decide returns what must be given before a confirmation may be written.
 func Decide(s Situation) Decision {
 	v := look(s)
 	for i := range table {
@@ -44,7 +44,7 @@ func Rules() []Rule {
 	return out
 }
 
-// decision completes what a rule said with what depends on the record.
+// decision completes the rule's answer with the parts that depend on the record.
 func (v *view) decision(r *rule) Decision {
 	d := Decision{Need: r.need, Rule: r.id, Reason: r.why(v)}
 	if r.need != Confirm && r.need != Phrase {
@@ -60,8 +60,9 @@ func (v *view) decision(r *rule) Decision {
 
 func (v *view) verdict() string { return v.Report.Verdict.Reason }
 
-// table is the order in which a situation is judged; the first rule that fits
-// decides. What makes a word useless or dangerous comes before what it takes.
+// table lists the rules in the order in which they are tried; the first that
+// fits decides. Rules that find a confirmation useless or dangerous come before
+// those that say what it needs.
 var table = []rule{
 	{
 		"no-agent", "the agent of etcd on this host does not answer", Refuse,
@@ -164,11 +165,12 @@ var table = []rule{
 
 func say(text string) func(*view) string { return func(*view) string { return text } }
 
-// phrase returns what has to be typed: it names what the person vouches for.
+// phrase returns the text to type, which names what the administrator vouches
+// for.
 func (v *view) phrase() string {
 	var parts []string
 	switch {
-	case v.there, v.on: // with a yes alone for a record that may go on, see decision
+	case v.there, v.on: // by a yes alone if the record allows going on, see decision
 		parts = append(parts, "crash "+v.peer)
 	case v.blind:
 		parts = append(parts, v.peer+" is off")
@@ -179,7 +181,7 @@ func (v *view) phrase() string {
 	return strings.Join(parts, ", ")
 }
 
-// risks says what a wrong word costs.
+// risks lists what a wrong confirmation costs.
 func (v *view) risks() []string {
 	var out []string
 	switch {
@@ -197,7 +199,7 @@ func (v *view) risks() []string {
 	return out
 }
 
-// loss says what may be missing from this host's copy.
+// loss describes the writes that this host's data directory may lack.
 func (v *view) loss() string {
 	switch v.Report.Snapshot.Record.Value.State {
 	case state.EtcdVoter:
@@ -209,8 +211,9 @@ func (v *view) loss() string {
 	}
 }
 
-// waited is how long a fence is awaited: the rule that awaits it may change,
-// what etcd lacks does not.
+// waited returns how long a fence has been awaited. It takes the longer of two
+// times, because the rule that awaits the fence may change while etcd still has
+// no leader.
 func (v *view) waited() time.Duration {
 	return max(v.Report.Since, v.Report.Snapshot.Local.Leaderless)
 }

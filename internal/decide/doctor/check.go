@@ -9,23 +9,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Check is one line of the table.
+// Check is one entry of the table of checks.
 type Check struct {
 	// ID names the check, Title says what should be so.
 	ID    finding.ID
 	Title string
-	// For says in words where it applies.
+	// For is the scope in which the check applies.
 	For   Scope
 	judge func(*sheet)
-	// Meaning says why it matters. Lines are what a person types; remarks stand
-	// behind two blanks or more.
+	// Meaning says why it matters. Lines are what an administrator types; a remark
+	// follows after two blanks or more.
 	Meaning string
 	Lines   []string
-	// Alerts are the alerts (render/alerts) that fire for the same.
+	// Alerts lists the alerts (render/alerts) that fire for the same problem.
 	Alerts []string
 }
 
-// Scope says in words which clusters a check is for.
+// Scope says, in words, which clusters a check is for.
 type Scope string
 
 // The scopes.
@@ -36,7 +36,7 @@ const (
 	TwoFencing Scope = "two control planes with fencing"
 )
 
-// applies is where a scope is.
+// applies reports whether a topology is in the scope.
 func (s Scope) applies(t Topology) bool {
 	switch s {
 	case Everywhere:
@@ -51,27 +51,27 @@ func (s Scope) applies(t Topology) bool {
 	return false
 }
 
-// Applies reports whether a check is for such a cluster.
+// Applies reports whether the check is for a cluster of this topology.
 func (c Check) Applies(t Topology) bool { return c.For.applies(t) }
 
-// Result tells what one check found. Its severity is that of its worst finding.
+// Result is the outcome of one check. Its severity is that of its worst finding.
 type Result struct {
 	ID       finding.ID        `json:"id"`
 	Title    string            `json:"title"`
 	Severity finding.Severity  `json:"severity"`
 	Findings []finding.Finding `json:"findings,omitempty"`
-	// Unseen lists what could not be looked at.
+	// Unseen names the facts that the check needs and that are unknown.
 	Unseen   []string          `json:"unseen,omitempty"`
 	Meaning  string            `json:"meaning"`
 	Commands []finding.Command `json:"commands,omitempty"`
 }
 
-// Checks lists all checks, those first that cost most.
+// Checks lists all checks, the most costly problems first.
 func Checks() []Check {
 	return slices.Concat(powerChecks, fencingChecks, ringChecks, clockChecks, etcdChecks, hostChecks, nicChecks, dnsChecks, drainChecks)
 }
 
-// Find returns the check of that name.
+// Find returns the check with an ID.
 func Find(id finding.ID) (Check, bool) {
 	for _, c := range Checks() {
 		if c.ID == id {
@@ -81,8 +81,8 @@ func Find(id finding.ID) (Check, bool) {
 	return Check{}, false
 }
 
-// Examine judges facts by the checks that apply to such a cluster: all of them,
-// or the named ones.
+// Examine judges facts by the checks that apply to the cluster: all of them, or
+// the named ones.
 func Examine(f Facts, only ...finding.ID) []Result {
 	var out []Result
 	for _, c := range Checks() {
@@ -110,8 +110,8 @@ func (c Check) examine(f Facts) Result {
 	return r
 }
 
-// spell puts the names of this cluster's hosts into the commands of the table,
-// which has those of an example.
+// spell replaces the example names in commands by the names of this cluster's
+// hosts.
 func (f Facts) spell(lines []string) []finding.Command {
 	names := strings.NewReplacer()
 	if len(f.Hosts) > 1 {
@@ -124,7 +124,7 @@ func (f Facts) spell(lines []string) []finding.Command {
 	return out
 }
 
-// Worst is the level of a whole examination.
+// Worst returns the worst level of the results.
 func Worst(results []Result) finding.Severity {
 	worst := finding.OK
 	for _, r := range results {
@@ -133,7 +133,7 @@ func Worst(results []Result) finding.Severity {
 	return worst
 }
 
-// sheet is what a check writes on while it judges.
+// sheet holds the facts for a check and collects what it finds.
 type sheet struct {
 	Facts
 
@@ -152,7 +152,8 @@ func (s *sheet) notSeen(format string, args ...any) {
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// eachHost judges a fact of every host, and notes of which it is not known.
+// eachHost judges a fact of every host, and notes the hosts for which it is
+// unknown.
 func eachHost[T any](s *sheet, what string, get func(Host) state.Fact[T], judge func(Host, T)) {
 	var blind []string
 	for _, h := range s.Hosts {
@@ -167,7 +168,7 @@ func eachHost[T any](s *sheet, what string, get func(Host) state.Fact[T], judge 
 	}
 }
 
-// known returns a fact's value, and notes where it is not known.
+// known returns a fact's value, and notes a fact that is unknown.
 func known[T any](s *sheet, what string, f state.Fact[T]) (T, bool) {
 	if !f.Known {
 		s.notSeen("%s", what)

@@ -43,8 +43,8 @@ func judgeSync(s *sheet) {
 	})
 }
 
-// The bounds of clocks that differ. What is not sure to be apart is not said to
-// be; what is not sure to be close is not said to be either.
+// The bounds for clocks that differ. Clocks count as apart only if they
+// certainly are, and as close only if they certainly are.
 const (
 	apartWarning  = 500 * time.Millisecond
 	apartCritical = 5 * time.Second

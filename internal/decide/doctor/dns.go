@@ -21,7 +21,7 @@ var dnsChecks = []Check{
 	},
 }
 
-// DNSLabel and its value are on the pods and on the Service, in DNSNamespace.
+// DNSLabel with DNSValue marks the pods and the Service in DNSNamespace.
 const (
 	DNSNamespace = "kube-system"
 	DNSLabel     = "k8s-app"
@@ -58,7 +58,7 @@ func judgeClusterDNS(s *sheet) {
 	}
 }
 
-// spreadOfDNS says where pods depend on another host's name server.
+// spreadOfDNS finds hosts whose pods depend on another host's name server.
 func (s *sheet) spreadOfDNS(servers []Pod, nodes []Node) {
 	var without, unready []string
 	for _, n := range nodes {

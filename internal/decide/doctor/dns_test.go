@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// An installation put both name servers on one host, and everything said that
-// all is well (docs/facts/findings.md#lab, K1).
+// An installation put both name servers on one host, and every check reported
+// that all was well (docs/facts/findings.md#lab, K1).
 func TestAClusterDNSThatALostHostTakesFromOthersIsTold(t *testing.T) {
 	servers := func(nodes ...string) func(*Facts) {
 		var list []Pod

@@ -57,7 +57,7 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 }
 
-// one is a change of one fact and what it is to lead to.
+// one is a change of one fact and the result that it must lead to.
 type one struct {
 	name   string
 	check  finding.ID

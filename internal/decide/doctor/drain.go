@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
-// drainChecks are about the workload when a host is drained or lost.
+// drainChecks are about the workload if a host is drained or lost.
 var drainChecks = []Check{
 	{
 		ID: "drain-blocked", Title: "a drain of any host would end", For: Several, judge: judgeBlocked,
@@ -34,7 +34,7 @@ var drainChecks = []Check{
 	},
 }
 
-// selected are a budget's pods that a drain would evict.
+// selected returns a budget's pods that a drain would evict.
 func (b Budget) selected(pods []Pod) []Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool {
 		return p.Fixed || p.Namespace != b.Namespace || !selects(b.Selector, p.Labels)
@@ -75,8 +75,8 @@ func judgeBlocked(s *sheet) {
 	}
 }
 
-// blocks says how a budget keeps a drain of a node from its end. It counts with
-// all pods being healthy: what is ill today is said apart.
+// blocks describes how a budget keeps a drain of a node from ending. It assumes
+// that all pods are healthy; pods that are unhealthy today only lead to advice.
 func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (finding.Finding, bool) {
 	here := on(pods, n.Name)
 	if len(here) == 0 {
@@ -101,7 +101,8 @@ func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (finding.Find
 	return f, true
 }
 
-// movable counts the pods of a node whose replacement could run on another.
+// movable counts the pods of a node whose replacement could run on another
+// node.
 func movable(here, all []Pod, n Node, nodes []Node) int {
 	free := 0 // hosts without a pod of this kind
 	for _, other := range nodes {
@@ -132,8 +133,8 @@ func stuck(pods []Pod) string {
 	return "some find no other host without one of their kind"
 }
 
-// covered are the pods that more than one budget is about: Kubernetes refuses to
-// evict those.
+// covered finds pods that several budgets select: Kubernetes refuses to evict
+// those.
 func covered(budgets []Budget, pods []Pod) []finding.Finding {
 	names := map[string][]string{}
 	for _, b := range budgets {
@@ -174,7 +175,7 @@ func (w Workload) protected(budgets []Budget) bool {
 	return slices.ContainsFunc(budgets, func(b Budget) bool { return b.Namespace == w.Namespace && selects(b.Selector, w.Labels) })
 }
 
-// hosts are those that run pods with the labels of a workload.
+// hosts returns the hosts that run pods with the labels of a workload.
 func (w Workload) hosts(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, p := range pods {
@@ -194,7 +195,7 @@ func within(some, all map[string]string) bool {
 	return true
 }
 
-// quantities are what is added up, with their units.
+// quantities lists the amounts that capacity adds up, with their units.
 var quantities = []struct {
 	name string
 	of   func(Amount) int64
@@ -218,8 +219,8 @@ func judgeCapacity(s *sheet) {
 	}
 }
 
-// capacity compares what moves from a lost host, and what the others run, with
-// what the others have.
+// capacity compares the requests of the pods that move from a lost host and of
+// the pods on the others with the capacity of the others.
 func (s *sheet) capacity(what string, lost Node, nodes []Node, pods []Pod, of func(Amount) int64, text func(int64) string) {
 	var have, need, moves int64
 	for _, n := range nodes {

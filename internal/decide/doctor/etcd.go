@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// etcdChecks are about what etcd stands on.
+// etcdChecks are about the disk and the space of etcd.
 var etcdChecks = []Check{
 	{
 		ID: "etcd-disk", Title: "the disk below etcd is quick enough", For: Everywhere, judge: judgeDisk,
@@ -31,7 +31,7 @@ var etcdChecks = []Check{
 const (
 	fsyncWarning  = 10 * time.Millisecond
 	fsyncCritical = 100 * time.Millisecond
-	fewWrites     = 1000 // a histogram of less says nothing about 99 of 100
+	fewWrites     = 1000 // a histogram of fewer says nothing about 99 of 100
 )
 
 func judgeDisk(s *sheet) {

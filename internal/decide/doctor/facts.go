@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Annotation is where the agent of a control plane publishes its Host, so that
-// whoever has only the API sees what the hosts are like.
+// Annotation is the annotation in which the agent of a control plane publishes
+// its Host, for callers that have only the API.
 const Annotation = state.AnnotationDomain + "doctor"
 
-// Facts are what was found out about a cluster and its hosts.
+// Facts holds what was found out about a cluster and its hosts.
 type Facts struct {
 	At       time.Time `json:"at"`
 	Topology Topology  `json:"topology"`
-	// Hosts are the control planes, ordered by name. One that nobody could ask
-	// is among them, and nothing is known of it.
+	// Hosts lists the control planes, ordered by name. It includes hosts that
+	// could not be asked, with everything unknown.
 	Hosts   []Host  `json:"hosts"`
 	Cluster Cluster `json:"cluster"`
 }
@@ -26,44 +26,46 @@ type Facts struct {
 type Topology struct {
 	ControlPlanes int `json:"controlPlanes"`
 	Workers       int `json:"workers"`
-	// Fencing is true where two control planes switch each other off.
+	// Fencing is true if two control planes switch each other off.
 	Fencing bool `json:"fencing"`
 }
 
-// Source is how the facts of a host got here.
+// Source says how the facts of a host were obtained.
 type Source string
 
 // The sources.
 const (
-	Unasked   Source = ""          // nobody could ask it
+	Unasked   Source = ""          // the host could not be asked
 	Here      Source = "here"      // by the command itself, on this host
 	Asked     Source = "asked"     // by the host's own agent, just now
-	Published Source = "published" // by the host's agent, earlier, through the API
+	Published Source = "published" // by the host's own agent, earlier, through the API
 )
 
-// Host is what a host says about itself, and nothing in it is secret.
+// Host is what a host reports about itself. Nothing in it is secret.
 type Host struct {
 	Name string `json:"name"`
-	// From and To are the host's own clock before and after it looked.
+	// From and To are the times of the host's own clock before and after it
+	// looked.
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Source Source    `json:"source,omitempty"`
 	// Trouble says why something is unknown.
 	Trouble []string `json:"trouble,omitempty"`
-	// Topology is what the host was installed for.
+	// Topology is the topology for which the host was installed.
 	Topology state.Fact[Topology] `json:"topology"`
 
 	Clock state.Fact[Clock] `json:"clock"`
-	// Offset is set by who gathers: how far the host's clock is from its own.
+	// Offset is the difference between the host's clock and that of the program
+	// that gathers the facts, which sets it.
 	Offset state.Fact[Offset] `json:"offset"`
-	// Swap is in bytes.
+	// Swap is the size of the swap space in bytes.
 	Swap state.Fact[uint64] `json:"swap"`
-	// Rebooters and Watchdogs are what may start the host anew by itself.
+	// Rebooters and Watchdogs list what may restart the host by itself.
 	Rebooters state.Fact[[]string] `json:"rebooters"`
 	Watchdogs state.Fact[[]string] `json:"watchdogs"`
 	Rings     state.Fact[[]Ring]   `json:"rings"`
-	// RingLacks is what Corosync's packets lack to be encrypted and signed, empty
-	// where they are.
+	// RingLacks names the settings that Corosync lacks to encrypt and sign its
+	// packets, empty if it lacks none.
 	RingLacks    state.Fact[string]        `json:"ringLacks"`
 	BMCs         state.Fact[[]BMC]         `json:"bmcs"`
 	Devices      state.Fact[[]Device]      `json:"devices"`
@@ -75,25 +77,25 @@ type Host struct {
 	Firewall     state.Fact[Firewall]      `json:"firewall"`
 }
 
-// Firewall is what keeps packets from a host.
+// Firewall describes what blocks packets to a host.
 type Firewall struct {
-	// Ours is true where the host has the table of ours, Off where a person wants
+	// Ours is true if the host has our table, Off if an administrator wants
 	// none.
 	Ours bool `json:"ours"`
 	Off  bool `json:"off,omitempty"`
-	// Site are the firewalls of the site that work on the host.
+	// Site lists the site's firewalls that work on the host.
 	Site []state.SiteFirewall `json:"site,omitempty"`
 }
 
-// Clock is what keeps a host's clock right.
+// Clock describes how a host's clock is kept right.
 type Clock struct {
-	// Synchronised is what the kernel says; Service names who keeps it, empty for
-	// nobody that is known.
+	// Synchronised is the kernel's own state. Service names the program that
+	// keeps the clock, empty if no known one does.
 	Synchronised bool   `json:"synchronised"`
 	Service      string `json:"service,omitempty"`
 }
 
-// Offset bounds how far a clock is ahead of the one that measures.
+// Offset bounds how far a clock is ahead of the measuring one.
 type Offset struct {
 	Low  time.Duration `json:"low"`
 	High time.Duration `json:"high"`
@@ -107,37 +109,41 @@ type Ring struct {
 	MTU       int    `json:"mtu,omitempty"`
 	// Bond is the number of interfaces in the bond that carries it, 0 for none.
 	Bond int `json:"bond,omitempty"`
-	// Switches are what LLDP names at the other end, empty where nothing does.
+	// Switches lists the switches that LLDP names at the other end, empty if it
+	// names none.
 	Switches []string `json:"switches,omitempty"`
 }
 
-// BMC is a device that this host holds, and its way there.
+// BMC is a fence device that this host holds, and the way to it.
 type BMC struct {
 	Target  string        `json:"target"`
-	Address string        `json:"address"` // an IP address, empty where its name does not resolve
+	Address string        `json:"address"` // an IP address, empty if its name does not resolve
 	Delay   time.Duration `json:"delay"`
-	// Verified is true where its certificate is checked or pinned, Pinned where
-	// it is pinned: dates do not count then.
+	// Verified is true if its certificate is checked or pinned. Pinned is true
+	// if it is pinned; its dates do not matter then.
 	Verified bool `json:"verified"`
 	Pinned   bool `json:"pinned,omitempty"`
-	// Fingerprint is the pinned certificate's; FirstSight is true where no person
-	// has compared it.
+	// Fingerprint is the fingerprint of the pinned certificate. FirstSight is
+	// true if no administrator has compared it.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	FirstSight  bool   `json:"firstSight,omitempty"`
-	// Shows is what it shows to anybody, without an account.
+	// Shows is what the BMC shows to anybody, without an account.
 	Shows state.Fact[Shown] `json:"shows"`
-	// Interface is the one that leads there, Gateway is set where a router does.
+	// Interface is the interface that leads there. Gateway is set if a router
+	// does.
 	Interface string   `json:"interface,omitempty"`
 	Gateway   string   `json:"gateway,omitempty"`
 	Switches  []string `json:"switches,omitempty"`
-	// Proven is when this host last proved the target to be off, zero for never,
-	// and Slowest the longest that it took lately without its delay.
+	// Proven is when this host last proved the target to be off, zero for
+	// never. Slowest is the longest time that a fence took lately, without its
+	// delay.
 	Proven  time.Time     `json:"proven,omitzero"`
 	Slowest time.Duration `json:"slowest,omitempty"`
 }
 
-// Shown is which certificate a BMC shows, when that ends, and how far its clock is
-// from that of the host that asked it; unknown where it tells no time.
+// Shown is the certificate that a BMC shows, the end of its validity, and the
+// offset of the BMC's clock from that of the host that asked, unknown if the
+// BMC tells no time.
 type Shown struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 
@@ -149,23 +155,23 @@ type Shown struct {
 type Device struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
-	// Ours is true for those that the setup makes.
+	// Ours is true for the devices that the setup makes.
 	Ours bool `json:"ours,omitempty"`
 }
 
-// Etcd is what the metrics of a host's etcd say.
+// Etcd holds facts from the metrics of a host's etcd.
 type Etcd struct {
 	Size  uint64 `json:"size"`  // of the database file, in bytes
-	InUse uint64 `json:"inUse"` // of it
+	InUse uint64 `json:"inUse"` // the part of it that is in use
 	Quota uint64 `json:"quota"`
-	// FsyncP99 is what 99 of 100 writes of the log took at most since etcd was
-	// started, interpolated within its histogram as Prometheus does; Writes is
-	// how many there were.
+	// FsyncP99 is the longest time of the fastest 99 of 100 log writes since
+	// etcd started, interpolated within its histogram as Prometheus does.
+	// Writes is their number.
 	FsyncP99 time.Duration `json:"fsyncP99"`
 	Writes   uint64        `json:"writes"`
 }
 
-// Disk is an own measurement of small writes, each made durable.
+// Disk is Holdfast's own measurement of small writes, each made durable.
 type Disk struct {
 	Path   string        `json:"path"`
 	Writes int           `json:"writes"`
@@ -173,25 +179,26 @@ type Disk struct {
 	Worst  time.Duration `json:"worst"`
 }
 
-// Certificate is one that a part of the cluster on this host shows or trusts.
+// Certificate is a certificate that a part of the cluster on this host shows or
+// trusts.
 type Certificate struct {
 	Path      string    `json:"path"`
 	Ends      time.Time `json:"ends"`
 	Authority bool      `json:"authority,omitempty"`
 }
 
-// Name is how a name of the cluster resolves on a host.
+// Name describes how a name of the cluster resolves on a host.
 type Name struct {
 	Name string `json:"name"`
-	// Addresses are the answer, Want are those of which one has to be in it;
-	// empty where any will do.
+	// Addresses is the answer. It must contain one of Want, unless Want is
+	// empty.
 	Addresses []string `json:"addresses,omitempty"`
 	Want      []string `json:"want,omitempty"`
 	Problem   string   `json:"problem,omitempty"`
 }
 
-// Cluster is what the API says. A kind that the API does not have has no
-// objects, and that is known.
+// Cluster holds facts from the API. A kind that the API does not have counts as
+// known to have no objects.
 type Cluster struct {
 	Trouble   []string                      `json:"trouble,omitempty"`
 	Nodes     state.Fact[[]Node]            `json:"nodes"`
@@ -200,20 +207,21 @@ type Cluster struct {
 	Workloads state.Fact[[]Workload]        `json:"workloads"`
 	Metal     state.Fact[[]BareMetalHost]   `json:"bareMetalHosts"`
 	Remedies  state.Fact[[]RemediationRule] `json:"remediations"`
-	// DNS are the Services at which pods ask for names.
+	// DNS lists the Services that pods ask for names.
 	DNS state.Fact[[]DNSService] `json:"dns,omitzero"`
-	// Unenforced are NetworkPolicies, as namespace/name, that nobody enforces.
+	// Unenforced lists the NetworkPolicies, as namespace/name, that nothing
+	// enforces.
 	Unenforced state.Fact[[]string] `json:"unenforced,omitzero"`
 }
 
 // DNSService is a Service of the cluster's DNS.
 type DNSService struct {
 	Name string `json:"name"`
-	// SameNode is true where a pod's questions go to its own host first.
+	// SameNode is true if a pod's questions go to its own host first.
 	SameNode bool `json:"sameNode,omitempty"`
 }
 
-// Amount is of processor (thousandths of a core), memory (bytes) and pods.
+// Amount holds processor time (thousandths of a core), memory (bytes) and pods.
 type Amount struct {
 	CPU    int64 `json:"cpu"`
 	Memory int64 `json:"memory"`
@@ -225,12 +233,13 @@ type Node struct {
 	Name         string            `json:"name"`
 	ControlPlane bool              `json:"controlPlane,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	// Closed is true where no new pods are placed: it is drained, or tainted.
+	// Closed is true if no new pods are placed there: the node is drained, or
+	// tainted.
 	Closed      bool   `json:"closed,omitempty"`
 	Kubelet     string `json:"kubelet"`
 	Runtime     string `json:"runtime"`
 	Allocatable Amount `json:"allocatable"`
-	// Machine is what its agent says of its SMBIOS.
+	// Machine is the node's SMBIOS identity, as its agent reports it.
 	Machine string `json:"machine,omitempty"`
 }
 
@@ -240,14 +249,15 @@ type Pod struct {
 	Name      string            `json:"name"`
 	Node      string            `json:"node,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Fixed is true for what belongs to its host: of a DaemonSet, or static. A
-	// drain leaves it, and nothing makes it anew elsewhere.
+	// Fixed is true for a pod that belongs to its host, of a DaemonSet or
+	// static. A drain leaves it, and nothing replaces it elsewhere.
 	Fixed bool `json:"fixed,omitempty"`
-	// Stays says what keeps a replacement from any other host, empty for nothing.
+	// Stays says what keeps a replacement off every other host, empty for
+	// nothing.
 	Stays string `json:"stays,omitempty"`
-	// Alone is true where no two of its kind run on one host.
+	// Alone is true if no two pods of its kind run on one host.
 	Alone bool `json:"alone,omitempty"`
-	// Unready is true where it says that it is not ready to serve.
+	// Unready is true if the pod reports that it is not ready to serve.
 	Unready  bool   `json:"unready,omitempty"`
 	Requests Amount `json:"requests"`
 }
@@ -257,10 +267,10 @@ type Budget struct {
 	Namespace string                `json:"namespace"`
 	Name      string                `json:"name"`
 	Selector  *metav1.LabelSelector `json:"selector,omitempty"`
-	// Observed is false while the numbers are those of an older spec, or of none.
+	// Observed is false if the numbers belong to an older spec, or to none.
 	Observed bool  `json:"observed"`
 	Expected int32 `json:"expected"` // pods
-	Desired  int32 `json:"desired"`  // healthy ones, at least
+	Desired  int32 `json:"desired"`  // minimum of healthy pods
 	Healthy  int32 `json:"healthy"`
 	Allowed  int32 `json:"allowed"`
 }
@@ -279,24 +289,25 @@ type Workload struct {
 type BareMetalHost struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Hostname is what its inspection found, Consumer what it was given to.
+	// Hostname is the name that its inspection found, Consumer the object that
+	// uses it.
 	Hostname string `json:"hostname,omitempty"`
 	Consumer string `json:"consumer,omitempty"`
-	// ControlPlane is true where a label says so.
+	// ControlPlane is true if a label says so.
 	ControlPlane bool `json:"controlPlane,omitempty"`
-	BMC          bool `json:"bmc"` // it has one to manage power with
+	BMC          bool `json:"bmc"` // it has a BMC to manage power with
 	Online       bool `json:"online"`
 	Detached     bool `json:"detached"`
 	Reboots      bool `json:"reboots"` // an annotation asks for a reboot
 }
 
-// RemediationRule is an object by which an operator restarts, fences or deletes
-// nodes that it thinks are ill.
+// RemediationRule is an object that tells an operator to restart, fence or
+// delete nodes that it considers ill.
 type RemediationRule struct {
 	Kind      string                `json:"kind"`
 	Namespace string                `json:"namespace,omitempty"`
 	Name      string                `json:"name"`
 	Selector  *metav1.LabelSelector `json:"selector,omitempty"`
-	// Node is the one node that it is about, empty where Selector counts.
+	// Node is the only node that it concerns; if it is empty, Selector counts.
 	Node string `json:"node,omitempty"`
 }

@@ -12,7 +12,7 @@ var now = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-// wellHost is a host of two that has everything a careful site has.
+// wellHost returns one of two hosts, with everything that a careful site has.
 func wellHost(name, peer, number string, delay time.Duration) Host {
 	return Host{
 		Name: name, From: now, To: now, Source: Asked,
@@ -66,12 +66,13 @@ func selector(app string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 }
 
-// budget wants desired of expected healthy pods, all of which are.
+// budget returns a budget that wants desired of expected pods healthy; all of
+// them are.
 func budget(expected, desired int32) Budget {
 	return Budget{Namespace: "shop", Name: "web", Selector: selector("web"), Observed: true, Expected: expected, Desired: desired, Healthy: expected, Allowed: expected - desired}
 }
 
-// wellTwo is a cluster of two hosts that nothing is to be said about.
+// wellTwo returns a cluster of two hosts without findings.
 func wellTwo() Facts {
 	return Facts{
 		At: now, Topology: Topology{ControlPlanes: 2, Fencing: true},
@@ -88,7 +89,7 @@ func wellTwo() Facts {
 	}
 }
 
-// nameServer is the pod of cluster DNS on a host.
+// nameServer returns the pod of cluster DNS on a host.
 func nameServer(node string) Pod {
 	return Pod{
 		Namespace: "kube-system", Name: "coredns-" + node, Node: node, Fixed: true,
@@ -96,7 +97,7 @@ func nameServer(node string) Pod {
 	}
 }
 
-// wellMany is a cluster of one or three hosts, which fence nobody.
+// wellMany returns a cluster of one or three hosts, without fencing.
 func wellMany(names ...string) Facts {
 	f := wellTwo()
 	f.Topology = Topology{ControlPlanes: len(names)}

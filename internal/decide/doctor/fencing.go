@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fencingChecks are about whether fencing works on the day it is needed.
+// fencingChecks show whether fencing works on the day when it is needed.
 var fencingChecks = []Check{
 	{
 		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,
@@ -62,7 +62,8 @@ type device struct {
 	BMC
 }
 
-// devices are those of the control planes' peers, ordered by who holds them.
+// devices returns the fence devices of the control planes, ordered by the host
+// that holds them.
 func (s *sheet) devices() []device {
 	var out []device
 	eachHost(s, "fence devices", func(h Host) state.Fact[[]BMC] { return h.BMCs }, func(h Host, list []BMC) {
@@ -80,14 +81,14 @@ func (s *sheet) devices() []device {
 func judgeDelay(s *sheet) {
 	list := s.devices()
 	if len(list) != 2 {
-		return // who holds none, or was not seen, is said
+		return // devices already reported the host that has none, or is unknown
 	}
 	a, b := list[0], list[1]
 	if a.Delay == b.Delay {
 		s.say(finding.Critical, "", "%s and %s both wait %s: when they lose sight of each other both go off", a.by, b.by, a.Delay)
 		return
 	}
-	// The one that waits must outlast the fence of the other.
+	// The host that waits must wait longer than a fence by the other takes.
 	waits, quick := a, b
 	if b.Delay > a.Delay {
 		waits, quick = b, a
@@ -137,8 +138,8 @@ func (s *sheet) host(name string) Host {
 	return Host{Name: name}
 }
 
-// shared says what the way to a BMC has in common with every link of the ring:
-// one link that is apart is enough.
+// shared reports what the way to a BMC has in common with every link of the
+// ring. One link that has nothing in common is enough.
 func (s *sheet) shared(d device, rings []Ring) {
 	var how string
 	for _, r := range rings {
@@ -168,7 +169,7 @@ func intersection(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// provenFor is how long a fence counts as tried.
+// provenFor is how long a fence counts as a proof that fencing works.
 const provenFor = 183 * 24 * time.Hour
 
 func judgeProven(s *sheet) {
@@ -210,15 +211,15 @@ func judgeBMCCertificate(s *sheet) {
 	}
 }
 
-// another is whether a BMC shows another certificate than the pinned one. A host
-// of an older release does not tell either.
+// another reports whether a BMC shows another certificate than the pinned one.
+// A host of an older release reports neither fingerprint.
 func (d device) another() bool {
 	shown := d.Shows.Value.Fingerprint
 	return d.Shows.Known && shown != "" && d.Fingerprint != "" && shown != d.Fingerprint
 }
 
-// bmcApart is how far a BMC's clock may be off: who reads its log can still put
-// it beside the others.
+// bmcApart is how far a BMC's clock may be off: up to that, its log can still
+// be read beside the others.
 const bmcApart = time.Minute
 
 func judgeBMCClock(s *sheet) {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// FuzzWhatAHostSaysOfItself has a host publish anything: all checks judge it, and
-// the page says it.
+// FuzzWhatAHostSaysOfItself lets a host publish anything: all checks must judge
+// it, and the page must show it.
 func FuzzWhatAHostSaysOfItself(f *testing.F) {
 	for _, s := range situations() {
 		if len(s.facts.Hosts) > 0 {

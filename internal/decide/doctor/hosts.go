@@ -71,7 +71,7 @@ var hostChecks = []Check{
 	},
 }
 
-// The bounds of what ends.
+// The times before the end of a certificate at which findings begin.
 const (
 	endsCritical  = 7 * 24 * time.Hour
 	endsWarning   = 30 * 24 * time.Hour
@@ -141,7 +141,8 @@ func (s *sheet) differ(nodes []Node, what string, level finding.Severity, versio
 	s.say(level, "", "%s: %s", what, strings.Join(words, "; "))
 }
 
-// judgeNodes compares the Nodes with what the cluster was installed as.
+// judgeNodes compares the Nodes with the topology for which the cluster was
+// installed.
 func judgeNodes(s *sheet) {
 	nodes, ok := known(s, "the nodes", s.Cluster.Nodes)
 	if !ok {
@@ -221,7 +222,7 @@ func (s *sheet) siteFirewall(name string, f state.SiteFirewall) {
 	}
 }
 
-// mostNamed is how many objects a finding names.
+// mostNamed is the number of objects that a finding names.
 const mostNamed = 5
 
 func judgePolicies(s *sheet) {

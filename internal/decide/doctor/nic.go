@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// NICs is what the kernel does with the interfaces that lead out of a host.
+// NICs describes how the kernel treats the interfaces that lead out of a host.
 type NICs struct {
-	// Uplinks are those interfaces, by name.
+	// Uplinks lists those interfaces, by name.
 	Uplinks []string `json:"uplinks"`
-	// LooseARP is true where one answers for the address of another, or asks in
-	// its name.
+	// LooseARP is true if an interface answers for the address of another, or
+	// asks in its name.
 	LooseARP bool `json:"looseARP,omitempty"`
-	// Deaf are those on which router advertisements are taken no more, since the
-	// host forwards.
+	// Deaf lists the interfaces that no longer accept router advertisements,
+	// because the host forwards packets.
 	Deaf []string `json:"deaf,omitempty"`
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// powerChecks are about what else could switch a host off or start it anew.
+// powerChecks look for anything else that could switch a host off or restart
+// it.
 var powerChecks = []Check{
 	{
 		ID: "power-metal3", Title: "metal3 manages the power of no control plane", For: TwoFencing, judge: judgeMetal3,
@@ -73,7 +74,8 @@ func judgeMetal3(s *sheet) {
 	}
 }
 
-// isControlPlane tells by everything that may name the host.
+// isControlPlane reports whether a BareMetalHost is a control plane, by its
+// label or by any name that may be the host's.
 func (s *sheet) isControlPlane(b BareMetalHost) bool {
 	if b.ControlPlane {
 		return true
@@ -99,7 +101,7 @@ func judgeRemediation(s *sheet) {
 	s.runs(remediators, finding.Warning, "%s runs, which can restart nodes: see that it never selects a control plane")
 }
 
-// chosen are the control planes that a rule is about.
+// chosen returns the control planes that a rule selects.
 func (s *sheet) chosen(r RemediationRule) []string {
 	var out []string
 	for _, n := range s.Cluster.Nodes.Value {
@@ -117,14 +119,15 @@ func (s *sheet) chosen(r RemediationRule) []string {
 	return out
 }
 
-// selects reports whether a selector selects labels. An empty one selects all,
-// one that is missing or wrong selects nothing.
+// selects reports whether a selector selects labels. An empty selector selects
+// everything; a missing or invalid one selects nothing.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	sel, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && sel.Matches(labels.Set(set))
 }
 
-// program is what is known by a part of its image's or its object's name.
+// program is a program that is recognised by a part of the name of its image or
+// object.
 type program struct{ part, name string }
 
 var (
@@ -145,7 +148,7 @@ var (
 	}
 )
 
-// runs says which of some programs run as a workload.
+// runs reports the given programs that run as a workload.
 func (s *sheet) runs(programs []program, level finding.Severity, format string) {
 	workloads, ok := known(s, "workloads", s.Cluster.Workloads)
 	if !ok {
@@ -158,7 +161,8 @@ func (s *sheet) runs(programs []program, level finding.Severity, format string) 
 	}
 }
 
-// is returns the name of the first program that a workload is.
+// is returns the name of the first program that a workload matches, empty for
+// none.
 func (w Workload) is(programs []program) string {
 	for _, p := range programs {
 		if strings.Contains(w.Name, p.part) {
@@ -173,8 +177,8 @@ func (w Workload) is(programs []program) string {
 	return ""
 }
 
-// imageName is an image without registry, tag and digest: the name of a
-// registry tells nothing about what runs.
+// imageName returns an image's name without registry, tag and digest: the name
+// of a registry says nothing about the program.
 func imageName(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	image = image[strings.LastIndexByte(image, '/')+1:]
@@ -201,7 +205,7 @@ func judgeDevices(s *sheet) {
 			seen[d.ID] = true
 		}
 	}
-	if blind { // Pacemaker's configuration is the same on both
+	if blind { // one host is enough, because both have the same configuration of Pacemaker
 		s.notSeen("Pacemaker's configuration, on no host")
 	}
 }

@@ -65,7 +65,7 @@ func over(r Ring) string {
 	return "over " + r.Interface + " (" + r.Address + ")"
 }
 
-// sameWay reports whether all links go over one interface that is no bond.
+// sameWay reports whether all links go over one interface that is not a bond.
 func sameWay(list []Ring) bool {
 	for _, r := range list {
 		if r.Interface == "" || r.Interface != list[0].Interface || r.Bond > 1 {
@@ -84,7 +84,7 @@ func judgeCrypto(s *sheet) {
 }
 
 func judgeMTU(s *sheet) {
-	ends := map[int][]string{} // by link: who has which
+	ends := map[int][]string{} // by link: the MTU of each host
 	first := map[int]int{}
 	differ := map[int]bool{}
 	eachHost(s, "MTU of the ring", rings, func(h Host, list []Ring) {
@@ -109,7 +109,7 @@ func judgeMTU(s *sheet) {
 	}
 }
 
-// contains reports whether a subnet has an address.
+// contains reports whether an address is in a subnet.
 func contains(subnet, address string) bool {
 	p, err := netip.ParsePrefix(subnet)
 	a, err2 := netip.ParseAddr(address)

@@ -13,7 +13,8 @@ import (
 // worstFirst orders the text: all that was found, then what could not be checked.
 var worstFirst = []finding.Severity{finding.Critical, finding.Warning, finding.Note, finding.Unknown, finding.OK}
 
-// Text writes results for a person: the worst first, what is well in one line.
+// Text writes results for people: the worst first, and the checks that passed
+// in one line.
 func Text(f Facts, results []Result, style page.Style) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "%s\n%s\n", f.Topology.words(), counts(results))
@@ -47,7 +48,7 @@ func Text(f Facts, results []Result, style page.Style) string {
 	return b.String()
 }
 
-// why says what kept something from being seen, where something was not.
+// why lists what prevented facts from being gathered, if a check lacked any.
 func (f Facts) why(b *strings.Builder, results []Result) {
 	if !slices.ContainsFunc(results, func(r Result) bool { return len(r.Unseen) > 0 }) {
 		return
@@ -67,7 +68,7 @@ func (f Facts) why(b *strings.Builder, results []Result) {
 	}
 }
 
-// found reports whether there is more to say than that all is well.
+// found reports whether a result has findings that are not OK.
 func (r Result) found() bool {
 	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Severity != finding.OK })
 }
@@ -102,7 +103,8 @@ func (r Result) write(b *strings.Builder, style page.Style) {
 	}
 }
 
-// should begins the sentence that a check has for what is well.
+// should returns the words before a check's title if the check did not pass:
+// the title describes the good state.
 func (r Result) should() string {
 	if r.Severity == finding.OK {
 		return ""
@@ -110,8 +112,8 @@ func (r Result) should() string {
 	return "should be so: "
 }
 
-// squeezed brings a command and its remark closer together than in the table,
-// where remarks stand below each other.
+// squeezed moves a command and its remark closer together than in the table,
+// where the remarks are aligned.
 func squeezed(line string) string {
 	command, remark, ok := strings.Cut(line, "  ")
 	if !ok {
@@ -148,7 +150,7 @@ func counts(results []Result) string {
 	return strings.Join(words, ", ")
 }
 
-// whence says how the facts of each host got here.
+// whence says how the facts of each host were obtained.
 func (f Facts) whence() string {
 	by := map[string][]string{}
 	for _, h := range f.Hosts {
@@ -165,7 +167,7 @@ func (f Facts) whence() string {
 	return strings.Join(words, "; ")
 }
 
-// Explanation says everything that the table has on a check.
+// Explanation returns everything that the table says about a check.
 func (c Check) Explanation(style page.Style) string {
 	b := &strings.Builder{}
 	_, _ = fmt.Fprintf(b, "%s: %s\nfor %s\n\n", c.ID, c.Title, c.For)
@@ -183,7 +185,7 @@ func (c Check) Explanation(style page.Style) string {
 	return b.String()
 }
 
-// Table writes the table of checks as a part of docs/runbook/doctor.md.
+// Table returns the table of checks as a part of docs/runbook/doctor.md.
 func Table() string {
 	var b strings.Builder
 	for _, c := range Checks() {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// situations are clusters as they are met.
+// situations returns clusters as they occur in practice.
 func situations() []struct {
 	name  string
 	facts Facts

@@ -1,7 +1,7 @@
 // Package encryption decides how the keys of secrets in etcd change while every
-// API server can read what any of them has written: the new key is one that all
-// read, then the one that all write, then all that is stored is written anew, and
-// only then the old key is gone.
+// API server can read what any of them has written. First all read the new key,
+// then all write with it, then everything stored is written anew, and only then
+// the old key is dropped.
 package encryption
 
 import (
@@ -12,25 +12,26 @@ import (
 	"strings"
 )
 
-// Where the wish is: a ConfigMap that `holdfast encryption rotate` writes and every
-// control plane reads. Numbers are no secret, and it is not encrypted itself.
+// The place of the wish: a ConfigMap that `holdfast encryption rotate` writes
+// and every control plane reads. It holds numbers of keys, which are no secret,
+// and is itself not encrypted.
 const (
 	WishNamespace = "kube-system"
 	WishName      = "holdfast-encryption"
-	// WishKeys is the key of its data with the list, WishRewritten that with the
-	// number of the key with which all was written anew.
+	// WishKeys is the data key of the list, WishRewritten that of the number of the
+	// encryption key with which everything was written anew.
 	WishKeys      = "keys"
 	WishRewritten = "rewritten"
 )
 
-// Keys are numbers of keys, the one that is written with first. 0 is none: clear
-// text.
+// Keys lists numbers of keys; the first one is used for writing. 0 stands for no
+// key: clear text.
 type Keys []int
 
-// errKeys names what a list may be.
+// errKeys describes a valid list.
 var errKeys = errors.New("must be one or two different numbers from 0 on, with a comma between them")
 
-// Parse reads what String wrote.
+// Parse reads the form that String writes.
 func Parse(text string) (Keys, error) {
 	var out Keys
 	for word := range strings.SplitSeq(text, ",") {
@@ -58,8 +59,8 @@ func (k Keys) valid() bool {
 	return (len(k) == 1 || len(k) == 2 && k[0] != k[1]) && !slices.ContainsFunc(k, func(n int) bool { return n < 0 })
 }
 
-// Accept returns an error where a host does not follow a wish, whoever wrote it:
-// nothing takes encryption away from a cluster that has it.
+// Accept returns an error if a host must not follow a wish, whoever wrote it: no
+// wish takes encryption away from a cluster that has it.
 func Accept(have, wish Keys) error {
 	if !wish.valid() {
 		return fmt.Errorf("keys %q: %w", wish, errKeys)
@@ -70,50 +71,53 @@ func Accept(have, wish Keys) error {
 	return nil
 }
 
-// Host is a control plane, or one that is about to be one.
+// Host is a control plane, or a host that is about to become one.
 type Host struct {
 	Name  string
 	Ready bool
-	// Loaded are the keys that its API server has; nil where it has not said so.
+	// Loaded holds the keys that its API server has; nil if it has not published
+	// them.
 	Loaded Keys
 }
 
-// Seen is what a decision is made from.
+// Seen holds the facts that Next decides from.
 type Seen struct {
-	// Wish is what every host is to have; nil before the first rotation.
+	// Wish holds the keys that every host is to have; nil before the first
+	// rotation.
 	Wish Keys
-	// Rewritten is the key with which all was written anew, 0 where nothing was.
+	// Rewritten is the key with which everything was last written anew, 0 for
+	// never.
 	Rewritten int
 	Hosts     []Host
 }
 
-// Kind is what is to be done.
+// Kind names a step.
 type Kind string
 
-// What may be to do.
+// The steps.
 const (
-	// Refuse: it cannot be done, and Why says so.
+	// Refuse: nothing may be done now; Why gives the reason.
 	Refuse Kind = "refuse"
-	// Wait: hosts are to take the wish in first.
+	// Wait: some hosts have not loaded the wanted keys yet.
 	Wait Kind = "wait"
-	// Ask: Keys is the next wish.
+	// Ask: Keys is the next wish to write.
 	Ask Kind = "ask"
-	// Rewrite: all that is stored is to be written anew, by Keys[0].
+	// Rewrite: everything stored must be written anew, with Keys[0].
 	Rewrite Kind = "rewrite"
-	// Done: every host has one key, the same.
+	// Done: every host has one key, the same one.
 	Done Kind = "done"
 )
 
-// Step is what is to be done next.
+// Step is the next thing to do.
 type Step struct {
 	Kind Kind
 	Keys Keys
-	// Why is for a person.
+	// Why explains the step to people.
 	Why string
 }
 
-// Agreed are the keys that are wanted: the wish, or what all hosts have where
-// nobody wished anything yet; nil where they do not agree.
+// Agreed returns the wanted keys: the wish, or before the first wish the keys
+// that all hosts have; nil if the hosts differ.
 func (s Seen) Agreed() Keys {
 	if s.Wish != nil || len(s.Hosts) == 0 {
 		return s.Wish
@@ -126,12 +130,12 @@ func (s Seen) Agreed() Keys {
 	return s.Hosts[0].Loaded
 }
 
-// Next decides the next step. Where nothing is under way it is done, or begins a
-// rotation if that is wanted.
+// Next decides the next step. If no rotation is under way it is Done, or begins
+// one if begin is set.
 //
-// A wish changes only while every control plane is there and has taken in the one
-// before: one that is away then comes back to a cluster that has gone on by less
-// than it can read.
+// The wish changes only while every control plane is there and has loaded the
+// previous one. So the cluster goes on by at most one step while a control plane
+// is away, and that host can still read everything when it comes back.
 func Next(s Seen, begin bool) Step {
 	if why := away(s.Hosts); why != "" {
 		return Step{Kind: Refuse, Why: why}
@@ -163,7 +167,8 @@ func Next(s Seen, begin bool) Step {
 	return Step{Kind: Ask, Keys: Keys{now[0]}, Why: fmt.Sprintf("%s is dropped", words(Keys{now[1]}))}
 }
 
-// away names the control planes without which no key may change.
+// away says which control planes are missing for a change of keys, empty if
+// none.
 func away(hosts []Host) string {
 	if len(hosts) == 0 {
 		return "no control plane is known"

@@ -57,17 +57,17 @@ func TestWhatIsNext(t *testing.T) {
 	}
 }
 
-// Whatever the order in which hosts take a wish in, and wherever the rotation is
-// interrupted: each host can read what any host writes and all that is stored, and
-// the rotation ends with one key.
+// In whatever order hosts take a wish in, and wherever the rotation is
+// interrupted: each host can read what any host writes and everything stored,
+// and the rotation ends with one key.
 func TestEveryHostCanAlwaysReadWhatAnyHasWritten(t *testing.T) {
 	for start := range 3 {
 		walk(t, encryption.Seen{Hosts: hosts(keys{start}, keys{start}, keys{start})}, map[int]bool{start: true}, start, map[string]bool{})
 	}
 }
 
-// walk tries everything that may happen next. Written are the keys that something
-// stored may have been written with.
+// walk tries everything that may happen next. written holds the keys with which
+// stored data may have been written.
 func walk(t *testing.T, s encryption.Seen, written map[int]bool, start int, been map[string]bool) {
 	at := fmt.Sprint(s, written)
 	if been[at] {
@@ -88,7 +88,7 @@ func walk(t *testing.T, s encryption.Seen, written map[int]bool, start int, been
 			}
 		}
 	}
-	for i, h := range s.Hosts { // an API server takes the wish in, each in its own time
+	for i, h := range s.Hosts { // each API server loads the wanted keys in its own time
 		if s.Wish != nil && !slices.Equal(h.Loaded, s.Wish) {
 			next := s
 			next.Hosts = slices.Clone(s.Hosts)
@@ -103,7 +103,7 @@ func walk(t *testing.T, s encryption.Seen, written map[int]bool, start int, been
 		next.Wish = step.Keys
 		walk(t, next, now, start, been)
 	case encryption.Rewrite:
-		walk(t, s, now, start, been) // and is interrupted
+		walk(t, s, now, start, been) // the rewriting is interrupted
 		next.Rewritten = step.Keys[0]
 		walk(t, next, map[int]bool{step.Keys[0]: true}, start, been)
 	case encryption.Done:

@@ -1,5 +1,5 @@
-// Package etcdhealth decides when an etcd process that runs and does not
-// answer is ended, so that it is restarted in place with the same data.
+// Package etcdhealth decides when to end an etcd process that runs but does not
+// answer, so that it is restarted in place with the same data.
 package etcdhealth
 
 import "time"
@@ -8,41 +8,41 @@ import "time"
 // its own memory, and below the time after which the peer would be asked to
 // fence this host.
 const (
-	// FrozenAfter applies to a process that is stopped by a signal.
+	// FrozenAfter is the limit for a process that a signal has stopped.
 	FrozenAfter = 1 * time.Second
-	// MuteAfter applies to a process that runs and answers nothing, not even
-	// what it knows without a disk or a leader.
+	// MuteAfter is the limit for a process that runs and answers nothing, not even
+	// requests that need neither disk nor leader.
 	MuteAfter = 15 * time.Second
-	// StartGrace is how long a young process may read its log before it
+	// StartGrace is the time that a young process gets to read its log before it
 	// answers.
 	StartGrace = 60 * time.Second
 )
 
-// Process is what is known about etcd's process.
+// Process holds the known facts about etcd's process.
 type Process struct {
-	// Runs is false where it is unknown, too.
+	// Runs is false also if it is unknown.
 	Runs bool
 	// Stopped is true for a process that a signal has stopped.
 	Stopped bool
-	// Blocked is true for one that waits for a disk and cannot be ended.
+	// Blocked is true for a process that waits for a disk and cannot be ended.
 	Blocked bool
-	// Age is how long it has lived.
+	// Age is the time since the process started.
 	Age time.Duration
-	// Mute is how long it has not answered.
+	// Mute is the time since it last answered.
 	Mute time.Duration
-	// Stale is true for one that commits nothing and names a leader, while its
-	// peer in the same cluster knows none.
+	// Stale is true for a process that commits nothing and names a leader, while
+	// its peer in the same cluster knows none.
 	Stale bool
-	// Empty is true for one that does not hold its data, or not yet.
+	// Empty is true for a process that does not hold its data, or not yet.
 	Empty bool
-	// Unwanted is true while etcd is to be stopped: in order, where it holds its
-	// data.
+	// Unwanted is true while etcd is to be stopped. If it holds its data it is
+	// stopped in order, and not ended here.
 	Unwanted bool
 }
 
-// End returns why the process should be ended, empty where it should not. A
-// process that waits for its disk is left alone: its end would not come, and a
-// restart would wait for the same disk.
+// End returns why the process should be ended, empty if it should not. A process
+// that waits for its disk is left alone: it could not be ended, and a restart
+// would wait for the same disk.
 func End(p Process) string {
 	switch {
 	case !p.Runs || p.Blocked:

@@ -2,26 +2,27 @@ package etcdhealth
 
 import "time"
 
-// Limits of starts that do not last.
+// Limits for starts that do not last.
 const (
-	// Lasting is how long etcd must have run for its start to have succeeded.
+	// Lasting is the time that etcd must run before its start counts as a success.
 	Lasting = 15 * time.Second
-	// MaxStarts is how many starts in a row may not last before the copy counts
-	// as damaged, although it looks whole: enough for a port that is still
-	// taken, a memory that was short for a moment, or a person who kills it.
+	// MaxStarts is the number of failed starts in a row after which the data
+	// directory counts as damaged, although it looks whole. It leaves room for a
+	// port that is still taken, for memory that is short for a moment, and for
+	// somebody who kills etcd.
 	MaxStarts = 8
-	// LeastSpace is what must be free on etcd's disk, in bytes, for a start that
-	// does not last to say anything about the copy.
+	// LeastSpace is the space that must be free on etcd's disk, in bytes. With
+	// less, a failed start says nothing about the data directory.
 	LeastSpace = 64 << 20
 )
 
-// Starts counts how etcd's starts went.
+// Starts counts the failed starts of etcd in a row.
 type Starts struct {
 	Failed int
 	Last   time.Duration // since boot
 }
 
-// Next counts a start at an instant since boot.
+// Next counts a start at the given time since boot.
 func (s Starts) Next(now time.Duration) Starts {
 	if s.Last == 0 || now-s.Last > Lasting {
 		return Starts{Last: now}
@@ -29,8 +30,8 @@ func (s Starts) Next(now time.Duration) Starts {
 	return Starts{Failed: s.Failed + 1, Last: now}
 }
 
-// Hopeless reports whether the copy must be held to be damaged: etcd ends again
-// and again, and its disk is not full.
+// Hopeless reports whether the data directory must count as damaged: etcd ends
+// again and again, and its disk is not full.
 func (s Starts) Hopeless(free uint64) bool {
 	return s.Failed >= MaxStarts && free >= LeastSpace
 }

@@ -15,8 +15,7 @@ import (
 
 var update = flag.Bool("update-verdicts", false, "rewrite the verdicts of the corpus; a changed verdict needs an ADR in the same commit")
 
-// incident is one file of the corpus: what a host saw, where that is from, and
-// what is to be done.
+// incident is one file of the corpus: what a host saw, its source, and the verdict.
 type incident struct {
 	Source   string             `json:"source"`
 	Says     string             `json:"says"`

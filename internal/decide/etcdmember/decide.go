@@ -1,10 +1,10 @@
-// Package etcdmember decides the next step of one of two etcd members: the
-// two-node protocol of docs/adr/0010-two-node-protocol.md as one function of a
-// snapshot. The agent, the explanation that a person reads and the simulator
-// use the same function.
+// Package etcdmember decides the next step of one of two etcd members: the two-node
+// protocol of docs/adr/0010-two-node-protocol.md as one function of a snapshot. The
+// etcd keeper, the explanation for an administrator and the simulator use the same
+// function.
 //
-// The rules are an ordered table, in sections; the first rule whose condition
-// holds decides. What the snapshot does not know never leads to a step.
+// The rules are an ordered table, in sections; the first rule whose condition holds
+// decides. Whatever the snapshot does not know never leads to a step.
 package etcdmember
 
 import (
@@ -13,44 +13,46 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How long the protocol waits before it gives up on a peer that is there.
+// The times that the protocol waits before it gives up on a peer that is there.
 const (
 	// RestartGrace is how long a peer whose etcd is down may take to restart
 	// it, before the survivor of an unfinished join goes on without it.
 	RestartGrace = 10 * time.Second
-	// VoidAfter is how long a host is alone with the evidence of a fence that its
-	// peer may have outlived, before it asks for another one. Pacemaker asks by
+	// VoidAfter is how long a host stays alone with evidence of a fence that its
+	// peer may have outlived, before it asks for another fence. Pacemaker asks by
 	// itself, and sooner, where the peer did join and was lost again.
 	VoidAfter = 5 * time.Second
 	// FenceAfter is how long both of a pair may be without a leader because the
-	// peer's etcd is down, before Pacemaker is asked to fence it.
+	// peer's etcd is down, before Pacemaker is asked to fence it. It also limits
+	// the wait for a lost peer that nobody fences, and for a peer that should give
+	// way in a stall.
 	FenceAfter = 60 * time.Second
 	// StallAfter is how long nothing may be committed, although both hosts are
 	// there and both etcds run, before one of them gives way or is fenced. A disk
-	// that hangs and comes back takes 5 to 15 s; what is over 20 s others hold to
-	// be dead too (docs/facts/etcd.md#stalled-disks, 1).
+	// that hangs and comes back takes 5 to 15 s; other
+	// software also takes one that hangs for over 20 s for dead
+	// (docs/facts/etcd.md#stalled-disks, 1).
 	StallAfter = 20 * time.Second
 	// SilentAfter is how old the peer's statement may be while nothing is
-	// committed. It is renewed every StallStep then.
+	// committed. The peer renews it every StallStep then.
 	SilentAfter = 12 * time.Second
-	// StallStep is the unit in which a statement tells how long nothing was
-	// committed.
+	// StallStep is the unit in which a statement gives the time without a commit.
 	StallStep = 5 * time.Second
-	// LeaveSettle is how long a host that stops waits for word that its peer
+	// LeaveSettle is how long a host that stops waits for the news that its peer
 	// stops too, before it leaves: a site that is switched off as a whole keeps
-	// both copies. Statements take some 10 ms, people and scripts longer.
+	// both data directories. Statements take some 10 ms, people and scripts longer.
 	LeaveSettle = 2 * time.Second
-	// LeaveLook is how long a host that stops looks again where it does not know
-	// for the moment whether its peer can carry the cluster. On a busy host etcd
-	// was late with one answer, the host stopped without leaving, and its peer
-	// could not write until it was back (48 s, measured in the lab).
+	// LeaveLook is how long a host that stops looks again while it does not know
+	// whether its peer can carry the cluster. On a busy host etcd was late with one
+	// answer: the host stopped without leaving, and its peer could not write until
+	// it was back (48 s, measured in the lab).
 	LeaveLook = 8 * time.Second
-	// LeaveLimit is how long a leaving member waits for its removal before it
-	// stops anyway and gives its copy up.
+	// LeaveLimit is how long a leaving member waits for its removal before it stops
+	// anyway and gives its data directory up.
 	LeaveLimit = 20 * time.Second
 )
 
-// Rule is one line of the table, as a person reads it.
+// Rule is one line of the table, for a reader.
 type Rule struct {
 	Section string
 	ID      string
@@ -61,7 +63,7 @@ type Rule struct {
 
 type rule struct {
 	id     string
-	says   string // when it applies, in words
+	says   string // the condition, in words
 	why    string // also the reason of the verdict
 	action state.EtcdAction
 	when   func(*view) bool
@@ -119,8 +121,8 @@ func Rules() []Rule {
 	return out
 }
 
-// table is the protocol. The order of the sections matters: who knows least
-// comes first.
+// table is the protocol. The order of the sections matters: the less a section
+// assumes to be known, the earlier it comes.
 var table = []section{
 	{"Pacemaker stops this instance", leaving, leavingRules},
 	{"Something basic is unknown", always, unknownRules},

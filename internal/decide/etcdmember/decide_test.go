@@ -143,7 +143,7 @@ func damaged(s *state.EtcdSnapshot) {
 	s.Data = state.Known(state.EtcdData{Copy: state.CopyDamaged})
 }
 
-// blank is a peer whose disk was replaced.
+// blank makes the peer one whose disk was replaced.
 func blank(s *state.EtcdSnapshot) {
 	s.Statement.Value.Record = state.EtcdRecord{State: state.EtcdNone}
 	s.Statement.Value.Data = state.Known(state.EtcdData{Copy: state.CopyNone})
@@ -151,7 +151,7 @@ func blank(s *state.EtcdSnapshot) {
 
 func givesWay(s *state.EtcdSnapshot) { s.Pacemaker.GivesWay = true }
 
-// unseen is a peer that may have joined so long ago, after every fence.
+// unseen makes the peer one that may have joined so long ago, after every fence.
 func unseen(ago time.Duration) change {
 	return func(s *state.EtcdSnapshot) { s.Pacemaker.Joined, s.Pacemaker.Unseen = s.Uptime-ago, true }
 }
@@ -165,7 +165,7 @@ var (
 	beta  = state.EtcdMember{ID: 0xb, Name: "beta"}
 )
 
-// TestProtocol is docs/adr/0010-two-node-protocol.md sentence by sentence.
+// TestProtocol proves docs/adr/0010-two-node-protocol.md sentence by sentence.
 func TestProtocol(t *testing.T) { prove(t, protocol()) }
 
 func protocol() []sentence {

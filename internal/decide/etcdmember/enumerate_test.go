@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The second formulation of the protocol: what may be done at all, said as
-// dumbly as possible and without looking at the first. Every combination of
-// the facts below is tried against it.
+// The second formulation of the protocol: which steps are allowed at all, written
+// as simply as possible and without looking at the first. The test tries every
+// combination of the facts below against it.
 
 var allStates = []state.EtcdState{
 	state.EtcdNone, state.EtcdLearner, state.EtcdVoter, state.EtcdPair,
@@ -21,7 +21,7 @@ var allStates = []state.EtcdState{
 
 var tri = []state.Fact[bool]{{}, state.Known(false), state.Known(true)}
 
-// proved says whether anything proves that the peer cannot act.
+// dumbProof reports whether anything proves that the peer cannot act.
 func dumbProof(s state.EtcdSnapshot) bool {
 	if !s.Pacemaker.Contact.Known {
 		return false
@@ -42,7 +42,7 @@ func dumbProof(s state.EtcdSnapshot) bool {
 	return waits || yields || renounces
 }
 
-// dumbEligible says whether the record may go on without the peer.
+// dumbEligible reports whether the record allows going on without the peer.
 func dumbEligible(s state.EtcdSnapshot) bool {
 	heard := s.Proofs.Heard == s.Boot
 	if p := s.Statement; p.Known && s.Pacemaker.Contact.Known && s.Pacemaker.Contact.Value && p.Value.Ring == s.Pacemaker.Ring {
@@ -112,21 +112,21 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 	return ""
 }
 
-// pairs says whether both hosts may go on without the other, and the copy is
-// whole.
+// pairs reports whether either host may go on without the other, and the data
+// directory is whole.
 func pairs(s state.EtcdSnapshot, counts bool) bool {
 	return counts && s.Record.Value.State == state.EtcdPair && s.Statement.Value.Record.State == state.EtcdPair && s.Data.Value.Copy == state.CopyWhole &&
 		s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
 }
 
-// blamed says whether a peer that is there may be fenced: it is sick or silent
-// in a stall, or had time enough to give way.
+// blamed reports whether a peer that is there may be fenced: in a stall it is sick
+// or silent, or had time enough to give way.
 func blamed(s state.EtcdSnapshot) bool {
 	p := s.Statement.Value
 	return s.Local.Stalled >= StallAfter && (p.Sick != "" || p.Age > SilentAfter || p.Stalled > 0 && s.Local.Stalled > FenceAfter)
 }
 
-// emptiable says whether the copy was given up in the record, and a living
+// emptiable reports whether the record gave the data directory up, and a living
 // cluster that leads does not list it.
 func emptiable(s state.EtcdSnapshot, counts bool) bool {
 	p := s.Statement.Value
@@ -161,7 +161,7 @@ func pick[T any](values []T, set func(*state.EtcdSnapshot, T)) dimension {
 	}
 }
 
-// forcedBefore is a person's word of before the peer joined again.
+// forcedBefore is a forced confirmation from before the peer joined again.
 func forcedBefore(s *state.EtcdSnapshot) {
 	forces(s)
 	s.Proofs.Human.Value.At = s.Pacemaker.Joined - time.Second
@@ -208,8 +208,8 @@ func dimensions() []dimension {
 	}
 }
 
-// stallFacts are what a pair may find out that commits nothing. A host finds
-// itself sick only then.
+// stallFacts are the facts that a pair may find out while it commits nothing. A
+// host finds itself sick only then.
 func stallFacts() []change {
 	all := func(changes ...change) change {
 		return func(s *state.EtcdSnapshot) {
@@ -227,7 +227,8 @@ func stallFacts() []change {
 
 var full = flag.Bool("full", false, "try all of the 150 million snapshots, not a sample of them")
 
-// sample visits seeded picks, since all of them take some ten minutes.
+// sample visits a seeded choice of combinations, because all of them take some ten
+// minutes.
 func sample(dims []dimension, count int, visit func(state.EtcdSnapshot)) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range count {
@@ -240,7 +241,7 @@ func sample(dims []dimension, count int, visit func(state.EtcdSnapshot)) {
 	}
 }
 
-// TestEveryCombinationOfFacts tries a sample of the combinations, all of them
+// TestEveryCombinationOfFacts tries a sample of the combinations, or all of them
 // with -full.
 func TestEveryCombinationOfFacts(t *testing.T) {
 	if testing.Short() {
@@ -268,7 +269,7 @@ func TestEveryCombinationOfFacts(t *testing.T) {
 	t.Logf("%d snapshots: %v", n, acted)
 }
 
-// TestTwoHostsThatSeeEachOther looks at both sides of one truth.
+// TestTwoHostsThatSeeEachOther checks both sides of one situation.
 func TestTwoHostsThatSeeEachOther(t *testing.T) {
 	for _, a := range allStates {
 		for _, b := range allStates {
@@ -290,8 +291,8 @@ func TestTwoHostsThatSeeEachOther(t *testing.T) {
 	}
 }
 
-// TestTwoHostsThatCommitNothing looks at both sides of one stall: of each
-// combination of what the two hold, find out and hear of each other.
+// TestTwoHostsThatCommitNothing checks both sides of one stall, for each
+// combination of what the two hold, find out and receive from each other.
 func TestTwoHostsThatCommitNothing(t *testing.T) {
 	type side struct {
 		st     state.EtcdState
@@ -342,7 +343,7 @@ func TestTwoHostsThatCommitNothing(t *testing.T) {
 	}
 }
 
-// together returns why two hosts that see each other must not do two things at
+// together returns why two hosts that see each other must not take two steps at
 // once, or nothing.
 func together(one, two state.EtcdSnapshot, x, y state.EtcdVerdict) string {
 	both := func(is func(state.EtcdVerdict) bool) bool { return is(x) && is(y) }

@@ -8,7 +8,7 @@ import (
 
 func TestEquals(t *testing.T) { prove(t, equalsSentences()) }
 
-// equalsSentences are two hosts of which none went on alone.
+// equalsSentences are about two hosts of which neither went on alone.
 func equalsSentences() []sentence {
 	return []sentence{
 		{"the hand-over: who leads marks itself where the peer is pair already", like("a healthy pair is left alone", own(state.EtcdVoter)), state.EtcdMark, "equal.mark"},

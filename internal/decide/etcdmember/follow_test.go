@@ -8,7 +8,7 @@ import (
 
 func TestFollowing(t *testing.T) { prove(t, followingSentences()) }
 
-// followingSentences is what a host does whose peer went on alone.
+// followingSentences are about a host whose peer went on alone.
 func followingSentences() []sentence {
 	return []sentence{
 		{"a newcomer whose etcd is down is simply started again", like("or by the newcomer if it leads", halted), state.EtcdStart, "follow.start"},

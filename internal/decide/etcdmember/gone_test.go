@@ -8,7 +8,8 @@ import (
 
 func TestAlone(t *testing.T) { prove(t, aloneSentences()) }
 
-// aloneSentences is what a host does whose peer is gone, has not spoken, or that knows too little.
+// aloneSentences are about a host whose peer is gone or has stated nothing, or that
+// knows too little.
 func aloneSentences() []sentence {
 	return []sentence{
 		{"a person's word is proof enough for who may go on", like("pair, peer gone cleanly and never fenced: it is fenced", forces), state.EtcdWriteRecord, "take-over.announce"},

@@ -8,7 +8,7 @@ import (
 
 func TestLeading(t *testing.T) { prove(t, leadingSentences()) }
 
-// leadingSentences is what a host does that went on alone, until its peer is back.
+// leadingSentences are about a host that went on alone, until its peer is back.
 func leadingSentences() []sentence {
 	return []sentence{
 		{"a stand-in never votes where there are three voters, whatever was given up", like("it proves nothing about another id", members(alpha, beta, gamma)), state.EtcdWait, "lead.taking-over"},

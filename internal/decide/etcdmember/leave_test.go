@@ -8,7 +8,7 @@ import (
 
 func TestLeaving(t *testing.T) { prove(t, leavingSentences()) }
 
-// leavingSentences is what a host does that Pacemaker stops.
+// leavingSentences are about a host that Pacemaker stops.
 func leavingSentences() []sentence {
 	return []sentence{
 		{"the limit of a leave is its last moment, also for a newcomer whose peer is sole", like("or by the newcomer if it leads", leavingFor(LeaveLimit)), state.EtcdMoveLeader, "leave.hand-over-leadership"},

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// offers is a peer that leads alone and lists a learner, d, beside itself.
+// offers makes the peer lead alone and list a learner, d, beside itself.
 func offers(name string) change {
 	return func(s *state.EtcdSnapshot) {
 		peer(state.EtcdSole)(s)
@@ -23,8 +23,8 @@ func member(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) { s.Record.Value.Member = id }
 }
 
-// TestALearnersIdIsUsedOnce: etcd panics where an empty copy comes under an id
-// that has acknowledged something, and the leader never forgets that it has.
+// TestALearnersIdIsUsedOnce: etcd panics where an empty data directory starts under
+// an id that has acknowledged something, and the leader never forgets that it has.
 func TestALearnersIdIsUsedOnce(t *testing.T) {
 	for _, c := range []struct {
 		sentence string

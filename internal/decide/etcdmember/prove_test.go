@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// sentence is a statement about the protocol, and a host about which it says
-// something.
+// sentence is a statement about the protocol, with a host that proves it.
 type sentence struct {
 	sentence string
 	snapshot state.EtcdSnapshot
@@ -32,8 +31,9 @@ func prove(t *testing.T, sentences []sentence) {
 	}
 }
 
-// TestWhatEachVerdictHolds compares all that the sentences lead to: the record
-// that is written, the member that a step is about, and what a person may type.
+// TestWhatEachVerdictHolds compares everything that the sentences lead to: the
+// record that is written, the member that a step is about, and the command for an
+// administrator.
 func TestWhatEachVerdictHolds(t *testing.T) {
 	var b strings.Builder
 	for _, c := range slices.Concat(protocol(), leavingSentences(), aloneSentences(), leadingSentences(), followingSentences(), equalsSentences(), unusualSentences(), stallSentences()) {
@@ -72,7 +72,7 @@ func written(r state.EtcdRecord) string {
 	return s
 }
 
-// like is the host of another sentence, and what is different.
+// like returns the host of another sentence with changes.
 func like(name string, changes ...change) state.EtcdSnapshot {
 	all := protocol()
 	k := slices.IndexFunc(all, func(c sentence) bool { return c.sentence == name })
@@ -142,7 +142,7 @@ func bootless(s *state.EtcdSnapshot) {
 	s.Boot, s.Proofs.Fenced.Value.Boot, s.Proofs.Human.Value.Boot, s.Proofs.Heard = "", "", "", ""
 }
 
-// Changes of the peer, and of what it says.
+// Changes of the peer and of its statement.
 
 func peerMember(id state.MemberID) change {
 	return func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Member = id }

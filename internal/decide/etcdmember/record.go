@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// next returns the own record as the base of the one that follows it.
+// next returns a copy of the own record as the base of the next one.
 func (v *view) next(s state.EtcdState) state.EtcdRecord {
 	r := v.own
 	r.State, r.Written = s, v.s.Now
@@ -26,8 +26,8 @@ func writeTakingOver(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
-// mayGoOn reports whether the own record may go on without the peer once the
-// peer is proved off, with no person overriding it.
+// mayGoOn reports whether the own record allows this host to go on without the peer
+// once the peer is proved off, without an administrator's override.
 func (v *view) mayGoOn() bool {
 	switch v.own.State {
 	case state.EtcdTakingOver, state.EtcdSole:
@@ -51,7 +51,8 @@ func writePair(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
-// writeVoter keeps no pairing: the next marker has to name this write.
+// writeVoter keeps no pairing: the next marker has to name this write of the
+// record.
 func writeVoter(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdVoter)
 	r.Forced, r.Proof = state.EtcdForced{}, state.EtcdProof{}
@@ -61,7 +62,8 @@ func writeVoter(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
-// writeEmpty announces that the copy is given up: no member id is held.
+// writeEmpty announces that the data directory is given up: the record holds no
+// member id.
 func writeEmpty(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
 	r.Yields = v.own.Member
@@ -70,16 +72,15 @@ func writeEmpty(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
-// writeDisown gives up a member that the peer lists and this host knows
-// nothing of.
+// writeDisown gives up a member that the peer lists and that is not in the record.
 func writeDisown(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
 	r.Yields, _ = v.strange()
 	out.Record = &r
 }
 
-// writeLearner keeps what was given up before: it says that the new member was
-// not started yet.
+// writeLearner keeps the member that was given up before, which says that the new
+// member was not started yet.
 func writeLearner(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
 	r.Cluster = v.peer.Record.Cluster
@@ -88,8 +89,8 @@ func writeLearner(v *view, out *state.EtcdVerdict) {
 	out.Record = &r
 }
 
-// writeJoining is written in the same step as the first start, before it: from
-// then on a copy that is missing is a copy that was lost.
+// writeJoining is written in the same step as the first start, before it: from then
+// on a missing data directory is a lost one.
 func writeJoining(v *view, out *state.EtcdVerdict) {
 	r := v.next(state.EtcdLearner)
 	out.Record = &r
@@ -120,7 +121,7 @@ func markMissing(v *view, out *state.EtcdVerdict) {
 func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast quorum confirm" }
 func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "etcdutl snapshot restore --help" }
 
-// evidence says what the decision rests on, for whoever reads it later.
+// evidence lists what the decision rests on, for later readers.
 func evidence(v *view) []string {
 	out := make([]string, 0, 6)
 	out = append(out, "own record: "+describe(v.s.Record), "own copy: "+describeCopy(v.s.Data), "own etcd: "+describeLocal(v))

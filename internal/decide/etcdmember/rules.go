@@ -10,8 +10,8 @@ func (v *view) mayLeave() bool {
 		(v.in(state.EtcdPair) && v.peerIn(state.EtcdPair, state.EtcdSole) || v.in(state.EtcdVoter) && v.peerIn(state.EtcdSole))
 }
 
-// mightLeave reports whether nothing that is known speaks against leaving, and
-// something that speaks for it is unknown.
+// mightLeave reports whether nothing known speaks against leaving, while something
+// that could speak for it is unknown.
 func (v *view) mightLeave() bool {
 	switch {
 	case !v.known || !v.contact || !v.running || !v.in(state.EtcdPair, state.EtcdVoter):
@@ -24,9 +24,9 @@ func (v *view) mightLeave() bool {
 	return !v.membersKnown || !v.peer.Running.Known
 }
 
-// mayYield reports whether the peer holds everything and has read that this
-// host departs: from then on the peer never departs itself, so that two hosts
-// that leave at once cannot both give their copies up.
+// mayYield reports whether the peer holds everything and has read that this host
+// departs. From then on the peer never departs itself, so two hosts that leave at
+// once cannot both give their data directories up.
 func (v *view) mayYield() bool {
 	return v.said && v.stopped && v.own.Yields == 0 && v.own.Member != 0 && v.answered() && v.peer.Record.Yields == 0 &&
 		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole)
@@ -111,8 +111,8 @@ var unknownRules = []rule{
 		func(v *view) bool { return v.running && !v.membersKnown }, nil,
 	},
 	{
-		// A learner that catches up replays memberships of before its time, so
-		// what its own copy lists proves nothing.
+		// A learner that catches up replays earlier memberships, so the list in its
+		// own data directory proves nothing.
 		"removed.stop", "etcd runs as no learner and its own membership does not list it",
 		"this member was removed from the cluster", state.EtcdStop,
 		func(v *view) bool { return v.running && !v.selfListed() && !v.in(state.EtcdNone, state.EtcdLearner) }, nil,
@@ -235,8 +235,8 @@ var goneRules = append([]rule{
 	},
 }, takeOverRules...)
 
-// takeOverRules apply where the peer is proved unable to act and the own
-// record may go on without it.
+// takeOverRules apply where the peer is proved unable to act and the own record
+// allows going on without it.
 var takeOverRules = []rule{
 	{
 		"take-over.no-copy", "etcd is stopped and its copy is not whole",

@@ -19,10 +19,10 @@ var bothLeadRules = []rule{
 
 func weLead(v *view) bool { return v.own.State.Leads() && v.peerDefers() }
 
-// weLeadRules bring a take-over to its end, then the peer back to a voter.
+// weLeadRules finish a take-over, then make the peer a voter again.
 var weLeadRules = slices.Concat(leadFirstRules, stallRules, stallWaitRules, leadRules)
 
-// leadFirstRules bring a take-over to its end.
+// leadFirstRules finish a take-over.
 var leadFirstRules = []rule{
 	{
 		"lead.no-copy", "etcd is stopped and its copy is not whole",
@@ -72,7 +72,7 @@ var leadFirstRules = []rule{
 	},
 }
 
-// leadRules bring the peer back to a voter.
+// leadRules make the peer a voter again.
 var leadRules = []rule{
 	{
 		"lead.left-behind", "sole, the peer is listed as a voter, and it gave that member up",
@@ -127,14 +127,14 @@ var leadRules = []rule{
 	},
 }
 
-// caughtUp reports whether the peer is a learner that this host, which leads, may
+// caughtUp reports whether the peer is a learner that this host, as the leader, may
 // promote.
 func (v *view) caughtUp() bool {
 	return v.iLead() && v.otherLearner() && v.other.InSync && v.peerRuns() && v.peer.Record.Member == v.other.ID
 }
 
-// peerEmpty reports whether the peer's record holds no member id and its copy
-// is empty.
+// peerEmpty reports whether the peer's record holds no member id and its data
+// directory is empty.
 func (v *view) peerEmpty() bool {
 	return v.peerIn(state.EtcdLearner) && v.peer.Record.Member == 0 && v.peerCopyIs(state.CopyNone)
 }
@@ -143,8 +143,9 @@ func peerLeads(v *view) bool { return v.peer.Record.State.Leads() }
 
 func (v *view) listed() bool { _, ok := v.listedByPeer(); return ok }
 
-// mayStart reports whether the copy can be started behind the peer. A copy that
-// was eligible once may lead as well as the peer, and was made a voter's before.
+// mayStart reports whether etcd may be started here behind the peer. A data
+// directory that was once eligible could lead just as well as the peer's, so
+// follow.demote turned its record into a voter's before.
 func (v *view) mayStart() bool {
 	return v.whole() && v.in(state.EtcdLearner, state.EtcdVoter)
 }

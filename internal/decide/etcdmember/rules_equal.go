@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// untouched reports whether no record claims anything yet and both copies are
-// there: the hand-over from the static pods.
+// untouched reports whether no record claims anything yet and both data directories
+// are there: the hand-over from the static pods.
 func (v *view) untouched() bool {
 	return v.in(state.EtcdNone) && v.whole() && v.selfVoter() && v.sameCluster() &&
 		(v.peerIn(state.EtcdNone) && v.peerCopyIs(state.CopyWhole) || v.peerIn(state.EtcdVoter))
@@ -18,18 +18,17 @@ func (v *view) sameCluster() bool {
 	return v.s.Data.Known && v.peer.Data.Known && (mine == theirs || mine == 0 || theirs == 0)
 }
 
-// lostCopy reports whether etcd here cannot run from its copy although the
-// record says that it was a voter.
+// lostCopy reports whether etcd here cannot run from its data directory although
+// the record says that it was a voter.
 func (v *view) lostCopy() bool {
 	return v.stopped && !v.whole() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting)
 }
 
-// equalRules apply where neither record claims to have gone on alone: Raft
-// resolves what the logs do not share.
+// equalRules apply where neither record claims that its host went on alone: Raft
+// resolves the difference between the logs.
 var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)
 
-// equalFirstRules are about copies that cannot be used, or that nothing is known
-// about.
+// equalFirstRules handle data directories that are unusable or unknown.
 var equalFirstRules = []rule{
 	{
 		"equal.unknown", "the peer's copy is unknown", "waits until the peer has examined its data", state.EtcdWait,
@@ -96,7 +95,7 @@ var equalFirstRules = []rule{
 	},
 }
 
-// equalLastRules make two voters of two whole copies.
+// equalLastRules make two voters of two whole data directories.
 var equalLastRules = []rule{
 	{
 		"equal.start", "our copy lists us", "both are there and neither went on alone: etcd is started plainly and Raft resolves the rest", state.EtcdStart,

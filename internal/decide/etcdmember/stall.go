@@ -7,16 +7,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The rules of a pair that commits nothing although both hosts are there and
-// both etcds run: a disk that hangs, a port that is filtered, certificates that
-// one side refuses, a process that stands still. With two voters each commit
-// needs both disks, both processes and the network between them, so that a stall
-// says that something is wrong, and not on which side. What tells the sides
-// apart is what each host's own tests say of itself, and whether it says
-// anything at all. Where nothing does, the second host by name gives its copy up
-// without anybody's power being touched.
+// The rules of a pair that commits nothing although both hosts are there and both
+// etcds run: a disk hangs, a port is filtered, one side refuses certificates, or a
+// process stands still. With two voters each commit needs both disks, both
+// processes and the network between them. So a stall shows that something is wrong,
+// but not on which side. The sides differ in what each host's own tests report, and
+// in whether it reports anything at all. Where they do not differ, the second host
+// by name gives its data directory up, and nobody's power is touched.
 
-// stalledFor is how long nothing was committed although the peer was there.
+// stalledFor returns how long nothing was committed while the peer was there.
 func (v *view) stalledFor() time.Duration {
 	if !v.said || !v.selfVoter() || v.voters != 2 || v.standIn() != 0 {
 		return 0
@@ -24,7 +23,8 @@ func (v *view) stalledFor() time.Duration {
 	return min(v.s.Local.Stalled, v.s.Uptime-cmp.Or(v.s.Pacemaker.Together, v.s.Pacemaker.Joined))
 }
 
-// stalled reports whether that is too long, and neither host is about to stop.
+// stalled reports whether the stall lasts too long while neither host is about to
+// stop.
 func (v *view) stalled() bool {
 	return v.stalledFor() >= StallAfter && !v.s.Pacemaker.Leaving && !v.peer.Leaving && !v.peerSpeaksForUs()
 }
@@ -34,43 +34,44 @@ func (v *view) peerSpeaksForUs() bool { return v.peer.StandIn.Known && v.peer.St
 
 func (v *view) sick() bool { return v.s.Local.Sick != "" }
 
-// peerSick reports whether the peer says that its etcd cannot work, or says
-// nothing although a host that works would speak every few seconds.
+// peerSick reports whether the peer states that its etcd cannot work, or states
+// nothing although a working host would publish every few seconds.
 func (v *view) peerSick() bool { return v.said && (v.peer.Sick != "" || v.peerSilent()) }
 
 func (v *view) peerSilent() bool { return v.peer.Age > SilentAfter }
 
-// unblamed reports whether both hosts see that nothing is committed, and neither
-// finds anything wrong with itself.
+// unblamed reports whether both hosts see that nothing is committed and neither
+// finds a fault in itself.
 func (v *view) unblamed() bool {
 	return v.stalled() && !v.sick() && !v.peerSick() && v.peer.Stalled >= StallAfter-StallStep && v.peerRuns()
 }
 
-// second reports whether this host is the second by name, which gives way where
-// nothing tells the hosts apart.
+// second reports whether this host is the second by name, which gives way where the
+// hosts do not differ.
 func (v *view) second() bool { return v.s.Host > v.s.Peer }
 
-// lesser reports whether this host gives way to its peer where nothing tells them
-// apart: the second of two that hold everything, or the one that may lack writes.
+// lesser reports whether this host gives way to its peer where they do not differ:
+// it is the second of two that hold everything, or the one that may lack writes.
 func (v *view) lesser() bool {
 	return v.peerIn(state.EtcdPair) && (v.in(state.EtcdPair) && v.second() || v.in(state.EtcdVoter))
 }
 
-// greater reports whether it waits for its peer to give way. Such a peer tells that
-// it has not gone on alone, so this host may, once that is off.
+// greater reports whether this host waits for its peer to give way. Such a peer
+// states that it has not gone on alone, so this host may, once the peer is off.
 func (v *view) greater() bool {
 	return v.in(state.EtcdPair) && v.peerIn(state.EtcdPair, state.EtcdVoter) || v.in(state.EtcdSole) && v.peerIn(state.EtcdVoter)
 }
 
-// gaveWay reports whether etcd was stopped here because nothing was committed.
-// The peer, whose etcd runs, has no quorum until this host gave its copy up.
+// gaveWay reports whether etcd was stopped here because nothing was committed. The
+// peer's etcd runs, but has no quorum until this host has given its data directory
+// up.
 func (v *view) gaveWay() bool {
 	return v.stopped && v.s.Local.Stalled >= StallAfter && v.whole() && !v.peer.Leaving && !v.peerSick() && v.peerRuns() && v.peer.Stalled > 0
 }
 
-// Fault returns why the peer's etcd holds up the cluster while both hosts see
-// each other, empty where it does not or nobody knows. Whoever is at fault does
-// not fence, so that there is no race with it.
+// Fault returns why the peer's etcd holds up the cluster while both hosts see each
+// other, empty where it does not or nobody knows. A host at fault does not fence,
+// so there is no race with it.
 func Fault(s state.EtcdSnapshot) string {
 	v := look(&s)
 	switch {
@@ -78,7 +79,7 @@ func Fault(s state.EtcdSnapshot) string {
 		return ""
 	case v.peer.Sick != "":
 		return s.Peer + " says of itself: " + v.peer.Sick
-	case v.peerSilent() && !v.second(): // it may hear as little of this host: then the order between the two has to hold
+	case v.peerSilent() && !v.second(): // it may receive just as little from this host, so the order by name decides
 		return s.Peer + " says nothing any more, although its host is there"
 	}
 	return ""
@@ -108,7 +109,7 @@ var stallRules = []rule{
 	},
 }
 
-// stallEqualRules follow them where neither host went on alone.
+// stallEqualRules follow stallRules where neither host went on alone.
 var stallEqualRules = []rule{
 	{
 		"stall.give-way", "nothing is committed, nothing tells the hosts apart, and this host is the second by name, or may lack writes",
@@ -116,8 +117,8 @@ var stallEqualRules = []rule{
 		func(v *view) bool { return v.unblamed() && v.running && v.lesser() }, nil,
 	},
 	{
-		// An etcd of the first host by name was stopped by something else, and is
-		// started again: of two hosts that give way at once neither could go on.
+		// On the first host by name something else stopped etcd, so it is started
+		// again: if both hosts gave way at once, neither could go on.
 		"stall.depart", "etcd was stopped here to give way, and this host is the second by name, or may lack writes",
 		"this host leaves, the peer goes on", state.EtcdWriteRecord,
 		func(v *view) bool { return v.gaveWay() && v.lesser() }, writeDeparting,
@@ -144,7 +145,7 @@ var stallEqualRules = []rule{
 	},
 }
 
-// stallWaitRules are those of a host whose peer gives way.
+// stallWaitRules apply to a host whose peer gives way.
 var stallWaitRules = []rule{
 	{
 		"stall.last-resort", "nothing is committed, and the peer, which should have given way, did not in time",
@@ -158,8 +159,8 @@ var stallWaitRules = []rule{
 	},
 }
 
-// stallFollowRules are those of a voter whose peer is sole: it was never
-// eligible, so it is the one that gives way, whatever its name.
+// stallFollowRules apply to a voter whose peer is sole. Such a voter was never
+// eligible, so it gives way, whatever its name.
 var stallFollowRules = []rule{
 	{
 		"stall.follower", "nothing is committed, nothing tells the hosts apart, and the peer holds more than this host",
@@ -173,12 +174,12 @@ var stallFollowRules = []rule{
 	},
 }
 
-// quarantines are how long a learner waits for its promotion after the first,
-// second, ... stall of one boot of the host that went on: a host whose disk or
-// port is still bad would hold up every write again.
+// quarantines lists how long a learner waits for its promotion after the first,
+// second, ... stall in one boot of the host that went on. A host whose disk or port
+// is still bad would hold up every write again.
 var quarantines = []time.Duration{time.Minute, 2 * time.Minute, 10 * time.Minute, time.Hour}
 
-// Quarantine is how long a learner waits after so many stalls.
+// Quarantine returns how long a learner waits after this number of stalls.
 func Quarantine(stalls int) time.Duration {
 	return quarantines[min(max(stalls, 1), len(quarantines))-1]
 }

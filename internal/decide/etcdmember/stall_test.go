@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// stalls is a pair that has committed nothing for so long, as both hosts see.
+// stalls makes a pair that has committed nothing for so long, as both hosts see.
 func stalls(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) {
 		s.Local.Stalled = d
@@ -22,19 +22,19 @@ func peerHangs(s *state.EtcdSnapshot) {
 }
 func secondByName(s *state.EtcdSnapshot) { s.Host, s.Peer = "gamma", "beta" }
 
-// held is an etcd that was stopped to give way.
+// held makes an etcd that was stopped to give way.
 func held(s *state.EtcdSnapshot) {
 	stopped(s)
 	s.Local.Stalled = StallAfter
 	s.Statement.Value.Stalled = StallAfter
 }
 
-// stalledAs is what the peer says of how long nothing was committed.
+// stalledAs sets the time without a commit that the peer states.
 func stalledAs(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) { s.Statement.Value.Stalled = d }
 }
 
-// silentFor is how old the peer's word is.
+// silentFor sets the age of the peer's statement.
 func silentFor(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) { s.Statement.Value.Age = d }
 }
@@ -42,7 +42,7 @@ func silentFor(d time.Duration) change {
 func otherRing(s *state.EtcdSnapshot)   { s.Statement.Value.Ring-- }
 func quarantined(s *state.EtcdSnapshot) { s.Local.Quarantine = s.Uptime + 1 }
 
-// heldFor is an etcd that was stopped after a stall of so long.
+// heldFor makes an etcd that was stopped after a stall of this length.
 func heldFor(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) { held(s); s.Local.Stalled, s.Statement.Value.Stalled = d, d }
 }
@@ -214,7 +214,7 @@ func TestAHostThatWorksIsNeverSilentInAStallOfItsPeer(t *testing.T) {
 	if st := Statement(s); st.PeerStalled != 3*StallStep || st.Stalled != 0 {
 		t.Errorf("%+v", st)
 	}
-	s.Pacemaker.Ring++ // what was said in another membership is not repeated
+	s.Pacemaker.Ring++ // a statement from another membership is not repeated
 	if st := Statement(s); st.PeerStalled != 0 {
 		t.Errorf("%+v", st)
 	}

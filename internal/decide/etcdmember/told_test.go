@@ -81,7 +81,7 @@ func TestWhoseWordIsThatThePeerIsOff(t *testing.T) {
 	}
 }
 
-// TestMoreThanOneFact: what only more than one unusual fact at once shows.
+// TestMoreThanOneFact proves what only two or more unusual facts at once show.
 func TestMoreThanOneFact(t *testing.T) { prove(t, unusualSentences()) }
 
 func unusualSentences() []sentence {

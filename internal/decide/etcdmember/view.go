@@ -7,17 +7,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// view is a snapshot with the questions that the rules ask answered once.
-// Every answer that needs something unknown is the cautious one.
+// view is a snapshot with the answers to the rules' questions, each computed once.
+// An answer that needs something unknown is the cautious one.
 type view struct {
 	s    *state.EtcdSnapshot
 	own  state.EtcdRecord
 	peer state.EtcdStatement // meaningful only where said
 
-	known   bool // the own record
+	known   bool // the own record is readable
 	running bool // known to run
 	stopped bool // known not to run
-	contact bool // known
+	contact bool // the peer is known to be in the membership
 	absent  bool // the peer is known to be out of the membership
 	said    bool // the peer's statement counts
 
@@ -40,15 +40,15 @@ func look(s *state.EtcdSnapshot) *view {
 }
 
 // counts reports whether the peer's statement may be used: the peer is in the
-// current membership, and composed the statement in that membership. An
-// attribute that is older than the membership says what was true before the
-// hosts met; the peer may have gone on alone since.
+// current membership, and composed the statement in that membership. A statement
+// that is older than the membership says what was true before the hosts met; the
+// peer may have gone on alone since.
 func counts(s *state.EtcdSnapshot) bool {
 	return s.Statement.Known && state.Is(s.Pacemaker.Contact, true) &&
 		s.Pacemaker.Ring != 0 && s.Statement.Value.Record.State != "" && s.Statement.Value.Ring == s.Pacemaker.Ring
 }
 
-// lookAtMembers takes the membership from the running etcd, or from the copy
+// lookAtMembers takes the members from the running etcd, or from the data directory
 // of a stopped one.
 func (v *view) lookAtMembers() {
 	switch {
@@ -70,8 +70,8 @@ func (v *view) lookAtMembers() {
 	}
 }
 
-// id is the own member id: that of the record, or before the first record
-// that of the data.
+// id returns the own member id: from the record, or before the first record from
+// the data directory.
 func (v *view) id() state.MemberID {
 	if v.own.Member == 0 && v.own.State == state.EtcdNone {
 		return v.s.Data.Value.Member
@@ -92,7 +92,7 @@ func (v *view) peerCopyIs(c state.CopyState) bool {
 	return v.said && v.peer.Data.Known && v.peer.Data.Value.Copy == c
 }
 
-// whole reports whether the own copy is one that etcd can start from under the
+// whole reports whether etcd can start from the own data directory under the
 // record's member id.
 func (v *view) whole() bool {
 	return v.copyIs(state.CopyWhole) && v.s.Data.Value.Member == v.id()
@@ -101,22 +101,22 @@ func (v *view) whole() bool {
 func (v *view) peerRuns() bool  { return v.said && state.Is(v.peer.Running, true) }
 func (v *view) peerStops() bool { return v.said && state.Is(v.peer.Running, false) }
 
-// selfListed and selfVoter ask the own membership, otherVoter and otherLearner
-// ask it about the peer.
+// selfListed and selfVoter look for this host in the own etcd's members; otherVoter
+// and otherLearner look for the peer.
 func (v *view) selfListed() bool   { return v.membersKnown && v.self.ID != 0 }
 func (v *view) selfVoter() bool    { return v.selfListed() && !v.self.Learner }
 func (v *view) otherVoter() bool   { return v.membersKnown && v.other.ID != 0 && !v.other.Learner }
 func (v *view) otherLearner() bool { return v.membersKnown && v.other.Learner }
 
-// iLead reports whether the local etcd is the leader, and says so itself.
+// iLead reports whether the local etcd says that it is the leader.
 func (v *view) iLead() bool {
 	return v.running && v.own.Member != 0 && state.Is(v.s.Local.Leader, v.own.Member)
 }
 
 func (v *view) leaderless() bool { return v.running && state.Is(v.s.Local.Leader, 0) }
 
-// leaderlessFor is how long etcd has known no leader although the peer was
-// there: a peer that joined a moment ago gets its time.
+// leaderlessFor returns how long etcd has known no leader while the peer was there,
+// so that a peer that joined a moment ago gets its time.
 func (v *view) leaderlessFor() time.Duration {
 	if !v.leaderless() {
 		return 0
@@ -126,25 +126,27 @@ func (v *view) leaderlessFor() time.Duration {
 
 func (v *view) standIn() state.MemberID { return v.s.Local.StandIn.Value }
 
-// fenced reports whether the peer was read back as off, in this boot, after it
+// fenced reports whether the peer was read back as off in this boot and after it
 // last joined. Contact ends the proof.
 func (v *view) fenced() bool {
 	return v.fencedInBoot() && v.absent && v.s.Proofs.Fenced.Value.At > v.s.Pacemaker.Joined
 }
 
-// fencedInBoot reports whether the peer was read back as off in this boot, whenever
-// that was.
+// fencedInBoot reports whether the peer was read back as off at any time in this
+// boot.
 func (v *view) fencedInBoot() bool {
 	f := v.s.Proofs.Fenced
 	return f.Known && f.Value.Target == v.s.Peer && f.Value.State == state.PowerOff && f.Value.Boot == v.s.Boot && f.Value.Boot != ""
 }
 
-// voided reports whether the peer was fenced in this boot, and may have joined
-// since, in a membership that nobody here saw. Pacemaker saw it, and holds the
-// peer to be fenced where it was not in it: then nothing else ends the wait.
+// voided reports whether the peer was fenced in this boot and may have joined
+// since, in a membership that nobody here saw. Pacemaker saw that membership. If
+// the peer was not in it, Pacemaker takes the peer for fenced, and nothing else
+// ends the wait.
 func (v *view) voided() bool { return v.s.Pacemaker.Unseen && v.fencedInBoot() }
 
-// confirmed reports whether a person said so after the last contact.
+// confirmed reports whether an administrator confirmed after the last contact that
+// the peer is off.
 func (v *view) confirmed() bool {
 	h := v.s.Proofs.Human
 	return h.Known && v.absent && h.Value.Who != "" &&
@@ -157,40 +159,40 @@ func Confirmed(s state.EtcdSnapshot) bool { return look(&s).confirmed() }
 
 func (v *view) forcing() bool { return v.confirmed() && v.s.Proofs.Human.Value.Force }
 
-// heard reports whether the peer itself said in this boot that it had not gone
-// on alone.
+// heard reports whether the peer itself stated in this boot that it had not gone on
+// alone.
 func (v *view) heard() bool {
 	return v.s.Boot != "" && v.s.Proofs.Heard == v.s.Boot || Hears(*v.s)
 }
 
-// Hears reports whether the peer says now that it has not gone on alone. The
-// agent remembers until the next boot that it was so. A peer without a record
-// cannot say so: its lost disk may have been the survivor's. A learner can: it
-// became one because this host led, and cannot have led since.
+// Hears reports whether the peer states now that it has not gone on alone. The
+// keeper remembers that until the next boot. A peer without a record cannot state
+// it, because its lost disk may have been the survivor's. A learner can: it became
+// one because this host led, and cannot have led since.
 func Hears(s state.EtcdSnapshot) bool {
 	return counts(&s) && slices.Contains([]state.EtcdState{state.EtcdLearner, state.EtcdPair, state.EtcdVoter, state.EtcdDeparting}, s.Statement.Value.Record.State)
 }
 
-// yielded reports whether the peer gave up the copy that the membership lists.
+// yielded reports whether the peer gave up the member that etcd still lists.
 func (v *view) yielded() bool {
 	return v.peerIn(state.EtcdDeparting) && v.otherVoter() && v.peer.Record.Yields == v.other.ID
 }
 
-// renounced reports whether the peer holds another member id than the one that
-// the membership lists, or holds nothing at all: its disk was replaced.
+// renounced reports whether the peer holds another member id than the one that etcd
+// lists, or holds nothing at all because its disk was replaced.
 func (v *view) renounced() bool {
 	return v.said && v.otherVoter() && v.peerStops() && v.peer.Record.Member != v.other.ID &&
 		(v.peerIn(state.EtcdLearner) || v.peerBlank())
 }
 
-// peerBlank reports whether the peer has neither record nor copy.
+// peerBlank reports whether the peer has neither a record nor a data directory.
 func (v *view) peerBlank() bool { return v.peerIn(state.EtcdNone) && v.peerCopyIs(state.CopyNone) }
 
-// answered reports whether the peer spoke after it had read the own record as
-// it is now.
+// answered reports whether the peer made its statement after it had read the
+// present version of the own record.
 func (v *view) answered() bool { return v.said && v.peer.SeenSeq >= v.own.Seq }
 
-// proof returns why the peer cannot act, and false where that is not proved.
+// proof returns why the peer cannot act, and false where nothing proves it.
 func (v *view) proof() (state.EtcdProof, bool) {
 	switch {
 	case v.fenced():
@@ -210,21 +212,21 @@ func (v *view) proof() (state.EtcdProof, bool) {
 }
 
 // waits reports whether the peer promised to keep its etcd stopped until this
-// host's record changes again. Only a record that says taking-over asks for
-// that promise: a peer that reads sole may be starting already.
+// host's record changes again. Only a record that says taking-over asks for that
+// promise: a peer that reads sole may already be starting.
 func (v *view) waits() bool {
 	return v.in(state.EtcdTakingOver) && v.peerStops() && v.answered() && v.peerDefers()
 }
 
-// peerDefers reports whether the peer's record does not claim to lead, or a
-// person decided for this host and not for the peer.
+// peerDefers reports whether the peer's record does not claim to lead, or an
+// administrator decided for this host and not for the peer.
 func (v *view) peerDefers() bool {
 	return v.said && (!v.peer.Record.State.Leads() || v.own.Forced.Who != "" && v.peer.Record.Forced.Who == "")
 }
 
 func (v *view) proved() bool { _, ok := v.proof(); return ok }
 
-// listedByPeer returns the own entry in the membership that the peer states.
+// listedByPeer returns this host's entry among the members that the peer states.
 func (v *view) listedByPeer() (state.EtcdMember, bool) {
 	for _, m := range v.peer.Members.Value {
 		if v.said && v.peer.Members.Known && m.ID == v.own.Member && m.ID != 0 {
@@ -234,10 +236,11 @@ func (v *view) listedByPeer() (state.EtcdMember, bool) {
 	return state.EtcdMember{}, false
 }
 
-// offered returns the learner that the peer added and that never started:
-// there are two hosts, so it is meant for this one. That it has no name proves
-// nothing, the name is published late: this host has to know that it is another
-// one than it held. A host without a memory gives the first one up.
+// offered returns the learner that the peer added and that never started. There are
+// only two hosts, so it is meant for this one. An empty name alone proves nothing,
+// because the name is published late: this host also has to know that the learner
+// differs from the member that it gave up. A host that does not know its earlier
+// member first gives up the one that is offered (strange).
 func (v *view) offered() (state.MemberID, bool) {
 	for _, m := range v.peer.Members.Value {
 		if v.said && v.peer.Members.Known && m.Learner && m.Name == "" && v.own.Yields != 0 && m.ID != v.own.Yields {
@@ -247,14 +250,14 @@ func (v *view) offered() (state.MemberID, bool) {
 	return 0, false
 }
 
-// unstarted reports whether the own record, which names a member, holds a learner that this host
-// accepted and never started: it still names the one that was given up before.
+// unstarted reports whether the record holds a learner that this host accepted and
+// never started: the record still names the member that was given up before.
 func (v *view) unstarted() bool {
 	return v.in(state.EtcdLearner) && v.own.Yields != 0
 }
 
-// strange returns a member that the peer lists beside itself, while this host
-// holds none, and that started once, or may have as far as this host knows.
+// strange returns a member that the peer lists beside itself while this host holds
+// none, and that started once, or may have as far as this host knows.
 func (v *view) strange() (state.MemberID, bool) {
 	for _, m := range v.peer.Members.Value {
 		if v.said && v.own.Member == 0 && v.peer.Members.Known && (m.Name != "" || v.own.Yields == 0) && m.ID != v.peer.Record.Member {
@@ -267,14 +270,14 @@ func (v *view) strange() (state.MemberID, bool) {
 // marked reports whether the newest record of a voter has its marker.
 func marked(m state.EtcdMember, seq uint64) bool { return m.Marked != 0 && m.Marked == seq }
 
-// peerNeedsMark reports whether the peer is a voter in its record and in the
-// membership, and its marker is missing.
+// peerNeedsMark reports whether the peer is a voter, by its record and by etcd's
+// members, whose marker is missing.
 func (v *view) peerNeedsMark() bool {
 	return v.peerIn(state.EtcdVoter) && v.peerRuns() && v.otherVoter() && v.peer.Record.Member == v.other.ID &&
 		!marked(v.other, v.peer.Record.Seq)
 }
 
-// ownNeedsMark is the same question about this host.
+// ownNeedsMark reports the same of this host.
 func (v *view) ownNeedsMark() bool {
 	return v.in(state.EtcdVoter) && v.selfVoter() && v.otherVoter() && v.peerRuns() && !marked(v.self, v.own.Seq)
 }
@@ -285,9 +288,9 @@ func (v *view) peerMarked() bool {
 		v.peer.Record.Member == v.other.ID && marked(v.other, v.peer.Record.Seq)
 }
 
-// Statement returns what a host publishes about itself. It must be composed
-// from a snapshot that was taken after the last step was carried out, and no
-// step that was decided before it may be carried out after it: it promises the
+// Statement returns what a host publishes about itself. It must be composed from a
+// snapshot that was taken after the last step was carried out, and a step that was
+// decided before it must not be carried out after it: the statement promises the
 // peer what this host will do.
 func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 	v := look(&s)
@@ -299,7 +302,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 	if v.said {
 		out.SeenSeq, out.PeerStalled = v.peer.Record.Seq, v.peer.Stalled
 	}
-	if !v.contact || !v.known { // what cannot be said does not count
+	if !v.contact || !v.known { // Ring 0 makes the peer ignore the statement
 		out.Ring = 0
 	}
 	return out

@@ -5,14 +5,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// RestorePage tells how to begin again from a backup.
+// RestorePage describes how to begin again from a backup.
 const RestorePage = "docs/runbook/etcd-restore.md"
 
-// advisor gives the advice of one rule, or of several.
+// advisor returns the advice of one rule, or of several.
 type advisor func(in Input) []Advice
 
-// byRule is the advice of each rule that may last. A rule that is not here
-// passes by itself within seconds, or has nothing to be done about.
+// byRule maps each rule that may last to its advice. A rule that is missing passes
+// by itself within seconds, or leaves nothing to do.
 var byRule = map[string]advisor{
 	"unknown.record":  unreadable,
 	"unknown.local":   lookAtServices,
@@ -168,7 +168,7 @@ func lookAtServices(Input) []Advice {
 	}
 }
 
-// whyNoLeader is for two that both run and do not come together.
+// whyNoLeader advises where both etcds run and do not come together.
 func whyNoLeader(in Input) []Advice {
 	if !leaderless(in) {
 		return nil
@@ -181,7 +181,7 @@ func whyNoLeader(in Input) []Advice {
 	)
 }
 
-// lookAtDisks is for two of which neither can work: one has to be mended.
+// lookAtDisks advises where neither host's etcd can work: one has to be repaired.
 func lookAtDisks(in Input) []Advice {
 	return []Advice{
 		{Does: "mend what holds etcd up on one of the hosts, here: " + in.Report.Snapshot.Local.Sick + "; that one goes on"},
@@ -204,7 +204,7 @@ func stoppedAdvice(in Input) []Advice {
 	}
 }
 
-// withoutAgent is what to do where only files could be read.
+// withoutAgent advises where only files could be read.
 func withoutAgent(in Input) []Advice {
 	out := []Advice{
 		{"systemctl start podman-etcd", "starts the agent, which looks at the rest and goes on from the record"},

@@ -1,7 +1,7 @@
 // Package explain says in words what etcd on a two-node host does, why, on what
-// evidence, and what a person may type. It decides nothing: the words follow
-// the verdict of etcdmember, and what a confirmation would change is asked of
-// package confirm.
+// evidence, and what an administrator may type. It decides nothing: the words
+// follow the verdict of etcdmember, and package confirm says what a confirmation
+// would change.
 package explain
 
 import (
@@ -12,31 +12,31 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Source says where an explanation has its facts from.
+// Source is the origin of an explanation's facts.
 type Source string
 
 // The sources.
 const (
-	FromAgent    Source = "agent"    // the agent of etcd on this host
-	FromFiles    Source = "files"    // the agent does not answer: what lies on the disk
-	FromSnapshot Source = "snapshot" // a recorded snapshot; nothing of now
+	FromAgent    Source = "agent"    // the etcd keeper on this host
+	FromFiles    Source = "files"    // the keeper does not answer: only the files on the disk
+	FromSnapshot Source = "snapshot" // a recorded snapshot; nothing about now
 )
 
-// Status sums an explanation up. Each has its exit code.
+// Status sums an explanation up. Each status has its own exit code.
 type Status string
 
 // The statuses.
 const (
 	Healthy    Status = "healthy"     // one of two voters; either host may fail
 	Degraded   Status = "degraded"    // takes writes, but one more failure stops or loses
-	Waiting    Status = "waiting"     // takes no writes; nothing is asked of a person
-	NeedsHuman Status = "needs-human" // nothing will happen without a person, or the peer
-	Stopped    Status = "stopped"     // Pacemaker wants it so
-	Unknown    Status = "unknown"     // too little could be seen
-	Unmanaged  Status = "unmanaged"   // this host is not one of two
+	Waiting    Status = "waiting"     // takes no writes; needs no administrator
+	NeedsHuman Status = "needs-human" // nothing will happen without an administrator, or the peer
+	Stopped    Status = "stopped"     // Pacemaker wants etcd stopped here
+	Unknown    Status = "unknown"     // too little is known
+	Unmanaged  Status = "unmanaged"   // this host does not belong to a two-node control plane
 )
 
-// Service is what a client gets from etcd on this host.
+// Service says what a client gets from etcd on this host.
 type Service string
 
 // The services.
@@ -47,27 +47,28 @@ const (
 	Unclear   Service = "unknown"
 )
 
-// Input is what is explained.
+// Input holds the facts to explain.
 type Input struct {
 	Source Source
 	Report state.EtcdReport
-	// Unmanaged is set where nothing on the host says that it is one of two.
+	// Unmanaged is set where nothing on the host says that it belongs to a two-node
+	// control plane.
 	Unmanaged bool
 	// BMC is the address of the peer's BMC, empty where it is not known.
 	BMC string
-	// Limits are what could not be looked at, one sentence each.
+	// Limits lists what could not be read, one sentence each.
 	Limits []string
 }
 
-// Advice is something that a person may do.
+// Advice is one thing that an administrator may do.
 type Advice struct {
-	// Command is what to type; empty for what is done elsewhere.
+	// Command is the command to type, empty for what is done elsewhere.
 	Command string `json:"command,omitempty"`
-	// Does is what that brings, or what to do.
+	// Does says what the command does, or what to do.
 	Does string `json:"does"`
 }
 
-// Explanation is the answer to: what is this host doing, since when, why, on
+// Explanation answers these questions: what is this host doing, since when, why, on
 // what evidence, and what may be typed?
 type Explanation struct {
 	Host    string            `json:"host"`
@@ -80,11 +81,12 @@ type Explanation struct {
 	Rule    string            `json:"rule,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
 	Record  *state.EtcdRecord `json:"record,omitempty"`
-	// At is when the facts were looked at; SinceSeconds is how long the rule
-	// has been the same.
+	// At is the time of the facts; SinceSeconds is how long the rule has been the
+	// same.
 	At           time.Time `json:"at,omitzero"`
 	SinceSeconds float64   `json:"sinceSeconds,omitempty"`
-	// Data says whose copy is the newer one, as far as this host can know.
+	// Data says whose data directory is the newer one, as far as this host can
+	// know.
 	Data     string   `json:"data,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
@@ -117,7 +119,7 @@ func Etcd(in Input) Explanation {
 	return out
 }
 
-// reached is what a host knows of its own reach, in words.
+// reached puts a host's knowledge of its own reach into words.
 var reached = map[state.ReachState]string{
 	state.ReachYes: "can be reached", state.ReachNo: "cut off", state.ReachUnknown: "not known whether it can be reached",
 }
@@ -133,9 +135,9 @@ func problems(r state.EtcdReport) []string {
 	return out
 }
 
-// settled is whether a take-over is over, however its stand-in ended: the record
-// says so, and etcd has a leader without one. What the stand-in advised then, to
-// stop etcd and mend its copy, would break what is whole.
+// settled reports whether a take-over is over, however its stand-in ended: the
+// record says so, and etcd has a leader without one. The stand-in's advice of that
+// time, to stop etcd and repair its data, would then break what is whole.
 func settled(s state.EtcdSnapshot) bool {
 	if !s.Record.Known || service(s.Local) != Writes || s.Local.StandIn.Known && s.Local.StandIn.Value != 0 {
 		return false
@@ -159,7 +161,7 @@ func service(l state.EtcdLocal) Service {
 func status(in Input) Status {
 	snap, verdict := in.Report.Snapshot, in.Report.Verdict
 	switch s := service(snap.Local); {
-	case in.Source == FromFiles: // nobody goes on, whatever the rule says
+	case in.Source == FromFiles: // no etcd keeper carries the rule out
 		return Unknown
 	case verdict.Action == state.EtcdAskHuman:
 		return NeedsHuman
@@ -175,8 +177,8 @@ func status(in Input) Status {
 	return Waiting
 }
 
-// whole reports whether both hosts may fail each other: two voters that both
-// hold everything and see each other.
+// whole reports whether either host may fail: two voters both hold everything and
+// see each other.
 func whole(s state.EtcdSnapshot) bool {
 	return state.Is(s.Pacemaker.Contact, true) && s.Record.Known && s.Record.Value.State == state.EtcdPair &&
 		s.Statement.Known && s.Statement.Value.Record.State == state.EtcdPair && voters(s) == 2 &&

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// incident is a file of the corpus, as far as it is explained.
+// incident is a file of the corpus with the parts that are explained.
 type incident struct {
 	name     string
 	Snapshot state.EtcdSnapshot `json:"snapshot"`
@@ -74,14 +74,14 @@ func TestWhoeverWaitsForAPersonIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-// TestEveryAdviceOfTheProtocolIsRepeated keeps the two tables together: where
-// the verdict names a command, the explanation names one of the same program.
+// TestEveryAdviceOfTheProtocolIsRepeated keeps the two tables together: where the
+// verdict names a command, the explanation names one of the same program.
 func TestEveryAdviceOfTheProtocolIsRepeated(t *testing.T) {
 	for _, c := range corpus(t) {
 		e := Etcd(recorded(c))
 		if next := etcdmember.Decide(c.Snapshot).Next; next != "" && !strings.Contains(Text(e, page.Style{Wide: true}), strings.TrimSuffix(next, " --help")) {
-			// A learner, and a host beside another history, are told so: no word
-			// makes them lead.
+			// A learner, and a host beside another history, get another answer: no
+			// confirmation makes them lead.
 			if next == "holdfast quorum confirm" && len(e.Next) > 0 {
 				continue
 			}
@@ -90,7 +90,7 @@ func TestEveryAdviceOfTheProtocolIsRepeated(t *testing.T) {
 	}
 }
 
-// pair is two voters that both hold everything and see each other.
+// pair returns two voters that both hold everything and see each other.
 func pair() Input {
 	two := []state.EtcdMember{{ID: 0xa, Name: "alpha"}, {ID: 0xb, Name: "beta"}}
 	s := state.EtcdSnapshot{
@@ -144,8 +144,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestAPairThatCommitsNothingSaysWhatItWaitsFor: "it goes on by itself" was said
-// of two that waited for each other for ever.
+// TestAPairThatCommitsNothingSaysWhatItWaitsFor: the explanation once said "it goes
+// on by itself" of two hosts that waited for each other for ever.
 func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
 	noLeader := func(r *state.EtcdReport) {
 		r.Snapshot.Local.Leader, r.Snapshot.Local.Leaderless = state.Known(state.MemberID(0)), 30*time.Minute
@@ -251,9 +251,9 @@ func TestDurationsAreSaidAsAPersonSaysThem(t *testing.T) {
 	}
 }
 
-// TestAHistoryThatIsGivenUpJoinsTheOther proves the advice for two histories,
-// and for an unreadable record: a host whose record was moved away gives its
-// copy up to a peer that leads.
+// TestAHistoryThatIsGivenUpJoinsTheOther proves the advice for two histories, and
+// for an unreadable record: a host whose record was moved away gives its data
+// directory up to a peer that leads.
 func TestAHistoryThatIsGivenUpJoinsTheOther(t *testing.T) {
 	in := pair()
 	s := in.Report.Snapshot
@@ -284,8 +284,8 @@ func TestAHistoryThatIsGivenUpJoinsTheOther(t *testing.T) {
 	}
 }
 
-// TestABackupRestoredOnBothHostsStarts proves what the page about restoring
-// says: two whole copies of one new cluster, and no record on either host.
+// TestABackupRestoredOnBothHostsStarts proves what the page about restoring says:
+// two whole data directories of one new cluster, and no record on either host.
 func TestABackupRestoredOnBothHostsStarts(t *testing.T) {
 	in := pair()
 	s := in.Report.Snapshot

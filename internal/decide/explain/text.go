@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// Colour is that of a status, empty for none.
+// Colour returns the colour of a status, empty for none.
 func (s Status) Colour() page.Colour {
 	switch s {
 	case Healthy:
@@ -25,7 +25,7 @@ func (s Status) Colour() page.Colour {
 // text is an explanation that is being written.
 type text struct{ page.Writer }
 
-// Text writes an explanation for a person.
+// Text writes an explanation for an administrator.
 func Text(e Explanation, style page.Style) string {
 	p := &text{page.Writer{Style: style, Width: page.Narrow}}
 	if style.Wide {
@@ -78,7 +78,7 @@ func (p *text) why(e Explanation) []string {
 	return []string{e.Reason, rule}
 }
 
-// ruleWords says when a rule applies.
+// ruleWords returns the condition of a rule.
 func ruleWords(id string) string {
 	for _, r := range etcdmember.Rules() {
 		if r.ID == id {

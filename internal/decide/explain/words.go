@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// summary is the one sentence to read first.
+// summary returns the one sentence to read first.
 func summary(in Input, status Status, service Service) string {
 	snap := in.Report.Snapshot
 	switch status {
@@ -27,7 +27,7 @@ func summary(in Input, status Status, service Service) string {
 	}
 }
 
-// unseen is the sentence for a host of which too little could be seen.
+// unseen returns the summary for a host about which too little is known.
 func unseen(in Input) string {
 	running := in.Report.Snapshot.Local.Running
 	switch {
@@ -39,7 +39,7 @@ func unseen(in Input) string {
 	return "it could not be found out whether etcd runs here"
 }
 
-// unsafe says what is missing to two voters that hold everything.
+// unsafe returns what two voters that hold everything have and this pair lacks.
 func unsafe(s state.EtcdSnapshot) string {
 	switch {
 	case s.Pacemaker.Leaving:
@@ -54,19 +54,19 @@ func unsafe(s state.EtcdSnapshot) string {
 	return "not both hosts are known to hold everything yet"
 }
 
-// election is what two voters may take until they agree on a leader. What lasts
-// longer does not end by itself where each waits for the other.
+// election is how long two voters may take to agree on a leader. A longer wait does
+// not end by itself where each waits for the other.
 const election = 5 * time.Second
 
-// leaderless reports whether etcd runs, commits nothing for longer than an
-// election takes, and this host has nothing to do about it at the moment.
+// leaderless reports whether etcd runs but has committed nothing for longer than an
+// election takes, while this host has nothing to do about it.
 func leaderless(in Input) bool {
 	l := in.Report.Snapshot.Local
 	idle := in.Report.Verdict.Action == state.EtcdIdle || in.Report.Verdict.Action == state.EtcdWait
 	return idle && service(l) == ReadsOnly && max(l.Leaderless, l.Stalled) > election
 }
 
-// awaited says what has to come before a host that takes no writes takes them
+// awaited returns what a host that takes no writes waits for before it takes them
 // again.
 func awaited(in Input, service Service) string {
 	snap := in.Report.Snapshot
@@ -117,7 +117,7 @@ func serviceWords(service Service, s state.EtcdSnapshot) string {
 	}
 }
 
-// Newest says whose copy holds more, as far as this host can know.
+// Newest returns whose data directory holds more, as far as this host can know.
 func Newest(s state.EtcdSnapshot) string {
 	if !s.Record.Known {
 		return "unknown: the record of this host cannot be read"
@@ -180,7 +180,7 @@ func proofWords(r state.EtcdRecord) string {
 	return out
 }
 
-// LastContact says when the peer was last known to be there.
+// LastContact returns when the peer was last known to be there.
 func LastContact(s state.EtcdSnapshot) string {
 	switch {
 	case state.Is(s.Pacemaker.Contact, true):

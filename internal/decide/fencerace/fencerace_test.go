@@ -137,9 +137,9 @@ func TestAPowerCutIsOverOnceThePeerIsBackFromIt(t *testing.T) {
 	}
 }
 
-// cut is a play of two hosts that lost sight of each other. Both want to fence
-// the other; their evidence says anything at any time, and the network that
-// joins them may be there or not.
+// cut plays two hosts that lost sight of each other. Both want to fence the
+// other; their evidence may say anything at any time, and the network that joins
+// them may be there or not.
 type cut struct {
 	rng      *rand.Rand
 	side     [2]Side
@@ -149,7 +149,7 @@ type cut struct {
 	need     time.Duration    // from the order to cut the power until it is off
 	asked    [2]time.Duration // when the power was ordered to be cut, zero for not yet
 	dead     [2]bool
-	judged   [2]time.Duration // when a host knows that it is cut off, zero for what its evidence says
+	judged   [2]time.Duration // when a host finds itself cut off, zero if only its evidence counts
 	joined   bool             // a network joins the two daemons
 	log      []string
 }
@@ -158,7 +158,7 @@ func newCut(seed uint64) *cut {
 	c := &cut{rng: rand.New(rand.NewPCG(seed, 0xcab1e))}
 	c.delay = 3*time.Second + time.Duration(c.rng.Int64N(int64(57*time.Second)))
 	c.need = time.Duration(c.rng.Int64N(int64(min(c.delay/2, Enough-Enough/3)))) // a calibrated delay is twice the worst
-	skew := time.Duration(c.rng.Int64N(int64(c.delay - c.need - time.Second)))   // what the delay is for; a second for slow hosts
+	skew := time.Duration(c.rng.Int64N(int64(c.delay - c.need - time.Second)))   // the differences that the delay covers; a second for slow hosts
 	c.begins[c.rng.IntN(2)] = skew
 	if c.rng.IntN(3) == 0 {
 		c.readable = time.Duration(c.rng.Int64N(int64(2 * time.Minute)))
@@ -239,7 +239,8 @@ func (c *cut) agent(i int, now time.Duration) {
 	}
 }
 
-// holds is until when the fence agent waits, as decide/fencing has it.
+// holds returns the time until which the fence agent waits, as decide/fencing
+// has it.
 func (c *cut) holds(i int, turn state.FenceRace) time.Duration {
 	order := time.Duration(0)
 	if i == 1 {
@@ -284,8 +285,9 @@ func TestWhoIsCutOffNeverWinsWhereTheEvidenceIsTrue(t *testing.T) {
 	}
 }
 
-// Seen in the lab, twice in ten plays: packets into the first host by name were lost,
-// and it had its healthy peer fenced 70 ms before it knew that it was cut off.
+// Seen in the lab, twice in ten plays: packets to the first host by name were
+// lost, and it had its healthy peer fenced 70 ms before it knew that it was cut
+// off itself.
 func TestAHostThatDoesNotKnowYetThatItIsCutOffFencesNobody(t *testing.T) {
 	for seed := range uint64(*races) {
 		c := newCut(seed)

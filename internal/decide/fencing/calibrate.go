@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// The delay between two hosts that fence each other. The second one by name
-// waits before it fences the first: by then the first must have had it
-// switched off.
+// The delay between two hosts that fence each other. The second one by name waits
+// before it fences the first, so that the first one's fence cuts its power by then.
 const (
 	DefaultDelay = 20 * time.Second
 	MinimumDelay = 3 * time.Second
-	// MaximumDelay leaves Pacemaker's stonith-timeout the time to fence: Longest.
+	// MaximumDelay leaves Pacemaker enough of its stonith-timeout to fence
+	// (Longest).
 	MaximumDelay = 60 * time.Second
-	// StonithTimeout is what Pacemaker is configured to spend on one fence.
+	// StonithTimeout is the time that Pacemaker is configured to spend on one
+	// fence.
 	StonithTimeout = 240 * time.Second
-	// delayFactor covers a BMC that is slower than it ever was.
+	// delayFactor is the margin for a BMC that becomes slower than it was measured.
 	delayFactor = 2
 )
 
-// DelayOf is the delay of a target's device while nothing is calibrated.
+// DelayOf returns the delay of a target's device while nothing is calibrated.
 func DelayOf(target string, nodes []string) time.Duration {
 	if len(nodes) > 1 && target == slices.Min(nodes) {
 		return DefaultDelay
@@ -28,9 +29,9 @@ func DelayOf(target string, nodes []string) time.Duration {
 	return 0
 }
 
-// Calibrate returns the delay for the measured times from a fence's begin to
-// its proof, of both hosts. It is an error to calibrate from one host alone:
-// the other one's BMC may be the slow one.
+// Calibrate returns the delay for the measured times of both hosts, each from the
+// start of a fence to its proof. Times of one host alone are an error: the other
+// one's BMC may be the slow one.
 func Calibrate(measured map[string][]time.Duration) (time.Duration, error) {
 	var worst time.Duration
 	hosts := 0
@@ -50,9 +51,9 @@ func Calibrate(measured map[string][]time.Duration) (time.Duration, error) {
 		worst.Round(time.Millisecond), delayFactor*worst.Round(time.Millisecond), MaximumDelay)
 }
 
-// KeepDelay chooses between the delay of a device that is there and that of
-// the one that replaces it: a calibrated delay outlives new credentials, but
-// never a change of who waits.
+// KeepDelay chooses between the delays of a present device and of its replacement.
+// A calibrated delay outlives new credentials, but never a change of which host
+// waits.
 func KeepDelay(old, replacement time.Duration) time.Duration {
 	if old > 0 && replacement > 0 {
 		return old

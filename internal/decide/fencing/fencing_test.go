@@ -10,8 +10,8 @@ import (
 
 func says(power string) Reading { return Reading{Power: state.Known(power)} }
 
-// silent is a BMC that says Off of a host that answers nothing; heard is one of a
-// host that does answer.
+// silent is a BMC that says Off while its host answers nothing; heard is one that
+// says Off while its host still answers.
 var (
 	silent = Reading{Power: state.Known(state.PowerOff), Heard: state.Known(false)}
 	heard  = Reading{Power: state.Known(state.PowerOff), Heard: state.Known(true)}
@@ -198,7 +198,7 @@ func TestTheLastPieceOfTheDelayIsNotWaitedTooLong(t *testing.T) {
 }
 
 func TestB8TheSecondHostByNameWaitsForTheFirst(t *testing.T) {
-	for _, nodes := range [][]string{{"cp-2", "cp-1"}, {"cp-1", "cp-2"}} { // who was replaced comes last somewhere
+	for _, nodes := range [][]string{{"cp-2", "cp-1"}, {"cp-1", "cp-2"}} { // a replaced host comes last in some lists
 		if got := DelayOf("cp-1", nodes); got != DefaultDelay {
 			t.Errorf("of %v the fence of the first waits %s", nodes, got)
 		}
@@ -249,8 +249,8 @@ func TestACalibratedDelayOutlivesNewCredentialsAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestARaceOfBothHostsLeavesOne replays a split in which both hosts fence each
-// other, with the BMCs and the spread of the two begins as measured in
+// TestARaceOfBothHostsLeavesOne replays a cut in which both hosts fence each other,
+// with the BMCs and the spread of the two starts as measured in
 // docs/facts/measured.md#figures-that-were-measured, 3.
 func TestARaceOfBothHostsLeavesOne(t *testing.T) {
 	for _, off := range []time.Duration{50 * time.Millisecond, time.Second, 3 * time.Second, 9 * time.Second} {
@@ -268,8 +268,9 @@ func TestARaceOfBothHostsLeavesOne(t *testing.T) {
 	}
 }
 
-// fenced plays a fence by a BMC that takes answer for each answer: when its
-// power is cut and proven to be, and whether the agent asked by itself.
+// fenced plays a fence with a BMC that takes the time answer for each answer. It
+// returns when the power is cut, when that is proven, and whether the agent asked
+// directly.
 func fenced(t *testing.T, answer, delay time.Duration) (cut, proven time.Duration, direct bool) {
 	t.Helper()
 	p := Progress{Delay: delay, Budget: time.Minute, Answer: answer}
@@ -313,8 +314,8 @@ func TestASlowBMCFencesAsFastAsItsAnswersAllow(t *testing.T) {
 	}
 }
 
-// TestSlowBMCsLeaveOneHostToo replays a split: the first host has the second's
-// power cut before the second, which waits, sends its request.
+// TestSlowBMCsLeaveOneHostToo replays a cut: the first host has the second's power
+// cut before the second, which waits, sends its request.
 func TestSlowBMCsLeaveOneHostToo(t *testing.T) {
 	for _, answer := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, LongestAnswer} {
 		second, _, _ := fenced(t, answer, 0)

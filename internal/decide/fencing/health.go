@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Health is what is known of both hosts before one of them is crashed on
-// purpose, and after it came back.
+// Health holds what is known of both hosts before one of them is crashed on
+// purpose, and after it has come back.
 type Health struct {
 	// Hosts are the two hosts.
 	Hosts []string
-	// Reports are those of the hosts' agents of etcd. A host that cannot be
-	// asked has none; what its peer heard from it then counts.
+	// Reports come from the hosts' etcd keepers. A host that cannot be asked has
+	// none; then the statement that its peer received counts.
 	Reports map[string]state.Fact[state.EtcdReport]
-	// Online are the hosts that take part in Pacemaker, Failures its failed
+	// Online names the hosts that take part in Pacemaker; Failures lists its failed
 	// actions.
 	Online   state.Fact[map[string]bool]
 	Failures []string
@@ -74,7 +74,7 @@ func ofReport(host string, r state.EtcdReport) []string {
 	return out
 }
 
-// ofStatement judges a host by what its peer heard from it.
+// ofStatement judges a host by the statement that its peer received.
 func (h Health) ofStatement(host string) []string {
 	for _, other := range h.Hosts {
 		r := h.Reports[other]
@@ -102,8 +102,7 @@ func stateOf(r state.Fact[state.EtcdRecord]) string {
 	return string(r.Value.State)
 }
 
-// voters counts the members that vote; a learner beside them spoils the
-// number.
+// voters counts the voters. It returns -1 where there is a learner too.
 func voters(members state.Fact[[]state.EtcdMember]) int {
 	n := 0
 	for _, m := range members.Value {
@@ -115,8 +114,7 @@ func voters(members state.Fact[[]state.EtcdMember]) int {
 	return n
 }
 
-// GoesOnAlone reports whether a host has taken over from a peer that was
-// fenced.
+// GoesOnAlone reports whether a host has taken over from a fenced peer.
 func GoesOnAlone(r state.EtcdReport) bool {
 	s := r.Snapshot
 	return s.Record.Known && s.Record.Value.State == state.EtcdSole && state.Is(s.Local.Running, true) &&

@@ -14,22 +14,22 @@ const (
 	poweringOn = "PoweringOn"
 )
 
-// Times of a host that gets its power back.
+// Times for a host that gets its power back.
 const (
 	// OnPollInterval is how often its BMC is read.
 	OnPollInterval = 500 * time.Millisecond
-	// OnRefusedInterval is how soon a BMC is asked again that refused: some refuse
+	// OnRefusedInterval is how soon a BMC that refused is asked again: some refuse
 	// for as long as they are busy with the power-off.
 	OnRefusedInterval = time.Second
-	// laterOn is how many times the time that the first request has to show an
-	// effect the later ones have.
+	// laterOn multiplies the time that a request has to show an effect, for the
+	// later requests.
 	laterOn = 2.5
 )
 
-// Done says that a host has its power back.
+// Done means that the host has its power back.
 const Done Step = "done"
 
-// OnProgress is how far a host is on the way to its power.
+// OnProgress describes how far the switching-on of a host has got.
 type OnProgress struct {
 	// Elapsed is how long it has lasted, Budget how long it may last.
 	Elapsed, Budget time.Duration
@@ -38,8 +38,8 @@ type OnProgress struct {
 	// RetryAfter is how long a request may show no effect; zero means
 	// DefaultRetryAfter.
 	RetryAfter time.Duration
-	// Requests is how often power was asked for, SinceRequest how long ago that
-	// was for the last time.
+	// Requests is how often power was requested, SinceRequest how long ago the last
+	// request was.
 	Requests     int
 	SinceRequest time.Duration
 	// RequestFailed is true where the last request ended with an error.
@@ -48,10 +48,10 @@ type OnProgress struct {
 	Refused int
 }
 
-// NextOn decides the next step of switching a host on. What a BMC answers to a
-// request says nothing: some accept one and drop it while they are busy with the
-// power-off, some refuse it for as long, and some refuse what is so already. It is
-// asked again until it says On, or the time is over.
+// NextOn decides the next step of switching a host on. A BMC's answer to a request
+// proves nothing: some accept one and drop it while they are busy with the
+// power-off, some refuse it for as long, and some refuse to switch on a host that
+// is on. NextOn asks again until the BMC says On, or the time is over.
 func NextOn(p OnProgress, r Reading) Decision {
 	switch {
 	case state.Is(r.Power, powerOn), state.Is(r.Power, poweringOn):
@@ -75,8 +75,8 @@ func saidOn(r Reading) string {
 	return said(r)
 }
 
-// patience is how long the last request may show no effect. What shows it is a
-// reading that was asked for after the request was answered.
+// patience returns how long the last request may show no effect. Only a reading
+// that starts after the answer to the request can show its effect.
 func (p OnProgress) patience() time.Duration {
 	after := max(cmp.Or(p.RetryAfter, DefaultRetryAfter), 2*p.Answer)
 	switch {

@@ -2,19 +2,20 @@ package fencing
 
 import "time"
 
-// A BMC that boots refuses accounts, and knows no systems, for a while: neither
-// ends a fence, which has nothing better to do than to ask again. But who is
-// refused too often is locked out, and so is the person who comes with the right
-// password: three attempts within a minute are what iDRACs bear with by default.
+// The intervals for a BMC that refuses the account. A BMC that boots refuses
+// accounts, and knows no systems, for a while. Neither ends a fence, because the
+// fence can only ask again. But too many refused attempts lock the account, also
+// for the administrator who comes with the right password: iDRACs allow three
+// attempts within a minute by default.
 const (
-	// RefusedOnce is how soon a BMC is asked again that refused the account once.
+	// RefusedOnce is the wait after the first refusal.
 	RefusedOnce = 2 * time.Second
-	// RefusedAgain is how soon where it did so before.
+	// RefusedAgain is the wait after each later refusal.
 	RefusedAgain = 30 * time.Second
 )
 
-// pace is how long to wait before the next reading: as long as usual, longer
-// where the account was refused.
+// pace returns how long to wait before the next reading: the usual time, or longer
+// where the BMC refused the account.
 func pace(p Progress, r Reading, usual time.Duration) time.Duration {
 	switch {
 	case r.Reason != "credentials":

@@ -27,7 +27,7 @@ func TestARequestIsRepeatedWhateverElseTheBMCSays(t *testing.T) {
 	}
 }
 
-// A minute of a fence has as many attempts as an iDRAC bears with.
+// A fence makes no more attempts in a minute than an iDRAC allows.
 func TestARefusedAccountIsTriedAgainButSeldom(t *testing.T) {
 	p := Progress{Budget: time.Minute}
 	attempts := 0

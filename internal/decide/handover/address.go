@@ -7,22 +7,24 @@ import (
 	"strings"
 )
 
-// Address is what is said of a host's address.
+// Address holds what is known of a host's address.
 type Address struct {
 	Node string
-	// Said are the addresses that its node says, the one of the primary family
-	// first. Kubelet writes them, and whoever else may write the status of nodes.
+	// Said are the addresses that its node reports, the one of the primary family
+	// first. Kubelet writes them, and so may anybody else who may write the status
+	// of nodes.
 	Said []string
-	// Known is what the hosts themselves know: Corosync's, by which etcd goes too.
+	// Known is the address that the hosts themselves use: Corosync's, which etcd
+	// uses too.
 	Known string
-	// Settled is whether they were set up: from then on nothing else counts.
+	// Settled is true once the hosts were set up: from then on only Known counts.
 	Settled bool
 }
 
-// Is is the address, empty while it is not known; awaited is why it is not, and
-// moved what a person has to hear: two hosts that were set up keep their
-// addresses, so an address that a node says later is none. What Jobs do with a
-// false one is to send the hosts' secret there.
+// Is returns the address, empty while it is unknown. awaited says why it is
+// unknown. moved is what an administrator must be told: two hosts that were set up
+// keep their addresses, so another address that a node reports later is wrong. A
+// Job with a false address would send the hosts' secret there.
 func (a Address) Is() (address, awaited, moved string) {
 	switch {
 	case !a.Settled && len(a.Said) == 0:
@@ -43,7 +45,7 @@ func (a Address) Is() (address, awaited, moved string) {
 		"if it has it, somebody else writes the status of this node", a.Node, said, a.Known)
 }
 
-// equal is whether two texts are one address.
+// equal reports whether two texts are the same address.
 func equal(a, b string) bool {
 	x, err := netip.ParseAddr(a)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	SetupAvailable   = "TwoNodeSetupAvailable"
 )
 
-// ConditionTypes lists the conditions that are this package's.
+// ConditionTypes lists the conditions that this package owns.
 func ConditionTypes() []string {
 	return []string{ReadyForTransition, CompletedTransition, SetupProgressing, SetupDegraded, SetupAvailable}
 }
@@ -33,16 +33,16 @@ type Condition struct {
 	Type            string
 	Status          bool
 	Reason, Message string
-	Changed         time.Time // when Status became what it is
+	Changed         time.Time // time of the last change of Status
 }
 
-// AsExpected is the reason of a condition that calls for nothing.
+// AsExpected is the reason of a condition that needs no action.
 const AsExpected = "AsExpected"
 
-// outlook is how the way looks from where it is.
+// outlook describes the progress of the hand-over.
 type outlook struct {
 	complete bool
-	waiting  string // what has to be there before it can go on
+	waiting  string // what it waits for, empty for nothing
 	stage    []Work
 	number   int // of the stage
 }
@@ -63,7 +63,7 @@ func conditions(s Snapshot, look outlook) []Condition {
 	return out
 }
 
-// past reports whether a step is behind.
+// past reports whether a step is done.
 func (o outlook) past(step twonode.Step) bool {
 	return o.complete || len(o.stage) > 0 &&
 		slices.Index(Steps(), o.stage[0].Step) > slices.Index(Steps(), step)
@@ -91,7 +91,7 @@ func progressing(s Snapshot, look outlook) Condition {
 	return c
 }
 
-// place says how far the way is.
+// place describes the present step among all.
 func (o outlook) place() string {
 	step := o.stage[0].Step
 	return fmt.Sprintf("step %d of %d (%s)", slices.Index(Steps(), step)+1, len(Steps()), step)
@@ -135,7 +135,7 @@ func degraded(s Snapshot, look outlook) Condition {
 	return Condition{Type: SetupDegraded, Reason: AsExpected, Message: "no step fails"}
 }
 
-// known are the stages, none while the hosts are not known.
+// known returns the stages, none while the hosts are unknown.
 func known(s Snapshot) [][]Work {
 	if len(s.Nodes) != twoNodes {
 		return nil
@@ -143,7 +143,7 @@ func known(s Snapshot) [][]Work {
 	return stages(s)
 }
 
-// failure is how a Job fails, or nothing.
+// failure describes how a Job fails, empty where it does not.
 func failure(w Work, job Job) string {
 	switch {
 	case job.State == JobFailed:
@@ -154,7 +154,7 @@ func failure(w Work, job Job) string {
 	return ""
 }
 
-// reason is a step's name as a condition's reason.
+// reason turns a step's name into a condition's reason.
 func reason(step twonode.Step) string {
 	var out strings.Builder
 	for word := range strings.SplitSeq(string(step), "-") {

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// machine is a host as far as the set-up of two nodes changes it. What Decide,
-// Ready and GivenUp decide is the real thing; what hosts, Pacemaker and the
-// keepers of etcd do is a few lines here.
+// machine is a host, as far as the set-up of two nodes changes it. Decide, Ready
+// and GivenUp are the real functions; a few lines here stand for the hosts,
+// Pacemaker and the etcd keepers.
 type machine struct {
 	name           string
 	off            int  // ticks until it has booted
@@ -57,7 +57,7 @@ func (p *play) peer(m *machine) *machine {
 
 func (m *machine) up() bool { return m.off == 0 }
 
-// contact is whether both are in one membership.
+// contact reports whether both hosts are in one membership.
 func (p *play) contact() bool {
 	return p.m[0].up() && p.m[1].up() && p.m[0].runs && p.m[1].runs
 }
@@ -78,7 +78,7 @@ func (p *play) etcdRuns(m *machine) bool {
 	return m.pod && p.configured && m.met
 }
 
-// writable is whether the API can write.
+// writable reports whether the API can write.
 func (p *play) writable() bool {
 	listed, runs := 0, 0
 	for _, m := range p.m {
@@ -92,7 +92,7 @@ func (p *play) writable() bool {
 	return runs*2 > listed
 }
 
-// cut takes a host's power. Where it forgets, what systemd was told in the last
+// cut takes a host's power. With forgets, settings that systemd got in the last
 // moments had not reached the disk.
 func (p *play) cut(m *machine, ticks int, forgets bool) {
 	m.off, m.runs, m.met, m.heard = ticks, false, false, false
@@ -122,7 +122,7 @@ func (p *play) tick() {
 	}
 }
 
-// pacemaker fences who is lost, and who has recorded pair goes on alone.
+// pacemaker fences a lost host; a host that has recorded pair goes on alone.
 func (p *play) pacemaker() {
 	for _, m := range p.m {
 		lost := p.peer(m)
@@ -136,7 +136,8 @@ func (p *play) pacemaker() {
 	}
 }
 
-// keepers of etcd bring records forward while they see each other.
+// keepers plays the etcd keepers, which bring records forward while they see each
+// other.
 func (p *play) keepers() {
 	if !p.contact() || !p.configured {
 		return
@@ -158,7 +159,7 @@ func (p *play) keepers() {
 	}
 }
 
-// report is what the daemon of etcd says on a host.
+// report returns the report of the etcd keeper on a host.
 func (p *play) report(m *machine) state.EtcdReport {
 	peer := p.peer(m)
 	r := state.EtcdReport{Wish: state.EtcdNotAsked}
@@ -189,11 +190,11 @@ func (p *play) report(m *machine) state.EtcdReport {
 	return r
 }
 
-// patience is how many ticks a step waits.
+// patience is the number of ticks that a step waits.
 const patience = 18
 
-// work has each running Job's host do the next bit of its step. A Job whose
-// host was down has failed when that is back.
+// work makes each running Job's host do the next part of its step. A Job whose host
+// was down has failed when that host is back.
 func (p *play) work() {
 	for i := range p.jobs {
 		j := &p.jobs[i]
@@ -249,7 +250,7 @@ func (p *play) carryOut(m *machine, step string, age int) (done bool) {
 	return age > 0
 }
 
-// enter is what one host does by itself.
+// enter plays what one host does by itself.
 func enter(p *play, m *machine, age int) (done bool) {
 	switch {
 	case !m.conf:
@@ -264,8 +265,8 @@ func enter(p *play, m *machine, age int) (done bool) {
 	return false
 }
 
-// setUp is cut off wherever one of the hosts is not there. It starts nothing on
-// the other one.
+// setUp is cut off wherever one of the hosts is absent. It starts nothing on the
+// other one.
 func (p *play) setUp(m, peer *machine, age int) (done bool) {
 	if !peer.up() || !m.conf || !peer.conf {
 		return false
@@ -286,7 +287,7 @@ func (p *play) setUp(m, peer *machine, age int) (done bool) {
 
 func (p *play) now() time.Time { return now.Add(time.Duration(p.at) * tick) }
 
-// look is what the operator sees, which remembers nothing.
+// look returns what the operator sees, which remembers nothing.
 func (p *play) look() Snapshot {
 	s := two()
 	s.Now, s.Jobs, s.Begun = p.now(), slices.Clone(p.jobs), p.begun
@@ -315,7 +316,7 @@ func (p *play) operate() {
 	}
 }
 
-// whole is nothing once the set-up has come to its end.
+// whole returns what is missing, nothing once the set-up is complete.
 func (p *play) whole() string {
 	var bad []string
 	for _, m := range p.m {
@@ -329,10 +330,10 @@ func (p *play) whole() string {
 	return strings.Join(bad, "\n")
 }
 
-// enough are the ticks after which it has to be whole: an hour.
+// enough is the number of ticks after which the set-up must be complete: an hour.
 const enough = 360
 
-// run plays until all is whole after the last harm.
+// run plays until all is complete after the last harm.
 func (p *play) run(last int, harm func(*play)) (ticks int) {
 	for p.at < enough {
 		if harm != nil {
@@ -346,7 +347,7 @@ func (p *play) run(last int, harm func(*play)) (ticks int) {
 	return p.at
 }
 
-// harms are what can befall an installation between two steps, or in one.
+// harms are the faults that can hit an installation between two steps, or in one.
 var harms = map[string]func(*play, *machine){
 	"fence":                               func(p *play, m *machine) { p.cut(m, 5, false) },
 	"power cut, switched on late":         func(p *play, m *machine) { p.cut(m, 40, false) },
@@ -378,7 +379,7 @@ func TestASetUpThatIsStruckAnywhereComesToItsEnd(t *testing.T) {
 	}
 }
 
-// A second strike comes while the first is being mended.
+// A second fault comes while the first is being repaired.
 func TestASetUpThatIsStruckTwiceComesToItsEnd(t *testing.T) {
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range harms {

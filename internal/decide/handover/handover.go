@@ -1,7 +1,7 @@
-// Package handover decides which step comes next on the way from etcd as
-// kubeadm starts it to etcd under the cluster manager, on a control plane of
-// two. It looks at what the cluster holds and never at what happened before,
-// so that whoever asks may have been started a moment ago.
+// Package handover decides the next step on the way from etcd as kubeadm starts it
+// to etcd under the cluster manager, on a control plane of two. It looks at what
+// the cluster holds and never at what happened before, so its caller may have been
+// started a moment ago.
 package handover
 
 import (
@@ -20,8 +20,8 @@ func Steps() []twonode.Step {
 	}
 }
 
-// Member is what is known of etcd on a host. Unknown is not unhealthy, and it
-// is not healthy either.
+// Member is the known state of etcd on a host. Unknown counts neither as unhealthy
+// nor as healthy.
 type Member string
 
 // The states of a member.
@@ -38,7 +38,7 @@ type Node struct {
 	Etcd  Member
 }
 
-// JobState is how far a Job is.
+// JobState is the progress of a Job.
 type JobState string
 
 // The states of a Job.
@@ -53,17 +53,17 @@ const (
 // Job is a Job that the cluster holds.
 type Job struct {
 	Name  string
-	Key   string // what it was made from
+	Key   string // identifies what it was made from
 	State JobState
-	// Attempt counts from 1. Failure is why this attempt failed, Before why the
-	// one before it did; both are without secrets.
+	// Attempt counts from 1. Failure says why this attempt failed, Before why the
+	// attempt before it did; both are without secrets.
 	Attempt         int
 	Failure, Before string
 	Ended           time.Time
 }
 
-// Digests stand for what Jobs are made from: a Job whose digest changed is run
-// again. They are keyed, since passwords are among what they stand for.
+// Digests stand for what Jobs are made from: a Job whose digest changed runs again.
+// They are keyed, because they stand for passwords too.
 type Digests struct {
 	Release  string            // the release, whose settings the cluster manager gets
 	Hosts    string            // names and addresses, and the secret of the hosts' trust
@@ -71,20 +71,21 @@ type Digests struct {
 	Manifest map[string]string // etcd's pod, by node
 }
 
-// Snapshot is all that a decision looks at.
+// Snapshot holds everything that a decision depends on.
 type Snapshot struct {
 	// Nodes are the control planes; their order does not matter.
 	Nodes []Node
-	// Missing says what a person has to provide before Jobs can be made, Awaited
-	// what comes by itself.
+	// Missing lists what an administrator has to provide before Jobs can be made;
+	// Awaited lists what comes by itself.
 	Missing, Awaited []string
-	// Moved says of which hosts nodes say another address than they were set up
-	// with.
+	// Moved names the hosts whose nodes report another address than the one that
+	// they were set up with.
 	Moved   []string
 	Digests Digests
 	Jobs    []Job
 	// Begun is true once etcd's object says that etcd is run from outside;
-	// HandedOver once both hosts were handed over. Neither is ever taken back.
+	// HandedOver is true once both hosts were handed over. Neither becomes false
+	// again.
 	Begun, HandedOver bool
 	Now               time.Time
 }
@@ -100,18 +101,19 @@ type Work struct {
 	Before  string
 }
 
-// Decision is what to do now.
+// Decision says what to do now.
 type Decision struct {
-	// Begin is true when etcd's object has to say that etcd is run from
-	// outside, before any Job of this decision is made.
+	// Begin is true where etcd's object has to say that etcd is run from outside,
+	// before any Job of this decision is made.
 	Begin bool
-	// Delete names Jobs of which nothing runs any more, or which must end;
-	// Create are made after that.
+	// Delete names Jobs that have ended or must end; the Jobs in Create are made
+	// after that.
 	Delete []string
 	Create []Work
-	// Conditions are those of etcd's object.
+	// Conditions are the conditions of etcd's object.
 	Conditions []Condition
-	// Again is when to look again even if nothing changes; zero for never.
+	// Again is the time until the next decision even if nothing changes; zero for
+	// never.
 	Again time.Duration
 }
 
@@ -130,7 +132,7 @@ func Decide(s Snapshot) Decision {
 	return Decision{Conditions: conditions(s, outlook{complete: true})}
 }
 
-// at is the decision while a stage is not done.
+// at returns the decision while a stage is not done.
 func at(s Snapshot, stage []Work, number int) Decision {
 	now := reachable(s, stage)
 	look := outlook{stage: stage, number: number, waiting: gate(s, now)}
@@ -146,7 +148,7 @@ func at(s Snapshot, stage []Work, number int) Decision {
 	return d
 }
 
-// advance starts what is missing of a stage and repeats what failed.
+// advance starts the missing Jobs of a stage and repeats the failed ones.
 func advance(s Snapshot, stage []Work) Decision {
 	var d Decision
 	for _, w := range stage {
@@ -156,9 +158,10 @@ func advance(s Snapshot, stage []Work) Decision {
 			w.Attempt = 1
 			d.Create = append(d.Create, w)
 		case job.State == JobEnding:
-			// Made anew once it is gone.
+			// The Job is made anew once it is gone.
 		case job.Key != w.Key && job.State == JobRunning:
-			// Two of a kind must never run on one host: first it has to end.
+			// Two Jobs of a kind must never run on one host: the old one has to end
+			// first.
 			d.Delete = append(d.Delete, job.Name)
 		case job.Key != w.Key:
 			w.Attempt = 1
@@ -170,13 +173,13 @@ func advance(s Snapshot, stage []Work) Decision {
 	return d
 }
 
-// lookAtOnce is for a decision that is half of what is to be done.
+// lookAtOnce is the wait after a decision that is only half of the work.
 const lookAtOnce = 100 * time.Millisecond
 
-// mend names the Jobs that have to run again before a later step is repeated: a
-// host that lost its power may be back without Corosync, or with what was written
-// last not on its disk, and each host starts its own. Entering the cluster and
-// setting it up change nothing where all is well.
+// mend names the Jobs that have to run again before a later step is repeated. A
+// host that lost its power may be back without Corosync, or without what was
+// written last before the loss, and each host starts its own Corosync. Entering the
+// cluster and setting it up change nothing where all is well.
 func mend(s Snapshot, stage []Work) []string {
 	before := entering(s)
 	switch stage[0].Step {
@@ -204,7 +207,7 @@ func mend(s Snapshot, stage []Work) []string {
 // repeat makes a failed Job anew once its pause is over.
 func (d *Decision) repeat(s Snapshot, w Work, job Job) {
 	if strings.Contains(job.Failure, twonode.Final) {
-		return // until what it was made from changes, or a person deletes it
+		return // it stays until what it was made from changes, or an administrator deletes it
 	}
 	if left := job.Ended.Add(pause(job.Attempt)).Sub(s.Now); left > 0 {
 		d.Again = cmp.Or(min(d.Again, left), left)
@@ -214,14 +217,14 @@ func (d *Decision) repeat(s Snapshot, w Work, job Job) {
 	d.Delete, d.Create = append(d.Delete, job.Name), append(d.Create, w)
 }
 
-// The pauses before a failed Job is repeated: the first is short, since what
-// failed is mostly that something was not there yet.
+// The pauses before a failed Job is repeated. The first is short, because most
+// failures mean that something was not there yet.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
 )
 
-// pause is what is waited after a number of failures.
+// pause returns the wait after a number of failures.
 func pause(attempt int) time.Duration {
 	p := firstPause
 	for range attempt - 1 {

@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// two is a cluster before anything was done, its hosts whole.
+// two is a cluster before the first step, with both hosts whole.
 func two() Snapshot {
 	return Snapshot{
 		Nodes: []Node{
@@ -29,7 +29,7 @@ func two() Snapshot {
 	}
 }
 
-// with adds Jobs to a snapshot, as "STEP NODE STATE", made from what the
+// with adds Jobs to a snapshot, as "STEP NODE STATE", with the keys of what the
 // snapshot holds.
 func with(s Snapshot, jobs ...string) Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
@@ -61,7 +61,7 @@ func upTo(step twonode.Step) Snapshot {
 	return s
 }
 
-// allDone is a cluster that is through.
+// allDone is a cluster in which every step is done.
 func allDone() Snapshot {
 	s := with(upTo(twonode.Finish), "finish cp-1 succeeded", "finish cp-2 succeeded")
 	return s
@@ -80,7 +80,7 @@ func failed(s Snapshot, step twonode.Step, node string, attempt int, ago time.Du
 	return s
 }
 
-// without takes a step's Jobs out.
+// without removes a step's Jobs.
 func without(s Snapshot, step twonode.Step) Snapshot {
 	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return strings.HasPrefix(j.Name, "two-node-"+string(step)) })
 	return s
@@ -420,7 +420,7 @@ func TestAJobOfAChangedSpecificationIsRunAgain(t *testing.T) {
 	}
 }
 
-// TestFromAnywhereItComesToItsEnd plays the cluster: whatever is made
+// TestFromAnywhereItComesToItsEnd plays the cluster: every Job that is made
 // succeeds, and in between the operator forgets everything.
 func TestFromAnywhereItComesToItsEnd(t *testing.T) {
 	for _, jobs := range [][]string{

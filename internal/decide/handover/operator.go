@@ -9,23 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessage bounds a condition's message, in bytes: it is for reading.
+// maxMessage limits a condition's message, in bytes, so that people can read it.
 const maxMessage = 4 << 10
 
-// Of is a condition as the API has it.
+// Of converts a condition of the API.
 func Of(c operatorv1.OperatorCondition) Condition {
 	return Condition{
 		Type: c.Type, Status: c.Status == operatorv1.ConditionTrue, Reason: c.Reason, Message: c.Message, Changed: c.LastTransitionTime.Time,
 	}
 }
 
-// Operator is the condition as the API takes it.
+// Operator converts the condition to the API's type.
 func (c Condition) Operator() operatorv1.OperatorCondition {
 	status := operatorv1.ConditionFalse
 	if c.Status {
 		status = operatorv1.ConditionTrue
 	}
-	if len(c.Message) > maxMessage { // the API would change half a character, and it would be written again
+	if len(c.Message) > maxMessage { // the API would change half a character, and each update would write it again
 		c.Message = strings.ToValidUTF8(c.Message[:maxMessage], "") + " ..."
 	}
 	return operatorv1.OperatorCondition{
@@ -33,9 +33,9 @@ func (c Condition) Operator() operatorv1.OperatorCondition {
 	}
 }
 
-// Kept brings the conditions of etcd's object to what is wanted, and reports
-// whether that changed any. Those of others stay as they are; the time of a
-// condition is kept while its status is.
+// Kept brings the conditions of etcd's object to the wanted state, and reports
+// whether that changed any. It leaves the conditions of other writers alone, and
+// keeps the time of a condition whose status stays the same.
 func Kept(have []operatorv1.OperatorCondition, want []Condition, now time.Time) (out []operatorv1.OperatorCondition, changed bool) {
 	out = slices.Clone(have)
 	for _, c := range want {

@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Ready says what keeps a host's etcd from being taken from kubelet: each host
-// must be able to go on without the other while the other's etcd restarts.
+// Ready returns what keeps a host's etcd from being taken from kubelet, empty for
+// nothing: each host must be able to go on without the other while the other's etcd
+// restarts.
 func Ready(r state.EtcdReport) (missing string) {
 	s := r.Snapshot
 	switch {
@@ -24,10 +25,10 @@ func Ready(r state.EtcdReport) (missing string) {
 	return Voting(r)
 }
 
-// GivenUp reports whether this host's copy is none of the cluster's any more:
-// the peer says, in this membership, that it goes on alone and leads, and this
-// host has recorded that it gave its copy up. It can then come back only as a
-// new member, for which kubelet's etcd is in the way and nothing else.
+// GivenUp reports whether this host's data directory no longer belongs to the
+// cluster: the peer states in this membership that it goes on alone and leads, and
+// this host's record says that it gave its data directory up. Then it can come back
+// only as a new member, and only kubelet's etcd is in the way of that.
 func GivenUp(r state.EtcdReport) bool {
 	s := r.Snapshot
 	own, peer := s.Record.Value, s.Statement.Value
@@ -38,7 +39,7 @@ func GivenUp(r state.EtcdReport) bool {
 		peer.Record.State == state.EtcdSole && state.Is(peer.Running, true) && peer.Leads
 }
 
-// Voting says what the local etcd lacks to be one of two voters with a leader.
+// Voting returns what the local etcd lacks to be one of two voters with a leader.
 func Voting(r state.EtcdReport) (missing string) {
 	local := r.Snapshot.Local
 	switch {
@@ -56,8 +57,7 @@ func Voting(r state.EtcdReport) (missing string) {
 	return ""
 }
 
-// Verdict is what the daemon of etcd says to its state, as the end of a
-// sentence.
+// Verdict returns the etcd keeper's reason and problem, as the end of a sentence.
 func Verdict(r state.EtcdReport) string {
 	words := ": " + r.Verdict.Reason
 	if r.Problem != "" {

@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// twoNodes is the number of control planes that this is about.
+// twoNodes is the number of control planes that the hand-over is for.
 const twoNodes = 2
 
-// stages are the Jobs of the whole way: those of one stage may run together,
-// and a stage begins when the one before it is done. What touches etcd is done
-// on one host after the other.
+// stages returns the Jobs of the whole way. The Jobs of one stage may run together,
+// and a stage begins when the one before it is done. Jobs that touch etcd run on
+// one host after the other.
 func stages(s Snapshot) [][]Work {
 	a, b := s.Nodes[0].Name, s.Nodes[1].Name
 	d := s.Digests
@@ -34,12 +34,12 @@ func stages(s Snapshot) [][]Work {
 	}
 }
 
-// withoutPCSD is what a host's entering the cluster is since a release that has no
-// pcsd for it: hosts that entered by an earlier one do it once more, which ends
-// theirs.
+// withoutPCSD marks how a host enters the cluster since a release that has no pcsd
+// for it. Hosts that entered by an earlier release enter once more, which ends
+// their pcsd.
 const withoutPCSD = "each host by itself"
 
-// entering are the Jobs that put each host into the cluster.
+// entering returns the Jobs that put each host into the cluster.
 func entering(s Snapshot) []Work {
 	var out []Work
 	for _, n := range s.Nodes {
@@ -48,10 +48,11 @@ func entering(s Snapshot) []Work {
 	return out
 }
 
-// handOverOrder is by name, but for a host whose etcd is not well while the
-// other's is: once the hosts are set up, one that is lost is fenced and its
-// member removed. It is back only when its own hand-over has taken kubelet's
-// manifest away, and the other's has to wait for it.
+// handOverOrder returns the hosts by name, except where only the second one's etcd
+// is not healthy and its hand-over is not done: then the second comes first. Once
+// the hosts are set up, a lost host is fenced and its member removed. That host
+// comes back only when its own hand-over has taken kubelet's manifest away, so the
+// other host's hand-over has to wait for it.
 func handOverOrder(s Snapshot) (first, second string) {
 	a, b := s.Nodes[0], s.Nodes[1]
 	if a.Etcd == MemberHealthy && b.Etcd != MemberHealthy && !done(s, []Work{work(twonode.HandOver, b.Name, "")}) {
@@ -68,18 +69,17 @@ func work(step twonode.Step, node, digest string) Work {
 	return Work{Step: step, Node: node, Name: short(name), Key: key(string(step), node, digest)}
 }
 
-// key tells the makings of one Job from those of another.
+// key identifies what a Job is made from.
 func key(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// maxName is the length of a Job's name that its pods can still carry as a
-// label.
+// maxName is the longest name of a Job that its pods can still carry as a label.
 const maxName = 63
 
-// short gives a long name an end that tells it from others with the same
-// beginning.
+// short replaces the end of a long name by one that tells it apart from others with
+// the same beginning.
 func short(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -88,7 +88,7 @@ func short(name string) string {
 	return strings.TrimRight(name[:maxName-len(end)], "-.") + end
 }
 
-// waitsForHosts says what is missing before there are Jobs at all.
+// waitsForHosts returns what is missing before there are Jobs at all.
 func waitsForHosts(s Snapshot) string {
 	switch n := len(s.Nodes); {
 	case n < twoNodes:
@@ -99,8 +99,8 @@ func waitsForHosts(s Snapshot) string {
 	return strings.Join(slices.Concat(s.Missing, s.Awaited), "; ")
 }
 
-// gate says what a stage waits for before a Job of it is made, or nothing.
-// What runs already is left to run.
+// gate returns what a stage waits for before one of its Jobs is made, or nothing. A
+// Job that runs already is left to run.
 func gate(s Snapshot, stage []Work) string {
 	for _, n := range s.Nodes {
 		if !n.Ready && (stage[0].Step != twonode.Fencing || holds(stage, n.Name)) {
@@ -114,7 +114,7 @@ func gate(s Snapshot, stage []Work) string {
 			return etcdGate(s, func(Node) bool { return true })
 		}
 	case twonode.Manifest:
-		if s.Begun { // before, it is a file that nobody reads
+		if s.Begun { // before that, nobody reads the manifest
 			return cmp.Or(etcdGate(s, other), restartGate(s, other))
 		}
 	case twonode.HandOver:
@@ -124,16 +124,16 @@ func gate(s Snapshot, stage []Work) string {
 	return ""
 }
 
-// fences reports whether the cluster manager may have been set up: from then on
-// a host that is lost is fenced and its member removed, and waiting for that
-// member's health would be waiting for ever.
+// fences reports whether the cluster manager may have been set up. From then on a
+// lost host is fenced and its member removed, so a wait for that member's health
+// would never end.
 func fences(s Snapshot) bool {
 	_, there := find(s.Jobs, work(twonode.Setup, "", "").Name)
 	return there
 }
 
-// handOverGate asks that the other host is not in the middle of its own
-// hand-over: both members at once must never be down.
+// handOverGate requires that the other host is not in the middle of its own
+// hand-over: both members must never be down at once.
 func handOverGate(s Snapshot, chosen func(Node) bool) string {
 	for _, n := range s.Nodes {
 		job, there := find(s.Jobs, work(twonode.HandOver, n.Name, "").Name)
@@ -144,8 +144,8 @@ func handOverGate(s Snapshot, chosen func(Node) bool) string {
 	return ""
 }
 
-// reachable is what of a stage may be done now. The account of a BMC is given
-// to each host by itself: the survivor needs the corrected one most while the
+// reachable returns the work of a stage that may be done now. Each host gets a
+// BMC's account by itself: the survivor needs the corrected one most while the
 // other host is away.
 func reachable(s Snapshot, stage []Work) []Work {
 	if stage[0].Step != twonode.Fencing {
@@ -165,13 +165,13 @@ func holds(stage []Work, node string) bool {
 	return slices.ContainsFunc(stage, func(w Work) bool { return w.Node == node })
 }
 
-// settled is how long after a new manifest its host is left alone: the agent
-// there restarts etcd by it when it finds etcd calm, and both members at once
-// must never be down.
+// settled is how long a host is left alone after a new manifest. The etcd keeper
+// there restarts etcd with it once it finds etcd calm, and both members must never
+// be down at once.
 const settled = 30 * time.Second
 
-// restartGate asks that the other host has had the time to restart etcd by the
-// manifest that it was given.
+// restartGate requires that the other host has had the time to restart etcd with
+// its new manifest.
 func restartGate(s Snapshot, chosen func(Node) bool) string {
 	for _, n := range s.Nodes {
 		job, there := find(s.Jobs, work(twonode.Manifest, n.Name, "").Name)
@@ -182,9 +182,9 @@ func restartGate(s Snapshot, chosen func(Node) bool) string {
 	return ""
 }
 
-// etcdGate asks for the health of the chosen members. Before a member is
-// stopped the other one has to be whole; the one that is stopped need not be,
-// since an interrupted step left it as it is.
+// etcdGate requires that the chosen members are healthy. Before a member is stopped
+// the other one has to be whole. The member that is stopped need not be: an
+// interrupted step may have left it unhealthy.
 func etcdGate(s Snapshot, chosen func(Node) bool) string {
 	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return chosen(n) && n.Etcd != MemberHealthy })
 	if i < 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// begins returns the failure that an event is the first sign of, nil for none.
+// begins returns the failure that begins with an event, nil if none does.
 func (w *walker) begins(e event, h *host) *failing {
 	if h.state == "" && e.Kind != Fenced && e.Kind != Confirmed && e.Kind != Recorded {
-		return nil // it is only being installed, as far as is known
+		return nil // as far as is known, it is still being installed
 	}
 	switch e.Kind {
 	case Members:
@@ -32,8 +32,8 @@ func (w *walker) begins(e event, h *host) *failing {
 	return nil
 }
 
-// loses is that a host does not see another any more. What a host sees that is
-// itself lost is the other side of the same failure.
+// loses returns a failure if a host no longer sees another one. If the host
+// itself counts as lost, this is the other side of the same failure.
 func (w *walker) loses(e event, h *host) *failing {
 	var gone []string
 	for _, name := range h.members {
@@ -55,7 +55,7 @@ func (w *walker) loses(e event, h *host) *failing {
 
 func (w *walker) isLost(name string) bool { return w.open != nil && w.open.lost[name] }
 
-// leaves is that Pacemaker stops etcd of a host in order.
+// leaves returns a failure if Pacemaker stops a host's etcd in order.
 func (w *walker) leaves(e event, h *host) *failing {
 	if e.Wish != state.EtcdStopped || h.wish == state.EtcdStopped || w.isLost(e.Host) {
 		return nil
@@ -66,7 +66,7 @@ func (w *walker) leaves(e event, h *host) *failing {
 	return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
 }
 
-// starts is that a host boots of which nobody saw that it had gone.
+// starts returns a failure if a host boots although nobody saw it go.
 func (w *walker) starts(e event, h *host) *failing {
 	if h.boot == "" || h.boot == e.Boot || w.isLost(e.Host) {
 		return nil
@@ -77,8 +77,8 @@ func (w *walker) starts(e event, h *host) *failing {
 	return &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Rebooted}
 }
 
-// joins adds a host to a failure of the same kind that has just begun: a site
-// is switched off, or on, as a whole.
+// joins adds a host to a failure of the same kind that has just begun, because
+// a whole site is switched off, or on, at once.
 func (w *walker) joins(e event, cause Cause) bool {
 	f := w.open.last()
 	if f.cause != cause || f.back || e.t.Sub(f.at) > together {
@@ -89,8 +89,8 @@ func (w *walker) joins(e event, cause Cause) bool {
 	return true
 }
 
-// fences is that a host was switched off, or is to be. Of two that switch each
-// other off, the one that is proven off is the one that was lost.
+// fences returns a failure if a host was fenced, or is about to be. If two
+// hosts fence each other, the one that is proven off is the lost one.
 func (w *walker) fences(e event) *failing {
 	if w.isLost(e.Target) || e.Target == "" {
 		return nil
@@ -106,8 +106,9 @@ func (w *walker) fences(e event) *failing {
 	return nil
 }
 
-// records is a record of etcd that only follows a failure, of which nothing
-// else is known, or of a lost copy no more than that a host waits for a person.
+// records returns a failure that only an etcd record shows. If an incident is
+// open, it counts only if a data directory was lost and nothing but a wait for
+// an administrator was known so far.
 func (w *walker) records(e event) *failing {
 	f := w.follows(e)
 	if f == nil || w.open != nil && (f.cause != CopyLost || w.open.last().cause != Trouble || len(w.open.lost) > 0) {
@@ -116,13 +117,13 @@ func (w *walker) records(e event) *failing {
 	return f
 }
 
-// follows is the failure that a record of etcd follows, nil for none.
+// follows returns the failure that explains an etcd record, nil if none does.
 func (w *walker) follows(e event) *failing {
 	switch e.State {
 	case state.EtcdTakingOver, state.EtcdSole:
 		f := &failing{by: e.Host, cause: Gone}
 		if e.State == state.EtcdTakingOver && len(w.hosts[e.Host].members) > 1 {
-			f.cause = CopyLost // the other one is there, and gave its copy up
+			f.cause = CopyLost // the other host is there and gave up its data directory
 		}
 		if o := w.other(e.Host); o != "" {
 			f.hosts = []string{o}
@@ -139,7 +140,7 @@ func (w *walker) follows(e event) *failing {
 	return nil
 }
 
-// other is the other host, empty where it is not known.
+// other returns the other host, empty if it is not known.
 func (w *walker) other(name string) string {
 	for _, o := range slices.Sorted(maps.Keys(w.hosts)) {
 		if o != name {

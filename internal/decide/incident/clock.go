@@ -8,34 +8,38 @@ import (
 	"time"
 )
 
-// apart is the difference of two clocks from which on it is corrected. A smaller
-// one is mostly a membership that was noted late (1.1 s by a busy host that had just
-// booted; lab, 2026-11-21), and to correct for that would change the order of
-// events.
+// apart is the difference of two clocks from which on it is corrected. A
+// smaller difference is mostly a membership that was noted late (by 1.1 s on a
+// busy host that had just booted; lab, 2026-11-21); correcting for that would
+// reorder events.
 const apart = 2 * time.Second
 
 // boot is one boot of one host.
 type boot struct{ host, id string }
 
-// clocks put the records of several hosts on one clock.
+// clocks puts the records of several hosts on one clock.
 type clocks struct {
-	// reference is the host whose clock it is.
+	// reference is the host whose clock is used for all.
 	reference string
-	// base is when each boot began by its host's clock as that last was, at
-	// latest; moved is by how much the clock was set since then.
+	// base is the start of each boot by its host's clock, as that clock stood
+	// at the boot's last record. latest is the uptime at that record. moved is
+	// by how much the clock was set during the boot.
 	base   map[boot]time.Time
-	first  map[boot]time.Time // when something was first noted in it
+	first  map[boot]time.Time // when the boot's first record was made
 	latest map[boot]time.Duration
 	moved  map[boot]time.Duration
-	// ahead is how far the clock of a host is before the reference in a boot;
-	// least marks where it is only known to be no more than that.
+	// ahead is how far a host's clock is ahead of the reference in a boot.
+	// least marks a value that was only inferred: the clock is at least that
+	// far behind.
 	ahead map[boot]time.Duration
 	least map[boot]bool
-	// compared is false for a host of which nothing tells how its clock goes.
+	// compared is false for a host whose clock could not be compared with the
+	// reference.
 	compared map[string]bool
 }
 
-// read looks at all records. The reference is the first host by name.
+// read derives the clocks from all records. The reference is the first host by
+// name.
 func read(records []Record) *clocks {
 	c := &clocks{
 		base: map[boot]time.Time{}, first: map[boot]time.Time{}, latest: map[boot]time.Duration{}, moved: map[boot]time.Duration{},
@@ -66,20 +70,21 @@ func read(records []Record) *clocks {
 	return c
 }
 
-// noticing is how late a host that boots may note a membership that was there
-// before its agent: 1.1 and 1.4 s in the lab.
+// noticing is how late a booting host may note a membership that existed before
+// its agent started: 1.1 and 1.4 s in the lab.
 const noticing = 5 * time.Second
 
-// met is when a host noted that a membership of several had come about.
+// met is the time at which a host noted that a membership of several hosts had
+// formed.
 type met struct {
 	at time.Time
-	// late is set where it noted none before in this boot: it may have been so
-	// for a while.
+	// late is set if this is the first membership that the host noted in this
+	// boot: it may have formed a while before.
 	late bool
 }
 
-// compare finds how far clocks are apart. A membership of Corosync comes about
-// on both hosts at the same moment, and has the same number on both.
+// compare finds the differences of the clocks. A membership of Corosync forms
+// on both hosts at the same moment and has the same number on both.
 func (c *clocks) compare(records []Record) {
 	type place struct {
 		boot
@@ -122,8 +127,8 @@ func (c *clocks) compare(records []Record) {
 	c.follow(records)
 }
 
-// difference is how far the clock there is ahead of the one here. What one of
-// them may have noted late is no difference.
+// difference returns how far the clock there is ahead of the one here. It is 0
+// if it may only mean that one of them noted the membership late.
 func difference(there, here met) time.Duration {
 	d := there.at.Sub(here.at)
 	if there.late && d > 0 && d <= noticing || here.late && d < 0 && d >= -noticing {
@@ -132,8 +137,8 @@ func difference(there, here met) time.Duration {
 	return d
 }
 
-// follow moves what came about by something else behind it: a host that was
-// switched off has booted after that.
+// follow moves effects behind their causes: a host that was fenced, and whose
+// clock could not be compared, has booted after the fence.
 func (c *clocks) follow(records []Record) {
 	for _, fence := range records {
 		if fence.Kind != Fenced || !fence.OK || c.compared[fence.Target] {
@@ -149,18 +154,18 @@ func (c *clocks) follow(records []Record) {
 	}
 }
 
-// long is more than clocks that are worth a thought are apart.
+// long limits the clock difference that follow assumes.
 const long = time.Hour
 
-// begins reports whether a host had been up before a boot.
+// begins reports whether a host had an earlier boot.
 func (c *clocks) begins(records []Record, b boot) bool {
 	return slices.ContainsFunc(records, func(r Record) bool {
 		return r.Host == b.host && r.Boot != "" && r.Boot != b.id && c.own(r).Before(c.first[b])
 	})
 }
 
-// guess takes, for a boot in which a host has not met the reference, what is
-// known of its boot next to that.
+// guess handles boots in which a host never met the reference: it takes the
+// difference of the host's boot that is nearest in time.
 func (c *clocks) guess() {
 	met := sortedBoots(c.ahead)
 	for _, b := range sortedBoots(c.first) {
@@ -182,8 +187,9 @@ func sortedBoots[T any](m map[boot]T) []boot {
 	})
 }
 
-// own is the time of a record by its host's own clock, as that was at the end
-// of the boot: most clocks that are wrong are set soon after a boot.
+// own returns the time of a record by its host's own clock, as that clock was
+// set at the end of the boot: most wrong clocks are set right soon after a
+// boot.
 func (c *clocks) own(r Record) time.Time {
 	if r.Up == 0 {
 		return r.At
@@ -191,7 +197,7 @@ func (c *clocks) own(r Record) time.Time {
 	return c.base[boot{r.Host, r.Boot}].Add(r.Up)
 }
 
-// at is the time of a record by the clock of the reference.
+// at returns the time of a record by the clock of the reference.
 func (c *clocks) at(r Record) time.Time {
 	b := boot{r.Host, r.Boot}
 	if r.Boot == "" {
@@ -200,7 +206,7 @@ func (c *clocks) at(r Record) time.Time {
 	return c.own(r).Add(-c.ahead[b])
 }
 
-// boots is the boot of a host in which a time by its clock lies.
+// boots returns the boot of a host in which a time by its clock lies.
 func (c *clocks) boots(r Record) boot {
 	found := boot{r.Host, ""}
 	for _, b := range sortedBoots(c.first) {
@@ -211,7 +217,7 @@ func (c *clocks) boots(r Record) boot {
 	return found
 }
 
-// notes says what the clocks of these records were like.
+// notes returns remarks on the clocks of these records for the reader.
 func (c *clocks) notes(records []Record) []string {
 	var out []string
 	for _, r := range records {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// A host that boots notes a membership when its agent begins to look, which was
-// 1.1 s after it came about in the lab, and as late where it is busy and had
-// noted one before: no clock is ahead for that, and no time is another. One that
-// is a minute ahead is.
+// A booting host notes a membership only when its agent begins to look: 1.1 s
+// after it formed in the lab, and as late on a busy host that had noted one
+// before. That makes no clock ahead, and changes no time. A clock that is a
+// minute ahead is noted.
 func TestWhatIsNotedLateIsNoDifferenceOfClocks(t *testing.T) {
 	for late, want := range map[string]bool{"28.1": false, "87": true} {
 		const alone = "25 cp-2 sees cp-2, ring 8, no quorum\n"

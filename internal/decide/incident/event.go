@@ -2,7 +2,7 @@ package incident
 
 import "github.com/holdfast/holdfast/internal/model/state"
 
-// kinds are the kinds of records that events tell of.
+// kinds maps kinds of events to kinds of records.
 var kinds = map[state.EventKind]Kind{
 	state.EventMembership: Members,
 	state.EventDecision:   Decides,
@@ -15,8 +15,9 @@ var kinds = map[state.EventKind]Kind{
 	state.EventMissed:     Missed,
 }
 
-// FromEvent returns what an event of a program of a host tells, and whether it
-// tells anything: a later release may note what this one does not know.
+// FromEvent turns an event of a program of a host into a record. It reports
+// false for an event of a kind that this release does not know, because a later
+// release noted it, and for one without a time.
 func FromEvent(host, program string, e state.Event) (Record, bool) {
 	kind, known := kinds[e.Kind]
 	return Record{

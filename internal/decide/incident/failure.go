@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// failure is what the events from its first on come to; before are those of
-// the same incident that came earlier.
+// failure builds the report on a failure from its events; before holds the
+// earlier events of the same incident.
 func (f *failing) failure(events, before []event) Failure {
 	out := Failure{Hosts: slices.Sorted(slices.Values(f.hosts)), By: f.by, At: f.at, Cause: f.became(events)}
 	t := teller{f: f, events: events, before: before, out: &out}
 	for _, tell := range []func(){t.lost, t.fenced, t.person, t.decided, t.etcd, t.clients, t.api, t.vip, t.pods, t.back, t.voters} {
 		tell()
 	}
-	// What has a time comes first, in its order.
+	// Moments with a time come first, in their order.
 	slices.SortStableFunc(out.Moments, func(a, b Moment) int {
 		switch {
 		case a.At.IsZero() == b.At.IsZero():
@@ -30,7 +30,7 @@ func (f *failing) failure(events, before []event) Failure {
 	return out
 }
 
-// became is the cause, as far as both journals tell.
+// became returns the cause, as far as both journals show it.
 func (f *failing) became(events []event) Cause {
 	if f.cause != Gone {
 		if f.cause == Rebooted && len(f.hosts) > 1 {
@@ -60,7 +60,7 @@ func (f *failing) became(events []event) Cause {
 }
 
 // departed reports whether the host that stayed noted that the other one left
-// in order, and did not have to be fenced for it.
+// in order, without a fence.
 func departed(events []event, hosts []string) bool {
 	for _, e := range events {
 		if e.Kind == Fenced && slices.Contains(hosts, e.Target) {
@@ -73,15 +73,15 @@ func departed(events []event, hosts []string) bool {
 	return false
 }
 
-// ranOn reports whether a lost host noted anything in the same boot a while
-// after it was lost.
+// ranOn reports whether a lost host still noted something in the same boot,
+// some time after it was lost.
 func (f *failing) ranOn(events []event) bool {
 	return slices.ContainsFunc(events, func(e event) bool {
 		return slices.Contains(f.hosts, e.Host) && e.Boot != "" && e.Boot == f.boots[e.Host] && e.t.Sub(f.at) > alive
 	})
 }
 
-// teller puts the moments of one failure together.
+// teller collects the moments of one failure.
 type teller struct {
 	f      *failing
 	events []event
@@ -98,7 +98,7 @@ func (t *teller) add(p Phase, e *event, format string, args ...any) {
 	t.out.Moments = append(t.out.Moments, m)
 }
 
-// first is the first event that fits, nil for none.
+// first returns the first event that fits, nil if none does.
 func (t *teller) first(fits func(event) bool) *event {
 	i := slices.IndexFunc(t.events, fits)
 	if i < 0 {
@@ -107,8 +107,8 @@ func (t *teller) first(fits func(event) bool) *event {
 	return &t.events[i]
 }
 
-// by is whether the host that went on noted something; where nobody is known to
-// have gone on, any host.
+// by reports whether an event is from the host that went on, or, if no such
+// host is known, from any host.
 func (t *teller) by(e event) bool { return t.f.by == "" || e.Host == t.f.by }
 
 func (t *teller) about(name string) bool { return slices.Contains(t.f.hosts, name) }
@@ -161,7 +161,7 @@ func took(d time.Duration) string {
 	switch {
 	case d == 0:
 		return ""
-	case d < 50*time.Millisecond: // a BMC that says Off already
+	case d < 50*time.Millisecond: // the BMC already reported Off
 		return ", at once"
 	}
 	return ", which took " + length(d)
@@ -188,8 +188,8 @@ func (t *teller) person() {
 
 func leads(e event) bool { return e.Kind == Recorded && e.State.Leads() }
 
-// decided is that the host that stays goes on alone. One that already was alone
-// decides nothing.
+// decided adds the moment when the remaining host decided to go on alone. A
+// host that already was alone decides nothing.
 func (t *teller) decided() {
 	if t.f.states[t.f.by].Leads() {
 		t.add(PhaseDecided, nil, "%s already went on alone", t.f.by)
@@ -200,8 +200,9 @@ func (t *teller) decided() {
 	}
 }
 
-// serves is a sign that etcd of a host takes writes. It is the host's own word:
-// whether anybody outside reaches that host it does not tell.
+// serves reports whether an event shows that etcd on a host takes writes. It is
+// the host's own view and does not show whether anybody outside reaches that
+// host.
 func serves(e event) bool {
 	switch e.Kind {
 	case Recorded:
@@ -245,7 +246,8 @@ func (t *teller) api() {
 	t.add(PhaseAPI, nil, "the API server of %s was not seen ready again", down.Host)
 }
 
-// vip is that the host that stays has virtual IPs that it had not had.
+// vip adds the moment when the remaining host got VIPs that it did not have
+// before.
 func (t *teller) vip() {
 	var had []string
 	for _, e := range t.before {
@@ -291,9 +293,9 @@ func (t *teller) back() {
 		return e.t.After(t.f.at) && (e.Kind == Members && len(e.Members) > 1 || e.Kind == Wished && e.Wish == state.EtcdStarted && t.about(e.Host))
 	})
 	switch cause := t.out.Cause; {
-	case cause == CopyLost: // it was never out of sight
+	case cause == CopyLost: // its peer always saw it
 		t.anew()
-	case cause == Trouble && len(t.out.Hosts) == 0: // nor was any host here
+	case cause == Trouble && len(t.out.Hosts) == 0: // neither was any host lost
 	case met != nil:
 		t.add(PhaseBack, met, "the two saw each other again")
 	case slices.Contains([]Cause{Rebooted, Started, Trouble}, cause):
@@ -303,7 +305,8 @@ func (t *teller) back() {
 	}
 }
 
-// anew is that a host that lost its copy joins with none.
+// anew adds the moment when a host that lost its data directory began to join
+// again without data.
 func (t *teller) anew() {
 	who := list(t.out.Hosts)
 	if e := t.first(func(e event) bool { return e.Kind == Recorded && e.State == state.EtcdLearner && t.about(e.Host) }); e != nil {
@@ -313,7 +316,8 @@ func (t *teller) anew() {
 	t.add(PhaseBack, nil, "%s has not begun to join anew", who)
 }
 
-// voters is when the last of the two recorded that both hold everything.
+// voters adds the moment when the last of the two hosts recorded that both hold
+// everything.
 func (t *teller) voters() {
 	var last *event
 	for i, e := range t.events {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// State is how far an incident is.
+// State is the progress of an incident.
 type State string
 
 // The states.
@@ -17,22 +17,22 @@ const (
 	Over     State = "over"
 )
 
-// Cause is what began a failure, as far as both journals tell.
+// Cause is the cause of a failure, as far as both journals show it.
 type Cause string
 
 // The causes.
 const (
 	Planned  Cause = "planned"        // Pacemaker stopped the host, or its etcd, in order
-	Lost     Cause = "host-lost"      // it ended without a word: power, kernel, hardware
-	Cut      Cause = "network-cut"    // both ran and did not see each other
-	Gone     Cause = "host-gone"      // lost or cut off: its own journal is not here
+	Lost     Cause = "host-lost"      // the host stopped without notice: power, kernel, hardware
+	Cut      Cause = "network-cut"    // both hosts ran and did not see each other
+	Gone     Cause = "host-gone"      // lost or cut off: its own journal is missing
 	Rebooted Cause = "host-restarted" // nobody saw it go
 	Started  Cause = "both-started"   // both had been off
 	Trouble  Cause = "etcd-trouble"   // the two saw each other, and etcd did not go on
-	CopyLost Cause = "copy-lost"      // the host ran, and its copy of etcd's data was lost or damaged
+	CopyLost Cause = "copy-lost"      // the host ran, and its data directory of etcd was lost or damaged
 )
 
-// Phase is a part of what follows a failure.
+// Phase is a step of what follows a failure.
 type Phase string
 
 // The phases, in their usual order.
@@ -50,21 +50,22 @@ const (
 	PhaseVoters  Phase = "two-voters"
 )
 
-// Moment is when a phase was over, and what shows it.
+// Moment is the end of a phase, and what shows it.
 type Moment struct {
 	Phase Phase `json:"phase"`
-	// At is zero where it was not seen, or did not have to happen.
+	// At is zero if the end was not seen, or the phase was not needed.
 	At time.Time `json:"at,omitzero"`
-	// After is how long that was after the failure.
+	// After is the time from the failure to At.
 	After time.Duration `json:"afterNanoseconds,omitempty"`
-	// Host is who saw it.
+	// Host is the host or machine that saw it.
 	Host  string `json:"host,omitempty"`
 	Words string `json:"words"`
 }
 
-// Failure is one thing that went wrong, or was meant, and what followed.
+// Failure is one fault or planned stop, and what followed.
 type Failure struct {
-	// Hosts are those that were lost or left, By is who went on.
+	// Hosts lists the hosts that were lost or left; By is the host that went
+	// on.
 	Hosts   []string  `json:"hosts,omitempty"`
 	By      string    `json:"by,omitempty"`
 	Cause   Cause     `json:"cause"`
@@ -72,7 +73,7 @@ type Failure struct {
 	Moments []Moment  `json:"moments"`
 }
 
-// Step is one line of the whole story.
+// Step is one line of the timeline.
 type Step struct {
 	At   time.Time `json:"at"`
 	Host string    `json:"host"`
@@ -80,36 +81,36 @@ type Step struct {
 	From string    `json:"from"`
 }
 
-// Incident is all from the first failure until two hosts were whole again. A
-// failure that comes before that belongs to the same incident.
+// Incident covers everything from the first failure until both hosts were whole
+// again. Another failure before that belongs to the same incident.
 type Incident struct {
 	ID string `json:"id"`
-	// Was are names that it had before more was known of it.
+	// Was lists names that it had before more was known of it.
 	Was   []string `json:"was,omitempty"`
 	Title string   `json:"title"`
 	State State    `json:"state"`
-	// Start and End are by the clock of the host that Clock names.
+	// Start and End are times by the clock of the host that Clock names.
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end,omitzero"`
 	Clock    string    `json:"clock"`
 	Failures []Failure `json:"failures"`
-	// People are those on whose word a host went on.
+	// People lists the administrators whose confirmation let a host go on.
 	People   []string `json:"people,omitempty"`
 	Timeline []Step   `json:"timeline"`
-	// Notes are what a reader has to know about the times, and what is missing.
+	// Notes says what a reader must know about the times, and what is missing.
 	Notes []string `json:"notes,omitempty"`
-	// Journals are the hosts whose records are in it.
+	// Journals lists the hosts whose records are in it.
 	Journals []string `json:"journals"`
 	Records  []Record `json:"records"`
-	// Trailing of the records, the last ones, came when it was over. They may be
-	// the first of another incident, once more is known.
+	// Trailing is the number of records, the last ones, that came after it was
+	// over. Once more is known, they may turn out to begin another incident.
 	Trailing int `json:"trailing,omitempty"`
-	// Complete is set where it is over and both hosts have told of all of it, and
-	// how they were before: nothing that comes later makes it another incident.
+	// Complete is set if it is over and both hosts have reported all of it, and
+	// their states before it: no later record can make it another incident.
 	Complete bool `json:"complete,omitempty"`
 }
 
-// Long is how long an incident lasted, zero while it lasts.
+// Long returns how long an incident lasted, zero while it lasts.
 func (i Incident) Long() time.Duration {
 	if i.End.IsZero() {
 		return 0
@@ -117,7 +118,7 @@ func (i Incident) Long() time.Duration {
 	return i.End.Sub(i.Start)
 }
 
-// Assemble makes incidents of the records of all hosts, the oldest first.
+// Assemble builds incidents from the records of all hosts, the oldest first.
 func Assemble(records []Record) []Incident {
 	records = Unique(records)
 	if len(records) == 0 {
@@ -140,7 +141,7 @@ func Assemble(records []Record) []Incident {
 	return out
 }
 
-// incident is what a group of events comes to.
+// incident builds the report on a group of events.
 func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
 	out := Incident{Start: g.events[0].t, Clock: c.reference, State: UnderWay, Trailing: g.trailing}
 	for _, e := range g.events {
@@ -176,10 +177,10 @@ func (g *group) incident(c *clocks, hosts map[string]*host) Incident {
 	return out
 }
 
-// maxRecords bounds what is kept of the records of one incident.
+// maxRecords limits the records that one incident keeps.
 const maxRecords = 120
 
-// shortened leaves out the middle of what is too long.
+// shortened drops the middle of a list that is too long.
 func shortened(records []Record) []Record {
 	if len(records) <= maxRecords {
 		return records
@@ -187,8 +188,8 @@ func shortened(records []Record) []Record {
 	return append(slices.Clone(records[:maxRecords/2]), records[len(records)-maxRecords/2:]...)
 }
 
-// ended is when both were whole: a host may say a moment later that it is a
-// voter than its peer knew it.
+// ended returns when both were whole. A host may record a moment after its peer
+// that both are voters.
 func (g *group) ended() time.Time {
 	end := g.end
 	for _, e := range g.events {
@@ -199,7 +200,8 @@ func (g *group) ended() time.Time {
 	return end
 }
 
-// waits reports whether a host asks for a person, and none goes on without.
+// waits reports whether a host asks for an administrator and no remaining host
+// works without one.
 func waits(g *group, hosts map[string]*host) bool {
 	asks := false
 	for name, h := range hosts {
@@ -218,7 +220,7 @@ func subject(f Failure) string {
 	return "pair"
 }
 
-// missing says whose journal is not among the records.
+// missing names the hosts whose journals are not among the records.
 func missing(i Incident, hosts map[string]*host) []string {
 	var out []string
 	for name := range hosts {

@@ -37,7 +37,7 @@ func named(t *testing.T, name string) []Record {
 	return nil
 }
 
-// TestEachScenarioIsOneIncidentOfItsKind has a line for each sentence.
+// TestEachScenarioIsOneIncidentOfItsKind has one line for each scenario.
 func TestEachScenarioIsOneIncidentOfItsKind(t *testing.T) {
 	for name, want := range map[string]struct {
 		state  State
@@ -112,8 +112,8 @@ func TestEveryPhaseHasItsTime(t *testing.T) {
 	}
 }
 
-// TestClocksThatAreApartChangeNoTime holds the times of a scenario against those
-// of the same one with right clocks.
+// TestClocksThatAreApartChangeNoTime compares the times of a scenario with
+// those of the same one with right clocks.
 func TestClocksThatAreApartChangeNoTime(t *testing.T) {
 	right := Assemble(named(t, "a host loses its power and comes back"))[0]
 	for _, name := range []string{"clocks that are minutes apart", "a clock that is set after a boot"} {
@@ -132,8 +132,8 @@ func TestClocksThatAreApartChangeNoTime(t *testing.T) {
 	}
 }
 
-// TestAHostBootsAfterItsFenceWhateverItsClockSays has no membership in common
-// by which clocks could be compared.
+// TestAHostBootsAfterItsFenceWhateverItsClockSays has no common membership by
+// which clocks could be compared.
 func TestAHostBootsAfterItsFenceWhateverItsClockSays(t *testing.T) {
 	text := strings.ReplaceAll(paired, "ring 10", "ring 0") + takeOver + "20 cp-2 clock -2m\n20 cp-2 boots\n"
 	i := Assemble(scenario(t, text))[0]
@@ -177,7 +177,7 @@ func TestTheOrderInWhichRecordsComeDoesNotMatter(t *testing.T) {
 	for _, s := range scenarios {
 		records := scenario(t, s.text)
 		want := Assemble(records)
-		mixed := append(slices.Clone(records), records...) // and each is read twice
+		mixed := append(slices.Clone(records), records...) // and every record is read twice
 		rand.New(rand.NewSource(1)).Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
 		got := Assemble(mixed)
 		for n := range min(len(got), len(want)) {
@@ -191,8 +191,8 @@ func TestTheOrderInWhichRecordsComeDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffAnywhereIsStillReported reads each scenario as far as each of
-// its records: that is what is known while it happens.
+// TestWhatIsCutOffAnywhereIsStillReported cuts each scenario after each of its
+// records: no more is known while it happens.
 func TestWhatIsCutOffAnywhereIsStillReported(t *testing.T) {
 	for _, s := range scenarios {
 		records := scenario(t, s.text)
@@ -238,13 +238,13 @@ func TestAReportIsReadBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-// TestTwoHostsComeToOneReportUnderOneName joins what each host assembles alone,
-// and what both know together, in every order.
+// TestTwoHostsComeToOneReportUnderOneName merges, in every order, the reports
+// that each host assembles alone and the report from both hosts' records.
 func TestTwoHostsComeToOneReportUnderOneName(t *testing.T) {
 	for _, s := range scenarios {
 		records := scenario(t, s.text)
 		if s.name == "both are shut down in order and start again" {
-			continue // apart, each host's own stop is all that it knows
+			continue // alone, each host knows only its own stop
 		}
 		var own [2][]Record
 		for _, r := range records {
@@ -425,9 +425,9 @@ func FuzzFromEvent(f *testing.F) {
 	})
 }
 
-// TestAFailureSoonAfterAnIncidentIsAnother is what the lab showed of two cuts in
-// a minute: the first line of the second was read as the last of the first
-// report, and the second had none.
+// TestAFailureSoonAfterAnIncidentIsAnother repeats two cuts within a minute in
+// the lab: the first line of the second was read as the last of the first
+// report, and the second had no report.
 func TestAFailureSoonAfterAnIncidentIsAnother(t *testing.T) {
 	first := scenario(t, paired+takeOver+comesBack)
 	all := scenario(t, paired+takeOver+comesBack+`

@@ -10,10 +10,11 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/order"
 )
 
-// Reports are the incidents that records tell of, and those of earlier reports,
-// each once. Earlier reports may be of any host and any moment: where little was
-// known, one may be of two incidents. Complete ones stay as they are, and what
-// they know is known again. A name once told stays.
+// Reports returns the incidents of the records and of earlier reports, each
+// once. Earlier reports may be from any host and any moment; one that was made
+// when little was known may cover two incidents. Complete reports stay as they
+// are, and the records of earlier reports are used again. A name that was
+// published stays.
 func Reports(records []Record, before ...[]Incident) []Incident {
 	earlier := slices.Concat(before...)
 	list := slices.Concat(Assemble(slices.Concat(records, remembered(earlier, records))), earlier)
@@ -25,8 +26,9 @@ func Reports(records []Record, before ...[]Incident) []Incident {
 	return m.reports()
 }
 
-// remembered are the records of reports that are as new as the oldest at hand:
-// those of before lack what hosts were like before them.
+// remembered returns the records of earlier reports that are no older than the
+// oldest record at hand. Older ones cannot be read again, because the states of
+// the hosts before them are missing.
 func remembered(list []Incident, atHand []Record) []Record {
 	if len(atHand) == 0 {
 		return nil
@@ -43,7 +45,7 @@ func remembered(list []Incident, atHand []Record) []Record {
 	return out
 }
 
-// better puts the report first that knows more.
+// better sorts the report first that knows more.
 func better(a, b Incident) int {
 	return cmp.Or(
 		order.First(a.Complete, b.Complete), cmp.Compare(len(b.Journals), len(a.Journals)), order.First(a.State == Over, b.State == Over),
@@ -51,21 +53,23 @@ func better(a, b Incident) int {
 	)
 }
 
-// own are the records of an incident without those that came when it was over.
+// own returns the records of an incident without those that came after it was
+// over.
 func own(i Incident) []Record {
 	// Trailing may come from a damaged file, or from the other host.
 	return i.Records[:len(i.Records)-min(max(i.Trailing, 0), len(i.Records))]
 }
 
-// merger keeps each incident once: in the report that came first.
+// merger keeps each incident once, in the report that it got first.
 type merger struct {
 	kept  []Incident
-	names []map[string]bool // of each kept one, those of all that are the same
-	owner map[string]int    // of each record, and each name, the kept one
+	names []map[string]bool // for each kept report, the names of all reports on the same incident
+	owner map[string]int    // index of the kept report, by record key and by name
 }
 
-// add keeps a report, or takes its names for the one that is kept already. One
-// that is of several is called as the first of them.
+// add keeps a report, or gives its names to the kept report on the same
+// incident. If a report covers several kept ones, the first match gets its
+// names.
 func (m *merger) add(i Incident) {
 	signs := []string{i.ID}
 	for _, r := range own(i) {
@@ -93,8 +97,8 @@ func (m *merger) called(n int, names []string) {
 	}
 }
 
-// reports are the kept ones, each under the least of its names that is not the
-// own one of another.
+// reports returns the kept reports, each under the smallest of its names that
+// is not the ID of another one.
 func (m *merger) reports() []Incident {
 	taken := map[string]bool{}
 	for _, i := range m.kept {
@@ -120,9 +124,9 @@ func (m *merger) reports() []Incident {
 	})
 }
 
-// Teller is the host that tells the API of an incident: the one that went on,
-// if anything is known from it; else the first by name that did not start anew
-// meanwhile; else the first. Each host comes to the same answer.
+// Teller returns the host that publishes an incident in the API: the one that
+// went on, if its records are known; else the first by name that did not boot
+// meanwhile; else the first. Every host gets the same answer.
 func Teller(i Incident) string {
 	if by := i.Failures[len(i.Failures)-1].By; slices.Contains(i.Journals, by) {
 		return by
@@ -135,9 +139,9 @@ func Teller(i Incident) string {
 	return i.Journals[0]
 }
 
-// Event is what the API is told of an incident.
+// Event is the API event about an incident.
 type Event struct {
-	// Name is the same whoever tells it, and however often.
+	// Name is the same whichever host publishes it, and however often.
 	Name            string
 	Warning         bool
 	Reason, Message string
@@ -151,20 +155,21 @@ const (
 )
 
 const (
-	// soon is how long an incident may last before the API is told that it does:
-	// most are over before that, and are told once.
+	// soon is how long an incident may last before it is published as under
+	// way: most are over before that, and are published once.
 	soon = 2 * time.Minute
-	// hearing is how long the journal of the other host is waited for.
+	// hearing is how long a finished incident waits for the journal of the
+	// other host.
 	hearing = 5 * time.Minute
-	// late is from when on an incident is not told any more.
+	// late is how long after its end an incident is still published.
 	late = 24 * time.Hour
 )
 
-// Told is the event of an incident as it is now, false where there is nothing
-// to be told.
+// Told returns the event for the present state of an incident, false if there
+// is nothing to publish.
 func Told(i Incident, now time.Time) (Event, bool) {
 	if i.State == Over && now.Sub(i.End) < hearing && len(i.Journals) < len(hostsOf(i)) {
-		return Event{}, false // the other host has not said what it saw
+		return Event{}, false // the other host has not reported yet
 	}
 	names := Names(i)
 	e := Event{Name: names[0], Reason: ReasonOver, At: i.End, Message: i.Title + ". " + i.summary()}
@@ -178,7 +183,7 @@ func Told(i Incident, now time.Time) (Event, bool) {
 	return e, true
 }
 
-// hostsOf are the hosts that an incident speaks of.
+// hostsOf returns the hosts that an incident mentions.
 func hostsOf(i Incident) []string {
 	out := slices.Clone(i.Journals)
 	for _, r := range i.Records {
@@ -191,15 +196,15 @@ func hostsOf(i Incident) []string {
 	return slices.Compact(out)
 }
 
-// Names are those of all events that may be told of an incident: first of one
-// that is over, then of one that is not.
+// Names returns the names of all events that may be published about an
+// incident: first of one that is over, then of one that is not.
 func Names(i Incident) []string {
 	over := "holdfast-incident." + strings.ToLower(i.ID)
 	return []string{over, over + ".under-way"}
 }
 
-// WasTold reports whether an event of an incident was told, under its present
-// name or an earlier one.
+// WasTold reports whether an event of an incident was published, under its
+// present name or an earlier one.
 func WasTold(i Incident, e Event, told map[string]bool) bool {
 	for _, id := range append([]string{i.ID}, i.Was...) {
 		for _, name := range Names(Incident{ID: id}) {

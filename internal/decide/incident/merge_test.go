@@ -12,10 +12,10 @@ import (
 )
 
 // TestWhateverIsKnownWhenNoReportIsLost plays a host that knows its own records
-// at once and those of its peer late, or not at all for a while, or no more
-// since it was started anew, with failures that the lab made a minute after one
-// another: of thirteen, eight were once one report, since a host had for a
-// moment taken two for one.
+// at once, but gets those of its peer late, or not at all for a while, or loses
+// them because its agent restarts. The failures are from the lab, a minute
+// apart. Eight of thirteen incidents once became one report, because for a
+// moment a host had taken two for one.
 func TestWhateverIsKnownWhenNoReportIsLost(t *testing.T) {
 	text, err := os.ReadFile("testdata/soon-after-one-another.jsonl")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestWhateverIsKnownWhenNoReportIsLost(t *testing.T) {
 	}
 }
 
-// plays returns the reports of a host in the end.
+// plays returns the reports that a host has in the end.
 func plays(t *testing.T, random *rand.Rand, own, peers []Record) []Incident {
 	t.Helper()
 	until := func(list []Record, at time.Time) []Record {
@@ -59,7 +59,7 @@ func plays(t *testing.T, random *rand.Rand, own, peers []Record) []Incident {
 		case 0, 1:
 			heard = until(peers, r.At.Add(-time.Duration(random.IntN(60))*time.Second))
 		case 2:
-			heard = nil // its agent was started anew
+			heard = nil // its agent restarted
 		}
 		before := kept
 		kept = Reports(append(until(own, r.At), heard...), before)

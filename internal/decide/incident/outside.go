@@ -12,62 +12,65 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// OutsideAnnotation of a host's own Lease is what that host measured of writes
-// through the API VIP, while the VIP was on another host.
+// OutsideAnnotation is an annotation of a host's own Lease. It holds what that
+// host measured about writes through the API VIP while another host had the
+// VIP.
 const OutsideAnnotation = state.AnnotationDomain + "writes-from-outside"
 
 // The times of a measurement.
 const (
-	// briefest is what counts as a time without writes: a connection that is made
-	// anew is none.
+	// briefest is the shortest time without writes that counts: making a
+	// connection anew takes less.
 	briefest = time.Second
-	// settling is how long a machine goes on to write after a time without, so
-	// that what it measured arrives.
+	// settling is how long a machine goes on to write after a gap, so that its
+	// measurement arrives.
 	settling = 10 * time.Second
-	// Between two attempts: Quiet while the API answers, Lively while it does not.
+	// Quiet and Lively are the pauses between two attempts: Quiet while the API
+	// answers, Lively while it does not.
 	Quiet  = 2 * time.Second
 	Lively = 500 * time.Millisecond
 )
 
-// keptGaps is how many times without writes a machine shows.
+// keptGaps is the number of gaps that a machine publishes.
 const keptGaps = 8
 
 // Gap is a time in which a machine could not write through the API VIP, from
-// the begin of the first attempt that failed to the first write that succeeded.
+// the start of the first attempt that failed to the end of the first write that
+// succeeded.
 type Gap struct {
 	Until time.Time     `json:"until"`
 	Long  time.Duration `json:"longNanoseconds"`
 	VIP   string        `json:"vip"`
-	// Ahead is how far the clock of the API server was before the machine's. It
-	// is known to a second.
+	// Ahead is how far the clock of the API server was ahead of the machine's,
+	// to the second.
 	Ahead time.Duration `json:"serverAheadNanoseconds,omitempty"`
 }
 
-// Attempt is one question to the API through the VIP.
+// Attempt is one request to the API through the VIP.
 type Attempt struct {
 	Began, Ended time.Time
 	VIP          string
-	// Outside is false where the machine had the VIP itself or could not ask:
-	// such an attempt proves nothing.
+	// Outside is false if the machine had the VIP itself or could not ask: such
+	// an attempt proves nothing.
 	Outside bool
-	// OK is an answer that grants what was asked, Write is whether that was a
-	// write.
+	// OK reports whether the answer granted the request, Write whether the
+	// request was a write.
 	OK, Write bool
-	// Ahead is as in Gap.
+	// Ahead is the same as in Gap.
 	Ahead time.Duration
 }
 
-// Outside is what a machine knows of writes through the VIP of another host.
+// Outside holds what a machine knows of writes through the VIP of another host.
 type Outside struct {
-	// worked is set once an attempt succeeded: who never could write measures
-	// nothing by failing.
+	// worked is set once an attempt has succeeded: the failures of a machine
+	// that never could write measure nothing.
 	worked bool
-	failed time.Time // when the first attempt that failed began, zero while all is well
-	wrote  time.Time // when a time without writes ended last
+	failed time.Time // when the first failed attempt began, zero while all is well
+	wrote  time.Time // when the last gap ended
 	Gaps   []Gap
 }
 
-// Next takes in one more attempt.
+// Next returns the state after one more attempt.
 func (o Outside) Next(a Attempt) Outside {
 	switch {
 	case !a.Outside:
@@ -78,7 +81,7 @@ func (o Outside) Next(a Attempt) Outside {
 		}
 		return o
 	case !o.failed.IsZero() && !a.Write:
-		return o // only a write ends a time without
+		return o // only a write ends a gap
 	case !o.failed.IsZero():
 		if long := a.Ended.Sub(o.failed); long >= briefest {
 			gaps := append(slices.Clone(o.Gaps), Gap{Until: a.Ended.UTC(), Long: long, VIP: a.VIP, Ahead: a.Ahead})
@@ -90,31 +93,32 @@ func (o Outside) Next(a Attempt) Outside {
 	return o
 }
 
-// Writes reports whether the next attempt is a write: while the API does not
-// answer, and until what was measured has arrived. Otherwise a read is enough to
-// notice that it does not.
+// Writes reports whether the next attempt is a write. It is while the API does
+// not answer, and until the measurement has arrived. Otherwise a read is enough
+// to notice an outage.
 func (o Outside) Writes(now time.Time) bool {
 	return !o.failed.IsZero() || !o.wrote.IsZero() && now.Sub(o.wrote) < settling
 }
 
-// shown is the annotation. It says when it was written, since a write that
-// changes nothing never gets to etcd.
+// shown is the annotation. At makes each text differ, because a write that
+// changes nothing never reaches etcd.
 type shown struct {
 	At   time.Time `json:"at"`
 	Gaps []Gap     `json:"gaps,omitempty"`
 }
 
-// Text is what a machine writes at a moment.
+// Text returns the annotation that a machine writes at the given time.
 func (o Outside) Text(now time.Time) string {
 	b, err := json.Marshal(shown{now.UTC(), o.Gaps})
 	if err != nil {
-		return "" // times and numbers: it cannot fail
+		return "" // it holds only times and numbers and cannot fail
 	}
 	return string(b)
 }
 
-// Measured are the records of what machines show, by their names, of the time
-// since a moment. What is not understood tells nothing.
+// Measured returns the records from the annotations of machines, by their
+// names, for gaps that ended at or after a given time. It skips everything that
+// it does not understand.
 func Measured(reader string, machines map[string]string, since time.Time) []Record {
 	var out []Record
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
@@ -137,8 +141,9 @@ func Measured(reader string, machines map[string]string, since time.Time) []Reco
 	return out
 }
 
-// clients is when a machine that did not have the VIP could write through it.
-// One that was itself lost tells of its own way back.
+// clients adds the moment when a machine that did not have the VIP could write
+// through it. A host that was itself lost measures only its own way back and
+// does not count.
 func (t *teller) clients() {
 	away := []Cause{Lost, Cut, Gone, Rebooted, Started}
 	e := t.first(func(e event) bool {
@@ -155,7 +160,7 @@ func (r Record) wrote(verb string) string {
 	return fmt.Sprintf("%s through %s, which another host had, after %s in which it could not", verb, strings.Join(r.VIPs, " and "), length(r.Took))
 }
 
-// seer is the machine whose word a record is.
+// seer returns the machine that observed a record.
 func (r Record) seer() string {
 	if r.Kind == Wrote {
 		return r.Who
@@ -163,8 +168,8 @@ func (r Record) seer() string {
 	return r.Host
 }
 
-// writes says since when writes were possible: by clients if another machine
-// measured it, else by etcd's own record alone.
+// writes says when writes were possible again: for clients if another machine
+// measured it, else only for etcd, by its own record.
 func (f Failure) writes() string {
 	what := list(f.Hosts) + " was lost"
 	if f.Cause == CopyLost || f.Cause == Trouble {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tried plays attempts through the VIP, one a word: "3+0.4:fails" began at
-// second 3 and took 0.4 s.
+// tried plays attempts through the VIP, one for each word: "3+0.4:fails" began
+// at second 3 and took 0.4 s.
 func tried(t *testing.T, text string) Outside {
 	t.Helper()
 	var o Outside
@@ -108,7 +108,7 @@ func TestWhatMachinesShowIsReadAsFarAsItIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredIsOneRecordWhoeverReadIt has both hosts read one Lease.
+// TestWhatWasMeasuredIsOneRecordWhoeverReadIt lets both hosts read one Lease.
 func TestWhatWasMeasuredIsOneRecordWhoeverReadIt(t *testing.T) {
 	text := paired + takeOver + "4.9 cp-1 wrote worker-1 4.4s\n4.9 cp-2 wrote worker-1 4.4s\n" + comesBack
 	i := Assemble(scenario(t, text))[0]
@@ -118,8 +118,8 @@ func TestWhatWasMeasuredIsOneRecordWhoeverReadIt(t *testing.T) {
 	}
 }
 
-// TestNoReportClaimsWritesThatNobodyMeasured holds every scenario against what
-// is known of it from outside.
+// TestNoReportClaimsWritesThatNobodyMeasured compares every scenario's report
+// with what was measured from outside.
 func TestNoReportClaimsWritesThatNobodyMeasured(t *testing.T) {
 	for _, s := range scenarios {
 		for _, i := range Assemble(scenario(t, s.text)) {

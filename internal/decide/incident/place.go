@@ -1,7 +1,7 @@
 package incident
 
-// Where each host shows what it knows: a ConfigMap of this namespace, whose name
-// is the prefix and the host's.
+// Each host publishes what it knows in a ConfigMap of this namespace, named by
+// the prefix and the host's name.
 const (
 	ConfigMapNamespace = "kube-system"
 	ConfigMapPrefix    = "holdfast-incidents-"

@@ -2,19 +2,19 @@ package incident
 
 import "time"
 
-// Pod is a pod as far as it tells where it runs.
+// Pod holds the facts about a pod that show where it runs.
 type Pod struct {
 	Node    string
 	Created time.Time
-	// Ready is since when it is, zero where it is not.
+	// Ready is the time since which the pod is ready, zero if it is not.
 	Ready time.Time
-	// Ends is true for one that is to be deleted, or has done its work.
+	// Ends is true for a pod that is being deleted or has finished.
 	Ends bool
-	// Bound is true for one that belongs to its node and goes nowhere else.
+	// Bound is true for a pod that belongs to its node and never moves.
 	Bound bool
 }
 
-// Moved reports how many pods came about elsewhere since a host was lost, and
+// Moved returns how many pods were started elsewhere since a host was lost, and
 // when the last of them was ready; false while pods still have to move.
 func Moved(pods []Pod, lost string, since time.Time) (count int, at time.Time, ok bool) {
 	for _, p := range pods {
@@ -35,8 +35,8 @@ func Moved(pods []Pod, lost string, since time.Time) (count int, at time.Time, o
 	return count, at, count > 0
 }
 
-// Unmoved is the lost host whose pods are not known to run elsewhere yet, and
-// since when they have to; empty for none.
+// Unmoved returns the lost host whose pods are not known to run elsewhere yet,
+// and the time of its loss; empty if there is none.
 func Unmoved(i Incident) (host string, since time.Time) {
 	f := i.Failures[len(i.Failures)-1]
 	for _, r := range i.Records {

@@ -1,7 +1,7 @@
-// Package incident puts together what two hosts noted when one of them was
-// lost, left, or came back: one report in plain words, with times and with who
-// saw what. It looks nothing up: the records of both hosts come as data, from
-// clocks that may differ, some of them late and some never.
+// Package incident combines what two hosts noted when one of them was lost,
+// left, or came back, into one report in plain words, with times and sources.
+// It looks nothing up: the caller passes the records of both hosts, from clocks
+// that may differ; some arrive late and some never.
 package incident
 
 import (
@@ -15,68 +15,70 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Kind is what a record tells of.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds of records.
 const (
 	Booted    Kind = "booted"   // the host started
-	Members   Kind = "members"  // who is there, says Corosync on the host
-	Decides   Kind = "decides"  // another rule of the two-node protocol decides
-	Recorded  Kind = "recorded" // the durable record of etcd says something else
+	Members   Kind = "members"  // the hosts that Corosync on the host sees
+	Decides   Kind = "decides"  // the rule of the two-node protocol that decides has changed
+	Recorded  Kind = "recorded" // the durable record of etcd has changed
 	Wished    Kind = "wished"   // Pacemaker wants etcd started or stopped
 	AsksFence Kind = "asks-fence"
-	Fenced    Kind = "fenced" // or tried to
+	Fenced    Kind = "fenced" // or an attempt failed
 	Confirmed Kind = "confirmed"
 	Restarted Kind = "restarted" // etcd is restarted in place
-	Holds     Kind = "holds"     // the virtual IPs that the host has
+	Holds     Kind = "holds"     // the VIPs that the host has
 	API       Kind = "api"       // whether the host's API server is ready
 	Tainted   Kind = "tainted"   // the API was told that a host is off
 	Untainted Kind = "untainted"
-	Pods      Kind = "pods"   // those of a lost host run elsewhere
+	Pods      Kind = "pods"   // the pods of a lost host run elsewhere
 	Wrote     Kind = "wrote"  // another machine could write through the API VIP again
-	Missed    Kind = "missed" // what the host noted before could not be kept
+	Missed    Kind = "missed" // earlier events of the host could not be stored
 )
 
-// Record is one thing that a host noted.
+// Record is one observation that a host noted.
 type Record struct {
 	Host string `json:"host"`
-	// Boot names the boot in which it was noted, Up is the time by a clock that
-	// only goes forward in it; both are empty where only the clock was noted.
+	// Boot names the boot in which it was noted. Up is the time since that boot
+	// by a clock that only goes forward. Both are empty if only the wall clock
+	// was noted.
 	Boot string        `json:"boot,omitempty"`
 	Up   time.Duration `json:"up,omitempty"`
 	// At is the time by the clock of the host.
 	At   time.Time `json:"at"`
 	Kind Kind      `json:"kind"`
-	// Members, Ring and Quorate are a membership. One without members is unknown.
+	// Members, Ring and Quorate describe a membership, which is unknown without
+	// members.
 	Members []string `json:"members,omitempty"`
 	Ring    uint64   `json:"ring,omitempty"`
 	Quorate bool     `json:"quorate,omitempty"`
-	// Rule and Action are those of a decision, State and Seq those of a record.
+	// Rule and Action describe a decision, State and Seq a record of etcd.
 	Rule   string           `json:"rule,omitempty"`
 	Action state.EtcdAction `json:"action,omitempty"`
 	State  state.EtcdState  `json:"state,omitempty"`
 	Seq    uint64           `json:"seq,omitempty"`
 	Wish   state.EtcdWish   `json:"wish,omitempty"`
-	// Target is the host that it is about, where that is another one.
+	// Target is the host that the record is about, if that is another one.
 	Target string `json:"target,omitempty"`
-	// OK is whether a fence was proven, the API server is ready, or a person
-	// forced it.
+	// OK reports whether a fence was proven, the API server is ready, or an
+	// administrator forced a confirmation.
 	OK bool `json:"ok,omitempty"`
-	// Took is how long it took until At.
+	// Took is the duration of what ended at At.
 	Took time.Duration `json:"took,omitempty"`
 	VIPs []string      `json:"vips,omitempty"`
-	// Count is of pods, or of events that are missing.
+	// Count is the number of pods, or of missing events.
 	Count int `json:"count,omitempty"`
-	// Who is the person who confirmed, or the machine that wrote.
+	// Who is the administrator who confirmed, or the machine that wrote.
 	Who string `json:"who,omitempty"`
 	Why string `json:"why,omitempty"`
-	// From is where it was noted.
+	// From says where it was noted.
 	From string `json:"from"`
 }
 
-// Key is the same for the same record, however often it is read. What another
-// machine measured is one record, whichever host read it.
+// Key returns the same text for the same record, however often it is read. A
+// measurement of another machine is one record, whichever host read it.
 func (r Record) Key() string {
 	at := r.At.UTC().Format(time.RFC3339Nano)
 	if r.Up > 0 {
@@ -89,9 +91,9 @@ func (r Record) Key() string {
 	return strings.Join([]string{r.Host, string(r.Kind), at, what}, "|")
 }
 
-// Unique returns records without those that were read twice, by their hosts'
-// clocks. Lines that a host writes at once have one time: what it saw comes
-// before what it made of that.
+// Unique drops records that were read twice, and sorts the rest by the clocks
+// of their hosts. Lines that a host writes at once have the same time; what it
+// saw comes before what it concluded.
 func Unique(records []Record) []Record {
 	byKey := map[string]Record{}
 	for _, r := range records {
@@ -109,7 +111,7 @@ func Unique(records []Record) []Record {
 	return out
 }
 
-// rank is the place of a kind among what a host notes at one time.
+// rank orders the kinds that a host notes at the same time.
 func (k Kind) rank() int {
 	switch k {
 	case Booted:
@@ -121,9 +123,9 @@ func (k Kind) rank() int {
 	}
 }
 
-// Newest returns at most n records, the newest, and before them the last record
-// of etcd of those that were left out: what a host was before is part of what
-// happened after.
+// Newest returns at most n records: the newest, and before them the last etcd
+// record of those that were left out, because the earlier state of a host
+// explains what happened after.
 func Newest(records []Record, n int) []Record {
 	if len(records) <= n {
 		return records

@@ -13,9 +13,9 @@ import (
 // began is the moment 0 of a scenario.
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// play makes the records of a scenario. Each line is the true time in seconds,
-// a host, and what it notes: an event, as eventOf reads it, or what is noted
-// elsewhere, as fill does.
+// play builds the records of a scenario. Each line has the true time in
+// seconds, a host, and what it notes: an event, as eventOf reads it, or
+// something that is noted elsewhere, as fill reads it.
 type play struct {
 	t       *testing.T
 	boots   map[string]int
@@ -38,7 +38,7 @@ func scenario(t *testing.T, text string) []Record {
 	return p.records
 }
 
-// paired is how two hosts begin that are whole.
+// paired is the beginning of a scenario with two whole hosts.
 const paired = `
 -3500 cp-1 sees cp-1 cp-2, ring 10
 -3500 cp-2 sees cp-1 cp-2, ring 10
@@ -88,7 +88,7 @@ func (p *play) fill(r Record, word, rest string) Record {
 	switch word {
 	case "boots":
 		r.Kind = Booted
-	case "off", "not-off": // as in the history of fences, which names no boot
+	case "off", "not-off": // like the history of fences, it names no boot
 		r.Kind, r.OK, r.Target, r.Took, r.Boot, r.Up = Fenced, word == "off", words[0], 1200*time.Millisecond, "", 0
 		r.Why = "the BMC says Off"
 		if !r.OK {
@@ -103,7 +103,7 @@ func (p *play) fill(r Record, word, rest string) Record {
 		r.Kind, r.OK = API, rest == "ready"
 	case "pods":
 		r.Kind, r.Target, r.Count = Pods, words[0], 7
-	case "wrote": // as read from a Lease, which names no boot
+	case "wrote": // like a Lease, it names no boot
 		r.Kind, r.Who, r.VIPs, r.OK, r.Boot, r.Up = Wrote, words[0], []string{"10.0.0.5"}, true, "", 0
 		var err error
 		if r.Took, err = time.ParseDuration(words[1]); err != nil {
@@ -117,7 +117,7 @@ func (p *play) fill(r Record, word, rest string) Record {
 	return r
 }
 
-// eventOf reads an event: what comes before a colon is data, what follows is why.
+// eventOf reads an event: data before the colon, the reason after it.
 func eventOf(t *testing.T, word, rest string) (state.Event, bool) {
 	t.Helper()
 	data, why, _ := strings.Cut(rest, ": ")
@@ -141,7 +141,8 @@ func eventOf(t *testing.T, word, rest string) (state.Event, bool) {
 	return state.Event{}, false
 }
 
-// seen reads a membership: names, and after commas the ring and what it lacks.
+// seen reads a membership: names, and after commas the ring and what the
+// membership lacks.
 func seen(t *testing.T, text string) state.Event {
 	t.Helper()
 	parts := strings.Split(text, ", ")
@@ -193,7 +194,7 @@ const (
 `
 )
 
-// damaged is what follows on a copy that is given up.
+// damaged is what follows when a host gives up its data directory.
 const damaged = `
 0 cp-2 record 5 departing equal.lost-copy-yield: the copy of this host is lost: it gives it up, which lets the peer go on without a fence
 1.4 cp-1 record 5 taking-over take-over.announce: the peer cannot act: the take-over is recorded before it begins
@@ -206,8 +207,8 @@ const damaged = `
 5.3 cp-2 rule equal.idle idle: all is as it should be
 `
 
-// nobodyWrites is what a host notes that nobody can reach: it fences the other,
-// its etcd leads, and it waits until its cable is in again.
+// nobodyWrites is what a host notes that nobody can reach: it fences the other
+// one, its etcd leads, and it waits until its cable is plugged in again.
 const nobodyWrites = `
 1.8 cp-1 sees cp-1, ring 14
 1.8 cp-1 holds 10.0.0.5
@@ -218,7 +219,7 @@ const nobodyWrites = `
 6.9 cp-1 rule gone.sole-alone idle: goes on alone: one more failure loses data until the peer is back
 `
 
-// scenarios are the incidents of the golden file, by name.
+// scenarios lists the incidents of the golden file, by name.
 var scenarios = []struct{ name, text string }{
 	{"a host loses its power and comes back", paired + takeOver + comesBack},
 	{"an incident that is under way", paired + takeOver},

@@ -6,11 +6,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How close things have to be to belong together.
+// How close events must be to belong together.
 const (
-	trail    = 90 * time.Second // what still belongs to an incident that is over
-	together = 5 * time.Minute  // two hosts that stop, or start, as one
-	alive    = 3 * time.Second  // a host that notes something so long after it was lost was not off
+	trail    = 90 * time.Second // later events still belong to the incident that ended
+	together = 5 * time.Minute  // two hosts that stop, or start, within this time do so together
+	alive    = 3 * time.Second  // a host that notes something this long after its loss was not off
 )
 
 // event is a record with its time on the common clock.
@@ -20,7 +20,7 @@ type event struct {
 	t time.Time
 }
 
-// host is what is known of a host at a moment.
+// host holds what is known of a host at a moment.
 type host struct {
 	boot    string
 	members []string
@@ -28,35 +28,36 @@ type host struct {
 	wish    state.EtcdWish
 	action  state.EtcdAction
 	spoke   time.Time
-	// fresh is set from a start, or a stop, until etcd is as it should be.
+	// fresh is set by a start or a stop, and stays until etcd is as it should
+	// be.
 	fresh bool
 }
 
-// failing is a failure that is being put together.
+// failing is a failure whose report is being built.
 type failing struct {
-	first int // of the events of its group
+	first int // index of its first event in the group
 	hosts []string
 	by    string
-	cause Cause // as it looked at first
-	// mutual is set where those who were lost had lost the others too.
+	cause Cause // as it first appeared
+	// mutual is set if the lost hosts had lost the others too.
 	mutual bool
 	back   bool
 	at     time.Time
-	boots  map[string]string // of each host, when it began
+	boots  map[string]string // the boot of each host when the failure began
 	states map[string]state.EtcdState
 }
 
-// group is an incident that is being put together.
+// group is an incident that is being built.
 type group struct {
 	events   []event
 	failures []*failing
 	lost     map[string]bool
-	joined   time.Time // when the two last met again
+	joined   time.Time // when the two hosts last saw each other again
 	closed   bool
 	end      time.Time
-	trailing int // of the events, the last ones, came after the end
-	// before and after are set where it is known of both hosts how they were
-	// before it began, and that they were whole in the end.
+	trailing int // number of events, the last ones, that came after the end
+	// before is set if the states of both hosts before the incident are known,
+	// after if both are known to be whole at its end.
 	before, after bool
 }
 
@@ -69,11 +70,11 @@ type walker struct {
 	open   *group
 }
 
-// take reads one event: it begins an incident or another failure of one, or
-// belongs to the one that is open or has just ended.
+// take reads one event. It begins an incident, or another failure of one, or
+// belongs to the incident that is open or has just ended.
 func (w *walker) take(e event) {
 	if e.Kind == Wrote {
-		w.keep(e) // it says nothing of the host that read it
+		w.keep(e) // it says nothing about the host that read it
 		return
 	}
 	h := w.host(e.Host)
@@ -108,11 +109,11 @@ func (w *walker) begin(e event, f *failing) {
 	}
 	w.open.failures = append(w.open.failures, f)
 	if e.Kind == Decides {
-		w.host(e.Host).fresh = true // it waits until etcd runs, not until it waits for something else
+		w.host(e.Host).fresh = true // it ends when etcd runs, not when etcd waits for something else
 	}
 	for _, name := range f.hosts {
 		w.open.lost[name] = true
-		w.host(name).action = "" // what it waited for does not count any more
+		w.host(name).action = "" // what it waited for no longer counts
 	}
 }
 
@@ -129,7 +130,7 @@ func (w *walker) keep(e event) {
 	}
 }
 
-// note remembers what an event says about its host.
+// note records what an event says about its host.
 func (w *walker) note(e event, h *host) {
 	h.spoke = e.t
 	switch e.Kind {
@@ -158,14 +159,15 @@ func (w *walker) note(e event, h *host) {
 	}
 }
 
-// resume is that etcd of a host is wanted again that never was out of sight.
+// resume handles an etcd that Pacemaker wants again, on a host that its peer
+// always saw.
 func (w *walker) resume(e event, h *host) {
 	if e.Wish == state.EtcdStarted && w.isLost(e.Host) && len(h.members) > 1 {
 		w.returns(e)
 	}
 }
 
-// rejoin is that a host that was never out of sight has a copy of etcd's data
+// rejoin handles a host that its peer always saw and that has data of etcd
 // again, or is about to.
 func (w *walker) rejoin(e event) {
 	if !w.isLost(e.Host) || w.open.last().cause != CopyLost {
@@ -178,13 +180,13 @@ func (w *walker) rejoin(e event) {
 	}
 }
 
-// returns is that a lost host is back without a membership that says so.
+// returns marks a lost host as back without a membership that shows it.
 func (w *walker) returns(e event) {
 	delete(w.open.lost, e.Host)
 	w.open.last().back, w.open.joined = true, e.t
 }
 
-// meet is that the two see each other again.
+// meet handles a membership in which the two see each other again.
 func (w *walker) meet(e event) {
 	g := w.open
 	for _, name := range e.Members {
@@ -198,8 +200,8 @@ func (w *walker) meet(e event) {
 	g.joined = e.t
 }
 
-// settle ends the open incident where all who have spoken since they met are
-// whole.
+// settle ends the open incident if all hosts that have noted something since
+// the two met are whole.
 func (w *walker) settle(e event) {
 	g := w.open
 	if g == nil || len(g.lost) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// maxTimeline bounds the story of one incident: a host that boots in a circle
-// has a long one.
+// maxTimeline limits the timeline of one incident: a host that boots again and
+// again has a long one.
 const maxTimeline = 80
 
 func length(d time.Duration) string {
@@ -35,7 +35,7 @@ func times(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// title is an incident in one line.
+// title describes an incident in one line.
 func title(i Incident) string {
 	f := i.Failures[0]
 	words := f.began()
@@ -59,7 +59,7 @@ func title(i Incident) string {
 	return words
 }
 
-// began is how a failure began, as part of a sentence.
+// began describes the start of a failure, as part of a sentence.
 func (f Failure) began() string {
 	who := list(f.Hosts)
 	switch f.Cause {
@@ -90,7 +90,7 @@ func (f Failure) cut() string {
 	return fmt.Sprintf("%s and %s lost sight of each other", f.By, list(f.Hosts))
 }
 
-// Moment is that of a phase; one that was not seen has no words.
+// Moment returns the moment of a phase, without words if it was not seen.
 func (f Failure) Moment(p Phase) Moment {
 	i := slices.IndexFunc(f.Moments, func(m Moment) bool { return m.Phase == p })
 	if i < 0 {
@@ -99,7 +99,7 @@ func (f Failure) Moment(p Phase) Moment {
 	return f.Moments[i]
 }
 
-// Words is the report for a person.
+// Words returns the report for people.
 func (i Incident) Words() string {
 	p := &report{page.Writer{Width: page.Broad}}
 	p.Beside("", i.Title)
@@ -125,8 +125,8 @@ func (i Incident) until() string {
 	return day(i.End)
 }
 
-// summary says what a person wants to know first: does it go on, did anybody
-// have to do anything, what is still missing.
+// summary answers what people ask first: does it go on, did anybody have to do
+// anything, what is still missing.
 func (i Incident) summary() string {
 	var out []string
 	f := i.Failures[len(i.Failures)-1]
@@ -159,7 +159,7 @@ func or(a, b string) string {
 	return a
 }
 
-// report is an incident that is being written.
+// report is a report that is being written.
 type report struct{ page.Writer }
 
 func (p *report) moments(f Failure) {
@@ -198,7 +198,8 @@ func (p *report) story(i Incident) {
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 func day(t time.Time) string   { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// timeline is the story, from the first to the last, shortened in the middle.
+// timeline lists what was noted, from the first to the last, shortened in the
+// middle.
 func timeline(events []event) []Step {
 	var out []Step
 	for _, e := range events {
@@ -214,7 +215,8 @@ func timeline(events []event) []Step {
 	return out
 }
 
-// words is a record as a line of the story, empty for what only counts.
+// words returns a record as a line of the timeline, empty for a record that is
+// only counted.
 func (r Record) words() string {
 	switch r.Kind {
 	case Booted:
@@ -246,7 +248,7 @@ func (r Record) words() string {
 	return ""
 }
 
-// seen is what was seen of the cluster around etcd.
+// seen describes what was seen of the cluster around etcd.
 func (r Record) seen() string {
 	switch r.Kind {
 	case Holds:
@@ -281,7 +283,7 @@ func (r Record) membership() string {
 	return "sees " + list(r.Members)
 }
 
-// decision is a rule that a person wants to see: what only passes is left out.
+// decision describes a rule that people want to see, empty for passing ones.
 func (r Record) decision() string {
 	switch {
 	case r.Action == state.EtcdAskHuman:

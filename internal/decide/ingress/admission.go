@@ -11,25 +11,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Admission is whether an IngressController is carried out, and with which
-// domain and strategy.
+// Admission is the result of Admit: whether an IngressController is carried
+// out, and with which domain and strategy.
 type Admission struct {
 	Domain string
-	// Strategy is the one in force: the wanted one, or the present one while
-	// the change is refused.
+	// Strategy is the strategy in force: the wanted one, or the present one
+	// while the change is refused.
 	Strategy *operatorv1.EndpointPublishingStrategy
-	// Problems are everything that is wrong, none if it is admitted.
+	// Problems lists everything that is wrong; it is empty if the
+	// IngressController is admitted.
 	Problems []string
-	// NotFollowed are fields that are set and have no effect.
+	// NotFollowed lists fields that are set and have no effect.
 	NotFollowed []string
 }
 
-// Valid reports whether nothing is wrong.
+// Valid reports whether there are no problems.
 func (a Admission) Valid() bool { return len(a.Problems) == 0 }
 
-// Admit judges one IngressController among all of them. Foreign are names of
-// objects that it would need and that somebody else made; more is what else is
-// wrong.
+// Admit judges one IngressController among all of them. foreign names objects
+// that it would need and that somebody else made; more lists further problems.
 func Admit(ic *operatorv1.IngressController, all []operatorv1.IngressController, c Cluster, foreign []string, more ...string) Admission {
 	wanted := EffectiveStrategy(ic.Spec.EndpointPublishingStrategy)
 	a := Admission{Domain: domain(ic, c), Strategy: wanted, NotFollowed: notFollowed(&ic.Spec)}
@@ -47,7 +47,8 @@ func Admit(ic *operatorv1.IngressController, all []operatorv1.IngressController,
 	return a
 }
 
-// domain is settled once: routers, certificates and names that lead here
+// domain returns the domain of an IngressController. It is settled once and
+// then stays, because routers, certificates and DNS names that point here
 // depend on it.
 func domain(ic *operatorv1.IngressController, c Cluster) string {
 	return normalDomain(cmp.Or(ic.Status.Domain, ic.Spec.Domain, c.Domain))
@@ -80,7 +81,8 @@ func goesBefore(other, ic *operatorv1.IngressController, wanted string, c Cluste
 	return domain(other, c) == wanted && older(other, ic)
 }
 
-// older orders by age, and by name where two are of one second.
+// older orders by creation time, and by name if both were created in the same
+// second.
 func older(a, b *operatorv1.IngressController) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
@@ -88,8 +90,9 @@ func older(a, b *operatorv1.IngressController) bool {
 	return a.Name < b.Name
 }
 
-// blocked refuses to publish in a new way where the Service for it is
-// somebody else's. Once it is published so, that is a fault and no refusal.
+// blocked refuses a new way of publishing if the Service for it belongs to
+// somebody else. An IngressController that already publishes that way is not
+// refused; a foreign Service then degrades it.
 func blocked(ic *operatorv1.IngressController, wanted *operatorv1.EndpointPublishingStrategy, foreign []string) []string {
 	if sameType(ic.Status.EndpointPublishingStrategy, wanted) || !NeedsService(wanted) {
 		return nil
@@ -136,12 +139,12 @@ func clientTLSProblems(c operatorv1.ClientTLS) []string {
 		}
 	}
 	if len(c.AllowedSubjectPatterns) > 0 {
-		// Who set them relies on them: to serve everybody would be worse than not
-		// to serve.
+		// An administrator who set them relies on them: serving everybody would
+		// be worse than serving nobody.
 		out = append(out, "spec.clientTLS.allowedSubjectPatterns: these routers look at who signed a certificate only")
 	}
 	return out
 }
 
-// message joins problems as a condition says them.
+// message joins problems into the message of a condition.
 func message(problems []string) string { return strings.Join(problems, "; ") }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// strategyTypes are all there are.
+// strategyTypes returns every type of publishing strategy.
 func strategyTypes() []operatorv1.EndpointPublishingStrategyType {
 	return []operatorv1.EndpointPublishingStrategyType{
 		operatorv1.HostNetworkStrategyType, operatorv1.LoadBalancerServiceStrategyType,
@@ -32,7 +32,7 @@ func madeAt(minute int) func(*operatorv1.IngressController) {
 	}
 }
 
-// wasAdmitted is one that serves a domain already.
+// wasAdmitted makes an IngressController one that already serves a domain.
 func wasAdmitted(domain string) func(*operatorv1.IngressController) {
 	return func(ic *operatorv1.IngressController) {
 		ic.Status.Domain = domain
@@ -55,7 +55,7 @@ func TestHardCase15_OneDomainHasOneIngressController(t *testing.T) {
 	tests := []struct {
 		sentence string
 		all      []operatorv1.IngressController
-		want     string // the names of those that are admitted
+		want     string // names of the admitted ones
 	}{
 		{"of two made one after the other, the first", list(a, b), "a"},
 		{"in any order", list(b, a), "a"},
@@ -143,9 +143,9 @@ func TestEveryMistakeOfASpecIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused: done, the
-// status has the new one and nothing of the old; refused, it says why and
-// everything stays.
+// TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused checks each
+// change. If it is done, the status has the new strategy and nothing of the old
+// one. If it is refused, the status says why and everything stays.
 func TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused(t *testing.T) {
 	changes := 0
 	foreign := []string{ObjectName("Service", OperandNamespace, "router-x")}
@@ -157,7 +157,7 @@ func TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused(t *testing.T
 			changes++
 			ic := controller("x", wasAdmitted("x.example"), func(ic *operatorv1.IngressController) {
 				ic.Status.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
-				// What a person left of the old one has no effect.
+				// What an administrator left of the old strategy has no effect.
 				ic.Spec.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
 				ic.Spec.EndpointPublishingStrategy.Type = to
 			})
@@ -207,8 +207,8 @@ func TestHardCase11_AChangeToWhatIsInvalidLeavesEverythingAsItIs(t *testing.T) {
 	}
 }
 
-// TestHardCase10_HostPortsOfOneIngressController: equal ones are refused, own
-// ones are taken, and no number is the standard one.
+// TestHardCase10_HostPortsOfOneIngressController checks that equal ports are
+// refused, other ports are taken as given, and 0 becomes the standard port.
 func TestHardCase10_HostPortsOfOneIngressController(t *testing.T) {
 	for want, ports := range map[string]operatorv1.HostNetworkStrategy{
 		"80 443 1936 ":   {},
@@ -264,8 +264,9 @@ func TestWhatRoutersDoNotFollowIsSaid(t *testing.T) {
 	}
 }
 
-// TestRoutersThatWouldLetEverybodyInAreNotMade: without the authorities that
-// clients' certificates are checked by, and with patterns that nobody checks.
+// TestRoutersThatWouldLetEverybodyInAreNotMade covers two cases: the
+// authorities that check clients' certificates are missing, and patterns are
+// set that routers do not check.
 func TestRoutersThatWouldLetEverybodyInAreNotMade(t *testing.T) {
 	for want, spec := range map[string]operatorv1.ClientTLS{
 		"spec.clientTLS.clientCA: ConfigMap openshift-config/people is not there, or has nothing under ca-bundle.pem": {

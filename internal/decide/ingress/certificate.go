@@ -13,8 +13,9 @@ import (
 )
 
 // Keys of the Secret with the authority of default certificates. Beside the
-// one that signs it holds the next one, which is made known long before it
-// signs, and the one before, whose certificates may still be served.
+// authority that signs, the Secret holds the next one, which is announced long
+// before it signs, and the previous one, whose certificates may still be
+// served.
 const (
 	AuthoritySecret = "router-ca"
 	NextCert        = "next.crt"
@@ -22,8 +23,9 @@ const (
 	PreviousCert    = "previous.crt"
 )
 
-// Lifetimes, and the parts of them after which something new is made. Whoever
-// trusts the authority has from announce to renew to learn the next one.
+// Lifetimes, and the fractions of a lifetime after which a successor is made.
+// Between announceAt and renewAt, clients that trust the authority can learn
+// the next one.
 const (
 	AuthorityLifetime = 2 * 365 * 24 * time.Hour
 	LeafLifetime      = 365 * 24 * time.Hour
@@ -32,35 +34,38 @@ const (
 	renewAt    = 0.8
 )
 
-// Certificates are what there is of the certificates of one IngressController,
-// each the data of a Secret, nil where there is none.
+// Certificates holds the present certificates of one IngressController. Each
+// map is the data of a Secret, nil if there is none.
 type Certificates struct {
-	// Name is the Secret that is served; Domain is what it has to be good for.
+	// Name is the Secret that is served; Domain is the domain that its
+	// certificate must cover.
 	Name, Domain string
-	// Authority signs, Served is what routers serve.
+	// Authority signs certificates; routers serve Served.
 	Authority, Served map[string][]byte
-	// Wanted is the Secret that spec.defaultCertificate names, empty for none.
+	// Wanted is the Secret that spec.defaultCertificate names, empty if it
+	// names none.
 	Wanted string
 	// Given is that Secret's data.
 	Given map[string][]byte
 }
 
-// CertificateWork is what there is to do.
+// CertificateWork lists the steps to take, and what is wrong.
 type CertificateWork struct {
-	// NewAuthority makes one where none can be used; NewNext announces the
-	// next; Promote lets the next sign.
+	// NewAuthority makes an authority if none can be used; NewNext announces
+	// the next one; Promote lets the next one sign.
 	NewAuthority, NewNext, Promote bool
-	// NewLeaf signs a certificate for the domain, Copy takes the given one.
+	// NewLeaf signs a certificate for the domain; Copy takes over the given
+	// one.
 	NewLeaf, Copy bool
-	// Problem is why the wanted certificate cannot be served. What is served
-	// stays then. Warning is what clients will refuse about what is served.
+	// Problem says why the wanted certificate cannot be served; routers then
+	// keep serving the present one unless NewLeaf is set. Warning says what
+	// clients will refuse about the certificate that is served.
 	Problem, Warning string
-	// Again is when to look anew.
+	// Again is the time until the next check.
 	Again time.Duration
 }
 
-// lookForCertificates is how often certificates are looked at although nothing
-// changed.
+// lookForCertificates is the interval of checks when nothing has changed.
 const lookForCertificates = 12 * time.Hour
 
 // CertificatesOf decides about the certificates of one IngressController.
@@ -73,7 +78,7 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 	case "":
 		w.NewLeaf = !own || !good(served, c.Domain, now)
 	case c.Name:
-		w.Problem = given(c.Served, now) // a person keeps the routers' own Secret
+		w.Problem = given(c.Served, now) // an administrator maintains the routers' own Secret
 	default:
 		w.Problem = given(c.Given, now)
 		w.Copy = w.Problem == "" && !samePair(c.Given, c.Served)
@@ -86,7 +91,8 @@ func CertificatesOf(c Certificates, now time.Time) CertificateWork {
 	return w
 }
 
-// authority decides about the signer and returns it if it may sign on.
+// authority decides what to do about the authority and returns it if it may
+// keep signing.
 func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509.Certificate {
 	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	ended := err != nil || !cert.IsCA || now.After(cert.NotAfter)
@@ -105,17 +111,19 @@ func (w *CertificateWork) authority(data map[string][]byte, now time.Time) *x509
 	return cert
 }
 
-// mayPromote is from when the next authority may sign: once it was announced
-// for as long as it is where no host is ever off. Announced later than that, it
-// has half of the time for which the present one is still good.
+// mayPromote returns the earliest time at which the next authority may sign.
+// Normally it was announced at announceAt and signs at renewAt, so it waits for
+// that part of the present authority's life. If it was announced later, because
+// the cluster was off, it waits at most half of the time that the present
+// authority had left then.
 func mayPromote(present, next *x509.Certificate) time.Time {
 	life, left := present.NotAfter.Sub(present.NotBefore), present.NotAfter.Sub(next.NotBefore)
 	return next.NotBefore.Add(min(time.Duration(float64(life)*(renewAt-announceAt)), left/2))
 }
 
-// useless reports whether what is served has to be replaced by one of ours
-// although somebody else's is wanted: routers need something to start with, and
-// what has ended is good for nobody.
+// useless reports whether one of our certificates must replace the served one
+// although an administrator's is wanted. Routers need some certificate to start
+// with, and an expired one is of no use to anybody.
 func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time) bool {
 	switch {
 	case served == nil:
@@ -126,24 +134,25 @@ func (c Certificates) useless(served *x509.Certificate, own bool, now time.Time)
 	block, _ := pem.Decode(c.Authority[PreviousCert])
 	if block != nil {
 		if before, err := x509.ParseCertificate(block.Bytes); err == nil && served.CheckSignatureFrom(before) == nil {
-			return true // ours too, of an authority that signs no more
+			return true // ours too, signed by the previous authority
 		}
 	}
 	return now.After(served.NotAfter)
 }
 
-// good reports whether a certificate of ours is served on.
+// good reports whether a certificate of ours may still be served.
 func good(cert *x509.Certificate, domain string, now time.Time) bool {
 	return cert.VerifyHostname("any."+domain) == nil && !past(cert, renewAt, now) && !now.Before(cert.NotBefore)
 }
 
-// past reports whether a part of a certificate's life is over.
+// past reports whether the given fraction of a certificate's life is over.
 func past(cert *x509.Certificate, part float64, now time.Time) bool {
 	life := cert.NotAfter.Sub(cert.NotBefore)
 	return now.After(cert.NotBefore.Add(time.Duration(float64(life) * part)))
 }
 
-// given is what keeps a certificate of a person's from being served.
+// given returns the reason why an administrator's certificate cannot be served,
+// empty if it can.
 func given(data map[string][]byte, now time.Time) string {
 	if data == nil {
 		return "it is not there yet"
@@ -158,7 +167,7 @@ func given(data map[string][]byte, now time.Time) string {
 	return ""
 }
 
-// warning looks at what will be served.
+// warning checks the certificate that will be served.
 func warning(c Certificates, w CertificateWork) string {
 	data := c.Served
 	if w.Copy {
@@ -181,7 +190,7 @@ func samePair(a, b map[string][]byte) bool {
 }
 
 // ParsePair reads a certificate and its key, both PEM, and returns the first
-// certificate. Errors say nothing of the key but that it does not fit.
+// certificate. Errors never show anything of the key.
 func ParsePair(cert, key []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(cert)
 	if block == nil {

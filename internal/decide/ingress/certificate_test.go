@@ -16,15 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// issued is a certificate and what signs with it.
+// issued is a certificate with its key.
 type issued struct {
 	data map[string][]byte
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// issue makes a certificate that is good from a time on; without an issuer it
-// is an authority.
+// issue makes a certificate that is valid from the given time. Without an
+// issuer it makes an authority.
 func issue(t *testing.T, from time.Time, life time.Duration, issuer *issued, names ...string) *issued {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,8 @@ func joined(a, next map[string][]byte) map[string][]byte {
 
 func part(life time.Duration, percent int) time.Duration { return life * time.Duration(percent) / 100 }
 
-// TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed.
+// TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed has one
+// sentence for each case.
 func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testing.T) {
 	ca := issue(t, day, AuthorityLifetime, nil)
 	other := issue(t, day, AuthorityLifetime, nil)
@@ -75,7 +76,8 @@ func TestHardCase16_CertificatesAreRenewedInTimeAndBadOnesAreNotServed(t *testin
 	bare := issue(t, day, LeafLifetime, other)
 	elsewhere := issue(t, day, LeafLifetime, other, "*.other.example")
 	mixed := map[string][]byte{corev1.TLSCertKey: good.data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: bare.data[corev1.TLSPrivateKeyKey]}
-	// What there is where a cluster was off from before 60 % to 85 %.
+	// These exist if a cluster was off from before 60 % to 85 % of the
+	// authority's life.
 	late := issue(t, day.Add(part(AuthorityLifetime, 85)), AuthorityLifetime, nil)
 	short := issue(t, day, part(AuthorityLifetime, 70), nil)
 	new75 := issue(t, day.Add(part(AuthorityLifetime, 75)), LeafLifetime, ca, "*.apps.example")

@@ -18,47 +18,51 @@ import (
 type Routed struct {
 	Kind, Namespace, Name, UID string
 	Created                    time.Time
-	// Class is that of an Ingress. A route has none: which routers follow it
-	// depends on Gateways that may come and go after it.
+	// Class is the class of an Ingress. A route has none: Gateways that may
+	// come and go after the route decide which routers follow it.
 	Class string
 	Asked []Asked
 }
 
-// String names an object for a person.
+// String returns the kind, namespace and name for messages.
 func (r Routed) String() string { return ObjectName(r.Kind, r.Namespace, r.Name) }
 
-// Asked is a host name, empty for every host, and the paths of it.
+// Asked is a host name and its paths. An empty host name asks for every host.
 type Asked struct {
 	Host  string
 	Paths []string
 }
 
-// AnyPath is the path of whoever takes a host as a whole.
+// AnyPath is the path of a claim to a whole host.
 const AnyPath = "*"
 
-// LabelHosts and its value are on the lists of hosts and on nothing else:
-// admission policies look at what has them.
+// LabelHosts with the value HostsListed marks the lists of hosts and nothing
+// else. Admission policies read every object that has it.
 const (
 	LabelHosts  = state.AnnotationDomain + "route-hosts"
 	HostsListed = "owned"
 )
 
-// Keys of a list of hosts beside the hosts themselves. None can be a host: no
-// name of the DNS that the API takes begins with an underscore.
+// Keys of a list of hosts beside the hosts themselves. None can be a host,
+// because no DNS name that the API accepts begins with an underscore.
 const (
-	// HostsClass is the IngressClass.
+	// HostsClass is the key of the IngressClass.
 	HostsClass = "_class"
-	// HostsOwnership is routeAdmission.namespaceOwnership in the API's own words.
+	// HostsOwnership is the key of routeAdmission.namespaceOwnership, in the
+	// API's spelling.
 	HostsOwnership = "_ownership"
-	// HostsWildcards is routeAdmission.wildcardPolicy in the API's own words.
+	// HostsWildcards is the key of routeAdmission.wildcardPolicy, in the API's
+	// spelling.
 	HostsWildcards = "_wildcards"
-	// HostsBelow are lines of NAMESPACE DOMAIN: of the domain it has everything.
+	// HostsBelow is the key of lines NAMESPACE DOMAIN: the namespace owns every
+	// host below the domain.
 	HostsBelow = "_below"
-	// HostsEvery is the key of whoever asks for every host.
+	// HostsEvery is the key of claims for every host.
 	HostsEvery = "_every"
 )
 
-// HostKey is the key of a host: a list of the API takes no asterisk.
+// HostKey returns the key of a host, HostsEvery for the empty one. An asterisk
+// becomes an underscore, because the API does not accept it in a key.
 func HostKey(host string) string {
 	if host == "" {
 		return HostsEvery
@@ -66,29 +70,34 @@ func HostKey(host string) string {
 	return strings.Replace(host, "*", "_", 1)
 }
 
-// maxHosts bounds a list in bytes; an object of the API has a million.
+// maxHosts limits the size of a list in bytes; an API object may have about a
+// million.
 const maxHosts = 900_000
 
-// HostList says which namespace has which host names of one IngressController.
+// HostList records which namespace owns which host names of one
+// IngressController.
 type HostList struct {
-	// Data is what admission policies look at: by HostKey lines of NAMESPACE
-	// PATH, and the keys above.
+	// Data is the part that admission policies read: for each HostKey, lines of
+	// NAMESPACE PATH, and the keys above.
 	Data map[string]string
-	// Conflicts are objects that ask for what another namespace had first.
+	// Conflicts lists objects that ask for a host that another namespace had
+	// first.
 	Conflicts []HostConflict
-	// Unlisted is how many hosts found no room.
+	// Unlisted is the number of hosts that did not fit.
 	Unlisted int
 }
 
-// HostConflict is an object that asks for a host which is not its namespace's.
+// HostConflict is an object that asks for a host that its namespace does not
+// own.
 type HostConflict struct {
 	Object Routed
 	Host   string
-	// Owner is the namespace, empty where nobody may have it: every host.
+	// Owner is the namespace that owns the host. It is empty if the object asks
+	// for every host, which no namespace may own.
 	Owner string
 }
 
-// String says it to a person.
+// String describes the conflict in a sentence.
 func (c HostConflict) String() string {
 	if c.Owner == "" {
 		return fmt.Sprintf("%s asks for every host", c.Object)
@@ -96,7 +105,7 @@ func (c HostConflict) String() string {
 	return fmt.Sprintf("%s asks for %s, which namespace %s had first", c.Object, c.Host, c.Owner)
 }
 
-// RouteAdmission is a policy with the API's defaults.
+// RouteAdmission returns a policy with the API's defaults filled in.
 func RouteAdmission(p *operatorv1.RouteAdmissionPolicy) operatorv1.RouteAdmissionPolicy {
 	out := operatorv1.RouteAdmissionPolicy{}
 	if p != nil {
@@ -107,9 +116,10 @@ func RouteAdmission(p *operatorv1.RouteAdmissionPolicy) operatorv1.RouteAdmissio
 	return out
 }
 
-// Hosts decides who has which host. Whoever had one before keeps it as long as
-// he asks for it; else the oldest object has it. The routers' own namespace is
-// the administrator's, and goes before all others.
+// Hosts decides which namespace owns which host. A namespace that owned a host
+// before keeps it as long as it asks for it; otherwise the oldest object gets
+// it. The routers' own namespace belongs to the administrator and comes before
+// all others.
 func Hosts(name string, policy *operatorv1.RouteAdmissionPolicy, objects []Routed, before map[string]string) HostList {
 	p := RouteAdmission(policy)
 	o := &owners{
@@ -133,25 +143,26 @@ func Hosts(name string, policy *operatorv1.RouteAdmissionPolicy, objects []Route
 	return out
 }
 
-// claim is one path of one host for which an object asks.
+// claim is one path of one host that an object asks for.
 type claim struct {
 	object     Routed
 	host, path string
-	// held is whether its namespace had it before.
+	// held reports whether the object's namespace owned it before.
 	held bool
 }
 
-// owners are the namespaces to which hosts were given.
+// owners records which namespaces own which hosts.
 type owners struct {
 	strict bool
-	// order is that in which hosts were given, has whose they are by path.
+	// order lists the hosts in the order in which they were granted. has maps
+	// each host to its paths, and each path to the namespace that owns it.
 	order []string
 	has   map[string]map[string]string
-	// below are the namespaces that have hosts below a domain.
+	// below lists, for each domain, the namespaces that own hosts below it.
 	below map[string]map[string]bool
 }
 
-// claims are all that count, in the order in which they are looked at.
+// claims returns all claims that count, in the order in which they are granted.
 func (o *owners) claims(class string, objects []Routed, before map[string]string) []claim {
 	var out []claim
 	for _, r := range objects {
@@ -160,7 +171,7 @@ func (o *owners) claims(class string, objects []Routed, before map[string]string
 		}
 		for _, a := range r.Asked {
 			if a.Host == "" && r.Namespace == OperandNamespace {
-				continue // an administrator's last resort, which nobody else may be
+				continue // an administrator's fallback for every host, which nobody else may have
 			}
 			for _, path := range o.paths(a) {
 				out = append(out, claim{object: r, host: a.Host, path: path, held: o.held(before, a.Host, path, r.Namespace)})
@@ -188,7 +199,8 @@ func (o *owners) paths(a Asked) []string {
 	if o.strict {
 		return []string{AnyPath}
 	}
-	// No request has a line break in its path, and no line of a list.
+	// A path with a line break is dropped: no request has one, and it would
+	// break the lines of a list.
 	return slices.DeleteFunc(slices.Clone(a.Paths), func(p string) bool { return strings.Contains(p, "\n") })
 }
 
@@ -202,7 +214,8 @@ func (o *owners) held(before map[string]string, host, path, namespace string) bo
 	return false
 }
 
-// taken reports whether another namespace has what a claim asks for, and which.
+// taken reports whether another namespace owns what a claim asks for, and which
+// one.
 func (o *owners) taken(c claim) (string, bool) {
 	ns := c.object.Namespace
 	if o.strict && c.host == "" {
@@ -245,7 +258,7 @@ func (o *owners) grant(c claim) {
 	}
 }
 
-// domains are those that a host is below.
+// domains yields the domains that a host is below.
 func domains(host string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, rest, found := strings.Cut(host, "."); found && yield(rest); _, rest, found = strings.Cut(rest, ".") {
@@ -253,8 +266,8 @@ func domains(host string) func(func(string) bool) {
 	}
 }
 
-// list writes the hosts as policies read them, and returns how many found no
-// room.
+// list writes the hosts into the map in the form that policies read, and
+// returns how many did not fit.
 func (o *owners) list(into map[string]string) int {
 	size, left := 0, 0
 	var below []string
@@ -281,8 +294,7 @@ func (o *owners) list(into map[string]string) int {
 	return left
 }
 
-// distinct leaves one conflict of each object and host, in an order that does
-// not change by itself.
+// distinct keeps one conflict for each object and host, in a stable order.
 func distinct(list []HostConflict) []HostConflict {
 	slices.SortStableFunc(list, func(a, b HostConflict) int { return strings.Compare(a.String(), b.String()) })
 	return slices.CompactFunc(list, func(a, b HostConflict) bool { return a.String() == b.String() })

@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 )
 
-// ask is an Ingress of a namespace, so many hours old, that asks for hosts,
-// each HOST or HOST/PATH.
+// ask returns an Ingress of a namespace, age hours old, that asks for hosts,
+// each written HOST or HOST/PATH.
 func ask(namespace string, age int, hosts ...string) Routed {
 	r := Routed{Kind: "Ingress", Namespace: namespace, Name: "i", Class: "openshift-x", Created: day.Add(-time.Duration(age) * time.Hour)}
 	for _, h := range hosts {
@@ -40,7 +40,8 @@ func lost(l HostList) string {
 	return strings.Join(out, " ")
 }
 
-// TestAHostIsWhoseHadItFirst: the sentences of routeAdmission.
+// TestAHostIsWhoseHadItFirst checks the rules of routeAdmission, one sentence
+// each.
 func TestAHostIsWhoseHadItFirst(t *testing.T) {
 	other := ask("evil", 9, "bank.d")
 	other.Class = "openshift-y"
@@ -99,7 +100,7 @@ func TestAHostIsWhoseHadItFirst(t *testing.T) {
 		if owned(l) != tt.owned || lost(l) != tt.lost {
 			t.Errorf("%s:\n  %s | %s, want\n  %s | %s", tt.sentence, owned(l), lost(l), tt.owned, tt.lost)
 		}
-		// What was decided decides the same when it is looked at again.
+		// A second run with the first result as input gives the same result.
 		if again := Hosts("x", &operatorv1.RouteAdmissionPolicy{NamespaceOwnership: tt.ownership}, tt.objects, l.Data); owned(again) != owned(l) || lost(again) != lost(l) {
 			t.Errorf("%s: another look says\n  %s | %s", tt.sentence, owned(again), lost(again))
 		}

@@ -33,32 +33,37 @@ const (
 	UnsupportedFieldsName = "UnsupportedFields"
 )
 
-// graces are how long a condition may be wrong before the whole is degraded.
+// graces holds how long a condition may be False before the IngressController
+// is degraded.
 var graces = map[string]time.Duration{
 	Admitted: 0, DeploymentAvailable: 30 * time.Second, MinAvailable: time.Minute, AllAvailable: time.Hour,
 	LoadBalancerReady: 90 * time.Second, DNSReady: 30 * time.Second, OwnObjects: 0, DefaultCertificate: 0,
 }
 
-// lookWhileDegraded is how often a degraded one is looked at anew.
+// lookWhileDegraded is the interval of checks while an IngressController is
+// degraded.
 const lookWhileDegraded = time.Minute
 
-// restartGrace is how long no router may be ready before the whole counts as
-// not available: that of the one router of a lone host is replaced in less.
+// restartGrace is how long the IngressController stays available although no
+// router is ready. The one router of a lone host is replaced in less time.
 const restartGrace = 30 * time.Second
 
-// Observed is what became of what was wanted.
+// Observed is the state that was found in the cluster.
 type Observed struct {
 	// Deployment is nil while there is none.
 	Deployment *appsv1.Deployment
-	// Service is the publishing one, nil where none is wanted or there.
+	// Service is the Service that publishes the routers, nil if none is wanted
+	// or it does not exist.
 	Service *corev1.Service
 	Pods    []corev1.Pod
-	// Hosts are all nodes by name, true if ready.
+	// Hosts maps the name of each node to whether it is ready.
 	Hosts map[string]bool
-	// Foreign are objects in the way, by kind, namespace and name.
+	// Foreign lists objects of somebody else that are in the way, by kind,
+	// namespace and name.
 	Foreign []string
-	// CertificateProblem is why the wanted default certificate is not served,
-	// CertificateWarning what browsers will refuse about the one that is.
+	// CertificateProblem says why the wanted default certificate is not served.
+	// CertificateWarning says what browsers will refuse about the certificate
+	// that is served.
 	CertificateProblem, CertificateWarning string
 }
 
@@ -78,8 +83,9 @@ func find(list []operatorv1.OperatorCondition, kind string) (operatorv1.Operator
 	return list[i], true
 }
 
-// Conditions are what status says, given what it said before, and when to look
-// anew although nothing has changed, 0 for never. Conditions of others stay.
+// Conditions returns the conditions for the status, given those it had before.
+// It also returns the time until the next check is due although nothing has
+// changed, 0 for never. Conditions of other writers stay.
 func Conditions(before []operatorv1.OperatorCondition, a Admission, r *Router, o Observed, now time.Time) ([]operatorv1.OperatorCondition, time.Duration) {
 	out := []operatorv1.OperatorCondition{admission(a)}
 	if len(a.NotFollowed) > 0 {
@@ -109,7 +115,8 @@ func admission(a Admission) operatorv1.OperatorCondition {
 	return no(Admitted, "Invalid", message(a.Problems))
 }
 
-// settle takes over the time since which a condition is what it is.
+// settle keeps the old transition time of each condition whose status has not
+// changed.
 func settle(before, list []operatorv1.OperatorCondition, now time.Time) {
 	for i := range list {
 		list[i].LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
@@ -119,7 +126,8 @@ func settle(before, list []operatorv1.OperatorCondition, now time.Time) {
 	}
 }
 
-// merged is ordered as before, so that nothing is written that only moved.
+// merged keeps the order from before, so that a mere reordering causes no
+// write.
 func merged(before, now []operatorv1.OperatorCondition) []operatorv1.OperatorCondition {
 	var out []operatorv1.OperatorCondition
 	for _, old := range before {
@@ -137,7 +145,7 @@ func merged(before, now []operatorv1.OperatorCondition) []operatorv1.OperatorCon
 	return out
 }
 
-// ours are the types that this package alone writes.
+// ours reports whether only this package writes conditions of a type.
 func ours(kind string) bool {
 	return slices.Contains([]string{
 		Admitted, Available, Progressing, Degraded, Upgradeable, DeploymentAvailable, MinAvailable, AllAvailable, RollingOut,
@@ -153,12 +161,13 @@ func ownObjects(o Observed) operatorv1.OperatorCondition {
 		strings.Join(sorted(slices.Clone(o.Foreign)), ", "), LabelOwner))
 }
 
-// maxConflicts is how many conflicts a condition names.
+// maxConflicts is the number of conflicts that a condition names.
 const maxConflicts = 5
 
-// hostsOwned says which objects got in although a host is another namespace's,
-// before anybody could refuse them. It makes nothing degraded: whoever may make
-// an Ingress could.
+// hostsOwned names the objects that ask for another namespace's host and were
+// created before a policy could refuse them. It never degrades the
+// IngressController, because otherwise anyone who may create an Ingress could
+// degrade it.
 func hostsOwned(l HostList) operatorv1.OperatorCondition {
 	var said []string
 	for _, c := range l.Conflicts[:min(len(l.Conflicts), maxConflicts)] {
@@ -206,8 +215,8 @@ func loadBalancerConditions(r *Router, o Observed) []operatorv1.OperatorConditio
 	return append(out, yes(LoadBalancerReady, "LoadBalancerProvisioned", ""))
 }
 
-// dns is never managed: there is no zone of a cloud. Names of clusters with
-// virtual IPs are answered on the hosts.
+// dns reports that DNS is never managed: there is no zone of a cloud. In
+// clusters with VIPs, the hosts themselves answer for the names.
 func dns(r *Router) []operatorv1.OperatorCondition {
 	switch {
 	case !managedLoadBalancer(r.Strategy):
@@ -218,7 +227,7 @@ func dns(r *Router) []operatorv1.OperatorCondition {
 	return []operatorv1.OperatorCondition{no(DNSManaged, "NoDNSZones", "no zone is managed here: point *."+r.Domain+" at the load balancer")}
 }
 
-// available is what users of the routers feel.
+// available describes what users of the routers notice.
 func available(list []operatorv1.OperatorCondition, rendered bool) operatorv1.OperatorCondition {
 	if !rendered {
 		return no(Available, "IngressControllerUnavailable", "it was never admitted")
@@ -243,8 +252,9 @@ func progressing(list []operatorv1.OperatorCondition) operatorv1.OperatorConditi
 	return no(Progressing, "AsExpected", "")
 }
 
-// degraded is true once a condition was wrong for longer than its grace, and
-// tells when the next one will have been.
+// degraded returns the Degraded condition, which is true once a condition has
+// been False for longer than its grace. It also returns the time until the next
+// check: when the next grace ends, or lookWhileDegraded.
 func degraded(list []operatorv1.OperatorCondition, now time.Time) (operatorv1.OperatorCondition, time.Duration) {
 	var bad []string
 	var after time.Duration

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// counts is a Deployment's status: wanted, updated, all, ready, available.
+// counts holds a Deployment's numbers of routers: wanted, updated, all, ready,
+// available.
 type counts struct{ want, updated, all, ready, available int32 }
 
 func deployed(c counts, itself bool) *appsv1.Deployment {
@@ -31,7 +32,7 @@ func deployed(c counts, itself bool) *appsv1.Deployment {
 	}
 }
 
-// story is an IngressController over time.
+// story follows an IngressController over time.
 type story struct {
 	t      *testing.T
 	ic     *operatorv1.IngressController
@@ -49,7 +50,7 @@ func begin(t *testing.T, kind operatorv1.EndpointPublishingStrategyType, replica
 	return &story{t: t, ic: ic, site: s, now: day}
 }
 
-// look decides after some time has passed.
+// look lets some time pass and decides again.
 func (s *story) look(after time.Duration, o Observed) {
 	s.t.Helper()
 	s.now = s.now.Add(after)
@@ -90,8 +91,8 @@ func TestARouterThatRunsIsAvailableAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestHardCase08_NothingChangesWhereNothingHappens: a second look gives the
-// same status, byte for byte, however much later.
+// TestHardCase08_NothingChangesWhereNothingHappens checks that later decisions
+// give the same status, byte for byte, however much time has passed.
 func TestHardCase08_NothingChangesWhereNothingHappens(t *testing.T) {
 	s := begin(t, nodePrt, 2, site{2, 1})
 	o := Observed{Deployment: deployed(counts{2, 2, 2, 1, 1}, true), Pods: []corev1.Pod{pending("x-2", "0/2 nodes are available")}}
@@ -114,12 +115,13 @@ func pending(name, why string) corev1.Pod {
 	}
 }
 
-// TestHardCase14_OneOfTwoHostsFenced: it stays available; degraded it is after
-// an hour, because one more failure ends the service.
+// TestHardCase14_OneOfTwoHostsFenced checks that the IngressController stays
+// available, and that it is degraded after an hour, because one more failure
+// would end the service.
 func TestHardCase14_OneOfTwoHostsFenced(t *testing.T) {
 	for _, kind := range strategyTypes() {
 		if kind == balance {
-			continue // it waits for an address besides
+			continue // it also waits for an address
 		}
 		s := begin(t, kind, 2, site{2, 0})
 		s.look(0, Observed{Deployment: deployed(counts{2, 2, 2, 2, 2}, true)})
@@ -144,9 +146,9 @@ func TestHardCase14_OneOfTwoHostsFenced(t *testing.T) {
 	}
 }
 
-// TestALoneHostsRolloutIsNoOutageUnlessItLasts: its one router is replaced in
-// seconds; for half a minute that is a roll-out, after it an outage, whatever
-// the Deployment says of itself.
+// TestALoneHostsRolloutIsNoOutageUnlessItLasts: the one router is replaced in
+// seconds. For half a minute its absence counts as a roll-out, after that as an
+// outage, whatever the Deployment reports about itself.
 func TestALoneHostsRolloutIsNoOutageUnlessItLasts(t *testing.T) {
 	s := begin(t, hostNet, 1, site{1, 0})
 	s.look(0, Observed{Deployment: deployed(counts{1, 1, 1, 1, 1}, true)})
@@ -185,7 +187,8 @@ func TestARebootIsNoProgress(t *testing.T) {
 	s.says("Progressing=True")
 }
 
-// TestHardCase10_AHostPortThatIsTakenIsExplained by the scheduler's words.
+// TestHardCase10_AHostPortThatIsTakenIsExplained checks that the message quotes
+// the scheduler.
 func TestHardCase10_AHostPortThatIsTakenIsExplained(t *testing.T) {
 	s := begin(t, hostNet, 1, site{1, 0})
 	s.look(0, Observed{
@@ -198,7 +201,8 @@ func TestHardCase10_AHostPortThatIsTakenIsExplained(t *testing.T) {
 	}
 }
 
-// TestHardCase07_WhatIsForeignIsNamedAndLeftAlone, as soon as it is in the way.
+// TestHardCase07_WhatIsForeignIsNamedAndLeftAlone checks that a foreign object
+// is named as soon as it is in the way.
 func TestHardCase07_WhatIsForeignIsNamedAndLeftAlone(t *testing.T) {
 	s := begin(t, nodePrt, 2, site{2, 0})
 	running := Observed{Deployment: deployed(counts{2, 2, 2, 2, 2}, true)}
@@ -231,7 +235,8 @@ func TestALoadBalancerServiceIsAvailableWhenItHasAnAddress(t *testing.T) {
 	s.says("LoadBalancerReady=True Available=True Degraded=False")
 }
 
-// TestEveryGraceIsWhatTheTableSays.
+// TestEveryGraceIsWhatTheTableSays checks a second before and at the end of
+// each grace.
 func TestEveryGraceIsWhatTheTableSays(t *testing.T) {
 	for kind, grace := range graces {
 		c := no(kind, "R", "m")
@@ -268,8 +273,8 @@ func TestHardCase11_NoConditionOfTheOldStrategyStays(t *testing.T) {
 	s.says("LoadBalancerManaged=False Available=True")
 }
 
-// TestAHostThatTwoHaveIsToldAndDegradesNothing: whoever may make an Ingress
-// could degrade the cluster.
+// TestAHostThatTwoHaveIsToldAndDegradesNothing: otherwise anyone who may create
+// an Ingress could degrade the cluster.
 func TestAHostThatTwoHaveIsToldAndDegradesNothing(t *testing.T) {
 	ic := controller("x")
 	if _, counts := graces[HostsOwned]; counts {

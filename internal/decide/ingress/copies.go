@@ -16,54 +16,57 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// CertificatesNamespace holds copies of what routers need of other namespaces'
-// Secrets and ConfigMaps: their account, which is on workers, reads none but
-// these.
+// CertificatesNamespace holds copies of the Secrets and ConfigMaps of other
+// namespaces that routers need. The routers' account is used on workers and may
+// read nothing but these copies.
 const CertificatesNamespace = "holdfast-router-certificates"
 
-// AnnotationCopyOf says of what an object is a copy, AnnotationCopied of which
-// version of that, and AnnotationDigest what the copy held when it was made.
+// AnnotationCopyOf names the source of a copy, AnnotationCopied the version of
+// the source, and AnnotationDigest the digest of the copy's content when it was
+// made.
 const (
 	AnnotationCopyOf = state.AnnotationDomain + "copy-of"
 	AnnotationCopied = state.AnnotationDomain + "copied-version"
 	AnnotationDigest = state.AnnotationDomain + "copied-digest"
 )
 
-// The kinds of what is copied.
+// The kinds of objects that are copied.
 const (
 	KindSecret    = "Secret"
 	KindConfigMap = "ConfigMap"
 )
 
-// authorityKey is where a ConfigMap, or a Secret, has the authorities of a
-// backend.
+// authorityKey is the key of a ConfigMap or Secret that holds the authorities
+// of a backend.
 const authorityKey = "ca.crt"
 
 // Source is an object that an Ingress or a Gateway names.
 type Source struct{ Kind, Namespace, Name string }
 
-// CopyName is the name of its copy: a namespace has no dots, so the first one
-// ends it.
+// CopyName returns the name of the source's copy. A namespace has no dots, so
+// the first dot ends it.
 func (s Source) CopyName() string { return s.Namespace + "." + s.Name }
 
 func (s Source) String() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
 
-// maxObjectName is the API's limit.
+// maxObjectName is the API's limit for the length of a name.
 const maxObjectName = 253
 
-// Needed is what routers read of a source.
+// Needed names a source and the parts of it that routers read.
 type Needed struct {
 	Source
-	// Pair is a certificate with its key, Authority the authorities of backends.
+	// Pair asks for a certificate with its key, Authority for the authorities
+	// of backends.
 	Pair, Authority bool
-	// By is a route that names it.
+	// By is the first route that names it.
 	By Route
 }
 
-// Route is what names sources: an Ingress, a Gateway or a BackendTLSPolicy.
+// Route is an object that names sources: an Ingress, a Gateway or a
+// BackendTLSPolicy.
 type Route struct{ Kind, Namespace, Name string }
 
-// Refused is what a route names and no router is ever given.
+// Refused is a route that names a source that routers never get, and why.
 type Refused struct {
 	Route
 	Why string
@@ -77,7 +80,7 @@ type Reference struct {
 	Namespace string `json:"namespace"`
 }
 
-// Gateway is what counts here of one of the Gateway API.
+// Gateway has the fields of a Gateway API Gateway that matter here.
 type Gateway struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -90,7 +93,8 @@ type Gateway struct {
 	} `json:"spec"`
 }
 
-// BackendTLSPolicy is what counts here of one of the Gateway API.
+// BackendTLSPolicy has the fields of a Gateway API BackendTLSPolicy that matter
+// here.
 type BackendTLSPolicy struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -100,7 +104,8 @@ type BackendTLSPolicy struct {
 	} `json:"spec"`
 }
 
-// ReferenceGrant is what counts here of one of the Gateway API.
+// ReferenceGrant has the fields of a Gateway API ReferenceGrant that matter
+// here.
 type ReferenceGrant struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -109,9 +114,9 @@ type ReferenceGrant struct {
 	} `json:"spec"`
 }
 
-// Routes is everything that may name what routers need.
+// Routes holds all objects that may name sources.
 type Routes struct {
-	// Classes are the names of the classes that are ours.
+	// Classes lists the names of our classes.
 	Classes   []string
 	Ingresses []networkingv1.Ingress
 	Gateways  []Gateway
@@ -119,7 +124,7 @@ type Routes struct {
 	Grants    []ReferenceGrant
 }
 
-// NeededBy is what routers need, and what they are refused, each in one order.
+// NeededBy returns what routers need and what they are refused, both sorted.
 func NeededBy(r Routes) ([]Needed, []Refused) {
 	n := needs{of: map[Source]Needed{}}
 	for i := range r.Ingresses {
@@ -143,7 +148,7 @@ type needs struct {
 	refused []Refused
 }
 
-// add notes what a route names, or why no router gets it.
+// add records a source that a route names, or why no router gets it.
 func (n *needs) add(by Route, what Needed) {
 	switch {
 	case !Lends(what.Namespace):
@@ -162,10 +167,10 @@ func (n *needs) add(by Route, what Needed) {
 	n.of[what.Source] = what
 }
 
-// Lends is whether routers may be given anything of a namespace. Those of the
-// cluster itself hold the accounts of the BMCs, tokens and authorities: whoever
-// may make an Ingress there must not get one of those copied to where workers
-// read it.
+// Lends reports whether routers may be given anything of a namespace. The
+// cluster's own namespaces hold the BMC accounts, tokens and authorities:
+// anyone who may create an Ingress there must not have one of those copied to
+// where workers can read it.
 func Lends(namespace string) bool {
 	switch namespace {
 	case OperandNamespace:
@@ -205,9 +210,9 @@ func (n *needs) gateway(g *Gateway, r Routes) {
 	}
 }
 
-// granted is whether a Gateway may name a Secret: one of another namespace only
-// where somebody there says so. Routers ask that themselves; asked here too,
-// nobody has another one's key copied by naming it.
+// granted reports whether a Gateway may name a Secret. A Secret of another
+// namespace needs a grant there. Routers check that themselves; this check also
+// prevents that naming somebody else's key gets it copied.
 func granted(from string, secret Source, grants []ReferenceGrant) bool {
 	if from == secret.Namespace {
 		return true
@@ -234,9 +239,10 @@ func (n *needs) policy(p *BackendTLSPolicy) {
 	}
 }
 
-// Content is what of a source's data goes into its copy, or why there is nothing
-// to copy: the keys that routers read and no other, and a key only beside its
-// certificate. So a Secret of another kind stays where it is, whoever names it.
+// Content returns the part of a source's data that goes into its copy, or the
+// reason why there is nothing to copy. It takes only the keys that routers
+// read, and a private key only with its certificate. So a Secret of another
+// kind is never copied, whoever names it.
 func (n Needed) Content(data map[string][]byte) (content map[string][]byte, problem string) {
 	content = map[string][]byte{}
 	if n.Pair {
@@ -255,24 +261,25 @@ func (n Needed) Content(data map[string][]byte) (content map[string][]byte, prob
 	return content, ""
 }
 
-// Made is what a copy says of itself.
+// Made returns the annotations of a copy.
 func (n Needed) Made(version string, content map[string][]byte) map[string]string {
 	return map[string]string{AnnotationCopyOf: n.String(), AnnotationCopied: n.version(version), AnnotationDigest: DigestOf(content)}
 }
 
-// Stands is whether a copy is one of that version of its source, and still what
-// it was when it was made.
+// Stands reports whether a copy is of that version of its source and has not
+// changed since it was made.
 func (n Needed) Stands(annotations map[string]string, content map[string][]byte, version string) bool {
 	return annotations[AnnotationCopied] == n.version(version) && annotations[AnnotationDigest] == DigestOf(content)
 }
 
-// version is that of a copy: what is copied of a source may change too.
+// version returns the version of a copy. It covers the parts that are copied
+// too, because they may change while the source does not.
 func (n Needed) version(of string) string {
 	return fmt.Sprintf("%s pair=%t authority=%t", of, n.Pair, n.Authority)
 }
 
-// DigestOf tells one content of a copy from another. It is of keys, which
-// nobody guesses.
+// DigestOf returns a digest that differs for each content of a copy. It may be
+// public, because nobody can guess the keys that it is made of.
 func DigestOf(content map[string][]byte) string {
 	sum := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(content)) {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ingressOf is an Ingress of a class that names Secrets.
+// ingressOf returns an Ingress of a class that names Secrets.
 func ingressOf(namespace, name, class string, secrets ...string) networkingv1.Ingress {
 	out := networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	out.Spec.IngressClassName = &class
@@ -42,7 +42,7 @@ func grantOf(namespace string, from, to Reference) ReferenceGrant {
 	return out
 }
 
-// told are sources as texts, with a mark for what is read of them.
+// told returns sources as text, each with a mark for the parts that are read.
 func told(needed []Needed) string {
 	var out []string
 	for _, n := range needed {
@@ -130,8 +130,8 @@ func TestNothingOfTheClustersOwnNamespacesIsGivenToRouters(t *testing.T) {
 	}
 }
 
-// A grant in a namespace of the cluster's own opens it no more than an Ingress
-// there does.
+// A grant in one of the cluster's own namespaces gives no more access than an
+// Ingress there.
 func TestNobodyIsGrantedWhatIsTheClusters(t *testing.T) {
 	needed, refused := NeededBy(Routes{
 		Classes:  []string{"openshift-default"},

@@ -7,35 +7,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Snapshot is everything that the decision about one IngressController looks
-// at, gathered at once.
+// Snapshot is the input of the decision about one IngressController, gathered
+// at once.
 type Snapshot struct {
 	Controller *operatorv1.IngressController
-	// All are all IngressControllers, this one too.
+	// All lists all IngressControllers, including this one.
 	All     []operatorv1.IngressController
 	Cluster Cluster
 	Hosts   []Host
-	// Namespaces are the names of those that spec.namespaceSelector selects.
+	// Namespaces lists the namespaces that spec.namespaceSelector selects.
 	Namespaces []string
-	// ClientCA are the authorities that spec.clientTLS names.
+	// ClientCA holds the authorities that spec.clientTLS names.
 	ClientCA string
-	// Gateways is true where the cluster knows the kinds of the Gateway API.
+	// Gateways reports whether the cluster has the kinds of the Gateway API.
 	Gateways bool
-	// Routed are all objects that ask for hosts, HostsBefore is the list of whose
-	// they were.
+	// Routed lists all objects that ask for hosts. HostsBefore is the present
+	// list of hosts and their owners.
 	Routed      []Routed
 	HostsBefore map[string]string
 	Observed    Observed
 	Now         time.Time
 }
 
-// Decision is what becomes of one IngressController.
+// Decision is the result for one IngressController.
 type Decision struct {
 	Admission Admission
-	// Router is what is to be rendered, nil if nothing is to be changed.
+	// Router is what to render, nil if nothing may change.
 	Router *Router
 	Status operatorv1.IngressControllerStatus
-	// Again is when to look anew although nothing has changed, 0 for never.
+	// Again is the time until the next decision although nothing has changed, 0
+	// for never.
 	Again time.Duration
 }
 
@@ -59,8 +60,8 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// missing is what a spec refers to and is not there. Without the authorities of
-// clients routers would let everybody in.
+// missing names what a spec refers to and does not exist. Without the
+// authorities of clients, routers would let everybody in.
 func missing(s Snapshot) []string {
 	c := s.Controller.Spec.ClientTLS
 	if c.ClientCertificatePolicy == "" || c.ClientCA.Name == "" || s.ClientCA != "" {
@@ -69,7 +70,8 @@ func missing(s Snapshot) []string {
 	return []string{"spec.clientTLS.clientCA: ConfigMap openshift-config/" + c.ClientCA.Name + " is not there, or has nothing under ca-bundle.pem"}
 }
 
-// ObjectName is how a foreign object is called.
+// ObjectName returns the name of an object for lists of foreign objects and
+// messages.
 func ObjectName(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + " " + name
@@ -77,8 +79,8 @@ func ObjectName(kind, namespace, name string) string {
 	return kind + " " + namespace + "/" + name
 }
 
-// inTheWay leaves out what is somebody else's where nothing of ours is wanted:
-// a person may publish private routers by a Service of that name.
+// inTheWay drops foreign objects whose name we do not need: an administrator
+// may publish private routers with a Service of that name.
 func inTheWay(r *Router, foreign []string) []string {
 	var out []string
 	for _, name := range foreign {
@@ -97,7 +99,7 @@ func inTheWay(r *Router, foreign []string) []string {
 	return out
 }
 
-// RouterOf settles what the routers of an IngressController are.
+// RouterOf settles everything about the routers of an IngressController.
 func RouterOf(s Snapshot, a Admission) *Router {
 	ic := s.Controller
 	r := newRouter(ic, a.Domain, a.Strategy, s.Cluster)
@@ -119,8 +121,8 @@ func RouterOf(s Snapshot, a Admission) *Router {
 	return r
 }
 
-// status keeps what was settled once. Without admission nothing is settled,
-// and what was stays.
+// status returns the new status. If the IngressController is not admitted,
+// nothing is settled, and the fields that were settled before stay.
 func status(ic *operatorv1.IngressController, a Admission, r *Router, o Observed, conditions []operatorv1.OperatorCondition) operatorv1.IngressControllerStatus {
 	out := *ic.Status.DeepCopy()
 	out.Conditions = conditions
@@ -138,26 +140,26 @@ func status(ic *operatorv1.IngressController, a Admission, r *Router, o Observed
 	return out
 }
 
-// Deletion is what there is to do for an IngressController that goes.
+// Deletion lists the steps for an IngressController that is being deleted.
 type Deletion struct {
-	// Deployment has to be deleted, Rest too once no router is left, Done says
-	// that nothing is there any more.
+	// Deployment says to delete the Deployment. Rest says to delete the other
+	// objects, once no router is left. Done says that nothing is left.
 	Deployment, Rest, Done bool
-	// Waiting names the routers that are still there.
+	// Waiting names the routers that still exist.
 	Waiting []string
 	Again   time.Duration
 }
 
-// lookWhileDraining is how often routers that leave are looked at.
+// lookWhileDraining is the interval of checks while routers drain.
 const lookWhileDraining = 15 * time.Second
 
-// overdue is how long a router may take beyond its grace. A host that was lost
-// never says that its pods are gone; a deletion does not wait for it.
+// overdue is how long a router may take beyond its grace period. A lost host
+// never confirms that its pods are gone, and a deletion does not wait for it.
 const overdue = 30 * time.Second
 
-// Delete decides from what is there, so that it goes on wherever an operator
-// was cut off: routers first, so that what leads to them stays until they have
-// drained; then everything else.
+// Delete decides from the objects that still exist, so that it can continue
+// after an interruption at any point. Routers go first, so that the objects
+// that lead to them stay until they have drained; then everything else goes.
 func Delete(o Observed, rest int, now time.Time) Deletion {
 	var d Deletion
 	if o.Deployment != nil {
@@ -197,7 +199,7 @@ func alive(p *corev1.Pod, hosts map[string]bool, now time.Time) bool {
 	return now.Before(p.DeletionTimestamp.Add(overdue))
 }
 
-// grace is by how much a pod's deletion time lies after its deletion.
+// grace returns the time from a pod's deletion to its DeletionTimestamp.
 func grace(p *corev1.Pod) time.Duration {
 	if p.DeletionGracePeriodSeconds == nil {
 		return 0

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// draining is a router that was deleted some time before.
+// draining returns a router that was deleted some time ago.
 func draining(node string, ago, grace time.Duration) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -19,8 +19,9 @@ func draining(node string, ago, grace time.Duration) corev1.Pod {
 	}
 }
 
-// TestHardCase17_ADeletionEndsWhereverItWasCutOff: what comes next follows from
-// what is there, and what never answers is not waited for.
+// TestHardCase17_ADeletionEndsWhereverItWasCutOff checks that the next step
+// follows from the objects that exist, and that nothing waits for a host that
+// never answers.
 func TestHardCase17_ADeletionEndsWhereverItWasCutOff(t *testing.T) {
 	here := deployed(counts{}, true)
 	going := here.DeepCopy()

@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deploymentConditions are what the routers' Deployment and pods mean.
+// deploymentConditions derives conditions from the routers' Deployment and
+// pods.
 func deploymentConditions(before []operatorv1.OperatorCondition, r *Router, o Observed, now time.Time) []operatorv1.OperatorCondition {
 	if o.Deployment == nil {
 		const reason, words = "DeploymentNotFound", "the Deployment is not there"
@@ -26,9 +27,10 @@ func deploymentConditions(before []operatorv1.OperatorCondition, r *Router, o Ob
 	}
 }
 
-// deploymentAvailable is the Deployment's own word, with one correction: where
-// the roll-out may take the last router, a Deployment calls itself available
-// without any. Half a minute without a ready one is the truth.
+// deploymentAvailable passes on the Deployment's own condition, with one
+// correction: if the roll-out may take the last router, a Deployment calls
+// itself available without any. So no ready router for half a minute counts as
+// unavailable.
 func deploymentAvailable(before []operatorv1.OperatorCondition, r *Router, o Observed, now time.Time) operatorv1.OperatorCondition {
 	own, known := deploymentCondition(o.Deployment, appsv1.DeploymentAvailable)
 	switch {
@@ -52,8 +54,8 @@ func wasAvailable(before []operatorv1.OperatorCondition) bool {
 	return ok && c.Status == operatorv1.ConditionTrue
 }
 
-// noneSince is how long no router has been ready, as far as the conditions
-// before tell.
+// noneSince returns how long no router has been ready, as far as the previous
+// conditions show.
 func noneSince(before []operatorv1.OperatorCondition, now time.Time) time.Duration {
 	c, ok := find(before, MinAvailable)
 	if !ok || c.Status != operatorv1.ConditionFalse {
@@ -62,7 +64,8 @@ func noneSince(before []operatorv1.OperatorCondition, now time.Time) time.Durati
 	return now.Sub(c.LastTransitionTime.Time)
 }
 
-// untilUnavailable is when no router will have been ready for too long.
+// untilUnavailable returns the time until no router will have been ready for
+// too long, 0 if that does not apply.
 func untilUnavailable(list []operatorv1.OperatorCondition, r *Router, o Observed, now time.Time) time.Duration {
 	if r == nil || r.Replicas == 0 || o.Deployment == nil || ready(o) > 0 {
 		return 0
@@ -80,13 +83,15 @@ func ready(o Observed) int32 {
 	return o.Deployment.Status.ReadyReplicas
 }
 
-// leastAvailable counts on what a roll-out leaves, and on one in any case.
+// leastAvailable expects as many routers as a roll-out leaves, and always at
+// least one.
 func leastAvailable(r *Router, o Observed) operatorv1.OperatorCondition {
 	want := minAvailable(r)
 	if r.Replicas > 0 {
 		want = max(want, 1)
 	}
-	// One that is ready serves, though the Deployment may not count on it yet.
+	// A ready router serves, even if the Deployment does not count it as
+	// available yet.
 	have := o.Deployment.Status.AvailableReplicas
 	if have == 0 {
 		have = min(ready(o), 1)
@@ -104,8 +109,8 @@ func allAvailable(r *Router, o Observed) operatorv1.OperatorCondition {
 	return yes(AllAvailable, "DeploymentReplicasAvailable", "")
 }
 
-// rollingOut tells a roll-out from a router that merely restarts: a reboot
-// must not look like a change.
+// rollingOut distinguishes a roll-out from a router that merely restarts: a
+// reboot must not look like a change.
 func rollingOut(o Observed) operatorv1.OperatorCondition {
 	s, want := o.Deployment.Status, int32(1)
 	if o.Deployment.Spec.Replicas != nil {
@@ -132,10 +137,11 @@ func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionTy
 	return d.Status.Conditions[i], true
 }
 
-// maxNamed bounds a message.
+// maxNamed is the number of pods that a message names.
 const maxNamed = 3
 
-// unscheduled says which routers found no host, and the scheduler's reason.
+// unscheduled names the routers that found no host, with the scheduler's
+// reason.
 func unscheduled(o Observed) string {
 	var out []string
 	for i := range o.Pods {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FuzzCertificate has a person give any pair of certificate and key.
+// FuzzCertificate checks any pair of certificate and key that an administrator
+// might give.
 func FuzzCertificate(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN EC PARAMETERS-----\nAA==\n-----END EC PARAMETERS-----\n"))
 	f.Add([]byte{}, []byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"))
@@ -27,7 +28,8 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// FuzzOverrides has a person write anything into the field that nobody checks.
+// FuzzOverrides checks any content of unsupportedConfigOverrides, which the API
+// does not validate.
 func FuzzOverrides(f *testing.F) {
 	for _, seed := range []string{`{"localWithFallback":"false"}`, `{"localWithFallback":true}`, `{"localWithFallback":null}`, `[]`, ``, `{"localWithFallback":"\""}`} {
 		f.Add([]byte(seed))

@@ -4,25 +4,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Host is a node as far as routers care.
+// Host has the properties of a node that matter to routers.
 type Host struct {
 	Name   string
 	Labels map[string]string
 	Taints []corev1.Taint
-	// Ready is false too where the API does not know: the host was lost.
+	// Ready is also false if the API does not know: the host was lost.
 	Ready bool
 }
 
-// passing are the taints that come and go with a host's health, or with a
-// drain: they say nothing about whether a router belongs there.
+// passing holds the taints that come and go with a host's health or with a
+// drain. They do not show whether a router belongs there.
 var passing = map[string]bool{
 	corev1.TaintNodeNotReady: true, corev1.TaintNodeUnreachable: true, corev1.TaintNodeUnschedulable: true,
 	corev1.TaintNodeOutOfService: true, corev1.TaintNodeMemoryPressure: true, corev1.TaintNodeDiskPressure: true,
 	corev1.TaintNodePIDPressure: true, corev1.TaintNodeNetworkUnavailable: true,
 }
 
-// Room is how many hosts routers may run on, and how many of them live. A
-// cordoned host lives: it comes back by a person's hand.
+// Room counts the hosts that routers may run on (Eligible), and those of them
+// that are ready (Live). A cordoned host counts as live: an administrator
+// brings it back.
 type Room struct{ Eligible, Live int }
 
 // room counts the hosts that a router may run on.
@@ -40,21 +41,22 @@ func room(hosts []Host, r *Router) Room {
 	return out
 }
 
-// DefaultHosts is how many hosts take a router whose IngressController names
-// none.
+// DefaultHosts returns the number of hosts that take a router whose
+// IngressController names none.
 func DefaultHosts(c Cluster, hosts []Host) int {
 	r := &Router{AvoidRemote: true}
 	place(r, nil, DefaultPlacement(c))
 	return room(hosts, r).Eligible
 }
 
-// placeable is a default number of routers, without those that no host could
-// ever have: two of them want two hosts, and beside control planes that take
-// none there may be one worker. A host that was lost counts, since its router
-// has a place again when it is back. Who asks for a number gets it.
+// placeable reduces a default number of routers to the number of hosts that
+// could ever take one. Two routers want two hosts, but beside control planes
+// that take none there may be only one worker. A lost host counts, because its
+// router can return when the host does. A number that an administrator asks for
+// is not reduced.
 func placeable(replicas int32, rm Room) int32 {
 	if rm.Eligible == 0 {
-		return replicas // the hosts are still to come
+		return replicas // the hosts have yet to join
 	}
 	return min(replicas, int32(rm.Eligible)) //nolint:gosec // a number of hosts
 }

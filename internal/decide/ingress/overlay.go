@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Overlay returns what an object has to become: what is there, with everything
-// on top that is wanted. Fields that nobody asks for stay as they are, whoever
-// set them: a person, another controller, or an API server newer than this
-// program that fills in a default. So an object that says what is wanted is
-// never written again.
+// Overlay returns what an object must become: the live object with everything
+// that is wanted laid over it. Fields that nobody asks for stay as they are,
+// whoever set them: an administrator, another controller, or an API server
+// newer than this program that fills in a default. So an object that already
+// has everything that is wanted is never written again.
 //
-// In lists, entries that are wanted are found by their name, or by their place
-// where they have none; entries that are not wanted go. Gone are the dotted
-// paths: what stands there is exactly what is wanted, or nothing.
+// In lists, a wanted entry is matched with a live one by its name, or by its
+// position if it has none; entries that are not wanted are removed. gone lists
+// dotted paths that become exactly what is wanted, or are removed.
 func Overlay[T any](live, wanted *T, gone ...string) (*T, bool, error) {
 	have, err := tree(live)
 	if err != nil {
@@ -27,7 +27,7 @@ func Overlay[T any](live, wanted *T, gone ...string) (*T, bool, error) {
 		return nil, false, err
 	}
 	for _, key := range []string{"apiVersion", "kind", "status"} {
-		delete(want, key) // what an object is does not change, and nobody wants a status
+		delete(want, key) // the kind never changes, and a status is never wanted
 	}
 	merged := overlayMap(have, want, "", gone)
 	if reflect.DeepEqual(have, merged) {
@@ -73,7 +73,7 @@ func overlayMap(have, want map[string]any, path string, gone []string) map[strin
 	}
 	for key, value := range want {
 		if value == nil {
-			continue // the encoding of something unset
+			continue // an unset field is encoded as null
 		}
 		at := join(path, key)
 		if slices.Contains(gone, at) {
@@ -111,7 +111,8 @@ func overlayList(have, want []any, path string, gone []string) []any {
 	return out
 }
 
-// counterpart is the entry of a list that a wanted one is laid upon.
+// counterpart returns the live list entry that a wanted one is laid over, nil
+// if there is none.
 func counterpart(have []any, want map[string]any, i, total int) map[string]any {
 	name, named := want["name"]
 	for _, h := range have {

@@ -8,7 +8,7 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 )
 
-// localFallback is on unless an override says otherwise.
+// localFallback returns true unless an override says otherwise.
 func localFallback(ic *operatorv1.IngressController) bool {
 	on, err := overriddenFallback(ic)
 	return err == nil && on

@@ -10,39 +10,40 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Cluster is what the cluster says about itself.
+// Cluster holds the cluster-wide settings that matter to ingress.
 type Cluster struct {
 	// ControlPlane and Infrastructure are the topologies of the Infrastructure
 	// object's status.
 	ControlPlane, Infrastructure configv1.TopologyMode
-	// Placement is the default placement of the Ingress object's status; empty
-	// means Workers.
+	// Placement is the default placement from the Ingress object's status;
+	// empty means Workers.
 	Placement configv1.DefaultPlacement
 	// Domain is the domain of the Ingress object.
 	Domain string
-	// Address is the first ingress VIP, empty where the site has none.
+	// Address is the first ingress VIP, empty if the site has none.
 	Address string
 }
 
-// Placement is where routers run and how many, where an IngressController does
-// not say.
+// Placement holds the defaults for where routers run and how many, for an
+// IngressController that does not say.
 type Placement struct {
 	Replicas int32
-	// Single is true where the hosts that routers run on are one host.
+	// Single reports whether routers run on a single host.
 	Single bool
-	// NodeSelector is the role and the operating system.
+	// NodeSelector selects the role and the operating system.
 	NodeSelector map[string]string
-	// ControlPlane is true where routers run on control planes.
+	// ControlPlane reports whether routers run on control planes.
 	ControlPlane bool
-	// Warnings name what in the cluster's own words cannot be.
+	// Warnings names settings of the cluster that are impossible or unknown.
 	Warnings []string
 }
 
-// LabelRemoteWorker marks hosts in other networks, which no router serves from.
+// LabelRemoteWorker marks hosts in other networks. Routers avoid them unless
+// the default placement is the control plane.
 const LabelRemoteWorker = "node.openshift.io/remote-worker"
 
-// DefaultPlacement is the table of defaults: the placement chooses the topology
-// that counts, and that chooses the number of replicas.
+// DefaultPlacement implements the table of defaults: the placement selects the
+// topology that counts, and that selects the number of replicas.
 func DefaultPlacement(c Cluster) Placement {
 	p := Placement{ControlPlane: c.Placement == configv1.DefaultPlacementControlPlane}
 	if p.ControlPlane && c.ControlPlane == configv1.ExternalTopologyMode {
@@ -63,8 +64,8 @@ func DefaultPlacement(c Cluster) Placement {
 	return p
 }
 
-// unknown names words of a cluster that this version does not know. They get
-// what high availability gets.
+// unknown names settings that this version does not know. An unknown topology
+// is treated as HighlyAvailable, an unknown placement as Workers.
 func unknown(c Cluster) []string {
 	var out []string
 	switch c.ControlPlane {
@@ -86,8 +87,8 @@ func unknown(c Cluster) []string {
 	return out
 }
 
-// SettledPlacement is what an absent default placement becomes, once: the
-// specification's default. It never changes one that is there.
+// SettledPlacement replaces an absent default placement, once, with the
+// specification's default. It never changes one that is set.
 func SettledPlacement(present configv1.DefaultPlacement) configv1.DefaultPlacement {
 	if present == "" {
 		return configv1.DefaultPlacementWorkers
@@ -102,7 +103,8 @@ func selectsControlPlane(selector map[string]string) bool {
 	return master || controlPlane
 }
 
-// ControlPlaneTolerations let routers run where kubeadm keeps workloads away.
+// ControlPlaneTolerations returns the tolerations with which routers run where
+// kubeadm keeps workloads away.
 func ControlPlaneTolerations() []corev1.Toleration {
 	return []corev1.Toleration{
 		{Key: state.LabelControlPlane, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
@@ -110,12 +112,12 @@ func ControlPlaneTolerations() []corev1.Toleration {
 	}
 }
 
-// lostAfter is how long a router stays on a host that was lost, in seconds,
-// where another host may take its place.
+// lostAfter is how long a router stays on a lost host, in seconds, if another
+// host may take its place.
 const lostAfter = 30
 
-// stay are the tolerations for a lost host: a lone host's router waits for it,
-// since there is no other place where its address leads.
+// stay returns the tolerations for a lost host. A lone host's router waits for
+// its host, because its address leads nowhere else.
 func stay(single bool, given []corev1.Toleration) []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {

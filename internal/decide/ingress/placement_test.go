@@ -25,8 +25,8 @@ const (
 	controlPlane = configv1.DefaultPlacementControlPlane
 )
 
-// TestHardCase01_EveryRowOfTheTableOfDefaults is the table of the defaults
-// with every control plane topology, unknown ones too.
+// TestHardCase01_EveryRowOfTheTableOfDefaults checks the table of defaults with
+// every control plane topology, including unknown ones.
 func TestHardCase01_EveryRowOfTheTableOfDefaults(t *testing.T) {
 	tests := []struct {
 		sentence       string
@@ -150,8 +150,8 @@ func kubeadmTaint(h Host) Host {
 	return h
 }
 
-// TestHardCase02_RoutersRunOnKubeadmsControlPlanes: its taint is tolerated
-// where the selector asks for control planes, and nowhere else.
+// TestHardCase02_RoutersRunOnKubeadmsControlPlanes checks that kubeadm's taint
+// is tolerated if the selector asks for control planes, and nowhere else.
 func TestHardCase02_RoutersRunOnKubeadmsControlPlanes(t *testing.T) {
 	cp := kubeadmTaint(host("cp", true, state.LabelMaster, state.LabelControlPlane))
 	worker := host("w", true, state.LabelWorker)

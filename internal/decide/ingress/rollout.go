@@ -7,39 +7,40 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Rollout is how routers are replaced and how many may be missing.
+// Rollout says how routers are replaced and how many may be missing.
 type Rollout struct {
 	MaxUnavailable, MaxSurge intstr.IntOrString
-	// Spread keeps two routers of one version off one host, and draws each to
-	// a host where its predecessor serves.
+	// Spread keeps two routers of one version off one host, and prefers for
+	// each a host where its predecessor serves.
 	Spread bool
-	// Budget is how many a drain may take, nil for as many as it likes.
+	// Budget is the number of routers that a drain may evict at once, nil for
+	// no limit.
 	Budget *intstr.IntOrString
 	// MinReadySeconds is how long a new router must be ready before the next
-	// is replaced.
+	// one is replaced.
 	MinReadySeconds int32
 }
 
 const minReadySeconds = 30
 
-// smallSet is where half of the routers may be missing: a quarter of so few
-// would be none.
+// smallSet is the number of routers below which half of them may be missing: a
+// quarter of so few would be none.
 const smallSet = 4
 
-// rollout follows the topology, not the number of routers, with one addition:
-// a router for which there is no living host is missing whatever happens, so
-// it must not count. Else one host of two that was lost would stop a roll-out
-// and a drain on the other until it is back.
+// rollout follows the topology, not the number of routers, with one addition: a
+// router without a live host is missing in any case and must not count.
+// Otherwise, one lost host of two would block a roll-out and a drain on the
+// other until it is back.
 func rollout(r *Router, single bool, wanted *int32, rm Room) Rollout {
 	out := Rollout{MinReadySeconds: minReadySeconds}
 	missing := max(0, r.Replicas-int32(rm.Live)) //nolint:gosec // a number of hosts
 	if rm.Live == 0 {
-		missing = 0 // nothing is known of where they might run
+		missing = 0 // it is unknown where they might run
 	}
 	exclusive := true
 	switch {
 	case r.HostNetwork():
-		// The successor needs the ports, so one more has to go.
+		// The successor needs the ports, so one more router must stop first.
 		out.MaxUnavailable, out.MaxSurge = intstr.FromString("25%"), intstr.FromInt32(0)
 		if missing > 0 {
 			out.MaxUnavailable = intstr.FromInt32(missing + 1)
@@ -61,8 +62,8 @@ func rollout(r *Router, single bool, wanted *int32, rm Room) Rollout {
 	return out
 }
 
-// budget lets a drain of any host end: as many routers may be missing as would
-// find no other host.
+// budget lets a drain of any host end: at least as many routers may be missing
+// as would find no other host.
 func budget(wanted *int32, replicas int32, exclusive bool, rm Room) *intstr.IntOrString {
 	var out intstr.IntOrString
 	switch {
@@ -81,7 +82,8 @@ func budget(wanted *int32, replicas int32, exclusive bool, rm Room) *intstr.IntO
 	return &out
 }
 
-// homeless is how many routers find no host while one more host is drained.
+// homeless returns how many routers find no host while one more host is
+// drained.
 func homeless(replicas int32, exclusive bool, rm Room) int32 {
 	others := int32(rm.Live) - 1 //nolint:gosec // a number of hosts
 	switch {
@@ -93,7 +95,8 @@ func homeless(replicas int32, exclusive bool, rm Room) int32 {
 	return max(0, replicas-others)
 }
 
-// resolved is a number or percentage of a total, at least 0.
+// resolved returns a number, or a percentage of a total, as a number of at
+// least 0.
 func resolved(value intstr.IntOrString, total int32, up bool) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&value, int(total), up)
 	if err != nil {
@@ -102,7 +105,8 @@ func resolved(value intstr.IntOrString, total int32, up bool) int32 {
 	return int32(max(n, 0)) //nolint:gosec // at most the total
 }
 
-// minAvailable is how many routers a Deployment counts on.
+// minAvailable returns how many routers a Deployment keeps available during a
+// roll-out.
 func minAvailable(r *Router) int32 {
 	surge, missing := resolved(r.Rollout.MaxSurge, r.Replicas, true), resolved(r.Rollout.MaxUnavailable, r.Replicas, false)
 	if surge == 0 && missing == 0 {
@@ -116,8 +120,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// publishes reports whether something outside of the cluster leads to the
-// routers by a load balancer that somebody else provides.
+// managedLoadBalancer reports whether a strategy publishes the routers through
+// a load balancer that somebody else provides.
 func managedLoadBalancer(s *operatorv1.EndpointPublishingStrategy) bool {
 	return s.Type == operatorv1.LoadBalancerServiceStrategyType
 }

@@ -42,8 +42,8 @@ const (
 	balance = operatorv1.LoadBalancerServiceStrategyType
 )
 
-// TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters is the table
-// of docs/facts/ingress.md#routers: what a person finds in the objects.
+// TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters is the table of
+// docs/facts/ingress.md#routers: what an administrator finds in the objects.
 func TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters(t *testing.T) {
 	tests := []struct {
 		kind     operatorv1.EndpointPublishingStrategyType
@@ -83,8 +83,9 @@ func TestHardCase12_RolloutAndBudgetForEveryNumberOfRouters(t *testing.T) {
 	}
 }
 
-// A router without a place was Pending for ever beside control planes that take
-// none, and the Deployment never whole (docs/facts/findings.md#lab, K2).
+// Beside control planes that take no router, one router without a host stayed
+// Pending for ever, and the Deployment never became complete
+// (docs/facts/findings.md#lab, K2).
 func TestOneWorkerBesideControlPlanesHasOneRouterAndASecondWorkerASecondOne(t *testing.T) {
 	cp1 := kubeadmTaint(host("cp-1", true, state.LabelMaster, state.LabelControlPlane))
 	cp2 := kubeadmTaint(host("cp-2", true, state.LabelMaster, state.LabelControlPlane))
@@ -121,8 +122,8 @@ func number(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
-// everyCase calls f for every strategy, number of routers and of hosts, and
-// with one lost or none.
+// everyCase calls f for every combination of strategy, number of routers,
+// number of hosts, and none or one of them lost.
 func everyCase(t *testing.T, f func(name string, r *Router, s site)) {
 	t.Helper()
 	numbers := []*int32{nil}
@@ -141,17 +142,17 @@ func everyCase(t *testing.T, f func(name string, r *Router, s site)) {
 	}
 }
 
-// exclusive reports whether a host takes one router of a version only.
+// exclusive reports whether a host takes only one router of a version.
 func exclusive(r *Router) bool { return r.HostNetwork() || r.Rollout.Spread }
 
-// TestHardCase12_EveryDrainEnds drains each living host in turn, as kubectl
-// does: it evicts while the budget allows it, and routers start elsewhere
-// where there is room.
+// TestHardCase12_EveryDrainEnds drains each live host in turn, as kubectl does:
+// it evicts while the budget allows it, and routers start elsewhere if there is
+// room.
 func TestHardCase12_EveryDrainEnds(t *testing.T) {
 	everyCase(t, func(name string, r *Router, s site) {
 		live := s.hosts - s.lost
 		if r.Rollout.Budget == nil {
-			return // nothing holds a drain up
+			return // nothing limits a drain
 		}
 		for drained := range live {
 			on := placed(r, live)
@@ -198,10 +199,10 @@ func restart(r *Router, on []int, drained int) {
 	}
 }
 
-// TestHardCase14_ARollOutEndsWhereverThereIsALivingHost plays the controller
-// of Deployments: in the end no living host has an old router, also where one
-// of the hosts is lost, and with two hosts or more one serves all the time
-// unless its host's ports are the only ones left.
+// TestHardCase14_ARollOutEndsWhereverThereIsALivingHost plays the controller of
+// Deployments. In the end no live host has an old router, even if one host is
+// lost. At least one router serves all the time, unless only one fits on the
+// host network and its successor needs the same ports.
 func TestHardCase14_ARollOutEndsWhereverThereIsALivingHost(t *testing.T) {
 	everyCase(t, func(name string, r *Router, s site) {
 		if r.Replicas == 0 {
@@ -226,7 +227,9 @@ func TestHardCase14_ARollOutEndsWhereverThereIsALivingHost(t *testing.T) {
 type roll struct {
 	r     *Router
 	hosts []struct{ old, new int }
-	// wanted is the size of the new set; waiting are those without a host.
+	// wanted is the size of the new set, including routers without a host.
+	// surge is the number of extra routers that are allowed. least is the
+	// number that must stay available.
 	wanted, surge, least int
 }
 
@@ -255,8 +258,8 @@ func (p *roll) serving() (n int) {
 	return n
 }
 
-// run returns the least number that served at any time. Old routers without a
-// host were the first to go.
+// run returns the smallest number of routers that served at any time. Old
+// routers without a host have already gone.
 func (p *roll) run() int {
 	least := p.serving()
 	for changed := true; changed; {

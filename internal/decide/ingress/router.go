@@ -11,13 +11,14 @@ import (
 )
 
 // Router is one IngressController with everything settled that its routers
-// depend on: what is rendered.
+// depend on. It is the input for rendering.
 type Router struct {
 	Name, Domain string
 	Strategy     *operatorv1.EndpointPublishingStrategy
 	// HTTP, HTTPS and Stats are the ports on which a router listens.
 	HTTP, HTTPS, Stats int32
-	// ProxyProtocol is true where whoever is in front says who the client is.
+	// ProxyProtocol reports whether the load balancer in front names the client
+	// by the PROXY protocol.
 	ProxyProtocol bool
 
 	Replicas     int32
@@ -28,64 +29,67 @@ type Router struct {
 	Rollout     Rollout
 	Drain       Drain
 
-	// Namespaces are those that are served, RouteSelector what of them; nil is
-	// all.
+	// Namespaces lists the namespaces that are served, RouteSelector selects
+	// the routes in them; nil means all.
 	Namespaces    []string
 	RouteSelector *metav1.LabelSelector
-	// Gateways is true where the cluster knows the kinds of the Gateway API.
+	// Gateways reports whether the cluster has the kinds of the Gateway API.
 	Gateways bool
-	// Hosts says which namespace has which host.
+	// Hosts records which namespace owns which host.
 	Hosts HostList
 
 	TLS *configv1.TLSProfileSpec
 	// Certificate is the Secret that is served by default.
 	Certificate string
 	ClientTLS   operatorv1.ClientTLS
-	// ClientCA are the authorities of clients, PEM, empty where none are asked
-	// for certificates.
+	// ClientCA holds the authorities of clients in PEM, empty if clients are
+	// not asked for certificates.
 	ClientCA string
 
 	AccessLog        bool
 	ForwardedHeaders operatorv1.IngressControllerHTTPHeaderPolicy
-	// IdleTimeout and HeaderBytes are 0 for the router's own.
+	// IdleTimeout and HeaderBytes are 0 for the router's own defaults.
 	IdleTimeout time.Duration
 	HeaderBytes int32
-	// Address is what Ingresses and Gateways show as theirs, empty for none. It
-	// is one: routers write no second one.
+	// Address is the address that Ingresses and Gateways show in their status,
+	// empty for none. It is only one, because routers do not write a second
+	// one.
 	Address string
-	// LocalFallback asks a network that knows it for other hosts' routers.
+	// LocalFallback asks a network plugin that knows it to fall back to other
+	// hosts' routers.
 	LocalFallback bool
 }
 
 // HostNetwork reports whether routers listen on their hosts' own addresses.
 func (r *Router) HostNetwork() bool { return r.Strategy.Type == operatorv1.HostNetworkStrategyType }
 
-// Drain is how a router leaves.
+// Drain holds the times of a router's shutdown.
 type Drain struct {
-	// Accept is how long it takes new connections after it has said that it is
-	// not ready, so that whoever is in front notices.
+	// Accept is how long a router takes new connections after it has reported
+	// that it is not ready, so that load balancers in front notice.
 	Accept time.Duration
-	// Finish is how long requests have after that.
+	// Finish is how long open requests may take after that.
 	Finish time.Duration
 }
 
-// Grace is what a pod needs for both, with something to spare.
+// Grace returns the grace period of a pod: both times and some spare.
 func (d Drain) Grace() time.Duration { return d.Accept + d.Finish + drainSpare }
 
 const drainSpare = 10 * time.Second
 
-// drain depends on what a router holds while it leaves: a host's ports are not
-// the successor's before it is gone, so it must not take an hour. The number
-// of routers has no part in it: scaling replaces none. Where another host
-// serves meanwhile that costs nobody anything; with one of two fenced nobody
-// does, so it is ten seconds and not more.
+// drain depends on what a router occupies while it stops. On the host network
+// the successor gets the ports only after the router has gone, so it must not
+// take an hour. The number of routers does not matter, so scaling replaces no
+// router. If another host serves meanwhile, the wait costs nobody anything. If
+// one of two hosts is fenced, no other host serves, so the wait is at most ten
+// seconds.
 //
-// A lone one takes no new connections while it finishes, and nobody else does.
-// Traefik finishes as soon as no request is under way, but for connections on
-// which nothing was said yet: those it waits for to the end, and clients that
-// dial ahead, as browsers do, always have some. So nearly every end takes all
-// of Finish. A second is enough for nearly every request; a longer one is cut
-// rather than everybody kept waiting for it.
+// A lone router takes no new connections while it finishes, and nobody else
+// does either. Traefik finishes as soon as no request is under way, except that
+// it waits to the end for connections that have not sent a request yet. Clients
+// that connect ahead, as browsers do, always have some of those, so nearly
+// every shutdown takes all of Finish. One second is enough for nearly every
+// request. A longer request is cut, rather than everybody waiting for it.
 func drain(hostNetwork, single bool) Drain {
 	switch {
 	case !hostNetwork:
@@ -96,7 +100,7 @@ func drain(hostNetwork, single bool) Drain {
 	return Drain{Finish: time.Second}
 }
 
-// newRouter settles everything but what depends on other objects.
+// newRouter settles everything that does not depend on other objects.
 func newRouter(ic *operatorv1.IngressController, domain string, strategy *operatorv1.EndpointPublishingStrategy, c Cluster) *Router {
 	p := DefaultPlacement(c)
 	r := &Router{
@@ -109,7 +113,7 @@ func newRouter(ic *operatorv1.IngressController, domain string, strategy *operat
 		r.HTTP, r.HTTPS, r.Stats = strategy.HostNetwork.HTTPPort, strategy.HostNetwork.HTTPSPort, strategy.HostNetwork.StatsPort
 	}
 	if r.HostNetwork() && ic.Name == DefaultName && r.HTTP == HTTPPort && r.HTTPS == HTTPSPort {
-		r.Address = c.Address // it leads to the default routers, at these ports
+		r.Address = c.Address // it leads to the default routers at these ports
 	}
 	place(r, ic.Spec.NodePlacement, p)
 	tune(r, &ic.Spec)
@@ -124,9 +128,9 @@ func replicas(ic *operatorv1.IngressController, p Placement) int32 {
 	return p.Replicas
 }
 
-// place takes the selector that a person set instead of the default one, and his
-// tolerations besides ours: without these a router would fit nowhere where the
-// selector leads.
+// place takes the administrator's selector instead of the default one, and his
+// tolerations in addition to ours: without ours, no host that the selector
+// names would take a router.
 func place(r *Router, wanted *operatorv1.NodePlacement, p Placement) {
 	r.NodeSelector = maps.Clone(p.NodeSelector)
 	var given []corev1.Toleration

@@ -6,16 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// MetricsPort is the name of the port of a NodePort Service that a person may
-// take away.
+// MetricsPort is the name of the port of a NodePort Service that an
+// administrator may remove.
 const MetricsPort = "metrics"
 
-// AnnotationSourceRanges says that the source ranges of a load balancer come
-// from its IngressController; others are a person's.
+// AnnotationSourceRanges marks a Service whose load balancer source ranges come
+// from its IngressController. Without it they are an administrator's.
 const AnnotationSourceRanges = "holdfast.io/source-ranges-from"
 
-// goneFromService go where they are not wanted, and goneFromOthers from
-// Services that are no load balancers.
+// goneFromService lists fields that are removed if they are not wanted.
+// goneFromOthers lists more of them for Services that are not load balancers.
 var (
 	goneFromService = []string{"spec.selector", "spec.sessionAffinityConfig"}
 	goneFromOthers  = []string{
@@ -24,9 +24,10 @@ var (
 	}
 )
 
-// Service returns what a Service has to become. Node ports belong to people
-// and are kept by the name of their port; so are addresses, families, labels
-// and annotations. What decides where traffic goes is ours.
+// Service returns what a Service must become. Node ports belong to
+// administrators and are kept by the name of their port; so are addresses,
+// families, labels and annotations. Fields that decide where traffic goes are
+// ours.
 func Service(live, wanted *corev1.Service) (*corev1.Service, bool, error) {
 	wanted = wanted.DeepCopy()
 	if wanted.Spec.Type == corev1.ServiceTypeNodePort && live.Spec.Type == corev1.ServiceTypeNodePort {
@@ -42,7 +43,7 @@ func Service(live, wanted *corev1.Service) (*corev1.Service, bool, error) {
 	return Overlay(live, wanted, gone...)
 }
 
-// managedAnnotations are ours to take away.
+// managedAnnotations returns the paths of the annotations that we may remove.
 func managedAnnotations() []string {
 	var out []string
 	for _, name := range []string{AnnotationNodePort, AnnotationLocalFallback, AnnotationSourceRanges} {
@@ -51,7 +52,7 @@ func managedAnnotations() []string {
 	return out
 }
 
-// withoutRemoved leaves the port for metrics out where a person took it away.
+// withoutRemoved drops the port for metrics if an administrator removed it.
 func withoutRemoved(live *corev1.Service, ports []corev1.ServicePort) []corev1.ServicePort {
 	if _, there := port(live, MetricsPort); there {
 		return ports
@@ -65,8 +66,7 @@ func withoutRemoved(live *corev1.Service, ports []corev1.ServicePort) []corev1.S
 	return out
 }
 
-// keepPorts takes over the node ports that are there, where the wanted type
-// has such at all.
+// keepPorts copies the present node ports, if the wanted type has node ports.
 func keepPorts(live, wanted *corev1.Service) {
 	if wanted.Spec.Type == corev1.ServiceTypeClusterIP {
 		return

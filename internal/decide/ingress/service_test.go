@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// wantedNodePort is what the Service of a NodePort strategy is rendered as.
+// wantedNodePort returns the rendered Service of a NodePort strategy.
 func wantedNodePort() *corev1.Service {
 	port := func(name string, number int32) corev1.ServicePort {
 		return corev1.ServicePort{Name: name, Port: number, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString(name)}
@@ -27,8 +27,8 @@ func wantedNodePort() *corev1.Service {
 	}
 }
 
-// live is that Service as an API server keeps it, with defaults of today and
-// of a later one.
+// live returns that Service as an API server stores it, with the defaults of
+// today's server and of a later one.
 func live(change ...func(*corev1.Service)) *corev1.Service {
 	s := wantedNodePort()
 	s.ResourceVersion, s.UID = "7", "u"
@@ -66,8 +66,9 @@ func without(name string) func(*corev1.Service) {
 	}
 }
 
-// TestHardCase05_NodePortsArePeoplesByTheNameOfTheirPort and what else of a
-// Service is theirs: all of it stays without a write.
+// TestHardCase05_NodePortsArePeoplesByTheNameOfTheirPort also covers the other
+// fields of a Service that belong to administrators. None of these edits causes
+// a write.
 func TestHardCase05_NodePortsArePeoplesByTheNameOfTheirPort(t *testing.T) {
 	for sentence, change := range map[string]func(*corev1.Service){
 		"nothing was changed":              func(*corev1.Service) {},
@@ -90,7 +91,8 @@ func TestHardCase05_NodePortsArePeoplesByTheNameOfTheirPort(t *testing.T) {
 	}
 }
 
-// TestHardCase06_WhatDecidesWhereTrafficGoesIsRevertedInOneWrite.
+// TestHardCase06_WhatDecidesWhereTrafficGoesIsRevertedInOneWrite tries each
+// such edit alone and all of them together.
 func TestHardCase06_WhatDecidesWhereTrafficGoesIsRevertedInOneWrite(t *testing.T) {
 	all := map[string]func(*corev1.Service){
 		"externalTrafficPolicy": func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster },
@@ -124,7 +126,7 @@ func TestHardCase06_WhatDecidesWhereTrafficGoesIsRevertedInOneWrite(t *testing.T
 		}
 		want := clean.DeepCopy()
 		if name == "a removed port" {
-			want.Spec.Ports[1].NodePort = 0 // its number went with it
+			want.Spec.Ports[1].NodePort = 0 // its number was lost with the port
 		}
 		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -171,7 +173,8 @@ func TestHardCase05_PortsInAnotherOrderKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestHardCase11_AServiceOfAnotherTypeBecomesThisOneWholly.
+// TestHardCase11_AServiceOfAnotherTypeBecomesThisOneWholly checks a change from
+// a load balancer and one to it.
 func TestHardCase11_AServiceOfAnotherTypeBecomesThisOneWholly(t *testing.T) {
 	balanced := live(func(s *corev1.Service) {
 		s.Spec.Type = corev1.ServiceTypeLoadBalancer

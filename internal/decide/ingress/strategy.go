@@ -11,21 +11,21 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ports"
 )
 
-// The ports of routers, and of the Services before them.
+// The ports of routers and of the Services in front of them.
 const (
 	HTTPPort  int32 = 80
 	HTTPSPort int32 = 443
-	// StatsPort is where a router says how it is, and its metrics.
+	// StatsPort is the port for a router's health and metrics.
 	StatsPort int32 = 1936
 )
 
-// kept are ports that nobody listens on here, and that the specification's
-// clusters keep for parts of theirs.
+// kept holds ports on which nothing listens here, but which clusters of the
+// specification reserve for their own parts.
 var kept = map[int32]string{9443: "the API server", 22624: "the configuration server"}
 
-// EffectiveStrategy is a publishing strategy with every default filled in, and
-// nothing in it that belongs to another type. Without one, routers are on
-// their hosts' ports: there is no cloud that would balance for them.
+// EffectiveStrategy returns a publishing strategy with every default filled in
+// and without fields of other types. The default is HostNetwork: there is no
+// cloud that would balance for the routers.
 func EffectiveStrategy(s *operatorv1.EndpointPublishingStrategy) *operatorv1.EndpointPublishingStrategy {
 	if s == nil {
 		s = &operatorv1.EndpointPublishingStrategy{Type: operatorv1.HostNetworkStrategyType}
@@ -98,13 +98,13 @@ func proxyProtocol(s *operatorv1.EndpointPublishingStrategy) bool {
 	return false
 }
 
-// NeedsService reports whether a strategy publishes by the Service
+// NeedsService reports whether a strategy publishes through the Service
 // router-NAME.
 func NeedsService(s *operatorv1.EndpointPublishingStrategy) bool {
 	return s.Type == operatorv1.NodePortServiceStrategyType || s.Type == operatorv1.LoadBalancerServiceStrategyType
 }
 
-// strategyProblems are what is wrong with an effective strategy.
+// strategyProblems lists what is wrong with an effective strategy.
 func strategyProblems(s *operatorv1.EndpointPublishingStrategy) []string {
 	const path = "spec.endpointPublishingStrategy"
 	switch s.Type {

@@ -7,7 +7,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 )
 
-// TLSProfile is the profile that is in force; Intermediate without one.
+// TLSProfile returns the profile that is in force, Intermediate by default.
 func TLSProfile(p *configv1.TLSSecurityProfile) *configv1.TLSProfileSpec {
 	kind := configv1.TLSProfileIntermediateType
 	if p != nil && p.Type != "" {
@@ -25,9 +25,9 @@ func TLSProfile(p *configv1.TLSSecurityProfile) *configv1.TLSProfileSpec {
 	return configv1.TLSProfiles[configv1.TLSProfileIntermediateType].DeepCopy()
 }
 
-// cipherNames are the ciphers of profiles that Go's TLS has, by the names of
-// the profiles and of the registry. Those of TLS 1.3 are always there and
-// cannot be chosen.
+// cipherNames maps the profile names of the ciphers that Go's TLS has to the
+// names of the registry. The ciphers of TLS 1.3 are always available and cannot
+// be chosen.
 var cipherNames = map[string]string{
 	"ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
 	"ECDHE-RSA-AES128-GCM-SHA256":   "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -49,8 +49,8 @@ var cipherNames = map[string]string{
 	"DES-CBC3-SHA":                  "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
 }
 
-// alwaysThere are the ciphers of TLS 1.3; notThere are those that Go never
-// had: a profile may name them.
+// alwaysThere lists the ciphers of TLS 1.3. notThere lists those that Go never
+// had; a profile may name them nevertheless.
 var (
 	alwaysThere = []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 	notThere    = []string{
@@ -59,7 +59,7 @@ var (
 	}
 )
 
-// Ciphers are a profile's ciphers under the registry's names, without those
+// Ciphers returns a profile's ciphers under the registry's names, without those
 // of TLS 1.3.
 func Ciphers(p *configv1.TLSProfileSpec) []string {
 	var out []string
@@ -75,7 +75,7 @@ var tlsVersions = []configv1.TLSProtocolVersion{
 	configv1.VersionTLS10, configv1.VersionTLS11, configv1.VersionTLS12, configv1.VersionTLS13,
 }
 
-// tlsProblems are what is wrong with a profile.
+// tlsProblems lists what is wrong with a profile.
 func tlsProblems(given *configv1.TLSSecurityProfile) []string {
 	if given == nil || given.Type != configv1.TLSProfileCustomType {
 		return nil

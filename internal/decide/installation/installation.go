@@ -1,5 +1,5 @@
-// Package installation decides how far the installation of a site is, from
-// what its hosts report and what its cluster says of itself.
+// Package installation decides how far the installation of a site is, from the
+// reports of its hosts and the marks in its cluster.
 package installation
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The ConfigMap with which the first host tells the cluster how far it is. The
-// key status and its value are what others read after OpenShift's bootstrap.
+// The ConfigMap in which the first host marks for the cluster how far it is.
+// Other programs read the key status and its value after OpenShift's bootstrap.
 const (
 	MarksNamespace = "kube-system"
 	MarksName      = "bootstrap"
@@ -20,21 +20,22 @@ const (
 	Complete       = "complete"
 )
 
-// Goal is what somebody waits for.
+// Goal names a state of the installation that somebody waits for.
 type Goal string
 
-// The goals: all control planes are ready; every host of the configuration is.
+// The goals: all control planes are ready; every host of the configuration is
+// ready.
 const (
 	BootstrapComplete Goal = "bootstrap-complete"
 	InstallComplete   Goal = "install-complete"
 )
 
-// Expected are the numbers of hosts in the install configuration.
+// Expected holds the numbers of hosts in the install-config.
 type Expected struct{ ControlPlanes, Workers int }
 
 // Reached reports whether a site is at the goal: its cluster says so, or all
-// hosts that the goal is about do. Marks is the data of the ConfigMap, nil
-// where the cluster does not answer or has none.
+// hosts that belong to the goal are complete. marks is the data of the
+// ConfigMap, nil if the cluster does not answer or has none.
 func Reached(goal Goal, want Expected, hosts []state.Progress, marks map[string]string) bool {
 	if marks[InstallMark] == Complete {
 		return true
@@ -46,9 +47,9 @@ func Reached(goal Goal, want Expected, hosts []state.Progress, marks map[string]
 	return controlPlanes >= want.ControlPlanes && workers >= want.Workers
 }
 
-// Merge joins older reports with newer ones, by host, in the order of names.
-// Whoever serves the newer ones may have been started a moment ago: a host
-// that it does not know is still where it was.
+// Merge joins older reports with newer ones, by host, in the order of names. The
+// server of the newer ones may have started a moment ago, so a host that it does
+// not know keeps its older report.
 func Merge(older, newer []state.Progress) []state.Progress {
 	out := slices.Clone(newer)
 	for _, p := range older {
@@ -60,8 +61,8 @@ func Merge(older, newer []state.Progress) []state.Progress {
 	return out
 }
 
-// Open says what is missing from the goal: what each host that it is about
-// does, and how many have not been heard of.
+// Open lists what is missing from the goal: what each host that belongs to it
+// does, and how many hosts have not reported.
 func Open(goal Goal, want Expected, hosts []state.Progress) []string {
 	var out []string
 	for _, p := range hosts {

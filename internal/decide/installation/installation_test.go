@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// hosts reads "cp-1:bootstrap:done worker-1:worker:join".
+// hosts parses "cp-1:bootstrap:done worker-1:worker:join".
 func hosts(text string) []state.Progress {
 	var out []state.Progress
 	for word := range strings.FieldsSeq(text) {

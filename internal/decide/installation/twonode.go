@@ -7,17 +7,18 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 )
 
-// TwoNode is how far the set-up of two control planes is, by the conditions of
-// etcd's object. They survive the loss of either only when it is done, so the
-// installation is not complete before.
+// TwoNode tells how far the set-up of two control planes is, by the conditions
+// of etcd's object. The two survive the loss of either only after the set-up, so
+// the installation is not complete before.
 type TwoNode struct {
 	Done bool
-	// Doing says what it is at, Failing in whose words a step fails; that step
-	// is tried again all the same.
+	// Doing describes the present step. Failing is the error of a step that fails;
+	// that step is tried again all the same.
 	Doing, Failing string
 }
 
-// OfTwoNode reads the conditions. Without any the operator has not spoken yet.
+// OfTwoNode reads the conditions. If there are none, the operator has not
+// reported yet.
 func OfTwoNode(conditions []handover.Condition) TwoNode {
 	available, _ := find(conditions, handover.SetupAvailable)
 	progressing, said := find(conditions, handover.SetupProgressing)

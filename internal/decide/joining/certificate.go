@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Request is a request for a certificate, as the API has it. User, Groups and
-// Signer are the API server's word, the rest is whoever asks'.
+// Request is a request for a certificate, as the API has it. The API server sets
+// User and Groups; whoever asks sets the rest, and the Signer with it.
 type Request struct {
 	Name   string
 	Signer string
@@ -26,10 +26,11 @@ type Request struct {
 	Decided bool
 }
 
-// KubeletSigner signs the certificates by which kubelets are clients.
+// KubeletSigner signs kubelets' client certificates.
 const KubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
 
-// What the API server calls who shows a bootstrap token, and a kubelet.
+// The names that the API server gives to the bearer of a bootstrap token, and to
+// a kubelet.
 const (
 	tokenUser   = "system:bootstrap:"
 	nodeUser    = "system:node:"
@@ -37,33 +38,33 @@ const (
 	requestType = "CERTIFICATE REQUEST"
 )
 
-// Action is what is done about a request.
+// Action names what to do with a request.
 type Action string
 
-// The actions. A request that is left alone is somebody else's: the controller
-// manager's, which renews the certificates of nodes, or a person's.
+// The actions. A request that is left alone belongs to somebody else: to the
+// controller manager, which renews the certificates of nodes, or to a person.
 const (
 	Leave   Action = "leave"
 	Approve Action = "approve"
 	Deny    Action = "deny"
 )
 
-// Verdict is what is done and why. The reason is one word for programs, the
-// message is for a person.
+// Verdict holds the action and its reason: Reason is one word for programs,
+// Message is for people.
 type Verdict struct {
 	Action          Action
 	Reason, Message string
 }
 
 // TokenOf returns the id of the bootstrap token that a request was made with,
-// and whether the request is one to decide here.
+// and whether this package decides about the request.
 func TokenOf(r Request) (string, bool) {
 	id, byToken := strings.CutPrefix(r.User, tokenUser)
 	return id, byToken && !r.Decided && r.Signer == KubeletSigner && slices.Contains(r.Groups, Group)
 }
 
-// Judge decides about a request by the token that it was made with, nil if
-// there is none of that id any more.
+// Judge decides about a request. t is the token that it was made with, nil if no
+// token has that id any more.
 func Judge(s Site, r Request, t *Token, nodes []state.Node, now time.Time) Verdict {
 	if _, ours := TokenOf(r); !ours {
 		return Verdict{Action: Leave, Reason: "NotOurs", Message: "it was not asked for with a token that a control plane gave to a joining host"}
@@ -92,7 +93,7 @@ func Judge(s Site, r Request, t *Token, nodes []state.Node, now time.Time) Verdi
 	return Verdict{Approve, "OwnToken", "it asked with the token that a control plane gave to " + name + ", a " + string(t.Role)}
 }
 
-// cut bounds what is repeated of a stranger's words.
+// cut shortens a foreign host's words before they are repeated.
 func cut(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "..."
@@ -100,12 +101,12 @@ func cut(s string) string {
 	return s
 }
 
-// usages are what the certificate of a kubelet may be for; kubelets whose key is
-// RSA ask for the last too.
+// usages lists what a kubelet's certificate may be for; kubelets with an RSA key
+// ask for the last one, too.
 var usages = []string{"client auth", "digital signature", "key encipherment"}
 
-// nodeOf returns the name of the node whose kubelet would have the certificate.
-// The error says in what it is none, and quotes nothing.
+// nodeOf returns the node whose kubelet would get the certificate. The error
+// says why it is no kubelet's, and quotes nothing.
 func nodeOf(r Request) (string, error) {
 	if !slices.Contains(r.Usages, usages[0]) || !slices.Contains(r.Usages, usages[1]) ||
 		slices.ContainsFunc(r.Usages, func(u string) bool { return !slices.Contains(usages, u) }) {
@@ -134,8 +135,8 @@ var (
 	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// subjectNode takes a subject that is "O=system:nodes, CN=system:node:NAME" and
-// nothing beside it.
+// subjectNode accepts only the subject "O=system:nodes, CN=system:node:NAME",
+// with nothing beside it, and returns NAME.
 func subjectNode(req *x509.CertificateRequest) (string, error) {
 	var name, group string
 	for _, a := range req.Subject.Names {

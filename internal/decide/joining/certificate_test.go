@@ -138,7 +138,7 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 		{"to sign nothing", with(func(r *Request) { r.Usages = []string{"client auth"} }), &token, nodes, Deny, "NotAKubelets"},
 		{"for nothing", with(func(r *Request) { r.Usages = nil }), &token, nodes, Deny, "NotAKubelets"},
 
-		// Others decide these.
+		// Others decide about these.
 		{"a kubelet renews its own", with(func(r *Request) {
 			r.User, r.Groups = "system:node:worker-1", []string{"system:nodes", "system:authenticated"}
 		}), nil, nodes, Leave, "NotOurs"},
@@ -158,7 +158,7 @@ func TestWhoseCertificateIsApproved(t *testing.T) {
 	}
 }
 
-// A message is shown to people, and its words may be a stranger's.
+// A message is shown to people, and may repeat a foreign host's words.
 func TestAMessageIsBounded(t *testing.T) {
 	token := Token{Host: "worker-1", Role: state.RoleWorker, Expires: now.Add(time.Hour)}
 	for _, length := range []int{80, 81, 4000} {

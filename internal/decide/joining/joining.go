@@ -1,5 +1,5 @@
-// Package joining decides who becomes a node: of which role a site takes further
-// hosts, under which names, which host is given a bootstrap token, and whose
+// Package joining decides who becomes a node: for which roles a site takes
+// further hosts, under which names, which host gets a bootstrap token, and whose
 // request for a kubelet's certificate is approved.
 package joining
 
@@ -14,34 +14,34 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TokenLifetime is how long the bootstrap token of a host is good. A host asks
-// for it when nothing is left but to join, and may ask again.
+// TokenLifetime is the life of a host's bootstrap token. A host asks for it when
+// only the joining itself is left, and may ask again.
 const TokenLifetime = time.Hour
 
-// Group is that of the bootstrap tokens. It is not kubeadm's: what kubeadm lets
-// that one do, to have any node's certificate approved above all, is bound again
-// with each of its upgrades.
+// Group is the group of the bootstrap tokens. It is not kubeadm's: each upgrade
+// of kubeadm binds its own group again to rights that these tokens must not
+// have, above all that any node's certificate is approved.
 const Group = "system:bootstrappers:holdfast:joining"
 
-// Refusal says why a host is not taken, for the person who installs it. It holds
-// no secret.
+// Refusal tells the person who installs a host why it is not taken. It holds no
+// secret.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
-// Site is what its configuration says of who may join.
+// Site holds what the configuration says about who may join.
 type Site struct {
-	// ControlPlanes is their number, for the life of the site.
+	// ControlPlanes is the number of control planes, for the life of the site.
 	ControlPlanes int
-	// Fenced are the names of the two control planes that switch each other off.
+	// Fenced names the two control planes that switch each other off.
 	Fenced []string
-	// Named are all control planes that the configuration names.
+	// Named holds the names of all control planes in the configuration.
 	Named []string
 }
 
-// Of returns what a configuration says.
+// Of reads the Site from a configuration.
 func Of(c *config.InstallConfig) Site {
 	s := Site{ControlPlanes: c.ControlPlaneReplicas()}
 	if f := c.ControlPlane.Fencing; f != nil {
@@ -74,12 +74,12 @@ func (s Site) Role(role state.Role) error {
 	return nil
 }
 
-// hostName is what a node may be called, RFC 1123.
+// hostName matches the valid names of a node, RFC 1123.
 var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// Name returns why a host of a role may not go by a name, nil if it may. The
-// known are control planes that the configuration does not name: those that
-// joined, and those that are being installed.
+// Name returns why a host of a role may not have a name, nil if it may. known
+// holds control planes that the configuration does not name: those that joined,
+// and those that are being installed.
 func (s Site) Name(role state.Role, host string, known []string) error {
 	if err := s.Role(role); err != nil {
 		return err
@@ -95,16 +95,16 @@ func (s Site) Name(role state.Role, host string, known []string) error {
 	return nil
 }
 
-// Ask is a host that asks for a bootstrap token.
+// Ask describes a host that asks for a bootstrap token.
 type Ask struct {
 	Host string
 	Role state.Role
-	// By tells this installation of the host from another one under its name: the
-	// id of the host token that is shown.
+	// By is the id of the host token that is shown. It tells this installation of
+	// the host from another one under the same name.
 	By string
 }
 
-// Token is a bootstrap token, as its Secret says.
+// Token is a bootstrap token, as in its Secret.
 type Token struct {
 	// ID is the part that is no secret.
 	ID   string
@@ -114,21 +114,21 @@ type Token struct {
 	// Rejoins is true if the host's Node was there when the token was made.
 	Rejoins bool
 	Expires time.Time
-	// UsedBy is the request that was approved, empty before.
+	// UsedBy is the request that was approved with it, empty before.
 	UsedBy string
 }
 
-// Grant is a token to make.
+// Grant describes a token to make.
 type Grant struct {
 	Token
-	// Replaces are older tokens of the host, which end.
+	// Replaces lists older tokens of the host, which end.
 	Replaces []string
 }
 
-// Decide returns the token that a host is given, or a Refusal. A name that is a
-// node's is taken: nothing that a machine can say of itself proves that it is
-// the one that had it, but that it is the very installation which the Node
-// came from, and which was cut off before the Node was ever ready.
+// Decide returns the token that a host gets, or a Refusal. The name of a node is
+// taken, because a machine cannot prove that it is the one that had the name. It
+// can only show that it is the very installation that the Node came from, if
+// that was cut off before the Node was ever ready.
 func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (Grant, error) {
 	if err := s.Name(a.Role, a.Host, controlPlanes(nodes)); err != nil {
 		return Grant{}, err
@@ -156,7 +156,7 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 	return g, nil
 }
 
-// taken says what a person does about a name that is a node's.
+// taken tells a person what to do about a name that a node has.
 func taken(n state.Node) error {
 	switch {
 	case n.Ready:

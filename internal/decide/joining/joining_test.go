@@ -16,7 +16,7 @@ import (
 var (
 	now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	two = Site{ControlPlanes: 2, Fenced: []string{"cp-1", "cp-2"}, Named: []string{"cp-1", "cp-2"}}
-	// three names none of its control planes.
+	// three is a site that names none of its control planes.
 	three = Site{ControlPlanes: 3}
 	one   = Site{ControlPlanes: 1}
 )
@@ -27,8 +27,8 @@ func controlPlane(name string, ready bool) state.Node {
 
 func node(name string, ready bool) state.Node { return state.Node{Name: name, Ready: ready} }
 
-// refusedWith fails unless the error is a Refusal with these words; none means no
-// error.
+// refusedWith fails unless the error is a Refusal with these words; no words
+// mean no error.
 func refusedWith(t *testing.T, err error, words string) {
 	t.Helper()
 	_, refusal := errors.AsType[Refusal](err)
@@ -104,7 +104,7 @@ func TestWhichHostIsGivenAToken(t *testing.T) {
 		ask    Ask
 		nodes  []state.Node
 		tokens []Token
-		want   string // the refusal
+		want   string // part of the refusal
 		grant  Grant
 	}{
 		{"a new worker", two, worker, []state.Node{controlPlane("cp-1", true)}, []Token{foreign}, "", Grant{}},

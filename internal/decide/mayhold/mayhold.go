@@ -1,6 +1,6 @@
 // Package mayhold decides whether one of two control planes that fence each
-// other may hold virtual IPs, by what the keeper of its etcd knows. Who does
-// hold them VRRP decides among those that may.
+// other may hold virtual IPs, by what its etcd keeper knows. VRRP then chooses
+// the holder among those that may.
 package mayhold
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Facts is what the decision looks at.
+// Facts holds the input of the decision.
 type Facts struct {
-	// Fencing is true on a cluster whose two control planes fence each other.
+	// Fencing is true in a cluster whose two control planes fence each other.
 	Fencing bool
-	// Recorded is true once this host's part in the pair is recorded on its
-	// disk: from the hand-over of etcd on.
+	// Recorded is true once this host's part in the pair is recorded on its disk,
+	// which is from the hand-over of etcd on.
 	Recorded bool
-	// Report is what the keeper of etcd says, unknown where it does not answer.
+	// Report is the report of the etcd keeper, unknown if it does not answer.
 	Report state.Fact[state.EtcdReport]
 }
 
-// Verdict is whether the host may hold virtual IPs, and why. Unknown, it stays
-// as it was.
+// Verdict says whether the host may hold virtual IPs, and why. While May is
+// unknown the host stays as it was.
 type Verdict struct {
 	May    state.Fact[bool]
 	Reason string
@@ -30,10 +30,10 @@ type Verdict struct {
 func yes(reason string) Verdict { return Verdict{state.Known(true), reason} }
 func no(reason string) Verdict  { return Verdict{state.Known(false), reason} }
 
-// Decide says whether the host may hold virtual IPs. A host that has lost its
-// peer goes on holding: either it fences the peer, or the peer fences it, and
-// then it holds nothing for sure. Waiting for that would add the fence to every
-// gap.
+// Decide decides whether the host may hold virtual IPs. A host that has lost its
+// peer goes on holding them. Either it fences the peer, or the peer fences it,
+// and then it certainly holds nothing. Waiting for the outcome would add the
+// time of the fence to every gap.
 func Decide(f Facts) Verdict {
 	s := f.Report.Value.Snapshot
 	switch {
@@ -53,15 +53,15 @@ func Decide(f Facts) Verdict {
 	return yes("this host has quorum")
 }
 
-// Mark stands for all that Decide looks at in a report: two reports with the
-// same mark have the same verdict.
+// Mark returns a text that stands for all that Decide reads from a report: two
+// reports with the same mark have the same verdict.
 func Mark(r state.EtcdReport) string {
 	s := r.Snapshot
 	return fmt.Sprintf("%t %t %+v", s.Peer != "", s.Record.Known && s.Record.Value.State == state.EtcdDeparting, s.Pacemaker.Inert)
 }
 
-// AtBoot is what holds before anything is known in a boot: a host that was
-// fenced comes back so.
+// AtBoot returns the verdict before anything is known in this boot. A host that
+// was fenced comes back with it.
 func AtBoot(fencing, recorded bool) Verdict {
 	if fencing && recorded {
 		return no("nothing is known in this boot yet")

@@ -10,26 +10,26 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Advert is how a host makes itself known to its neighbours by multicast DNS.
+// Advert describes a host to its neighbours by multicast DNS.
 type Advert struct {
-	// Instance is the service instance's label, Host the host's. Both are at
-	// most 63 bytes.
+	// Instance is the label of the service instance, Host that of the host. Both
+	// have at most 63 bytes.
 	Instance, Host string
-	// Text tells the cluster, which the labels may be too short for.
+	// Text names the cluster in full, for which the labels may be too short.
 	Text []string
-	// Addresses are the host's own, and Interfaces those that carry them: it is
-	// made known there and nowhere else.
+	// Addresses are the host's own, and Interfaces those that carry them. The host
+	// is announced on these interfaces only.
 	Addresses  []netip.Addr
 	Interfaces []string
 }
 
-// TextCluster begins the text that tells an advert's cluster.
+// TextCluster begins the text that names an advert's cluster.
 const TextCluster = "cluster="
 
-// DecideAdvert returns the advert of a host, and false while it has none: a
-// bootstrapping host is none that others should count on, one that is not
-// named yet would be known by the name of a thousand others, and where names
-// are the site's nobody listens.
+// DecideAdvert returns the advert of a host, and false if it has none. A
+// bootstrapping host has none, because others should not count on it. A host
+// that is not named yet has none, because a thousand others have the same name.
+// Where the site serves the names there is none either, because nobody listens.
 func DecideAdvert(view state.NetworkView) (Advert, bool) {
 	short := Short(view.Host.NodeName)
 	if !Ours(view) || view.Role == state.RoleBootstrap || view.Settings.Cluster == "" || !validName(short) || reserved[short] {
@@ -50,7 +50,7 @@ func DecideAdvert(view state.NetworkView) (Advert, bool) {
 	return a, len(a.Addresses) > 0
 }
 
-// carrier is the interface that has an address.
+// carrier returns the interface that has an address.
 func carrier(view state.NetworkView, own netip.Addr) string {
 	for _, a := range view.Addresses {
 		if a.Prefix.Addr() == own {
@@ -60,8 +60,8 @@ func carrier(view state.NetworkView, own netip.Addr) string {
 	return view.Host.Interface
 }
 
-// The longest label of a name, and what is left of a longer one on both sides
-// of the hash that stands for its middle.
+// longestLabel is the limit of a label. headOfLong and tailOfLong are the parts
+// of a longer one that stay on both sides of the hash in its middle.
 const (
 	longestLabel = 63
 	headOfLong   = 15
@@ -69,7 +69,7 @@ const (
 )
 
 // Label makes a text fit one label. A longer one keeps its beginning and its
-// end, by which a person knows it, around 32 hexadecimal digits of its SHA-256.
+// end, so that people recognise it, around 32 hexadecimal digits of its SHA-256.
 func Label(text string) string {
 	if len(text) <= longestLabel {
 		return text

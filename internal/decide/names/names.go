@@ -1,6 +1,6 @@
 // Package names decides which names a host answers for, where its name server
-// listens, whom it asks for all other names, and how the host makes itself
-// known to its neighbours.
+// listens, which servers it asks for all other names, and how the host announces
+// itself to its neighbours.
 package names
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Zone is what a cluster's name server knows.
+// Zone holds what a cluster's name server knows.
 type Zone struct {
 	// Domain is the cluster's own, lower case and without a final dot.
 	Domain string
 	// Names are sorted by name.
 	Names []Name
-	// Complete is false while nobody knows the nodes: the names are then those
-	// of the VIPs and of the host itself.
+	// Complete is false while the nodes are unknown: the zone then holds only the
+	// names of the VIPs and of the host itself.
 	Complete bool
-	// Omitted says which nodes have no name here, and why.
+	// Omitted lists the nodes that have no name here, and why.
 	Omitted []Omission
 }
 
@@ -36,8 +36,8 @@ type Omission struct {
 	Node, Reason string
 }
 
-// Decide returns the zone for a view, and false where the view does not know
-// enough for one: without a domain no name can be formed.
+// Decide returns the zone for a view, and false if the view knows too little for
+// one: without a domain no name can be formed.
 func Decide(view state.NetworkView) (Zone, bool) {
 	domain := strings.ToLower(strings.TrimSuffix(view.Settings.Domain, "."))
 	if !validName(domain) {
@@ -53,8 +53,8 @@ func Decide(view state.NetworkView) (Zone, bool) {
 	return z, true
 }
 
-// withSelf returns the nodes with what this host knows of itself: it sees its
-// own addresses change before the API does, and knows its name before it is a
+// withSelf returns the nodes, with this host's own knowledge of itself: it sees
+// its addresses change before the API does, and knows its name before it is a
 // node.
 func withSelf(view state.NetworkView) []state.Node {
 	nodes := slices.Clone(view.Nodes.Value)
@@ -74,16 +74,16 @@ func withSelf(view state.NetworkView) []state.Node {
 	return append(nodes, own)
 }
 
-// builder gathers the names of one zone.
+// builder collects the names of one zone.
 type builder struct {
 	zone *Zone
 	vips []netip.Addr
-	// taken is who has a name.
+	// taken holds the owner of each name.
 	taken map[string]string
 }
 
-// virtual adds a name of VIPs, none where there are no VIPs: it is then the
-// site's to answer.
+// virtual adds a name of VIPs. Without VIPs it adds none: the site answers for
+// the name then.
 func (b *builder) virtual(label string, vips []netip.Addr) {
 	name := label + "." + b.zone.Domain
 	b.taken[name] = "the cluster"
@@ -92,10 +92,10 @@ func (b *builder) virtual(label string, vips []netip.Addr) {
 	}
 }
 
-// nodes adds the names of all nodes. A name that two nodes claim is a control
-// plane's before a worker's: a kubelet may say what its node is called, and may
-// not say that it is a control plane. Of two alike it belongs to neither, since it
-// would lead to either of them.
+// nodes adds the names of all nodes. If two nodes claim a name, a control plane
+// comes before a worker: a kubelet may choose the name of its node, but may not
+// make it a control plane. If both are of the same kind, neither gets the name,
+// because it would lead to either of them.
 func (b *builder) nodes(nodes []state.Node) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, state.CompareNodes)
@@ -110,7 +110,7 @@ func (b *builder) nodes(nodes []state.Node) {
 	}
 }
 
-// claim is who says that a name is its own.
+// claim lists the nodes that claim a name.
 type claim struct{ nodes, controlPlanes []string }
 
 func (c claim) and(n state.Node) claim {
@@ -121,7 +121,8 @@ func (c claim) and(n state.Node) claim {
 	return c
 }
 
-// against tells why a name is not that of one who claims it, empty if it is.
+// against says why a name does not belong to a node that claims it, empty if it
+// does.
 func (c claim) against(node string) string {
 	first := c.controlPlanes
 	if len(first) == 0 {
@@ -162,8 +163,8 @@ func (b *builder) omit(n state.Node, reason string) {
 	b.zone.Omitted = append(b.zone.Omitted, Omission{n.Name, reason})
 }
 
-// namesOf returns the names of a node: the first label of its name alone and
-// below the domain, and its whole name if that lies below the domain too.
+// namesOf returns the names of a node: its first label, alone and below the
+// domain, and its whole name if that lies below the domain, too.
 func namesOf(node, domain string) []string {
 	node = strings.ToLower(strings.TrimSuffix(node, "."))
 	short := Short(node)
@@ -177,15 +178,15 @@ func namesOf(node, domain string) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return !validName(name) || below(name, "apps."+domain) })
 }
 
-// below reports whether a name lies below another: what lies below the
-// wildcard is the ingress's.
+// below reports whether a name lies below another. Names below the wildcard
+// belong to ingress.
 func below(name, above string) bool { return strings.HasSuffix(name, "."+above) }
 
-// reserved are short names that mean something else everywhere; a node could
-// else take the names of every host's own services away.
+// reserved holds short names that mean something else on every host. A node with
+// such a name could take over the names of every host's own services.
 var reserved = map[string]bool{"localhost": true, "local": true, "localdomain": true}
 
-// Short is the first label of a host's name, in lower case.
+// Short returns the first label of a host's name, in lower case.
 func Short(node string) string {
 	short, _, _ := strings.Cut(strings.ToLower(node), ".")
 	return short

@@ -22,7 +22,7 @@ func node(name string, list ...string) state.Node {
 	return state.Node{Name: name, Addresses: addrs(list...)}
 }
 
-// demo is a view of three control planes as the second of them has it.
+// demo returns a view of three control planes, as the second of them sees it.
 func demo() state.NetworkView {
 	return state.NetworkView{
 		Settings: state.NetworkSettings{
@@ -42,7 +42,7 @@ func demo() state.NetworkView {
 	}
 }
 
-// lines are a zone's names in words.
+// lines prints a zone's names, one a line.
 func lines(z Zone) []string {
 	var out []string
 	for _, n := range z.Names {
@@ -51,7 +51,7 @@ func lines(z Zone) []string {
 	return out
 }
 
-// ofNodes leaves the names of the VIPs out.
+// ofNodes returns the lines without the names of the VIPs.
 func ofNodes(z Zone) []string {
 	return slices.DeleteFunc(lines(z), func(line string) bool { return strings.HasPrefix(line, "api") || strings.HasPrefix(line, "*") })
 }
@@ -101,7 +101,7 @@ func TestANodeWhoseFullNameLiesBelowTheDomainKeepsIt(t *testing.T) {
 	)
 }
 
-// the old monitor compared the names of nodes only.
+// The old monitor compared only the names of nodes.
 func TestH1_AChangedAddressOfANodeIsAnotherZone(t *testing.T) {
 	v := demo()
 	v.Nodes.Value = slices.Clone(v.Nodes.Value)
@@ -115,7 +115,8 @@ func TestAHostSeesItsOwnAddressChangeBeforeTheAPIDoes(t *testing.T) {
 	equal(t, lines(decided(t, v))[5:6], "host-1 [192.0.2.77]")
 }
 
-// B49: the family without an address is left to the plugin, which has the name.
+// B49: the plugin answers for the family without an address, because it has the
+// name.
 func TestB49_AVIPOfOneFamilyIsStillAName(t *testing.T) {
 	v := demo()
 	v.Settings.APIVIPs, v.Settings.IngressVIPs = addrs("2001:db8::5"), addrs("192.0.2.6")
@@ -163,8 +164,9 @@ func TestADomainIsTakenInAnyForm(t *testing.T) {
 	}
 }
 
-// a VIP on a node's NIC is no address of the node: its name would follow the
-// VIP (and by the reverse name, the VIP's would have become the host's: B61).
+// A VIP on a node's NIC is no address of the node: the node's name would follow
+// the VIP. Through the reverse name, the VIP's name would have become the
+// host's, too (B61).
 func TestAVIPIsNeverANodesAddress(t *testing.T) {
 	v := demo()
 	v.Nodes.Value = []state.Node{node("host-0", "192.0.2.5", "192.0.2.20", "2001:db8::6", "192.0.2.6")}
@@ -225,7 +227,7 @@ func TestANameThatTwoNodesClaimBelongsToNeither(t *testing.T) {
 	}
 }
 
-// whoever has a worker may have its node called as he likes.
+// The owner of a worker can give its node any name.
 func TestAWorkerTakesNoNameFromAControlPlane(t *testing.T) {
 	lead := func(name string, list ...string) state.Node {
 		n := node(name, list...)
@@ -253,7 +255,7 @@ func TestAWorkerTakesNoNameFromAControlPlane(t *testing.T) {
 	}
 }
 
-// before a host that joins as a control plane is a node it is one all the same.
+// A host that joins as a control plane counts as one before it is a node.
 func TestAHostThatJoinsKeepsItsNameFromAWorker(t *testing.T) {
 	v := demo()
 	v.Nodes.Value = []state.Node{node("host-1.anything", "192.0.2.66")}

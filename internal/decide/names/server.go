@@ -13,29 +13,29 @@ import (
 // it does not start at all (plugin forward, v1.15).
 const MaxUpstreams = 15
 
-// Server is how a host's name server is set up.
+// Server describes the set-up of a host's name server.
 type Server struct {
-	// Listen are the host's own addresses, and none else: a wildcard would get
-	// in the way of systemd-resolved, dnsmasq or a container network that
-	// answers on another address of the host.
+	// Listen holds only the host's own addresses. A wildcard would get in the way
+	// of systemd-resolved, dnsmasq or a container network that answers on another
+	// address of the host.
 	Listen []netip.Addr
 	// Upstreams are asked in this order. There may be none.
 	Upstreams []netip.AddrPort
-	// Omitted says which of the site's name servers are not asked, and why.
+	// Omitted lists the site's name servers that are not asked, and why.
 	Omitted []string
 	Domain  string
 	Cluster string
-	// Clients are the networks that may ask. To anybody else the host would be
-	// an open resolver: a way to attack others, and into the site's names.
+	// Clients are the networks that may ask. For anybody else the host would be an
+	// open resolver: a way to attack others, and into the site's names.
 	Clients []netip.Prefix
 }
 
-// Ours reports whether a host needs a name server of its own: where hosts hold
-// no VIPs names are the site's, as the load balancer is.
+// Ours reports whether a host needs a name server of its own. Where hosts hold
+// no VIPs, the site provides the names, as it provides the load balancer.
 func Ours(view state.NetworkView) bool { return view.Settings.ManagedVIPs }
 
-// DecideServer returns the set-up for a view, and false where the host has no
-// address yet that it could listen on.
+// DecideServer returns the set-up for a view, and false if the host has no
+// address to listen on yet.
 func DecideServer(view state.NetworkView) (Server, bool) {
 	s := Server{Listen: present(view), Domain: view.Settings.Domain, Cluster: view.Settings.Cluster}
 	if len(s.Listen) == 0 {
@@ -77,9 +77,9 @@ func (s Server) refuse(u netip.AddrPort, own []netip.Addr) string {
 	return ""
 }
 
-// returns tells why a question to a name server may come back to this host, and
-// go round for as long as clients wait: the cluster's own DNS asks the hosts',
-// and one host that asks another may be asked by it.
+// returns says why a question to a name server may come back to this host, and
+// then go round for as long as clients wait. The cluster's own DNS asks the
+// hosts' name servers, and a host that is asked by another may ask back.
 func returns(u netip.AddrPort, view state.NetworkView) string {
 	a := u.Addr().Unmap()
 	inside := func(p netip.Prefix) bool { return p.Contains(a) }
@@ -94,8 +94,8 @@ func returns(u netip.AddrPort, view state.NetworkView) string {
 	return ""
 }
 
-// clients are those that may ask: this host, by whatever address it has, the
-// hosts, their pods, and whom a person has named.
+// clients returns the networks that may ask: this host, by any of its addresses,
+// the hosts, their pods, and the networks that a person has named.
 func clients(view state.NetworkView) []netip.Prefix {
 	s := view.Settings
 	out := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -112,9 +112,9 @@ func clients(view state.NetworkView) []netip.Prefix {
 	return out
 }
 
-// present returns those of the host's addresses that are on it and usable: a
-// server that listens on another does not start. Where nobody has looked at
-// the kernel yet they are taken as they are.
+// present returns the host's addresses that are on its interfaces and usable: a
+// server that listens on another one does not start. While the kernel's
+// addresses are unknown it returns all of them.
 func present(view state.NetworkView) []netip.Addr {
 	var out []netip.Addr
 	for _, own := range view.Host.Addresses {

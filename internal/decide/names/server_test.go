@@ -69,7 +69,7 @@ func TestHardCase29_H2_MoreThanFifteenNameServersAreCutShort(t *testing.T) {
 	}
 }
 
-// hosts that ask each other, or the pods that ask them, would send a question
+// Hosts that ask each other, or the pods that ask them, would send a question
 // round until its client gives up.
 func TestAServerAsksNobodyWhoMayAskIt(t *testing.T) {
 	for upstream, reason := range map[string]string{

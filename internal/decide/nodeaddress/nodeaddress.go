@@ -15,39 +15,39 @@ import (
 // Address is one address that the host has.
 type Address = state.HostAddress
 
-// Input is what the choice is made from.
+// Input holds the facts that Decide chooses from.
 type Input struct {
 	Addresses []Address
 	Routes    []state.HostRoute
-	// Networks are those of the site's machines, and their families those that
-	// a host must have; empty, any will do.
+	// Networks are the networks of the site's machines. A host must have an address
+	// of each of their families; if there are none, any will do.
 	Networks []netip.Prefix
 	// VIPs are the site's virtual IPs, those of the API first.
 	VIPs []netip.Addr
-	// ManagedVIPs is true where hosts hold the VIPs, so that one which is not
-	// on their link is a remote worker.
+	// ManagedVIPs is true if hosts hold the VIPs. A host that is not on their link
+	// is then a remote worker.
 	ManagedVIPs bool
-	// Hint is an address of the network that a person wants to be chosen.
+	// Hint is an address in the network that a person wants to be chosen.
 	Hint netip.Addr
-	// Previous is what was chosen before, also in an earlier boot.
+	// Previous is the last choice, also of an earlier boot.
 	Previous Choice
 }
 
-// Choice is a host's own addresses.
+// Choice holds a host's own addresses.
 type Choice struct {
 	// Addresses holds one of each wanted family, in the site's order.
 	Addresses []netip.Addr `json:"addresses"`
 	// Interface carries the first of them.
 	Interface string `json:"interface"`
-	// Remote is true for a worker outside the networks of the VIPs: it can hold
+	// Remote is true for a worker outside the networks of the VIPs, which can hold
 	// none.
 	Remote bool `json:"remote,omitempty"`
-	// Reason is why the first address was chosen.
+	// Reason says why the first address was chosen.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Of is the input that a view of the network gives: what the view calls the
-// host's addresses was chosen before.
+// Of makes the input from a view of the network. The host's addresses in the
+// view are the previous choice.
 func Of(v state.NetworkView) Input {
 	return Input{
 		Addresses: v.Addresses, Routes: v.Routes, Networks: v.Settings.MachineNetworks, VIPs: v.Settings.VIPs(),
@@ -55,25 +55,26 @@ func Of(v state.NetworkView) Input {
 	}
 }
 
-// Same reports whether two choices are the same, for whatever reason.
+// Same reports whether two choices are the same; their reasons may differ.
 func (c Choice) Same(o Choice) bool {
 	return slices.Equal(c.Addresses, o.Addresses) && c.Interface == o.Interface && c.Remote == o.Remote
 }
 
-// without reports whether a host was chosen addresses before and none of a
-// family. A network of that family was then added to the site later: until the
-// host has an address in it, the host is not without a name server and VIPs.
+// without reports whether a host had addresses chosen before, but none of a
+// family. A network of that family was added to the site later. Until the host
+// has an address in it, the missing one does not cost it its name server and
+// VIPs.
 func (c Choice) without(is6 bool) bool {
 	return len(c.Addresses) > 0 && !slices.ContainsFunc(c.Addresses, func(a netip.Addr) bool { return a.Is6() == is6 })
 }
 
-// Decide picks the host's own addresses. What was chosen before stays while
-// the host has it, on whichever interface. Otherwise the first address is the
-// one whose network holds the hint, then the one whose network holds a VIP,
-// then the best inside the machine networks; the address of the other family
-// is on the same link if there is one. The order in which the kernel lists
-// things never matters. The error says which family has no address yet and
-// what was seen.
+// Decide picks the host's own addresses. An earlier choice stays while the host
+// has the address, on whichever interface. Otherwise the first address is the
+// one whose network holds the hint, then the one whose network holds a VIP, then
+// the best inside the machine networks; the address of the other family is on
+// the same link if there is one. The order in which the kernel lists things
+// never matters. The error names the family that has no address yet, and the
+// addresses that the host has.
 func Decide(in Input) (Choice, error) {
 	p := newPicker(in)
 	anchor, reason, found := p.anchor()
@@ -93,10 +94,10 @@ func Decide(in Input) (Choice, error) {
 	return choice, nil
 }
 
-// picker is an input with what follows from it.
+// picker is an input with its candidates.
 type picker struct {
 	Input
-	// candidates may be chosen, best first.
+	// candidates holds the addresses that may be chosen, best first.
 	candidates []Address
 }
 
@@ -114,8 +115,8 @@ func newPicker(in Input) *picker {
 // ovnMasquerade is a network that OVN-Kubernetes gives to every host alike.
 var ovnMasquerade = netip.MustParsePrefix("fd69::/112")
 
-// eligible reports whether an address may be a host's own at all: not one that
-// others can use no more or not yet, or that moves from host to host.
+// eligible reports whether an address may be a host's own at all. It may not if
+// others cannot use it, no more or not yet, or if it moves from host to host.
 func (p *picker) eligible(a Address) bool {
 	addr := a.Prefix.Addr()
 	switch {
@@ -134,12 +135,12 @@ func moves(label string) bool {
 	return name == "eip" || name == "vip"
 }
 
-// inside reports whether an address is one of the site's machines.
+// inside reports whether an address is in the machine networks.
 func (p *picker) inside(a Address) bool {
 	return len(p.Networks) == 0 || slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(a.Prefix.Addr()) })
 }
 
-// anchor is the first address, and why.
+// anchor returns the first address and the reason for it.
 func (p *picker) anchor() (Address, string, bool) {
 	if a, found := p.kept(p.primary()); found {
 		return a, "it was chosen before", true
@@ -160,8 +161,9 @@ func (p *picker) anchor() (Address, string, bool) {
 	return Address{}, "", false
 }
 
-// primary is whether the first address is of IPv6. Without machine networks it
-// is the family of the first VIP, or of the best address.
+// primary reports whether the first address is of IPv6. Without machine networks
+// the family is that of the previous choice, of the first VIP, or of the best
+// address.
 func (p *picker) primary() bool {
 	switch {
 	case len(p.Networks) > 0:
@@ -174,7 +176,7 @@ func (p *picker) primary() bool {
 	return len(p.candidates) > 0 && p.candidates[0].Prefix.Addr().Is6()
 }
 
-// families lists whether IPv6 is wanted, first family first.
+// families lists the wanted families, the first one first; true stands for IPv6.
 func (p *picker) families(anchor Address) []bool {
 	if len(p.Networks) > 0 {
 		return families(p.Networks)
@@ -183,8 +185,8 @@ func (p *picker) families(anchor Address) []bool {
 	return []bool{is6, !is6}
 }
 
-// of picks the address of a family: the anchor, what was chosen before, or the
-// best on the anchor's link, else inside the machine networks on any.
+// of picks the address of a family: the anchor, the previous choice, or the best
+// on the anchor's link, else the best inside the machine networks on any link.
 func (p *picker) of(want6 bool, anchor Address) (Address, bool) {
 	if anchor.Prefix.Addr().Is6() == want6 {
 		return anchor, true
@@ -203,9 +205,9 @@ func (p *picker) of(want6 bool, anchor Address) (Address, bool) {
 	return p.candidates[i], true
 }
 
-// kept is the address of a family that was chosen before, if the host still has
-// it. A host that was taken for a remote worker before its link to the VIPs was
-// up chooses anew.
+// kept returns the previous address of a family, if the host still has it. A
+// host that counted as a remote worker because its link to the VIPs was not up
+// yet chooses anew.
 func (p *picker) kept(want6 bool) (Address, bool) {
 	if p.Previous.Remote && !p.remote() {
 		return Address{}, false
@@ -219,7 +221,8 @@ func (p *picker) kept(want6 bool) (Address, bool) {
 	return Address{}, false
 }
 
-// remote reports whether no address is in the network of a VIP.
+// remote reports whether hosts hold the VIPs, and no address of this host is in
+// the network of one.
 func (p *picker) remote() bool {
 	return p.ManagedVIPs && len(p.VIPs) > 0 && !slices.ContainsFunc(p.candidates, p.besideVIP)
 }
@@ -228,7 +231,8 @@ func (p *picker) besideVIP(a Address) bool {
 	return slices.ContainsFunc(p.VIPs, func(vip netip.Addr) bool { return p.covers(a, vip) })
 }
 
-// families lists whether IPv6 is wanted, in the order of the networks.
+// families lists the families of the networks in their order; true stands for
+// IPv6.
 func families(networks []netip.Prefix) []bool {
 	var out []bool
 	for _, n := range networks {

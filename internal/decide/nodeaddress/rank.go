@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// beside is the best address whose network holds target. Of overlapping
-// networks it is the one by which the kernel reaches the target.
+// beside returns the best address whose network holds target. If networks
+// overlap, it takes the one through which the kernel reaches the target.
 func (p *picker) beside(target netip.Addr) (Address, bool) {
 	if !target.IsValid() {
 		return Address{}, false
@@ -31,9 +31,10 @@ func (p *picker) beside(target netip.Addr) (Address, bool) {
 // covers reports whether an address's network holds target.
 func (p *picker) covers(a Address, target netip.Addr) bool { return p.width(a, target) > 0 }
 
-// width is the length of the prefix of the network that holds both an address
-// and target, 0 if none does. An address without a network of its own, as
-// DHCPv6 gives it, is in the one that the router advertises on that link.
+// width returns the prefix length of the network that holds both an address and
+// target, 0 if none does. An address without a network of its own, as DHCPv6
+// gives it, counts as part of the network that the router advertises on that
+// link.
 func (p *picker) width(a Address, target netip.Addr) int {
 	if !a.Prefix.IsSingleIP() {
 		if a.Prefix.Contains(target) {
@@ -50,7 +51,7 @@ func (p *picker) width(a Address, target netip.Addr) int {
 	return bits
 }
 
-// linkTo is the link by which the kernel reaches a neighbour.
+// linkTo returns the link through which the kernel reaches a neighbour.
 func (p *picker) linkTo(target netip.Addr) (int, bool) {
 	var best *state.HostRoute
 	for i, r := range p.Routes {
@@ -68,15 +69,15 @@ func (p *picker) linkTo(target netip.Addr) (int, bool) {
 	return best.Index, true
 }
 
-// onLink reports whether a route leads to neighbours of a network.
+// onLink reports whether a route leads to the neighbours in a network.
 func onLink(r state.HostRoute) bool {
 	return !r.Gateway.IsValid() && r.Destination.IsValid() && r.Destination.Bits() > 0 && !r.Destination.IsSingleIP()
 }
 
 // better orders addresses, the best first: by the default route of their link,
-// then the link's number; on one link, IPv4 first, then one that the gateway
-// is a neighbour of, one with a network of its own, a public one, and the
-// lowest.
+// then by the link's number; on one link, IPv4 first, then an address that has
+// the gateway as its neighbour, one with a network of its own, a public one, and
+// the lowest.
 func (p *picker) better(a, b Address) int {
 	return cmp.Or(
 		cmp.Compare(p.metric(a), p.metric(b)),
@@ -93,7 +94,8 @@ func (p *picker) better(a, b Address) int {
 // noDefault is the metric of a link without a default route.
 const noDefault = 1 << 40
 
-// metric is that of the best default route of an address's family on its link.
+// metric returns the metric of the best default route of an address's family on
+// its link.
 func (p *picker) metric(a Address) int {
 	best := noDefault
 	for _, r := range p.defaults(a) {
@@ -106,7 +108,7 @@ func (p *picker) gatewayBeside(a Address) bool {
 	return slices.ContainsFunc(p.defaults(a), func(r state.HostRoute) bool { return a.Prefix.Contains(r.Gateway) })
 }
 
-// defaults are the default routes of an address's family on its link.
+// defaults returns the default routes of an address's family on its link.
 func (p *picker) defaults(a Address) []state.HostRoute {
 	var out []state.HostRoute
 	for _, r := range p.Routes {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// route reads "default via 10.98.0.1 eth0 2 100" or "fd98::/64 eth0 2 256".
+// route parses "default via 10.98.0.1 eth0 2 100" or "fd98::/64 eth0 2 256".
 func route(t *testing.T, text string) state.HostRoute {
 	t.Helper()
 	words := strings.Fields(text)
@@ -35,7 +35,8 @@ func route(t *testing.T, text string) state.HostRoute {
 	return r
 }
 
-// hostOf reads "eth0 2 10.98.0.11/24" with more words: unusable, or a label.
+// hostOf parses "eth0 2 10.98.0.11/24", which more words may follow: unusable,
+// or a label.
 func hostOf(t *testing.T, text string) Address {
 	t.Helper()
 	var a Address
@@ -279,8 +280,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestB64_TheOrderOfTheKernelNeverMatters asks each rule again with addresses
-// and routes in any order.
+// TestB64_TheOrderOfTheKernelNeverMatters tries each rule with addresses and
+// routes in any order.
 func TestB64_TheOrderOfTheKernelNeverMatters(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	for _, r := range rules {
@@ -295,8 +296,8 @@ func TestB64_TheOrderOfTheKernelNeverMatters(t *testing.T) {
 	}
 }
 
-// TestAChoiceIsStable chooses again from what was chosen, on every rule: the
-// address of a host never moves by itself.
+// TestAChoiceIsStable chooses again after each rule, with its choice as the
+// previous one: the address of a host never moves by itself.
 func TestAChoiceIsStable(t *testing.T) {
 	for _, r := range rules {
 		in := r.input(t)
@@ -325,8 +326,8 @@ func TestAViewGivesTheSameChoice(t *testing.T) {
 	}
 }
 
-// FuzzDecide checks for any host: what is chosen is one of its own usable
-// addresses, no VIP, not link-local, and at most one of each family.
+// FuzzDecide checks the choice for any host: it holds only usable addresses of
+// the host, no VIP, none that is link-local, and at most one of each family.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 24, 1, 0, 9, 8, 7, 6, 64, 0, 1}, true)
 	f.Fuzz(func(t *testing.T, data []byte, networks bool) {

@@ -1,7 +1,7 @@
-// Package order compares what Go's own packages do not.
+// Package order holds comparisons that Go's own packages lack.
 package order
 
-// First puts what is true first, for cmp.Or and the sorts of package slices.
+// First orders true before false, for cmp.Or and the sorts of package slices.
 func First(a, b bool) int {
 	switch {
 	case a == b:

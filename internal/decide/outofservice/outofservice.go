@@ -1,10 +1,10 @@
-// Package outofservice decides about the taint that tells Kubernetes that a
-// node is surely off, so that its pods and volumes may move at once instead of
-// after the patience for a node that may only be out of reach.
+// Package outofservice decides about the taint that tells Kubernetes that a node
+// is surely off, so that its pods and volumes may move at once. Without it
+// Kubernetes waits, because the node may only be out of reach.
 //
 // The taint is a promise: whoever sets it vouches that nothing runs on the node
-// any more. So it is set on the same proofs as a take-over of etcd, and only
-// what this package set is ever removed.
+// any more. So it needs the same proofs as a take-over of etcd, and this package
+// removes only what it set itself.
 package outofservice
 
 import (
@@ -23,7 +23,8 @@ const (
 	Effect = "NoExecute"
 )
 
-// Annotation marks a node whose taint is ours: by whom, and since which fence.
+// Annotation marks a node whose taint is ours: its value names the host that set
+// it, and the time of the fence.
 const Annotation = "holdfast.io/out-of-service-by"
 
 // Taint is a taint of a node, in the API's own form.
@@ -34,60 +35,61 @@ type Taint struct {
 	TimeAdded string `json:"timeAdded,omitempty"`
 }
 
-// Node is what is looked at of a node.
+// Node holds the parts of a node that the decision reads.
 type Node struct {
 	Name            string
 	ResourceVersion string
 	Taints          []Taint
-	// Annotations is nil where the object has none at all.
+	// Annotations is nil if the object has none at all.
 	Annotations map[string]string
-	// Ready and ReadySince are the condition and its last change; Heartbeat is
-	// when the node's kubelet reported it last.
+	// Ready and ReadySince are the condition and its last change; Heartbeat is the
+	// time of the last report of the node's kubelet.
 	Ready                 bool
 	ReadySince, Heartbeat time.Time
 }
 
-// Input is what is known about one node when a host decides.
+// Input holds what a host knows about one node when it decides.
 type Input struct {
-	// Host is who decides.
+	// Host is the host that decides.
 	Host string
 	Now  time.Time
-	// Boot and Uptime are those of the host that decides.
+	// Boot and Uptime are the boot and the uptime of the host that decides.
 	Boot   string
 	Uptime time.Duration
 	Node   Node
-	// Pacemaker says whether the node is in the membership, and since when.
+	// Contact says whether Pacemaker has the node in the membership, Joined since
+	// when.
 	Contact state.Fact[bool]
 	Joined  time.Duration
 	Fenced  state.Fact[state.EtcdFenced]
-	// Human is a person's word that the node is off.
+	// Human is an administrator's confirmation that the node is off.
 	Human state.Fact[state.Confirmation]
 }
 
-// Action is what to do about the taint.
+// Action names what to do about the taint.
 type Action string
 
 // The actions.
 const (
 	Leave  Action = "leave"
-	Add    Action = "add" // the taint where it is missing, and the mark of this fence
+	Add    Action = "add" // sets the taint if it is missing, and the mark of this fence
 	Remove Action = "remove"
 )
 
-// Verdict is the answer.
+// Verdict says what to do, and why.
 type Verdict struct {
 	Action Action
 	Reason string
-	// Mark is the annotation's value, where the taint is added.
+	// Mark is the annotation's value if the taint is added.
 	Mark string
-	// Unready says that the API still holds the node for ready. Until it does
-	// not, only half of what waits for the taint begins: pods that hold volumes
-	// are deleted on nodes that are both tainted and not ready, and the API
-	// would take most of a minute to notice by itself.
+	// Unready is true while the API still holds the node for ready. Until that
+	// changes only half of the taint's effect begins: pods that hold volumes are
+	// deleted only on nodes that are both tainted and not ready, and the API would
+	// take most of a minute to notice by itself.
 	Unready bool
 }
 
-// Decide returns what to do about one node.
+// Decide decides what to do about one node.
 func Decide(in Input) Verdict {
 	mark, ours := parseMark(in.Node.Annotations[Annotation])
 	tainted := in.Node.index() >= 0
@@ -119,13 +121,14 @@ func Decide(in Input) Verdict {
 
 func leave(why string) Verdict { return Verdict{Action: Leave, Reason: why} }
 
-// sameFence is how far two readings of the moment of one fence may differ,
-// which are computed from two clocks.
+// sameFence is the largest difference between two readings of the moment of one
+// fence, which are computed from two clocks.
 const sameFence = 2 * time.Second
 
-// proof returns when the node was proved to be off, and how; no reason where it
-// was not. The conditions are those of a take-over: in this boot, after the node
-// last joined, and it has not come back into contact.
+// proof returns the time at which the node was proved to be off, and the proof;
+// the text is empty if there is none. The conditions are those of a take-over:
+// the proof is of this boot, later than the node's last join, and the node is
+// not in contact.
 func proof(in Input) (time.Time, string) {
 	if !state.Is(in.Contact, false) || in.Boot == "" {
 		return time.Time{}, ""
@@ -143,12 +146,13 @@ func (in Input) valid(boot string, at time.Duration) bool {
 	return boot == in.Boot && at > in.Joined && at <= in.Uptime
 }
 
-// wall is the time of day of a moment since the boot.
+// wall returns the time of day of a moment since the boot.
 func (in Input) wall(at time.Duration) time.Time { return in.Now.Add(at - in.Uptime) }
 
-// back reports whether a node runs again after it was off at a time. A node
-// whose kubelet was back within the API's patience was Ready all the time as
-// far as the API knows: then its report, and its being in contact, tell.
+// back reports whether a node runs again after it was off at a time. If its
+// kubelet was back within the API's patience, the API saw the node Ready all the
+// time. A heartbeat after that time, with the node in contact, then shows that
+// it runs.
 func back(in Input, off time.Time) bool {
 	if !in.Node.Ready {
 		return false
@@ -156,7 +160,8 @@ func back(in Input, off time.Time) bool {
 	return in.Node.ReadySince.After(off) || state.Is(in.Contact, true) && in.Node.Heartbeat.After(off)
 }
 
-// index is where the taint stands in the node's list, -1 without it.
+// index returns the position of the taint in the node's list, -1 if it is not
+// there.
 func (n Node) index() int {
 	for i, t := range n.Taints {
 		if t.Key == Key && t.Effect == Effect {
@@ -181,8 +186,8 @@ func formatMark(by string, at time.Time) string {
 	return fmt.Sprintf("%s %s", by, at.UTC().Format(time.RFC3339))
 }
 
-// parseMark reads the annotation. One that holds no time is taken for a very
-// old fence: the node is back as soon as it is Ready.
+// parseMark reads the annotation. Without a valid time it counts as a very old
+// fence: the node is back as soon as it is Ready.
 func parseMark(text string) (mark, bool) {
 	by, at, _ := strings.Cut(text, " ")
 	if by == "" {
@@ -195,14 +200,14 @@ func parseMark(text string) (mark, bool) {
 	return mark{by, t}, true
 }
 
-// Fresh reports whether a fence of this boot lacks nothing but the end of
-// contact, which is noticed a moment later than the fence succeeds: it is worth
-// looking again soon. Contact that goes on for long is a node that is back.
+// Fresh reports whether a fence of this boot lacks only the end of contact,
+// which is noticed a moment later than the fence succeeds. Then it is worth
+// looking again soon. If contact goes on for long, the node is back.
 func Fresh(in Input) bool {
 	f := in.Fenced
 	return f.Known && f.Value.State == state.PowerOff && f.Value.Boot == in.Boot && in.Boot != "" && f.Value.At > in.Joined &&
 		in.Uptime-f.Value.At < freshFor && !state.Is(in.Contact, false)
 }
 
-// freshFor is longer than Corosync takes to notice a lost host.
+// freshFor is longer than Corosync needs to notice a lost host.
 const freshFor = time.Minute

@@ -17,8 +17,8 @@ var now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 type change = func(*Input)
 
-// fencedNode is what cp-1 knows 10 s after it fenced cp-2, which the API still
-// holds for ready.
+// fencedNode returns the facts of cp-1 10 s after it fenced cp-2, which the API
+// still holds for ready.
 func fencedNode(changes ...change) Input {
 	in := Input{
 		Host: "cp-1", Now: now, Boot: "boot-1", Uptime: time.Hour,
@@ -49,7 +49,7 @@ func fence(f func(*state.EtcdFenced)) change {
 	return func(in *Input) { f(&in.Fenced.Value) }
 }
 
-// TestTheTaint has one line for each sentence about the taint.
+// TestTheTaint tests one sentence about the taint per line.
 func TestTheTaint(t *testing.T) {
 	noFence := func(in *Input) { in.Fenced = state.Fact[state.EtcdFenced]{} }
 	word := func(at time.Duration) change {
@@ -107,8 +107,8 @@ func TestTheTaint(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsOffIsNotReady: what the API has not noticed it is told, for
-// as long as the proof holds and the taint is ours.
+// TestANodeThatIsOffIsNotReady checks that the API is told what it has not
+// noticed, for as long as the proof holds and the taint is ours.
 func TestANodeThatIsOffIsNotReady(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		in   Input
@@ -129,7 +129,7 @@ func TestANodeThatIsOffIsNotReady(t *testing.T) {
 	}
 }
 
-// object is a node as the API holds it, as far as patches touch it.
+// object is a node as the API holds it, with the parts that patches touch.
 type object struct {
 	Metadata struct {
 		ResourceVersion string            `json:"resourceVersion"`
@@ -171,7 +171,7 @@ func patched(t *testing.T, o object, ops []Operation) (object, error) {
 	return out, nil
 }
 
-// nodes are what a node may look like before a change.
+// nodes returns the forms that a node may have before a change.
 func nodes() map[string]Node {
 	foreign := Taint{Key: "example.com/dedicated", Value: "db", Effect: "NoSchedule", TimeAdded: "2026-11-20T08:00:00Z"}
 	ours := Taint{Key: Key, Value: Value, Effect: Effect}
@@ -212,8 +212,8 @@ func pairs(m map[string]string) []string {
 	return out
 }
 
-// TestAPatchFailsWhenTheTaintsHaveChanged is what keeps a taint alive that
-// somebody adds between our look and our change.
+// TestAPatchFailsWhenTheTaintsHaveChanged protects a taint that somebody adds
+// between our look and our change.
 func TestAPatchFailsWhenTheTaintsHaveChanged(t *testing.T) {
 	for name, n := range nodes() {
 		for _, v := range []Verdict{{Action: Add, Mark: "m 2026-11-20T09:00:00Z"}, {Action: Remove}} {

@@ -20,13 +20,13 @@ const (
 	versionPath     = "/metadata/resourceVersion"
 )
 
-// markPath is the annotation's own path; a slash in a key is spelled ~1.
+// markPath is the path of the annotation; a slash in a key is spelled ~1.
 var markPath = annotationsPath + "/" + strings.ReplaceAll(Annotation, "/", "~1")
 
-// Patch returns the change of a node that carries a verdict out. It holds only
-// what is ours to change, and applies only to the list of taints that was
-// looked at: a list is replaced as a whole by other kinds of patch, and with it
-// the taint that somebody else has just added.
+// Patch returns the change of a node that carries out a verdict. It holds only
+// our own parts, and applies only to the list of taints that was read. Other
+// kinds of patch replace the list as a whole, and with it a taint that somebody
+// else has just added.
 func Patch(n Node, v Verdict) []Operation {
 	switch v.Action {
 	case Add:
@@ -41,7 +41,7 @@ func Patch(n Node, v Verdict) []Operation {
 func addition(n Node, mark string) []Operation {
 	var ops []Operation
 	taint := Taint{Key: Key, Value: Value, Effect: Effect}
-	if len(n.Taints) == 0 || n.Annotations == nil { // there is no list that could be tested
+	if len(n.Taints) == 0 || n.Annotations == nil { // there is no list to test
 		ops = append(ops, Operation{"test", versionPath, n.ResourceVersion})
 	}
 	switch {
@@ -49,7 +49,7 @@ func addition(n Node, mark string) []Operation {
 		ops = append(ops, Operation{"add", taintsPath, []Taint{taint}})
 	case n.index() < 0:
 		ops = append(ops, Operation{"test", taintsPath, n.Taints}, Operation{"add", taintsPath + "/-", taint})
-	default: // of an earlier fence
+	default: // the taint is there, of an earlier fence
 		ops = append(ops, Operation{"test", taintsPath, n.Taints})
 	}
 	if n.Annotations == nil {
@@ -66,8 +66,8 @@ func removal(n Node) []Operation {
 	return append(ops, Operation{Op: "remove", Path: markPath})
 }
 
-// Apply returns the taints and the mark of a node after a verdict: what the
-// patch does to the API's object.
+// Apply returns a node with the taints and the mark that it has after a verdict,
+// as the patch makes them in the API's object.
 func Apply(n Node, v Verdict) Node {
 	out := n
 	out.Taints = slices.Clone(n.Taints)

@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions that the API does not name. It lets a cluster, a node and a
-// resource have more than it knows.
+// Conditions that the API does not name. It allows a cluster, a node and a resource
+// to have more conditions than it knows.
 const (
 	// FencingEnabled is false while Pacemaker fences nobody.
 	FencingEnabled = "FencingEnabled"
-	// SettingsAsExpected is false while a setting of the whole table
-	// (decide/twonode) is another one, or one that a person added endangers it:
-	// stop-all-resources, a ban of etcd, wait_for_all taken away.
+	// SettingsAsExpected is false while any setting of the table (decide/twonode)
+	// has another value, or while a setting that an administrator added endangers
+	// the cluster: stop-all-resources, a ban of etcd, wait_for_all taken away.
 	SettingsAsExpected = "SettingsAsExpected"
 	// Quorate is false on a part of the cluster that may run nothing.
 	Quorate = "Quorate"
@@ -23,14 +23,14 @@ const (
 	Redundant = "Redundant"
 	// FencingProven of a node is true where its peer has reached the node's BMC.
 	FencingProven = "FencingProven"
-	// LastFenceSucceeded of a node is false where the last fence of it failed or has
-	// not ended.
+	// LastFenceSucceeded of a node is false where its last fence failed or has not
+	// ended.
 	LastFenceSucceeded = "LastFenceSucceeded"
 )
 
-// Reasons of those conditions, and of what nobody reports on.
+// Reasons of those conditions, and the reason where no source reports anything.
 const (
-	ReasonNotReported = "NotReported" // of Unknown, anywhere
+	ReasonNotReported = "NotReported" // for Unknown, in any condition
 
 	ReasonFencingEnabled  = "FencingEnabled"
 	ReasonFencingDisabled = "FencingDisabled"
@@ -57,7 +57,7 @@ const (
 	ReasonFencePending   = "FencePending"
 )
 
-// meaning is what a condition is called when it holds and when it does not.
+// meaning holds a condition's type and its reasons for true and for false.
 type meaning struct{ kind, yes, no string }
 
 // The API's conditions.
@@ -85,10 +85,11 @@ var (
 	resourceSchedulable = meaning{etcdv1.ResourceSchedulableConditionType, etcdv1.ResourceSchedulableReasonSchedulable, etcdv1.ResourceSchedulableReasonUnschedulable}
 )
 
-// The bounds of a condition in the API, in bytes. Ours are far below.
+// maxMessage is our limit on a condition's message, in bytes. It is far below the
+// API's.
 const maxMessage = 1024
 
-// is makes a condition that holds or does not; the words say what is wrong.
+// is returns the condition as true or false; the words say what is wrong.
 func (m meaning) is(holds bool, words ...string) metav1.Condition {
 	if holds {
 		return condition(m.kind, metav1.ConditionTrue, m.yes, words...)
@@ -96,13 +97,13 @@ func (m meaning) is(holds bool, words ...string) metav1.Condition {
 	return condition(m.kind, metav1.ConditionFalse, m.no, words...)
 }
 
-// unknown makes one that nothing is known about.
+// unknown returns the condition as Unknown; the words say why.
 func (m meaning) unknown(words ...string) metav1.Condition {
 	return condition(m.kind, metav1.ConditionUnknown, ReasonNotReported, words...)
 }
 
-// all makes one that holds where every other condition does; it names those
-// that do not.
+// all returns a condition that is true where all conditions in of are true and more
+// is empty. Its message names what is wrong.
 func (m meaning) all(of []metav1.Condition, more ...string) metav1.Condition {
 	var wrong []string
 	said := map[string]bool{}
@@ -146,13 +147,13 @@ func Holds(list []metav1.Condition, kind string) bool {
 	return Find(list, kind).Status == metav1.ConditionTrue
 }
 
-// Reported reports whether a condition is known to hold or not.
+// Reported reports whether a condition is True or False, not Unknown or missing.
 func Reported(list []metav1.Condition, kind string) bool {
 	c := Find(list, kind)
 	return c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse
 }
 
-// Find returns a condition, one without a status where there is none.
+// Find returns a condition, or an empty one where there is none.
 func Find(list []metav1.Condition, kind string) metav1.Condition {
 	for _, c := range list {
 		if c.Type == kind {

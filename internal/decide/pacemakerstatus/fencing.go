@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// maxAgents is the API's bound of a node's agents.
+// maxAgents is the API's limit on a node's fence agents.
 const maxAgents = 8
 
-// agents are the fence agents whose target a node is: as many as the API
-// holds, those that do not work first, and all of them.
+// agents returns the fence agents whose target is a node. all has every one. listed
+// has as many as the API holds, prefers those that do not work, and is sorted by
+// name.
 func (v view) agents(node string) (listed, all []etcdv1.PacemakerClusterFencingAgentStatus) {
 	names := map[string]bool{}
 	for _, id := range v.devices(node) {
@@ -47,7 +48,7 @@ func healthyAgent(a etcdv1.PacemakerClusterFencingAgentStatus) bool {
 	return Holds(a.Conditions, etcdv1.ResourceHealthyConditionType)
 }
 
-// devices are the ids of a node's fence devices, sorted.
+// devices returns the sorted ids of a node's fence devices.
 func (v view) devices(node string) []string {
 	var out []string
 	for _, r := range v.cluster.Resources {
@@ -59,8 +60,9 @@ func (v view) devices(node string) []string {
 	return out
 }
 
-// target is the node that a device switches: the one whose name the device's
-// id begins with, the longest of them; else the only one that it is kept from.
+// target returns the node that a device switches. It is the node with the longest
+// name that begins the device's id; otherwise the only node that a ban keeps the
+// device from; otherwise empty.
 func (v view) target(device string) string {
 	best := ""
 	for _, n := range v.names {
@@ -107,7 +109,7 @@ func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
 	return etcdv1.PacemakerClusterFencingAgentStatus{Name: agentName(id), Method: method(id, agent), Conditions: f.conditions()}
 }
 
-// device are the facts of one instance of a device.
+// device adds to f the facts of one instance of a device.
 func (v view) device(f *facts, r crmmon.Resource) {
 	if len(r.Nodes) == 0 {
 		v.settled(f, "", r)
@@ -145,8 +147,8 @@ func (v view) nowhere(node string) string {
 	return "no other host is online that could fence " + node
 }
 
-// whyAnywhere is the last failure of a device, in the words of the agent that
-// tested its BMC where it told them.
+// whyAnywhere returns the last failure of a device on the first node that has one.
+// It uses the message of the agent that tested the BMC where there is one.
 func (v view) whyAnywhere(id string) string {
 	for _, n := range v.names {
 		why := v.why(n, id)
@@ -160,8 +162,8 @@ func (v view) whyAnywhere(id string) string {
 	return ""
 }
 
-// Wonders reports whether a fence device has failed, so that it is to be asked
-// why.
+// Wonders reports whether a fence device has failed, so that its agent should be
+// asked for the reason.
 func Wonders(c crmmon.Cluster) bool {
 	return slices.ContainsFunc(c.Failures, func(f crmmon.Failure) bool {
 		return slices.ContainsFunc(c.Resources, func(r crmmon.Resource) bool { return r.Fences() && base(r.ID) == base(f.Resource) })
@@ -173,10 +175,10 @@ var (
 	ipmi            = regexp.MustCompile(`(?i)ipmi|_ilo|_idrac|_drac`)
 )
 
-// maxAgentName is the API's bound of an agent's name, in bytes.
+// maxAgentName is the API's limit on an agent's name, in bytes.
 const maxAgentName = 290
 
-// agentName is a device's id as the API takes it.
+// agentName returns a device's id in the form that the API accepts.
 func agentName(id string) string {
 	id = agentCharacters.ReplaceAllString(id, "-")
 	if len(id) > maxAgentName {
@@ -185,8 +187,8 @@ func agentName(id string) string {
 	return id
 }
 
-// method is how a device switches: its agent's name tells, else its id. The API
-// knows two words.
+// method returns how a device switches, judged by its agent's name, else by its id.
+// The API knows two values.
 func method(id, agent string) etcdv1.FencingMethod {
 	if !strings.Contains(agent, "redfish") && !strings.Contains(agent, "fence_holdfast") && (ipmi.MatchString(agent) || ipmi.MatchString(id)) {
 		return etcdv1.FencingMethodIPMI
@@ -194,7 +196,8 @@ func method(id, agent string) etcdv1.FencingMethod {
 	return etcdv1.FencingMethodRedfish
 }
 
-// fencing are the API's conditions of a node that its fence agents make.
+// fencing returns those of the API's conditions of a node that follow from its
+// fence agents.
 func (v view) fencing(node string, all []etcdv1.PacemakerClusterFencingAgentStatus) []metav1.Condition {
 	if !v.Cluster.Known {
 		return []metav1.Condition{nodeAvailable.unknown(v.Trouble), nodeFencing.unknown(v.Trouble)}
@@ -225,8 +228,8 @@ func unless(good bool, words []string) []string {
 	return words
 }
 
-// proven is our own word on whether the peer reaches a node's BMC: it does
-// where a device of the node has last answered to another host.
+// proven returns our own condition of whether the peer reaches a node's BMC. It is
+// true where a device of the node last answered to another host.
 func (v view) proven(node string) metav1.Condition {
 	m := meaning{FencingProven, ReasonPeerReaches, ReasonPeerReachesNot}
 	if !v.Cluster.Known {
@@ -257,9 +260,9 @@ func (v view) proven(node string) metav1.Condition {
 	return condition(FencingProven, metav1.ConditionUnknown, ReasonNotTested, "no other host has tried its BMC")
 }
 
-// answered reports whether a device last answered on a host that it runs on and
-// that is not its target, and whether it was tried on any. What it answered
-// where it ran once is not so any more.
+// answered reports whether a device last answered on a host that runs it and is not
+// its target, and whether such a host tried it. An answer on a host where the
+// device no longer runs does not count.
 func (v view) answered(target, device string, runs []string) (answered, tried bool) {
 	for _, o := range v.cluster.Operations {
 		n := v.node(o.Node)

@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// Happening is something that Pacemaker did, or that failed: people are told of
-// it once.
+// Happening is an action of Pacemaker, or a failure. It is reported to people once.
 type Happening struct {
-	// Key is the same on each host and at each look.
+	// Key is the same on each host and in each reading.
 	Key     string
 	Fence   bool
 	Warning bool
@@ -20,10 +19,10 @@ type Happening struct {
 	At      time.Time
 }
 
-// Happenings are the fences that have ended and the actions that failed. What
-// happened at a time that cannot be read is left out: it could be years ago.
-// That something was found as it should be, before it was started, is no
-// failure.
+// Happenings returns the fences that have ended and the actions that failed. It
+// leaves out whatever has no readable time, because that could be years old, and
+// probes that found a resource as expected before its start, because they are no
+// failures.
 func Happenings(c crmmon.Cluster) []Happening {
 	var out []Happening
 	for _, f := range c.Fences {
@@ -52,7 +51,8 @@ func Happenings(c crmmon.Cluster) []Happening {
 	return out
 }
 
-// key names what happened, to the second: that is what all versions tell.
+// key identifies a happening. It cuts the time to the second, because older and
+// newer versions of Pacemaker agree only to the second.
 func key(kind, where, what, who string, at time.Time) string {
 	return strings.Join([]string{kind, where, what, who, at.UTC().Truncate(time.Second).Format(time.RFC3339)}, "|")
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// subdomain is what the API takes for the name of a node.
+// subdomain matches the names that the API accepts for a node.
 var subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// maxName is the API's bound of a node's name, in bytes.
+// maxName is the API's limit on a node's name, in bytes.
 const maxName = 253
 
 func isNodeName(name string) bool { return len(name) <= maxName && subdomain.MatchString(name) }
 
-// maxAddresses is the API's bound of a node's addresses.
+// maxAddresses is the API's limit on a node's addresses.
 const maxAddresses = 8
 
-// addresses are those of a node as the API wants them: global, canonical, each
-// once, the first one that of etcd's peers.
+// addresses returns a node's addresses in the form that the API wants: global,
+// canonical, each once, first the one that etcd's peers use.
 func (v view) addresses(name string) []etcdv1.PacemakerNodeAddress {
 	var texts []string
 	for _, h := range v.Corosync.Value.Nodes {
@@ -41,7 +41,7 @@ func (v view) addresses(name string) []etcdv1.PacemakerNodeAddress {
 	for _, text := range texts {
 		addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
 		if err != nil {
-			continue // a name, which only the host could look up
+			continue // a host name; only that host could resolve it
 		}
 		addr = addr.Unmap().WithZone("")
 		a := etcdv1.PacemakerNodeAddress{Type: etcdv1.PacemakerNodeInternalIP, Address: addr.String()}
@@ -52,7 +52,7 @@ func (v view) addresses(name string) []etcdv1.PacemakerNodeAddress {
 	return out
 }
 
-// nodeConditions are those that the API has of a node itself.
+// nodeConditions returns the API's conditions of the node itself.
 func (v view) nodeConditions(name string) []metav1.Condition {
 	n := v.node(name)
 	if !v.Cluster.Known {
@@ -74,7 +74,7 @@ func (v view) nodeConditions(name string) []metav1.Condition {
 	}
 }
 
-// online takes the word of whoever knows of a loss first.
+// online follows whichever of Pacemaker and Corosync notices a loss first.
 func (v view) online(n crmmon.Node) metav1.Condition {
 	switch {
 	case !n.Online && n.Shutdown:
@@ -96,7 +96,7 @@ func inService(n crmmon.Node) metav1.Condition {
 
 func active(n crmmon.Node) metav1.Condition {
 	switch {
-	case n.Pending: // Pacemaker lets nothing run there meanwhile, and calls that standby
+	case n.Pending: // Pacemaker then runs nothing there and calls that standby
 		return nodeActive.unknown("it is joining or leaving")
 	case n.StandbyOnFail:
 		return nodeActive.is(false, "it was put into standby by a failure (pcs resource cleanup, then pcs node unstandby "+n.Name+")")
@@ -113,7 +113,7 @@ func ready(n crmmon.Node) metav1.Condition {
 	return nodeReady.is(true)
 }
 
-// clean names what an unclean node waits for: until it is fenced nothing is
+// clean names what an unclean node waits for: until the node is fenced, nothing is
 // recovered.
 func (v view) clean(n crmmon.Node) metav1.Condition {
 	if !n.Unclean {
@@ -130,7 +130,7 @@ func (v view) clean(n crmmon.Node) metav1.Condition {
 	return nodeClean.is(false, words)
 }
 
-// member is the kind of a node that takes part in quorum.
+// member is the type of a node that takes part in quorum.
 const member = "member"
 
 func (v view) member(n crmmon.Node) metav1.Condition {
@@ -144,15 +144,17 @@ func (v view) member(n crmmon.Node) metav1.Condition {
 	return nodeMember.is(true)
 }
 
-// byPerson is who Pacemaker says has fenced a node where a person confirmed that
-// it is off.
+// byPerson is the name under which Pacemaker records a fence that an administrator
+// confirmed by hand.
 const byPerson = "a human"
 
-// givingWay is how long after a person's word a fence that was under way may
-// take to give way to it: 3 s in the lab, a few attempts on a slow BMC.
+// givingWay is how long after an administrator's confirmation a fence that was
+// under way may still end because of it: 3 s in the lab, a few attempts on a slow
+// BMC.
 const givingWay = 30 * time.Second
 
-// gaveWay reports whether a fence failed since a person's word was enough.
+// gaveWay reports whether a fence failed only because an administrator had
+// confirmed that the node is off.
 func (v view) gaveWay(f crmmon.Fence) bool {
 	return f.State == crmmon.FenceFailed && slices.ContainsFunc(v.cluster.Fences, func(word crmmon.Fence) bool {
 		since := f.Done.Sub(word.Done)
@@ -160,7 +162,8 @@ func (v view) gaveWay(f crmmon.Fence) bool {
 	})
 }
 
-// newest is the last fence of a node; one that is pending is the newest.
+// newest returns the last fence of a node. A pending fence is the newest; one that
+// gave way to a confirmation does not count.
 func (v view) newest(name string) (crmmon.Fence, bool) {
 	var last crmmon.Fence
 	found := false
@@ -190,7 +193,8 @@ func fenceWords(f crmmon.Fence) string {
 	return words
 }
 
-// lastFence is our own word on the last fence of a node.
+// lastFence returns our own condition of whether the last fence of a node
+// succeeded.
 func (v view) lastFence(name string) metav1.Condition {
 	m := meaning{LastFenceSucceeded, ReasonFenceSucceeded, ReasonFenceFailed}
 	f, ok := v.newest(name)
@@ -205,7 +209,8 @@ func (v view) lastFence(name string) metav1.Condition {
 	return m.is(f.State == crmmon.FenceSucceeded, fenceWords(f))
 }
 
-// redundant is true while either host may be lost without a loss of writes.
+// redundant returns the condition Redundant. It is true while either host may be
+// lost without a loss of writes.
 func (v view) redundant() metav1.Condition {
 	const kind = Redundant
 	lost := func(words string) metav1.Condition {
@@ -238,7 +243,7 @@ func (v view) redundant() metav1.Condition {
 	if who := leaver(s); who != "" {
 		return lost(who + " leaves")
 	}
-	if !s.Record.Known { // etcd runs on, and is found to wait for a person when the peer is lost
+	if !s.Record.Known { // etcd runs on, but once the peer is lost it would wait for an administrator
 		return lost("the record of " + v.Host + " cannot be read, so it cannot go on alone (sudo holdfast explain etcd)")
 	}
 	if s.Record.Value.State != state.EtcdPair {
@@ -250,8 +255,8 @@ func (v view) redundant() metav1.Condition {
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
 }
 
-// leaver is the host that leaves in order, empty for none. While its member is
-// listed still, it is not one that catches up.
+// leaver returns the host that leaves in order, empty for none. While its member is
+// still listed, it must not be taken for one that catches up.
 func leaver(s state.EtcdSnapshot) string {
 	switch {
 	case s.Record.Known && s.Record.Value.State == state.EtcdDeparting:
@@ -262,11 +267,12 @@ func leaver(s state.EtcdSnapshot) string {
 	return ""
 }
 
-// Patience is how long etcd and its agent may be silent on a busy host before
-// nothing is known of redundancy.
+// Patience is how long etcd and its keeper may be silent on a busy host before
+// redundancy counts as unknown.
 const Patience = 10 * time.Second
 
-// silent is the redundancy of which nobody says anything.
+// silent returns the condition Redundant where no source reports on it: the earlier
+// condition where there is one (Before), otherwise Unknown.
 func (v view) silent(why string) metav1.Condition {
 	if v.Before.Type == Redundant {
 		return v.Before
@@ -274,8 +280,9 @@ func (v view) silent(why string) metav1.Condition {
 	return condition(Redundant, metav1.ConditionUnknown, ReasonNotReported, why)
 }
 
-// Patient is the input with what Redundant was in an earlier status, where that
-// may still be so: it was known a moment ago, and the peer was not lost since.
+// Patient returns the input with Before set to the condition Redundant of an
+// earlier status, where that may still hold: the silence is shorter than Patience,
+// the condition was known, and the peer was not lost since.
 func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Duration) Input {
 	in.Before = metav1.Condition{}
 	was := Find(before.Conditions, Redundant)
@@ -285,7 +292,7 @@ func (in Input) Patient(before etcdv1.PacemakerClusterStatus, silent time.Durati
 	return in
 }
 
-// gone reports whether a host is not in Corosync's membership.
+// gone reports whether a host of corosync.conf is missing in Corosync's membership.
 func (in Input) gone() bool {
 	return slices.ContainsFunc(in.Corosync.Value.Nodes, func(h corosync.Node) bool { return !in.there(h.Name) })
 }

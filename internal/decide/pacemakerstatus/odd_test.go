@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// odd is a state that a lab does not come to by itself: a recorded one, changed.
+// odd is a recorded state with a change that does not occur in a lab by itself.
 type odd struct {
 	corpus string
 	change func(*Input)
@@ -47,7 +47,7 @@ func (o odd) conditions(t *testing.T, s etcdv1.PacemakerClusterStatus) []metav1.
 	return nil
 }
 
-// each changes the resources of an id on a node, or everywhere.
+// each changes the resources with an id on one node, or everywhere.
 func each(in *Input, id, node string, change func(*crmmon.Resource)) {
 	for i := range in.Cluster.Value.Resources {
 		r := &in.Cluster.Value.Resources[i]
@@ -128,7 +128,7 @@ func TestHardCase30OddResources(t *testing.T) {
 	})
 }
 
-// onTwoNodes has one instance of etcd run on both hosts, and the other nowhere.
+// onTwoNodes makes one instance of etcd run on both hosts and the other nowhere.
 func onTwoNodes(in *Input) {
 	each(in, "etcd", "cp-1", func(r *crmmon.Resource) { r.Nodes = []string{"cp-1", "cp-2"} })
 	each(in, "etcd", "cp-2", func(r *crmmon.Resource) { r.Nodes, r.Active, r.Role = nil, false, "Stopped" })

@@ -33,7 +33,7 @@ func parsed(t *testing.T, name string) crmmon.Cluster {
 }
 
 // Pacemaker lists an operation while it is under way, as it did in the lab each
-// time a fenced host was back.
+// time a fenced host came back.
 func TestAnOperationThatIsUnderWayHasNoOutcome(t *testing.T) {
 	const ended = `call="16" task="monitor" rc="0" rc_text="ok"`
 	was := string(recorded(t, "lab-pair"))

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// TestThatPacemakerLooksAnewIsNoChange is what the lab showed: when a lost host
-// had joined, everything on the survivor was said to be stopped, with sixteen
-// events. "lab-refreshed" was taken between the two steps of a person's refresh,
+// TestThatPacemakerLooksAnewIsNoChange replays the lab: when a lost host had
+// joined, everything on the survivor was reported as stopped, with sixteen events.
+// "lab-refreshed" was recorded between the two steps of an administrator's refresh,
 // which are the same two.
 func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 	edit := func(name string, change func(n *crmmon.Node)) func(now, last *Input) {
@@ -66,7 +66,7 @@ func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 	}
 	now, last := input(t, "lab-refreshed"), input(t, "healthy")
 	out, _ := now.Recalled(last)
-	last.Cluster.Value.Fences, out.Cluster.Value.Fences = nil, nil // another day's
+	last.Cluster.Value.Fences, out.Cluster.Value.Fences = nil, nil // from another day
 	if !Same(Status(out), Status(last)) {
 		t.Errorf("%s\nis not\n%s", JSON(Status(out)), JSON(Status(last)))
 	}
@@ -75,7 +75,7 @@ func TestThatPacemakerLooksAnewIsNoChange(t *testing.T) {
 	}
 }
 
-// whatRuns is what runs on each host, in one line.
+// whatRuns lists what runs on each host, in one line.
 func whatRuns(in Input) string {
 	var hosts []string
 	for _, n := range in.Cluster.Value.Nodes {

@@ -7,32 +7,35 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 )
 
-// Where a host keeps what it knows, for `holdfast status` without an API: what
-// is now, which ends with the boot, and the last that was different.
+// Files in which a host keeps its report, so that `holdfast status` works without
+// an API. LivePath holds the current report and ends with the boot; KeptPath holds
+// the last report that differed from the one before.
 const (
 	LivePath = "/run/holdfast/pacemaker.json"
 	KeptPath = "/var/lib/holdfast/pacemaker/status.json"
 )
 
-// Report is what a host knows and does about the status.
+// Report holds a host's knowledge of the status, and whether the host writes the
+// status to the API.
 type Report struct {
 	Host string    `json:"host"`
-	At   time.Time `json:"at"` // when it was looked up
-	// Writes is true where this host writes the status in the API; Why says why
-	// it does or does not.
+	At   time.Time `json:"at"` // time of the reading
+	// Writes is true where this host writes the status in the API; Why gives the
+	// reason in either case.
 	Writes bool   `json:"writes"`
 	Why    string `json:"why"`
-	// Published is when the API last took what this host wrote, zero for never.
+	// Published is when the API last accepted a status from this host, zero for
+	// never.
 	Published time.Time `json:"published,omitzero"`
-	// API is what keeps this host from writing, empty for nothing.
+	// API describes what keeps this host from writing, empty for nothing.
 	API string `json:"api,omitempty"`
-	// Lost is since when the peer is not in Corosync's membership, zero where it
-	// is; TakeOver is how the last take-over by this host went.
+	// Lost is the time since when the peer is missing in Corosync's membership,
+	// zero where it is there. TakeOver describes the last take-over by this host.
 	Lost     time.Time                     `json:"lost,omitzero"`
 	TakeOver TakeOver                      `json:"takeOver,omitzero"`
 	Status   etcdv1.PacemakerClusterStatus `json:"status"`
-	// Known is what was known last of each condition (Known). An agent that
-	// starts goes on with Status.
+	// Known holds the last known value of each condition (func Known). An agent
+	// that starts continues from Status.
 	Known etcdv1.PacemakerClusterStatus `json:"-"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// tracked is a resource of every node. Its agent tells it, not its id, which
-// is anybody's to choose.
+// tracked is a resource that every node has. Its agent identifies it, not its id,
+// which anybody may choose.
 type tracked struct {
 	name   etcdv1.PacemakerClusterResourceName
 	clone  string
@@ -25,11 +25,11 @@ var (
 	etcd    = tracked{etcdv1.PacemakerClusterResourceNameEtcd, twonode.EtcdClone, []string{twonode.EtcdAgent, "ocf:heartbeat:podman-etcd"}}
 )
 
-// facts are what the conditions of a resource or of a fence agent follow from:
-// for each what is wrong, empty for nothing.
+// facts holds what is wrong with a resource or a fence agent, for each condition,
+// empty for nothing.
 type facts struct {
 	service, unmanaged, disabled, failed, inactive, stopped, blocked string
-	// unseen says why nobody knows whether it runs, where nobody does.
+	// unseen says why nobody knows whether it runs, empty where that is known.
 	unseen string
 }
 
@@ -49,7 +49,8 @@ func said(m meaning, wrong string) metav1.Condition {
 	return m.is(false, wrong)
 }
 
-// runs is said of a condition that only what runs can have.
+// runs returns a condition that only a running resource can have. It is Unknown
+// where nothing is known to be wrong but nobody sees the resource.
 func (f facts) runs(m meaning, wrong string) metav1.Condition {
 	if wrong == "" && f.unseen != "" {
 		return m.unknown(f.unseen)
@@ -57,7 +58,7 @@ func (f facts) runs(m meaning, wrong string) metav1.Condition {
 	return said(m, wrong)
 }
 
-// nothing are the conditions of what nobody reports on.
+// nothing returns the conditions of a resource that no source reports on.
 func nothing(words string) []metav1.Condition {
 	var out []metav1.Condition
 	for _, m := range []meaning{
@@ -68,7 +69,7 @@ func nothing(words string) []metav1.Condition {
 	return out
 }
 
-// resource is the status of one of a node's resources.
+// resource returns the status of one of a node's resources.
 func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceStatus {
 	out := etcdv1.PacemakerClusterResourceStatus{Name: t.name}
 	if !v.Cluster.Known {
@@ -95,7 +96,8 @@ func (v view) resource(node string, t tracked) etcdv1.PacemakerClusterResourceSt
 	return out
 }
 
-// running are the facts of instances that are on a node; of several, the worst.
+// running returns the facts of the instances on a node. For each condition the
+// first instance with a fault counts.
 func (v view) running(node string, instances []crmmon.Resource) facts {
 	f := facts{unseen: v.unseen(node)}
 	for _, r := range instances {
@@ -116,8 +118,8 @@ func (v view) running(node string, instances []crmmon.Resource) facts {
 	return f
 }
 
-// unseen says of a host that is lost and not proven off why nobody knows what
-// runs there. Pacemaker goes on with what it knew last.
+// unseen returns why nobody knows what runs on a host that is lost and not proven
+// off, empty for any other host. Pacemaker goes on showing what it knew last.
 func (v view) unseen(node string) string {
 	n := v.node(node).Value
 	if !n.Unclean || n.Online {
@@ -126,7 +128,8 @@ func (v view) unseen(node string) string {
 	return node + " is lost and not proven off"
 }
 
-// settled are the facts that a person's or Pacemaker's settings make.
+// settled adds the facts that follow from settings of an administrator or of
+// Pacemaker.
 func (v view) settled(f *facts, node string, r crmmon.Resource) {
 	n := v.node(node)
 	switch {
@@ -151,8 +154,8 @@ func (v view) settled(f *facts, node string, r crmmon.Resource) {
 	}
 }
 
-// absent are the facts of a resource that is not on a node. Instances that are
-// nowhere tell how it is configured.
+// absent returns the facts of a resource that is not on a node. Instances that are
+// nowhere show how it is configured.
 func (v view) absent(node string, t tracked, all []crmmon.Resource) facts {
 	f := facts{inactive: "it does not run on " + node, stopped: "it does not run on " + node}
 	if len(all) == 0 {
@@ -179,7 +182,7 @@ func (v view) absent(node string, t tracked, all []crmmon.Resource) facts {
 	return f
 }
 
-// empty reports whether a clone has no instance at all.
+// empty reports whether a clone has no instances.
 func (v view) empty(clone string) bool {
 	return !slices.ContainsFunc(v.cluster.Resources, func(r crmmon.Resource) bool { return r.Clone == clone })
 }
@@ -191,7 +194,7 @@ func targetOf(c crmmon.Clone) string {
 	return ""
 }
 
-// why is the last failure of a resource on a node, as the end of a sentence.
+// why returns the last failure of a resource on a node, as the end of a sentence.
 func (v view) why(node, id string) string {
 	var last *crmmon.Failure
 	for i, f := range v.cluster.Failures {
@@ -205,7 +208,7 @@ func (v view) why(node, id string) string {
 	return fmt.Sprintf(": %s on %s: %s", last.Task, node, shorten(last.Words, maxMessage/4))
 }
 
-// base is the id of a resource without the number of its instance.
+// base returns a resource's id without the number of its instance.
 func base(id string) string {
 	name, number, ok := strings.Cut(id, ":")
 	if ok && strings.Trim(number, "0123456789") == "" {
@@ -221,7 +224,7 @@ func note(what *string, words string) {
 	}
 }
 
-// started reports whether a role is one that runs.
+// started reports whether a role means that the resource runs.
 func started(role string) bool {
 	return slices.Contains([]string{"Started", "Promoted", "Unpromoted", "Master", "Slave"}, role)
 }

@@ -20,37 +20,39 @@ type Input struct {
 	// Host is this host's name.
 	Host string
 	// Cluster is unknown where Pacemaker does not answer on this host; Trouble
-	// says why.
+	// gives the reason.
 	Cluster state.Fact[crmmon.Cluster]
 	Trouble string
 	// Corosync is unknown where its configuration cannot be read.
 	Corosync state.Fact[corosync.Conf]
-	// Membership is what Corosync says now. It knows of a lost host before
-	// Pacemaker does.
+	// Membership is Corosync's current membership. Corosync notices the loss of a
+	// host before Pacemaker does.
 	Membership state.Fact[state.Membership]
-	// QuorateFor is for how long this host has had quorum without a break; it
-	// begins anew with its agent.
+	// QuorateFor is how long this host has had quorum without a break, counted from
+	// the start of its agent at the earliest.
 	QuorateFor time.Duration
-	// Etcd is what this host's agent of etcd reports.
+	// Etcd is the report of this host's etcd keeper.
 	Etcd state.Fact[state.EtcdReport]
-	// Drift is what of the settings is not as the table has it; unknown where
-	// they cannot be read, or were not made by the set-up yet.
+	// Drift lists the settings that differ from the table (decide/twonode). It is
+	// unknown where they cannot be read, or where the set-up has not made them yet.
 	Drift state.Fact[[]twonode.Difference]
-	// Before is what Redundant was, while etcd and its agent may be silent without
-	// anything being different; empty where their silence counts.
+	// Before holds the earlier condition Redundant (Patient), while etcd and its
+	// keeper may be silent although nothing has changed. It is empty where their
+	// silence counts.
 	Before metav1.Condition
-	// Found is what the last test of a host's BMC ran into, by the host, where the
-	// agent that tests it has told: Pacemaker keeps no words of a fence agent.
+	// Found maps a host to what the last test of its BMC ran into, where the agent
+	// that tests it reported that: Pacemaker does not keep the messages of a fence
+	// agent.
 	Found map[string]string
-	// Addresses are hosts' addresses from elsewhere, for those whose own are not
-	// in corosync.conf.
+	// Addresses maps a host to its addresses from other sources, for hosts whose
+	// addresses are not in corosync.conf.
 	Addresses map[string][]string
 }
 
-// expected is how many nodes there are to be.
+// expected is the number of nodes in a complete cluster.
 const expected = 2
 
-// maxNodes is the API's bound of the list of nodes.
+// maxNodes is the API's limit on the list of nodes.
 const maxNodes = 5
 
 // Status returns the status without times: Timed adds them.
@@ -72,23 +74,25 @@ func Status(in Input) etcdv1.PacemakerClusterStatus {
 	return s
 }
 
-// counted are the conditions that make up the health of the cluster. That
-// etcd's agent does not answer says nothing about it.
+// counted returns the conditions that make up the health of the cluster. It leaves
+// out an unknown Redundant: an etcd keeper that does not answer says nothing about
+// that health.
 func counted(list []metav1.Condition) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(list), func(c metav1.Condition) bool {
 		return c.Type == Redundant && c.Status == metav1.ConditionUnknown
 	})
 }
 
-// view is what one look has found, and who the nodes are.
+// view holds the input of one status and the names of the nodes.
 type view struct {
 	Input
 	cluster crmmon.Cluster
 	names   []string
 }
 
-// allNames are the nodes that anything names, sorted. Remote nodes and ping
-// nodes are among them: they have no place in such a cluster.
+// allNames returns the sorted names of all nodes that Pacemaker or corosync.conf
+// knows. It includes remote nodes and ping nodes, because they do not belong in
+// such a cluster.
 func (v view) allNames() []string {
 	var names []string
 	for _, n := range v.cluster.Nodes {
@@ -101,7 +105,8 @@ func (v view) allNames() []string {
 	return slices.Compact(names)
 }
 
-// node is what Pacemaker says of one, unknown where it does not name it.
+// node returns what Pacemaker reports of one node, unknown where Pacemaker does not
+// name it.
 func (v view) node(name string) state.Fact[crmmon.Node] {
 	i := slices.IndexFunc(v.cluster.Nodes, func(n crmmon.Node) bool { return n.Name == name })
 	if !v.Cluster.Known || i < 0 {
@@ -120,9 +125,9 @@ func (v view) service() metav1.Condition {
 	return clusterService.is(true)
 }
 
-// count tells of nodes that are too few or too many, and of those that could
-// not be listed: what is not in the list is looked at by nobody. Without an
-// answer corosync.conf says who there is.
+// count reports too few or too many nodes, and nodes that could not be listed,
+// because nobody looks at a node outside the list. Where Pacemaker does not answer,
+// the names come from corosync.conf.
 func (v view) count(unlisted []string) metav1.Condition {
 	const kind = etcdv1.ClusterNodeCountAsExpectedConditionType
 	n := len(v.names)
@@ -150,7 +155,7 @@ func (v view) fencingEnabled() metav1.Condition {
 	return m.is(true)
 }
 
-// noQuorum is what a part without quorum has to do (decide/twonode).
+// noQuorum is the policy for a part of the cluster without quorum (decide/twonode).
 const noQuorum = "stop"
 
 func (v view) settings() metav1.Condition {
@@ -182,8 +187,8 @@ func (v view) settings() metav1.Condition {
 	return m.is(true)
 }
 
-// drift says what of the settings is another one. Those that only a person can
-// change back come first: the others are set back within moments.
+// drift describes the settings that differ. Those that only an administrator can
+// change back come first, because the others are set back within moments.
 func (v view) drift() []string {
 	var theirs, ours []string
 	for _, d := range v.Drift.Value {
@@ -199,10 +204,10 @@ func (v view) drift() []string {
 	return append(theirs, ours...)
 }
 
-// SetsBack reports which settings this host is to set back: those of its own
-// corosync.conf, which no other host writes, and Pacemaker's, where it decides for
-// it. In maintenance mode a person works on the cluster, and whatever that is, it
-// is not fought.
+// SetsBack reports which settings this host must set back: own for those of its own
+// corosync.conf, which no other host writes; decides for Pacemaker's, which only
+// the host that decides for Pacemaker sets back. In maintenance mode it sets back
+// nothing, because it must not fight the administrator who works on the cluster.
 func (in Input) SetsBack() (own, decides bool) {
 	c := in.Cluster.Value
 	if !in.Cluster.Known || !state.Is(c.Quorate, true) || c.Options.Maintenance || in.Blind() {
@@ -241,8 +246,8 @@ func (v view) quorate() metav1.Condition {
 	return m.is(true)
 }
 
-// nodes are all nodes that the API can hold, and the names of those that it
-// cannot, with the reason.
+// nodes returns all nodes that the API can hold, and the names of the others, each
+// with the reason.
 func (v view) nodes() (list []etcdv1.PacemakerClusterNodeStatus, unlisted []string) {
 	list = []etcdv1.PacemakerClusterNodeStatus{} // written even when it is empty
 	for _, name := range v.names {
@@ -274,7 +279,7 @@ func (v view) nodeStatus(name string, addresses []etcdv1.PacemakerNodeAddress) e
 	var sick []string
 	for _, r := range out.Resources {
 		c := Find(r.Conditions, etcdv1.ResourceHealthyConditionType)
-		if c.Status != metav1.ConditionTrue && v.unseen(name) == "" { // else the node's own say enough
+		if c.Status != metav1.ConditionTrue && v.unseen(name) == "" { // otherwise the node's own conditions say enough
 			sick = append(sick, fmt.Sprintf("%s is unhealthy: %s", r.Name, c.Message))
 		}
 	}

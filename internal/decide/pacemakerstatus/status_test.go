@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// acceptable fails where a status breaks a rule of the API. A real API server
-// says the same in internal/adapter/kube; here it is quick enough to fuzz.
+// acceptable fails the test where a status breaks a rule of the API. A real API
+// server checks the same in internal/adapter/kube; here it is quick enough to fuzz.
 func acceptable(t *testing.T, s etcdv1.PacemakerClusterStatus) {
 	t.Helper()
 	s = Timed(s, nil, time.Unix(1_800_000_000, 0))
@@ -153,7 +153,8 @@ func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatATestOfABMCRanIntoIsTold: Pacemaker itself keeps no words of it.
+// TestWhatATestOfABMCRanIntoIsTold checks the message of a failed test of a BMC:
+// Pacemaker itself does not keep such messages.
 func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
 	const words = "it shows another certificate than the pinned one: 'holdfast fencing pin cp-2'"
 	in := input(t, "device-monitor-failed")
@@ -181,8 +182,8 @@ func TestB7AFailedFenceIsNamedAndAnAbsentNodeIsNotClean(t *testing.T) {
 	}
 }
 
-// Of a fence that gives way to a person's word Pacemaker says that it failed, some
-// seconds after the word.
+// Pacemaker reports a fence that gives way to an administrator's confirmation as
+// failed, some seconds after the confirmation.
 func TestAFenceThatGaveWayToAPersonDidNotFail(t *testing.T) {
 	word := time.Date(2026, 11, 21, 11, 3, 45, 0, time.UTC)
 	for seconds, want := range map[int]string{3: ReasonFenceSucceeded, -1: ReasonFenceSucceeded, 300: ReasonFenceFailed} {

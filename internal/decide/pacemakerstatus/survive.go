@@ -8,19 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Survival is what the loss of a host would come to.
+// Survival describes the outcome of losing one host.
 type Survival struct {
-	// Host is the one that would be lost.
+	// Host is the host that would be lost.
 	Host string `json:"host"`
-	// Survives is true where the other one would go on by itself.
+	// Survives is true where the other host would go on by itself.
 	Survives bool `json:"survives"`
-	// Because says why not, empty where it would.
+	// Because gives the reasons where it would not, and is empty otherwise.
 	Because string `json:"because,omitempty"`
 }
 
-// Survives says for each host what its loss would come to now: the other one
-// goes on where it is there and well, holds every acknowledged write, and can
-// prove that the lost one is off. What is not known is no reason to hope.
+// Survives returns for each host the outcome of losing it now. The other host goes
+// on where it is online and healthy, holds every acknowledged write, and can prove
+// that the lost one is off. An unknown condition counts as a reason against it.
 func Survives(s etcdv1.PacemakerClusterStatus) []Survival {
 	var out []Survival
 	for _, lost := range nodesOf(&s) {
@@ -30,7 +30,7 @@ func Survives(s etcdv1.PacemakerClusterStatus) []Survival {
 	return out
 }
 
-// reasons are why the loss of a node would not be survived.
+// reasons returns why the loss of a node would not be survived.
 func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeStatus) []string {
 	var why []string
 	add := func(c metav1.Condition, words string) {

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TakeOver is how the last time went that this host went on without its peer,
-// for whoever asks how long such a thing takes here.
+// TakeOver describes the last time that this host went on without its peer, to show
+// how long that takes here.
 type TakeOver struct {
-	// ID and Counter are those of the host's record.
+	// ID and Counter come from the host's record.
 	ID      string `json:"id"`
 	Counter uint64 `json:"counter"`
-	// Lost is when Corosync was seen to have lost the peer, zero where that was
-	// not seen: the peer left in order, or nobody watched.
+	// Lost is when this host saw that Corosync had lost the peer. It is zero where
+	// nobody saw it: the peer left in order, or the agent did not run.
 	Lost time.Time `json:"lost,omitzero"`
 	// Alone is when the record said that this host is the only voter, Pair when it
 	// said that there are two again.
@@ -22,9 +22,9 @@ type TakeOver struct {
 	Pair  time.Time `json:"pair,omitzero"`
 }
 
-// Follow is what is known of the last take-over after another look, and since
-// when the peer is lost, zero where it is there. The times of the record are
-// exact, however late the look.
+// Follow returns what is known of the last take-over after another reading, and
+// since when the peer is lost, zero where it is there. The times of the record are
+// exact, however late the reading is.
 func (r Report) Follow(in Input, now time.Time) (t TakeOver, lost time.Time) {
 	t, lost = r.TakeOver, r.Lost
 	if m := in.Membership; m.Known {
@@ -56,8 +56,8 @@ func (r Report) Follow(in Input, now time.Time) (t TakeOver, lost time.Time) {
 	return t, lost
 }
 
-// since is when the peer was lost for which this host goes on alone: it may be
-// back in the membership by the time that the record is read.
+// since returns when the peer was lost whose loss made this host go on alone. The
+// peer may be back in the membership by the time the record is read.
 func (r Report) since(lost time.Time) time.Time {
 	if lost.IsZero() {
 		return r.Lost
@@ -65,8 +65,8 @@ func (r Report) since(lost time.Time) time.Time {
 	return lost
 }
 
-// Took is how long the take-over took from the loss of the peer, and how long
-// the host was alone then, zero for what is not known or not over.
+// Took returns how long the take-over took from the loss of the peer, and how long
+// the host was alone then. A time is zero where it is not known or not over.
 func (t TakeOver) Took() (takeOver, alone time.Duration) {
 	if !t.Lost.IsZero() && t.Alone.After(t.Lost) {
 		takeOver = t.Alone.Sub(t.Lost)

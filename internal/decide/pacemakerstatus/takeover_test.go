@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// saw is one look at an etcd's record and at who is there.
+// saw is one reading of etcd's record and of the membership.
 func saw(s state.EtcdState, id string, written time.Time, members ...string) Input {
 	var r state.EtcdReport
 	r.Snapshot.Record = state.Known(state.EtcdRecord{State: s, Written: written, TakeOver: state.EtcdTakeOver{ID: id, Counter: 1}})
 	return Input{Host: "cp-1", Etcd: state.Known(r), Membership: state.Known(state.Membership{Members: members})}
 }
 
-// follow makes one look after the other, a minute apart where not said.
+// follow applies one reading after the other, a minute apart.
 func follow(looks ...Input) Report {
 	var r Report
 	for i, in := range looks {
@@ -56,7 +56,7 @@ func TestATakeOverWhoseBeginNobodySawHasNoDuration(t *testing.T) {
 	if took, alone := late.TakeOver.Took(); took != 0 || alone != 0 || late.TakeOver.Alone.IsZero() {
 		t.Errorf("the agent was started afterwards: %s, %s, %+v", took, alone, late)
 	}
-	quick := follow( // the peer was back before the record was looked at
+	quick := follow( // the peer was back before the record was read
 		saw(state.EtcdPair, "", noon.Add(-time.Hour), "cp-1"), saw(state.EtcdSole, "a", noon.Add(20*time.Second), "cp-1", "cp-2"))
 	if took, _ := quick.TakeOver.Took(); took != 20*time.Second {
 		t.Errorf("%s, %+v", took, quick)

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Timed gives each condition the time since when it is so: that of before
-// where its status was the same, now where it was another or none. Before may
-// be nil. The time of the whole never goes back: it is now, or where this
-// host's clock is behind, a second after the one before.
+// Timed gives each condition its transition time: the one in before where the
+// status was the same, now where it differed or was missing. Before may be nil. The
+// time of the whole status never goes back: it is now, or, where this host's clock
+// is behind, one second after the time in before.
 func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
 	was := &etcdv1.PacemakerClusterStatus{}
 	if before != nil {
@@ -36,13 +36,14 @@ func Timed(s etcdv1.PacemakerClusterStatus, before *etcdv1.PacemakerClusterStatu
 	return out
 }
 
-// oneChange is how far apart two hosts may see one change: one that leaves says
-// so 1 to 3 s before the other one's etcd knows it.
+// oneChange is the longest time between the observations of one change by two
+// hosts: a host that leaves publishes it 1 to 3 s before the other one's etcd
+// notices.
 const oneChange = 5 * time.Second
 
-// Known is what is known last of each condition, with the time since when: a
-// status in which a condition is Unknown leaves the one before as it was. Both
-// are timed.
+// Known returns the last known value of each condition with its transition time. A
+// condition that is Unknown in s keeps the value that it has in before. Both
+// statuses are timed.
 func Known(s, before etcdv1.PacemakerClusterStatus) etcdv1.PacemakerClusterStatus {
 	out := *s.DeepCopy()
 	eachList(&out, &before, func(list, old []metav1.Condition) {
@@ -56,11 +57,12 @@ func Known(s, before etcdv1.PacemakerClusterStatus) etcdv1.PacemakerClusterStatu
 	return out
 }
 
-// Merged returns the status to write where the API has another one than this host
-// thought. A condition that is the same in both keeps the API's time. It gets this
-// host's time only where this host saw it change after the API was last written,
-// and that is another change than the API has. A while in which nothing was known,
-// as while a host boots, is no change: known is what this host knew last (Known).
+// Merged returns the status to write where the status in the API differs from the
+// one that this host expected there. A condition that is the same in both keeps the
+// API's time. It gets this host's time only where this host saw it change after the
+// API was last written, and where the API does not have that same change already. A
+// period in which nothing was known, as while a host boots, is no change: known
+// holds what this host last knew (func Known).
 func Merged(own, known, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1.PacemakerClusterStatus {
 	out := Timed(own, &api, now)
 	eachList(&out, &known, func(list, seen []metav1.Condition) {
@@ -75,8 +77,8 @@ func Merged(own, known, api etcdv1.PacemakerClusterStatus, now time.Time) etcdv1
 	return out
 }
 
-// eachList calls f with each list of conditions of a status, and with that of
-// the same thing in another one.
+// eachList calls f with each list of conditions in s and with the matching list in
+// other, nil where other has none.
 func eachList(s, other *etcdv1.PacemakerClusterStatus, f func(list, other []metav1.Condition)) {
 	f(s.Conditions, other.Conditions)
 	for i := range nodesOf(s) {
@@ -118,12 +120,13 @@ func nodeNamed(s *etcdv1.PacemakerClusterStatus, name string) etcdv1.PacemakerCl
 	return etcdv1.PacemakerClusterNodeStatus{}
 }
 
-// Same reports whether two statuses say the same, whenever they say it.
+// Same reports whether two statuses say the same, whatever their times.
 func Same(a, b etcdv1.PacemakerClusterStatus) bool {
 	return string(plain(a, false)) == string(plain(b, false))
 }
 
-// SameSince reports whether two statuses say the same, and since when.
+// SameSince reports whether two statuses say the same with the same transition
+// times.
 func SameSince(a, b etcdv1.PacemakerClusterStatus) bool {
 	return string(plain(a, true)) == string(plain(b, true))
 }
@@ -142,15 +145,15 @@ func plain(s etcdv1.PacemakerClusterStatus, times bool) []byte {
 	return JSON(s)
 }
 
-// wireNode writes the agents of a node even where there are none: the type of
-// the API drops an empty list, and the API refuses a node without one.
+// wireNode writes a node's fence agents even where there are none: the API's type
+// drops an empty list, and the API refuses a node without the list.
 type wireNode struct {
 	etcdv1.PacemakerClusterNodeStatus `json:",inline"`
 
 	FencingAgents []etcdv1.PacemakerClusterFencingAgentStatus `json:"fencingAgents"`
 }
 
-// JSON writes a status with its empty lists, which are the worst of states.
+// JSON encodes a status with its empty lists, which stand for the worst states.
 func JSON(s etcdv1.PacemakerClusterStatus) []byte {
 	nodes := []wireNode{}
 	for _, n := range nodesOf(&s) {
@@ -162,7 +165,7 @@ func JSON(s etcdv1.PacemakerClusterStatus) []byte {
 	}
 	data, err := json.Marshal(map[string]any{"conditions": s.Conditions, "lastUpdated": s.LastUpdated, "nodes": nodes})
 	if err != nil {
-		panic(err) // texts, times and lists of them
+		panic(err) // cannot happen: these are texts, times and lists
 	}
 	return data
 }

@@ -60,8 +60,8 @@ func TestTheAPIsTimesCountUnlessItMissedAChange(t *testing.T) {
 	if at := online(Merged(back, back, api, noon.Add(3*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(2 * time.Minute)) {
 		t.Errorf("what the API missed: %v", at)
 	}
-	// The other host saw and told the same change a moment before this one did:
-	// that is one event, not two.
+	// The other host saw and published the same change a moment before this one
+	// did: that is one event, not two.
 	told := Timed(bad, &api, noon.Add(time.Minute))
 	seen := Timed(bad, &api, noon.Add(time.Minute+3*time.Second))
 	if at := online(Merged(seen, seen, told, noon.Add(2*time.Minute))).LastTransitionTime; !at.Time.Equal(noon.Add(time.Minute)) {
@@ -69,9 +69,9 @@ func TestTheAPIsTimesCountUnlessItMissedAChange(t *testing.T) {
 	}
 }
 
-// TestThatNothingWasKnownIsNoChange is a cold boot of both hosts: Pacemaker does
-// not answer at first, and people were told of some 25 conditions that were as
-// they had been.
+// TestThatNothingWasKnownIsNoChange replays a cold boot of both hosts: Pacemaker
+// did not answer at first, and some 25 conditions that had not changed were
+// reported to people.
 func TestThatNothingWasKnownIsNoChange(t *testing.T) {
 	good, bad, blind := Status(input(t, "healthy")), Status(input(t, "lost-fenced")), input(t, "healthy")
 	blind.Cluster.Known = false
@@ -108,8 +108,8 @@ func TestTwoStatusesThatSayTheSame(t *testing.T) {
 	}
 }
 
-// silentCorosync is what a host sees a moment earlier: it told the API that its
-// peer, which had just fenced it, was lost and ran nothing.
+// silentCorosync is the view of a host a moment before justStarted. It wrote to
+// the API that its peer, which had just fenced it, was lost and ran nothing.
 func silentCorosync(in *Input) {
 	justStarted(in)
 	in.Membership = state.Fact[state.Membership]{}
@@ -119,8 +119,8 @@ func silentCorosync(in *Input) {
 	}
 }
 
-// justStarted is what a host sees that has booted, as seen in the lab: Corosync
-// has both, nobody decides, and Pacemaker takes the other one for unclean.
+// justStarted is the view of a host that has booted, as seen in the lab: Corosync has
+// both hosts, no host decides, and Pacemaker takes the other one for unclean.
 func justStarted(in *Input) {
 	in.Cluster.Value.Coordinator = ""
 	in.Cluster.Value.Nodes = slices.Clone(in.Cluster.Value.Nodes)
@@ -129,8 +129,8 @@ func justStarted(in *Input) {
 	}
 }
 
-// cameBack is what the fenced side of a cut showed as soon as the cut was
-// mended: it had booted alone, and Corosync had let it in again.
+// cameBack is the view of the fenced side of a cut as soon as the cut had healed:
+// it had booted alone, and Corosync had let it in again.
 func cameBack(in *Input) {
 	in.Cluster.Value.Coordinator, in.QuorateFor = in.Host, time.Second
 	for i := range in.Cluster.Value.Nodes {
@@ -139,7 +139,7 @@ func cameBack(in *Input) {
 	}
 }
 
-// joined is the same 1.6 s later: neither is unclean any more, one is pending.
+// joined is the same host 1.6 s later: no host is unclean any more, one is pending.
 func joined(name string) func(*Input) {
 	return func(in *Input) {
 		cameBack(in)
@@ -178,8 +178,8 @@ func TestAHostThatHasJustStartedOrHasNoQuorumIsBlind(t *testing.T) {
 	}
 }
 
-// TestASilenceOfAMomentIsNoChange is what a busy host in the lab showed:
-// redundancy came and went, each time with an event.
+// TestASilenceOfAMomentIsNoChange replays a busy host in the lab: redundancy came
+// and went, each time with an event.
 func TestASilenceOfAMomentIsNoChange(t *testing.T) {
 	both := state.Known(state.Membership{Members: []string{"cp-1", "cp-2"}, Quorate: true})
 	alone := state.Known(state.Membership{Members: []string{"cp-1"}, Quorate: true})

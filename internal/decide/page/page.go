@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Style is how a text looks. Its zero value is plain. Without colour nothing is
-// missing: no meaning is in a colour alone.
+// Style says how text is printed. Its zero value is plain. Plain text loses
+// nothing: no meaning is in a colour alone.
 type Style struct {
-	// Colour marks what matters with the escapes of terminals.
+	// Colour marks what matters with the terminal's escape sequences.
 	Colour bool
 	// Wide leaves long lines as they are and adds details that few readers need.
 	Wide bool
 }
 
-// Colour is an escape sequence of terminals. The empty one changes nothing.
+// Colour is an escape sequence of the terminal. The empty one changes nothing.
 type Colour string
 
 // The colours and weights in use.
@@ -47,15 +47,15 @@ const (
 	Broad  = 100
 )
 
-// Writer is a page that is being written.
+// Writer builds a page.
 type Writer struct {
 	strings.Builder
 	Style
-	// Width is where lines are broken; zero breaks none.
+	// Width is the column at which lines are broken; zero breaks none.
 	Width int
 }
 
-// Printf writes without a break of its own.
+// Printf writes text without adding a line break.
 func (w *Writer) Printf(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // Line writes one line, without blanks at its end.
@@ -123,8 +123,8 @@ func fit(s string, columns int) string {
 }
 
 // Wrap breaks a text at blanks so that no line is wider than the given columns,
-// unless a word is; zero columns break nothing. Further lines are indented by
-// two columns more.
+// except for a single longer word; zero columns break nothing. Further lines are
+// indented by two columns more.
 func Wrap(indent, text string, columns int) string {
 	if columns == 0 {
 		return indent + text + "\n"
@@ -152,7 +152,7 @@ func wrap(first, further, text string, columns int) string {
 var escapes = strings.NewReplacer(
 	string(Bold), "", string(Red), "", string(Green), "", string(Yellow), "", string(Cyan), "", string(plain), "")
 
-// width is how wide a text is on a terminal, in columns.
+// width returns the columns that a text takes on a terminal.
 func width(s string) int { return utf8.RuneCountInString(escapes.Replace(s)) }
 
 // Capital makes the first letter of a sentence a capital.
@@ -163,7 +163,7 @@ func Capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Duration writes a duration as a person says it: two units at most.
+// Duration formats a duration for people, with two units at most.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// one plain page, whole: what each part looks like.
+// One whole plain page shows what each part looks like.
 func TestAPageLooksLikeThis(t *testing.T) {
 	w := &Writer{Width: 30}
 	w.Line("%s   ", "a line without blanks at its end")

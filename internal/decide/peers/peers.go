@@ -1,7 +1,7 @@
-// Package peers decides who the hosts of a site are to each other: what the API
-// lists, and what it does not list any more of the control planes that the site
-// is made of. Nodes and their labels are objects that a person or a controller
-// may delete; the host behind one runs on, holds virtual IPs and serves the API.
+// Package peers decides which hosts of a site are peers: the nodes that the API
+// lists, and control planes of the site that it does not list any more. Nodes
+// and their labels are objects that a person or a controller may delete; the
+// host behind one runs on, holds virtual IPs and serves the API.
 package peers
 
 import (
@@ -13,26 +13,25 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Site is what the site is, whatever the API says.
+// Site describes the site as configured, whatever the API says.
 type Site struct {
-	// ControlPlanes is the number of control planes that it is made of, 0 where
-	// that is not known.
+	// ControlPlanes is the number of its control planes, 0 if unknown.
 	ControlPlanes int
-	// MastersSchedulable is true where control planes are workers too.
+	// MastersSchedulable is true if control planes are workers too.
 	MastersSchedulable bool
 }
 
 // Merge returns the nodes of a site, ordered by name: those that the API lists,
-// and the control planes that were known and are not listed. Known are the
-// nodes of an earlier Merge.
+// and the known control planes that it does not list. known holds the nodes of
+// an earlier Merge.
 //
-// A host becomes a control plane by its label alone, which takes an
-// administrator. It stays one without it, at the address where it was known: a
-// Node that is made anew is the word of a kubelet, and who has no such label has
-// proven nothing. It is one no longer where its kubelet says that it was
-// installed as a worker.
+// Only a label, which takes an administrator, makes a host a control plane. If
+// the label is lost, the host stays one, at its known address: a Node that is
+// made anew only repeats what a kubelet says, and without the label it has
+// proven nothing. It stops being one if its kubelet says that it was installed
+// as a worker.
 //
-// A control plane whose Node is gone stays too, until the site has all its
+// A control plane whose Node is gone stays, too, until the site has all its
 // control planes without it, or another node has its address.
 func Merge(known, listed []state.Node, site Site) []state.Node {
 	before := map[string]state.Node{}
@@ -60,7 +59,7 @@ func Merge(known, listed []state.Node, site Site) []state.Node {
 	return out
 }
 
-// one is a listed node with what it has lost.
+// one returns a listed node with the labels and facts that its Node has lost.
 func one(n, before state.Node, site Site) state.Node {
 	labelled := controlPlane(n)
 	kept := !labelled && controlPlane(before) && n.Labels[noderole.Claim] != string(state.RoleWorker)
@@ -81,9 +80,9 @@ func one(n, before state.Node, site Site) state.Node {
 	return n
 }
 
-// keepReport keeps what a host said about itself where its Node says nothing any
-// more, until the host says it anew: who is a peer for a VIP of another network
-// than the node's address hangs on that.
+// keepReport keeps what a host reported about itself if its Node lacks it now,
+// until the host reports again. For a VIP in another network than the nodes'
+// addresses, that report decides who is a peer.
 func keepReport(n *state.Node, before state.Node) {
 	text := before.Annotations[state.AnnotationVIPs]
 	if n.Annotations[state.AnnotationVIPs] != "" || text == "" {
@@ -97,7 +96,8 @@ func keepReport(n *state.Node, before state.Node) {
 	n.Kept = []string{state.AnnotationVIPs}
 }
 
-// replaced is whether a node is listed, or an address of it is another's now.
+// replaced reports whether a node is listed, or another node has one of its
+// addresses now.
 func replaced(n state.Node, listed []state.Node) bool {
 	return slices.ContainsFunc(listed, func(o state.Node) bool {
 		return o.Name == n.Name || slices.ContainsFunc(o.Addresses, func(a netip.Addr) bool { return slices.Contains(n.Addresses, a) })

@@ -18,7 +18,7 @@ import (
 
 var two = Site{ControlPlanes: 2, MastersSchedulable: true}
 
-// node is a ready one: its name, its address, and labels as NAME or NAME=VALUE.
+// node returns a ready node; labels are NAME or NAME=VALUE.
 func node(name, address string, labels ...string) state.Node {
 	n := state.Node{Name: name, Ready: true, Labels: map[string]string{}}
 	if address != "" {
@@ -40,7 +40,7 @@ func master(name, address string) state.Node {
 	return node(name, address, isMaster, noderole.ControlPlane, noderole.Master, noderole.Worker)
 }
 
-// told is a list in words: who is there, at which address, as what.
+// told prints a list in words: each node, its address and its role.
 func told(list []state.Node) []string {
 	var out []string
 	for _, n := range list {
@@ -137,8 +137,8 @@ func TestADeletedNodeTakesNoPeerFromAVirtualIPAndNoBackendFromTheBalancer(t *tes
 	}
 }
 
-// The VIP is in a network that the nodes' own addresses are not in: who is a
-// peer there only the reports tell.
+// The VIP is in a network that holds none of the nodes' own addresses: only the
+// reports tell who is a peer there.
 func TestANodeThatLostItsReportIsAPeerByWhatItSaidLast(t *testing.T) {
 	report := func(n state.Node, address string) state.Node {
 		n.Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: []netip.Prefix{netip.MustParsePrefix(address)}})}
@@ -154,7 +154,7 @@ func TestANodeThatLostItsReportIsAPeerByWhatItSaidLast(t *testing.T) {
 			{Interface: "eth1", Index: 2, Prefix: netip.MustParsePrefix("10.1.0.1/24"), Usable: true},
 		},
 	}
-	for range 2 { // and again, as the API says something else meanwhile
+	for range 2 { // and again, while the API says something else
 		known = Merge(known, []state.Node{master("cp-1", "10.0.0.1"), master("cp-2", "10.0.0.2")}, two)
 		view.Nodes = state.Known(known)
 		verdict := vrrp.Instances(view)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Of is whom a control plane shares its API VIPs and its load balancer with, nil
-// where it shares nothing or that is not settled.
+// Of returns the peers with which a control plane shares its API VIPs and its
+// balancer, nil if it shares nothing or that is undecided.
 func Of(v state.NetworkView) *state.PeerReport {
 	if v.Stage != state.StageInstalled || !state.Is(apilb.Wanted(v), true) || state.Is(v.MayHold, false) {
 		return nil
@@ -28,7 +28,7 @@ func Of(v state.NetworkView) *state.PeerReport {
 			out.VRRP = append(out.VRRP, n.Name)
 		}
 	}
-	if v.Balancer.Known { // what runs, and not what it should be
+	if v.Balancer.Known { // what runs now, instead of what should run
 		out.Backends = slices.Sorted(maps.Keys(v.Balancer.Value.Backends))
 		return out
 	}
@@ -41,7 +41,7 @@ func Of(v state.NetworkView) *state.PeerReport {
 	return out
 }
 
-// heard is whether a node is a peer for each API VIP.
+// heard reports whether a node is a peer for each API VIP.
 func heard(v vrrp.Verdict, n state.Node) bool {
 	api := slices.DeleteFunc(slices.Clone(v.Instances), func(i vrrp.Instance) bool { return i.Kind != vrrp.API })
 	return !slices.ContainsFunc(api, func(i vrrp.Instance) bool { return !i.Knows(n) })

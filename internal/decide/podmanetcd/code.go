@@ -10,7 +10,7 @@ import (
 // Code is an exit code of the OCF standard.
 type Code int
 
-// The codes that the agent uses.
+// The codes that the resource agent uses.
 const (
 	Success       Code = 0
 	Generic       Code = 1
@@ -21,29 +21,30 @@ const (
 	NotRunning    Code = 7
 )
 
-// Answer is what the daemon says to an action of Pacemaker.
+// Answer holds the etcd keeper's answer to an action of Pacemaker.
 type Answer struct {
 	Code Code `json:"code"`
-	// Reason is shown by Pacemaker beside the failure.
+	// Pacemaker shows Reason beside the failure.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Patience is how long etcd may be down on a host that should run it before
-// its monitor fails: a restart in place, a rejoin and a take-over end sooner,
-// and a report of success for a dead process must not last.
+// Patience is the longest time that etcd may be down on a host that should run
+// it before its monitor fails. A restart in place, a rejoin and a take-over end
+// sooner, and success must not be reported for a dead process for long.
 const Patience = 2 * time.Minute
 
-// Question is how long etcd is down on a host that asks for a person, before
-// its monitor says so: the answer may be on its way, and each failure counts
-// against the instance.
+// Question is the longest time that etcd may be down on a host that asks for an
+// administrator before its monitor fails. The answer may be on its way, and each
+// failure counts against the instance.
 const Question = 30 * time.Second
 
-// Monitor returns what a monitor says, and why where it is a failure. Waiting
-// is no failure: a restart by Pacemaker would bring nothing that the daemon
-// does not do already. A question to a person is one, so that it is seen.
+// Monitor returns the result of a monitor action, and the reason of a failure.
+// Waiting is no failure: a restart by Pacemaker would do nothing that the etcd
+// keeper does not do already. A question to an administrator is one, so that it
+// is seen.
 func Monitor(r state.EtcdReport) (Code, string) {
 	switch {
-	case r.Wish != state.EtcdStarted: // kubeadm's etcd, before the hand-over, is not ours
+	case r.Wish != state.EtcdStarted: // before the hand-over kubeadm's etcd runs, which is not ours
 		return NotRunning, ""
 	case !state.Is(r.Snapshot.Local.Running, false):
 		return Success, ""

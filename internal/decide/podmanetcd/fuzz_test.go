@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// FuzzParameters has Pacemaker's configuration say anything of etcd.
+// FuzzParameters tries any values that Pacemaker's configuration may hold for
+// etcd.
 func FuzzParameters(f *testing.F) {
 	f.Add("cp-1:10.98.0.11;cp-2:fd98::12", "/x.yaml", "/b", "3", "-997")
 	f.Add("cp-1:10.98.0.11;cp-1:10.98.0.12", "x", "", "-1", "x")

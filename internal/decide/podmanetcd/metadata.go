@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Action is one action of the agent and its limits.
+// Action is one action of the resource agent, with its limits.
 type Action struct {
 	Name     string
 	Timeout  time.Duration
 	Interval time.Duration // of the recurring monitor
 }
 
-// Actions are what the agent offers. Start returns at once, since a start that
-// waits holds up what the other host needs; stop waits for the peer to take
-// over, and for etcd's end.
+// Actions returns the actions of the resource agent. Start returns at once,
+// because a start that waits holds up what the other host needs; stop waits for
+// the peer to take over, and for etcd to end.
 func Actions() []Action {
 	return []Action{
 		{Name: "start", Timeout: 30 * time.Second},
@@ -52,8 +52,8 @@ type xmlParameter struct {
 	Name     string `xml:"name,attr"`
 	Unique   int    `xml:"unique,attr"`
 	Required int    `xml:"required,attr"`
-	// Reloadable makes Pacemaker call reload-agent for a change, where it would
-	// stop etcd on both hosts and start it again.
+	// Reloadable makes Pacemaker call reload-agent after a change. Without it,
+	// Pacemaker would stop etcd on both hosts and start it again.
 	Reloadable int        `xml:"reloadable,attr"`
 	Long       text       `xml:"longdesc"`
 	Short      text       `xml:"shortdesc"`
@@ -72,8 +72,8 @@ type xmlAction struct {
 	Depth    string `xml:"depth,attr,omitempty"`
 }
 
-// MetaData is the agent's description in the form of the OCF standard, made
-// from the tables of parameters and actions.
+// MetaData returns the resource agent's description in the form of the OCF
+// standard, made from the tables of parameters and actions.
 func MetaData() ([]byte, error) {
 	doc := xmlAgent{
 		Name: "podman-etcd", Version: payload.Version, OCF: "1.1",

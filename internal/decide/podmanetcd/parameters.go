@@ -1,6 +1,6 @@
 // Package podmanetcd decides what the resource agent ocf:holdfast:podman-etcd
-// tells Pacemaker: its parameters, its meta-data, and the exit code of each
-// action from the report of the host's daemon.
+// returns to Pacemaker: its parameters, its meta-data, and the exit code of each
+// action from the report of the host's etcd keeper.
 package podmanetcd
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// parameter is one line of the table from which the meta-data are generated
-// and the environment is read.
+// parameter is one line of the table. The meta-data is generated from the table,
+// and the environment is read with it.
 type parameter struct {
 	name     string
 	short    string
@@ -59,8 +59,8 @@ var parameters = []parameter{
 	},
 }
 
-// Parse reads the parameters from what Pacemaker passes, by parameter name,
-// and reports every mistake at once.
+// Parse reads the parameters that Pacemaker passes, by name, and reports every
+// mistake at once.
 func Parse(given map[string]string) (state.EtcdParameters, error) {
 	var out state.EtcdParameters
 	var mistakes []error

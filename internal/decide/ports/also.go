@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ReadAlso reads what a person says about the rules of a host, a word a line: an
-// address or a network that is let in like a control plane, or "off" for no rules
-// at all. What stands behind # is for people. Lines that are neither are named,
-// and the others count.
+// ReadAlso reads a person's additions to the rules of a host, one word a line:
+// an address or a network that is let in like a control plane, or "off" for no
+// rules at all. A comment begins with #. Other lines are listed as problems, and
+// the valid ones still count.
 func ReadAlso(text string) (also []netip.Prefix, off bool, problems []string) {
 	number := 0
 	for line := range strings.Lines(text) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// FirewalldZones reads `firewall-cmd --list-all-zones`: what is let in at an
-// interface of a host. The zone without interfaces and sources that is marked as
-// the default is that of every interface that has none.
+// FirewalldZones reads the output of `firewall-cmd --list-all-zones` and returns
+// what is let in at an interface of a host. An interface without a zone belongs
+// to the default zone, which is marked as such.
 func FirewalldZones(text string, at Place) Openings {
 	var out Openings
 	zones := blocks(text)
@@ -38,8 +38,8 @@ func FirewalldService(text string) Openings {
 	return out
 }
 
-// block is a part of what firewall-cmd says: a name, and below it lines such as
-// "  ports: 22/tcp 80/tcp", and lines that go on with the one before.
+// block is a part of firewall-cmd's output: a name, below it lines such as "
+// ports: 22/tcp 80/tcp", and lines that continue the one before.
 type block struct {
 	name  string
 	lines map[string]string
@@ -79,8 +79,9 @@ func (b block) openings() Openings {
 	return out
 }
 
-// Firewalld are the commands that have firewalld let in what a host needs. Pods
-// are let in as a whole: what they may not ask, our own table keeps.
+// Firewalld returns the commands that make firewalld let in what a host needs.
+// Pods are let in as a whole: our own table keeps them from ports that are
+// closed to them.
 func Firewalld(k Kind, pods []netip.Prefix) []string {
 	out := []string{"firewall-cmd --permanent --new-service=holdfast"}
 	for _, p := range needed(k) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Page is the table as docs/ports.md has it.
+// Page returns the table as docs/ports.md shows it.
 func Page() string {
 	var b strings.Builder
 	b.WriteString("| port | who listens | on | from | what the listener asks | why |\n|---|---|---|---|---|---|\n")
@@ -16,7 +16,7 @@ func Page() string {
 	return b.String()
 }
 
-// title is the port for a person: 53/tcp, udp.
+// title returns the port in the form for people: 53/tcp, udp.
 func (p Port) title() string {
 	if p.has(VRRP) {
 		return "VRRP (112)"
@@ -35,7 +35,7 @@ func (p Port) name() string {
 	return p.Who + ": " + p.For
 }
 
-// kinds are the hosts for which the runbook has commands.
+// kinds lists the hosts for which the runbook has commands.
 var kinds = []struct {
 	title string
 	Kind
@@ -45,7 +45,7 @@ var kinds = []struct {
 	{"A worker", Kind{Flannel: true}},
 }
 
-// Commands is what docs/runbook/firewall.md has a person type.
+// Commands returns the commands of docs/runbook/firewall.md.
 func Commands(pods []netip.Prefix) string {
 	var b strings.Builder
 	for _, k := range kinds {

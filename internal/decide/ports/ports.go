@@ -1,7 +1,7 @@
-// Package ports is the one table of the ports of a host: who listens, on which
-// hosts, and from where it is allowed. It makes the rules of our own nftables
-// table (Decide), the page docs/ports.md, the commands that open a firewall of
-// the site, and the judgement of one (Refused).
+// Package ports holds the one table of the ports of a host: which program
+// listens, on which hosts, and who may connect. From it come the rules of our
+// own nftables table (Decide), the page docs/ports.md, the commands that open a
+// firewall of the site, and the judgement of one (Refused).
 package ports
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Protocol is what a port belongs to.
+// Protocol is the protocol of a port.
 type Protocol string
 
 // The protocols. VRRP has no ports.
@@ -21,7 +21,7 @@ const (
 	VRRP Protocol = "vrrp"
 )
 
-// Where says which hosts listen.
+// Where names the hosts that listen.
 type Where string
 
 // The hosts that listen.
@@ -34,18 +34,18 @@ const (
 	Holders  Where = "hosts that may hold a virtual IP"
 )
 
-// From says who may ask.
+// From names the hosts that may connect.
 type From string
 
-// Who may ask. What is not for everybody is kept by rules of ours, but for the
-// last two.
+// The values of From. Our own rules enforce all of them but Anybody and the last
+// two.
 const (
 	Anybody   From = "anybody"
 	NoPods    From = "anybody but pods"
 	Planes    From = "control planes"
 	Hosts     From = "hosts of the cluster"
 	Machines  From = "the machine networks"
-	Neighbour From = "peers on the same network" // by the table of adverts, or the listener itself
+	Neighbour From = "peers on the same network" // enforced by the nftables table for adverts, or by the listener itself
 	Itself    From = "the host itself"           // it listens on a loopback address
 )
 
@@ -53,13 +53,13 @@ const (
 type Port struct {
 	First, Last uint16
 	Protocols   []Protocol
-	// Who listens, and For what, empty where that is clear.
+	// Who is the program that listens; For says for what, empty if that is clear.
 	Who, For string
 	On       Where
 	From     From
-	// Proof is what the listener itself asks of who connects.
+	// Proof is what the listener itself demands from a client.
 	Proof string
-	// Why is why it is allowed from there and from nowhere else.
+	// Why explains why these hosts may connect, and no others.
 	Why string
 }
 
@@ -71,15 +71,15 @@ var (
 	vrrp = []Protocol{VRRP}
 )
 
-// What a listener asks.
+// The demands of listeners.
 const (
 	none   = "none"
 	theirs = "the application's"
 	yesNo  = "it says yes or no, to hosts and what watches them"
 )
 
-// The ports that other packages listen on are constants of theirs; a test holds
-// the table against them.
+// Other packages hold the constants of the ports that they listen on; a test
+// compares the table with them.
 var table = []Port{
 	{0, 0, vrrp, "keepalived", "", Holders, Neighbour, "none: source and hops are compared", "the nftables table `holdfast_vrrp` drops adverts of other hosts"},
 	{22, 22, tcp, "sshd", "", Every, Anybody, "as the distribution configures it", "no rule of Holdfast names it, so that an administrator always gets in"},
@@ -113,14 +113,15 @@ var table = []Port{
 	{firstNodePort, lastNodePort, both, "Services", "node ports", Every, Anybody, theirs, "clients reach applications here"},
 }
 
-// The ports that Services of type NodePort get.
+// The range of ports for Services of type NodePort.
 const firstNodePort, lastNodePort = 30000, 32767
 
 // Table returns the lines of the table, ordered by port.
 func Table() []Port { return slices.Clone(table) }
 
-// Owner returns who listens at a TCP port of hosts, empty for nobody. Those of
-// routers and of Services are left out: a router may have them.
+// Owner returns the program that listens at a TCP port of hosts, empty for none.
+// It ignores the ports of routers and of Services, because a router may have
+// them.
 func Owner(port int32) string {
 	for _, p := range table {
 		if p.On != Routers && p.First != firstNodePort && p.has(TCP) && int32(p.First) <= port && port <= int32(p.Last) {
@@ -132,7 +133,7 @@ func Owner(port int32) string {
 
 func (p Port) has(protocol Protocol) bool { return slices.Contains(p.Protocols, protocol) }
 
-// number is the port, or the ports, as firewalls write them.
+// number returns the port, or the range of ports, as firewalls write it.
 func (p Port) number(to string) string {
 	if p.First == p.Last {
 		return fmt.Sprint(p.First)
@@ -140,10 +141,10 @@ func (p Port) number(to string) string {
 	return fmt.Sprintf("%d%s%d", p.First, to, p.Last)
 }
 
-// foreign reports whether somebody outside of the host may ask.
+// foreign reports whether clients outside of the host may connect.
 func (p Port) foreign() bool { return p.From != Itself }
 
-// closedToPods reports whether pods may not ask.
+// closedToPods reports whether pods may not connect.
 func (p Port) closedToPods() bool {
 	switch p.From {
 	case NoPods, Planes, Hosts, Machines:
@@ -153,13 +154,14 @@ func (p Port) closedToPods() bool {
 	return false
 }
 
-// Kind is what a host is, as far as its ports depend on it.
+// Kind holds the properties of a host that its ports depend on.
 type Kind struct {
 	ControlPlane, Fencing, Flannel bool
 }
 
-// listens reports whether such a host has the port. Whether it has a router, or
-// may hold a virtual IP, changes: every host counts as one that may.
+// listens reports whether a host of that kind has the port. Whether it has a
+// router, or may hold a virtual IP, can change, so every host counts as one that
+// may.
 func (k Kind) listens(p Port) bool {
 	switch p.On {
 	case Controls:
@@ -173,7 +175,7 @@ func (k Kind) listens(p Port) bool {
 	return true
 }
 
-// of are the ports of a host that others may ask.
+// of returns the ports of a host to which others may connect.
 func of(k Kind) []Port {
 	return slices.DeleteFunc(Table(), func(p Port) bool { return !p.foreign() || !k.listens(p) })
 }

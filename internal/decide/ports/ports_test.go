@@ -55,7 +55,7 @@ func TestTheTableIsInOrderAndSaysAllOfEachPort(t *testing.T) {
 	}
 }
 
-// pods is the network of pods that a configuration has by default.
+// pods is the default network of pods.
 var pods = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
 
 func TestThePagesAreWhatTheTableSays(t *testing.T) {

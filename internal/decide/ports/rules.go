@@ -10,67 +10,67 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Rules is our own table of a host: it drops, and accepts nothing that another
-// table drops. Of a set, those addresses match that are in it.
+// Rules describes our own table on a host. It only drops, so it lets in nothing
+// that another table drops.
 type Rules struct {
-	// On is false where there is to be no table.
+	// On is false if the host is to have no such table.
 	On   bool
 	Sets []Set
-	// Input is for what comes to the host, Forward for what it passes on.
+	// Input is for packets to the host, Forward for packets that it passes on.
 	Input, Forward []Rule
 }
 
-// Set is a set of addresses of one family, in order.
+// Set is an ordered set of addresses of one family.
 type Set struct {
 	Name      string
 	IPv6      bool
 	Addresses []netip.Addr
 }
 
-// Rule drops what all its parts match.
+// Rule drops the packets that match all its parts.
 type Rule struct {
 	IPv6 bool
-	// Protocol and the ports from First to Last are those that it is sent to;
-	// without a protocol all match.
+	// Protocol and First to Last are the destination's protocol and ports; without
+	// a protocol all packets match.
 	Protocol    Protocol
 	First, Last uint16
-	// From is a network that it comes from; invalid for any.
+	// From is the network of the source; invalid for any.
 	From netip.Prefix
-	// Not is a set, and Nets are networks, that it does not come from; an empty
-	// name for no such part.
+	// Sources in the set Not or in one of Nets do not match. An empty name stands
+	// for no set.
 	Not  string
 	Nets []netip.Prefix
-	// To is a set that it is sent to, empty for all.
+	// To is the set of the destination, empty for all.
 	To string
-	// Why is for who reads the table.
+	// Why explains the rule to readers of the table.
 	Why string
 }
 
-// The sets, each in two families.
+// The names of the sets; each exists for two families.
 const (
 	setPlanes = "control-planes"
 	setHosts  = "hosts"
 	setBMCs   = "bmcs"
 )
 
-// Host is what a host knows of itself and its site beside the view, from its
+// Host holds what a host knows of itself and its site beside the view, from its
 // own disk.
 type Host struct {
-	// Flannel is true where the pod network is ours.
+	// Flannel is true if the pod network is ours.
 	Flannel bool
 	// Rings are the addresses of the two hosts in corosync.conf.
 	Rings []netip.Addr
-	// BMCs are the addresses of management controllers that it knows.
+	// BMCs are the addresses of the management controllers that the host knows.
 	BMCs []netip.Addr
 	// Also are networks that a person lets in like a control plane.
 	Also []netip.Prefix
-	// Off is true where a person wants no rules of ours.
+	// Off is true if a person wants no rules of ours.
 	Off bool
 }
 
-// Decide returns the rules of a host. What is known of addresses may be old or
-// not all there is: while it is not settled, the machine networks are let in
-// where else only hosts are, and where nothing at all is known, everybody is.
+// Decide returns the rules of a host. Known addresses may be old or incomplete.
+// Until they are settled, the machine networks are let in where otherwise only
+// hosts are. If neither hosts nor machine networks are known, everybody is.
 func Decide(v state.NetworkView, h Host, settled bool) Rules {
 	if h.Off {
 		return Rules{}
@@ -102,7 +102,7 @@ type builder struct {
 	out           Rules
 }
 
-// name is a set's in a family.
+// name returns the name of a set for one family.
 func name(set string, ipv6 bool) string {
 	if ipv6 {
 		return set + "6"
@@ -119,13 +119,14 @@ func (b *builder) sets(ipv6 bool) {
 	}
 }
 
-// targets are where a host of the cluster answers, the virtual IPs too: a worker
-// may hold one, so they are no control plane's.
+// targets returns the addresses at which a host of the cluster answers. It
+// includes the virtual IPs: a worker may hold one, so they do not belong to
+// control planes alone.
 func (b *builder) targets() []netip.Addr {
 	return slices.Concat(b.hosts, b.host.Rings, b.view.Settings.VIPs())
 }
 
-// keep drops what comes to a port from elsewhere than it may.
+// keep drops packets to a port from sources that may not use it.
 func (b *builder) keep(p Port, ipv6 bool) {
 	set, nets := setHosts, b.host.Also
 	known := len(b.hosts) > 0
@@ -145,7 +146,7 @@ func (b *builder) keep(p Port, ipv6 bool) {
 		return
 	}
 	if !known && len(b.view.Settings.MachineNetworks) == 0 {
-		return // nobody is known: a rule would cut the hosts from each other
+		return // no host is known: a rule would cut the hosts off from each other
 	}
 	for _, protocol := range p.Protocols {
 		b.out.Input = append(b.out.Input, Rule{
@@ -155,9 +156,9 @@ func (b *builder) keep(p Port, ipv6 bool) {
 	}
 }
 
-// pods drops what pods send to ports of hosts that are not theirs to ask, and to
-// management controllers. What they send to another host leaves this one with
-// this host's own address, so it is dropped before it leaves.
+// pods drops packets of pods to hosts' ports that are closed to pods, and to
+// management controllers. A pod's packets to another host leave this host with
+// this host's own address, so they are dropped before they leave.
 func (b *builder) pods(from netip.Prefix, listens []Port) {
 	ipv6 := from.Addr().Is6()
 	closed := func(list []Port, to string) (out []Rule) {
@@ -176,8 +177,8 @@ func (b *builder) pods(from netip.Prefix, listens []Port) {
 	b.out.Forward = append(b.out.Forward, Rule{IPv6: ipv6, From: from, To: name(setBMCs, ipv6), Why: "management controllers: not from pods"})
 }
 
-// addresses are all that nodes of a kind are known by: etcd and VXLAN go out
-// with whichever address the route has.
+// addresses returns all known addresses of nodes of a kind: etcd and VXLAN send
+// from whichever address the route has.
 func addresses(v state.NetworkView, is func(state.Node) bool) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range v.Nodes.Value {
@@ -195,9 +196,9 @@ func addresses(v state.NetworkView, is func(state.Node) bool) []netip.Addr {
 
 func anyNode(state.Node) bool { return true }
 
-// possiblePlane reports whether a node is a control plane, or may be about to be
-// one: it asks etcd to take it in some seconds before kubeadm labels it. What
-// was installed as a worker is none.
+// possiblePlane reports whether a node is a control plane, or may be about to
+// become one: a host asks etcd to take it in some seconds before kubeadm labels
+// it. A host that was installed as a worker is none.
 func possiblePlane(n state.Node) bool {
 	_, master := n.Labels[state.LabelMaster]
 	if master || n.ControlPlane() {
@@ -207,7 +208,7 @@ func possiblePlane(n state.Node) bool {
 	return !worker && n.Labels[noderole.Claim] != string(state.RoleWorker)
 }
 
-// family are the addresses of a family, each once, in order.
+// family returns the addresses of a family, each once, in order.
 func family(list []netip.Addr, ipv6 bool) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
@@ -219,7 +220,7 @@ func family(list []netip.Addr, ipv6 bool) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// within are the networks of a family, each once, in order.
+// within returns the networks of a family, each once, in order.
 func within(list []netip.Prefix, ipv6 bool) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range list {

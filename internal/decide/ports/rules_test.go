@@ -52,14 +52,14 @@ func two() (state.NetworkView, Host) {
 	}
 }
 
-// packet is the first of a connection.
+// packet is the first packet of a connection.
 type packet struct {
 	from, to string
 	protocol Protocol
 	port     uint16
 }
 
-// drops is what the kernel does with the rules of a chain, done once more.
+// drops applies the rules of a chain as the kernel does.
 func drops(r Rules, chain []Rule, p packet) bool {
 	from, to := addr(p.from), addr(p.to)
 	in := func(set string, a netip.Addr) bool {
@@ -114,8 +114,8 @@ func TestWhatComesToAControlPlaneOfTwo(t *testing.T) {
 	}
 }
 
-// Whatever is known or not: the way in for a person, addresses and names are
-// nobody's to close.
+// Whatever is known: no rule may close an administrator's way in, or addresses
+// and names.
 func TestNoRuleTouchesWhatAHostAndAPersonNeed(t *testing.T) {
 	for name, change := range map[string]func(*state.NetworkView, *Host){
 		"all known":     func(*state.NetworkView, *Host) {},
@@ -156,14 +156,14 @@ func TestWhatPodsSendToOtherHostsAndToManagementControllers(t *testing.T) {
 			{packet{pod, peer, TCP, 2379}, false},
 			{packet{pod, peer, TCP, 22623}, false},
 			{packet{pod, "10.98.0.5", TCP, 22623}, false},
-			{packet{pod, peer, UDP, 8472}, false}, // it would leave with the address of this host
+			{packet{pod, peer, UDP, 8472}, false}, // it would leave with this host's address
 			{packet{pod, far, UDP, 8472}, false},
 			{packet{pod, peer, TCP, 6443}, true},
 			{packet{pod, peer, TCP, 10250}, true},
 			{packet{pod, "10.99.0.1", TCP, 443}, true},
-			{packet{pod, "10.50.0.9", TCP, 2379}, true}, // an etcd of the site's own
+			{packet{pod, "10.50.0.9", TCP, 2379}, true}, // an etcd of the site
 			{packet{pod, "10.128.9.9", TCP, 2379}, true},
-			{packet{worker, "10.99.0.111", TCP, 443}, true}, // a router of the site that is a host here
+			{packet{worker, "10.99.0.111", TCP, 443}, true}, // a router of the site that is also a host here
 		} {
 			if got := drops(r, r.Forward, c.packet); got == c.open {
 				t.Errorf("%s: %+v, dropped: %t", role, c.packet, got)
@@ -186,7 +186,8 @@ func TestWhileTheClusterIsNotSettledTheMachineNetworksAreLetIn(t *testing.T) {
 	}
 }
 
-// A host that has no list of nodes, as at its first boot and with a damaged disk.
+// Such a host has no list of nodes, for example at its first boot or with a
+// damaged disk.
 func TestAHostThatKnowsNobodyCutsNobodyOff(t *testing.T) {
 	v, h := two()
 	v.Nodes, v.Stage, h.Rings = state.Fact[[]state.Node]{}, state.StageInstalling, nil
@@ -220,7 +221,7 @@ func TestTheTwoHostsOfCorosyncAreKnownWithoutTheAPI(t *testing.T) {
 	}
 }
 
-// kubeadm has etcd take a member in before it labels the node.
+// kubeadm has etcd take in a member before it labels the node.
 func TestAControlPlaneThatJoinsIsLetInBeforeItIsLabelled(t *testing.T) {
 	v, h := two()
 	joining := node("cp-3", "", "10.98.0.13")
@@ -298,7 +299,7 @@ func TestRulesAreNarrowOnceTheClusterHasStoodForAMinute(t *testing.T) {
 		t.Errorf("%+v, %v", m, again)
 	}
 	v.LocalAPI = state.Known(false)
-	m, _ = Next(m, v, begin.Add(30*time.Second)) // it counts anew
+	m, _ = Next(m, v, begin.Add(30*time.Second)) // the time counts anew
 	v.LocalAPI = state.Known(true)
 	if m, _ = Next(m, v, begin.Add(50*time.Second)); m.Settled() {
 		t.Error("too early")
@@ -311,8 +312,9 @@ func TestRulesAreNarrowOnceTheClusterHasStoodForAMinute(t *testing.T) {
 	}
 }
 
-// A take-over has the API away for seconds: no rule changes meanwhile. What the
-// rules themselves cut from etcd is let in after ten.
+// A take-over takes the API away for seconds, and no rule changes meanwhile.
+// Sources that the rules themselves may have cut off from etcd are let in after
+// ten.
 func TestRulesAreWideAgainWhereTheAPIServerStaysAway(t *testing.T) {
 	v, _ := two()
 	m, _ := Next(Memory{}, v, begin)

@@ -6,29 +6,31 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How long it has to be well before the rules are as narrow as they may be, and
-// how long it has to be otherwise before they are wide again. A take-over lasts
-// a few seconds: it changes no rule. What the rules themselves may have cut is
-// let in after Loosen.
+// Tighten is the time for which the cluster must be calm before the rules become
+// as narrow as they may be. Loosen is the time for which it must not be calm
+// before they become wide again: a take-over lasts a few seconds and changes no
+// rule, and a source that the rules themselves may have cut off is let in after
+// Loosen.
 const (
 	Tighten = time.Minute
 	Loosen  = 10 * time.Second
 )
 
-// Memory is what is remembered from one decision to the next. Its zero value is
-// that of an agent that has just begun: nothing is settled.
+// Memory is the state kept from one decision to the next. The zero value belongs
+// to an agent that has just started: nothing is settled.
 type Memory struct {
 	settled bool
-	// since is when it began to be otherwise, zero where it is not.
+	// since is the time at which calm last began to differ from settled, zero if it
+	// does not differ.
 	since time.Time
 }
 
-// Settled reports whether who the control planes are is known well enough to let
-// in nobody else.
+// Settled reports whether the control planes are known well enough to let in
+// nobody else.
 func (m Memory) Settled() bool { return m.settled }
 
-// Next returns what is remembered after a look, and when it is to be decided
-// again though nothing changes, zero for never.
+// Next returns the memory after a look at the view, and the time at which to
+// decide again though nothing changes, zero for never.
 func Next(m Memory, v state.NetworkView, now time.Time) (next Memory, again time.Time) {
 	if calm(v) == m.settled {
 		return Memory{settled: m.settled}, time.Time{}
@@ -46,9 +48,9 @@ func Next(m Memory, v state.NetworkView, now time.Time) (next Memory, again time
 	return Memory{settled: !m.settled}, time.Time{}
 }
 
-// calm reports whether the cluster stands, all its control planes are known from
-// the API in this run, and this host's own API server works. The last is the
-// proof that etcd has what it needs: rules that cut etcd off end with it.
+// calm reports whether the cluster is installed, the API of this run has listed
+// all its control planes, and this host's own API server works. The API server
+// proves that etcd has what it needs: if rules cut etcd off, it stops working.
 func calm(v state.NetworkView) bool {
 	planes := 0
 	for _, n := range v.Nodes.Value {

@@ -7,37 +7,37 @@ import (
 	"strings"
 )
 
-// Openings are what a firewall of the site lets come to a host from its machine
-// networks.
+// Openings describes what a firewall of the site lets in to a host from its
+// machine networks.
 type Openings struct {
-	// All is true where it lets everything in.
+	// All is true if it lets everything in.
 	All   bool
 	Ports []Opening
-	// Protocols are those without ports, by name or number.
+	// Protocols are the open protocols without ports, by name or number.
 	Protocols []string
-	// Services are names that stand for openings, to be read and added.
+	// Services names groups of openings, which are to be read and added.
 	Services []string
-	// Pods are the networks of which it lets everything in.
+	// Pods are the networks of pods from which it lets everything in.
 	Pods []netip.Prefix
-	// Unsure is true where it has rules that nobody here understands.
+	// Unsure is true if it has rules that this package does not understand.
 	Unsure bool
 }
 
-// Opening is an open port, or several.
+// Opening is an open port, or a range of ports.
 type Opening struct {
 	First, Last uint16
 	Protocol    Protocol
 }
 
-// Place is where a host is, as far as a firewall of the site asks for it.
+// Place holds the facts about a host that a firewall of the site depends on.
 type Place struct {
 	Interface string
 	Machines  []netip.Prefix
 	Pods      []netip.Prefix
 }
 
-// within reports whether a network covers all machine networks of its family,
-// of which there are some. The other family's are then not asked for.
+// within reports whether a network covers all machine networks of its family, of
+// which there must be some. Networks of the other family are then ignored.
 func (at Place) within(network netip.Prefix) bool {
 	same := slices.DeleteFunc(slices.Clone(at.Machines), func(m netip.Prefix) bool { return m.Addr().Is6() != network.Addr().Is6() })
 	return len(same) > 0 && !slices.ContainsFunc(same, func(m netip.Prefix) bool { return !covers(network, m) })
@@ -45,15 +45,14 @@ func (at Place) within(network netip.Prefix) bool {
 
 func covers(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }
 
-// from takes in that everything is let in that comes from somewhere, an address
-// or a network.
+// from records that everything from an address or a network is let in.
 func (o *Openings) from(text string, at Place) {
 	network, err := netip.ParsePrefix(text)
 	if a, err2 := netip.ParseAddr(text); err2 == nil {
 		network, err = netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	if err != nil {
-		o.Unsure = true // a set of addresses, say
+		o.Unsure = true // for example a set of addresses
 		return
 	}
 	o.All = o.All || at.within(network)
@@ -64,7 +63,7 @@ func (o *Openings) from(text string, at Place) {
 	}
 }
 
-// ports takes in words such as 6443/tcp and 2379-2380/tcp.
+// ports records words such as 6443/tcp and 2379-2380/tcp.
 func (o *Openings) ports(words []string) {
 	for _, w := range words {
 		number, protocol, ok := strings.Cut(w, "/")
@@ -88,15 +87,15 @@ func (o *Openings) ports(words []string) {
 	}
 }
 
-// Add takes in what a service stands for.
+// Add adds the openings of a service.
 func (o *Openings) Add(service Openings) {
 	o.Ports = append(o.Ports, service.Ports...)
 	o.Protocols = append(o.Protocols, service.Protocols...)
 	o.Services = append(o.Services, service.Services...)
 }
 
-// Refused are the ports of a host that are not open, as firewalls write them:
-// those without which the cluster does not work, and those of applications.
+// Refused returns the ports of a host that are not open, as firewalls write
+// them: those that the cluster needs to work, and those of applications.
 func (o Openings) Refused(k Kind) (cluster, applications []string) {
 	if o.All {
 		return nil, nil
@@ -129,7 +128,7 @@ func (o Openings) lets(p Port, protocol Protocol) bool {
 	return true
 }
 
-// words are a port as firewall-cmd has it.
+// words returns a port as firewall-cmd writes it.
 func (p Port) words(protocol Protocol) string {
 	if protocol == VRRP {
 		return "protocol vrrp"
@@ -137,13 +136,14 @@ func (p Port) words(protocol Protocol) string {
 	return p.number("-") + "/" + string(protocol)
 }
 
-// forApplications reports whether hosts do without it among themselves.
+// forApplications reports whether hosts do not need the port among themselves.
 func (p Port) forApplications() bool {
 	return p.On == Routers || p.First == firstNodePort || p.Who == "kube-proxy"
 }
 
-// needed are the ports that a firewall of the site has to let in. sshd's is the
-// site's own, pcsd nobody asks, and yes or no a host tells itself.
+// needed returns the ports that a firewall of the site has to let in. It leaves
+// out sshd's, which belongs to the site, pcsd's, which nobody uses, and those
+// that only answer yes or no, which a host asks itself.
 func needed(k Kind) []Port {
 	return slices.DeleteFunc(of(k), func(p Port) bool { return p.Who == "sshd" || p.Who == "pcsd" || p.From == Machines })
 }

@@ -13,7 +13,7 @@ var (
 	place = Place{Interface: "eth0", Machines: nets("10.98.0.0/24", "fd98::/64"), Pods: nets("10.128.0.0/14")}
 )
 
-// zones is what firewall-cmd 1.3 says on a host as RHEL installs it.
+// zones is the output of firewall-cmd 1.3 on a host as RHEL installs it.
 const zones = `block
   target: %%REJECT%%
   icmp-block-inversion: no

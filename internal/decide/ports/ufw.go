@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// UFW reads `ufw status verbose`. active is false where it does nothing. A port
-// that is open from some networks only counts as open: the site chose them.
+// UFW reads the output of `ufw status verbose`. active is false if ufw is off. A
+// port that is open only from some networks counts as open: the site chose them.
 func UFW(text string, at Place) (out Openings, active bool) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -23,12 +23,13 @@ func UFW(text string, at Place) (out Openings, active bool) {
 	return out, active
 }
 
-// ufw takes in a rule: where packets go, as a port or "Anywhere", and where they
-// come from. An address may stand before the port, an interface behind "on".
+// ufw records a rule: to is the destination, a port or "Anywhere", and from is
+// the source. An address may precede the port, and an interface may follow after
+// "on".
 func (o *Openings) ufw(to, from []string, at Place) {
 	for i, w := range to {
 		if w == "on" {
-			o.Unsure = true // the interface may be that of pods
+			o.Unsure = true // it may be the interface of pods
 			to = to[:i]
 			if i > 0 && to[i-1] == "Anywhere" {
 				return
@@ -60,7 +61,7 @@ func (o *Openings) ufw(to, from []string, at Place) {
 	}
 }
 
-// UFWRules are the commands that have ufw let in what a host needs.
+// UFWRules returns the commands that make ufw let in what a host needs.
 func UFWRules(k Kind, pods []netip.Prefix) []string {
 	var out []string
 	for _, p := range needed(k) {

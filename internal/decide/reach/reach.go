@@ -15,43 +15,44 @@ import (
 )
 
 const (
-	// Missed is how many rounds in a row nobody may answer before the host holds
-	// itself to be cut off. A round asks everybody.
+	// Missed is the number of rounds in a row without any answer after which the
+	// host counts as cut off. Each round asks all neighbours.
 	Missed = 3
-	// Together bounds how far apart the loss of the neighbours and the loss of
-	// the peer may be. A gateway that went away while the peer was still there
-	// says nothing about this host's cable: the peer was the proof that it works.
+	// Together is the longest time between the loss of the neighbours and the loss
+	// of the peer. A gateway that went away while the peer was still there says
+	// nothing about this host's cable: the peer proved that it worked.
 	Together = 10 * time.Second
-	// Steady is how long answers must come again before a host that was cut off
-	// trusts them: a loose cable comes and goes.
+	// Steady is the time for which answers must come again before a host that was
+	// cut off trusts them: a loose cable comes and goes.
 	Steady = 3 * time.Second
 )
 
-// Neighbour is somebody on the host's machine network, other than the peer.
+// Neighbour is a host on the machine network other than the peer.
 type Neighbour struct {
 	Address netip.Addr
 	Gateway bool
-	// Answered is when its last answer came, since boot; zero for never.
+	// Answered is the time of its last answer, since boot; zero for never.
 	Answered time.Duration
-	// Steady is since when it has answered each question.
+	// Steady is the time since which it has answered each question.
 	Steady time.Duration
-	// Missed is how many questions it has left unanswered since.
+	// Missed counts the questions that it has left unanswered since.
 	Missed int
 }
 
-// Evidence is what a host sees of its own network.
+// Evidence holds what a host observes of its own network.
 type Evidence struct {
 	Now time.Duration // since boot
-	// Signal is whether the NIC of the machine network carries a signal.
+	// Signal is true if the NIC of the machine network carries a signal.
 	Signal state.Fact[bool]
-	// Contact is whether Corosync has the peer; Lost is when it lost it, since
-	// boot, zero where it has it or never had.
+	// Contact is true if Corosync sees the peer; Lost is the time at which it lost
+	// the peer, since boot, zero if it sees it or never did.
 	Contact    bool
 	Lost       time.Duration
 	Neighbours []Neighbour
 }
 
-// Judge returns what the evidence says, given what it said before.
+// Judge decides from the evidence and the earlier judgement whether the host can
+// be reached.
 func Judge(before state.Reach, e Evidence) state.Reach {
 	next, why := judge(before, e)
 	out := before
@@ -62,7 +63,7 @@ func Judge(before state.Reach, e Evidence) state.Reach {
 	return out
 }
 
-// inDoubt reports whether all of some neighbours owe an answer.
+// inDoubt reports whether there are neighbours and all of them owe an answer.
 func inDoubt(list []Neighbour) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(n Neighbour) bool { return n.Missed == 0 })
 }
@@ -86,8 +87,8 @@ func judge(before state.Reach, e Evidence) (state.ReachState, string) {
 	return before.State, before.Why
 }
 
-// relevant are the neighbours whose silence says something: those that answered
-// until about when the peer was lost.
+// relevant returns the neighbours whose silence means something: those that
+// answered until about the time of the peer's loss.
 func relevant(e Evidence) []Neighbour {
 	since := e.Now
 	if !e.Contact && e.Lost != 0 {

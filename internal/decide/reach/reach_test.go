@@ -15,7 +15,7 @@ var (
 
 func at(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// answers is a neighbour that has answered each question until an instant.
+// answers returns a neighbour that has answered each question until an instant.
 func answers(a netip.Addr, until float64, missed int) Neighbour {
 	return Neighbour{Address: a, Gateway: a == router, Answered: at(until), Steady: at(1), Missed: missed}
 }

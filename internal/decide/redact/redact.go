@@ -1,6 +1,6 @@
-// Package redact takes secrets out of texts: those that are known, in every form
-// in which they may be written, and whatever looks like one. It is the second
-// guard: what is collected and noted is chosen so that no secret is among it.
+// Package redact removes secrets from texts: known ones, in every form in which
+// they may be written, and everything that looks like one. It is the second
+// guard: what is collected and logged is chosen so that it holds no secret.
 package redact
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = secret.Redacted
 
-// shortest is the length from which on a known secret is looked for: a shorter
+// shortest is the least length of a known secret that is searched for: a shorter
 // one would be found in every other word.
 const shortest = 4
 
-// Redactor takes secrets out. Its zero value knows none.
+// Redactor removes secrets. Its zero value knows none.
 type Redactor struct {
 	known []string // in all their forms, the longest first
 }
 
-// New returns a redactor that knows secrets.
+// New returns a redactor that knows the given secrets.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
@@ -46,9 +46,9 @@ func New(secrets ...string) *Redactor {
 	return r
 }
 
-// forms are the ways in which a secret may stand in a text.
+// forms returns the ways in which a secret may be written in a text.
 func forms(s string) []string {
-	quoted, _ := json.Marshal(s) // a string can be written
+	quoted, _ := json.Marshal(s) // a string always marshals
 	out := []string{s, strings.Trim(string(quoted), `"`), url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), strings.ReplaceAll(s, "\n", "\\n")}
 	for shift := range 3 {
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -60,8 +60,9 @@ func forms(s string) []string {
 	return out
 }
 
-// core is what base64 makes of a secret that follows shift other bytes, without
-// the characters in which its neighbours have a part.
+// core returns the part of the base64 text of a secret after shift other bytes
+// that depends on the secret alone: without the characters that also hold bits
+// of its neighbours.
 func core(encoding *base64.Encoding, s string, shift int) string {
 	text := strings.TrimRight(encoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+s)), "=")
 	from := (shift*8 + 5) / 6
@@ -69,10 +70,10 @@ func core(encoding *base64.Encoding, s string, shift int) string {
 	return text[min(from, len(text)):min(until, len(text))]
 }
 
-// shape is what a secret looks like, and what is put in its place.
+// shape describes what a kind of secret looks like, and its replacement.
 type shape struct {
-	// needs are words one of which is in each such text, in small letters: to look
-	// for them costs a fraction.
+	// needs holds lower-case words. Each such text contains at least one of them,
+	// and to search for them costs only a fraction of the regular expression.
 	needs []string
 	looks *regexp.Regexp
 	put   string
@@ -80,17 +81,17 @@ type shape struct {
 
 const keyWords = `(?i:password|passwd|passphrase|secret|token|credential|auth_pass|private-?_?key|client-key-data|certificate-?key|api-?key|dockerconfigjson|encryption-?key)`
 
-// keyNeeds are words one of which is in each of keyWords.
+// keyNeeds holds lower-case words such that each match of keyWords contains one.
 var keyNeeds = []string{"passw", "passphrase", "secret", "token", "credential", "auth_pass", "key", "dockerconfigjson"}
 
-// blocks are what goes over several lines.
+// blocks are the shapes that span several lines.
 var blocks = []shape{
 	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), Mark},
 	{[]string{"private key"}, regexp.MustCompile(`(?s)\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`), Mark},
 	{[]string{`"value"`}, regexp.MustCompile(`("name"\s*:\s*"[^"]*` + keyWords + `[^"]*"\s*,\s*"value"\s*:\s*")(?:[^"\\]|\\.)*`), "${1}" + Mark},
 }
 
-// shapes are what is on one line.
+// shapes are those within one line.
 var shapes = []shape{
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), Mark}, // a JSON web token
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`), "${1}" + Mark},
@@ -102,13 +103,14 @@ var shapes = []shape{
 	{keyNeeds, regexp.MustCompile(`(--?[A-Za-z-]*` + keyWords + ` )['"]?[^\s'"-][^\s'"]*`), "${1}" + Mark},
 }
 
-// bootstrap is a bootstrap token.
+// bootstrap matches a bootstrap token.
 var bootstrap = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-// tokenRun is the least run of letters and digits in a bootstrap token's secret.
+// tokenRun is the length of the run of letters and digits in a bootstrap token's
+// secret.
 const tokenRun = 16
 
-// run reports whether a line has so many characters of a set in a row.
+// run reports whether a line has at least so many characters of a set in a row.
 func run(line string, least int, in func(byte) bool) bool {
 	n := 0
 	for i := range len(line) {
@@ -129,7 +131,7 @@ func encoded(b byte) bool {
 	return small(b) || b >= 'A' && b <= 'Z' || b == '+' || b == '/' || b == '-' || b == '_'
 }
 
-// lower is a text in small letters, byte by byte.
+// lower returns a text in lower case, with only the letters A to Z changed.
 func lower(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -143,30 +145,31 @@ func hasAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// A value in quotes, which ends with its line where it was cut off: one of JSON
-// within JSON, where a quote of its own is \\\", and one of JSON, where it is \".
+// A value in quotes, which may also end with its line if it was cut off:
+// quotedTwice is for JSON within JSON, where an inner quote is \\\", quotedOnce
+// for JSON, where it is \".
 const (
 	quotedTwice = `\\"(?:[^"\\]|\\\\\\"|\\\\\\\\|\\\\[^"\\]|\\[^"\\])*(?:\\"|\z)`
 	quotedOnce  = `"(?:[^"\\]|\\.)*(?:"|\z)`
 )
 
-// pair is a name that says secret, and its value.
+// pair matches a name that stands for a secret, and its value.
 var pair = regexp.MustCompile(`([\w.-]*` + keyWords + `[\w.-]*)(\\?["']?\s*[:=]\s*)(` + quotedTwice + `|` + quotedOnce + `|'[^']*'|[^\s,;&"'}\]]+)`)
 
-// harmless are names beside secrets: where one lies, how long it lasts, which
-// one it is.
+// harmless matches names that only belong to a secret: its place, its lifetime,
+// its identity.
 var harmless = regexp.MustCompile(`(?i)(?:name|names|ref|refs|path|file|dir|seconds|ttl|expiry|expires|expiration|type|id|kind|hash|warning|count|retransmit|retransmits_before_loss_const|timeout|coefficient|controller|class|mode|account-?token|version|namespace|url|uri|address|policy|rotation|delay|groups|attribute)$`)
 
-// plain is a value that is no secret: a number, a duration, yes or no.
+// plain matches a value that is no secret: a number, a duration, yes or no.
 var plain = regexp.MustCompile(`(?i)^\\?["']?(?:\d{0,6}(?:\.\d+)?(?:ms|s|m|h)?|true|false|null|none|yes|no|\{|\[|\||>-?|<redacted>)\\?["']?$`)
 
-// blob is what may be base64 of something longer.
+// blob matches text that may be base64 of something longer.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/_-]{32,}={0,2}`)
 
 // blobRun is the least length of a blob.
 const blobRun = 32
 
-// deep is how often something may have been encoded.
+// deep is the number of nested encodings that are looked into.
 const deep = 3
 
 // Text returns a text without secrets.
@@ -190,7 +193,7 @@ func (r *Redactor) text(text string, depth int) string {
 	return out.String()
 }
 
-// line takes out what is on one line.
+// line removes the secrets within one line.
 func (r *Redactor) line(line string, depth int) string {
 	words := lower(line)
 	for _, s := range shapes {
@@ -210,7 +213,7 @@ func (r *Redactor) line(line string, depth int) string {
 	return line
 }
 
-// value keeps a name and takes its value out, where that is one.
+// value keeps a name and removes its value, if that is a secret.
 func value(found string) string {
 	m := pair.FindStringSubmatch(found)
 	if harmless.MatchString(strings.Trim(m[1], `\"'`)) || plain.MatchString(m[3]) {
@@ -223,7 +226,7 @@ func value(found string) string {
 	return m[1] + m[2] + quote + Mark + quote
 }
 
-// blob takes out what is a secret once it is decoded.
+// blob removes a text whose decoded form holds a secret.
 func (r *Redactor) blob(text string, depth int) string {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		decoded, err := encoding.DecodeString(strings.TrimRight(text, "="))

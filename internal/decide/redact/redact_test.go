@@ -88,8 +88,8 @@ func TestWhatLooksLikeASecretIsTakenOut(t *testing.T) {
 	}
 }
 
-// TestHardCase23_TwoPasswordsOnOneLineAreBothTakenOut has what pcs prints of two
-// fence devices, and what their agents are called with.
+// TestHardCase23_TwoPasswordsOnOneLineAreBothTakenOut uses what pcs prints of
+// two fence devices, and the command lines of their agents.
 func TestHardCase23_TwoPasswordsOnOneLineAreBothTakenOut(t *testing.T) {
 	for _, text := range []string{
 		`[{"id":"cp-1_redfish","password":"hunter 22","ip":"10.0.0.1"},{"id":"cp-2_redfish","password":"tr0ub \"4dor","ip":"10.0.0.2"}]`,

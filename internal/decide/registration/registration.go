@@ -1,8 +1,8 @@
 // Package registration decides whether a host makes its own Node again. kubelet
-// registers only when it starts; a Node that is deleted while it runs stays away,
-// and 40 s later its pods are deleted. Made again as it was, with its share of the
-// pod network and what the network's daemon wrote to it, nothing that runs on the
-// host notices.
+// registers only when it starts; a Node that is deleted while kubelet runs stays
+// away, and 40 s later its pods are deleted. If the Node is made again as it
+// was, with its share of the pod network and the entries of the network's
+// daemon, nothing that runs on the host notices.
 package registration
 
 import (
@@ -15,40 +15,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Input is what the decision rests on.
+// Input holds the facts that Decide decides from.
 type Input struct {
 	Now time.Time
-	// Listed is whether the API has the Node.
+	// Listed is true if the API has the Node.
 	Listed bool
-	// Known is the Node as it was last, nil where this host never had one.
+	// Known is the last known Node, nil if this host never had one.
 	Known *corev1.Node
-	// Kubelet is whether the host's kubelet runs and is well.
+	// Kubelet is true if the host's kubelet runs and is healthy.
 	Kubelet bool
-	// ControlPlane is whether the host is one. Its agent has the administrator's
-	// account, a worker's only kubelet's.
+	// ControlPlane is true if the host is one. Its agent has the administrator's
+	// account, a worker's agent has only kubelet's.
 	ControlPlane bool
-	// Made is when the Node was made again lately, the last one last.
+	// Made lists the recent times at which the Node was made again, in order.
 	Made []time.Time
 }
 
-// Verdict is what to do.
+// Verdict says what to do.
 type Verdict struct {
 	// Make is the Node to make, nil for none.
 	Make *corev1.Node
-	// Lost are labels of it that only an administrator may set.
+	// Lost lists labels of it that only an administrator may set.
 	Lost []string
-	// Why says in one line why there is none to make.
+	// Why explains in one line why no Node is made.
 	Why string
 }
 
-// The pauses between two times: the second follows after the first pause, each
-// further one after twice as long.
+// The pauses between two attempts: the second follows after firstPause, each
+// further one after twice the time, up to lastPause.
 const (
 	firstPause = 15 * time.Second
 	lastPause  = 10 * time.Minute
 )
 
-// Decide decides whether the Node is made again.
+// Decide decides whether to make the Node again.
 func Decide(in Input) Verdict {
 	switch {
 	case in.Listed:
@@ -66,13 +66,13 @@ func Decide(in Input) Verdict {
 	return Verdict{Make: n, Lost: lost}
 }
 
-// Pause is how long to wait after so many times.
+// Pause returns the time to wait after so many attempts.
 func Pause(times int) time.Duration {
 	return min(firstPause<<min(times-1, 10), lastPause)
 }
 
-// Lately are the times that still count: who was left alone for an hour begins
-// anew.
+// Lately returns the times that still count: none if the last one is more than
+// an hour ago.
 func Lately(made []time.Time, now time.Time) []time.Time {
 	if len(made) > 0 && now.Sub(made[len(made)-1]) > time.Hour {
 		return nil
@@ -80,7 +80,7 @@ func Lately(made []time.Time, now time.Time) []time.Time {
 	return made
 }
 
-// Kept is of a Node what is needed to make it again.
+// Kept returns the parts of a Node that are needed to make it again.
 func Kept(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
@@ -92,8 +92,8 @@ func Kept(n *corev1.Node) *corev1.Node {
 	}
 }
 
-// lasting are the taints that say what a node is. Those of its condition are the
-// controllers' own.
+// lasting returns the taints that describe what a node is. The controllers own
+// those that describe its condition.
 func lasting(list []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range list {
@@ -105,7 +105,7 @@ func lasting(list []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// again is the Node as the account that makes it may make it.
+// again returns the Node in the form that the account may make.
 func again(known *corev1.Node, administrator bool) (n *corev1.Node, lost []string) {
 	n = Kept(known)
 	if administrator {
@@ -120,8 +120,9 @@ func again(known *corev1.Node, administrator bool) (n *corev1.Node, lost []strin
 	return n, lost
 }
 
-// ownLabels are those of Kubernetes' domains that a kubelet may give its own
-// Node, as the admission plug-in NodeRestriction has them, with ownDomains.
+// ownLabels, together with ownDomains, are the labels of Kubernetes' domains
+// that a kubelet may give its own Node, by the admission plug-in
+// NodeRestriction.
 var ownLabels = []string{
 	"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os",
 	"beta.kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/instance-type",
@@ -131,7 +132,7 @@ var ownLabels = []string{
 
 var ownDomains = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 
-// own is whether a kubelet may set a label.
+// own reports whether a kubelet may set a label.
 func own(label string) bool {
 	domain, _, has := strings.Cut(label, "/")
 	if !has || slices.Contains(ownLabels, label) {

@@ -71,7 +71,7 @@ func TestANodeIsMadeAgainAsItWas(t *testing.T) {
 	}
 }
 
-// NodeRestriction refuses the whole Node for one label that is not kubelet's.
+// NodeRestriction refuses the whole Node for one label that kubelet may not set.
 func TestAWorkerMakesItsNodeWithTheLabelsThatAKubeletMaySet(t *testing.T) {
 	v := Decide(Input{Now: now, Known: known(), Kubelet: true})
 	if !slices.Equal(v.Lost, []string{"node-restriction.kubernetes.io/pci", "node-role.kubernetes.io/control-plane"}) {

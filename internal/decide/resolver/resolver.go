@@ -1,6 +1,6 @@
-// Package resolver decides about the resolver of a host: who writes its
-// configuration, whether the host's own name server belongs in it now, and
-// which of the name servers in it are the site's.
+// Package resolver decides about the resolver of a host: which program writes
+// its configuration, whether the host's own name server belongs in it now, and
+// which of the name servers in it belong to the site.
 package resolver
 
 import (
@@ -12,43 +12,43 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Writer is what writes the resolver's configuration of a host. A host with
-// systemd-networkd has it written by systemd-resolved or by nobody.
+// Writer is the program that writes a host's resolver configuration. On a host
+// with systemd-networkd, either systemd-resolved writes it or nothing does.
 type Writer string
 
-// The writers, and how each is told of our name server.
+// The writers, and the way in which each learns of our name server.
 const (
-	// Nobody writes it but people and DHCP clients: we write the file, and again
-	// whenever they did.
+	// Nobody stands for people and DHCP clients only: we write the file, and write
+	// it again whenever they have.
 	Nobody Writer = "nobody"
-	// NetworkManager gets a drop-in by which it leaves the file to us, and goes
-	// on writing its own copy, which ours is made from.
+	// NetworkManager gets a drop-in that makes it leave the file to us. It goes on
+	// writing its own copy, from which we make ours.
 	NetworkManager Writer = "NetworkManager"
 	// Resolved gets a drop-in with our name server.
 	Resolved Writer = "systemd-resolved"
 	// Resolvconf gets a record with our name server.
 	Resolvconf Writer = "resolvconf"
-	// Locked is a file that somebody made immutable: theirs is the last word.
+	// Locked is a file that somebody made immutable: we leave it alone.
 	Locked Writer = "locked"
 )
 
-// Facts is what a host shows of its resolver's configuration.
+// Facts holds what a host shows of its resolver configuration.
 type Facts struct {
-	// Link is where the file really is, if it is a symbolic link or was one
-	// before we replaced it.
+	// Link is the target of the file, if it is a symbolic link or was one before we
+	// replaced it.
 	Link string
-	// Text is what the file says without our part.
+	// Text is the content of the file without our part.
 	Text string
 	// Immutable is true for a file that not even root may write.
 	Immutable bool
-	// NetworkManager and Resolved are true where these keep their own copies.
+	// NetworkManager and Resolved are true if these programs keep their own copies.
 	NetworkManager, Resolved bool
 }
 
-// stub is where systemd-resolved listens.
+// stub is the line with the address at which systemd-resolved listens.
 const stub = "nameserver 127.0.0.53\n"
 
-// Who says who writes the file.
+// Who decides which program writes the file.
 func Who(f Facts) Writer {
 	switch {
 	case below(f.Link, "/run/systemd/resolve", "/usr/lib/systemd", "/lib/systemd"), f.Resolved && strings.Contains("\n"+f.Text, "\n"+stub):
@@ -67,35 +67,34 @@ func below(path string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
 
-// Do is what is to be done with the resolver's configuration.
+// Do names what to do with the resolver configuration.
 type Do string
 
-// What there is to do.
+// The things to do.
 const (
 	// Leave it as it is: too little is known.
 	Leave Do = "leave"
 	// Prepend our name server.
 	Prepend Do = "prepend"
-	// Restore what was there before.
+	// Restore the earlier content.
 	Restore Do = "restore"
 )
 
-// Memory is what the agent remembers of its own run.
+// Memory holds what the agent remembers of its own run.
 type Memory struct {
-	// Booting is true in the first run of the agent in a boot, which kubelet
-	// waits for.
+	// Booting is true in the agent's first run in a boot, for which kubelet waits.
 	Booting bool
-	// Expected is true where the host's name server is about to be started: it
+	// Expected is true if the host's name server is about to be started, because it
 	// is among the pods that kubelet starts by itself.
 	Expected bool
 	// Answered is true once the host's name server has answered in this run.
 	Answered bool
-	// Waiting is how long this run has lasted.
+	// Waiting is the time since this run began.
 	Waiting time.Duration
 }
 
-// Patience is how long a name server that has not answered since the boot is
-// taken for one that comes.
+// Patience is the time for which a name server that has not answered since the
+// boot is expected to come.
 const Patience = 2 * time.Minute
 
 // coming reports whether the name server is about to start for the first time.
@@ -103,20 +102,20 @@ func (m Memory) coming() bool {
 	return m.Booting && m.Expected && !m.Answered && m.Waiting < Patience
 }
 
-// Decision is what to do, and why.
+// Decision says what to do, and why.
 type Decision struct {
 	Do Do
-	// Server and Search are what to prepend.
+	// Server and Search are the entries to prepend.
 	Server netip.Addr
 	Search string
 	Reason string
 }
 
-// Decide puts the host's own name server first while that answers. At boot it
-// is put there before kubelet starts it, since pods get a copy of the file as
-// it is when they start; until it runs it refuses, and resolvers go on with
-// the next at once. One that has ceased to answer is taken away, lest each
-// lookup waits for it.
+// Decide puts the host's own name server first while it answers. At boot it puts
+// it there before kubelet starts it, because a pod gets a copy of the file when
+// it starts; until the server runs its port refuses, and resolvers go on with
+// the next one at once. A server that has stopped answering is removed, so that
+// lookups do not wait for it.
 func Decide(v state.NetworkView, m Memory) Decision {
 	if len(v.Host.Addresses) == 0 || v.Settings.Domain == "" {
 		return Decision{Do: Leave, Reason: "this host has no address yet"}
@@ -135,9 +134,9 @@ func Decide(v state.NetworkView, m Memory) Decision {
 	return d
 }
 
-// Upstreams are those of the name servers that are the site's: not this host
-// itself, by whatever address, since it would ask itself for ever. own are the
-// host's addresses.
+// Upstreams returns the name servers that belong to the site. It drops this host
+// itself, under any of its addresses, since it would ask itself for ever. own
+// holds the host's addresses.
 func Upstreams(found []netip.AddrPort, own []netip.Addr, vips []netip.Addr) []netip.AddrPort {
 	return slices.DeleteFunc(slices.Clone(found), func(s netip.AddrPort) bool {
 		a := s.Addr().WithZone("")

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
-// moving is what changes by itself: how long something has lasted, and by how
-// much a member is behind.
+// moving matches text that changes by itself: how long something has lasted,
+// and how far a member is behind.
 var moving = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|[dhms]))+\b|\d+ writes?\b|\d{4}-\d\d-\d\dT[0-9:]+Z`)
 
 func still(text string) string { return moving.ReplaceAllString(text, "") }
 
-// Changes says what is different in a later view, one sentence each, for those
-// who follow a log. That time has passed is no change.
+// Changes describes what is different in a later view, one sentence each, for
+// readers who follow a log. The mere passing of time is no change.
 func Changes(before, after View) []string {
 	var out []string
 	say := func(what, old, now string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// Describe says where a cluster stands.
+// Describe turns facts into a view.
 func Describe(f Facts) View {
 	d := describer{Facts: f}
 	d.Pacemaker = decided(f.Pacemaker)
@@ -43,11 +43,11 @@ func Describe(f Facts) View {
 	return v
 }
 
-// describer is the facts with what follows from them in more than one place.
+// describer adds to the facts what several parts of a view derive from them.
 type describer struct{ Facts }
 
-// decided is a report of Pacemaker, unknown where no host decides: until one does
-// each host takes every other for lost.
+// decided returns a report of Pacemaker, made unknown if Pacemaker has no
+// coordinator: until one is elected, each host takes all others for lost.
 func decided(s Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
 	if s.Known && pacemakerstatus.Find(s.Value.Conditions, pacemakerstatus.Quorate).Reason == pacemakerstatus.ReasonNoCoordinator {
 		return Seen[etcdv1.PacemakerClusterStatus]{Why: "no host of Pacemaker decides at the moment, as " + s.From + " has it"}
@@ -55,7 +55,7 @@ func decided(s Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerCluster
 	return s
 }
 
-// size is the number of control planes that the site is made of.
+// size returns the number of control planes that the site has.
 func (d describer) size() int {
 	if d.ControlPlanes.Known {
 		return d.ControlPlanes.Value
@@ -73,22 +73,22 @@ func (d describer) controlPlanes() []Host {
 	return out
 }
 
-// age is how old a fact is; a clock that is ahead makes nothing younger than
-// now.
+// age returns how old a fact is, at least 0: a time in the future, from a clock
+// that is ahead, counts as now.
 func (d describer) age(at time.Time) time.Duration { return max(0, d.Now.Sub(at)) }
 
-// fresh is how old a report of Pacemaker may be for its words to be of now. It
-// has a heartbeat each 30 s.
+// fresh is the age up to which a report of Pacemaker counts as current. Reports
+// have a heartbeat every 30 s.
 const fresh = pacemakerstatus.Silence
 
 func (d describer) stale() bool {
 	return d.Pacemaker.Known && d.age(d.Pacemaker.At) > fresh
 }
 
-// reported is whether there is a report of Pacemaker that is of now.
+// reported reports whether there is a current report of Pacemaker.
 func (d describer) reported() bool { return d.Pacemaker.Known && !d.stale() }
 
-// node is what is reported of a host, nil where nothing is.
+// node returns Pacemaker's report on a host, nil if there is none.
 func (d describer) node(name string) *etcdv1.PacemakerClusterNodeStatus {
 	if !d.Pacemaker.Known || d.Pacemaker.Value.Nodes == nil {
 		return nil
@@ -102,7 +102,8 @@ func (d describer) node(name string) *etcdv1.PacemakerClusterNodeStatus {
 	return nil
 }
 
-// condition is one of a host, without a status where nothing is reported.
+// condition returns a condition of a host, without a status if none is
+// reported.
 func (d describer) condition(host, kind string) metav1.Condition {
 	n := d.node(host)
 	if n == nil {
@@ -111,7 +112,8 @@ func (d describer) condition(host, kind string) metav1.Condition {
 	return pacemakerstatus.Find(n.Conditions, kind)
 }
 
-// there is whether a host is there at all.
+// there reports whether a host is present, by Pacemaker's report, else by its
+// kubelet or its power.
 func (d describer) there(h Host) Answer {
 	if d.reported() {
 		if c := d.condition(h.Name, etcdv1.NodeOnlineConditionType); c.Status != "" && c.Status != metav1.ConditionUnknown {
@@ -142,8 +144,8 @@ func (d describer) answers() bool {
 	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind == FromAPI && s.Failed == "" })
 }
 
-// writes is whether the cluster takes writes: an API that answers had to ask a
-// quorum of etcd.
+// writes reports whether the cluster takes writes. An API that answers proves
+// it, because it had to ask a quorum of etcd.
 func (d describer) writes() Answer {
 	if d.answers() {
 		return Yes
@@ -160,7 +162,7 @@ func (d describer) writes() Answer {
 	return said
 }
 
-// status is the same word as that of `holdfast explain`, for the cluster.
+// status returns the cluster's status in the words of `holdfast explain`.
 func (d describer) status(v View) explain.Status {
 	if w := d.writes(); w != Yes {
 		return d.withoutWrites(w)
@@ -200,7 +202,7 @@ func (d describer) withoutWrites(w Answer) explain.Status {
 	return explain.Unknown
 }
 
-// summary is what a person who has read nothing else should know.
+// summary returns the sentence for somebody who reads nothing else.
 func (d describer) summary(v View) string {
 	switch v.Status {
 	case explain.NeedsHuman:
@@ -242,7 +244,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sources says where the facts are from, and how old they are.
+// sources describes where the facts are from, and how old they are.
 func (d describer) sources() []SourceLine {
 	out := []SourceLine{}
 	for _, s := range d.Sources {
@@ -268,5 +270,5 @@ func (d describer) sources() []SourceLine {
 	return out
 }
 
-// tooOld is how old a report may be before silence is a fault by itself.
+// tooOld is the age of the last report above which the silence is critical.
 const tooOld = clusterhealth.MaxAge

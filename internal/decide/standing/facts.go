@@ -1,8 +1,8 @@
-// Package standing says in words where a cluster stands: what its hosts are,
+// Package standing describes the state of a cluster in words: its hosts,
 // whether it would survive the loss of one and why not, how far that is proven,
-// who holds the virtual IPs, what is wrong, what that means and what to type
-// next. It decides nothing and looks nothing up: what was gathered, from the API
-// or from hosts without one, comes as Facts, and goes as a View to a terminal, a
+// who holds the VIPs, what is wrong, what that means and what to type next. It
+// decides nothing and looks nothing up. It gets Facts, which were gathered from
+// the API, or from hosts if there is no API, and makes a View for a terminal, a
 // program or the dashboard.
 //
 // A fact that no source could provide is shown as unknown; it is never treated
@@ -19,85 +19,87 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Seen is a fact with who said it and when. Its zero value is unknown.
+// Seen is a fact with its source and time. Its zero value is unknown.
 type Seen[T any] struct {
 	Known bool
 	Value T
-	// From is who said it: "API", or a host's name.
+	// From names the source: "API", or a host's name.
 	From string
-	// At is when it was so, zero where that is not told.
+	// At is when the fact was observed, zero if the source does not tell.
 	At time.Time
-	// Why says why it is unknown, empty where nothing more can be said.
+	// Why says why the fact is unknown, empty if no more can be said.
 	Why string
 }
 
-// Know makes a fact that was told.
+// Know makes a known fact.
 func Know[T any](value T, from string, at time.Time) Seen[T] {
 	return Seen[T]{Known: true, Value: value, From: from, At: at}
 }
 
-// Facts is everything that was gathered about a cluster.
+// Facts holds everything that was gathered about a cluster.
 type Facts struct {
 	Now time.Time
-	// Cluster is its name, empty where nobody told it.
+	// Cluster is the cluster's name, empty if no source told it.
 	Cluster string
 	Sources []Source
-	// ControlPlanes is the number of control planes that the site is made of.
+	// ControlPlanes is the number of control planes that the site has.
 	ControlPlanes Seen[int]
-	// MastersSchedulable is whether control planes are workers too.
+	// MastersSchedulable reports whether control planes are workers too.
 	MastersSchedulable Seen[bool]
-	// Nodes are the names of the Nodes that the API has.
+	// Nodes lists the names of the Nodes in the API.
 	Nodes Seen[[]string]
-	// Missing are objects of the cluster's own that the API does not have.
+	// Missing lists objects that belong to the cluster itself and that the API
+	// lacks.
 	Missing Seen[[]Object]
 	Hosts   []Host
-	// Pacemaker is what the hosts report of Pacemaker, of two control planes only.
-	// Its At is when they looked last.
+	// Pacemaker is the hosts' report on Pacemaker; only two control planes have
+	// one. Its At is the time of their last look at Pacemaker.
 	Pacemaker Seen[etcdv1.PacemakerClusterStatus]
-	// SetUp is how far two control planes are with the hand-over of etcd.
+	// SetUp is the progress of the hand-over of etcd, on two control planes.
 	SetUp Seen[SetUp]
-	// ManagedVIPs is whether hosts hold the virtual IPs, or the site's load balancer.
+	// ManagedVIPs reports whether the hosts hold the VIPs, instead of a load
+	// balancer of the site.
 	ManagedVIPs Seen[bool]
 	VIPs        []VIP
-	// Operators are the ClusterOperators that are not well.
+	// Operators lists the ClusterOperators that are not healthy.
 	Operators Seen[[]Operator]
-	// Incidents are the last ones, the newest first.
+	// Incidents lists the last incidents, the newest first.
 	Incidents Seen[[]Incident]
 }
 
-// SourceKind is what kind of place facts are from.
+// SourceKind is the kind of place that facts come from.
 type SourceKind string
 
 // The kinds of sources.
 const (
 	FromAPI  SourceKind = "api"
-	FromHost SourceKind = "host" // files and daemons of a host, as they are without an API
+	FromHost SourceKind = "host" // files and daemons of a host, which need no API
 	FromLab  SourceKind = "lab"
 )
 
-// Source is a place that was asked.
+// Source is a place that was asked for facts.
 type Source struct {
 	Kind SourceKind
 	// Name is the address of the API, or the host.
 	Name string
-	// Failed says why it told nothing, empty where it answered.
+	// Failed says why it gave no facts, empty if it answered.
 	Failed string
-	// Limits are what it could not tell, one sentence each.
+	// Limits says what it could not tell, one sentence each.
 	Limits []string
-	// Took is how long the answer took.
+	// Took is the time until the answer.
 	Took time.Duration
 }
 
-// Power is the power of a host.
+// Power is the power state of a host.
 type Power string
 
-// What is said of the power of a host.
+// The power states of a host.
 const (
 	PowerOn  Power = "on"
 	PowerOff Power = "off"
 )
 
-// Host is what is known of one host.
+// Host holds what is known of one host.
 type Host struct {
 	Name         string
 	ControlPlane bool
@@ -105,59 +107,63 @@ type Host struct {
 	Addresses    []netip.Addr
 	Power        Seen[Power]
 	Kubelet      Seen[Kubelet]
-	// Record is the host's own of the two-node protocol.
+	// Record is the host's own record of the two-node protocol.
 	Record Seen[state.EtcdRecord]
 	Member Seen[Member]
-	// Explanation is what its agent of etcd says it does, of two hosts only.
+	// Explanation is what its etcd keeper says it does; with two control planes
+	// only.
 	Explanation Seen[explain.Explanation]
 	// LastFence is the last fence of this host.
 	LastFence Seen[Fence]
-	// Verified is when it was last proven that this host can be fenced.
+	// Verified is the last proof that this host can be fenced.
 	Verified Seen[Verification]
-	// Holds are the virtual IPs that its interfaces have.
+	// Holds lists the VIPs that its interfaces have.
 	Holds Seen[[]netip.Addr]
-	// Registered is whether the API has its Node, as a host has it.
+	// Registered reports whether the API has its Node, as far as a host knows.
 	Registered Seen[bool]
-	// Labels are those of its Node.
+	// Labels holds the labels of its Node.
 	Labels Seen[map[string]string]
-	// Peers are whom it shares its part of the API with, of a control plane.
+	// Peers lists the control planes with which this control plane shares the
+	// API.
 	Peers Seen[state.PeerReport]
-	// Firewalls are those of the site that work on it.
+	// Firewalls lists the site's firewalls that work on it.
 	Firewalls Seen[[]state.SiteFirewall]
-	// Trouble is what keeps its network from being set up, empty for nothing.
+	// Trouble says what prevents its network from being set up, empty for
+	// nothing.
 	Trouble Seen[string]
 }
 
-// Kubelet is a kubelet as the API knows it.
+// Kubelet is the state of a kubelet in the API.
 type Kubelet struct {
 	Ready bool
-	// Why is what it says where it is not ready.
+	// Why is the kubelet's own reason if it is not ready.
 	Why string
-	// Since is when that last changed.
+	// Since is the time of the last change of Ready.
 	Since time.Time
-	// Cordoned is true where no new pods may come.
+	// Cordoned reports whether the node takes no new pods.
 	Cordoned bool
 }
 
 // Member is a host's member of etcd.
 type Member struct {
-	// Running is unknown where only others speak of the member.
+	// Running is unknown if only others report on the member.
 	Running state.Fact[bool]
 	Listed  state.Fact[bool]
 	Learner bool
 	Leader  bool
-	// Healthy is false where it runs and does not serve.
+	// Healthy is false if the member runs and does not serve.
 	Healthy state.Fact[bool]
-	// Behind is by how many entries it is behind the leader.
+	// Behind is the number of entries that the member lacks compared with the
+	// leader.
 	Behind state.Fact[uint64]
 }
 
-// Fence is a fence that was tried.
+// Fence is an attempt to fence a host.
 type Fence struct {
 	At   time.Time
 	By   string
 	Off  bool
-	Took time.Duration // zero where it was not told
+	Took time.Duration // zero if not told
 	Why  string
 }
 
@@ -166,10 +172,10 @@ type Verification struct {
 	At  time.Time
 	By  string
 	How string        // "its BMC answered", "it was fenced"
-	In  time.Duration // how long a fence took, zero where none was measured
+	In  time.Duration // duration of the fence, zero if none was measured
 }
 
-// SetUp is how far two control planes are with Pacemaker and etcd.
+// SetUp is the progress of setting up Pacemaker and etcd on two control planes.
 type SetUp struct {
 	Done  bool
 	Doing string
@@ -180,27 +186,28 @@ type VIP struct {
 	Address netip.Addr
 	// Kind is "API" or "ingress".
 	Kind string
-	// Holders are the hosts that say that they have it, by name: Merge makes them
-	// of what the hosts hold.
+	// Holders lists, by name, the hosts that claim to hold it. Merge fills it
+	// in from Host.Holds.
 	Holders Seen[[]string]
-	// Claims are strangers that answer for it, Left hosts that answer for it and
-	// announce it to nobody, by name.
+	// Claims lists foreign hosts that answer for it. Left lists hosts, by name,
+	// that answer for it but send no adverts.
 	Claims, Left []string
-	// Forged are adverts for it that no host sent: "MAC in the name of ADDRESS".
+	// Forged lists adverts for it that no host of the cluster sent: "MAC in the
+	// name of ADDRESS".
 	Forged []string
 }
 
 // Object is an object that should be there.
 type Object struct{ Kind, Namespace, Name string }
 
-// Operator is a ClusterOperator that is not well.
+// Operator is a ClusterOperator that is not healthy.
 type Operator struct{ Name, State, Why string }
 
-// Incident is a take-over, or a return, in one line. The whole report is another
-// package's (decide/incident).
+// Incident is a take-over, or a return, in one line. Package decide/incident
+// makes the whole report.
 type Incident struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	Kind    string    `json:"kind"` // how far it is: under-way, waits-for-a-person, over
+	Kind    string    `json:"kind"` // its progress: under-way, waits-for-a-person, over
 	Summary string    `json:"summary"`
 }

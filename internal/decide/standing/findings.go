@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// findings are all that is not as it should be, the worst first.
+// findings returns everything that is not as it should be, the worst first.
 func (d describer) findings() []finding.Finding {
 	out := []finding.Finding{}
 	out = append(out, d.ofHosts()...)
@@ -34,8 +34,8 @@ func (d describer) findings() []finding.Finding {
 	return out
 }
 
-// ofHosts is what hosts of two say for themselves: a person is needed, or the
-// last step failed.
+// ofHosts finds what hosts of two report about themselves: they need an
+// administrator, they wait, or their last step failed.
 func (d describer) ofHosts() []finding.Finding {
 	var out []finding.Finding
 	for _, h := range d.Hosts {
@@ -63,14 +63,15 @@ func (d describer) ofHosts() []finding.Finding {
 	return out
 }
 
-// asked is whether a host needs a person.
+// asked reports whether a host needs an administrator.
 func (d describer) asked() bool {
 	return slices.ContainsFunc(d.Hosts, func(h Host) bool {
 		return h.Explanation.Known && h.Explanation.Value.Status == explain.NeedsHuman
 	})
 }
 
-// whereWritten makes something critical where the cluster takes no writes.
+// whereWritten returns the given level, or Critical unless the cluster is known
+// to take writes.
 func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 	if d.writes() == Yes {
 		return otherwise
@@ -78,8 +79,8 @@ func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 	return finding.Critical
 }
 
-// human is what a host waits for a person with. The first thing that can be
-// typed is shown; the others are in its own explanation.
+// human is the finding for a host that waits for an administrator. It shows the
+// first command that can be typed; the host's own explanation has the others.
 func (d describer) human(host string, e explain.Explanation) finding.Finding {
 	f := finding.Finding{
 		ID: PersonNeeded, Subject: host, Severity: d.whereWritten(finding.Warning), Problem: host + " needs a person: " + e.Reason, Meaning: e.Summary + ".",
@@ -98,7 +99,7 @@ func (d describer) human(host string, e explain.Explanation) finding.Finding {
 	return f
 }
 
-// sudo is a command of holdfast as a person types it on a host.
+// sudo returns a command as an administrator types it on a host.
 func sudo(command string) string {
 	if strings.HasPrefix(command, "holdfast ") {
 		return "sudo " + command
@@ -106,7 +107,7 @@ func sudo(command string) string {
 	return command
 }
 
-// ofSetUp is a pair that is none yet.
+// ofSetUp finds two hosts that are not set up as a pair yet.
 func (d describer) ofSetUp() []finding.Finding {
 	if d.size() != 2 || !d.SetUp.Known || d.SetUp.Value.Done {
 		return nil
@@ -118,7 +119,8 @@ func (d describer) ofSetUp() []finding.Finding {
 	}}
 }
 
-// ofVIPs are addresses that nobody has, or more than one.
+// ofVIPs finds VIPs that nobody holds or several hold, and adverts that are
+// forged.
 func (d describer) ofVIPs() []finding.Finding {
 	var out []finding.Finding
 	for _, v := range d.VIPs {
@@ -165,8 +167,9 @@ func (d describer) ofVIPs() []finding.Finding {
 	return out
 }
 
-// ofNodes are kubelets that are not ready, cordons, and hosts whose network is
-// not set up. On two hosts the report of Pacemaker says the first, and more.
+// ofNodes finds kubelets that are not ready, cordons, and hosts whose network
+// is not set up. On two hosts, Pacemaker's report already covers a host that is
+// offline.
 func (d describer) ofNodes() []finding.Finding {
 	var out []finding.Finding
 	for _, h := range d.Hosts {
@@ -195,7 +198,7 @@ func (d describer) ofNodes() []finding.Finding {
 	return out
 }
 
-// ofFirewalls are firewalls of the site that refuse what the cluster needs.
+// ofFirewalls finds firewalls of the site that refuse what the cluster needs.
 func ofFirewalls(h Host) []finding.Finding {
 	var out []finding.Finding
 	for _, f := range h.Firewalls.Value {
@@ -215,7 +218,7 @@ func ofFirewalls(h Host) []finding.Finding {
 	return out
 }
 
-// ofMembers are members of etcd that are not well where no Pacemaker says so.
+// ofMembers finds unhealthy members of etcd, unless Pacemaker reports on them.
 func (d describer) ofMembers() []finding.Finding {
 	if d.size() == 2 && d.Pacemaker.Known {
 		return nil
@@ -245,7 +248,7 @@ func (d describer) ofMembers() []finding.Finding {
 	return out
 }
 
-// maxOperators are as many as one finding names.
+// maxOperators is the number of operators that get a finding of their own.
 const maxOperators = 3
 
 func (d describer) ofOperators() []finding.Finding {
@@ -264,7 +267,7 @@ func (d describer) ofOperators() []finding.Finding {
 	return out
 }
 
-// ofSources are places that did not answer, and reports that are old.
+// ofSources finds sources that did not answer, and reports that are old.
 func (d describer) ofSources() []finding.Finding {
 	var out []finding.Finding
 	said := false
@@ -274,7 +277,7 @@ func (d describer) ofSources() []finding.Finding {
 		}
 		switch s.Kind {
 		case FromAPI:
-			if !said || d.answers() { // by several ways it is silent once
+			if !said || d.answers() { // one finding, even if several ways to the API are silent
 				out = append(out, d.noAPI(s))
 			}
 			said = true
@@ -288,8 +291,8 @@ func (d describer) ofSources() []finding.Finding {
 	return out
 }
 
-// noAPI is an API that does not answer: where a host answered it has said more
-// already.
+// noAPI is the finding for a way to the API that does not answer. Its advice
+// depends on whether another way to the API or a host answered.
 func (d describer) noAPI(s Source) finding.Finding {
 	f := finding.Finding{
 		ID: APISilent, Subject: s.Name, Severity: finding.Critical, Problem: "the " + s.Name + " does not answer: " + s.Failed,
@@ -319,7 +322,8 @@ func (d describer) ofSilence() finding.Finding {
 	}
 }
 
-// offline is the node that Pacemaker says is not there, nil for one that is.
+// offline returns Pacemaker's report on a host that is not online, nil if the
+// host is online or no current report covers it.
 func (d describer) offline(host string) *etcdv1.PacemakerClusterNodeStatus {
 	if !d.reported() || pacemakerstatus.Holds(nodeConditions(d.node(host)), etcdv1.NodeOnlineConditionType) {
 		return nil

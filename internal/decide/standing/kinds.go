@@ -5,12 +5,12 @@ import "github.com/holdfast/holdfast/internal/decide/finding"
 // Kind holds what all findings of one ID have in common.
 type Kind struct {
 	ID finding.ID
-	// Title says in one line what is found.
+	// Title describes the finding in one line.
 	Title string
-	// Page is the page of the runbook, with the anchor of its part where it has
-	// more than one; empty where the finding's commands say all there is.
+	// Page is the page of the runbook, with an anchor if only a part of it
+	// applies; empty if the commands of the finding are all there is to say.
 	Page string
-	// Alerts are the alerts (render/alerts) that fire for the same.
+	// Alerts lists the alerts (render/alerts) that fire for the same problem.
 	Alerts []string
 }
 

@@ -19,8 +19,8 @@ import (
 
 const root = "../../../"
 
-// ofIncidents are alerts for what has happened, not for how it is: reports of
-// incidents say more (holdfast incidents).
+// ofIncidents lists alerts for things that have happened, not for a present
+// state: reports of incidents say more (holdfast incidents).
 var ofIncidents = []string{"HoldfastTookOver", "HoldfastFencedAgainAndAgain"}
 
 func read(t *testing.T, path string) string {
@@ -32,7 +32,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// names are the alerts of render/alerts.
+// alertNames returns the names of the alerts in render/alerts.
 func alertNames(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -93,7 +93,8 @@ func TestEveryFindingOfEverySituationHasAKind(t *testing.T) {
 	}
 }
 
-// situations do not have every finding; the source has.
+// This test reads the source, because the situations do not produce every
+// finding.
 func TestTheSourceMakesNoFindingWithoutAnIDAndUsesEachID(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

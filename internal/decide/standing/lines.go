@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// unsaid is a cell that nobody filled.
+// unsaid is the cell of an unknown fact.
 var unsaid = Cell{Text: "unknown", Good: Unknown}
 
 func cell[T any](s Seen[T], text string, good Answer) Cell {
 	return Cell{Text: text, Good: good, From: s.From, At: s.At}
 }
 
-// line is one host.
+// line describes one host.
 func (d describer) line(h Host) HostLine {
 	l := HostLine{Name: h.Name, Role: d.role(h), Power: d.power(h), Kubelet: d.kubelet(h)}
 	for _, a := range h.Addresses {
@@ -40,7 +40,8 @@ func (d describer) line(h Host) HostLine {
 	return l
 }
 
-// role is what a host is: its Node may have lost the labels that say so.
+// role returns a host's role. A control plane is also a worker if the cluster
+// says so, even if its Node has lost that label.
 func (d describer) role(h Host) string {
 	switch {
 	case h.ControlPlane && (h.Worker || d.MastersSchedulable.Known && d.MastersSchedulable.Value):
@@ -67,7 +68,7 @@ func (d describer) power(h Host) Cell {
 	return unsaid
 }
 
-// ago is a moment as a person says it.
+// ago returns how long ago a moment was, in words.
 func (d describer) ago(at time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
@@ -75,7 +76,7 @@ func (d describer) ago(at time.Time) string {
 	return page.Duration(d.age(at).Truncate(time.Second)) + " ago"
 }
 
-// long is a time that something has lasted.
+// long returns how long something has lasted, in words.
 func (d describer) long(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -83,8 +84,8 @@ func (d describer) long(at time.Time) string {
 	return " for " + page.Duration(d.age(at).Truncate(time.Second))
 }
 
-// kubelet is what the API has, and on two hosts what Pacemaker says where there
-// is none.
+// kubelet describes the kubelet as the API has it, or, on two hosts without an
+// API, as Pacemaker reports it.
 func (d describer) kubelet(h Host) Cell {
 	if k := h.Kubelet; k.Known {
 		text, good := "ready"+d.long(k.Value.Since), Yes
@@ -97,7 +98,7 @@ func (d describer) kubelet(h Host) Cell {
 		return cell(k, text, good)
 	}
 	if d.there(h) == No {
-		return unsaid // what Pacemaker says of it is of before it was lost
+		return unsaid // Pacemaker's report on it is from before the loss
 	}
 	if c := d.resource(h.Name, etcdv1.PacemakerClusterResourceNameKubelet, etcdv1.ResourceStartedConditionType); d.reported() && c.Status == metav1.ConditionTrue {
 		return Cell{Text: "runs", Good: Yes, From: d.Pacemaker.From, At: d.Pacemaker.At}
@@ -120,8 +121,8 @@ func (d describer) resource(host string, name etcdv1.PacemakerClusterResourceNam
 	return metav1.Condition{}
 }
 
-// record is the host's own. What one that is lost had last may have changed
-// since.
+// record describes the host's own record. A lost host's last record may have
+// changed since.
 func (d describer) record(h Host) Cell {
 	if !h.Record.Known {
 		return unsaid
@@ -140,7 +141,7 @@ func (d describer) record(h Host) Cell {
 	return cell(h.Record, string(s), good)
 }
 
-// etcd is the host's member.
+// etcd describes the host's member of etcd.
 func (d describer) etcd(h Host) Cell {
 	m := h.Member
 	if !m.Known {
@@ -165,7 +166,7 @@ func (d describer) etcd(h Host) Cell {
 	return unsaid
 }
 
-// etcdByPacemaker is what the report of Pacemaker says of a member.
+// etcdByPacemaker describes a member of etcd by Pacemaker's report.
 func (d describer) etcdByPacemaker(h Host) Cell {
 	if !d.reported() || d.there(h) == No {
 		return unsaid
@@ -190,10 +191,11 @@ func (d describer) redundant() metav1.Condition {
 	return pacemakerstatus.Find(d.Pacemaker.Value.Conditions, pacemakerstatus.Redundant)
 }
 
-// small is how many entries a member that is well may be behind for a moment.
+// small is the lag in entries below which a member still counts as healthy: a
+// moment's delay.
 const small = 1000
 
-// lag is how far a member is behind.
+// lag describes how far a member is behind.
 func (d describer) lag(h Host) Cell {
 	m := h.Member
 	switch {
@@ -209,7 +211,7 @@ func (d describer) lag(h Host) Cell {
 	return unsaid
 }
 
-// fencing says of each of two hosts whether its peer can fence it.
+// fencing describes, for each of two hosts, whether its peer can fence it.
 func (d describer) fencing() []FencingLine {
 	if d.size() != 2 {
 		return nil
@@ -236,8 +238,8 @@ func (d describer) able(h Host) Cell {
 	return Cell{Text: text, Good: answer(c.Status == metav1.ConditionTrue), From: d.Pacemaker.From, At: d.Pacemaker.At}
 }
 
-// verified is when it was last proven: by a fence, or by an answer of the BMC
-// to the host that would fence.
+// verified describes the last proof that a host can be fenced: a fence, or an
+// answer of its BMC to the host that would fence it.
 func (d describer) verified(h Host) Cell {
 	c := d.condition(h.Name, pacemakerstatus.FencingProven)
 	peer := d.peer(h.Name)
@@ -268,7 +270,7 @@ func (d describer) peer(name string) string {
 	return "the peer"
 }
 
-// last is the last fence of a host, and how fast it was.
+// last describes the last fence of a host, and how long it took.
 func (d describer) last(h Host) Cell {
 	if f := h.LastFence; f.Known {
 		text, good := "off", Yes
@@ -301,8 +303,8 @@ func (d describer) last(h Host) Cell {
 	return from
 }
 
-// vips are the virtual IPs and who has them. What a host said before it was lost
-// is not true any more.
+// vips lists the VIPs and their holders. The claim of a host that was lost
+// since is no longer true.
 func (d describer) vips() []VIPLine {
 	var out []VIPLine
 	for _, v := range d.VIPs {
@@ -331,8 +333,8 @@ func (d describer) vips() []VIPLine {
 	return out
 }
 
-// holders are those that say that they have it, and those that said so before
-// they were lost.
+// holders returns the hosts that claim to hold a VIP: those that are present,
+// and those that were lost since.
 func (d describer) holders(v VIP) (there, lost []string) {
 	for _, name := range v.Holders.Value {
 		i := slices.IndexFunc(d.Hosts, func(h Host) bool { return h.Name == name })

@@ -12,9 +12,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Merge puts together what several places told, those first that are to be
-// believed where two tell the same: what a host says of itself goes before what
-// the API has of it. Of the reports of Pacemaker the truer counts.
+// Merge combines the facts of several sources. The most trustworthy source
+// comes first: if two tell the same fact, the first one counts. What a host
+// says of itself goes before what the API says of it. Of two reports of
+// Pacemaker, truer picks one.
 func Merge(parts ...Facts) Facts {
 	var out Facts
 	for _, p := range parts {
@@ -47,7 +48,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// first is the first that is known; of two that are not, the one that says why.
+// first returns the first fact that is known. If neither is known, it returns
+// the one that says why.
 func first[T any](a, b Seen[T]) Seen[T] {
 	if a.Known || !b.Known && a.Why != "" {
 		return a
@@ -55,9 +57,9 @@ func first[T any](a, b Seen[T]) Seen[T] {
 	return b
 }
 
-// truer is the better one of two reports: one with quorum, since a host that has
-// just started or is cut off takes its peer for lost, unless it is old; and
-// otherwise the newer one.
+// truer returns the better of two reports, normally the newer one. An older
+// report with quorum beats a newer one without, unless it is older by more than
+// fresh: a host that has just started or is cut off takes its peer for lost.
 func truer(a, b Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
 	if !a.Known || !b.Known {
 		return first(a, b)
@@ -99,7 +101,7 @@ func withHost(list []Host, h Host) []Host {
 	return list
 }
 
-// members fills what the first does not tell of a member from the second.
+// members fills the gaps in the first report on a member from the second.
 func members(a, b Seen[Member]) Seen[Member] {
 	if !a.Known || !b.Known {
 		return first(a, b)
@@ -137,8 +139,8 @@ func union(a, b []string) []string {
 	return a
 }
 
-// hold finds the holders of each VIP. That nobody has one is known only where
-// every host was heard.
+// hold finds the holders of each VIP. Only if every host reported is it known
+// that nobody holds one.
 func hold(f *Facts) {
 	for i, v := range f.VIPs {
 		var have, mute []string

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// redundancy says what the loss of a host would come to.
+// redundancy describes what the loss of a host would lead to.
 func (d describer) redundancy() Redundancy {
 	switch d.size() {
 	case 0:
@@ -27,7 +27,7 @@ func (d describer) redundancy() Redundancy {
 	return d.quorum()
 }
 
-// single is true whatever was seen: there is nobody to go on.
+// single needs no facts: there is no other host that could continue.
 func (d describer) single() Redundancy {
 	name := "it"
 	if list := d.controlPlanes(); len(list) == 1 {
@@ -40,7 +40,7 @@ func (d describer) single() Redundancy {
 	}
 }
 
-// lostAlready is what is said of the loss of a host that is not there.
+// lostAlready describes the loss of a host that is already absent.
 const lostAlready = "it is lost already"
 
 const (
@@ -48,8 +48,7 @@ const (
 	anyHost = "survives the loss of any one control plane: "
 )
 
-// pair follows what is reported of Pacemaker. What is not known is no reason to
-// hope.
+// pair follows Pacemaker's report. An unknown condition never counts as good.
 func (d describer) pair() Redundancy {
 	switch {
 	case d.SetUp.Known && !d.SetUp.Value.Done:
@@ -87,11 +86,12 @@ func (d describer) pair() Redundancy {
 	return out
 }
 
-// mostReasons are as many as a sentence bears.
+// mostReasons is the number of reasons that fit into a sentence.
 const mostReasons = 2
 
-// reasons are why the loss of a host would not be survived, or of either where
-// none is named: each in a few words, the ones that others follow from first.
+// reasons lists why the cluster would not survive the loss of the named host,
+// or of either host if none is named. Each reason has a few words; causes come
+// before their consequences.
 func (d describer) reasons(lost string) []string {
 	s := d.Pacemaker.Value
 	var out []string
@@ -149,7 +149,8 @@ func (d describer) nodes() []etcdv1.PacemakerClusterNodeStatus {
 	return *d.Pacemaker.Value.Nodes
 }
 
-// quorum counts the control planes that work: more than half have to.
+// quorum counts the control planes that work: more than half of them are
+// needed.
 func (d describer) quorum() Redundancy {
 	n := d.size()
 	var well, ill, unknown []string
@@ -193,7 +194,7 @@ func without(ill []string) string {
 	return "; not " + strings.Join(ill, ", ")
 }
 
-// serves is whether a control plane counts for the quorum of etcd.
+// serves reports whether a control plane counts for the quorum of etcd.
 func (d describer) serves(h Host) Answer {
 	m := h.Member
 	switch {

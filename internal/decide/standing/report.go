@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// rule is what a condition that does not hold comes to. In its texts {host} is
-// the node, {peer} the other one.
+// rule describes the finding for a condition that does not hold. In its texts,
+// {host} is the node and {peer} the other one.
 type rule struct {
 	id           finding.ID
 	kind         string
 	level        finding.Severity
 	what, means  string
 	command, on  string
-	page         string // empty for that of the kind
-	whileOffline bool   // it is worth saying of a node that is not there
+	page         string // empty for the page of the kind
+	whileOffline bool   // the finding matters even if the node is offline
 }
 
 const oneHost = "a control plane"
 
-// ofCluster are the conditions of the cluster, in the order in which they
-// matter.
+// ofCluster holds the rules for the cluster's conditions, the most important
+// first.
 var ofCluster = []rule{
 	{
 		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: finding.Critical, what: "fencing is disabled",
@@ -50,7 +50,7 @@ var ofCluster = []rule{
 	},
 }
 
-// ofNode are those of a node.
+// ofNode holds the rules for a node's conditions.
 var ofNode = []rule{
 	{
 		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: finding.Critical, what: "{host} is not proven off", whileOffline: true,
@@ -94,13 +94,14 @@ var ofNode = []rule{
 	},
 }
 
-// ofResource are those of kubelet and etcd on a node; {what} is the one.
+// ofResource is the rule for kubelet and etcd on a node; {what} is the
+// resource's name.
 var ofResource = rule{
 	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: finding.Warning, what: "{what} on {host} is not well",
 	means: "Pacemaker brings it back if it may; what has failed stays listed until it is cleaned up.", command: "sudo holdfast explain", on: "{host}",
 }
 
-// ofReport are the conditions of Pacemaker that do not hold.
+// ofReport finds the conditions of Pacemaker that do not hold.
 func (d describer) ofReport() []finding.Finding {
 	if d.size() != 2 || !d.reported() {
 		return nil
@@ -108,7 +109,7 @@ func (d describer) ofReport() []finding.Finding {
 	var out []finding.Finding
 	for _, r := range ofCluster {
 		if r.kind == pacemakerstatus.Quorate && d.asked() {
-			continue // that host says more
+			continue // that host's own finding says more
 		}
 		out = append(out, r.finding(pacemakerstatus.Find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
 	}
@@ -125,7 +126,7 @@ func (d describer) ofReport() []finding.Finding {
 	return out
 }
 
-// resyncing is a host that is back and not whole yet.
+// resyncing finds a host that is back and still catches up.
 func (d describer) resyncing() []finding.Finding {
 	c := d.redundant()
 	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonResyncing {
@@ -151,7 +152,7 @@ func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []findin
 		out = append(out, found...)
 	}
 	if offline || d.maintenance() {
-		return out // what does not run there, or is not managed, follows from it
+		return out // missing or unmanaged resources follow from it
 	}
 	for _, s := range n.Resources {
 		r := ofResource
@@ -162,9 +163,10 @@ func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []findin
 	return out
 }
 
-// follows is whether a condition only repeats another one: who cannot be
-// switched off is not proven to be, and the last one that is there has nobody
-// who could.
+// follows reports whether a condition only repeats another finding. A failed
+// last fence repeats that the host is not proven off. A host that cannot be
+// fenced is not proven to be fenceable either. Nobody can fence the last host
+// that is present, and maintenance is a finding of its own.
 func (d describer) follows(host, kind string, said map[string]bool) bool {
 	switch kind {
 	case pacemakerstatus.LastFenceSucceeded:
@@ -176,7 +178,7 @@ func (d describer) follows(host, kind string, said map[string]bool) bool {
 	return false
 }
 
-// maintenance is whether Pacemaker manages nothing, on purpose.
+// maintenance reports whether Pacemaker is in maintenance and manages nothing.
 func (d describer) maintenance() bool {
 	return pacemakerstatus.Find(d.Pacemaker.Value.Conditions, etcdv1.ClusterInServiceConditionType).Status == metav1.ConditionFalse
 }
@@ -188,8 +190,9 @@ func nodeConditions(n *etcdv1.PacemakerClusterNodeStatus) []metav1.Condition {
 	return n.Conditions
 }
 
-// finding is what a condition comes to that does not hold. That something is
-// not known is a finding only of what has to be known for a loss to be survived.
+// finding returns the finding for a condition that does not hold. An unknown
+// condition is a finding only for FencingProven, which must be known for a loss
+// to be survived.
 func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Finding {
 	unproven := r.kind == pacemakerstatus.FencingProven && c.Status == metav1.ConditionUnknown
 	if c.Status != metav1.ConditionFalse && !unproven {
@@ -207,7 +210,7 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 	return []finding.Finding{f}
 }
 
-// mends finds the command that mends the way to a BMC, in the words of the agent
-// that tested it. A BMC's own words may be among them: nothing else is taken for
-// a command.
+// mends matches the command that repairs the way to a BMC, in the message of
+// the agent that tested it. The message may quote the BMC itself, so nothing
+// else in it is taken for a command.
 var mends = regexp.MustCompile(`'(holdfast fencing (?:pin|rotate) ([a-z0-9.-]+)(?: --tls Legacy)?)'`)

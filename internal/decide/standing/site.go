@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 )
 
-// ofSite compares what carries redundancy with what the site is: people and
-// controllers delete Nodes, labels and objects of hosts that run on.
+// ofSite compares what redundancy needs with what the site has: people and
+// controllers delete Nodes, labels and objects of hosts that still run.
 func (d describer) ofSite() []finding.Finding {
 	var out []finding.Finding
 	for _, h := range d.Hosts {
@@ -28,8 +28,8 @@ func (d describer) ofSite() []finding.Finding {
 	return append(out, d.withoutObjects()...)
 }
 
-// registered is whether the API has a host's Node: the API's own word goes
-// before what a host heard of it.
+// registered reports whether the API has a host's Node. The API's own list goes
+// before what a host knows of it.
 func (d describer) registered(h Host) Answer {
 	switch {
 	case d.Nodes.Known:
@@ -52,7 +52,7 @@ func (d describer) withoutNode(h Host) finding.Finding {
 	return f
 }
 
-// withoutLabels are role labels that a Node lacks.
+// withoutLabels finds role labels that a Node lacks.
 func (d describer) withoutLabels(h Host) []finding.Finding {
 	if !h.Labels.Known {
 		return nil
@@ -75,7 +75,7 @@ func labels(list []string) string {
 	return "the labels " + strings.Join(list, " and ")
 }
 
-// withoutHosts are control planes of which not even the names are known.
+// withoutHosts finds control planes whose names no source knows.
 func (d describer) withoutHosts() []finding.Finding {
 	known := len(d.controlPlanes())
 	if !d.Nodes.Known || known == 0 || known >= d.size() {
@@ -87,8 +87,8 @@ func (d describer) withoutHosts() []finding.Finding {
 	}}
 }
 
-// withoutPeers are control planes that another one leaves out. What a host said
-// before it was lost is not of now.
+// withoutPeers finds control planes that this one leaves out of its VRRP peers
+// or its balancer. A lost host's report is out of date and does not count.
 func (d describer) withoutPeers(h Host) []finding.Finding {
 	if !h.Peers.Known || d.there(h) == No {
 		return nil
@@ -114,10 +114,10 @@ func (d describer) withoutPeers(h Host) []finding.Finding {
 	return out
 }
 
-// maxObjects are as many as one finding names.
+// maxObjects is the number of objects that one finding names.
 const maxObjects = 4
 
-// withoutObjects are objects of the cluster's own that somebody deleted.
+// withoutObjects finds objects of the cluster itself that somebody deleted.
 func (d describer) withoutObjects() []finding.Finding {
 	if !d.Missing.Known || len(d.Missing.Value) == 0 {
 		return nil

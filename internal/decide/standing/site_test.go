@@ -14,7 +14,7 @@ import (
 
 var roles = map[string]string{noderole.ControlPlane: "", noderole.Master: "", noderole.Worker: "", noderole.Claim: "master"}
 
-// whole is a pair of which everything that carries redundancy is told.
+// whole returns a pair for which every fact about redundancy is known and good.
 func whole(t *testing.T) Facts {
 	f := recorded(t, "healthy", etcdReport(t, "healthy"))
 	f.MastersSchedulable = Know(true, "the API", now)
@@ -89,7 +89,7 @@ func TestADeletedNodeIsSaidAsApproved(t *testing.T) {
 
 func TestAControlPlaneThatLostItsLabelsIsStillWhatItIs(t *testing.T) {
 	f := whole(t)
-	f.Hosts[1].Worker = false // its Node has no such label any more
+	f.Hosts[1].Worker = false // its Node has lost the label
 	v := Describe(f)
 	if v.Hosts[0].Role != v.Hosts[1].Role {
 		t.Errorf("%s beside %s", v.Hosts[0].Role, v.Hosts[1].Role)

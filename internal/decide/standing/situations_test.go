@@ -26,19 +26,20 @@ var (
 
 const corpus = "../../../test/corpus/"
 
-// recorded is what hosts report of a recorded state of Pacemaker.
+// recorded returns what hosts report in a recorded state of Pacemaker.
 func recorded(t *testing.T, name string, etcd *state.EtcdReport) Facts {
 	t.Helper()
 	return recordedWith(t, name, etcd, nil)
 }
 
-// anotherCertificate is what the agent of cp-1 says of a BMC that made a new one.
+// anotherCertificate is what the agent on cp-1 reports if a BMC shows a new
+// certificate.
 var anotherCertificate = map[string]string{
 	"cp-2": "it shows another certificate (SHA-256 " + strings.Repeat("cd", 32) + ") than the pinned one (SHA-256 " + strings.Repeat("ab", 32) +
 		"): compare it with the BMC's own page; if the BMC has a new one, accept it on the host that fences: 'holdfast fencing pin cp-2'",
 }
 
-// recordedWith is recorded with what tests of BMCs have found.
+// recordedWith is like recorded, with results of BMC tests.
 func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[string]string) Facts {
 	t.Helper()
 	in := pacemakerstatus.Input{Host: "cp-1", Found: found}
@@ -68,7 +69,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// etcdReport is what the agent of etcd on cp-1 said in a recorded state.
+// etcdReport returns what the etcd keeper on cp-1 reported in a recorded state.
 func etcdReport(t *testing.T, name string) *state.EtcdReport {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(corpus, "pacemaker/cases", name, "cp-1/etcd.json"))
@@ -78,7 +79,8 @@ func etcdReport(t *testing.T, name string) *state.EtcdReport {
 	return &r
 }
 
-// snapshot is a recorded snapshot of etcd with other names.
+// snapshot explains a recorded snapshot of etcd, with the hosts renamed to cp-1
+// and cp-2.
 func snapshot(t *testing.T, name string) explain.Explanation {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(corpus, "etcd", name+".json"))
@@ -104,7 +106,7 @@ func host(name string, addresses ...string) Host {
 	return h
 }
 
-// pair are two hosts that the API tells about.
+// pair returns two hosts as the API reports them.
 func pair() Facts {
 	return Facts{
 		Now: now, Cluster: "store-17", Sources: []Source{api}, ControlPlanes: Know(2, "the API", now),
@@ -119,7 +121,7 @@ func pair() Facts {
 	}
 }
 
-// onTheHost adds what the daemons of both hosts tell.
+// onTheHost adds what the daemons of both hosts report.
 func onTheHost(f Facts) Facts {
 	record := func(s state.EtcdState) Seen[state.EtcdRecord] {
 		return Know(state.EtcdRecord{State: s}, "cp-1", now)
@@ -133,7 +135,7 @@ func onTheHost(f Facts) Facts {
 	return f
 }
 
-// withoutAPI takes away what only the API tells.
+// withoutAPI removes the facts that only the API knows.
 func withoutAPI(f Facts) Facts {
 	f.Sources = []Source{{Kind: FromAPI, Name: "API at https://10.98.0.5:6443", Failed: "no answer within 1.5s"}, onCP1}
 	f.SetUp, f.Operators = Seen[SetUp]{}, Seen[[]Operator]{}
@@ -148,7 +150,7 @@ func notReady(why string) Seen[Kubelet] {
 	return Know(Kubelet{Why: why, Since: now.Add(-40 * time.Second)}, "the API", now)
 }
 
-// many are control planes without Pacemaker.
+// many returns control planes without Pacemaker.
 func many(n int, addresses ...string) Facts {
 	f := Facts{
 		Now: now, Cluster: "edge", Sources: []Source{api}, ControlPlanes: Know(n, "the API", now),
@@ -165,7 +167,7 @@ func many(n int, addresses ...string) Facts {
 	return f
 }
 
-// situations are what people find, by name.
+// situations returns what administrators may find, by name.
 func situations(t *testing.T) map[string]Facts {
 	out := map[string]Facts{}
 	out["healthy-pair"] = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
@@ -176,7 +178,7 @@ func situations(t *testing.T) map[string]Facts {
 	f.Hosts[1].Record, f.Hosts[1].Member = Seen[state.EtcdRecord]{}, Know(Member{Listed: state.Known(false)}, "cp-1", now)
 	f.Hosts[1].Kubelet = notReady("Kubelet stopped posting node status.")
 	f.Hosts[1].LastFence.Value.At = now.Add(-38 * time.Second)
-	f.VIPs[1].Holders.Value = []string{"cp-1", "cp-2"} // the lost one cannot take it back
+	f.VIPs[1].Holders.Value = []string{"cp-1", "cp-2"} // the lost host cannot withdraw its claim
 	f.Incidents = Know([]Incident{{ID: "2026-11-20T115950Z-cp-2", At: now.Add(-40 * time.Second), Kind: "under-way", Summary: "cp-1 went on without cp-2, which was fenced after 1.9s; etcd took writes again after 4.2s"}}, "cp-1", now)
 	out["peer-lost"] = f
 

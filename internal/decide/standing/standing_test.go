@@ -42,7 +42,7 @@ func TestAProgramReadsTheSame(t *testing.T) {
 	golden.Check(t, "fencing-not-available.yaml", out)
 }
 
-// TestProgramsReadTheSame is of views that the dashboard's tests show too.
+// TestProgramsReadTheSame checks the views that the dashboard's tests show too.
 func TestProgramsReadTheSame(t *testing.T) {
 	all := situations(t)
 	for _, name := range []string{"healthy-pair", "peer-lost", "human-needed", "three-one-lost", "single"} {
@@ -123,8 +123,8 @@ func TestTheStatusIsThatOfTheSituation(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownIsNeverWell takes each fact away in turn: no situation may
-// become better by it.
+// TestWhatIsNotKnownIsNeverWell removes each fact in turn; no situation may
+// become better by that.
 func TestWhatIsNotKnownIsNeverWell(t *testing.T) {
 	for name, less := range map[string]func(*Facts){
 		"the report of Pacemaker":  func(f *Facts) { f.Pacemaker = Seen[etcdv1.PacemakerClusterStatus]{} },
@@ -222,8 +222,8 @@ func TestTheDocumentationShowsWhatIsSaid(t *testing.T) {
 	}
 }
 
-// Seen in the lab: a host that has just booted takes both for lost until a
-// coordinator is there, while its peer knows better.
+// Seen in the lab: until there is a coordinator, a host that has just booted
+// takes both hosts for lost, while its peer knows better.
 func TestAHostThatHasJustStartedTellsNothingOfItsPeer(t *testing.T) {
 	started := recorded(t, "both-never-seen", nil)
 	for i, c := range started.Pacemaker.Value.Conditions {

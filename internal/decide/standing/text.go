@@ -11,7 +11,7 @@ import (
 // text is a view that is being written.
 type text struct{ page.Writer }
 
-// Text writes a view for a person: from what matters most to where it is from.
+// Text writes a view for people, from what matters most down to the sources.
 func Text(v View, style page.Style) string {
 	p := &text{page.Writer{Style: style, Width: page.Broad}}
 	p.Printf("%s: %s  (%s)\n", p.Paint(page.Bold, v.Cluster), p.Paint(v.Status.Colour(), string(v.Status)), v.At.UTC().Format("2006-01-02 15:04:05Z"))
@@ -40,7 +40,7 @@ func (p *text) redundancy(r Redundancy) {
 	}
 }
 
-// Words is what a loss comes to.
+// Words describes what a loss leads to.
 func (l Loss) Words() string {
 	switch {
 	case l.Survives == Yes && l.Because == "":
@@ -118,7 +118,7 @@ func (p *text) hosts(v View) {
 	}
 }
 
-// said is who said what about a host, and when.
+// said lists the source and time of each statement about a host.
 func (p *text) said(h HostLine) {
 	for _, c := range []struct {
 		name string

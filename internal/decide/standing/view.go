@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/finding"
 )
 
-// Answer is the answer to a question that may have none.
+// Answer is the answer to a question, or Unknown.
 type Answer string
 
 // The answers.
@@ -17,15 +17,15 @@ const (
 	Unknown Answer = "unknown"
 )
 
-// View is where a cluster stands, in words. A terminal, a program and the
+// View describes the state of a cluster in words. A terminal, a program and the
 // dashboard show the same one.
 type View struct {
 	Cluster string    `json:"cluster"`
 	At      time.Time `json:"at"`
-	// Status is the same word as that of `holdfast explain`, with the same exit
+	// Status is one of the words of `holdfast explain`, with the same exit
 	// code.
 	Status explain.Status `json:"status"`
-	// Summary is one sentence.
+	// Summary is one sentence about the whole.
 	Summary    string            `json:"summary"`
 	Redundancy Redundancy        `json:"redundancy"`
 	Hosts      []HostLine        `json:"hosts"`
@@ -37,51 +37,52 @@ type View struct {
 	Sources   []SourceLine `json:"sources"`
 }
 
-// Redundancy is what the loss of a host would come to.
+// Redundancy describes what the loss of a host would lead to.
 type Redundancy struct {
 	Survives Answer `json:"survives"`
 	Sentence string `json:"sentence"`
-	// Losses has one entry a control plane.
+	// Losses has one entry for each control plane.
 	Losses []Loss `json:"losses,omitempty"`
 }
 
-// Loss is what the loss of one host would come to.
+// Loss describes what the loss of one host would lead to.
 type Loss struct {
 	Host     string `json:"host"`
 	Survives Answer `json:"survives"`
-	// Because says why not, in a few words; Detail is all that is reported.
+	// Because says why not, in a few words; Detail has everything that is
+	// reported.
 	Because string `json:"because,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// Cell is one word, or a few, about a host. Good is empty where it is neither
+// Cell is a word or a few about a host. Good is empty if the text is neither
 // good nor bad.
 type Cell struct {
 	Text string `json:"text"`
 	Good Answer `json:"good,omitempty"`
-	// From is who said it, At when it was so.
+	// From is the source, At the time of the fact.
 	From string    `json:"from,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 }
 
-// HostLine is one host.
+// HostLine describes one host.
 type HostLine struct {
 	Name      string   `json:"name"`
 	Role      string   `json:"role"`
 	Addresses []string `json:"addresses,omitempty"`
 	Power     Cell     `json:"power"`
 	Kubelet   Cell     `json:"kubelet"`
-	// Record is empty on a host that is not one of two.
+	// Record is empty unless the host is one of two control planes.
 	Record Cell `json:"record,omitzero"`
 	// Etcd and Lag are empty on a worker.
 	Etcd Cell `json:"etcd,omitzero"`
 	Lag  Cell `json:"lag,omitzero"`
-	// Doing is what its agent of etcd says it does.
+	// Doing is what its etcd keeper says it does.
 	Doing string `json:"doing,omitempty"`
 }
 
-// FencingLine says whether one host can be fenced. Able is so at the moment,
-// Verified when that was last shown, Last the last fence of the host.
+// FencingLine says whether one host can be fenced: Able now, Verified when that
+// was last shown, and Last its last fence.
 type FencingLine struct {
 	Host     string `json:"host"`
 	Able     Cell   `json:"able"`
@@ -89,14 +90,14 @@ type FencingLine struct {
 	Last     Cell   `json:"last"`
 }
 
-// VIPLine is one virtual IP.
+// VIPLine describes one VIP.
 type VIPLine struct {
 	Address string `json:"address"`
 	Kind    string `json:"kind"`
 	Holder  Cell   `json:"holder"`
 }
 
-// SourceLine is where facts are from.
+// SourceLine describes one source of facts.
 type SourceLine struct {
 	Kind     SourceKind `json:"kind"`
 	Name     string     `json:"name"`
@@ -105,7 +106,7 @@ type SourceLine struct {
 	Limits   []string   `json:"limits,omitempty"`
 }
 
-// Serious counts the findings that call for somebody.
+// Serious counts the findings that need attention: all but notes.
 func (v View) Serious() int {
 	n := 0
 	for _, f := range v.Findings {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// cib is as much of the CIB as Holdfast sets. pcs writes no rules and no
-// references into what it makes; what has them is a person's and stays.
+// cib holds the parts of the CIB that Holdfast sets. pcs puts no rules and no
+// references into what it makes for us; elements with them belong to a person
+// and stay.
 type cib struct {
 	Configuration struct {
 		Properties  []nvset     `xml:"crm_config>cluster_property_set"`
@@ -24,8 +25,8 @@ type nvset struct {
 	} `xml:"nvpair"`
 }
 
-// container is whatever holds primitives: the resources themselves, a clone, a
-// group.
+// container is any element that holds primitives: the resources themselves, a
+// clone, a group.
 type container struct {
 	ID         string      `xml:"id,attr"`
 	Meta       []nvset     `xml:"meta_attributes"`
@@ -55,7 +56,7 @@ type constraints struct {
 	} `xml:",any"`
 }
 
-// ParseCIB reads Pacemaker's configuration. What Corosync has is not in it.
+// ParseCIB reads Pacemaker's configuration. It does not hold Corosync's.
 func ParseCIB(text []byte) (Config, error) {
 	var doc cib
 	if err := xml.Unmarshal(text, &doc); err != nil {
@@ -83,7 +84,7 @@ func pairs(sets []nvset) []Setting {
 	return out
 }
 
-// attributes splits an element's attributes into the one named key, and the
+// attributes splits an element's attributes into the value of key and all
 // others.
 func attributes(attrs []xml.Attr, key string) (v string, others []Setting) {
 	for _, a := range attrs {
@@ -96,7 +97,8 @@ func attributes(attrs []xml.Attr, key string) (v string, others []Setting) {
 	return v, others
 }
 
-// resources lists the primitives in a container, with what is around each.
+// resources lists the primitives in a container, each with the elements around
+// it.
 func (c container) resources(within string) []Resource {
 	var out []Resource
 	for _, p := range c.Primitives {

@@ -1,36 +1,38 @@
 package twonode
 
-// Config is how Corosync and Pacemaker are set up: all of what is wanted, or
-// of what is there as much as matters to what is wanted.
+// Config describes the set-up of Corosync and Pacemaker: either all that is
+// wanted, or the parts of the present set-up that the wanted one is compared
+// with.
 type Config struct {
 	Corosync    Corosync
 	Properties  []Setting
 	Resources   []Resource // fence devices among them
 	Constraints []Constraint
-	// ResourceDefaults and OperationDefaults are a person's: all of ours is said
-	// where it belongs.
+	// ResourceDefaults and OperationDefaults belong to a person: Holdfast gives
+	// each of its settings to the resource itself.
 	ResourceDefaults, OperationDefaults []Setting
 }
 
-// Corosync is the cluster as corosync.conf has it. A host that is in no
-// cluster has no name here.
+// Corosync is the cluster in corosync.conf. A host that is in no cluster has no
+// name here.
 type Corosync struct {
 	Name  string
 	Nodes []Node
-	// TwoNode is true where one of two nodes has quorum, which makes a booted
-	// host wait for its peer too (wait_for_all).
+	// TwoNode is true if one of two nodes has quorum. It also makes a host that
+	// boots wait for its peer (wait_for_all).
 	TwoNode bool
-	// WaitsNot is true where somebody took that wait away.
+	// WaitsNot is true if somebody turned that wait off.
 	WaitsNot bool
-	// Link is how the one link between the hosts is watched. It is chosen when
-	// the cluster is made: pcs changes it only while the cluster is stopped.
+	// Link holds the settings that watch the one link between the hosts. They are
+	// chosen when the cluster is made: pcs changes them only while the cluster is
+	// stopped.
 	Link []Setting
-	// Crypto is how packets between the hosts are encrypted and signed.
+	// Crypto holds the encryption and the signature of packets between the hosts.
 	Crypto []Setting
 	Totem  []Setting
 }
 
-// Setting is one name and its value, and why it has it.
+// Setting is a name, its value, and the reason for the value.
 type Setting struct {
 	Name, Value string
 	Why         string
@@ -39,21 +41,22 @@ type Setting struct {
 // Resource is something that Pacemaker runs.
 type Resource struct {
 	ID string
-	// Agent is class:type or class:provider:type, as pcs has it.
+	// Agent is class:type or class:provider:type, as pcs writes it.
 	Agent      string
 	Parameters []Setting
 	Meta       []Setting
 	Operations []Operation
 	// Clone is the clone around it, nil for none.
 	Clone *Clone
-	// Within is what else holds the resource, a group say; empty for nothing.
+	// Within names another element that holds the resource, for example a group;
+	// empty for none.
 	Within string
 }
 
-// fence is the class of fence devices, which pcs has verbs of its own for.
+// fence is the class of fence devices, for which pcs has its own verbs.
 const fence = "stonith"
 
-// Operation is how Pacemaker carries out an action of a resource.
+// Operation holds the settings of one action of a resource.
 type Operation struct {
 	Name     string
 	Settings []Setting
@@ -65,7 +68,7 @@ type Clone struct {
 	Meta []Setting
 }
 
-// ConstraintKind is the element that a constraint is in the CIB.
+// ConstraintKind is the name of a constraint's element in the CIB.
 type ConstraintKind string
 
 // The kinds of constraints.
@@ -83,7 +86,7 @@ type Constraint struct {
 	Why      string
 }
 
-// value returns a setting's value; ok is false where it is not set.
+// value returns a setting's value; ok is false if it is not set.
 func value(settings []Setting, name string) (v string, ok bool) {
 	for _, s := range settings {
 		if s.Name == name {
@@ -93,7 +96,8 @@ func value(settings []Setting, name string) (v string, ok bool) {
 	return "", false
 }
 
-// missing returns what of want is not so in have.
+// missing returns the settings of want that have lacks, or has with another
+// value.
 func missing(have, want []Setting) []Setting {
 	var out []Setting
 	for _, w := range want {

@@ -2,7 +2,7 @@ package twonode
 
 import "github.com/holdfast/holdfast/internal/model/corosync"
 
-// CorosyncOf is what of a corosync.conf matters to the set-up.
+// CorosyncOf returns the parts of a corosync.conf that the set-up needs.
 func CorosyncOf(conf corosync.Conf) Corosync {
 	c := Corosync{
 		Name: conf.Name, TwoNode: conf.TwoNode, WaitsNot: conf.WaitsNot,
@@ -27,13 +27,13 @@ func settingsOf(list []corosync.Setting) []Setting {
 }
 
 // Example reports whether it is the one-node example that a distribution's
-// package brings and starts: nobody's cluster.
+// package installs and starts, and so nobody's cluster.
 func (c Corosync) Example() bool {
 	return len(c.Nodes) == 1 && (c.Nodes[0].Address == "127.0.0.1" || c.Nodes[0].Address == "::1") && c.Name == "debian"
 }
 
-// Plain says what packets between the hosts lack, nothing where they are
-// encrypted and signed. Which cipher it is, a person may choose.
+// Plain names the missing setting if packets between the hosts are not both
+// encrypted and signed, empty if they are. A person may choose the cipher.
 func (c Corosync) Plain() string {
 	for _, name := range []string{"cipher", "hash"} {
 		if v, _ := value(c.Crypto, name); v == "" || v == "none" {

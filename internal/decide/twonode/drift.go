@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Difference is something in the configuration that is not as wanted.
+// Difference is a deviation of the configuration from the wanted one.
 type Difference struct {
-	// Words say what it is and why it should be otherwise, for a person.
+	// Words describe the deviation and why it matters, for a person.
 	Words string
-	// Ours is true for what is in the table of settings: it is set back. What is
-	// not, a person has made, and it is told alone.
+	// Ours is true for an entry of our table of settings, which is set back. Other
+	// deviations were made by a person and are only reported.
 	Ours bool
-	// Own is true for what stands in a file of this host alone: it sets it back
-	// itself, whoever decides for Pacemaker.
+	// Own is true for a setting in a file of this host alone. The host sets it back
+	// itself, whichever host decides for Pacemaker.
 	Own bool
 }
 
-// Drift compares a whole configuration with the wanted one. What a person does
-// to work on the cluster (maintenance mode, standby, a resource that is disabled
-// or not managed) is none of it: the table does not hold it.
+// Drift compares a whole configuration with the wanted one. It ignores what a
+// person does to work on the cluster (maintenance mode, standby, a resource that
+// is disabled or not managed), because the table does not hold it.
 func Drift(have, want Config) []Difference {
 	var out []Difference
 	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
@@ -50,8 +50,8 @@ func Drift(have, want Config) []Difference {
 	return append(out, strange(have, want)...)
 }
 
-// SetUp reports whether a configuration is one that the setup has made: it has
-// something of ours.
+// SetUp reports whether the set-up made this configuration: it has something of
+// ours.
 func (c Config) SetUp() bool {
 	ours := []string{Kubelet, Etcd}
 	return slices.ContainsFunc(c.Resources, func(r Resource) bool {
@@ -59,9 +59,9 @@ func (c Config) SetUp() bool {
 	})
 }
 
-// Of is a wanted configuration that leaves to the one that is there who the two
-// hosts are: no setting, but what the set-up was given, and another value would
-// restart etcd on both hosts at once.
+// Of returns the wanted configuration with the names and addresses of the hosts
+// that have already holds. They are no setting but input of the set-up, and
+// another value would restart etcd on both hosts at once.
 func (c Config) Of(have Config) Config {
 	c.Corosync.Name = have.Corosync.Name
 	c.Resources = slices.Clone(c.Resources)
@@ -73,7 +73,7 @@ func (c Config) Of(have Config) Config {
 	return c
 }
 
-// hosts is what etcd is told of who the two hosts are.
+// hosts returns the names and addresses of the two hosts in etcd's parameters.
 func (c Config) hosts() (string, bool) {
 	for _, r := range c.Resources {
 		if r.ID == Etcd {
@@ -83,7 +83,7 @@ func (c Config) hosts() (string, bool) {
 	return "", false
 }
 
-// differing names the settings that are not as wanted.
+// differing lists the settings that are not as wanted.
 func differing(of string, have, want []Setting, ours bool) []Difference {
 	var out []Difference
 	for _, w := range missing(have, want) {
@@ -135,8 +135,8 @@ func (c Constraint) drift(have []Constraint) []Difference {
 	return nil
 }
 
-// endangers are properties outside of the table, the values with which they do
-// no harm, and what they do with others.
+// endangers lists properties outside of the table, with their harmless values
+// and the effect of any other.
 var endangers = []struct{ name, harmless, why string }{
 	{"symmetric-cluster", "true", "nothing runs where no constraint allows it"},
 	{"enable-startup-probes", "true", "what runs on a booted host is not found"},
@@ -147,7 +147,7 @@ var endangers = []struct{ name, harmless, why string }{
 	{"node-health-strategy", "none", "a host's health attributes move kubelet and etcd away"},
 }
 
-// strange names what a person added that changes what ours does.
+// strange lists a person's additions that change the effect of our settings.
 func strange(have, want Config) []Difference {
 	var out []Difference
 	tell := func(format string, args ...any) {
@@ -183,8 +183,8 @@ func (c Config) has(id string) bool {
 	return slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.ID == id || r.Clone != nil && r.Clone.ID == id })
 }
 
-// binds says what a constraint that is not ours does to something of ours,
-// nothing where it does no harm.
+// binds describes what a constraint that is not ours does to a resource of ours,
+// empty if it does no harm.
 func (c Constraint) binds(want Config) string {
 	v := func(name string) string { s, _ := value(c.Settings, name); return s }
 	if slices.ContainsFunc(want.Constraints, func(w Constraint) bool { return w.ID == c.ID }) {

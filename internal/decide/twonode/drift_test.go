@@ -15,7 +15,7 @@ func corosyncOf(text []byte) (Corosync, error) {
 	return CorosyncOf(conf), err
 }
 
-// there is a whole configuration as it is on hosts, corosync.conf with it.
+// there returns a whole configuration as it is on hosts, with corosync.conf.
 func there(t *testing.T, name string) Config {
 	t.Helper()
 	c := cibOf(t, name)
@@ -51,7 +51,7 @@ func TestTheDriftOfARecordedCIBIsTheApprovedOne(t *testing.T) {
 	golden.Check(t, "drift.txt", []byte(told(Drift(there(t, "drifted.xml"), Wanted(site())))))
 }
 
-// every is each list of settings of a configuration.
+// every returns all lists of settings of a configuration.
 func every(c *Config) []*[]Setting {
 	out := []*[]Setting{&c.Corosync.Totem, &c.Corosync.Link, &c.Properties}
 	for i := range c.Resources {
@@ -84,7 +84,7 @@ func TestEachSettingOfTheTableIsSeenToChangeAndIsSetBack(t *testing.T) {
 			name := (*settings)[i].Name
 			(*settings)[i].Value = "7331"
 			if name == "node_ip_map" {
-				continue // who the two hosts are is no setting
+				continue // the names and addresses of the two hosts are no setting
 			}
 			changed++
 			ds := Drift(have, want)

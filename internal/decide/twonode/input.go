@@ -1,6 +1,7 @@
 // Package twonode decides how Corosync and Pacemaker are set up on two hosts:
-// what every setting is and why (Wanted), and which commands bring what is
-// there to it without touching what is not Holdfast's (Steps).
+// the value of every setting with its reason (Wanted), and the commands that
+// change the present set-up to that without touching what is not Holdfast's
+// (Steps).
 package twonode
 
 import (
@@ -20,16 +21,15 @@ type Step string
 
 // The steps, in their order.
 const (
-	Auth     Step = "auth"      // the host has the key of the two, and is in the cluster
-	Fencing  Step = "fencing"   // the fence agent's files are written, the peer's BMC tested
-	Setup    Step = "setup"     // its devices, resources and constraints
-	Manifest Step = "manifest"  // how etcd is run
-	HandOver Step = "hand-over" // etcd leaves kubelet
-	Finish   Step = "finish"    // Pacemaker starts everything at boot
+	Auth     Step = "auth"      // gives the host the key of the two and puts it into the cluster
+	Fencing  Step = "fencing"   // writes the fence agent's files and tests the peer's BMC
+	Setup    Step = "setup"     // makes the devices, resources and constraints
+	Manifest Step = "manifest"  // writes how etcd is run
+	HandOver Step = "hand-over" // takes etcd from kubelet
+	Finish   Step = "finish"    // makes Pacemaker start everything at boot
 )
 
-// Input is what a step is told, as JSON on its standard input. It holds
-// secrets.
+// Input is the input of a step, as JSON on its standard input. It holds secrets.
 type Input struct {
 	// Cluster is the cluster's name.
 	Cluster string `json:"cluster"`
@@ -37,26 +37,26 @@ type Input struct {
 	Nodes []Node `json:"nodes"`
 	// Self is the name of the node that the step runs on.
 	Self string `json:"self"`
-	// Token is the secret of the two hosts, which their keys are made from.
+	// Token is the shared secret of the two hosts, from which they make their keys.
 	Token string `json:"token,omitempty"`
 	// Fencing holds the device of each node.
 	Fencing []state.FencingDevice `json:"fencing,omitempty"`
-	// Manifest is the pod that Self's etcd is run from.
+	// Manifest is the pod from which Self's etcd is run.
 	Manifest string `json:"manifest,omitempty"`
 }
 
 // Node is a control plane.
 type Node struct {
 	Name string `json:"name"`
-	// Address is where the other one reaches it.
+	// Address is the address at which the other one reaches it.
 	Address string `json:"address"`
 }
 
-// minimumToken is the length below which a token is a mistake rather than a
+// minimumToken is the least length of a token; a shorter one is a mistake and no
 // secret.
 const minimumToken = 16
 
-// twoNodes is the number of hosts that all of this is for.
+// twoNodes is the number of hosts in such a cluster.
 const twoNodes = 2
 
 // Peer returns the other node.
@@ -69,13 +69,13 @@ func (in Input) Peer() Node {
 	return Node{}
 }
 
-// byName returns the nodes, the first by name first.
+// byName returns the nodes ordered by name.
 func (in Input) byName() []Node {
 	return slices.SortedFunc(slices.Values(in.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Validate returns every mistake that matters to a step, each with its field.
-// None quotes a secret.
+// Validate returns every mistake that matters to a step, each with its field. No
+// text quotes a secret.
 func (in Input) Validate(step Step) error {
 	problems := append(in.checkNodes(), in.checkSelf()...)
 	switch step {
@@ -110,7 +110,7 @@ func (in Input) checkNodes() []error {
 	first, err1 := netip.ParseAddr(a.Address)
 	second, err2 := netip.ParseAddr(b.Address)
 	switch {
-	case err1 != nil || err2 != nil: // said above
+	case err1 != nil || err2 != nil: // reported above
 	case first == second:
 		bad = append(bad, fmt.Errorf("nodes[1].address: %s is the address of nodes[0] too", b.Address))
 	case first.Is4() != second.Is4():
@@ -137,8 +137,8 @@ func (n Node) check(path string) []error {
 // maxNodeName is the length of a DNS name.
 const maxNodeName = 253
 
-// isNodeName reports whether a name is one that Kubernetes gives to nodes.
-// Nothing in it means anything to a shell, to pcs or to a file's path.
+// isNodeName reports whether Kubernetes may give a node this name. No character
+// in it has a meaning to a shell, to pcs or in a file's path.
 func isNodeName(name string) bool {
 	if name == "" || len(name) > maxNodeName {
 		return false

@@ -5,15 +5,15 @@ import (
 	"crypto/sha256"
 )
 
-// keyLength is what pcs makes, and what Corosync needs where FIPS is asked for.
+// keyLength is the length of pcs's own keys, which Corosync demands under FIPS.
 const keyLength = 256
 
-// CorosyncKey is the key by which the two hosts know each other's packets. Each
-// makes it from the secret that it is given, so that it never crosses a network.
+// CorosyncKey returns the key with which the two hosts sign their packets. Each
+// makes it from the secret that it is given, so the key never crosses a network.
 func CorosyncKey(in Input) []byte {
 	key, err := hkdf.Key(sha256.New, []byte(in.Token), []byte(in.Cluster), "holdfast corosync authkey", keyLength)
 	if err != nil {
-		panic(err) // of a length that it does not give, and this is none
+		panic(err) // only for a length that HKDF cannot make, and 256 is none
 	}
 	return key
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// maxClusterName is the longest name that pcs takes without being forced:
-// what GFS2 can store.
+// maxClusterName is the longest name that pcs accepts without force: the longest
+// that GFS2 can store.
 const maxClusterName = 15
 
-// CorosyncName is the name that a cluster has in Corosync: its own where pcs
-// takes it, else as much of it as fits and an end that tells it from others
-// with the same beginning.
+// CorosyncName returns the name of a cluster in Corosync: its own if pcs accepts
+// it, else as much of it as fits, with an end that tells it from others with the
+// same beginning.
 func CorosyncName(cluster string) string {
 	plain := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", r) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// steps brings one resource to what is wanted.
+// steps returns the commands that bring one resource to the wanted state.
 func (r Resource) steps(have []Resource) ([]Command, error) {
 	i := slices.IndexFunc(have, func(h Resource) bool { return h.ID == r.ID })
 	if i < 0 {
@@ -24,7 +24,7 @@ func (r Resource) steps(have []Resource) ([]Command, error) {
 	return append(r.update(h), r.clone(h)...), nil
 }
 
-// verb is the noun of pcs that a resource belongs to.
+// verb returns the noun of pcs for a resource.
 func (r Resource) verb() string {
 	if class, _, _ := strings.Cut(r.Agent, ":"); class == fence {
 		return fence
@@ -48,12 +48,12 @@ func (r Resource) create() Command {
 		args = append(append(args, "clone", r.Clone.ID), words(r.Clone.Meta)...)
 	}
 	if r.verb() != fence {
-		args = append(args, "--no-default-ops") // all that matter are given
+		args = append(args, "--no-default-ops") // the table gives all operations that matter
 	}
 	return Command{Args: args, Why: "there is no " + r.ID + " yet"}
 }
 
-// update changes what differs of the resource itself.
+// update changes the differing settings of the resource itself.
 func (r Resource) update(have Resource) []Command {
 	var changes []Setting
 	args := []string{r.verb(), "update", r.ID}
@@ -78,8 +78,8 @@ func (r Resource) update(have Resource) []Command {
 	return []Command{{Args: args, Why: reasons(changes)}}
 }
 
-// besides returns the settings of an operation that a person gave it. pcs
-// forgets what is not named when an operation is changed.
+// besides returns the settings that a person gave to an operation. When pcs
+// changes an operation it drops the settings that are not named.
 func (r Resource) besides(want Operation) []Setting {
 	return slices.DeleteFunc(slices.Clone(r.operation(want.Name)), func(s Setting) bool {
 		_, ours := value(want.Settings, s.Name)

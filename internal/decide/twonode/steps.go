@@ -11,14 +11,14 @@ import (
 type Command struct {
 	// Args follow the program's name. They hold no secret.
 	Args []string
-	// Why is the reason, for a person.
+	// Why is the reason, for people.
 	Why string
 }
 
-// CorosyncSteps returns the commands that make this host's corosync.conf what is
-// wanted. They speak to nobody: whoever carries them out gives them the file to
-// work on (--corosync_conf). It is an error where the host is in another cluster,
-// or in this one with other hosts.
+// CorosyncSteps returns the commands that make this host's corosync.conf the
+// wanted one. They contact no host: the caller gives them the file to work on
+// (--corosync_conf). If the host is in another cluster, or in this one with
+// other hosts, it returns an error.
 func CorosyncSteps(have, want Corosync) ([]Command, error) {
 	if have.Name == "" && len(have.Nodes) == 0 {
 		return []Command{setup(want)}, nil
@@ -36,7 +36,7 @@ func CorosyncSteps(have, want Corosync) ([]Command, error) {
 }
 
 // setup makes the file that puts a host into the cluster. Both hosts make the
-// same: nothing in it is made up by chance.
+// same file: nothing in it is random.
 func setup(c Corosync) Command {
 	args := []string{"cluster", "setup", c.Name}
 	for _, n := range c.Nodes {
@@ -48,12 +48,12 @@ func setup(c Corosync) Command {
 	return Command{Args: append(args, "--no-cluster-uuid"), Why: "this host is in no cluster yet: " + reasons(c.Totem)}
 }
 
-// Final is in the words of an error that another try cannot end: it waits for a
-// person, who changes what the step was made from, or has it run again.
+// Final ends the text of an error that a retry cannot fix: the step waits until
+// a person changes its input or has it run again.
 const Final = "nothing was changed, and it is not tried again until the addresses change or the Job is deleted"
 
-// check returns an error where the cluster that is there cannot be made the
-// wanted one without taking something from somebody.
+// check returns an error if the present cluster cannot become the wanted one
+// without taking something away from somebody.
 func (c Corosync) check(want Corosync) error {
 	switch {
 	case c.Name != want.Name:
@@ -89,10 +89,10 @@ func listNodes(nodes []Node) string {
 	return strings.Join(out, " and ")
 }
 
-// Steps returns the commands that bring Pacemaker's configuration to the
-// wanted one, none where it is so already. They add and they change what is
-// Holdfast's, and never take away or change what is not. All mistakes of what
-// is there come in one error.
+// Steps returns the commands that bring Pacemaker's configuration to the wanted
+// one, none if it is so already. They add and change only what is Holdfast's,
+// and neither change nor remove anything else. One error holds all problems of
+// the present configuration.
 func Steps(have, want Config) ([]Command, error) {
 	var out []Command
 	if differ := missing(have.Properties, want.Properties); len(differ) > 0 {
@@ -126,8 +126,9 @@ func (c Constraint) steps(have []Constraint) ([]Command, error) {
 	return []Command{remove, c.create()}, nil
 }
 
-// contradicts reports whether a constraint has a setting that would change
-// the meaning of the wanted one: symmetrical, say, or a rule's score.
+// contradicts reports whether a constraint has an additional setting that
+// changes the meaning of the wanted one, for example symmetrical, or a rule's
+// score.
 func (c Constraint) contradicts(want Constraint) bool {
 	return slices.ContainsFunc(c.Settings, func(s Setting) bool {
 		_, wanted := value(want.Settings, s.Name)
@@ -146,11 +147,12 @@ func (c Constraint) create() Command {
 	case Location:
 		args = []string{"constraint", "location", "add", c.ID, v("rsc"), v("node"), v("score")}
 	}
-	// A person's constraint between the same resources would make pcs refuse.
+	// Without --force pcs refuses if a person has a constraint between the same
+	// resources.
 	return Command{Args: append(args, "--force"), Why: c.Why}
 }
 
-// words are settings as pcs takes them.
+// words formats settings as arguments of pcs.
 func words(settings []Setting) []string {
 	var out []string
 	for _, s := range settings {

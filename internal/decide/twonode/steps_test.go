@@ -40,10 +40,10 @@ func show(cmds []Command) string {
 	return out.String()
 }
 
-// The CIBs were recorded in a lab with Pacemaker 2.1.5: what pcs makes of an
-// empty cluster, what these very commands made of it, a setup that was cut
-// off, one beside a person's devices, levels, constraints and properties, and
-// one whose settings somebody changed.
+// The CIBs were recorded in a lab with Pacemaker 2.1.5: pcs's own for an empty
+// cluster, the result of these very commands on it, a set-up that was cut off,
+// one beside a person's devices, levels, constraints and properties, and one in
+// which somebody changed settings.
 func TestTheCommandsForARecordedCIBAreTheApprovedOnes(t *testing.T) {
 	for _, name := range []string{"empty", "half", "foreign", "drifted", "ours"} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestADistributionsExampleIsNobodysCluster(t *testing.T) {
 	}
 }
 
-// Corosync goes by the last of a setting that stands twice.
+// If a setting stands twice, Corosync uses the last one.
 func TestASettingThatStandsTwiceHidesNothing(t *testing.T) {
 	text, err := os.ReadFile("testdata/corosync.conf")
 	if err != nil {

@@ -2,7 +2,7 @@ package twonode
 
 import "strings"
 
-// Names that others refer to.
+// Names that other packages refer to.
 const (
 	Kubelet      = "kubelet"
 	Etcd         = "etcd"
@@ -12,11 +12,11 @@ const (
 	FenceAgent   = "fence_holdfast"
 )
 
-// DeviceOf is the id of the device that fences a node.
+// DeviceOf returns the id of the device that fences a node.
 func DeviceOf(node string) string { return node + "_redfish" }
 
 // Wanted returns the whole configuration. docs/adr/0012-pacemaker-settings.md
-// holds the measurements that the values come from.
+// holds the measurements behind the values.
 func Wanted(in Input) Config {
 	nodes := in.byName()
 	c := Config{
@@ -32,10 +32,10 @@ func Wanted(in Input) Config {
 	return c
 }
 
-// link keeps knet from taking the only link down. It does so by default when
-// pings stay away for half a token, and waits for two pongs to take it up
-// again: measured with one packet in ten lost, it broke up six memberships in
-// a minute that without it were never in danger.
+// link keeps knet from taking the only link down. By default knet does so when
+// pings stay away for half a token, and waits for two pongs to take it up again.
+// With one packet in ten lost, this broke up six memberships in a minute that
+// were never in danger without it.
 func link() []Setting {
 	return []Setting{
 		{"ping_interval", "500", "in ms"},
@@ -44,7 +44,8 @@ func link() []Setting {
 	}
 }
 
-// crypto is what pcs would choose, said so that nobody's other choice counts.
+// crypto returns what pcs would choose, written down so that no other default
+// counts.
 func crypto() []Setting {
 	return []Setting{
 		{"cipher", "aes256", "who hears the packets reads none of them"},
@@ -74,7 +75,7 @@ func properties() []Setting {
 	}
 }
 
-// device fences a node. Address and account are in a file of the fence agent.
+// device fences a node. Address and account are in the fence agent's file.
 func device(node string) Resource {
 	return Resource{
 		ID: DeviceOf(node), Agent: fence + ":" + FenceAgent,
@@ -158,9 +159,8 @@ func etcd(nodes []Node) Resource {
 	}
 }
 
-// ban keeps a device from its own target: a host that cannot be reached
-// cannot fence itself, and its monitor would say nothing about the peer's way
-// to the BMC.
+// ban keeps a device from its own target: a host that cannot be reached cannot
+// fence itself, and its monitor would not test the peer's way to the BMC.
 func ban(node string) Constraint {
 	d := DeviceOf(node)
 	return Constraint{

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// settings lists all of a configuration, each with the path to it.
+// settings lists all settings of a configuration, each under its path.
 func settings(c Config) map[string]Setting {
 	out := map[string]Setting{}
 	add := func(path string, list []Setting) {
@@ -37,7 +37,7 @@ func settings(c Config) map[string]Setting {
 	return out
 }
 
-// The table is what docs/adr/0012-pacemaker-settings.md explains.
+// docs/adr/0012-pacemaker-settings.md explains this table.
 func TestEverySettingIsTheApprovedOneAndHasAReason(t *testing.T) {
 	all := settings(Wanted(site()))
 	var lines []string
@@ -73,8 +73,8 @@ func duration(t *testing.T, path string) time.Duration {
 	return d
 }
 
-// corosync.conf(5): with two nodes a consensus larger than the join timeout,
-// which is 50 ms, and smaller than the token is safe.
+// corosync.conf(5): with two nodes, a consensus is safe if it is larger than the
+// join timeout, which is 50 ms, and smaller than the token.
 func TestALostHostIsNoticedWithinTwoSeconds(t *testing.T) {
 	token, consensus := duration(t, "totem.token"), duration(t, "totem.consensus")
 	if consensus <= 50*time.Millisecond || consensus >= token {
@@ -88,8 +88,8 @@ func TestALostHostIsNoticedWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-// The agent holds its delay, cuts the power and switches on again, by the
-// slowest BMC that it bears with.
+// The fence agent waits for its delay, cuts the power and switches it on again,
+// with the slowest BMC that it tolerates.
 func TestAFenceWithItsDelayEndsBeforePacemakerGivesUp(t *testing.T) {
 	for _, n := range []string{"cp-1", "cp-2"} {
 		longest := fencing.Longest(duration(t, DeviceOf(n)+".power_timeout"))
@@ -117,8 +117,8 @@ func TestADeviceNeverRunsOnItsOwnTarget(t *testing.T) {
 	}
 }
 
-// Tried with crm_simulate in the lab: with kind=Mandatory or score=INFINITY a
-// kubelet that is given up takes the etcd of its node with it.
+// Tried with crm_simulate in the lab: with kind=Mandatory or score=INFINITY, a
+// kubelet that Pacemaker gave up takes the etcd of its node with it.
 func TestAFailedKubeletDoesNotStopAHealthyEtcd(t *testing.T) {
 	kind, _ := value(order().Settings, "kind")
 	score, _ := value(colocation().Settings, "score")

@@ -1,7 +1,7 @@
-// Package uplink decides which interfaces of a host lead out of it, and what the
-// kernel has to be told about them: a host that forwards packets, as one with
-// pods does, is taken for a router by its kernel, and one with two NICs in one
-// network answers for either address on both.
+// Package uplink decides which interfaces lead out of a host, and which settings
+// the kernel needs for them. The kernel treats a host that forwards packets, as
+// each host with pods does, as a router, and a host with two NICs in one network
+// answers for either address on both.
 package uplink
 
 import (
@@ -13,38 +13,38 @@ import (
 // Link is an interface as the kernel has it.
 type Link struct {
 	Name string
-	// Physical is true for one with a device behind it.
+	// Physical is true for an interface with a device behind it.
 	Physical bool
-	// Kind is what else it is: bond, vlan, bridge and so on; empty for nothing.
+	// Kind is the kind of a virtual interface: bond, vlan, bridge and so on; empty
+	// for none.
 	Kind string
-	// Lower are the interfaces that it is made of, by name.
+	// Lower names the interfaces that it is made of.
 	Lower []string
-	// Member is true for a port of a bond or a bridge, whose addresses and routes
-	// are that one's.
+	// Member is true for a port of a bond or a bridge. The bond or the bridge has
+	// the addresses and routes.
 	Member bool
-	// AcceptRA is whether the kernel takes router advertisements: 0 for never, 1
-	// unless this host forwards, 2 in any case. It is unknown where there is no
-	// IPv6.
+	// AcceptRA says when the kernel takes router advertisements: 0 for never, 1
+	// unless this host forwards, 2 always. It is unknown without IPv6.
 	AcceptRA state.Fact[int]
 }
 
-// Settings are those that hold for all interfaces.
+// Settings holds the settings for all interfaces.
 type Settings struct {
-	// ARPIgnore is 0 where ARP is answered for any address of the host, and 1 where
-	// it is for those of the interface alone; 2 and more is stricter.
+	// ARPIgnore is 0 if the kernel answers ARP for any address of the host, and 1
+	// if only for those of the interface; 2 and more is stricter.
 	ARPIgnore state.Fact[int]
-	// ARPAnnounce is 2 where a question comes from the address that fits it best,
-	// and less where it may come from that of another interface.
+	// ARPAnnounce is 2 if a question comes from the address that fits best, and
+	// less if it may come from that of another interface.
 	ARPAnnounce state.Fact[int]
 }
 
-// Loose reports whether an interface may answer for an address of another, or
-// ask in its name.
+// Loose reports whether an interface may answer for another one's address, or
+// ask with it.
 func (s Settings) Loose() bool {
 	return s.ARPIgnore.Known && s.ARPIgnore.Value < ARPIgnore || s.ARPAnnounce.Known && s.ARPAnnounce.Value < ARPAnnounce
 }
 
-// The values that are wanted at least.
+// The least values that are wanted.
 const (
 	ARPIgnore   = 1
 	ARPAnnounce = 2
@@ -56,15 +56,18 @@ const (
 	Always           = 2
 )
 
-// kinds are what an uplink may be made of NICs by. What networks of pods are made
-// of is not among them, but for bridges, which count by what is in them.
+// kinds lists the ways in which an uplink may be made of NICs. It holds nothing
+// that networks of pods are made of except bridges, which count by the
+// interfaces in them.
 var kinds = []string{"bond", "team", "vlan", "bridge", "macvlan"}
 
-// deepest bounds how far interfaces are followed: a bridge on a VLAN on a bond.
+// deepest bounds how many levels are followed, such as a bridge on a VLAN on a
+// bond.
 const deepest = 4
 
-// Uplinks are the interfaces that lead out of the host, by name: NICs, what is
-// made of NICs, and those that have an address of the host's own.
+// Uplinks returns the interfaces that lead out of the host, by name: NICs,
+// interfaces made of NICs, and those in own, which have one of the host's own
+// addresses.
 func Uplinks(links []Link, own []string) []string {
 	var out []string
 	for _, l := range links {
@@ -85,11 +88,12 @@ func leadsOut(l Link, links []Link, deep int) bool {
 	})
 }
 
-// Deaf are the uplinks on which the kernel takes router advertisements as long as
-// this host does not forward, by name. It forwards: without being told it would
-// take them no more, and lose its addresses and routes of IPv6 when those that
-// it has end. Where something else takes them, as NetworkManager and
-// systemd-networkd do, it has told the kernel not to, and that stays.
+// Deaf returns the uplinks on which the kernel takes router advertisements only
+// while this host does not forward, by name. The host does forward, so without
+// another setting the kernel would take them no more, and the host would lose
+// its IPv6 addresses and routes when they expire. If NetworkManager or
+// systemd-networkd takes them, it has turned the kernel's part off, and that
+// stays.
 func Deaf(links []Link, own []string) []string {
 	uplinks := Uplinks(links, own)
 	var out []string
@@ -102,8 +106,8 @@ func Deaf(links []Link, own []string) []string {
 	return out
 }
 
-// Own are the interfaces with an address of the host's own, in the networks of
-// the site's machines where it names some.
+// Own returns the interfaces with one of the host's own addresses, or with an
+// address in the networks of the site's machines.
 func Own(v state.NetworkView) []string {
 	var out []string
 	for _, a := range v.Addresses {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// machine has a bond of two NICs with a VLAN on it, two NICs more, one of them
-// in a bridge, and what networks of pods are made of.
+// machine has a bond of two NICs with a VLAN on it, two more NICs, one of them
+// in a bridge, and interfaces of pod networks.
 func machine() []uplink.Link {
 	ra := func(n int) state.Fact[int] { return state.Known(n) }
 	return []uplink.Link{
@@ -19,7 +19,7 @@ func machine() []uplink.Link {
 		{Name: "eth1", Physical: true, Member: true, AcceptRA: ra(1)},
 		{Name: "bond0", Kind: "bond", Lower: []string{"eth0", "eth1"}, AcceptRA: ra(1)},
 		{Name: "bond0.7", Kind: "vlan", Lower: []string{"bond0"}, AcceptRA: ra(1)},
-		{Name: "eth2", Physical: true, AcceptRA: ra(0)}, // NetworkManager's
+		{Name: "eth2", Physical: true, AcceptRA: ra(0)}, // NetworkManager takes its advertisements
 		{Name: "eth3", Physical: true, Member: true, AcceptRA: ra(1)},
 		{Name: "br0", Kind: "bridge", Lower: []string{"eth3"}, AcceptRA: ra(2)},
 		{Name: "eth4", Physical: true}, // no IPv6
@@ -37,8 +37,8 @@ func TestWhatLeadsOutOfAHost(t *testing.T) {
 	}
 }
 
-// What NetworkManager or networkd takes itself stays theirs, and a pod's
-// advertisements are taken by nobody.
+// NetworkManager and networkd keep the advertisements that they take themselves,
+// and nobody takes those of a pod.
 func TestTheKernelIsToldOfRouterAdvertisementsWhereItAloneTakesThem(t *testing.T) {
 	if got := fmt.Sprint(uplink.Deaf(machine(), []string{"eth5"})); got != "[bond0 bond0.7 eth5]" {
 		t.Error(got)

@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ReportOf is what a host says about virtual IPs, from what its agent sees.
-// The certificate's VIPs and the trouble of the pieces are not in the view.
+// ReportOf returns what a host publishes about virtual IPs, from what its agent
+// sees. The certificate's VIPs and the trouble of the reconcilers are not in the
+// view, so the caller passes them.
 func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.Addr, trouble string) state.VIPReport {
 	out := state.VIPReport{
 		VIPs: v.Settings.VIPs(), Certificate: among(v.Settings.APIVIPs, certificate), Trouble: trouble,
@@ -45,8 +46,10 @@ func ReportOf(v state.NetworkView, before state.VIPReport, certificate []netip.A
 	return out
 }
 
-// ownInCluster leaves out what is a host's own affair, such as the bridge of
-// its pods. A site that names no machine networks has those of its VIPs.
+// ownInCluster reports whether an address is one of the host's own in the cluster's
+// networks. It leaves out private ones, such as the bridge of the host's pods.
+// Where a site names no machine networks, the host's interface and the networks of
+// the VIPs count.
 func ownInCluster(a state.HostAddress, v state.NetworkView) bool {
 	addr := a.Prefix.Addr()
 	if !a.Usable || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
@@ -73,10 +76,10 @@ func distinct(list []netip.Addr) []netip.Addr {
 	return slices.Compact(list)
 }
 
-// Through returns the interface on whose network an address lies, the one with
-// the longest match: by the host's own addresses or, where DHCPv6 gave single
-// ones, by its routes. It is empty where the host has no such network, and then
-// the host cannot say who answers there.
+// Through returns the interface on whose network an address lies, the one with the
+// longest match. It goes by the host's own addresses, or by its routes where DHCPv6
+// gave it single addresses. It returns nothing where the host has no such network;
+// then the host cannot say who answers there.
 func Through(a netip.Addr, addresses []state.HostAddress, routes []state.HostRoute) string {
 	best, iface := -1, ""
 	consider := func(p netip.Prefix, name string) {
@@ -97,14 +100,14 @@ func Through(a netip.Addr, addresses []state.HostAddress, routes []state.HostRou
 	return iface
 }
 
-// Question is one question to a host, and who asks.
+// Question is one question to a host, with the name of the asker.
 type Question struct {
 	Asker string
 	Probe state.VIPProbe
 }
 
-// Open reads from the annotations of a host's node which questions it has not
-// answered yet, and which of its answers nobody wants any more.
+// Open reads from the annotations of a host's node the questions that it has not
+// answered yet, and the names of those answers that nobody wants any more.
 func Open(annotations map[string]string) (questions []Question, obsolete []string) {
 	for name, text := range annotations {
 		if asker, ok := strings.CutPrefix(name, state.AnnotationVIPProbe); ok {
@@ -125,9 +128,9 @@ func Open(annotations map[string]string) (questions []Question, obsolete []strin
 	return questions, obsolete
 }
 
-// Turn says whose certificate has to be renewed before that of a host: control
-// planes take it one after the other, in the order of their names. A node that
-// is not ready is not waited for. It is empty where it is the host's turn.
+// Turn returns the control plane whose certificate has to be renewed before that of
+// host self, empty where it is the host's turn. Control planes take turns in the
+// order of their names. A node that is not ready is skipped.
 func Turn(self string, wanted []netip.Addr, nodes []state.Node) string {
 	for _, n := range nodes {
 		report := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs])

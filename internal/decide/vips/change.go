@@ -1,7 +1,7 @@
 // Package vips decides about virtual IPs of a running cluster: whether a change
-// keeps every rule, what a wish to change them comes to, and how far a change
-// has got. The rules themselves are in viprule, by which the installer checks
-// too; the operator and `holdfast vip` ask here.
+// keeps every rule, what follows from a requested change, and how far a change has
+// got. The rules themselves are in viprule, which the installer uses too. The
+// operator and `holdfast vip` use this package.
 package vips
 
 import (
@@ -18,15 +18,15 @@ import (
 // Platform is the platform of a cluster as its Infrastructure object names it.
 type Platform string
 
-// Platforms that are told apart.
+// The platforms that the decision distinguishes.
 const (
 	BareMetal Platform = "BareMetal"
 	VSphere   Platform = "VSphere"
 	OpenStack Platform = "OpenStack"
 )
 
-// Values are the lists of one half of the Infrastructure object, its spec or
-// its status, as they are written there.
+// Values are the lists of one half of the Infrastructure object, its spec or its
+// status, as they are written there.
 type Values struct {
 	API, Ingress, MachineNetworks []string
 }
@@ -36,81 +36,83 @@ func (v Values) Clone() Values {
 	return Values{slices.Clone(v.API), slices.Clone(v.Ingress), slices.Clone(v.MachineNetworks)}
 }
 
-// Equal reports whether both say the same in the same words.
+// Equal reports whether both have the same lists, written the same way.
 func (v Values) Equal(w Values) bool {
 	return slices.Equal(v.API, w.API) && slices.Equal(v.Ingress, w.Ingress) && slices.Equal(v.MachineNetworks, w.MachineNetworks)
 }
 
-// Snapshot is everything that a decision about a cluster's VIPs looks at.
+// Snapshot holds everything that a decision about a cluster's VIPs depends on.
 type Snapshot struct {
 	Platform Platform
-	// Path is where the spec's lists stand in the object.
+	// Path is the place of the spec's lists in the object.
 	Path *field.Path
-	// HasStatus is false where the object says nothing about its platform yet:
-	// there is then nothing to compare with, and nothing is done.
+	// HasStatus is false where the object says nothing about its platform yet. Then
+	// there is nothing to compare with, and nothing is done.
 	HasStatus    bool
 	Spec, Status Values
-	// LegacyAPI and LegacyIngress are the status' older fields of one address.
+	// LegacyAPI and LegacyIngress are the status' older fields, which hold one
+	// address each.
 	LegacyAPI, LegacyIngress string
 	UserManaged              bool
-	// Cluster and Service are the networks of pods and services. They are not
-	// known while NetworksKnown is false, and then nothing is accepted.
+	// Cluster and Service are the networks of pods and services. They are unknown
+	// while NetworksKnown is false, and then nothing is accepted.
 	Cluster, Service []string
 	NetworksKnown    bool
 	Hosts            []Host
-	// Found is what the hosts say about who answers for an address; an address
-	// that is not in it is unknown.
+	// Found maps an address to whoever answers for it, as the hosts report. An
+	// address that is missing is unknown.
 	Found map[netip.Addr]Holder
 }
 
-// Holder is who answers for an address. The zero value is nobody.
+// Holder describes who answers for an address. The zero value is nobody.
 type Holder struct {
 	// Hardware is the address of the interface that answers.
 	Hardware string `json:"hardware,omitempty"`
-	// Seen is the host that was answered.
+	// Seen is the host that got the answer.
 	Seen string `json:"seen,omitempty"`
-	// Ours names the host of this cluster that says that it has the address
-	// from an earlier time, and will let go.
+	// Ours names the host of this cluster that reports that it has the address from
+	// earlier and will release it.
 	Ours string `json:"ours,omitempty"`
 }
 
-// Outcome is what a look at the wish and the present comes to.
+// Outcome is the result of comparing the requested VIPs with the present ones.
 type Outcome string
 
 // The outcomes.
 const (
 	// Unmanaged: the platform's VIPs are not Holdfast's to move.
 	Unmanaged Outcome = "unmanaged"
-	// Settled: the wish is what is.
+	// Settled: the cluster has what was requested.
 	Settled Outcome = "settled"
-	// Accepted: the wish keeps every rule; the status is to become it.
+	// Accepted: the request keeps every rule; the status must become the same.
 	Accepted Outcome = "accepted"
-	// Refused: the wish breaks a rule; nothing changes.
+	// Refused: the request breaks a rule; nothing changes.
 	Refused Outcome = "refused"
 	// Undecided: something is not known yet.
 	Undecided Outcome = "undecided"
 )
 
-// Decision is what is to be done about a cluster's VIPs.
+// Decision says what to do about a cluster's VIPs.
 type Decision struct {
 	Outcome Outcome
-	// Spec is what the spec is to become, nil for what it is: lists that it
-	// lacks are filled from the status.
+	// Spec is the new spec, nil for no change. The lists that it lacks are filled
+	// from the status.
 	Spec *Values
-	// Status is what the status is to become, nil for what it is.
+	// Status is the new status, nil for no change.
 	Status *Values
-	// Findings are the mistakes of a refused wish.
+	// Findings are the mistakes of a refused request.
 	Findings []viprule.Finding
-	// Pending says what is not known yet, as ends of sentences.
+	// Pending lists what is not known yet, as ends of sentences.
 	Pending []string
-	// Added and Removed are the addresses by which the wish differs.
+	// Added and Removed are the addresses by which the request differs from the
+	// status.
 	Added, Removed []netip.Addr
-	// Unknown are the rules that could not be looked at, and why.
+	// Unknown maps each rule that could not be checked to the reason.
 	Unknown map[viprule.Rule]string
 }
 
 // Decide compares the spec with the status. It writes nothing where nothing
-// is to be changed: however an address is written, it is the same address.
+// changes: an address that is written differently is the same address.
 func Decide(s Snapshot) Decision {
 	switch {
 	case s.Platform != BareMetal:
@@ -136,8 +138,8 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// Examine decides as Decide does, for a person who wants to see every rule:
-// where nothing is to change it looks at the VIPs that are there.
+// Examine decides as Decide does, for an administrator who wants to see every rule.
+// Where nothing changes it checks the present VIPs.
 func Examine(s Snapshot) Decision {
 	d := Decide(s)
 	if d.Outcome != Settled || !s.HasStatus {
@@ -155,8 +157,8 @@ func Examine(s Snapshot) Decision {
 	return d
 }
 
-// Unasked are the addresses of which hosts have to find out who answers for
-// them before anything else can be decided.
+// Unasked returns the addresses for which hosts have to find out who answers,
+// before anything else can be decided.
 func (d Decision) Unasked() []netip.Addr {
 	if d.Outcome != Undecided || d.Unknown[viprule.Nobody] == "" {
 		return nil
@@ -164,8 +166,8 @@ func (d Decision) Unasked() []netip.Addr {
 	return d.Added
 }
 
-// elsewhere validates what Holdfast does not move, so that a wish that is
-// wrong is not taken for one that is only not carried out.
+// elsewhere validates VIPs that Holdfast does not move, so that a wrong request is
+// told from one that is only not carried out.
 func (s Snapshot) elsewhere() Decision {
 	d := Decision{Outcome: Unmanaged}
 	if len(s.Spec.API)+len(s.Spec.Ingress) == 0 || s.Platform != VSphere && s.Platform != OpenStack {
@@ -178,7 +180,8 @@ func (s Snapshot) elsewhere() Decision {
 	return d
 }
 
-// upgraded is the status with lists where only the older fields are there.
+// upgraded returns the status with lists filled in where only the older fields are
+// set.
 func (s Snapshot) upgraded() Values {
 	out := s.Status.Clone()
 	if len(out.API) == 0 && s.LegacyAPI != "" {
@@ -190,7 +193,7 @@ func (s Snapshot) upgraded() Values {
 	return out
 }
 
-// first is the first of a list, which the older fields repeat.
+// first returns the first address of a list, which the older fields repeat.
 func first(list []string) string {
 	if len(list) == 0 {
 		return ""
@@ -198,9 +201,9 @@ func first(list []string) string {
 	return list[0]
 }
 
-// filled is the spec with what the status says in place of each list that it
-// lacks, as after an upgrade. Machine networks are filled only together with
-// both: somebody who took them out of a whole spec is to be told.
+// filled returns the spec with the status' value for each address list that it
+// lacks, as after an upgrade. Machine networks are filled in only where the spec
+// has no list at all: somebody who took them out of a whole spec must be told.
 func (s Snapshot) filled() Values {
 	out := s.Spec.Clone()
 	if len(out.API) == 0 && len(out.Ingress) == 0 && len(out.MachineNetworks) == 0 {
@@ -243,8 +246,8 @@ func (s Snapshot) judge(d *Decision) {
 	}
 }
 
-// accepted is the status that the spec asks for. What only is written
-// differently stays as it is written.
+// accepted returns the status that the spec asks for. An address that is only
+// written differently stays as the status has it.
 func (s Snapshot) accepted() Values {
 	out := s.Spec.Clone()
 	keep := func(list, before []string) {
@@ -259,7 +262,7 @@ func (s Snapshot) accepted() Values {
 	return out
 }
 
-// unknown notes what nobody can say, and what has to be known first.
+// unknown records which rules nobody can check, and what has to be known first.
 func (s Snapshot) unknown(d *Decision, wish []added) {
 	if !s.NetworksKnown {
 		d.Pending = append(d.Pending, "the networks of pods and services (object networks.config.openshift.io/cluster) cannot be read")
@@ -281,7 +284,7 @@ func (s Snapshot) unknown(d *Decision, wish []added) {
 	}
 }
 
-// occupied wants to know of each new VIP that nobody answers for it.
+// occupied checks of each new VIP that nobody answers for it.
 func (s Snapshot) occupied(d *Decision, wish []added) {
 	if s.UserManaged {
 		d.Unknown[viprule.Nobody] = "the site's load balancer answers for it"
@@ -302,7 +305,7 @@ func (s Snapshot) occupied(d *Decision, wish []added) {
 	}
 }
 
-// lists are the spec's lists with the networks that they have to lie in.
+// lists returns the spec's lists with the networks that they have to lie in.
 func (s Snapshot) lists() viprule.Lists {
 	return viprule.Lists{
 		API:     viprule.List{Path: s.Path.Child("apiServerInternalIPs"), Texts: s.Spec.API},
@@ -314,7 +317,7 @@ func (s Snapshot) lists() viprule.Lists {
 	}
 }
 
-// networksWanted are the machine networks that VIPs are to lie in.
+// networksWanted returns the machine networks that VIPs must lie in.
 func (s Snapshot) networksWanted() []string {
 	if len(s.Spec.MachineNetworks) > 0 {
 		return s.Spec.MachineNetworks
@@ -322,7 +325,7 @@ func (s Snapshot) networksWanted() []string {
 	return s.Status.MachineNetworks
 }
 
-// changes says which differences are not allowed.
+// changes returns the differences that are not allowed.
 func (s Snapshot) changes() []viprule.Finding {
 	return slices.Concat(
 		changed(s.Path.Child("apiServerInternalIPs"), s.Spec.API, s.Status.API),
@@ -330,11 +333,11 @@ func (s Snapshot) changes() []viprule.Finding {
 	)
 }
 
-// changed compares one list with its present one.
+// changed compares a requested list with the present one.
 func changed(path *field.Path, wish, now []string) []viprule.Finding {
 	var out []viprule.Finding
 	if len(wish) == 0 {
-		return nil // a mistake of its own
+		return nil // another check reports that
 	}
 	if len(now) == 0 {
 		return []viprule.Finding{viprule.FirstFixed.Broken(field.Invalid(path, wish[0],
@@ -351,8 +354,8 @@ func changed(path *field.Path, wish, now []string) []viprule.Finding {
 	return out
 }
 
-// difference lists the addresses that the status does not have yet, as far as
-// they are addresses.
+// difference lists the addresses of the spec that the status does not have yet. It
+// skips texts that are no addresses.
 func (s Snapshot) difference() []added {
 	return slices.DeleteFunc(s.entries(), func(a added) bool {
 		now := s.Status.Ingress
@@ -363,7 +366,7 @@ func (s Snapshot) difference() []added {
 	})
 }
 
-// entries lists the addresses of the spec, as far as they are addresses.
+// entries lists the addresses of the spec. It skips texts that are no addresses.
 func (s Snapshot) entries() []added {
 	lists := s.lists()
 	var out []added
@@ -414,7 +417,7 @@ func same(a, b []string) bool {
 	})
 }
 
-// parsed are the addresses of a list, without what is none.
+// parsed returns the addresses of a list, without texts that are none.
 func parsed(list []string) []netip.Addr {
 	var out []netip.Addr
 	for _, text := range list {
@@ -425,7 +428,7 @@ func parsed(list []string) []netip.Addr {
 	return out
 }
 
-// prefixes are the networks of a list, without what is none.
+// prefixes returns the networks of a list, without texts that are none.
 func prefixes(list []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range list {

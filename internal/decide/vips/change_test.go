@@ -25,7 +25,7 @@ func addrs(texts ...string) []netip.Addr {
 	return out
 }
 
-// host is a dual-stack node that says what an agent says.
+// host is a dual-stack node with a report as an agent makes it.
 func host(name string, controlPlane bool, addresses ...string) vips.Host {
 	return vips.Host{
 		Name: name, ControlPlane: controlPlane, Ready: true, Addresses: addrs(addresses...),
@@ -33,8 +33,8 @@ func host(name string, controlPlane bool, addresses ...string) vips.Host {
 	}
 }
 
-// one is a dual-stack cluster with one pair of VIPs, whose second pair nobody
-// answers for.
+// one is a dual-stack cluster with one pair of VIPs. Nobody answers for the second
+// pair.
 func one() vips.Snapshot {
 	v := vips.Values{
 		API: []string{"10.98.0.5"}, Ingress: []string{"10.98.0.6"}, MachineNetworks: []string{"10.98.0.0/24", "fd98::/64"},
@@ -59,7 +59,7 @@ func two() vips.Snapshot {
 	return s
 }
 
-// add wishes for a second pair.
+// add requests a second pair.
 func add(api, ingress string) func(*vips.Snapshot) {
 	return func(s *vips.Snapshot) {
 		s.Spec.API = []string{"10.98.0.5", api}
@@ -67,7 +67,7 @@ func add(api, ingress string) func(*vips.Snapshot) {
 	}
 }
 
-// words is what a decision comes to, a line for each part of it.
+// words describes a decision, one line for each part.
 func words(d vips.Decision) string {
 	out := []string{string(d.Outcome)}
 	for _, f := range d.Findings {
@@ -87,7 +87,7 @@ func words(d vips.Decision) string {
 
 const at = "spec.platformSpec.baremetal."
 
-// refusals are sentences that a refusal proves: the change breaks one rule.
+// refusals are sentences that a refusal proves: each change breaks one rule.
 var refusals = []struct {
 	sentence string
 	change   func(*vips.Snapshot)
@@ -294,7 +294,7 @@ func TestAllMistakesAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// changes are sentences about what is allowed, waited for, or nothing at all.
+// changes are sentences about changes that are allowed, wait, or change nothing.
 var changes = []struct {
 	sentence string
 	from     func() vips.Snapshot
@@ -456,7 +456,7 @@ func TestWhatAChangeComesTo(t *testing.T) {
 	}
 }
 
-// What is decided must be settled once it is written: nothing is written twice.
+// A decision must be settled once it is written: nothing is written twice.
 func TestADecisionThatIsWrittenIsSettled(t *testing.T) {
 	for _, c := range changes {
 		s := c.from()
@@ -476,7 +476,7 @@ func TestADecisionThatIsWrittenIsSettled(t *testing.T) {
 	}
 }
 
-// A refusal writes no status, whatever else is to be done.
+// A refusal writes no status, whatever else there is to do.
 func TestARefusalChangesNothing(t *testing.T) {
 	for _, c := range refusals {
 		s := one()

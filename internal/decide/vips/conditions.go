@@ -38,8 +38,8 @@ const (
 	Unknown = "Unknown"
 )
 
-// DegradedAfter is how long a trouble has to last before it counts as one: an
-// API that is away for a moment is none.
+// DegradedAfter is how long a trouble has to last before it counts. An API that is
+// away for a moment does not count.
 const DegradedAfter = 2 * time.Minute
 
 // Condition is one condition of the object that reports.
@@ -51,14 +51,15 @@ type Condition struct {
 	Changed time.Time `json:"lastTransitionTime"`
 }
 
-// Trouble is what is wrong at the moment, its zero value nothing.
+// Trouble describes what is wrong at the moment; its zero value means nothing.
 type Trouble struct {
 	Reason, Message string
-	// Since is when it was first seen.
+	// Since is the time of its first observation.
 	Since time.Time
 }
 
-// Lasting returns a trouble with the time since which the same one lasts.
+// Lasting returns the trouble with the time since when it lasts: that of before
+// where the reason is the same, else now.
 func (t Trouble) Lasting(before Trouble, now time.Time) Trouble {
 	t.Since = now
 	if t.Reason == before.Reason {
@@ -67,21 +68,22 @@ func (t Trouble) Lasting(before Trouble, now time.Time) Trouble {
 	return t
 }
 
-// Standing is what the conditions tell of.
+// Standing holds the facts that the conditions describe.
 type Standing struct {
 	Platform Platform
 	Plan     Plan
 	Decision Decision
 	Rollout  Rollout
-	// AppliedBefore are the VIPs with which the change was once complete. It
-	// stays so: a VIP that is away later on is an outage, no unfinished change.
+	// AppliedBefore holds the VIPs with which the change was once complete. The
+	// change stays complete: a VIP that is away later is an outage, not an
+	// unfinished change.
 	AppliedBefore []netip.Addr
-	// Failure is what kept this look from being a whole one, empty for nothing.
+	// Failure says why this reading is incomplete, empty for nothing.
 	Failure string
 }
 
-// Complete reports whether the change to the present VIPs is done, now or
-// some time before.
+// Complete reports whether the change to the present VIPs is done, or was done
+// earlier.
 func (s Standing) Complete() bool {
 	return s.Rollout.Applied || SameSet(s.AppliedBefore, s.Plan.All())
 }
@@ -95,7 +97,7 @@ func sorted(list []netip.Addr) []netip.Addr {
 	return out
 }
 
-// Trouble is what is wrong: what is told only once it lasts.
+// Trouble returns what is wrong. It is reported only once it lasts.
 func (s Standing) Trouble() Trouble {
 	switch {
 	case s.Failure != "":
@@ -133,9 +135,10 @@ func (s Standing) refusal() string {
 	return strings.Join(words, "; ")
 }
 
-// Conditions are the conditions of a cluster's VIPs, in the order in which a
-// person asks: may it be, how far is it, is it done, does it work. Those that
-// were there before keep the time of their last change.
+// Conditions returns the conditions of a cluster's VIPs, in the order of an
+// administrator's questions: is it allowed, how far is it, is it done, does it
+// work. A condition whose status is the same as before keeps the time of its last
+// change.
 func Conditions(s Standing, t Trouble, before []Condition, now time.Time) []Condition {
 	want := s.present()
 	if s.Failure != "" { // nothing new is known
@@ -151,7 +154,7 @@ func Conditions(s Standing, t Trouble, before []Condition, now time.Time) []Cond
 	return want
 }
 
-// known are the conditions of an earlier look that are about the change.
+// known returns those conditions of an earlier reading that describe the change.
 func known(before []Condition) []Condition {
 	var out []Condition
 	for _, kind := range []string{ConditionAccepted, ConditionProgressing, ConditionApplied} {
@@ -235,8 +238,8 @@ func (s Standing) applied() Condition {
 	return c
 }
 
-// health are the conditions that wait until a trouble lasts. One that was told
-// already is told on by an operator that was just started.
+// health returns the conditions that wait until a trouble lasts. A trouble that the
+// earlier conditions reported stays reported after the operator was restarted.
 func (s Standing) health(t Trouble, before []Condition, now time.Time) []Condition {
 	available := Condition{Type: ConditionAvailable, Status: True, Reason: ReasonAsExpected, Message: "the operator looks after the virtual IPs"}
 	degraded := Condition{Type: ConditionDegraded, Status: False, Reason: ReasonAsExpected}
@@ -251,16 +254,16 @@ func (s Standing) health(t Trouble, before []Condition, now time.Time) []Conditi
 	return []Condition{available, degraded}
 }
 
-// Same reports whether conditions say the same, whenever they changed.
+// Same reports whether conditions say the same, whatever their times of change.
 func Same(a, b []Condition) bool {
 	return slices.EqualFunc(a, b, func(x, y Condition) bool {
 		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message
 	})
 }
 
-// News are the conditions about the change that a person is told of by an
-// event: those that say something else than before. What is as expected from
-// the beginning is no news, and neither is that something is looked at.
+// News returns the conditions about the change that need an event: those that
+// differ from before. A condition that is as expected from the beginning needs
+// none, nor does one that is still being checked.
 func News(before, now []Condition) []Condition {
 	var out []Condition
 	for _, c := range now {
@@ -272,7 +275,7 @@ func News(before, now []Condition) []Condition {
 			continue
 		}
 		if c.Type == ConditionApplied && c.Status == False && ok && old.Status == False {
-			continue // how far it is stands in the condition
+			continue // the condition itself shows the progress
 		}
 		out = append(out, c)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// FuzzDecide gives it lists as somebody might write them. Whatever they are,
-// a decision keeps what the specification promises.
+// FuzzDecide decides about lists as somebody might write them. Whatever they are, a
+// decision keeps what the specification promises.
 func FuzzDecide(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"10.98.0.5,fd98::5", "10.98.0.6,fd98::6", "10.98.0.5", "10.98.0.6"},
@@ -45,7 +45,7 @@ func split(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// promises fails where a decision breaks what holds for all of them.
+// promises fails the test where a decision breaks a promise that holds for all.
 func promises(t *testing.T, s vips.Snapshot, d vips.Decision) {
 	t.Helper()
 	if (d.Outcome == vips.Refused) != (len(d.Findings) > 0) {
@@ -82,8 +82,8 @@ func promises(t *testing.T, s vips.Snapshot, d vips.Decision) {
 	}
 }
 
-// FuzzAnnotations reads what another version, or a person, may have put into
-// the annotations of a node.
+// FuzzAnnotations reads annotations of a node that another version, or an
+// administrator, may have written.
 func FuzzAnnotations(f *testing.F) {
 	f.Add(`{"vips":["10.98.0.5"],"addresses":["10.98.0.11/24"]}`, `{"id":"1","at":"2026-11-20T12:00:00Z","addresses":["fd98::5"]}`, `{"id":"1","held":{"fd98::5":"x"}}`)
 	f.Add(`null`, `[]`, `{"held":{"x":1}}`)

@@ -13,22 +13,22 @@ import (
 	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
-// Host is a node of a running cluster, as far as virtual IPs concern it.
+// Host is a node of a running cluster, with what concerns virtual IPs.
 type Host struct {
 	Name                string
 	ControlPlane, Ready bool
-	// Addresses are the node's internal ones.
+	// Addresses are the node's internal addresses.
 	Addresses []netip.Addr
-	// Report is what the host says about itself; unknown where its agent never
-	// said anything, or is of a version that says it differently.
+	// Report is the host's report about itself. It is unknown where its agent
+	// never reported, or has a version with another format.
 	Report state.Fact[state.VIPReport]
-	// Probe and Answer are the last question that was put to it and its answer.
+	// Probe and Answer hold the last question to the host and its answer.
 	Probe  state.Fact[state.VIPProbe]
 	Answer state.Fact[state.VIPAnswer]
 }
 
-// own are all addresses that the host has for itself: those of its node and
-// those that it reports, since a node may tell of one family only.
+// own returns all addresses of the host itself: those of its node and those that it
+// reports, because a node may list one family only.
 func (h Host) own() []netip.Addr {
 	out := slices.Clone(h.Addresses)
 	for _, p := range h.Report.Value.Addresses {
@@ -39,16 +39,15 @@ func (h Host) own() []netip.Addr {
 	return out
 }
 
-// added is one VIP that is new, and where it stands.
+// added is one new VIP with its place in the spec.
 type added struct {
 	addr netip.Addr
 	path *field.Path
-	// api is true for one of the API, which control planes alone may hold.
+	// api is true for a VIP of the API, which only control planes may hold.
 	api bool
 }
 
-// eligible are the hosts that may hold a VIP of its kind as far as their role
-// goes.
+// eligible returns the hosts whose role allows them to hold the VIP.
 func (a added) eligible(hosts []Host) []Host {
 	var out []Host
 	for _, h := range hosts {
@@ -59,9 +58,10 @@ func (a added) eligible(hosts []Host) []Host {
 	return out
 }
 
-// beside are those of them that may hold the first VIP of the same list: a host
-// in another network than that holds none, and need not be able to hold this
-// one. Where nobody can say whose network that is, all of them are.
+// beside returns those eligible hosts that may hold the first VIP of the same list.
+// A host outside that VIP's network does not hold it and need not be able to hold
+// this one either. Where that network is unknown, or no host is in it, beside
+// returns all eligible hosts.
 func (a added) beside(s *Snapshot) []Host {
 	all := a.eligible(s.Hosts)
 	list := s.Status.Ingress
@@ -84,8 +84,8 @@ func (a added) beside(s *Snapshot) []Host {
 	return there
 }
 
-// fits checks a new VIP against the hosts of the cluster. With a load balancer
-// of the site, hosts need not be able to hold it.
+// fits checks a new VIP against the hosts of the cluster. With a load balancer of
+// the site, hosts need not be able to hold it.
 func (a added) fits(s *Snapshot) []viprule.Finding {
 	var out []viprule.Finding
 	add := func(rule viprule.Rule, detail string) {
@@ -136,8 +136,8 @@ func (a added) lackingFamily(hosts []Host) string {
 		netaddr.FamilyOf(a.addr), netaddr.FamilyOf(a.addr), strings.Join(without, ", "))
 }
 
-// nowhere wants a host in the machine network of the VIP. Where the cluster
-// names no machine networks nobody can say.
+// nowhere requires an eligible host in the machine network of the VIP. It finds
+// nothing wrong where no machine network contains the VIP.
 func (a added) nowhere(hosts []Host, machine []netip.Prefix) string {
 	i := slices.IndexFunc(machine, func(p netip.Prefix) bool { return p.Contains(a.addr) })
 	if i < 0 {
@@ -155,7 +155,7 @@ func (a added) nowhere(hosts []Host, machine []netip.Prefix) string {
 	return fmt.Sprintf("lies in %s, where no %s has an address to hold it beside", machine[i], who)
 }
 
-// held is what a person has to know of who answers for an address.
+// held tells an administrator who answers for an address.
 func (a added) held(by Holder) string {
 	return fmt.Sprintf("is taken: %s answers for it, as %s sees", by.Hardware, by.Seen)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
-// networkFindings checks the machine networks of the spec against themselves,
-// against the other networks and against what the status has.
+// networkFindings checks the machine networks of the spec against each other,
+// against the other networks and against the status.
 func (s Snapshot) networkFindings() []viprule.Finding {
 	path := s.Path.Child("machineNetworks")
 	if sameNetworks(s.Spec.MachineNetworks, s.Status.MachineNetworks) {
@@ -29,7 +29,7 @@ func (s Snapshot) networkFindings() []viprule.Finding {
 	return append(out, s.leftBehind(path)...)
 }
 
-// soundNetworks checks each network and that they lie apart.
+// soundNetworks checks that each network is valid and that none overlaps another.
 func (s Snapshot) soundNetworks(path *field.Path) []viprule.Finding {
 	var out []viprule.Finding
 	apart := append(named("the pod network", s.Cluster), named("the service network", s.Service)...)
@@ -64,9 +64,9 @@ func named(name string, list []string) []namedNetwork {
 	return out
 }
 
-// strangeFamilies finds new VIPs of a family that pods or Services do not have,
-// as the installer refuses them: a second pair is for a cluster that is
-// dual-stack. What a load balancer of the site holds is the site's affair.
+// strangeFamilies finds new VIPs of a family that pods or Services do not have. The
+// installer refuses them too: a second pair is for a dual-stack cluster. VIPs that
+// a load balancer of the site holds are not checked.
 func (s Snapshot) strangeFamilies(wish []added) []viprule.Finding {
 	if !s.NetworksKnown || s.UserManaged {
 		return nil
@@ -88,7 +88,7 @@ func (s Snapshot) strangeFamilies(wish []added) []viprule.Finding {
 	return out
 }
 
-// leftBehind finds nodes whose address lies in a network that is to go.
+// leftBehind finds nodes whose address lies in a network that the spec removes.
 func (s Snapshot) leftBehind(path *field.Path) []viprule.Finding {
 	var out []viprule.Finding
 	wish := prefixes(s.Spec.MachineNetworks)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// SnapshotOf reads the objects of a cluster. The network object may be nil:
-// then its networks are not known.
+// SnapshotOf reads the objects of a cluster. The network object may be nil; then
+// the networks of pods and services are unknown.
 func SnapshotOf(infra *configv1.Infrastructure, network *configv1.Network, hosts []Host) Snapshot {
 	s := Snapshot{Platform: platformOf(infra), Hosts: hosts, Path: field.NewPath("spec", "platformSpec")}
 	if network != nil {
@@ -36,8 +36,8 @@ func SnapshotOf(infra *configv1.Infrastructure, network *configv1.Network, hosts
 	return s
 }
 
-// platformOf is what the status says, which nobody changes by hand, else the
-// spec.
+// platformOf returns the platform from the status, which nobody changes by hand,
+// else from the spec.
 func platformOf(infra *configv1.Infrastructure) Platform {
 	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
 		return Platform(s.Type)
@@ -77,11 +77,11 @@ func (s *Snapshot) openStack(spec *configv1.OpenStackPlatformSpec, status *confi
 	}
 }
 
-// balancer is who balances: the object's types for it are one on all platforms
-// but for their names.
+// balancer says who provides the load balancer. The object has one such type per
+// platform; they differ only in their names.
 type balancer = configv1.BareMetalPlatformLoadBalancer
 
-// found takes what the status of any platform has.
+// found takes over the fields that the status of every platform has.
 func (s *Snapshot) found(status Values, b *balancer) {
 	s.HasStatus, s.Status = true, status
 	s.UserManaged = b != nil && b.Type == configv1.LoadBalancerTypeUserManaged
@@ -99,7 +99,7 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// HostOf reads a node. The asker names whose questions to it are meant.
+// HostOf reads a node. It reads the questions of this asker and their answers.
 func HostOf(n *corev1.Node, asker string) Host {
 	out := Host{
 		Name:   n.Name,

@@ -9,36 +9,37 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The times of a probe. A host takes some 2 s to find out that nobody answers.
+// The times of a probe. A host needs some 2 s to find out that nobody answers.
 const (
-	// probeEnough is how long all hosts that were asked are waited for, once
-	// one of them has found an address free.
+	// probeEnough is how long Probe waits for all hosts that were asked before one
+	// answer that an address is free is enough.
 	probeEnough = 3 * time.Second
-	// probeAgain is when hosts are asked anew that did not say a word.
+	// probeAgain is the time after which Probe asks anew where no host has
+	// answered.
 	probeAgain = 15 * time.Second
-	// probeValid is how long an answer counts. A refused address is looked for
-	// anew after this time: whoever has it may have let go.
+	// probeValid is how long an answer counts. After this time the hosts are asked
+	// anew about a refused address: whoever has it may have released it.
 	probeValid = time.Minute
 )
 
-// Probing is what is to be done to learn who answers for addresses.
+// Probing says what to do to learn who answers for addresses.
 type Probing struct {
-	// Ask are the hosts that are to be given the Request.
+	// Ask names the hosts that must get the Request.
 	Ask     []string
 	Request state.VIPProbe
-	// Clear are the hosts whose request is to be taken back.
+	// Clear names the hosts whose request must be removed.
 	Clear []string
-	// Found is who answers, by address, nobody included; what is not in it is
-	// not known yet.
+	// Found maps an address to whoever answers for it; the zero Holder means
+	// nobody. An address that is missing is not known yet.
 	Found map[netip.Addr]Holder
-	// Silent are the hosts that were asked and have not answered.
+	// Silent names the hosts that were asked and have not answered.
 	Silent []string
 }
 
-// Probe decides whom to ask about addresses that nobody may answer for, from
-// the requests and answers that the hosts have. All control planes that are
-// ready are asked, since each sees its own part of the network only; without
-// any, every host that is ready.
+// Probe decides which hosts to ask whether anybody answers for the wanted
+// addresses, from the requests and answers that the hosts have. It asks all control
+// planes that are ready, because each sees only its own part of the network; where
+// there are none, it asks every host that is ready.
 func Probe(wanted []netip.Addr, hosts []Host, now time.Time) Probing {
 	if len(wanted) == 0 {
 		return Probing{Clear: withRequest(hosts)}
@@ -77,8 +78,8 @@ func Probe(wanted []netip.Addr, hosts []Host, now time.Time) Probing {
 	return out
 }
 
-// remembered are those of whom the answers to an earlier question tell. They
-// count until the next answers are there, so that a refusal stands meanwhile.
+// remembered returns the holders that the answers to an earlier question name. They
+// count until the next answers arrive, so that a refusal stands meanwhile.
 func remembered(wanted []netip.Addr, hosts []Host) map[netip.Addr]Holder {
 	out := map[netip.Addr]Holder{}
 	for _, a := range wanted {
@@ -108,7 +109,7 @@ func ask(wanted []netip.Addr, hosts []Host, now time.Time) Probing {
 	return out
 }
 
-// withRequest are the hosts that have a request.
+// withRequest returns the hosts that have a request.
 func withRequest(hosts []Host) []string {
 	var out []string
 	for _, h := range hosts {
@@ -119,8 +120,9 @@ func withRequest(hosts []Host) []string {
 	return out
 }
 
-// current are the hosts that were asked the newest question, if that is the
-// one to ask and is still young. A clock that was set back makes it old.
+// current returns the hosts that were asked the newest question, if that question
+// is about the wanted addresses and still young. A clock that was set back makes it
+// old.
 func current(wanted []netip.Addr, hosts []Host, now time.Time) []Host {
 	var newest state.VIPProbe
 	for _, h := range hosts {
@@ -143,8 +145,9 @@ func current(wanted []netip.Addr, hosts []Host, now time.Time) []Host {
 
 func answered(h Host) bool { return h.Answer.Known && h.Answer.Value.ID == h.Probe.Value.ID }
 
-// found is who answers for an address. One host that sees somebody is enough;
-// that nobody does, somebody has to say, and all have to have had the time.
+// found returns whoever answers for an address. One host that sees somebody is
+// enough. That nobody answers is known once one host has said so, and all hosts
+// have answered or had the time to.
 func found(a netip.Addr, asked []Host, complete bool) (by Holder, known bool) {
 	for _, h := range asked {
 		if !answered(h) {
@@ -160,8 +163,9 @@ func found(a netip.Addr, asked []Host, complete bool) (by Holder, known bool) {
 	return Holder{}, known
 }
 
-// lingering is the host of this cluster that has an address from an earlier
-// time: one that was off when the address was removed, or has just come back.
+// lingering returns the host of this cluster that still has an address from
+// earlier: one that was off when the address was removed, or one that has just come
+// back.
 func lingering(a netip.Addr, hosts []Host) string {
 	for _, h := range hosts {
 		if slices.Contains(h.Report.Value.Holds, a) || slices.Contains(h.Report.Value.VIPs, a) {

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// question is what hosts were asked at noon.
+// question is the question that hosts were asked at noon.
 var question = state.VIPProbe{ID: "q", At: noon, Addresses: addrs("fd98::5", "fd98::6")}
 
 // asked gives hosts the question.
@@ -26,7 +26,7 @@ func asked(hosts []vips.Host, names ...string) []vips.Host {
 	return hosts
 }
 
-// answers has a host answer: an address is free unless it is held.
+// answers makes a host answer: an address is free unless it is held.
 func answers(hosts []vips.Host, name, id string, held map[netip.Addr]string) []vips.Host {
 	for i := range hosts {
 		if hosts[i].Name != name {

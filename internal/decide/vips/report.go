@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/viprule"
 )
 
-// Verdict is what a look at one rule came to.
+// Verdict is the result of checking one rule.
 type Verdict string
 
 // The verdicts.
@@ -16,17 +16,18 @@ const (
 	NotKnown Verdict = "unknown"
 )
 
-// Check is one rule as it was looked at, for a person.
+// Check is the result of one rule, for an administrator.
 type Check struct {
 	Rule     viprule.Rule `json:"rule"`
 	Sentence string       `json:"sentence"`
 	Verdict  Verdict      `json:"verdict"`
-	// Details are the mistakes, each with its field, or why it is not known.
+	// Details lists the mistakes, each with its field, or why the verdict is
+	// unknown.
 	Details []string `json:"details,omitempty"`
 }
 
-// Checks lists every rule with its verdict. The rules about hosts are looked
-// at only when all others are kept.
+// Checks lists every rule with its verdict. The rules about hosts are checked only
+// when all others are kept.
 func (d Decision) Checks() []Check {
 	early := slices.ContainsFunc(d.Findings, func(f viprule.Finding) bool { return !slices.Contains(hostRules, f.Rule) })
 	var out []Check

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/netaddr"
 )
 
-// Plan is what a cluster's status says its virtual IPs are.
+// Plan holds the virtual IPs that a cluster's status names.
 type Plan struct {
 	API, Ingress []netip.Addr
 	UserManaged  bool
@@ -20,10 +20,10 @@ func PlanOf(v Values, userManaged bool) Plan {
 	return Plan{API: parsed(v.API), Ingress: parsed(v.Ingress), UserManaged: userManaged}
 }
 
-// All are the VIPs of both lists.
+// All returns the VIPs of both lists.
 func (p Plan) All() []netip.Addr { return slices.Concat(p.API, p.Ingress) }
 
-// HostProgress is how far one host has got with the VIPs that it is to have.
+// HostProgress describes how far one host has got with the VIPs that it must have.
 type HostProgress struct {
 	Name string `json:"name"`
 	// Ready is the node's own condition.
@@ -34,32 +34,32 @@ type HostProgress struct {
 	Holds   []netip.Addr `json:"holds,omitempty"`
 }
 
-// VIPProgress is how far one VIP is.
+// VIPProgress describes how far one VIP has got.
 type VIPProgress struct {
 	Address netip.Addr `json:"address"`
 	// Role is api or ingress.
 	Role string `json:"role"`
-	// Holder is the node that has it, empty for none that says so.
+	// Holder is the node that reports that it has the VIP, empty for none.
 	Holder string `json:"holder,omitempty"`
-	// Answers is true once clients were answered at it, or need not be yet.
+	// Answers is true once clients get an answer at the VIP, or need none yet.
 	Answers bool `json:"answers"`
 	// Waiting says what is missing, empty for nothing.
 	Waiting string `json:"waiting,omitempty"`
 }
 
-// Rollout is how far a cluster is with its VIPs.
+// Rollout describes how far a cluster has got with its VIPs.
 type Rollout struct {
 	Hosts []HostProgress `json:"hosts,omitempty"`
 	VIPs  []VIPProgress  `json:"vips,omitempty"`
-	// Everywhere is true once no host is missing, Applied once each ready one
-	// has the VIPs and each VIP has its holder and answers.
+	// Everywhere is true once no host lacks anything. Applied is true once each
+	// ready host has the VIPs, and each VIP has a holder and answers.
 	Everywhere bool `json:"everywhere"`
 	Applied    bool `json:"applied"`
 }
 
-// Follow compares what hosts say, and how each VIP was found to answer, with
-// the plan. answers holds, by VIP, why it does not answer, empty where it
-// does; a VIP that is not in it was not asked.
+// Follow compares the reports of the hosts, and the answers at each VIP, with the
+// plan. answers maps a VIP to the reason why it does not answer, empty where it
+// does; a VIP that is missing there was not asked.
 func Follow(p Plan, hosts []Host, answers map[netip.Addr]string) Rollout {
 	out := Rollout{Everywhere: true, Applied: true}
 	for _, h := range hosts {
@@ -77,13 +77,13 @@ func Follow(p Plan, hosts []Host, answers map[netip.Addr]string) Rollout {
 	return out
 }
 
-// host is how far one host is. A host that is gone has what it said last,
-// which is not what it will come back with: it is asked again by then.
+// host returns how far one host is. A host that is gone shows its last report. It
+// may come back with something else, but it reports anew by then.
 func (p Plan) host(h Host) HostProgress {
 	r := h.Report.Value
 	out := HostProgress{Name: h.Name, Ready: h.Ready, Holds: r.Holds}
 	if p.UserManaged {
-		p = Plan{} // a host has nothing to do with them
+		p = Plan{} // hosts do not hold these
 	}
 	lacks, keeps := without(p.All(), r.VIPs), without(r.VIPs, p.All())
 	switch {
@@ -114,7 +114,7 @@ func (p Plan) vip(a netip.Addr, api bool, hosts []Host, answers map[netip.Addr]s
 	}
 	router := slices.ContainsFunc(hosts, func(h Host) bool { return h.Ready && h.Report.Value.Router })
 	if p.UserManaged || !api && !router {
-		out.Answers = true // the site's to hold, or nobody's before there is a router
+		out.Answers = true // the site's load balancer holds it, or nobody does before there is a router
 		return out
 	}
 	for _, h := range hosts {
@@ -137,7 +137,7 @@ func (p Plan) vip(a netip.Addr, api bool, hosts []Host, answers map[netip.Addr]s
 	return out
 }
 
-// without are the addresses of a that are not in b.
+// without returns the addresses of a that are not in b.
 func without(a, b []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, x := range a {
@@ -159,7 +159,7 @@ func (r Rollout) Done() int {
 	return n
 }
 
-// Words say how far it is: "2 of 3 hosts; cp-3: ...".
+// Words describe the progress: "2 of 3 hosts; cp-3: ...".
 func (r Rollout) Words() string {
 	words := []string{fmt.Sprintf("%d of %d hosts", r.Done(), len(r.Hosts))}
 	for _, h := range r.Hosts {

@@ -15,7 +15,7 @@ import (
 
 var dual = vips.Plan{API: addrs("10.98.0.5", "fd98::5"), Ingress: addrs("10.98.0.6", "fd98::6")}
 
-// settled are hosts that have two pairs, held by cp-1 and w-1.
+// settled returns hosts that have two pairs, held by cp-1 and w-1.
 func settled() []vips.Host {
 	hosts := one().Hosts
 	for i := range hosts {
@@ -30,7 +30,7 @@ func settled() []vips.Host {
 	return hosts
 }
 
-// allAnswer is every VIP answering.
+// allAnswer returns answers in which every VIP answers.
 func allAnswer() map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, a := range dual.All() {
@@ -110,14 +110,14 @@ func TestHowFarAClusterIs(t *testing.T) {
 	}
 }
 
-// standing is how a cluster stands that has all it should.
+// standing is a cluster that has everything it should have.
 func standing() vips.Standing {
 	return vips.Standing{
 		Platform: vips.BareMetal, Plan: dual, Decision: vips.Decision{Outcome: vips.Settled}, Rollout: vips.Follow(dual, settled(), allAnswer()),
 	}
 }
 
-// tell is what conditions say, those that are as expected in one word.
+// tell lists conditions, and omits the reason and message of one that is as expected.
 func tell(list []vips.Condition) string {
 	var out []string
 	for _, c := range list {
@@ -328,7 +328,8 @@ func TestAHostReportsWhatItHas(t *testing.T) {
 	if again := state.ParseAnnotation[state.VIPReport](got); state.FormatAnnotation(again.Value) != got {
 		t.Errorf("it is read as %+v", again)
 	}
-	// Without machine networks it is told what is in the network of a VIP.
+	// Without machine networks the report has the addresses on the host's interface
+	// and those in the network of a VIP.
 	view.Settings.MachineNetworks, view.Host.Interface = nil, "eth1"
 	view.Addresses = append(view.Addresses, own("eth1", "10.97.0.11/24"), own("eth2", "10.96.0.11/24"))
 	if got := fmt.Sprint(vips.ReportOf(view, before, nil, "").Addresses); got != "[10.97.0.11/24 10.98.0.11/24 fd98::11/64]" {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ErrNothingToDo is for a wish that is what the cluster already has.
+// ErrNothingToDo reports that the cluster already has what was requested.
 var ErrNothingToDo = errors.New("nothing to do")
 
-// WithPair returns the spec with a second pair of VIPs. It does not judge the
-// pair: that does Decide. The error is ErrNothingToDo where the cluster has the
-// pair, or says why this command is not the way.
+// WithPair returns the spec with a second pair of VIPs. It does not judge the pair:
+// Decide does. The error is ErrNothingToDo where the cluster has the pair, or says
+// why this command cannot add it.
 func (s Snapshot) WithPair(api, ingress string) (Values, error) {
 	if err := s.changeable(); err != nil {
 		return Values{}, err
@@ -45,7 +45,7 @@ func (s Snapshot) WithoutPair() (Values, error) {
 	return out, nil
 }
 
-// filledNow is the spec as the operator will fill it.
+// filledNow returns the spec as the operator will fill it.
 func (s Snapshot) filledNow() Values {
 	s.Status = s.upgraded()
 	out := s.filled()

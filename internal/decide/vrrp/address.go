@@ -13,11 +13,11 @@ type subnet struct {
 	nic    string
 }
 
-// subnetOf returns the smallest network of this host that contains an address;
-// its prefix is invalid where there is none. An address alone (/32, /128) says
-// nothing about its network: a route on the link does, as an IPv6 host has one
-// from the router's advertisements (B12). Prefixes are compared as they are,
-// never widened, so that neighbours that look alike stay apart (B11).
+// subnetOf returns the smallest network of this host that contains an address; its
+// prefix is invalid where there is none. A single address (/32, /128) says nothing
+// about its network. A route on the link does, such as the one that an IPv6 host
+// gets from the router's advertisements (B12). Prefixes are compared as they are,
+// never widened, so that neighbouring networks that look alike stay apart (B11).
 func subnetOf(v state.NetworkView, addr netip.Addr) subnet {
 	var best subnet
 	consider := func(p netip.Prefix, nic string) {
@@ -39,11 +39,11 @@ func subnetOf(v state.NetworkView, addr netip.Addr) subnet {
 	return best
 }
 
-// addressFor returns the address by which a node takes part in holding a VIP:
-// the first that is known of it on the VIP's own subnet, its internal addresses
-// before all others, else the first of the VIP's family (B10). Every host
-// reckons so for itself and for all others, so that what one lists as a peer is
-// what the other sends from (B6, H9).
+// addressFor returns the address by which a node takes part in holding a VIP: its
+// first known address on the VIP's own subnet, internal addresses before all
+// others, else the first of the VIP's family (B10). Every host computes it in the
+// same way for itself and for all others, so one host lists as a peer the address
+// that the other sends from (B6, H9).
 func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (netip.Addr, bool) {
 	var first netip.Addr
 	for _, a := range known(n) {
@@ -60,10 +60,10 @@ func addressFor(n state.Node, vip netip.Addr, net subnet, vips []netip.Addr) (ne
 	return first, first.IsValid()
 }
 
-// known are the addresses of a node: its internal ones, and then those that its
-// agent reports (B9). A host of a cluster of one family may hold a VIP of the
-// other, and one whose kubelet tells an address of one network may hold a VIP
-// of another that it is in too.
+// known returns the addresses of a node: its internal ones, and then those that its
+// agent reports (B9). So a host of a cluster of one family may hold a VIP of the
+// other, and a host whose kubelet reports an address of one network may hold a VIP
+// of another network that it is in.
 func known(n state.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range n.Addresses {
@@ -75,14 +75,13 @@ func known(n state.Node) []netip.Addr {
 	return out
 }
 
-// reportOf is what a node's agent says about its host, nothing where it does
-// not.
+// reportOf returns the report of a node's agent, an empty one where there is none.
 func reportOf(n state.Node) state.VIPReport {
 	return state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]).Value
 }
 
-// interfaceOf returns the interface that has an own address. Before the kernel
-// was asked it is the one that the host was found to have.
+// interfaceOf returns the interface that has an own address. Before the kernel was
+// asked, it returns the interface that the host was found to have.
 func interfaceOf(v state.NetworkView, own netip.Addr) (string, bool) {
 	for _, a := range v.Addresses {
 		if a.Prefix.Addr() == own {
@@ -93,8 +92,8 @@ func interfaceOf(v state.NetworkView, own netip.Addr) (string, bool) {
 }
 
 // remote reports whether no network of this host contains a VIP: a worker
-// elsewhere, behind a router, can hold none (B66). place decides the same of
-// each VIP.
+// elsewhere, behind a router, can hold none (B66). place decides the same for each
+// VIP.
 func remote(v state.NetworkView) bool {
 	return len(v.Addresses) > 0 && !slices.ContainsFunc(v.Settings.VIPs(), func(vip netip.Addr) bool {
 		return subnetOf(v, vip).prefix.IsValid()

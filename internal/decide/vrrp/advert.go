@@ -2,20 +2,20 @@ package vrrp
 
 import "encoding/binary"
 
-// Farewell is the advert by which a holder gives its VIP up: a VRRPv3 header
-// with the priority 0 and the VIP (RFC 9568, section 5.2), upon which another
-// host takes over without waiting for three adverts to be missed. The checksum
-// covers the addresses between which it goes; to is one of the peers.
+// Farewell returns the advert by which a holder gives its VIP up: a VRRPv3 header
+// with the priority 0 and the VIP (RFC 9568, section 5.2). Another host then takes
+// over without waiting for three missing adverts. The checksum covers the addresses
+// between which the advert goes; to is the index of a peer.
 func (i Instance) Farewell(to int, centiseconds uint16) []byte { return i.advert(to, 0, centiseconds) }
 
 // greeting is the priority of a Greeting.
 const greeting = 1
 
-// Greeting is the advert by which a host says to a peer that it is there, with a
-// priority below any that asks for a VIP: a holder answers with its own, others
-// discard it. A firewall on this host that lets in what belongs to packets of
-// its own lets the holder's adverts in from then on; without it the host would
-// hear nobody, and take the VIP from its holder.
+// Greeting returns the advert by which a host announces itself to a peer. Its
+// priority is below any that asks for a VIP: a holder answers with its own advert,
+// other hosts discard it. A firewall on this host that lets in answers to its own
+// packets then lets in the holder's adverts. Without them this host would take the
+// VIP from its holder.
 func (i Instance) Greeting(to int, centiseconds uint16) []byte {
 	return i.advert(to, greeting, centiseconds)
 }
@@ -33,7 +33,7 @@ func (i Instance) advert(to int, priority byte, centiseconds uint16) []byte {
 	return b
 }
 
-// checksum is that of the internet protocols, over parts of even length.
+// checksum computes the internet checksum over parts of even length.
 func checksum(parts ...[]byte) uint16 {
 	var sum uint32
 	for _, part := range parts {

@@ -15,7 +15,7 @@ type builder struct {
 	ids     state.RouterIDs
 	out     []Instance
 	missing []string
-	// away says of which VIPs, and why, this host holds none.
+	// away lists the VIPs that this host does not hold, each with the reason.
 	away []string
 }
 
@@ -23,10 +23,10 @@ func newBuilder(v state.NetworkView) *builder {
 	return &builder{view: v, ids: IDs(v.Settings)}
 }
 
-// add adds one instance per VIP for which this host and its peers have an
-// address. A host without an address of the VIP's family stays out, and so does
-// one that is in another network than the VIP; one whose address is not on any
-// interface just now makes the whole verdict unknown.
+// add adds one instance per VIP for which this host has an address. A host without
+// an address of the VIP's family stays out, and so does one in another network than
+// the VIP. One whose address is on no interface at the moment makes the whole
+// verdict unknown.
 func (b *builder) add(kind Kind, vips []netip.Addr, self state.Node, nodes []state.Node) {
 	for i, vip := range vips {
 		net, away := b.place(vip, nodes)
@@ -71,7 +71,8 @@ func base(kind Kind) int {
 	return IngressPriority
 }
 
-// device is the interface for the VIP: the one on the VIP's own subnet.
+// device returns the interface for the VIP: the one on the VIP's own subnet, else
+// the one of the own address.
 func device(net subnet, nic string) string {
 	if net.nic != "" {
 		return net.nic
@@ -79,8 +80,9 @@ func device(net subnet, nic string) string {
 	return nic
 }
 
-// peers are the others' addresses. Where this host is on the VIP's own subnet,
-// a node that is not on it could neither hear the adverts nor hold the VIP.
+// peers returns the other hosts' addresses. Where this host is on the VIP's own
+// subnet it leaves out a node that is not, because that node could neither receive
+// the adverts nor hold the VIP.
 func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []state.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -94,8 +96,8 @@ func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []s
 	return out
 }
 
-// verdict is what was gathered. While an own address is on no interface, as
-// when it moves from a network card to a bridge, nothing is decided.
+// verdict returns what was gathered. While an own address is on no interface, as
+// when it moves from a network card to a bridge, it decides nothing.
 func (b *builder) verdict(why string) Verdict {
 	if len(b.missing) > 0 {
 		return keep("own address " + strings.Join(b.missing, ", ") + " is on no interface")

@@ -9,26 +9,26 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Heard gathers what was heard on the networks of a host for a while.
+// Heard holds what arrived on the networks of a host for a while.
 type Heard struct {
 	// Own are the hardware addresses of this host.
 	Own []string
-	// Frames are those of others.
+	// Frames are the frames of other hosts.
 	Frames []Frame
-	// Neighbours are, by address, the hardware addresses at which the kernel
-	// reaches others.
+	// Neighbours maps an address to the hardware address at which the kernel
+	// reaches it.
 	Neighbours map[netip.Addr]string
 }
 
-// Claims are the strangers among those that were heard: who sends adverts about a
-// VIP with its router id and is no peer, and who answers for a VIP though it does
-// not send adverts as a peer does. A VIP that a peer announces is the peer's, with
-// whatever hardware address it answers. One that answers from the hardware address
-// of another host, and that nobody announces, was left behind there, or a switch
-// answers for it: that keeps nobody from it.
+// Claims returns who else claims a VIP. One kind sends adverts about a VIP with its
+// router id and is no peer. The other answers for a VIP but does not send adverts
+// as a peer does. A VIP that a peer announces is the peer's, whatever hardware
+// address answers. Where another host's hardware address answers for a VIP that
+// nobody announces, that host left the VIP behind, or a switch answers for it: that
+// keeps no host from the VIP.
 //
 // namesakes use a router id of this cluster for addresses of their own, as the
-// gateways of many networks do for good. Nothing comes of it: hosts listen to
+// gateways of many networks do permanently. They change nothing: hosts listen to
 // their peers alone.
 func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes []state.VIPClaim) {
 	add := func(to *[]state.VIPClaim, c state.VIPClaim) {
@@ -63,10 +63,10 @@ func Claims(h Heard, v state.NetworkView, instances []Instance) (out, namesakes 
 	return out, namesakes
 }
 
-// friends are the hardware addresses of an instance's peers that nothing is
-// known of, and whether a peer announces its VIP: a greeting, and the word of one
-// that leaves, are no announcement. What comes in a peer's name from a foreign
-// hardware address is no friend's.
+// friends returns the hardware addresses of those peers of an instance that have
+// reported none, and whether a peer announces the VIP. A greeting or a farewell is
+// no announcement. A frame in a peer's name from a foreign hardware address does
+// not count.
 func friends(h Heard, who senders, i Instance) (macs []string, announced bool) {
 	for _, f := range h.Frames {
 		a := f.Source
@@ -84,10 +84,10 @@ func friends(h Heard, who senders, i Instance) (macs []string, announced bool) {
 	return macs, announced
 }
 
-// Doubted are the control planes, by node name, that haproxy does not find
-// live: those have to be asked whether they answer at all, or an API that is
-// overloaded could not be told from a network that is split. There are none
-// where it does not matter.
+// Doubted returns the control planes that haproxy does not find live, with an
+// address, by node name. This host has to ask those whether they answer at all:
+// otherwise it could not tell an overloaded API from a network that is cut. It
+// returns none where that does not matter.
 func Doubted(v state.NetworkView) map[string]netip.Addr {
 	self, listed := v.Self()
 	if !listed || !controlPlane(self) || v.Settings.Fencing {
@@ -118,7 +118,7 @@ func Explain(c state.VIPClaim) string {
 		"give one of the two another VIP, and another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
 }
 
-// ExplainNamesake says what a stranger's use of our router id means.
+// ExplainNamesake says what a foreign host's use of our router id means.
 func ExplainNamesake(c state.VIPClaim) string {
 	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for other addresses: nothing comes of it", c.By, c.RouterID)
 }

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// Frame is what an Ethernet frame says about virtual IPs.
+// Frame holds what an Ethernet frame states about virtual IPs.
 type Frame struct {
-	// MAC is who sent it, as people write it.
+	// MAC is the sender's hardware address, as people write it.
 	MAC string
 	// Advert is set on a VRRP advert, Source and RouterID with it.
 	Advert   bool
@@ -17,12 +17,12 @@ type Frame struct {
 	Priority uint8
 	// Announces are the addresses that an advert is about.
 	Announces []netip.Addr
-	// Claims is the address that the sender says is its own, by ARP or neighbour
-	// discovery, invalid where it says none.
+	// Claims is the address that the sender claims as its own, by ARP or neighbour
+	// discovery; invalid where it claims none.
 	Claims netip.Addr
 }
 
-// Numbers of the protocols that are read: IEEE 802.3, RFC 826, RFC 9568,
+// Numbers of the protocols that ParseFrame reads: IEEE 802.3, RFC 826, RFC 9568,
 // RFC 4861.
 const (
 	etherIPv4, etherIPv6, etherARP = 0x0800, 0x86dd, 0x0806
@@ -31,8 +31,8 @@ const (
 	advertType                     = 1
 )
 
-// ParseFrame reads an Ethernet frame; ok is false where it says nothing about
-// an address or is not whole. It trusts nothing that it reads.
+// ParseFrame reads an Ethernet frame; ok is false where the frame states nothing
+// about an address or is truncated. It trusts nothing that it reads.
 func ParseFrame(b []byte) (f Frame, ok bool) {
 	if len(b) < 14 {
 		return Frame{}, false
@@ -54,8 +54,8 @@ func hardware(b []byte) string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
 }
 
-// parseARP reads who says that it has an IPv4 address, in a question as well as
-// in an answer.
+// parseARP reads the sender's claim to an IPv4 address, from a question as well as
+// from an answer.
 func parseARP(f Frame, b []byte) (Frame, bool) {
 	if len(b) < 28 || binary.BigEndian.Uint16(b[2:4]) != etherIPv4 || b[4] != 6 || b[5] != 4 {
 		return Frame{}, false

@@ -95,8 +95,8 @@ func TestHardCase17_WhoAnswersForAVIPAndIsNoPeerIsAStranger(t *testing.T) {
 	}
 }
 
-// A pair of gateways with our router id was a claim for as long as it lived, and
-// had the host listen to it all the time.
+// A pair of gateways with our router id was reported as a claim for as long as it
+// lived, and made the host listen to it all the time.
 func TestHardCase18_GatewaysWithOurRouterIDAreToldOfAndClaimNothing(t *testing.T) {
 	i := vrrp.Instance{Name: "shop_API_0", VIP: addr("10.98.0.5"), Source: addr("10.98.0.11"), Peers: addrs("10.98.0.12"), RouterID: 231}
 	gateway := func(from string) vrrp.Frame {
@@ -128,8 +128,8 @@ func TestOnlyControlPlanesThatAreNotLiveAreAsked(t *testing.T) {
 	}
 }
 
-// What is said for a dead holder is read as a farewell, and its checksum fits:
-// the sum over all of it, addresses included, is all ones.
+// The advert for a dead holder is read as a farewell, and its checksum fits: the
+// sum over all of it, addresses included, is all ones.
 func TestAFarewellIsAnAdvertOfPriorityZeroAndAGreetingOneOfTheLowest(t *testing.T) {
 	for _, i := range []vrrp.Instance{
 		{VIP: addr("10.98.0.5"), Source: addr("10.98.0.12"), Peers: addrs("10.98.0.11"), RouterID: 231},

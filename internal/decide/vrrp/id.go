@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// IDs are the virtual router ids of a cluster: those that its settings name,
-// else those that follow from its name. They differ in any case.
+// IDs returns the virtual router ids of a cluster: those in its settings, else
+// those that follow from its name. The two always differ.
 func IDs(s state.NetworkSettings) state.RouterIDs {
 	api, ingress := RouterIDs(s.Cluster)
 	api, ingress = cmp.Or(s.RouterIDs.API, api), cmp.Or(s.RouterIDs.Ingress, ingress)
@@ -19,12 +19,12 @@ func IDs(s state.NetworkSettings) state.RouterIDs {
 	return state.RouterIDs{API: api, Ingress: ingress}
 }
 
-// next is the id after one, 1 after 255.
+// next returns the id after one; after 255 comes 1.
 func next(id uint8) uint8 { return max(id+1, 1) }
 
-// RouterIDs returns the virtual router ids that follow from a cluster's name:
-// a Fletcher-8 checksum, moved off zero and apart (B13). The vectors that other
-// implementations published stay the same.
+// RouterIDs returns the virtual router ids that follow from a cluster's name: a
+// Fletcher-8 checksum that is never zero, and never the same for both (B13). The
+// results equal the vectors that other implementations published.
 func RouterIDs(cluster string) (api, ingress uint8) {
 	api, ingress = fletcher8(cluster+"-api")+1, fletcher8(cluster+"-ingress")+1
 	if api == ingress {
@@ -33,7 +33,7 @@ func RouterIDs(cluster string) (api, ingress uint8) {
 	return api, ingress
 }
 
-// fletcher8 is Fletcher's checksum with four-bit sums, modulo 15.
+// fletcher8 computes Fletcher's checksum with four-bit sums, modulo 15.
 func fletcher8(s string) uint8 {
 	var sum, sums uint16
 	for _, b := range []byte(s) {

@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// place returns the network in which this host would hold a VIP, and why it
-// must not, empty where it may: each VIP has one network, and only hosts that
-// are in it can be reached there or hear each other about it. Adverts go no
-// further than that, so a host elsewhere would take the VIP for itself.
+// place returns the network in which this host would hold a VIP, and why it must
+// not, empty where it may. Each VIP has one network: only hosts in it can be
+// reached there or receive each other's adverts. Adverts go no further, so a host
+// elsewhere would take the VIP for itself.
 //
-// A VIP that is in nobody's network is held by the nodes' addresses (B10), on
-// the NIC of its machine network where it has one: never on another, where it
-// would be kept from a host that can hold it.
+// Where no host is in the VIP's network, hosts hold it by the nodes' addresses
+// (B10), on the NIC of its machine network where there is one. They never hold it
+// on another NIC, which would keep it from a host that can hold it.
 func (b *builder) place(vip netip.Addr, nodes []state.Node) (net subnet, away string) {
 	machine, planned := machineNetwork(b.view.Settings, vip)
 	inside, hasInside := b.ownIn(machine, vip)
@@ -24,13 +24,13 @@ func (b *builder) place(vip netip.Addr, nodes []state.Node) (net subnet, away st
 	case net.prefix.IsValid():
 		return net, ""
 	case len(b.view.Addresses) == 0:
-		return net, "" // nobody has asked the kernel: whether the source is there decides
+		return net, "" // the kernel was not asked yet: the source address decides (interfaceOf)
 	case b.view.Role == state.RoleWorker:
 		return net, "is in no network of this worker"
 	case planned && !hasInside:
 		return net, fmt.Sprintf("is in %s, where this host has no address", machine)
 	case hasInside && inside.Prefix.IsSingleIP():
-		return subnet{machine, inside.Interface}, "" // who has it from DHCPv6 alone is not told its network
+		return subnet{machine, inside.Interface}, "" // DHCPv6 alone does not tell a host its network
 	}
 	if n, prefix, found := b.hasNetwork(vip, nodes); found {
 		return net, fmt.Sprintf("is in %s, as %s says, where this host has no address", prefix, n)
@@ -41,9 +41,9 @@ func (b *builder) place(vip netip.Addr, nodes []state.Node) (net subnet, away st
 	return net, ""
 }
 
-// Where returns the interface on which this host would hold a VIP, and why it
-// must not, empty where it may. Who has no network of the VIP's holds it beside
-// its own address.
+// Where returns the interface on which this host would hold a VIP, and why it must
+// not, empty where it may. A host without a network for the VIP holds it beside its
+// own address.
 func Where(v state.NetworkView, vip netip.Addr) (nic, away string) {
 	net, away := newBuilder(v).place(vip, v.Nodes.Value)
 	return device(net, v.Host.Interface), away
@@ -54,7 +54,7 @@ func (i Instance) Knows(n state.Node) bool {
 	return slices.ContainsFunc(known(n), func(a netip.Addr) bool { return slices.Contains(i.Peers, a) })
 }
 
-// machineNetwork is the network of the site's machines that holds a VIP.
+// machineNetwork returns the network of the site's machines that holds a VIP.
 func machineNetwork(s state.NetworkSettings, vip netip.Addr) (netip.Prefix, bool) {
 	i := slices.IndexFunc(s.MachineNetworks, func(p netip.Prefix) bool { return p.Contains(vip) })
 	if i < 0 {
@@ -63,8 +63,8 @@ func machineNetwork(s state.NetworkSettings, vip netip.Addr) (netip.Prefix, bool
 	return s.MachineNetworks[i], true
 }
 
-// ownIn is an address of this host in a network, one without a network of its
-// own first.
+// ownIn returns an address of this host in a network. It prefers one without a
+// network of its own (/32, /128).
 func (b *builder) ownIn(network netip.Prefix, vip netip.Addr) (found state.HostAddress, ok bool) {
 	vips := b.view.Settings.VIPs()
 	for _, a := range b.view.Addresses {
@@ -79,7 +79,7 @@ func (b *builder) ownIn(network netip.Prefix, vip netip.Addr) (found state.HostA
 	return found, ok
 }
 
-// hasNetwork finds another host that says that it is in the network of a VIP.
+// hasNetwork finds another host that reports that it is in the network of a VIP.
 func (b *builder) hasNetwork(vip netip.Addr, nodes []state.Node) (name string, network netip.Prefix, found bool) {
 	for _, n := range nodes {
 		if n.Name == b.view.Host.NodeName {
@@ -94,10 +94,11 @@ func (b *builder) hasNetwork(vip netip.Addr, nodes []state.Node) (name string, n
 	return "", netip.Prefix{}, false
 }
 
-// unheard tells why nobody would hear this host about a VIP, empty where its
-// peers would: they go by their addresses in the VIP's network, and do not know
-// this host's yet, since its report is not out. By another they do not take it
-// for a peer. Who brings the cluster up has nobody to wait for.
+// unheard returns why the peers would ignore this host's adverts for a VIP, empty
+// where they would not. Peers identify each other by their addresses in the VIP's
+// network. They do not know this host's address there until its report is out, and
+// by another address they do not take it for a peer. A host that brings the cluster
+// up has nobody to wait for.
 func (b *builder) unheard(net subnet, source netip.Addr, nodes []state.Node) string {
 	if Bootstrapping(b.view) || !net.prefix.IsValid() || net.prefix.Contains(source) {
 		return ""

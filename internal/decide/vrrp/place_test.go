@@ -19,14 +19,14 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// reports gives a node the report of its agent.
+// reports returns the node with a report of its agent.
 func reports(n state.Node, list ...string) state.Node {
 	n.Annotations = map[string]string{state.AnnotationVIPs: state.FormatAnnotation(state.VIPReport{Addresses: prefixes(list...)})}
 	return n
 }
 
-// twoNetworks is the host n of two: nodes go by eth0, and the ingress VIP is in
-// the network of eth1.
+// twoNetworks is the view of host n of two: the nodes' addresses are on eth0, and
+// the ingress VIP is in the network of eth1.
 func twoNetworks(n int, nodes ...state.Node) state.NetworkView {
 	v := viewOf(n, nodes...)
 	v.Settings.APIVIPs, v.Settings.IngressVIPs = addrs("10.98.0.5"), addrs("10.99.0.6")
@@ -39,8 +39,8 @@ func bothKnown() []state.Node {
 	return []state.Node{reports(master(11), "10.98.0.11/24", "10.99.0.11/24"), reports(master(12), "10.98.0.12/24", "10.99.0.12/24")}
 }
 
-// The VIP of a network goes by that network: adverts that took another would
-// hold it where nobody can reach it.
+// Adverts for a VIP go through the VIP's own network: through another they would
+// make a host hold it where nobody can reach it.
 func TestAVIPOfASecondNetworkIsHeldByTheAddressesThere(t *testing.T) {
 	got := vrrp.Instances(twoNetworks(11, bothKnown()...))
 	if names(got) != "API_0 INGRESS_0" {
@@ -52,8 +52,9 @@ func TestAVIPOfASecondNetworkIsHeldByTheAddressesThere(t *testing.T) {
 	}
 }
 
-// A lease that is over, a cable that is out at the start, a person: the other
-// host can hold the VIP, and this one would keep it from it.
+// A lease that ran out, a cable that is out at the start, or an administrator takes
+// the address away: the other host can hold the VIP, and this one would keep it
+// from that host.
 func TestAHostThatLostItsAddressInTheNetworkOfAVIPHoldsItNowhereElse(t *testing.T) {
 	lost := func(v state.NetworkView) state.NetworkView {
 		v.Addresses = v.Addresses[:1]
@@ -76,8 +77,8 @@ func TestAHostThatLostItsAddressInTheNetworkOfAVIPHoldsItNowhereElse(t *testing.
 	}
 }
 
-// A worker is in the network of the API's VIP, the one of ingress is elsewhere:
-// both hosts once held it for good.
+// A worker is in the network of the API's VIP, and the ingress VIP is in another
+// network: both hosts once held it permanently.
 func TestAHostOutsideTheNetworkOfAVIPHoldsOnlyTheOthers(t *testing.T) {
 	near, far := worker(31), worker(32)
 	near.Addresses, far.Addresses = addrs("10.98.0.31"), addrs("10.97.0.32")
@@ -111,7 +112,7 @@ func TestAHostOutsideTheNetworkOfAVIPHoldsOnlyTheOthers(t *testing.T) {
 	}
 }
 
-// DHCPv6 gives an address alone, and no route says which network it is in: the
+// DHCPv6 gives a single address, and no route says which network it is in: the
 // machine network does.
 func TestAHostWithAnAddressAloneIsInItsMachineNetwork(t *testing.T) {
 	nodes := []state.Node{reports(master(11), "fd98::11/128"), reports(master(12), "fd98::12/64")}
@@ -124,8 +125,8 @@ func TestAHostWithAnAddressAloneIsInItsMachineNetwork(t *testing.T) {
 	}
 }
 
-// A mask that is too narrow: nobody's network holds the VIP, and it is still on
-// the wire. It stays on the NIC of the machine network.
+// A mask is too narrow: no host's network holds the VIP, which is still on the
+// wire. It stays on the NIC of the machine network.
 func TestAVIPOfAMachineNetworkThatNoHostHasWholeStaysInIt(t *testing.T) {
 	v := viewOf(11, reports(master(11), "10.98.0.11/25"), reports(master(12), "10.98.0.12/25"))
 	v.Settings.APIVIPs, v.Settings.IngressVIPs, v.Settings.MachineNetworks = addrs("10.98.0.205"), nil, prefixes("10.98.0.0/24")
@@ -141,8 +142,8 @@ func TestAVIPOfAMachineNetworkThatNoHostHasWholeStaysInIt(t *testing.T) {
 	}
 }
 
-// An address on its way from a network card to a bridge decides nothing, also
-// of a VIP whose network goes with it.
+// An address that is moving from a network card to a bridge decides nothing, also
+// about a VIP whose network moves with it.
 func TestB15_TheNetworkOfAVIPThatMovesWithTheNodesAddressDecidesNothing(t *testing.T) {
 	v := viewOf(11, three...)
 	v.Settings.MachineNetworks = prefixes("10.98.0.0/24", "fd98::/64")
@@ -152,10 +153,10 @@ func TestB15_TheNetworkOfAVIPThatMovesWithTheNodesAddressDecidesNothing(t *testi
 	}
 }
 
-// stance is how a host stands in a site of two networks, A and B.
+// stance describes a host's place in a site of two networks, A and B.
 type stance struct {
 	name string
-	// node is the network of the node's address, nics those of its NICs.
+	// node is the network of the node's address, nics are those of its NICs.
 	node string
 	nics string
 }
@@ -170,8 +171,8 @@ var stances = []stance{
 
 var networks = map[byte]string{'A': "10.98.0.", 'B': "10.99.0."}
 
-// asNode is what the API shows of a host: its report may be late, and says what
-// was true before its NIC was lost.
+// asNode returns the host as the API shows it: its report may be late, and describe
+// the state before its NIC was lost.
 func (s stance) asNode(n int, reported bool) state.Node {
 	out := master(n)
 	out.Addresses = addrs(fmt.Sprintf("%s%d", networks[s.node[0]], n))
@@ -201,9 +202,9 @@ func (s stance) has(vip string) bool {
 	return slices.ContainsFunc([]byte(strings.Trim(s.nics, "-")), func(nic byte) bool { return strings.HasPrefix(vip, networks[nic]) })
 }
 
-// Invariant I4, as far as the choice of hosts and peers decides it: of each VIP
-// all that take part hear each other, in the VIP's own network; and where a
-// host that others know of is there, one takes part.
+// Invariant I4, as far as the choice of hosts and peers decides it: all hosts that
+// take part in a VIP receive each other's adverts, in the VIP's own network. And
+// where a host that others know of is there, one takes part.
 func TestI4_WhoeverTakesPartInAVIPHearsAllOthersThatDo(t *testing.T) {
 	n := len(stances)
 	for _, vip := range []string{"10.98.0.5", "10.99.0.5"} {
@@ -214,7 +215,7 @@ func TestI4_WhoeverTakesPartInAVIPHearsAllOthersThatDo(t *testing.T) {
 	}
 }
 
-// tryI4 looks at one VIP of one site; reported are the hosts, by bits, whose
+// tryI4 checks one VIP of one site. The bits of reported are the hosts whose
 // reports are out.
 func tryI4(t *testing.T, vip string, site []stance, reported int) {
 	t.Helper()

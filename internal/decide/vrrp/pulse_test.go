@@ -53,15 +53,15 @@ func TestADaemonThatHoldsNothingIsPokedBeforeItIsHung(t *testing.T) {
 	}
 }
 
-// A host that was paused, or whose clock jumped: nobody looked meanwhile.
+// The host was paused, or its clock jumped: nobody read meanwhile.
 func TestHardCase20_ALateLookProvesNothing(t *testing.T) {
 	if _, n := count(looks(true, 5*time.Second, 7, 7, 7, 7, 7, 7), vrrp.Hung); n != 0 {
 		t.Error("hung, and nobody looked")
 	}
 }
 
-// Without real-time scheduling, on a host with a load of 90: each look finds it
-// runnable, and now and then it has run.
+// Without real-time scheduling, on a host with a load of 90: each reading finds the
+// daemon runnable, and now and then it has run.
 func TestADaemonThatWaitsForAProcessorIsNotHung(t *testing.T) {
 	var p vrrp.Pulse
 	now := epoch

@@ -10,20 +10,22 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// senders are from which hardware addresses hosts send, as they say themselves.
+// senders holds the hardware addresses that hosts send from, by their own reports.
 type senders struct {
 	of map[netip.Addr][]string
-	// hosts are the other hosts by hardware address, owners all by address.
+	// hosts maps a hardware address to the other host that has it; owners maps an
+	// address to all hosts that have it.
 	hosts  map[string]string
 	owners map[netip.Addr][]string
 }
 
-// mostNICs is as many as a host has behind one address: the members of a bond.
+// mostNICs is the most hardware addresses that a host has behind one address: the
+// members of a bond.
 const mostNICs = 16
 
-// knownSenders reads the reports of all hosts. What a host says of an address
-// that is another's own counts as little as any word about somebody else; of a
-// control plane's addresses control planes alone say anything.
+// knownSenders reads the reports of all hosts. A report about another host's
+// address does not count. About a control plane's addresses only reports of control
+// planes count.
 func knownSenders(v state.NetworkView) senders {
 	owners := map[netip.Addr][]string{}
 	out := senders{of: map[netip.Addr][]string{}, hosts: map[string]string{}, owners: owners}
@@ -61,11 +63,11 @@ func (s senders) host(mac string) string { return s.hosts[mac] }
 // owner names the host that has an address as its own, empty where none has.
 func (s senders) owner(a netip.Addr) string { return strings.Join(s.owners[a.Unmap()], ", ") }
 
-// foreign reports whether a frame in the name of an address comes from a
-// hardware address that its host does not have. Where the kernel itself reaches
-// the host there, the host has a NIC that it could not tell of yet, or the
-// network writes other addresses into its frames: then nothing is foreign,
-// unless the host is heard by its own as well.
+// foreign reports whether a frame in the name of an address comes from a hardware
+// address that its host does not have. Where the kernel itself reaches the host
+// there, the host has a NIC that it could not report yet, or the network writes
+// other addresses into its frames. Then nothing is foreign, unless frames from the
+// host's reported hardware addresses arrive as well.
 func (s senders) foreign(h Heard, a netip.Addr, mac string) bool {
 	known := s.of[a]
 	if len(known) == 0 || slices.Contains(known, mac) {
@@ -76,13 +78,13 @@ func (s senders) foreign(h Heard, a netip.Addr, mac string) bool {
 	})
 }
 
-// Says are the hardware addresses that the host of an address says it has.
+// Says returns the hardware addresses that the host of an address reports.
 func Says(v state.NetworkView, a netip.Addr) []string { return knownSenders(v).of[a] }
 
-// Senders are, by peer, the hardware addresses from which adverts are let in:
-// those that the peer says it has. A peer that says nothing, as one of an older
-// version, is not in it, nor one that the kernel reaches elsewhere: to drop its
-// adverts would give a VIP two holders, which is worse than what a stranger on
+// Senders maps each peer to the hardware addresses from which its adverts are let
+// in: those that the peer reports. It leaves out a peer that reports nothing, as
+// one of an older version, and one that the kernel reaches elsewhere: without its
+// adverts a VIP would get two holders, which is worse than what a foreign host on
 // the wire can do (ADR 0037).
 func Senders(v state.NetworkView, instances []Instance, neighbours map[netip.Addr]string) map[netip.Addr][]string {
 	who := knownSenders(v)
@@ -98,7 +100,7 @@ func Senders(v state.NetworkView, instances []Instance, neighbours map[netip.Add
 	return out
 }
 
-// highest is the highest priority that any host asks for a VIP with.
+// highest returns the highest priority with which any host asks for a VIP.
 func highest(k Kind) int {
 	if k == API {
 		return APIPriority + bootstrapWeight
@@ -106,8 +108,9 @@ func highest(k Kind) int {
 	return IngressPriority + readyWeight + defaultWeight
 }
 
-// Forged are the adverts in the name of a peer, or of this host itself, that it
-// did not send: by where they come from, or since no host has such a priority.
+// Forged returns the adverts in the name of a peer, or of this host itself, that it
+// did not send: the source's hardware address shows that, or a priority that no
+// host has.
 func Forged(h Heard, v state.NetworkView, instances []Instance) []state.ForgedAdvert {
 	var out []state.ForgedAdvert
 	who := knownSenders(v)

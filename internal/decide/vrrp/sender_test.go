@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// mac is the hardware address of the host with that last part.
+// mac returns the hardware address of the host with that last part.
 func mac(n int) string { return fmt.Sprintf("02:00:00:00:00:%02x", n) }
 
-// says is a node whose agent tells its hardware address.
+// says returns a node whose agent reports hardware addresses.
 func says(n state.Node, hardware map[string][]string) state.Node {
 	report := state.VIPReport{Hardware: map[netip.Addr][]string{}}
 	for a, list := range hardware {
@@ -29,7 +29,8 @@ func says(n state.Node, hardware map[string][]string) state.Node {
 	return n
 }
 
-// told are two control planes and a worker that say where they send from.
+// told is the view of two control planes and a worker that report where they send
+// from.
 func told() state.NetworkView {
 	return viewOf(11,
 		says(master(11), map[string][]string{"10.98.0.11": {mac(11)}}),
@@ -52,8 +53,8 @@ func advertFrom(a, by string, priority uint8) vrrp.Frame {
 
 func answersFor(a, by string) vrrp.Frame { return vrrp.Frame{MAC: by, Claims: addr(a)} }
 
-// A host that is off and whose address a switch answers for, or that has lost
-// keepalived and agent at once, kept the VIP from all others.
+// A host kept the VIP from all others although it was off and a switch answered for
+// its address, or although it had lost keepalived and agent at once.
 func TestAVIPThatAnotherHostLeftBehindIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -145,8 +146,7 @@ func TestAPeersAdvertsAreLetInFromItsOwnNICsUnlessItIsReachedElsewhere(t *testin
 	}
 }
 
-// A worker has a kubelet's account, and may write what it likes into its own
-// Node.
+// A worker has a kubelet's account, and may write anything into its own Node.
 func TestAWorkersWordAboutAControlPlanesAddressCountsNothing(t *testing.T) {
 	liar := says(worker(31), map[string][]string{"10.98.0.12": {mac(31)}, "10.98.0.11": {mac(31)}, "10.99.0.12": {mac(31)}, "10.98.0.31": {mac(31)}})
 	liar.Addresses = append(liar.Addresses, addr("10.98.0.12"))

@@ -17,7 +17,7 @@ func addrs(list ...string) []netip.Addr {
 	return out
 }
 
-// host is a node of 10.98.0.0/24 and fd98::/64 with that last part.
+// host returns a node of 10.98.0.0/24 and fd98::/64 with that last part.
 func host(n int, labels ...string) state.Node {
 	node := state.Node{Name: fmt.Sprintf("h%d", n), Labels: map[string]string{}, Ready: true}
 	for _, l := range labels {
@@ -30,7 +30,7 @@ func host(n int, labels ...string) state.Node {
 func master(n int) state.Node { return host(n, state.LabelControlPlane, state.LabelMaster) }
 func worker(n int) state.Node { return host(n, state.LabelWorker) }
 
-// viewOf is what the host n sees in an installed dual-stack cluster.
+// viewOf returns what host n sees in an installed dual-stack cluster.
 func viewOf(n int, nodes ...state.Node) state.NetworkView {
 	v := state.NetworkView{
 		Settings: state.NetworkSettings{
@@ -51,7 +51,7 @@ func on(nic, a string, bits int) state.HostAddress {
 	return state.HostAddress{Interface: nic, Index: 2, Prefix: netip.PrefixFrom(addr(a), bits), Usable: true}
 }
 
-// link is a route without a gateway.
+// link returns a route without a gateway.
 func link(nic, prefix string) state.HostRoute {
 	return state.HostRoute{Destination: netip.MustParsePrefix(prefix), Interface: nic, Index: 2}
 }

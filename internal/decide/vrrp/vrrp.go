@@ -1,6 +1,6 @@
-// Package vrrp decides which virtual IPs a host takes part in holding, with
-// whom, and how strongly. It decides from the view of the host's network and
-// from nothing else; what it does not know enough about it leaves as it is.
+// Package vrrp decides which virtual IPs a host takes part in holding, with which
+// peers and with which priority. It decides from the view of the host's network
+// only. Where the view does not tell enough, it leaves things as they are.
 package vrrp
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Kind is what a virtual IP is for.
+// Kind is the purpose of a virtual IP.
 type Kind string
 
 // The kinds. Their values are the names of their track files.
@@ -45,12 +45,12 @@ type Instance struct {
 	Priority int
 }
 
-// Verdict is what a host takes part in.
+// Verdict describes what a host takes part in.
 type Verdict struct {
-	// Known is false where the view does not tell enough: whatever there is
-	// stays.
+	// Known is false where the view does not tell enough: then everything stays as
+	// it is.
 	Known bool
-	// Why says in one line what decided it.
+	// Why gives the reason in one line.
 	Why       string
 	Instances []Instance
 	// Sync is true where the VIPs of one kind move together.
@@ -60,15 +60,15 @@ type Verdict struct {
 func keep(why string) Verdict { return Verdict{Why: why} }
 func none(why string) Verdict { return Verdict{Known: true, Why: why} }
 
-// Bootstrapping reports whether this host brings the cluster up: it then holds
-// the API VIPs whatever others say, and needs no list of nodes for that.
+// Bootstrapping reports whether this host brings the cluster up: it then holds the
+// API VIPs whatever other hosts say, and needs no list of nodes for that.
 func Bootstrapping(v state.NetworkView) bool {
 	return v.Role == state.RoleBootstrap && v.Stage != state.StageInstalled
 }
 
-// Instances decides what a host takes part in. Nothing is decided from a list
-// of nodes that is unknown or empty: a failed look-up must never turn a holder
-// into one of many (B1), nor make a host that nobody knows a holder (B4).
+// Instances decides in which VIPs a host takes part. It decides nothing from a list
+// of nodes that is unknown or empty: a failed look-up must never turn a holder into
+// one of many (B1), nor make a host that nobody knows a holder (B4).
 func Instances(v state.NetworkView) Verdict {
 	s := v.Settings
 	switch {
@@ -103,13 +103,13 @@ func bootstrap(v state.NetworkView) Verdict {
 	self := state.Node{Name: v.Host.NodeName, Addresses: v.Host.Addresses}
 	b := newBuilder(v)
 	b.add(API, v.Settings.APIVIPs, self, controlPlanes(v.Nodes.Value))
-	if listed, ok := v.Self(); ok { // an ingress VIP needs to be known to others
+	if listed, ok := v.Self(); ok { // for an ingress VIP other hosts must know this one
 		b.add(Ingress, v.Settings.IngressVIPs, listed, v.Nodes.Value)
 	}
 	return b.verdict("this host brings the cluster up")
 }
 
-// member takes part in what the role of a listed host allows.
+// member takes part in the VIPs that the role of a listed host allows.
 func member(v state.NetworkView, self state.Node) Verdict {
 	b := newBuilder(v)
 	if masters := controlPlanes(v.Nodes.Value); controlPlane(self) {
@@ -122,7 +122,7 @@ func member(v state.NetworkView, self state.Node) Verdict {
 	return b.verdict(fmt.Sprintf("%d nodes, %d control planes", len(v.Nodes.Value), len(controlPlanes(v.Nodes.Value))))
 }
 
-// controlPlane reads both labels: kubeadm sets one, the specifications' tools
+// controlPlane reads both labels: kubeadm sets one, and the specifications' tools
 // select by the other.
 func controlPlane(n state.Node) bool {
 	_, master := n.Labels[state.LabelMaster]

@@ -14,7 +14,7 @@ import (
 
 var three = []state.Node{master(11), master(12), master(13)}
 
-// names are the instances in short.
+// names lists the instances in short.
 func names(v vrrp.Verdict) string {
 	if !v.Known {
 		return "as it is"
@@ -84,7 +84,8 @@ func TestB5_PeersAreOfTheVIPsFamily(t *testing.T) {
 	}
 }
 
-// Two ways to a host's address pick different ones; here there is one way.
+// Two ways to find a host's address may return different ones; here there is one
+// way.
 func TestB6_WhatOneListsAsAPeerIsWhatTheOtherSendsFrom(t *testing.T) {
 	odd := []state.Node{master(11), master(12), master(13)}
 	odd[0].Addresses = addrs("10.98.0.11", "fd98::a:11", "fd98::11") // DHCPv6 beside SLAAC
@@ -126,7 +127,8 @@ func TestB8_AMappedIPv4AddressIsIPv4(t *testing.T) {
 	}
 }
 
-// There is no annotation to fall back to: the other families go on.
+// There is no annotation to fall back to: the node takes part in the family that it
+// reports.
 func TestB9_ANodeThatTellsOneFamilyTakesPartInThatFamily(t *testing.T) {
 	nodes := []state.Node{master(11), master(12), master(13)}
 	nodes[0].Addresses = addrs("10.98.0.11")
@@ -237,7 +239,7 @@ func TestB66_AWorkerBehindARouterHoldsNothing(t *testing.T) {
 	if got := vrrp.Instances(v); !got.Known || len(got.Instances) != 0 {
 		t.Errorf("%+v", got)
 	}
-	// On the subnet of the ingress VIP alone it is no stranger.
+	// On the subnet of the ingress VIP it takes part in that VIP.
 	v.Settings.IngressVIPs = addrs("10.77.0.6")
 	if got := names(vrrp.Instances(v)); got != "INGRESS_0" {
 		t.Error(got)
@@ -277,13 +279,13 @@ func TestH10_AClusterThatShrankToOneControlPlaneIsHeldByThatOne(t *testing.T) {
 	}
 }
 
-// Partial: a list without this host, or without the others while one is new.
+// An incomplete list lacks this host, or lacks the others while one is new.
 func TestHardCase13_ALookUpThatFailsOrReturnsNothingChangesNothing(t *testing.T) {
 	whole := vrrp.Instances(viewOf(11, three...))
 	if names(whole) != both {
 		t.Fatal(names(whole))
 	}
-	failed := viewOf(11, three...) // a source that fails leaves its part as it was
+	failed := viewOf(11, three...) // a source that fails leaves its part unchanged
 	if diff := cmp.Diff(names(whole), names(vrrp.Instances(failed))); diff != "" {
 		t.Error(diff)
 	}
@@ -385,7 +387,7 @@ func TestAWorkerTakesPartInTheIngressVIPsOnly(t *testing.T) {
 	}
 }
 
-// B9: kubelet tells one family, the host's agent both.
+// B9: kubelet reports one family, the host's agent both.
 func TestB09_AnAddressThatOnlyTheAgentTellsCounts(t *testing.T) {
 	nodes := []state.Node{master(11), master(12)}
 	for i := range nodes {

@@ -22,7 +22,7 @@ const (
 	defaultWeight   = 50
 )
 
-// Health is how a host's parts have been lately, as Follow keeps it.
+// Health holds the recent states of a host's parts, as Follow keeps them.
 type Health struct {
 	// Balancer: VIP:6443 leads through a haproxy to a live API server. Server:
 	// the host's own API server is ready.
@@ -34,21 +34,21 @@ type Trend struct {
 	Believed, Seen bool
 	// Since is when Seen was first seen, unbroken.
 	Since time.Time
-	// Known is false before the first look.
+	// Known is false before the first observation.
 	Known bool
 }
 
-// How long a change has to last before it is believed. An API that is
-// overloaded fails on all hosts within moments (hard case 6): the holder then
-// must be the last to lose its weight and the first to have it back, or the
-// VIP would move at each swing. The spread covers two of haproxy's checks.
+// How long a change has to last before it is believed. An overloaded API fails on
+// all hosts within moments (hard case 6). The holder must then be the last to lose
+// its weight and the first to get it back, or the VIP would move at each swing. The
+// spread covers two of haproxy's checks.
 const (
 	HolderFall = 6 * time.Second
 	OtherFall  = time.Second
 	OtherRise  = 4 * time.Second
 )
 
-// patience is how long a change waits on a holder and on another host.
+// patience returns how long a change waits on a holder and on another host.
 func patience(rise, holder bool) time.Duration {
 	switch {
 	case rise && holder:
@@ -62,8 +62,8 @@ func patience(rise, holder bool) time.Duration {
 	}
 }
 
-// Step takes in what is seen now; due is when it is to be asked again though
-// nothing changes, zero if never.
+// Step takes in what is seen now; due is when to call it again although nothing
+// changes, zero if never.
 func (t Trend) Step(seen, holder bool, now time.Time) (after Trend, due time.Time) {
 	if !t.Known {
 		return Trend{Believed: seen, Seen: seen, Since: now, Known: true}, time.Time{}
@@ -82,12 +82,13 @@ func (t Trend) Step(seen, holder bool, now time.Time) (after Trend, due time.Tim
 }
 
 // startGrace is how long after the agent's start a missing way through haproxy is
-// ignored: haproxy may not have been asked yet, nor the redirect of VIP:6443.
+// ignored: the agent may not have asked haproxy yet, nor made the redirect of
+// VIP:6443.
 const startGrace = time.Second
 
-// Follow takes a view into what was known of a host's health; holder is whether
-// this host holds an API VIP. A haproxy that does not answer is gone, on this
-// host alone: that is believed at once.
+// Follow brings a host's health up to date with a view; holder is true where this
+// host holds an API VIP. A haproxy that does not answer is gone, on this host
+// alone: Follow believes that at once.
 func Follow(h Health, v state.NetworkView, holder bool, now time.Time) (after Health, due time.Time) {
 	gone := !v.Balancer.Known
 	through := !gone && v.Balancer.Value.Live() > 0 && v.Redirected
@@ -115,17 +116,18 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Weight is the value of one track file, and why it is that.
+// Weight is the value of one track file, with the reason.
 type Weight struct {
 	Value int
 	Why   string
 }
 
-// APIWeight is how strongly a host asks for the API VIPs. before is what its
-// track file says now, unknown without one.
+// APIWeight returns how strongly a host asks for the API VIPs. before is the
+// present value of its track file, unknown without one.
 //
-// haproxy takes an API server's failure on itself, so the VIP moves only where
-// haproxy or the way to it is broken; where all are, to a live API server.
+// haproxy itself makes up for the failure of an API server, so the VIP moves only
+// where haproxy or the way to it is broken. Where it is broken on all hosts, the
+// VIP moves to a live API server.
 func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
 	switch {
 	case state.Is(v.MayHold, false):
@@ -146,10 +148,10 @@ func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
 	return Weight{0, "no API server"}
 }
 
-// isolated reports whether this host is on the losing side of a split: nobody
-// that it could send a client to is ready, and too few control planes answer at
-// all for a quorum. An API that is merely overloaded still answers. On two
-// hosts the fencing's verdict decides, which is MayHold.
+// isolated reports whether this host is on the losing side of a cut: no API server
+// that it could send a client to is ready, and too few control planes answer at all
+// for a quorum. An API that is merely overloaded still answers. On two hosts the
+// result of fencing decides instead, as MayHold.
 func isolated(v state.NetworkView) bool {
 	if v.Settings.Fencing || !v.Reachable.Known || state.Is(v.LocalAPI, true) || (v.Balancer.Known && v.Balancer.Value.Live() > 0) {
 		return false
@@ -168,9 +170,9 @@ func isolated(v state.NetworkView) bool {
 	return len(masters)-out < len(masters)/2+1
 }
 
-// IngressWeight is how strongly a host asks for the ingress VIPs: only where a
-// router serves, more where one takes new connections, most where it is one of
-// the default controller. Before a router was asked, what its track file says
+// IngressWeight returns how strongly a host asks for the ingress VIPs: only where a
+// router serves, more where one takes new connections, most where it is one of the
+// default controller. Before a router was asked, the value of the track file
 // stands.
 func IngressWeight(v state.NetworkView, before state.Fact[int]) Weight {
 	r := v.Router.Value
@@ -192,9 +194,9 @@ func IngressWeight(v state.NetworkView, before state.Fact[int]) Weight {
 	return w
 }
 
-// First is what a track file says before the agent has said anything, as after
-// a boot. Where two hosts fence each other, and for ingress, nothing is held
-// until the agent says so.
+// First returns the value of a track file before the agent has written one, as
+// after a boot. Where two hosts fence each other, and for ingress, a host holds
+// nothing until the agent has written it.
 func First(kind Kind, s state.NetworkSettings) int {
 	if kind == Ingress || s.Fencing {
 		return Fault
@@ -211,11 +213,12 @@ func Holds(v state.NetworkView, kind Kind) bool {
 	return slices.ContainsFunc(v.Addresses, func(a state.HostAddress) bool { return slices.Contains(vips, a.Prefix.Addr()) })
 }
 
-// Barred tells why an instance must not hold its VIP, empty where it may. A
-// stranger's VIP is not taken, since two holders would serve nobody; a host that
-// has it goes on, and the stranger is reported. One that another host left
-// behind, or that a switch answers for in its name, is taken. Without its own
-// address a host can send no adverts, and the others will take the VIP.
+// Barred returns why an instance must not hold its VIP, empty where it may. A host
+// does not take a VIP from a foreign host, since two holders would serve nobody. A
+// host that has the VIP goes on, and the foreign host is reported. A VIP that
+// another host of the cluster left behind, or that a switch answers for in its
+// name, is taken. Without its own address a host can send no adverts, and the
+// others take the VIP.
 func Barred(v state.NetworkView, i Instance) string {
 	has := func(a netip.Addr) bool {
 		return slices.ContainsFunc(v.Addresses, func(h state.HostAddress) bool { return h.Prefix.Addr() == a })

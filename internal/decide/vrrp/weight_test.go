@@ -82,9 +82,9 @@ func (s *swing) at(now time.Time, up, holder bool) {
 	s.weight = vrrp.APIWeight(s.view, s.health, state.Fact[int]{}).Value
 }
 
-// All API servers fail and recover together, but each host sees that up to two
-// checks later than another. Nobody may ever outweigh the holder, however long
-// it lasts.
+// All API servers fail and recover together, but a host may see that up to two
+// checks later than another. No host may ever outweigh the holder, however long it
+// lasts.
 func TestHardCase06_AnOverloadedAPIMovesNothing(t *testing.T) {
 	const step = 100 * time.Millisecond
 	for _, lasts := range []time.Duration{500 * time.Millisecond, 3 * time.Second, 7 * time.Second, 30 * time.Second, 2 * time.Minute} {

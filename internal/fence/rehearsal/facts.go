@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// historyKept bounds the fences that facts hold.
+// historyKept bounds the number of fences in the facts.
 const historyKept = 10
 
-// Facts are what one host knows, as `holdfast fencing facts` prints it on that
+// Facts holds what one host knows; `holdfast fencing facts` prints it on that
 // host.
 type Facts struct {
 	Host string `json:"host"`
@@ -36,11 +36,11 @@ type Facts struct {
 	Online   state.Fact[[]string]         `json:"online"`
 	Failures []string                     `json:"failures,omitempty"`
 	History  []state.FenceEntry           `json:"history,omitempty"`
-	// Problems say what could not be found out.
+	// Problems lists what could not be found out.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Gather looks at the host that it runs on.
+// Gather collects the facts of the host that it runs on.
 func Gather(ctx context.Context) Facts {
 	var f Facts
 	var err error
@@ -69,13 +69,13 @@ func Gather(ctx context.Context) Facts {
 	return f
 }
 
-// Host is one host of the cluster. Run is nil for a host that cannot be asked.
+// Host is one host of the cluster. Run is nil if the host cannot be asked.
 type Host struct {
 	Name string
 	Run  host.Runner
 }
 
-// facts asks a host what it knows.
+// facts asks a host for its facts.
 func (h Host) facts(ctx context.Context) (Facts, error) {
 	var f Facts
 	out, err := h.Run(ctx, "holdfast", "fencing", "facts")
@@ -88,7 +88,7 @@ func (h Host) facts(ctx context.Context) (Facts, error) {
 	return f, nil
 }
 
-// health puts the facts of the hosts together.
+// health combines the facts of the hosts.
 func health(hosts []Host, facts map[string]Facts) fencing.Health {
 	h := fencing.Health{Reports: map[string]state.Fact[state.EtcdReport]{}}
 	for _, one := range hosts {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// TestARehearsalGivesAFenceWhatPacemakerHas: with less a slow BMC fails here
-// and nowhere else, with more it passes here alone.
+// TestARehearsalGivesAFenceWhatPacemakerHas: with less time a slow BMC fails
+// only here; with more it passes only here.
 func TestARehearsalGivesAFenceWhatPacemakerHas(t *testing.T) {
 	in := twonode.Input{Cluster: "c", Self: "cp-1", Nodes: []twonode.Node{{Name: "cp-1", Address: "10.0.0.1"}, {Name: "cp-2", Address: "10.0.0.2"}}}
 	properties := twonode.Wanted(in).Properties

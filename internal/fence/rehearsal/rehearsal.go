@@ -16,58 +16,58 @@ import (
 )
 
 const (
-	// lookInterval is the time between two looks at the cluster.
+	// lookInterval is the time between two readings of the cluster.
 	lookInterval = 500 * time.Millisecond
 	// lookTimeout bounds one question to a host, which may be off.
 	lookTimeout = 15 * time.Second
-	// fenceTimeout is what Pacemaker may spend on one fence: what it has in
-	// earnest, or a slow BMC would fail here and nowhere else.
+	// fenceTimeout is the time that Pacemaker may spend on one fence. It is the
+	// same as in production; with less, a slow BMC would fail only here.
 	fenceTimeout = fencing.StonithTimeout
-	// DefaultReturn is how long a host may take until it is a voter again.
+	// DefaultReturn is the longest time until a host is a voter again.
 	DefaultReturn = 15 * time.Minute
 )
 
 // Run is one rehearsal.
 type Run struct {
 	Hosts []Host
-	// Targets are the hosts to crash, in this order. Each needs a peer that
-	// can be asked.
+	// Targets are the hosts to crash, in this order. Each needs a peer that can be
+	// asked.
 	Targets []string
 	// Return bounds the wait for full health; zero means DefaultReturn.
 	Return time.Duration
-	// Progress is told what happens.
+	// Progress reports each step.
 	Progress func(format string, args ...any)
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 }
 
-// Times are the phases of one host's crash and recovery, each counted from the
-// order to fence.
+// Times holds the phases of one host's crash and recovery, each counted from
+// the order to fence.
 type Times struct {
 	Target string `json:"target"`
 	By     string `json:"by"`
-	// Fenced is when Pacemaker had the target fenced, GoesOn when the peer
-	// went on alone, Answers when the target answered again, Healthy when both
-	// were voters again. Looks are half a second apart.
+	// Fenced is the time until Pacemaker had fenced the target, GoesOn until the
+	// peer went on alone, Answers until the target answered again, and Healthy
+	// until both were voters again. Readings are half a second apart.
 	Fenced  time.Duration `json:"fenced"`
 	GoesOn  time.Duration `json:"goesOn,omitempty"`
 	Answers time.Duration `json:"answers,omitempty"`
 	Healthy time.Duration `json:"healthy"`
 	// Fence holds the phases of the fence itself, as the agent recorded them.
 	Fence *state.FenceEntry `json:"fence,omitempty"`
-	// before is when the target had been fenced the last time: a record with
-	// that time is not of this crash.
+	// before is the time of the target's previous fence: a record with that time
+	// does not belong to this crash.
 	before time.Time
-	// boot names the boot of the target that is to end.
+	// boot is the id of the target's boot that is to end.
 	boot string
 }
 
-// ErrUnhealthy says that a rehearsal did not begin, or stopped, because the
+// ErrUnhealthy reports a rehearsal that did not begin, or stopped, because the
 // cluster was not in full health.
 var ErrUnhealthy = errors.New("the cluster is not in full health")
 
 // Crash crashes each target in turn. It returns the times of those that came
-// back, also when a later one did not.
+// back, even if a later one did not.
 func (r Run) Crash(ctx context.Context) ([]Times, error) {
 	r.Return = cmp.Or(r.Return, DefaultReturn)
 	var all []Times
@@ -115,17 +115,17 @@ func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
 	return t, r.waitHealthy(ctx, begin, target, &t)
 }
 
-// order has Pacemaker on a host fence another one. That it is done through
-// Pacemaker is the point: the device, its delay and its constraints are tried
-// too.
+// order makes Pacemaker on one host fence another. It goes through Pacemaker on
+// purpose: that tries the device, its delay and its constraints too.
 func order(ctx context.Context, by Host, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout+lookTimeout)
 	defer cancel()
 	return pacemaker.FenceFrom(ctx, by.Run, target, fenceTimeout)
 }
 
-// watch looks at the survivor until the fence is done and it goes on alone, or
-// is in full health again already: a host may be back before anybody looks.
+// watch observes the survivor until the fence is done and the survivor goes on
+// alone. It also ends if the cluster is in full health again: a host may be
+// back before the next reading.
 func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenced <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
 	defer cancel()
@@ -155,7 +155,7 @@ func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenc
 	return nil
 }
 
-// look asks a host that may be off.
+// look asks a host that may be off, with a time limit.
 func (h Host) look(ctx context.Context) (Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -191,7 +191,7 @@ func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t 
 	}
 }
 
-// lastFence is the last record of a proven fence of a target.
+// lastFence returns the last record of a proven fence of a target.
 func lastFence(history []state.FenceEntry, target string) *state.FenceEntry {
 	for _, r := range slices.Backward(history) {
 		if r.Target == target && r.Off {
@@ -239,8 +239,8 @@ func (r Run) judge(facts map[string]Facts) []string {
 	return append(out, health(r.Hosts, facts).Problems()...)
 }
 
-// missing is what full health lacks after a crash. A report from before it says
-// nothing: the target must have booted.
+// missing returns what full health lacks after a crash. A report from before
+// the crash does not count: the target must have booted.
 func (r Run) missing(facts map[string]Facts, t Times) []string {
 	if now := r.bootOf(facts, t.Target); now == "" || now == t.boot {
 		return append([]string{t.Target + " has not booted yet"}, r.judge(facts)...)
@@ -248,8 +248,8 @@ func (r Run) missing(facts map[string]Facts, t Times) []string {
 	return r.judge(facts)
 }
 
-// bootOf names the boot of a host: what it says itself or, where it cannot be
-// asked, what its peer heard from it.
+// bootOf returns the id of a host's boot: from the host itself or, if it cannot
+// be asked, from the statement that its peer got.
 func (r Run) bootOf(facts map[string]Facts, name string) string {
 	for _, h := range r.Hosts {
 		if h.Name == name && h.Run != nil {
@@ -266,8 +266,8 @@ func (r Run) bootOf(facts map[string]Facts, name string) string {
 
 func (r Run) problems(ctx context.Context) []string { return r.judge(r.ask(ctx)) }
 
-// Measured are the times from the begin of each fence to its proof, the delay
-// not counted. A host that was off before is no measurement.
+// Measured returns the times from the begin of each fence to its proof, without
+// the delay. It leaves out hosts that were off before.
 func Measured(all []Times) map[string][]time.Duration {
 	out := map[string][]time.Duration{}
 	for _, t := range all {

@@ -15,18 +15,18 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// cluster is two hosts on a clock: a fenced host is off at once, boots, and is
-// a voter again some time later.
+// cluster simulates two hosts on a clock: a fenced host is off at once, boots,
+// and is a voter again some time later.
 type cluster struct {
 	mu      sync.Mutex
 	crashed string
 	at      time.Time
-	// boot and vote are how long a host takes until it answers and votes.
+	// boot is the time until a host answers again, vote the time until it votes.
 	boot, vote time.Duration
-	// fails has Pacemaker refuse to fence a host.
+	// fails names a host that Pacemaker refuses to fence.
 	fails   string
 	history map[string][]state.FenceEntry
-	// boots counts the boots of each host. While stale is set nobody notices a
+	// boots counts the boots of each host. While stale is set, nobody notices a
 	// crash.
 	boots map[string]int
 	stale bool
@@ -176,7 +176,7 @@ func TestAHostThatIsBackBeforeAnybodyLooksIsNoFailure(t *testing.T) {
 func TestAReportFromBeforeTheCrashIsNoHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.vote, c.stale = 0, true // the report goes on to say that all is well
+		c.vote, c.stale = 0, true // the report goes on to show full health
 		hosts := []Host{{"cp-1", c.run("cp-1")}, {Name: "cp-2"}}
 		if _, said, err := rehearse(t, c, hosts, "cp-2"); err == nil || len(c.log) != 1 {
 			t.Errorf("%v after %v\n%s", err, c.log, said)
@@ -215,7 +215,7 @@ func TestAnOldRecordIsNoMeasurement(t *testing.T) {
 			out, err := inner(ctx, args...)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.history["cp-2"] = c.history["cp-2"][:1] // the disk did not take it
+			c.history["cp-2"] = c.history["cp-2"][:1] // the disk did not store it
 			return out, err
 		}
 		times, said, err := rehearse(t, c, hosts, "cp-1")

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
-// accounts reads the host's users and groups from its own files: those are
-// what useradd writes, and a directory service is not asked in a first boot.
+// accounts reads the host's users and groups from its own files: useradd writes
+// those, and a first boot does not ask a directory service.
 func (h *Host) accounts() (map[string]plan.Account, map[string]int, error) {
 	users, groups := map[string]plan.Account{}, map[string]int{}
 	shadow := map[string]string{}
@@ -56,7 +56,8 @@ func (h *Host) records(file string, fields int, f func([]string)) error {
 	return nil
 }
 
-// number reads an account's number. One that cannot be read is nobody's.
+// number parses an account's number. It returns -1, which belongs to nobody, if
+// the text is no number.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -65,7 +66,7 @@ func number(s string) int {
 	return n
 }
 
-// ids returns the numbers of an owner, as the host knows them now.
+// ids returns the present numbers of an owner on the host.
 func (h *Host) ids(o plan.Owner) (uid, gid int, err error) {
 	users, groups, err := h.accounts()
 	if err != nil {

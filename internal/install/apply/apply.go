@@ -12,44 +12,44 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// InputError says that the configuration is wrong, or asks for what this host
-// cannot become. Nothing was changed.
+// InputError reports a configuration that is wrong, or that asks for something
+// which this host cannot do. Nothing was changed.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Request is what to apply and how.
+// Request selects what to apply, and how.
 type Request struct {
-	// Config is the configuration, perhaps one that points to others.
+	// Config is the configuration, which may point to others.
 	Config []byte
-	// FirstBoot applies a configuration once: again only if a run was cut or
-	// the configuration is another. It implies Start, without waiting for
-	// units.
+	// FirstBoot applies a configuration once. It applies it again only if the run
+	// was cut or the configuration has changed. It implies Start, but does not
+	// wait for units.
 	FirstBoot bool
 	// Start starts enabled units and stops masked ones.
 	Start bool
 	// DryRun changes nothing.
 	DryRun bool
-	// SkipPackages leaves missing packages alone.
+	// SkipPackages does not install missing packages.
 	SkipPackages bool
-	// Fetch gets what the configuration points to.
+	// Fetch gets the resources to which the configuration points.
 	Fetch *Fetcher
-	// OnStep is told of each step before it is taken; nil tells nobody.
+	// OnStep is called before each step; may be nil.
 	OnStep func(plan.Step)
 }
 
-// Result is what was to be done, and whether it was.
+// Result holds the plan, and whether it was carried out.
 type Result struct {
 	plan.Plan
-	// Applied is true if the steps were taken, also if there were none.
+	// Applied is true if all steps were taken, even if there were none.
 	Applied bool `json:"applied"`
-	// Before is true if the first boot was finished by an earlier run.
+	// Before is true if an earlier run finished the first boot.
 	Before bool `json:"appliedBefore,omitempty"`
 }
 
-// Apply makes the host what a configuration says. The error is an *InputError if
-// nothing was tried. A run that is cut is finished by the next one.
+// Apply changes the host as a configuration asks. The error is an *InputError if
+// nothing was tried. If a run is cut, the next one finishes it.
 func (h *Host) Apply(ctx context.Context, req Request) (Result, error) {
 	if !req.DryRun {
 		unlock, err := h.lock()
@@ -88,8 +88,8 @@ func sourceID(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// config returns the whole configuration: that of the first boot which was
-// cut, or what the request names, fetched and merged.
+// config returns the whole configuration: the one saved by a first boot that
+// was cut, or the one in the request, fetched and merged.
 func (h *Host) config(ctx context.Context, req Request, j plan.Journal, source string) (types.Config, error) {
 	if req.FirstBoot && j.Source == source && j.InProgress != "" {
 		if cfg, ok := h.savedConfig(j); ok {
@@ -119,7 +119,8 @@ func (h *Host) plan(ctx context.Context, req Request, cfg types.Config) (plan.Pl
 	return p, nil
 }
 
-// follow takes the steps of a plan between two entries of the journal.
+// follow takes the steps of a plan. It writes the journal before and after
+// them.
 func (h *Host) follow(ctx context.Context, req Request, cfg types.Config, p plan.Plan, j plan.Journal) (Result, error) {
 	done := j
 	done.InProgress, done.Applied = "", p.Hash
@@ -148,8 +149,8 @@ func (h *Host) follow(ctx context.Context, req Request, cfg types.Config, p plan
 	return Result{Plan: p, Applied: true}, h.onPath(configFile, h.Remove)
 }
 
-// begin records that a run is under way, the configuration first: an entry in
-// the journal promises that it is there.
+// begin records that a run has started. It saves the configuration first,
+// because the entry in the journal promises that it exists.
 func (h *Host) begin(cfg types.Config, p plan.Plan, j plan.Journal) error {
 	if err := h.saveConfig(cfg); err != nil {
 		return fmt.Errorf("save the configuration: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
-// take does one step.
+// take carries out one step.
 func (h *Host) take(ctx context.Context, a plan.Action, opt executeOptions) error {
 	switch a := a.(type) {
 	case *plan.InstallPackages:
@@ -28,10 +28,10 @@ func (h *Host) take(ctx context.Context, a plan.Action, opt executeOptions) erro
 	}
 }
 
-// executeOptions change how steps are taken, not which.
+// executeOptions changes how steps are taken, not which.
 type executeOptions struct {
-	// noBlock queues the start of units and does not wait for it: a unit may
-	// wait for the end of the first boot, which waits for us.
+	// noBlock queues the start of units without waiting for it: a unit may wait
+	// for the end of the first boot, which waits for us.
 	noBlock bool
 }
 
@@ -99,8 +99,8 @@ func (h *Host) link(a *plan.MakeLink) error {
 	})
 }
 
-// own gives a path its owner, unless it has it. Changing the owner takes away
-// setuid and setgid, which are set again.
+// own sets the owner of a path unless it is right. The change clears setuid and
+// setgid, so own sets them again.
 func (h *Host) own(path string, o *plan.Owner, mode fs.FileMode) error {
 	if o == nil {
 		return nil
@@ -125,7 +125,7 @@ func (h *Host) own(path string, o *plan.Owner, mode fs.FileMode) error {
 	return h.Chmod(path, mode)
 }
 
-// commandTimeout bounds a call of a host's own tools.
+// commandTimeout bounds a call of one of the host's own tools.
 const commandTimeout = 2 * time.Minute
 
 func (h *Host) run(ctx context.Context, c host.Cmd) error {
@@ -172,7 +172,7 @@ func (h *Host) takeAccount(ctx context.Context, a plan.Action) error {
 	case *plan.ChangeUser:
 		return h.run(ctx, h.tool("usermod", changeArgs(a)...))
 	case *plan.SetPassword:
-		// Through standard input: arguments are seen by every process.
+		// Use standard input: every process can see arguments.
 		c := h.tool("chpasswd", "--encrypted")
 		c.Stdin = strings.NewReader(a.Name + ":" + a.Hash + "\n")
 		return h.run(ctx, c)
@@ -181,7 +181,7 @@ func (h *Host) takeAccount(ctx context.Context, a plan.Action) error {
 	}
 }
 
-// tool returns a call of a program of the shadow suite for the host's root.
+// tool returns a command of the shadow suite for the host's root.
 func (h *Host) tool(name string, args ...string) host.Cmd {
 	if h.Root != "/" {
 		args = append([]string{"--root", h.Root}, args...)

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// machine is a host in a directory: its files are real, its tools are fakes
-// that keep their state here, and a run on it can be cut at any effect.
+// machine simulates a host in a directory. Its files are real, its tools are
+// fakes that keep their state here, and a test can cut a run at any effect.
 type machine struct {
 	root     string
 	enabled  map[string]bool
@@ -25,13 +25,14 @@ type machine struct {
 	stale    bool
 	missing  map[string]bool
 	owners   map[string][2]int
-	broken   map[string]error // command name → how it fails
+	broken   map[string]error // command name → its error
 	commands []string
 
 	effects int
-	// cutAt ends the run at that effect, counted from 1; zero never.
+	// cutAt is the number of the effect at which the run ends, counted from 1;
+	// zero means never.
 	cutAt int
-	// after says that the effect still happens.
+	// after makes the run end after that effect instead of before it.
 	after bool
 	dead  bool
 }
@@ -70,7 +71,7 @@ func (m *machine) read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// effect counts an effect and does it, unless the run is cut there.
+// effect counts an effect and carries it out, unless the run is cut there.
 func (m *machine) effect(do func() error) error {
 	if m.dead {
 		return errCut
@@ -88,7 +89,7 @@ func (m *machine) effect(do func() error) error {
 	return errCut
 }
 
-// host returns the machine as Apply sees it.
+// host returns the machine in the form that Apply takes.
 func (m *machine) host() *Host {
 	h := NewHost(m.root)
 	real := *h
@@ -96,7 +97,7 @@ func (m *machine) host() *Host {
 	h.WriteFile = func(path string, data []byte, mode fs.FileMode) error {
 		err := m.effect(func() error { return real.WriteFile(path, data, mode) })
 		if errors.Is(err, errCut) && !m.after {
-			// What a kill in the middle of an atomic write leaves behind.
+			// A kill in the middle of an atomic write leaves this file.
 			tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".123")
 			_ = os.MkdirAll(filepath.Dir(path), 0o755)
 			_ = os.WriteFile(tmp, data[:len(data)/2], 0o600)
@@ -227,7 +228,7 @@ func (m *machine) tool(c host.Cmd, args []string) error {
 	}
 }
 
-// home makes a new user's home directory, unless useradd is cut before it.
+// home creates a new user's home directory, unless useradd is cut before that.
 func (m *machine) home(user string) error {
 	if m.dead {
 		return nil

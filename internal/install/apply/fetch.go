@@ -14,23 +14,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// DefaultWait is how long a host waits for the servers of its configuration:
-// it boots before they are there.
+// DefaultWait is the time that a host waits for the servers of its
+// configuration: it boots before they exist.
 const DefaultWait = 30 * time.Minute
 
-// Fetcher gets what a configuration points to.
+// Fetcher gets the resources to which a configuration points.
 type Fetcher struct {
-	// Wait is how long all of it may take; zero means one attempt each.
+	// Wait bounds all attempts together; zero means one attempt for each resource.
 	Wait time.Duration
-	// Now and Sleep are the clock. Sleep ends early, with an error, when the
-	// context does.
+	// Now and Sleep are the clock. Sleep ends early, with an error, if the context
+	// ends.
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
-	// Say tells a person what is waited for; nil tells nobody.
+	// Say reports to people what the fetcher waits for; may be nil.
 	Say func(line string)
 
 	deadline time.Time
-	// system stands for the host's list of authorities in tests.
+	// system replaces the host's list of authorities in tests.
 	system func() (*x509.CertPool, error)
 }
 
@@ -41,26 +41,26 @@ func (f *Fetcher) systemRoots() (*x509.CertPool, error) {
 	return x509.SystemCertPool()
 }
 
-// maxDepth bounds how far configurations may point to further ones.
+// maxDepth bounds the depth to which configurations may point to others.
 const maxDepth = 8
 
 // Resolve returns a configuration with everything that it points to fetched,
-// merged by Ignition's own rules and inline: the further configurations of
-// ignition.config, and the contents of files. The error is an *InputError if
-// a configuration is wrong.
+// merged by Ignition's own rules, and inline. That covers the configurations in
+// ignition.config and the contents of files. The error is an *InputError if a
+// configuration is wrong.
 func (f *Fetcher) Resolve(ctx context.Context, cfg types.Config) (types.Config, error) {
 	f.deadline = f.Now().Add(f.Wait)
 	cfg, err := f.resolve(ctx, cfg, scope{}, 0)
 	if err != nil {
 		return types.Config{}, err
 	}
-	// What was needed for fetching, tokens among it, has served.
+	// The settings for fetching, among them tokens, are no longer needed.
 	cfg.Ignition = types.Ignition{Version: ignition.Newest}
 	return valid(cfg)
 }
 
-// valid checks a merged configuration: two valid ones may make one that is
-// not.
+// valid checks a merged configuration: merging two valid ones may give an
+// invalid one.
 func valid(cfg types.Config) (types.Config, error) {
 	raw, err := json.Marshal(cfg)
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *Fetcher) resolve(ctx context.Context, cfg types.Config, sc scope, depth
 	return merged, nil
 }
 
-// further fetches a configuration and resolves it in turn.
+// further fetches a configuration and then resolves that one.
 func (f *Fetcher) further(ctx context.Context, field string, ref types.Resource, sc scope, depth int) (types.Config, error) {
 	raw, err := f.resource(ctx, field, ref, sc, maxConfigBytes)
 	if err != nil {
@@ -138,8 +138,8 @@ func (f *Fetcher) inline(ctx context.Context, cfg types.Config, sc scope) (types
 // maxConfigBytes bounds a fetched configuration, in bytes.
 const maxConfigBytes = 64 << 20
 
-// resource returns the bytes of a resource. It tries until the deadline,
-// unless trying again cannot help.
+// resource returns the bytes of a resource. It tries until the deadline, unless
+// another attempt cannot help.
 func (f *Fetcher) resource(ctx context.Context, field string, res types.Resource, sc scope, limit int64) ([]byte, error) {
 	if ignition.Inline(res) {
 		data, err := ignition.Contents(res)
@@ -168,7 +168,7 @@ func (f *Fetcher) resource(ctx context.Context, field string, res types.Resource
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = 4 * time.Second
-	// sayEvery is how often a wait is told of while its reason stays.
+	// sayEvery is the time between two messages about the same reason for waiting.
 	sayEvery = 30 * time.Second
 )
 

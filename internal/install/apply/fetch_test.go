@@ -19,14 +19,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// answer is what a server says, until is used up.
+// answer is what a server answers.
 type answer struct {
 	status   int
 	body     string
 	location string
-	// fails is how many times it answers 503 first.
+	// fails is the number of times that it answers 503 first.
 	fails int
-	// auth is the Authorization header that it demands.
+	// auth is the Authorization header that it requires.
 	auth string
 }
 
@@ -68,7 +68,7 @@ func caOf(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// testFetcher waits on a clock that only its own sleeping moves.
+// testFetcher returns a fetcher whose clock moves only when it sleeps.
 func testFetcher(wait time.Duration) *Fetcher {
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	return &Fetcher{
@@ -81,7 +81,8 @@ func testFetcher(wait time.Duration) *Fetcher {
 	}
 }
 
-// pointTo returns a configuration with one reference, and the CA if given.
+// pointTo returns a configuration with one reference, and with the CA if one is
+// given.
 func pointTo(field, source, ca, extra string) string {
 	security := ""
 	if ca != "" {
@@ -186,7 +187,7 @@ func TestWhatCannotBeFetchedIsSaidWithoutSecrets(t *testing.T) {
 		name, config string
 		want         string
 		bad          bool
-		// hits bounds the requests for path: 1 means that nobody tries again.
+		// hits bounds the requests for path: 1 means no second attempt.
 		path string
 		hits int
 	}{

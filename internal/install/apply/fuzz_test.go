@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzAccounts reads any /etc/passwd, shadow and group of a distribution.
+// FuzzAccounts parses arbitrary /etc/passwd, shadow and group files.
 func FuzzAccounts(f *testing.F) {
 	f.Add("root:x:0:0:root:/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/bash\n", "core:!:19000::::::\n", "sudo:x:27:core,root\n")
 	f.Add(":::::::\n", ":\n", "a:b:c:,,\n")

@@ -1,10 +1,11 @@
-// Package apply makes a package-based host what an Ignition configuration
-// says, as an Ignition-based operating system does by itself: it fetches and
-// merges the configuration, looks at the host, and takes the steps of
-// internal/install/plan. It decides nothing about the steps.
+// Package apply makes a package-based host what an Ignition configuration says,
+// as an Ignition-based operating system does by itself. It fetches and merges
+// the configuration, examines the host, and takes the steps that
+// internal/install/plan decides.
 //
-// Every step may be cut by a power failure or kill -9. A journal says that a
-// run began; the next run plans anew from what it finds and finishes.
+// A power failure or kill -9 may cut any step. A journal says that a run began;
+// the next run makes a new plan from the present state and finishes the
+// work.
 package apply
 
 import (
@@ -19,23 +20,24 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Host is the machine that is changed: a root directory and every effect on
-// it. Reading is direct, below Root; whatever changes something goes through
-// one of the functions, so that a test can cut a run at each of them.
+// Host is the machine to change: a root directory and all effects on it. Reads
+// go directly below Root. Every change goes through one of the functions, so
+// that a test can cut a run at each of them.
 type Host struct {
 	// Root is "/" for the running system.
 	Root string
-	// Live is true where systemd of the running system is that of Root.
+	// Live is true if the running system's systemd manages Root.
 	Live bool
 
 	// WriteFile replaces a file atomically and durably.
 	WriteFile func(path string, data []byte, mode fs.FileMode) error
 	Mkdir     func(path string, mode fs.FileMode) error
 	Chmod     func(path string, mode fs.FileMode) error
-	// Chown sets the owner, of a link itself if the path is one.
+	// Chown sets the owner of a path. If the path is a link, it sets the owner of
+	// the link itself.
 	Chown  func(path string, uid, gid int) error
 	Remove func(path string) error
-	// Symlink and Link make a link that replaces what is at path, atomically.
+	// Symlink and Link atomically put a link in the place of path.
 	Symlink func(target, path string) error
 	Link    func(target, path string) error
 	// Run runs a command to its end.
@@ -75,7 +77,7 @@ func owner(info fs.FileInfo) (uid, gid int) {
 	return int(st.Uid), int(st.Gid)
 }
 
-// mkdir makes a directory durably, and its parents with mode 0755.
+// mkdir creates a directory durably, and missing parents with mode 0755.
 func mkdir(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -83,7 +85,7 @@ func mkdir(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return err
 	}
-	// Whatever the umask took away.
+	// Undo the umask.
 	if err := os.Chmod(path, mode); err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func remove(path string) error {
 	return host.SyncDir(filepath.Dir(path))
 }
 
-// replace makes something beside path and renames it over path.
+// replace creates something beside path and renames it to path.
 func replace(path string, place func(tmp string) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -116,12 +118,12 @@ func replace(path string, place func(tmp string) error) error {
 	return host.SyncDir(dir)
 }
 
-// maxLinks bounds how many links a path may lead through.
+// maxLinks bounds the number of links in a path.
 const maxLinks = 40
 
-// at returns where a path of the host lies, below Root. Links among its
-// parents are followed as the host would, so that one which is absolute does
-// not lead out of Root; the last element is not followed.
+// at returns the place of a host's path, below Root. It follows links among the
+// parents as the host would, so that an absolute link does not lead out of
+// Root. It does not follow the last element.
 func (h *Host) at(path string) (string, error) {
 	if h.Root == "/" {
 		return path, nil
@@ -145,13 +147,13 @@ func (h *Host) at(path string) (string, error) {
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
-		// Join keeps "../.." from climbing above the root.
+		// Join keeps "../.." below the root.
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return filepath.Join(h.Root, at), nil
 }
 
-// systemctl returns a call of systemctl for the host's root.
+// systemctl returns a systemctl command for the host's root.
 func (h *Host) systemctl(args ...string) host.Cmd {
 	if h.Root != "/" {
 		args = append([]string{"--root=" + h.Root}, args...)

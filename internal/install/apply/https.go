@@ -21,11 +21,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// scope is how requests are made for a configuration: it inherits what the
-// one that pointed to it said.
+// scope holds the settings of requests for a configuration. It inherits the
+// settings of the configuration that pointed to it.
 type scope struct {
-	// system returns the authorities that the host trusts, roots are those that
-	// configurations named. Where there are any, they alone count.
+	// system returns the authorities that the host trusts. roots are those that
+	// configurations name. If there are any roots, only they count.
 	system        func() (*x509.CertPool, error)
 	roots         [][]byte
 	proxy         types.Proxy
@@ -37,12 +37,13 @@ type scope struct {
 // Limits of one attempt.
 const (
 	dialTimeout = 10 * time.Second
-	// defaultHeaderTimeout is Ignition's own for timeouts.httpResponseHeaders.
+	// defaultHeaderTimeout is Ignition's own default for
+	// timeouts.httpResponseHeaders.
 	defaultHeaderTimeout = 10 * time.Second
 	attemptTimeout       = 10 * time.Minute
 )
 
-// enter returns the scope of a configuration within another's.
+// enter returns the scope of a configuration within another scope.
 func (f *Fetcher) enter(ctx context.Context, ign types.Ignition, sc scope) (scope, error) {
 	if sc.client == nil {
 		sc.headerTimeout, sc.system = defaultHeaderTimeout, f.systemRoots
@@ -73,8 +74,8 @@ func (f *Fetcher) enter(ctx context.Context, ign types.Ignition, sc scope) (scop
 	return sc, sc.connect()
 }
 
-// connect makes the client of a scope. Connections are not kept: the next
-// attempt may have to go to another host behind the same address.
+// connect creates the client of a scope. It does not keep connections: the next
+// attempt may have to reach another host behind the same address.
 func (sc *scope) connect() error {
 	pool, err := sc.trusted()
 	if err != nil {
@@ -100,16 +101,16 @@ func (sc *scope) connect() error {
 	return nil
 }
 
-// trusted are the authorities of a scope: those that its configurations name,
-// and the host's own where they name none. Ignition itself adds the two: then
-// whoever has a certificate of any authority that the host trusts, an inspecting
-// proxy's among them, is told the secret in a pointer, and answers it with a
-// configuration of its own.
+// trusted returns the authorities of a scope: those that its configurations
+// name, or the host's own if they name none. Ignition itself would add up both.
+// Then anybody with a certificate of any authority that the host trusts, such as
+// an inspecting proxy, would get the secret in a pointer, and could answer with
+// a configuration of its own.
 func (sc scope) trusted() (*x509.CertPool, error) {
 	if len(sc.roots) == 0 {
 		pool, err := sc.system()
 		if err != nil {
-			pool = x509.NewCertPool() // a host without any is refused by every server, and says so
+			pool = x509.NewCertPool() // without authorities every server is rejected, and the error says so
 		}
 		return pool, nil
 	}
@@ -133,13 +134,13 @@ func text(s *string) string {
 type request struct {
 	url     string
 	headers http.Header
-	// shown is the URL without what may be secret in it.
+	// shown is the URL without parts that may be secret.
 	shown string
 	limit int64
 }
 
-// newRequest checks that a resource may be fetched at all. Headers are taken
-// for secrets: they never travel in clear text.
+// newRequest checks whether a resource may be fetched at all. It treats headers
+// as secrets, which are never sent in clear text.
 func newRequest(field string, res types.Resource) (request, error) {
 	u, err := url.Parse(*res.Source)
 	if err != nil {
@@ -160,7 +161,7 @@ func newRequest(field string, res types.Resource) (request, error) {
 	return request{url: u.String(), headers: headers, shown: u.Scheme + "://" + u.Host + u.Path}, nil
 }
 
-// finalError is one that trying again does not mend.
+// finalError is an error that another attempt cannot mend.
 type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
@@ -197,8 +198,8 @@ func (sc scope) get(ctx context.Context, req request) ([]byte, error) {
 	return data, nil
 }
 
-// redirect follows other addresses only where nothing secret goes along and
-// the connection stays private.
+// redirect follows other addresses only if no secret goes along and the
+// connection stays private.
 func (req request) redirect(next *http.Request, via []*http.Request) error {
 	switch {
 	case len(req.headers) > 2: // more than our own User-Agent and Accept
@@ -211,8 +212,8 @@ func (req request) redirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bare takes the URL, which may hold a secret, out of an error, and says whose
-// word counts where nobody vouches for the server.
+// bare removes the URL, which may hold a secret, from an error. If no accepted
+// authority vouches for the server, it names the authorities that count.
 func (sc scope) bare(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
@@ -223,8 +224,9 @@ func (sc scope) bare(err error) error {
 	return err
 }
 
-// refusal turns an answer that is none into an error. A server that says that
-// the request is wrong says the same to the next one.
+// refusal turns any status but 200 into an error. If the server says that the
+// request itself is wrong, the error is final: a second request would get the
+// same answer.
 func refusal(resp *http.Response) error {
 	words := fmt.Sprintf("the server answers %d", resp.StatusCode)
 	if line := firstLine(resp.Body); line != "" {
@@ -240,7 +242,7 @@ func refusal(resp *http.Response) error {
 	}
 }
 
-// maxReason bounds what is shown of a server's answer, in bytes.
+// maxReason bounds the part of a server's answer that is shown, in bytes.
 const maxReason = 200
 
 func firstLine(body io.Reader) string {

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// stateDir holds the journal and, while a run is in progress, the
-// configuration that it applies, so that a run which is cut is finished
-// without the server that it came from.
+// stateDir holds the journal and, while a run is in progress, the configuration
+// that it applies. So a run that was cut can be finished without the server of
+// the configuration.
 const (
 	stateDir    = "/var/lib/holdfast/apply"
 	journalFile = stateDir + "/state.json"
@@ -25,8 +25,8 @@ const (
 	lockFile    = stateDir + "/lock"
 )
 
-// readJournal returns what earlier runs left on record. One that cannot be
-// read counts as a run that was cut: more is checked, nothing is skipped.
+// readJournal returns the records of earlier runs. An unreadable journal counts
+// as a run that was cut: the next one then checks more and skips nothing.
 func (h *Host) readJournal() (plan.Journal, error) {
 	path, err := h.at(journalFile)
 	if err != nil {
@@ -63,8 +63,8 @@ func (h *Host) writeJournal(j plan.Journal) error {
 	})
 }
 
-// saveConfig keeps the configuration for a run that may be cut. It holds
-// every secret of the host.
+// saveConfig stores the configuration for a run that may be cut. It holds every
+// secret of the host.
 func (h *Host) saveConfig(cfg types.Config) error {
 	raw, err := json.Marshal(cfg)
 	if err != nil {
@@ -73,8 +73,8 @@ func (h *Host) saveConfig(cfg types.Config) error {
 	return h.onPath(configFile, func(path string) error { return h.WriteFile(path, raw, 0o600) })
 }
 
-// savedConfig returns the configuration of the run that was cut, if it is
-// there and whole.
+// savedConfig returns the configuration of the run that was cut, if it exists
+// and is whole.
 func (h *Host) savedConfig(j plan.Journal) (types.Config, bool) {
 	path, err := h.at(configFile)
 	if err != nil {
@@ -92,8 +92,8 @@ func (h *Host) savedConfig(j plan.Journal) (types.Config, bool) {
 	return cfg, err == nil && d.Hash == j.InProgress
 }
 
-// lock keeps a second run from the host until the returned function is
-// called. The kernel takes the lock from a process that dies.
+// lock keeps other runs from the host until the returned function is called.
+// The kernel drops the lock when the process ends.
 func (h *Host) lock() (func(), error) {
 	path, err := h.at(lockFile)
 	if err != nil {
@@ -112,8 +112,8 @@ func (h *Host) lock() (func(), error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// privateDir makes the directory of the state, closed to others; what is
-// above it belongs to everybody's state.
+// privateDir creates the directory of the state, closed to others. Its parents
+// are shared and stay open.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -124,8 +124,8 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// sweep removes what a run that was killed left beside the journal and nobody
-// needs any more: it may hold every secret of the host.
+// sweep removes files that a killed run left beside the journal and that nobody
+// needs any more: they may hold every secret of the host.
 func (h *Host) sweep(j plan.Journal) error {
 	var left []string
 	for _, file := range []string{journalFile, configFile} {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
-// Observe looks at the parts of the host that a configuration asks for.
+// Observe examines the parts of the host that a configuration asks for.
 func (h *Host) Observe(ctx context.Context, d plan.Desired) (plan.Observed, error) {
 	o := plan.Observed{Live: h.Live, Nodes: map[string]plan.Node{}}
 	var err error
@@ -71,7 +71,7 @@ func (h *Host) node(path string) (plan.Node, error) {
 	return n, err
 }
 
-// blocker returns the nearest parent of a path that is there.
+// blocker returns the nearest parent of a path that exists.
 func (h *Host) blocker(path string) string {
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
 		place, err := h.at(dir)
@@ -90,7 +90,7 @@ func (h *Host) blocker(path string) string {
 func (h *Host) leftovers(path, place string) []string {
 	entries, err := os.ReadDir(filepath.Dir(place))
 	if err != nil {
-		return nil // no directory, no leftovers
+		return nil // no directory, so no leftovers
 	}
 	var found []string
 	for _, e := range entries {
@@ -105,7 +105,7 @@ func (h *Host) leftovers(path, place string) []string {
 func (h *Host) unitStates(ctx context.Context, names []string) (map[string]plan.UnitState, error) {
 	states := map[string]plan.UnitState{}
 	for _, name := range names {
-		// The exit code tells the same as the word, in fewer words.
+		// The exit code only repeats the printed word.
 		out, err := h.Run(ctx, h.systemctl("is-enabled", "--", name))
 		if ctx.Err() != nil {
 			return nil, err
@@ -126,7 +126,8 @@ func firstWord(out []byte) string {
 	return words[0]
 }
 
-// showUnits adds what the running systemd says. Templates are no units to it.
+// showUnits adds the states from the running systemd, which has none for
+// templates.
 func (h *Host) showUnits(ctx context.Context, names []string, states map[string]plan.UnitState) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(n, "@.") })
 	if len(names) == 0 {

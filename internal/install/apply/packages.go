@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 )
 
-// packageManager returns "apt", "dnf" or nothing.
+// packageManager returns "apt", "dnf" or an empty string.
 func (h *Host) packageManager() string {
 	for _, m := range []struct{ file, name string }{
 		{"/usr/bin/apt-get", "apt"}, {"/usr/bin/dnf", "dnf"},
@@ -42,8 +42,8 @@ func (h *Host) packageState(ctx context.Context, p plan.Packages) (plan.PackageS
 	return s, err
 }
 
-// installed asks which of the packages are there. Both tools end with an
-// error if one is not, and still answer for the others.
+// installed returns which of the packages are installed. Both tools end with an
+// error if one is missing, but still answer for the others.
 func (h *Host) installed(ctx context.Context, manager string, names []string) (map[string]bool, error) {
 	query := host.Command("dpkg-query", append([]string{"--show", "--showformat=${Package} ${db:Status-Status}\n", "--"}, names...)...)
 	if manager == "dnf" {
@@ -62,13 +62,13 @@ func (h *Host) installed(ctx context.Context, manager string, names []string) (m
 	return found, nil
 }
 
-// Limits of a package manager's work: a repository that does not answer must
-// not hold up a boot for ever.
+// Limits of a package manager: a repository that does not answer must not block
+// a boot for ever.
 const (
 	refreshTimeout = 3 * time.Minute
 	installTimeout = 20 * time.Minute
-	// packageGrace lets a package manager end its current step when it is told
-	// to stop.
+	// packageGrace is the time in which a package manager may finish its current
+	// step after it was told to stop.
 	packageGrace = 30 * time.Second
 )
 
@@ -91,7 +91,7 @@ func (h *Host) installPackages(ctx context.Context, a *plan.InstallPackages) err
 }
 
 // packageCommand is one call of a package manager. The failure of an optional
-// one is left to the next to tell.
+// call is ignored; the next call then fails and reports it.
 type packageCommand struct {
 	cmd      host.Cmd
 	timeout  time.Duration
@@ -114,11 +114,11 @@ func aptCommands(names []string) []packageCommand {
 	}
 	install := append([]string{
 		"install", "--yes", "--no-install-recommends",
-		// The configuration's files win over a package's, without a question.
+		// Prefer the configuration's files to a package's, without asking.
 		"--option=Dpkg::Options::=--force-confdef", "--option=Dpkg::Options::=--force-confold", "--",
 	}, names...)
 	return []packageCommand{
-		// What a power cut in the middle of an installation leaves behind.
+		// Repair an installation that a power cut interrupted.
 		{cmd: host.Cmd{Name: "dpkg", Args: []string{"--configure", "-a"}, Env: quiet, Grace: packageGrace}, timeout: installTimeout, optional: true},
 		{cmd: apt("update"), timeout: refreshTimeout, optional: true},
 		{cmd: apt(install...), timeout: installTimeout},

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// A pointer brings a secret along: who has a certificate of an authority that the
-// host happens to trust must not be told it (docs/attacks.md, F18).
+// A pointer contains a secret: a server with a certificate of just any authority
+// that the host trusts must not get it (docs/attacks.md, F18).
 func TestAuthoritiesThatAreNamedAloneCount(t *testing.T) {
 	server, hits := serve(t, map[string]answer{
 		"/worker": {body: fileConfig("/a", "hi")},

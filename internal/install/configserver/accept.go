@@ -12,14 +12,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// Negotiate chooses a spec version from the Accept headers of a request and
-// the supported versions, oldest first, all of one major.
+// Negotiate chooses a spec version from the Accept headers of a request and the
+// supported versions, which are ordered oldest first and all of one major
+// version.
 //
-// Each Ignition media type names the newest version that the client reads; it
-// is given the newest supported one up to that, in the order of the client's
-// q-values. A client that names no Ignition media type, or no version, gets
-// the newest. One that names only other majors gets an error, whose text lists
-// what is supported.
+// Each Ignition media type names the newest version that the client reads. In
+// the order of its q-values, the client gets the newest supported version up to
+// that one. A client that names no Ignition media type, or no version, gets the
+// newest. A client that names only other major versions gets an error, whose
+// text lists the supported ones.
 func Negotiate(accept, supported []string) (string, error) {
 	newest := supported[len(supported)-1]
 	wishes := wishesOf(accept)
@@ -49,7 +50,7 @@ type wish struct {
 	q       float64
 }
 
-// maxWishes bounds how many media types are looked at.
+// maxWishes bounds the number of media types that are read.
 const maxWishes = 64
 
 func wishesOf(accept []string) []wish {
@@ -71,7 +72,7 @@ func wishesOf(accept []string) []wish {
 	return wishes
 }
 
-// quality reads a q-value. One that is none makes its media type the last
+// quality parses a q-value. An invalid one makes its media type the last
 // resort.
 func quality(s string) float64 {
 	q, err := strconv.ParseFloat(s, 64)
@@ -81,7 +82,7 @@ func quality(s string) float64 {
 	return q
 }
 
-// splitList splits a header at the commas that are not quoted.
+// splitList splits a header at commas outside of quotes.
 func splitList(s string) []string {
 	var items []string
 	quoted, escaped, start := false, false, 0
@@ -101,8 +102,8 @@ func splitList(s string) []string {
 	return append(items, s[start:])
 }
 
-// upTo returns the newest supported version of the same major that is not
-// newer than the one asked for.
+// upTo returns the newest supported version of the same major that is not newer
+// than asked.
 func upTo(asked string, supported []string) (string, bool) {
 	a, err := parseVersion(asked)
 	if err != nil {
@@ -117,7 +118,7 @@ func upTo(asked string, supported []string) (string, bool) {
 	return "", false
 }
 
-// parseVersion reads "3", "3.4", "3.4.0" and "3.6.0-experimental".
+// parseVersion accepts "3", "3.4", "3.4.0" and "3.6.0-experimental".
 func parseVersion(s string) ([3]int, error) {
 	var v [3]int
 	numbers, _, _ := strings.Cut(s, "-")

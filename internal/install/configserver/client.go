@@ -20,8 +20,8 @@ import (
 type Client struct {
 	// Addresses are HOST:PORT, tried in order.
 	Addresses []string
-	// ServerName is the name in the server's certificate, whatever address is
-	// dialled.
+	// ServerName is the name in the server's certificate, independent of the
+	// dialled address.
 	ServerName string
 	// CA is the authority of that certificate, PEM.
 	CA string
@@ -32,19 +32,19 @@ type Client struct {
 }
 
 const (
-	// dialTimeout bounds the try of one address.
+	// dialTimeout bounds the attempt at one address.
 	dialTimeout = 2 * time.Second
 	// readLimit bounds one answer.
 	readLimit = 10 * time.Second
-	// maxAnswerBytes bounds what is read of an answer: every host that a
-	// server keeps, at a generous size each.
+	// maxAnswerBytes bounds the read part of an answer: every host that a server
+	// keeps, with a generous size each.
 	maxAnswerBytes = maxHosts * MaxProgressBytes
 )
 
-// ErrForeign says that what answers is not this site's configuration server.
+// ErrForeign reports a server that is not this site's configuration server.
 var ErrForeign = errors.New("what answers is not this site's configuration server (another cluster at that address, or an install directory of another try)")
 
-// Progress returns what each host reported last. An error does not hold the
+// Progress returns the last report of each host. An error does not contain the
 // token.
 func (c *Client) Progress(ctx context.Context) ([]state.Progress, error) {
 	resp, err := c.do(ctx, http.MethodGet, "/progress", c.Token)
@@ -68,14 +68,15 @@ func (c *Client) Progress(ctx context.Context) ([]state.Progress, error) {
 	return all, nil
 }
 
-// Opens reports whether the server gives a role's configuration for a join token.
-// It gives none now. An error does not hold the token.
+// Opens reports whether the server accepts a join token for a role's
+// configuration. It does not fetch the configuration. An error does not contain
+// the token.
 func (c *Client) Opens(ctx context.Context, role state.Role, token string) (bool, error) {
 	resp, err := c.do(ctx, http.MethodHead, "/config/"+string(role), token)
 	if err != nil {
 		return false, err
 	}
-	_ = resp.Body.Close() // it has none
+	_ = resp.Body.Close() // the body is empty
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return true, nil
@@ -85,7 +86,7 @@ func (c *Client) Opens(ctx context.Context, role state.Role, token string) (bool
 	return false, fmt.Errorf("the configuration server answers %s", resp.Status)
 }
 
-// do makes one request. The answer is the caller's to close, within the limit.
+// do makes one request. The caller must close the answer, within the limit.
 func (c *Client) do(ctx context.Context, method, path, token string) (*http.Response, error) {
 	if err := c.open(); err != nil {
 		return nil, err
@@ -102,7 +103,8 @@ func (c *Client) do(ctx context.Context, method, path, token string) (*http.Resp
 	return resp, nil
 }
 
-// foreign names the error of a certificate that another authority signed.
+// foreign returns ErrForeign for a certificate of another authority or for
+// another name.
 func foreign(err error) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -128,7 +130,7 @@ func (c *Client) open() error {
 	return nil
 }
 
-// dialFirst returns a connection to the first address that takes one.
+// dialFirst returns a connection to the first address that accepts one.
 func dialFirst(ctx context.Context, addresses []string) (net.Conn, error) {
 	var words []string
 	for _, a := range addresses {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// newClient returns a client of a test's server, whose certificate is good for
-// example.com.
+// newClient returns a client of a test's server. The server's certificate is
+// valid for example.com.
 func newClient(s *site) *Client {
 	return &Client{
 		Addresses: []string{s.Listener.Addr().String()}, ServerName: "example.com", Token: readToken,

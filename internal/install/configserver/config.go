@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// config answers with a role's configuration. The token is looked at before
-// anything else of the request, so that who has none learns nothing.
+// config answers with a role's configuration. It checks the token before the
+// rest of the request, so that a client without one learns nothing.
 func (s *server) config(w http.ResponseWriter, r *http.Request) {
 	role := state.Role(r.PathValue("role"))
 	if role != state.RoleMaster && role != state.RoleWorker {
@@ -56,8 +56,8 @@ func unsent(err error) string {
 	return ", not all of them sent"
 }
 
-// admit gives a host its own token. A control plane whose name is not in the
-// site's configuration is known by what it reports.
+// admit gives a host its own token. It recognises a control plane whose name is
+// not in the site's configuration by that host's progress reports.
 func (s *server) admit(w http.ResponseWriter, r *http.Request) {
 	host := r.PathValue("host")
 	shown, ok := s.authorized(w, r, jointoken.Admission, "", host)
@@ -90,7 +90,7 @@ func controlPlanes(all []state.Progress) []string {
 	return out
 }
 
-// bootstrapToken gives a host what kubeadm joins it with.
+// bootstrapToken gives a host the token with which kubeadm joins it.
 func (s *server) bootstrapToken(w http.ResponseWriter, r *http.Request) {
 	own, ok := s.authorized(w, r, jointoken.Host, "", r.PathValue("host"))
 	if !ok {

@@ -1,5 +1,5 @@
-// Package configserver gives joining hosts what they join with over HTTPS, and
-// takes the progress of their installation.
+// Package configserver gives joining hosts their configuration and tokens over
+// HTTPS, and receives the progress of their installation. A request needs:
 //
 //	GET, HEAD /config/<role>                  join token of that role, of a pointer
 //	POST      /hosts/<host>                   admission, of that configuration
@@ -8,11 +8,11 @@
 //	GET, HEAD /progress                       read token
 //	GET, HEAD /healthz                        nothing
 //
-// Nobody who merely reaches the port gets a secret: without a token that was
-// minted for the purpose there is none, and plain HTTP is refused whatever it
-// carries. No token gives another of its own kind, so that none can be renewed
-// with itself. Answers never repeat what a request brought, and no token, header
-// or body is logged.
+// Reaching the port is not enough to get a secret: that takes a token that was
+// minted for the purpose, and plain HTTP is refused whatever it carries. No
+// token gives another of its own kind, so that none can be renewed with itself.
+// Answers never repeat content of a request, and no token, header or body is
+// logged.
 package configserver
 
 import (
@@ -35,36 +35,36 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Options is what a server serves.
+// Options holds the data and functions of a server.
 type Options struct {
-	// Site says which hosts are taken at all.
+	// Site says which hosts may join at all.
 	Site joining.Site
-	// Read checks a token, as jointoken.Read does with a key. An error that is
-	// none of that package's says that it could not be checked.
+	// Read checks a token, like jointoken.Read with a key. An error that is not
+	// one of that package's means that the token could not be checked.
 	Read func(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error)
-	// Report checks the own token of a host that reports, which opens nothing; it
-	// may know less than Read.
+	// Report checks the own token of a host that reports progress. Such a token
+	// opens nothing, so Report may know less than Read.
 	Report func(ctx context.Context, token string) (jointoken.Claims, error)
-	// Render returns the configuration that a token opens in a spec version, one
-	// of Versions.
+	// Render returns the configuration that a token opens, in one of the spec
+	// versions in Versions.
 	Render func(ctx context.Context, shown jointoken.Claims, specVersion string) ([]byte, error)
-	// Admit returns the own token of a host, for its admission.
+	// Admit returns a host's own token in exchange for its admission token.
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
-	// Bootstrap returns the bootstrap token of a host, for its own token.
+	// Bootstrap returns a host's bootstrap token in exchange for its own token.
 	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
-	// Versions are the spec versions that Render knows, oldest first; empty
+	// Versions lists the spec versions that Render supports, oldest first; empty
 	// means ignition.Versions.
 	Versions []string
-	// Progress keeps what hosts report; nil means a new Memory.
+	// Progress stores the reports of hosts; nil means a new Memory.
 	Progress Store
-	// ReadToken opens GET /progress; empty means that nobody may.
+	// ReadToken opens GET /progress; if it is empty, nobody may read that.
 	ReadToken string
-	// Logf is told of each request that was refused or failed, and of what was
-	// given, by which token and to whom. Nil tells nobody.
+	// Logf logs each request that was refused or failed, and each secret that was
+	// given out, with its token's id and receiver. It may be nil.
 	Logf func(format string, args ...any)
 }
 
-// Secret is what a host is given beside its configuration.
+// Secret is a token that a host gets in addition to its configuration.
 type Secret struct {
 	Token   string    `json:"token"`
 	Expires time.Time `json:"expires"`
@@ -75,7 +75,7 @@ type server struct {
 	readToken [sha256.Size]byte
 
 	mu   sync.Mutex
-	uses map[string]int // of genuine tokens, by their ids
+	uses map[string]int // uses of valid tokens, by token id
 }
 
 // New returns the handler. It serves nothing over plain HTTP.
@@ -107,13 +107,12 @@ const (
 	writeTimeout      = time.Minute
 	idleTimeout       = 30 * time.Second
 	maxHeaderBytes    = 16 << 10
-	// answerTime bounds how long an answer waits for the API.
+	// answerTime bounds the time that an answer may wait for the API.
 	answerTime = 10 * time.Second
 )
 
 // NewServer returns an HTTP server for the handler, with limits of time and
-// size, to be used with ServeTLS. The TLS configuration brings the
-// certificate.
+// size, for use with ServeTLS. The TLS configuration contains the certificate.
 func NewServer(handler http.Handler, config *tls.Config) *http.Server {
 	config = config.Clone()
 	config.MinVersion = tls.VersionTLS12
@@ -125,7 +124,7 @@ func NewServer(handler http.Handler, config *tls.Config) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// It would tell of every port scan.
+		// It would log every port scan.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
@@ -164,7 +163,7 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// refuse answers with an error that says nothing of the request.
+// refuse answers with an error that repeats nothing from the request.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	s.Logf("%s %q from %s: %d %s", method(r), path(r), r.RemoteAddr, status, why)
 	if status == http.StatusUnauthorized {
@@ -173,10 +172,10 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, why 
 	http.Error(w, why, status)
 }
 
-// maxLogged bounds what is logged of a request's words, in bytes.
+// maxLogged bounds the logged text from a request, in bytes.
 const maxLogged = 120
 
-// path returns a request's path for the log: never its query.
+// path returns a request's path for the log, without the query.
 func path(r *http.Request) string { return cut(r.URL.Path) }
 
 func method(r *http.Request) string { return cut(r.Method) }
@@ -188,8 +187,8 @@ func cut(s string) string {
 	return s
 }
 
-// bearer returns the token of a request, or nothing if it brings none or
-// more than one.
+// bearer returns the token of a request. It returns nothing if there is none,
+// or more than one.
 func bearer(r *http.Request) string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -202,8 +201,9 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// authorized returns what the token of a request says if it is for a purpose,
-// and opens what is asked for as far as that is known. Else it answers.
+// authorized returns the claims of a request's token if that is valid for the
+// purpose, and for the given role and host. Otherwise it answers the request
+// with an error.
 func (s *server) authorized(w http.ResponseWriter, r *http.Request, purpose jointoken.Purpose, role state.Role, host string) (jointoken.Claims, bool) {
 	return s.checked(w, r, role, host, func(ctx context.Context, token string) (jointoken.Claims, error) { return s.Read(ctx, token, purpose) })
 }
@@ -237,20 +237,21 @@ func (s *server) checked(w http.ResponseWriter, r *http.Request, role state.Role
 	return jointoken.Claims{}, false
 }
 
-// statusOf says who a token is no good for: everybody, or who asks.
+// statusOf maps an error about a token to a status: 401 if the token is invalid
+// for everybody, 403 if it is valid for another role or host.
 var statusOf = map[error]int{
 	jointoken.ErrInvalid: http.StatusUnauthorized, jointoken.ErrExpired: http.StatusUnauthorized,
 	jointoken.ErrRole: http.StatusForbidden, jointoken.ErrHost: http.StatusForbidden,
 }
 
-// later answers that the host should ask again, and tells the log why.
+// later answers that the host should try again, and logs the reason.
 func (s *server) later(w http.ResponseWriter, r *http.Request, err error) {
 	s.Logf("%s %q from %s: %d %v", method(r), path(r), r.RemoteAddr, http.StatusServiceUnavailable, err)
 	http.Error(w, "the control plane does not answer yet: ask again", http.StatusServiceUnavailable)
 }
 
-// failed answers an error of what gives something out. A Refusal is for the
-// person who installs the host.
+// failed answers with the error of a function that gives something out. The
+// text of a Refusal is for the person who installs the host.
 func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if why, refused := errors.AsType[joining.Refusal](err); refused {
 		s.refuse(w, r, http.StatusConflict, why.Error())
@@ -259,7 +260,7 @@ func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	s.later(w, r, err)
 }
 
-// used counts a use of a genuine token.
+// used counts the uses of a valid token.
 func (s *server) used(c jointoken.Claims) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +268,7 @@ func (s *server) used(c jointoken.Claims) int {
 	return s.uses[c.ID]
 }
 
-// mayRead compares the read token in constant time, whatever its length.
+// mayRead checks the read token in constant time, whatever its length.
 func (s *server) mayRead(r *http.Request) bool {
 	sum := sha256.Sum256([]byte(bearer(r)))
 	return subtle.ConstantTimeCompare(sum[:], s.readToken[:]) == 1 && s.ReadToken != ""

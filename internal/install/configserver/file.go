@@ -11,14 +11,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// File is a Store that outlives the process: a Memory whose content is in a
-// file too.
+// File is a Store that outlives the process: a Memory with a copy in a file.
 type File struct {
 	path string
 	mem  *Memory
 }
 
-// OpenFile returns the store in a file, empty if there is none yet or it is
+// OpenFile returns the store in a file. It is empty if the file is missing or
 // damaged: hosts report again.
 func OpenFile(path string) (*File, error) {
 	f := &File{path: path, mem: NewMemory()}
@@ -30,7 +29,7 @@ func OpenFile(path string) (*File, error) {
 		return nil, fmt.Errorf("open progress of hosts: %w", err)
 	}
 	var all []state.Progress
-	_ = json.Unmarshal(data, &all) // damaged: nothing is known
+	_ = json.Unmarshal(data, &all) // a damaged file counts as empty
 	for _, p := range all {
 		if err := f.mem.Put(p); err != nil {
 			return nil, fmt.Errorf("open progress of hosts: %w", err)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzReport has a host report anything.
+// FuzzReport parses an arbitrary report of a host.
 func FuzzReport(f *testing.F) {
 	for _, seed := range []string{
 		`{"host":"cp-1","role":"master","steps":[{"name":"x","state":"done"}]}`, `{"host":"../cp-1"}`, `null`, `[]`, ``,
@@ -26,7 +26,7 @@ func FuzzReport(f *testing.F) {
 			t.Errorf("%q: %d, %v", body, status, err)
 		case err != nil:
 			return
-		case p.Host != host: // which has a token of its own, and so a name that joining allows
+		case p.Host != host: // host has its own token, and therefore a name that joining allows
 			t.Errorf("%q is the report of %q", body, p.Host)
 		}
 		for _, s := range p.Steps {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestWhatOpensWhat has each token try each door: none gives another of its own
-// kind, so that none can be renewed with itself (docs/attacks.md, F4).
+// TestWhatOpensWhat tries each token on each path: none gives another of its
+// own kind, so that none can be renewed with itself (docs/attacks.md, F4).
 func TestWhatOpensWhat(t *testing.T) {
 	s := newSite(t, nil)
 	tokens := map[string]string{
@@ -135,7 +135,7 @@ func TestATokenThatCannotBeCheckedOpensNothing(t *testing.T) {
 	}
 }
 
-// The log says how often which token was used, and never the token.
+// The log shows how often each token was used, but never a token itself.
 func TestEachUseOfATokenIsToldByItsID(t *testing.T) {
 	s := newSite(t, nil)
 	for range 3 {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestAHostWithAPointerGetsItsRole joins the three parts: the installer's
-// pointer, the host's fetching, this server.
+// TestAHostWithAPointerGetsItsRole combines the three parts: the installer's
+// pointer, the host's fetching, and this server.
 func TestAHostWithAPointerGetsItsRole(t *testing.T) {
 	s := newSite(t, nil)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))

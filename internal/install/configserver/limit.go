@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Limit takes at most so many connections of one address at a time from a
-// listener: the others are closed at once. So one machine holds no place that
-// another one needs. Several hosts may share an address, behind a router that
-// translates.
+// Limit accepts at most each connections at a time from one address, and closes
+// the others at once. So one machine cannot take the place that another one
+// needs. Several hosts may share an address, behind a router that translates
+// addresses.
 func Limit(l net.Listener, each int) net.Listener {
 	return &limited{Listener: l, each: each, open: map[netip.Addr]int{}}
 }
@@ -22,7 +22,7 @@ type limited struct {
 	open map[netip.Addr]int
 }
 
-// Accept returns the next connection of an address that has a place left.
+// Accept returns the next connection from an address that is below its limit.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -55,7 +55,8 @@ func (l *limited) leave(a netip.Addr) {
 	}
 }
 
-// source is a connection's other end; what is no address shares one place.
+// source returns a connection's other end. All ends without an address share
+// one limit.
 func source(c net.Conn) netip.Addr {
 	ap, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {

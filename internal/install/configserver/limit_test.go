@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// dialFrom connects from an address of loopback; open is whether the server keeps
-// the connection.
+// dialFrom connects from a loopback address; open reports whether the server
+// keeps the connection.
 func dialFrom(t *testing.T, own, server string) (conn net.Conn, open bool) {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(own)}, Timeout: 5 * time.Second}

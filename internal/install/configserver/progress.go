@@ -16,33 +16,33 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Store keeps the newest progress of each host.
+// Store stores the newest progress report of each host.
 type Store interface {
-	// Put replaces what is kept of the host. It returns ErrOtherRole or
-	// ErrFull if it keeps what it has. Where there is no room, the worker that was
-	// heard last the longest ago goes.
+	// Put replaces the stored report of the host. It returns ErrOtherRole or
+	// ErrFull if it keeps the old state. If there is no room, it drops the worker
+	// whose last report is the oldest.
 	Put(p state.Progress) error
-	// All returns what is kept, sorted by host.
+	// All returns the stored reports, sorted by host.
 	All() ([]state.Progress, error)
 }
 
-// Reasons for which a Store does not take a progress.
+// Reasons for which a Store rejects a report.
 var (
-	// ErrOtherRole says that the host is known as a control plane: a worker's
-	// token does not speak for it.
+	// ErrOtherRole reports that the host is known as a control plane: a worker's
+	// token cannot report for it.
 	ErrOtherRole = errors.New("this host is known as a control plane")
-	// ErrFull says that there are control planes only, and too many.
+	// ErrFull reports that the store is full and contains only control planes.
 	ErrFull = errors.New("too many hosts report")
 )
 
-// maxHosts bounds what Memory keeps.
+// maxHosts bounds the number of hosts in Memory.
 const maxHosts = 1024
 
-// Memory is a Store that ends with the process.
+// Memory is a Store without a file: it ends with the process.
 type Memory struct {
 	mu    sync.Mutex
 	hosts map[string]state.Progress
-	// heard are the hosts in the order in which they were heard last.
+	// heard lists the hosts in the order of their last reports.
 	heard []string
 }
 
@@ -69,8 +69,8 @@ func (m *Memory) put(p state.Progress) error {
 	return nil
 }
 
-// makeRoom forgets a worker, and reports whether there was one. It reports again
-// within half a minute if it is one at all.
+// makeRoom drops a worker, and reports whether there was one. A real worker
+// reports again within half a minute.
 func (m *Memory) makeRoom() bool {
 	i := slices.IndexFunc(m.heard, func(host string) bool { return !m.hosts[host].Role.ControlPlane() })
 	if i < 0 {
@@ -102,7 +102,7 @@ const MaxProgressBytes = 64 << 10
 func (s *server) postProgress(w http.ResponseWriter, r *http.Request) {
 	own, ok := s.checked(w, r, "", r.PathValue("host"), s.Report)
 	if !ok {
-		return // a body is read of whom the host's token opens to, and of nobody else
+		return // read a body only with the host's own valid token
 	}
 	p, status, err := readReport(w, r)
 	if err != nil {
@@ -153,8 +153,7 @@ func validSteps(steps []state.Step) bool {
 	})
 }
 
-// printable takes out what would play tricks on the terminal of the person
-// who reads it.
+// printable removes characters that could manipulate the terminal of a reader.
 func printable(p state.Progress) state.Progress {
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {

@@ -85,8 +85,8 @@ func TestWithoutAReadTokenNobodyReads(t *testing.T) {
 	}
 }
 
-// A worker's token may bring any worker's name (docs/attacks.md, F21): the store is
-// bounded, and none of them keeps another host out.
+// A worker's token may report under any worker's name (docs/attacks.md, F21): the
+// store is bounded, and no worker keeps another host out.
 func TestTheStoreIsBoundedAndWorkersDoNotFillIt(t *testing.T) {
 	m := NewMemory()
 	put := func(host string, role state.Role) error { return m.Put(state.Progress{Host: host, Role: role}) }

@@ -31,7 +31,7 @@ var (
 	start = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 )
 
-// token is that of a pointer.
+// token returns the token of a pointer.
 func token(t *testing.T, role state.Role) string {
 	t.Helper()
 	return tokenOf(t, jointoken.Config, role, "")
@@ -105,7 +105,7 @@ func newSite(t *testing.T, change func(*Options)) *site {
 	return s
 }
 
-// ask sends one request and returns status, body and headers.
+// ask sends one request and returns the status, body and headers.
 func (s *site) ask(t *testing.T, method, path, auth string, body string, headers ...string) (int, string, http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -237,7 +237,7 @@ func TestPlainHTTPIsRefusedWhateverItCarries(t *testing.T) {
 	if !strings.HasPrefix(string(answer), "HTTP/1.0 400") || strings.Contains(string(answer), "ignition") {
 		t.Errorf("got %q", answer)
 	}
-	// And if somebody served the handler without TLS.
+	// The same if somebody serves the handler without TLS.
 	plain := httptest.NewServer(s.Config.Handler)
 	defer plain.Close()
 	for _, path := range []string{"/config/worker", "/healthz", "/progress"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// makeDirectory is what a person does for a site, in a new directory.
+// makeDirectory does what an administrator does for a site, in a new directory.
 func makeDirectory(dir, config string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -32,7 +32,7 @@ func makeDirectory(dir, config string) error {
 	return err
 }
 
-// makeInMemory is the same without a disk.
+// makeInMemory does the same without a disk.
 func makeInMemory(text string) error {
 	cfg, err := config.Parse([]byte(text))
 	if err != nil {
@@ -51,8 +51,8 @@ func makeInMemory(text string) error {
 	return err
 }
 
-// BenchmarkIgnitionConfigs is `holdfast create ignition-configs` in a new
-// directory: keys, Ignition of every role, kubeconfig, written and synced.
+// BenchmarkIgnitionConfigs runs `holdfast create ignition-configs` in a new
+// directory: keys, Ignition of every role and kubeconfig, written and synced.
 func BenchmarkIgnitionConfigs(b *testing.B) {
 	root := b.TempDir()
 	for i := 0; b.Loop(); i++ {
@@ -62,10 +62,10 @@ func BenchmarkIgnitionConfigs(b *testing.B) {
 	}
 }
 
-// manySites is how many stores a large customer has.
+// manySites is the number of stores of a large customer.
 const manySites = 10_000
 
-// numbered is one of many different sites.
+// numbered returns the configuration of one of many different sites.
 func numbered(i int) string {
 	return strings.NewReplacer(
 		"{name: shop}", fmt.Sprintf("{name: shop-%d}", i),
@@ -74,7 +74,7 @@ func numbered(i int) string {
 	).Replace(sitetest.TwoDual)
 }
 
-// benchmarkMany makes different sites, each with keys of its own, on all
+// benchmarkMany makes different sites, each with its own keys, on all
 // processors.
 func benchmarkMany(b *testing.B, sites int, make func(i int) error) {
 	for b.Loop() {
@@ -93,7 +93,8 @@ func BenchmarkTenThousandSitesInMemory(b *testing.B) {
 	benchmarkMany(b, manySites, func(i int) error { return makeInMemory(numbered(i)) })
 }
 
-// BenchmarkThousandSitesOnDisk is a tenth of them: all would be 4 GB.
+// BenchmarkThousandSitesOnDisk makes a tenth of the sites: all of them would
+// take 4 GB.
 func BenchmarkThousandSitesOnDisk(b *testing.B) {
 	root := b.TempDir()
 	benchmarkMany(b, manySites/10, func(i int) error { return makeDirectory(filepath.Join(root, fmt.Sprint(i)), numbered(i)) })

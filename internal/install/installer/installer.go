@@ -1,8 +1,8 @@
-// Package installer makes the files that a site is installed from, in one
-// directory that a person keeps: manifests, Ignition per role, kubeconfig. It
-// is resumable: what a directory holds already, keys above all, is used again,
-// and the same directory gives the same bytes, until the join secret or the
-// administrator's certificate in them has to be renewed.
+// Package installer makes the files from which a site is installed, in one
+// directory that the administrator keeps: manifests, Ignition per role,
+// kubeconfig. It is resumable: it uses again what a directory already holds,
+// above all keys. The same directory gives the same bytes, until the join
+// secret or the administrator's certificate in them has to be renewed.
 package installer
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Names of files in the install directory.
+// File names in the install directory.
 const (
 	ConfigFile   = "install-config.yaml"
 	StateFile    = ".holdfast_state.json"
@@ -39,38 +39,39 @@ const stateVersion = 1
 type Installer struct {
 	// Dir is the install directory.
 	Dir string
-	// Now and Random are used when a directory gets its keys; Now also to see
-	// whether the join secret still lasts.
+	// Now and Random are used when a directory gets its keys. Now also tells
+	// whether the join secret is still valid.
 	Now    func() time.Time
 	Random io.Reader
-	// Architecture is that of the programs which hosts get: the release is built
-	// with the installer. Empty compares it with nothing.
+	// Architecture is that of the programs for the hosts: the release is built
+	// together with the installer. If it is empty, it is not compared.
 	Architecture string
-	// Warn is told what is allowed but seldom wise, one sentence each. Nil
-	// tells nobody.
+	// Warn reports what is allowed but seldom wise, one sentence each. It may be
+	// nil.
 	Warn func(string)
 }
 
 // saved is the content of StateFile.
 type saved struct {
 	Version int `json:"version"`
-	// Config is the install configuration that the directory was made from;
-	// it is kept here because a person may have removed the file.
+	// Config is the install-config from which the directory was made. It is stored
+	// because the administrator may remove the file.
 	Config   string        `json:"config"`
 	Identity site.Identity `json:"identity"`
-	// Manifests holds, for each manifest that was written, the SHA-256 of what
-	// was written, to tell what a person changed since.
+	// Manifests holds the SHA-256 of each manifest that was written, to detect
+	// later changes by the administrator.
 	Manifests map[string]string `json:"manifests,omitempty"`
 }
 
-// InputError says that a file the person wrote is wrong. Nothing was changed.
+// InputError reports a mistake in a file that the administrator wrote. Nothing
+// was changed.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Made returns the site that the directory's files were made for, whatever was
-// written into the install configuration since. It makes and changes nothing.
+// Made returns the site for which the directory's files were made, whatever the
+// install-config says by now. It creates and changes nothing.
 func (in *Installer) Made() (*site.Site, error) {
 	st, err := in.readState()
 	if err != nil {
@@ -91,7 +92,8 @@ func errUnreadableState(err error) error {
 	return fmt.Errorf("%s holds a configuration that cannot be read: %w", StateFile, err)
 }
 
-// open is Load that returns the state too. What is returned is saved.
+// open returns the site of the directory and its state, both saved. The first
+// call for a directory generates its keys.
 func (in *Installer) open() (*site.Site, *saved, error) {
 	old, err := in.readState()
 	if err != nil {
@@ -116,9 +118,9 @@ func (in *Installer) open() (*site.Site, *saved, error) {
 	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
 }
 
-// builtFor refuses hosts that the release's programs do not run on.
+// builtFor refuses hosts that cannot run the release's programs.
 func (in *Installer) builtFor(cfg *config.InstallConfig) error {
-	want := cfg.ControlPlane.Architecture // of all pools
+	want := cfg.ControlPlane.Architecture // the same for all pools
 	if want == "" || in.Architecture == "" || want == in.Architecture {
 		return nil
 	}
@@ -127,8 +129,8 @@ func (in *Installer) builtFor(cfg *config.InstallConfig) error {
 		in.Architecture, want))
 }
 
-// readConfig reads the install configuration, or where the person removed it
-// the one that the directory was made from.
+// readConfig reads the install-config or, if the administrator removed it, the
+// one from which the directory was made.
 func (in *Installer) readConfig(old *saved) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(in.Dir, ConfigFile))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +142,8 @@ func (in *Installer) readConfig(old *saved) ([]byte, error) {
 	return []byte(old.Config), nil
 }
 
-// warnings tells what a valid configuration should rather not say, and where
-// it should rather not be readable.
+// warnings reports settings of a valid configuration that are unwise, and a
+// file of secrets that others can read.
 func (in *Installer) warnings(cfg *config.InstallConfig) {
 	for _, w := range config.Warnings(cfg) {
 		in.warn("%s", w)
@@ -158,8 +160,8 @@ func (in *Installer) warn(format string, args ...any) {
 	}
 }
 
-// update returns the state that belongs to the configuration, and saves it
-// where it is new.
+// update returns the state for the configuration, and saves it if it has
+// changed.
 func (in *Installer) update(old *saved, cfg *config.InstallConfig, text string) (*saved, error) {
 	if old == nil {
 		made, err := keys.Generate(in.Now(), in.Random)
@@ -217,12 +219,12 @@ func (in *Installer) writeState(s *saved) error {
 	return host.WriteFileAtomic(filepath.Join(in.Dir, StateFile), append(data, '\n'), state.SecretFileMode)
 }
 
-// joinReserve is how much of a join secret's life must be left for a pointer
-// that is handed out now.
+// joinReserve is the life that the join secret of a new pointer must at least
+// have left.
 const joinReserve = 6 * time.Hour
 
-// renewJoinSecret gives the pointers a new end of their secret if the old one
-// is near or past, so that a site prepared last week can still be installed.
+// renewJoinSecret sets a new end for the join secret if the old end is near or
+// past, so that a site prepared last week can still be installed.
 func (in *Installer) renewJoinSecret(s *site.Site, st *saved) error {
 	now := in.Now()
 	if now.Add(joinReserve).Before(s.Identity.JoinExpiry()) {

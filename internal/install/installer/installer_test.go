@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// directory is an install directory with a clock that stands still.
+// directory is an install directory with a fixed clock.
 type directory struct {
 	*installer.Installer
 	t        *testing.T
@@ -61,7 +61,8 @@ func (d *directory) read(path string) string {
 	return string(data)
 }
 
-// must runs a target that has to succeed and returns the names it wrote.
+// must runs a target that has to succeed, and returns the names of the files
+// that it wrote.
 func (d *directory) must(target func() ([]string, error)) []string {
 	d.t.Helper()
 	wrote, err := target()
@@ -133,7 +134,8 @@ func TestTheConfigurationMayBeRemovedOnceTheDirectoryIsMade(t *testing.T) {
 	}
 }
 
-// docs/facts/findings.md#installer, D7: hosts of another kind got programs that do not run there.
+// docs/facts/findings.md#installer, D7: hosts of another architecture got programs that they
+// cannot run.
 func TestTheReleasesArchitectureIsTheHosts(t *testing.T) {
 	arm := strings.Replace(sitetest.OneNone, "controlPlane: {", "controlPlane: {architecture: arm64, ", 1)
 	for _, c := range []struct {
@@ -158,8 +160,8 @@ func TestTheReleasesArchitectureIsTheHosts(t *testing.T) {
 	}
 }
 
-// What builds before accepted, and this one does not, is no reason to lose the keys
-// of a cluster that stands.
+// If this build rejects something that earlier builds accepted, that is no reason
+// to lose the keys of an existing cluster.
 func TestADirectoryOfAnEarlierBuildIsUsedOn(t *testing.T) {
 	d := newDirectory(t, sitetest.OneNone)
 	d.must(d.IgnitionConfigs)

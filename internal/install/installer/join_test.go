@@ -73,7 +73,8 @@ func TestAJoinConfigIsForOneOfTwoRolesAndAWeekAtMost(t *testing.T) {
 	}
 }
 
-// docs/facts/findings.md#installer, D5: it was made, and the server gave the whole cluster for it.
+// docs/facts/findings.md#installer, D5: the file was made, and the server gave away the whole
+// cluster for it.
 func TestASiteOfOneGetsNoJoinConfigOfASecondControlPlane(t *testing.T) {
 	d := newDirectory(t, sitetest.OneNone)
 	d.must(d.IgnitionConfigs)

@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// ReplaceJoinKey makes another key of join secrets: tell is given it for the
-// cluster, and when that has it the directory has it too. It returns the site as
-// it was before. A run that was cut off in between is mended by another one.
+// ReplaceJoinKey creates a new key for join secrets. It gives the key to tell,
+// which writes it into the cluster, and then saves it in the directory. It
+// returns the site as it was before. Another run repairs one that was cut in
+// between.
 func (in *Installer) ReplaceJoinKey(tell func(key []byte) error) (*site.Site, error) {
 	release, err := in.lock()
 	if err != nil {
@@ -41,7 +42,7 @@ func (in *Installer) ReplaceJoinKey(tell func(key []byte) error) (*site.Site, er
 	return before, nil
 }
 
-// Pointers are the files of the directory that hold a join secret.
+// Pointers returns the files of the directory that contain a join secret.
 func (in *Installer) Pointers() ([]string, error) {
 	var out []string
 	for _, pattern := range []string{"master.ign", "worker.ign", "join-*.ign"} {

@@ -15,8 +15,8 @@ import (
 )
 
 // AdminKubeconfig renders the administrator's kubeconfig for a server URL.
-// Whatever the URL, the certificate presented must be that of the site's API
-// name, so that a forwarder or a VIP serves as well as the name itself.
+// Whatever the URL, the server's certificate must have the site's API name, so
+// that a forwarder or a VIP works as well as the name itself.
 func AdminKubeconfig(s *site.Site, server string) ([]byte, error) {
 	const user = "admin"
 	name := s.Config.Metadata.Name
@@ -39,9 +39,9 @@ func AdminKubeconfig(s *site.Site, server string) ([]byte, error) {
 }
 
 // Kubeconfig writes auth/kubeconfig with a new certificate of the administrator,
-// for the cluster that was made from this directory: the one that it takes the
-// place of ends a year after it was made, and may be lost. It returns the path, and
-// when the new one ends.
+// for the cluster that was made from this directory. The certificate that it
+// replaces ends a year after it was made, and may be lost. Kubeconfig returns the
+// path, and the end of the new certificate.
 func (in *Installer) Kubeconfig() (string, time.Time, error) {
 	release, err := in.lock()
 	if err != nil {
@@ -71,8 +71,8 @@ func (in *Installer) Kubeconfig() (string, time.Time, error) {
 	return filepath.Join(in.Dir, file.Path), cert.NotAfter, err
 }
 
-// renewAdministrator gives the files that are made now a kubeconfig that lasts: a
-// directory is used for years, and its certificate ends after one.
+// renewAdministrator puts a valid certificate into the kubeconfig that is made
+// now: a directory is used for years, and its certificate ends after one.
 func (in *Installer) renewAdministrator(s *site.Site, st *saved) error {
 	if keys.AdministratorServes(s.Identity, in.Now()) {
 		return nil

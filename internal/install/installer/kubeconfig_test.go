@@ -14,7 +14,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// administrator is the client that a kubeconfig's text is.
+// administrator returns the client certificate in a kubeconfig.
 func administrator(t *testing.T, text string) *x509.Certificate {
 	t.Helper()
 	c, err := clientcmd.Load([]byte(text))

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps a second run from the directory until release is called: two that
-// make keys for one directory would mix them. The kernel drops the lock with
-// the process. A directory that is not there is left to others to tell.
+// lock keeps other runs from the directory until release is called: two runs
+// that make keys for the same directory would mix them. The kernel drops the
+// lock when the process ends. The caller reports a missing directory.
 func (in *Installer) lock() (release func(), err error) {
 	fd, err := unix.Open(in.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

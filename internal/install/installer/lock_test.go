@@ -29,7 +29,7 @@ func TestRunsAtOnceInOneDirectoryNeverMixKeys(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Whoever came first made everything of one set of keys.
+	// The first run made all files from one set of keys.
 	if wrote, err := newOne().IgnitionConfigs(); err != nil || len(wrote) != 0 {
 		t.Errorf("the files are not of one run: %v (%v)", wrote, err)
 	}

@@ -21,13 +21,13 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// manifestDirs are the folders of manifests in the install directory: objects
+// manifestDirs lists the folders of manifests in the install directory: objects
 // of the cluster, and the pod network.
 var manifestDirs = []string{"manifests", "network"}
 
-// Manifests writes the manifests, which a person may then change before the
-// Ignition files are made of them. What was changed stays as it is, what was
-// deleted is written again. It returns the paths that it wrote.
+// Manifests writes the manifests. The administrator may then change them before
+// the Ignition files are made. It keeps changed files, and writes deleted ones
+// again. It returns the paths that it wrote.
 func (in *Installer) Manifests() ([]string, error) {
 	release, err := in.lock()
 	if err != nil {
@@ -45,9 +45,9 @@ func (in *Installer) Manifests() ([]string, error) {
 	return in.saveManifests(st, set, slices.Concat(set.use, set.deleted))
 }
 
-// manifests returns what the first host applies: what Manifests writes, with
-// everything that a person changed, added or deleted in the directory. Files
-// that nobody changed follow the configuration.
+// manifests returns the objects that the first host applies: those that
+// Manifests writes, with everything that the administrator changed, added or
+// deleted in the directory. Unchanged files follow the configuration.
 func (in *Installer) manifests(s *site.Site, st *saved) ([]state.File, error) {
 	set, err := in.mergeManifests(s, st)
 	if err != nil || !set.onDisk || len(st.Manifests) == 0 {
@@ -57,9 +57,9 @@ func (in *Installer) manifests(s *site.Site, st *saved) ([]state.File, error) {
 	return set.use, err
 }
 
-// saveManifests writes files, removes those that nobody asks for any more and
-// then records what was rendered: cut off in between, the next run finds
-// nothing that looks like a person's change.
+// saveManifests writes files, removes those that are not needed any more, and
+// then records what was rendered. If it is cut in between, the next run does
+// not mistake anything for a change by the administrator.
 func (in *Installer) saveManifests(st *saved, set manifestSet, files []state.File) ([]string, error) {
 	wrote, err := host.WriteFiles(in.Dir, files)
 	if err != nil {
@@ -78,23 +78,24 @@ func (in *Installer) saveManifests(st *saved, set manifestSet, files []state.Fil
 	return wrote, in.writeState(st)
 }
 
-// manifestSet is what becomes of the manifests in a directory.
+// manifestSet is the result of merging the manifests of a directory.
 type manifestSet struct {
-	// use are the files as the cluster shall get them.
+	// use holds the files for the cluster.
 	use []state.File
-	// deleted were written once, and a person removed them.
+	// deleted holds files that were written once and that the administrator
+	// removed.
 	deleted []state.File
-	// stale are paths of unchanged files that are not rendered any more.
+	// stale lists the paths of unchanged files that are no longer rendered.
 	stale []string
-	// rendered holds the hash of every rendered file.
+	// rendered holds the hash of each rendered file.
 	rendered map[string]string
-	// onDisk is true if the directory holds any manifest.
+	// onDisk is true if the directory contains any manifest.
 	onDisk bool
 }
 
-// mergeManifests joins what the configuration says, what was written before
-// and what the directory holds now. Whoever deleted all of it wants a new
-// start, not a cluster without objects.
+// mergeManifests merges what the configuration asks for, what was written
+// before, and what the directory holds now. An administrator who deleted all
+// manifests wants to start again, not a cluster without objects.
 func (in *Installer) mergeManifests(s *site.Site, st *saved) (manifestSet, error) {
 	rendered, err := Objects(s)
 	if err != nil {
@@ -114,8 +115,8 @@ func (in *Installer) mergeManifests(s *site.Site, st *saved) (manifestSet, error
 	return set, err
 }
 
-// merge is a three-way merge by whole files. It refuses to choose where both
-// the person and the configuration changed what a file says.
+// merge is a three-way merge of whole files. It refuses to choose if both the
+// administrator and the configuration changed a file.
 func merge(rendered []state.File, written map[string]string, disk map[string]state.File) (manifestSet, error) {
 	set := manifestSet{rendered: map[string]string{}}
 	var conflicts []string

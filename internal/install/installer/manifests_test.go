@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// hostManifest returns what the first host gets of a manifest, or "" if it
-// gets none.
+// hostManifest returns the manifest that the first host gets, or "" if it gets
+// none.
 func (d *directory) hostManifest(path string) string {
 	d.t.Helper()
 	return ignitionFiles(d.t, d.read("bootstrap.ign"))[renderhost.ManifestDir+"/"+path].data
@@ -42,8 +42,8 @@ func ignitionFiles(t *testing.T, text string) map[string]ignitionFile {
 	return out
 }
 
-// anObject returns the path of one manifest that the site's configuration
-// decides about.
+// anObject returns the path of a manifest that depends on the site's
+// configuration.
 func (d *directory) anObject() string {
 	d.t.Helper()
 	for path, text := range d.files() {
@@ -141,7 +141,7 @@ func TestTwoChangesOfOneManifestAreNotGuessed(t *testing.T) {
 	object := d.anObject()
 	d.write(object, d.read(object)+"# mine\n")
 	d.write(installer.ConfigFile, strings.ReplaceAll(sitetest.TwoDual, "10.98.0.5", "10.98.0.7"))
-	for range 2 { // the refusal does not wear off
+	for range 2 { // the refusal stays
 		_, err := d.IgnitionConfigs()
 		wantInputError(t, err, object, "delete them, run 'holdfast create manifests' and make your changes again")
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // TestNoPolicyHasAParameterOfABuiltInKind: an API server waits for all objects of
-// a kind that its own library knows before it says that it is ready, also where
-// it may not read them, as one that somebody adds may not. A kind of our own it
-// reads beside that. Each is defined in the same installation.
+// a kind that its own library knows before it reports ready. It waits even if it
+// may not read them, as an additional API server may not. It does not wait for
+// kinds of our own. The same installation defines each of these.
 func TestNoPolicyHasAParameterOfABuiltInKind(t *testing.T) {
 	builtIn := informers.NewSharedInformerFactory(nil, 0)
 	for name, text := range map[string]string{"two": sitetest.TwoDual, "one": sitetest.OneNone, "three": sitetest.ThreeV6} {
@@ -30,7 +30,7 @@ func TestNoPolicyHasAParameterOfABuiltInKind(t *testing.T) {
 		for _, f := range files {
 			for document := range bytes.SplitSeq(f.Data, []byte("\n---\n")) {
 				var crd apiextensionsv1.CustomResourceDefinition
-				var policy admissionv1.ValidatingAdmissionPolicy // one that mutates has its parameter in the same place
+				var policy admissionv1.ValidatingAdmissionPolicy // a mutating policy has its parameter in the same place
 				if err := yaml.Unmarshal(document, &crd.TypeMeta); err != nil {
 					t.Fatalf("%s: %v", f.Path, err)
 				}

@@ -22,12 +22,12 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// withSecrets is a site with everything that may hold a secret.
+// withSecrets describes a site with everything that may hold a secret.
 var withSecrets = sitetest.TwoDual + `proxy: {httpProxy: "http://clerk:hush-proxy@10.98.0.9:3128"}
 pullSecret: '{"auths":{"mirror.example.test":{"auth":"Y2xlcms6aHVzaC1wdWxs"}}}'
 `
 
-// secretsOf returns every secret of a site, by the name that a test reports.
+// secretsOf returns every secret of a site by a name for test reports.
 func secretsOf(t *testing.T, s *site.Site) map[string]string {
 	t.Helper()
 	out := map[string]string{
@@ -46,8 +46,8 @@ func secretsOf(t *testing.T, s *site.Site) map[string]string {
 	return out
 }
 
-// holding returns which secrets a file holds, also inside of an Ignition's
-// files and encoded text.
+// holding returns the secrets that a file contains, also within an Ignition
+// config's files and in encoded text.
 func holding(t *testing.T, path, text string, secrets map[string]string) []string {
 	t.Helper()
 	all := text
@@ -69,7 +69,7 @@ func holding(t *testing.T, path, text string, secrets map[string]string) []strin
 
 var base64Text = regexp.MustCompile(`[A-Za-z0-9+/]{7,}={0,2}`)
 
-// decoded returns what the base64 in a text says.
+// decoded returns the text in a text's base64 parts.
 func decoded(text string) string {
 	var out strings.Builder
 	for _, word := range base64Text.FindAllString(text, -1) {
@@ -113,7 +113,7 @@ func TestWhatHoldsASecretIsForItsOwnerOnly(t *testing.T) {
 			t.Errorf("%s holds %v, want %v", path, found[path], want)
 		}
 	}
-	for _, path := range []string{"bootstrap.ign", installer.StateFile} { // the manifests bring the accounts
+	for _, path := range []string{"bootstrap.ign", installer.StateFile} { // the manifests contain the accounts
 		if !slices.Contains(found[path], "BMC password 2") || !slices.Contains(found[path], "private key") {
 			t.Errorf("the scan does not find the secrets of %s, only %v", path, found[path])
 		}

@@ -16,8 +16,9 @@ import (
 )
 
 // IgnitionConfigs writes bootstrap.ign for the host that starts the cluster,
-// pointers master.ign and worker.ign for the others, auth/kubeconfig and
-// metadata.json. Manifests in the directory are used as a person left them.
+// the pointers master.ign and worker.ign for the others, auth/kubeconfig and
+// metadata.json. It uses the manifests in the directory as the administrator
+// left them.
 func (in *Installer) IgnitionConfigs() ([]string, error) {
 	release, err := in.lock()
 	if err != nil {
@@ -50,9 +51,9 @@ func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
 	return host.WriteFiles(in.Dir, files)
 }
 
-// Files renders everything that a site is installed from: the first host's
-// Ignition, which brings the objects along, pointers for the other hosts, the
-// administrator's kubeconfig and a description.
+// Files renders everything from which a site is installed: the first host's
+// Ignition config, which contains the objects, pointers for the other hosts,
+// the administrator's kubeconfig and a description.
 func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
 	if err != nil {
@@ -72,8 +73,8 @@ func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	return appendAccess(files, s)
 }
 
-// RoleIgnition renders the whole Ignition of a role in a spec version. Objects
-// are the cluster's manifests, for the first host only.
+// RoleIgnition renders the whole Ignition config of a role in a spec version.
+// Objects are the cluster's manifests, for the first host only.
 func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version string) ([]byte, error) {
 	c, err := renderhost.Config(s, role, objects)
 	if err != nil {
@@ -82,9 +83,10 @@ func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version s
 	return ignition.Marshal(c, version)
 }
 
-// Pointer renders the Ignition that a host of a role boots with, any of the role
-// where none is named: where its configuration is, whom to trust, and the secret
-// that opens it.
+// Pointer renders the Ignition config with which a host of a role boots. If no
+// host is named, every host of the role may use it. It contains the place of the
+// host's configuration, the authority to trust, and the secret that opens the
+// configuration.
 func Pointer(s *site.Site, role state.Role, host string) ([]byte, error) {
 	token, err := s.JoinToken(role, host)
 	if err != nil {
@@ -93,16 +95,16 @@ func Pointer(s *site.Site, role state.Role, host string) ([]byte, error) {
 	return ignition.Pointer(s.ConfigServerURL()+"/config/"+string(role), s.Identity.ConfigCA.Cert, token)
 }
 
-// The life that a join secret of JoinConfig may have.
+// Bounds of the life of a join secret of JoinConfig.
 const (
 	MinJoinLife = time.Minute
 	MaxJoinLife = 7 * 24 * time.Hour
 )
 
-// JoinConfig writes join-<role>.ign, a pointer with a secret that lasts from
-// now for as long as it says: for hosts that join a cluster which stands
-// already. Where a host is named it is join-<host>.ign, for that one alone. It
-// returns the path, and when the secret ends.
+// JoinConfig writes join-<role>.ign, a pointer for hosts that join an existing
+// cluster. Its secret is valid from now on for the given life. If a host is
+// named, the file is join-<host>.ign and only for that host. It returns the
+// path, and the end of the secret.
 func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Duration) (string, time.Time, error) {
 	if life < MinJoinLife || life > MaxJoinLife {
 		return "", time.Time{}, &InputError{fmt.Errorf("life %s of a join secret: must be %s to %s", life, MinJoinLife, MaxJoinLife)}
@@ -127,8 +129,8 @@ func (in *Installer) JoinConfig(role state.Role, hostName string, life time.Dura
 	return path, s.Identity.JoinUntil, host.WriteFileAtomic(path, data, state.SecretFileMode)
 }
 
-// appendAccess adds the files for a person: how to reach the cluster, and what
-// it is called.
+// appendAccess adds the files for the administrator: the kubeconfig, and the
+// names of the cluster.
 func appendAccess(files []state.File, s *site.Site) ([]state.File, error) {
 	kubeconfig, err := kubeconfigFile(s)
 	if err != nil {

@@ -13,34 +13,35 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// waitEvery is the pause between two looks at a site.
+// waitEvery is the pause between two readings of a site.
 const waitEvery = time.Second
 
 // Waiter waits for a site's installation.
 type Waiter struct {
-	// Hosts reads what the hosts report, and Marks the data of the cluster's
-	// ConfigMap; both may fail for as long as the site is young.
+	// Hosts reads the hosts' reports, and Marks the data of the cluster's
+	// ConfigMap. Both may fail while the site is young.
 	Hosts func(context.Context) ([]state.Progress, error)
 	Marks func(context.Context) (map[string]string, error)
-	// Show is called after each look.
+	// Show is called after each reading.
 	Show func(hosts []state.Progress, since time.Duration)
 	Now  func() time.Time
 }
 
-// Outcome is how a wait ended.
+// Outcome is the result of a wait.
 type Outcome struct {
 	Goal     installation.Goal `json:"goal"`
 	Complete bool              `json:"complete"`
-	// Seconds is how long the wait took.
+	// Seconds is the duration of the wait.
 	Seconds float64          `json:"seconds"`
 	Hosts   []state.Progress `json:"hosts"`
-	// Open says what is missing from the goal.
+	// Open lists what the goal still lacks.
 	Open []string `json:"open,omitempty"`
-	// Unreachable is why the configuration server did not answer last.
+	// Unreachable is the last error of a configuration server that does not
+	// answer.
 	Unreachable string `json:"unreachable,omitempty"`
 }
 
-// Reason says in one sentence why the goal was not reached.
+// Reason returns in one sentence why the goal was not reached.
 func (o Outcome) Reason() string {
 	if o.Unreachable != "" && len(o.Hosts) == 0 {
 		return o.Unreachable
@@ -51,12 +52,12 @@ func (o Outcome) Reason() string {
 	return strings.Join(o.Open, "; ")
 }
 
-// ErrTimeout says that a wait ended without its goal.
+// ErrTimeout reports that a wait ended without its goal.
 var ErrTimeout = errors.New("the time is over")
 
-// Wait returns once the site is at the goal. It looks at least once, and gives
-// up with ErrTimeout after the timeout, or with the context's cause when that
-// ends. The outcome is good in all cases.
+// Wait returns when the site has reached the goal. It reads the state at least
+// once. It returns ErrTimeout after the timeout, or the context's cause if the
+// context ends. The outcome is valid in all cases.
 func (w *Waiter) Wait(ctx context.Context, goal installation.Goal, s *site.Site, timeout time.Duration) (Outcome, error) {
 	want := installation.Expected{ControlPlanes: s.Config.ControlPlaneReplicas(), Workers: s.Config.ComputeReplicas()}
 	o := Outcome{Goal: goal, Hosts: []state.Progress{}}
@@ -80,8 +81,8 @@ func (w *Waiter) Wait(ctx context.Context, goal installation.Goal, s *site.Site,
 	}
 }
 
-// look asks hosts and cluster once. The cluster is asked too where the hosts
-// answer: a report can get lost, its objects do not.
+// look reads the state of hosts and cluster once. It asks the cluster even if
+// the hosts answer: a report can get lost, its objects cannot.
 func (w *Waiter) look(ctx context.Context, o *Outcome) map[string]string {
 	hosts, err := w.Hosts(ctx)
 	switch {
@@ -92,14 +93,14 @@ func (w *Waiter) look(ctx context.Context, o *Outcome) map[string]string {
 	}
 	marks, err := w.Marks(ctx)
 	if err != nil {
-		return nil // no API yet: the hosts say why
+		return nil // no API yet: the hosts report why
 	}
 	return marks
 }
 
 // ConfigServers returns the addresses, HOST:PORT, at which the site's
-// configuration server may answer from outside: its VIPs, else the host that
-// starts the cluster and the internal name.
+// configuration server may answer from outside: its VIPs or, if there are none,
+// the host that starts the cluster and the internal name.
 func ConfigServers(s *site.Site) []string {
 	var out []string
 	for _, vip := range s.Config.APIVIPs() {

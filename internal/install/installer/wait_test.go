@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// scene is a site that answers as a test says.
+// scene is a site whose answers the test sets.
 type scene struct {
 	hosts    []state.Progress
 	hostsErr error

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
-// FromConfig reads an Ignition configuration, parsed and validated, whose
-// resources are all inline. The error names, all at once and by field path, what
-// is wrong and what a package-based host does not do.
+// FromConfig reads an Ignition config that is parsed and validated, and whose
+// resources are all inline. The error lists everything that is wrong or that a
+// package-based host does not support, by field path.
 func FromConfig(cfg types.Config) (Desired, error) {
 	d := decoder{}
 	d.refuse(cfg)
@@ -36,7 +36,7 @@ func FromConfig(cfg types.Config) (Desired, error) {
 	return d.hashed(cfg)
 }
 
-// decoder gathers what it understood and every fault on the way.
+// decoder collects the decoded parts and all faults.
 type decoder struct {
 	out  Desired
 	errs []error
@@ -46,7 +46,8 @@ func (d *decoder) fault(field, format string, args ...any) {
 	d.errs = append(d.errs, fmt.Errorf("%s: %w", field, fmt.Errorf(format, args...)))
 }
 
-// refuse names what only the first boot of an Ignition-based system can do.
+// refuse reports features that only the first boot of an Ignition-based system
+// supports.
 func (d *decoder) refuse(cfg types.Config) {
 	const disks = "a package-based host keeps its disks; remove it or use an Ignition-based system"
 	refused := []struct {
@@ -131,7 +132,7 @@ func (d *decoder) links(list []types.Link) {
 	}
 }
 
-// place refuses paths that are no place for a file of the host.
+// place refuses paths at which no file of the host may be.
 func (d *decoder) place(field, p string) {
 	for _, virtual := range []string{"/proc", "/sys", "/dev"} {
 		if p == virtual || strings.HasPrefix(p, virtual+"/") {
@@ -146,7 +147,7 @@ func (d *decoder) place(field, p string) {
 	}
 }
 
-// nesting refuses what would have to lie below a file.
+// nesting refuses paths below a file.
 func (d *decoder) nesting() {
 	files := map[string]bool{}
 	for _, f := range d.out.Files {
@@ -170,10 +171,11 @@ func (d *decoder) nesting() {
 	}
 }
 
-// packageName is what both package managers take as a name, and no option.
+// packageName matches the names that both package managers accept and that are
+// no options.
 var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._:-]*$`)
 
-// packages reads the list of packages out of the file that carries it.
+// packages reads the list of packages from the file that contains it.
 func (d *decoder) packages() {
 	for _, f := range d.out.Files {
 		if f.Path != PackagesFile {

@@ -123,7 +123,7 @@ func FuzzDecodeNeverPanicsAndPlansAreStable(f *testing.F) {
 	})
 }
 
-// read parses a configuration too.
+// read parses a configuration and decodes it.
 func read(raw []byte) (Desired, error) {
 	cfg, err := ignition.Parse(raw)
 	if err != nil {

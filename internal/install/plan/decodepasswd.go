@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 )
 
-// accountName is what useradd takes as a name, and no option.
+// accountName matches the names that useradd accepts and that are no options.
 var accountName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 func (d *decoder) groups(list []types.PasswdGroup) {
@@ -48,7 +48,7 @@ func (d *decoder) users(list []types.PasswdUser) {
 	}
 }
 
-// passwdFields refuses what would break a line of /etc/passwd.
+// passwdFields refuses values that would break a line of /etc/passwd.
 func (d *decoder) passwdFields(u User) {
 	fields := map[string]string{"gecos": u.Gecos, "homeDir": u.Home, "shell": u.Shell, "passwordHash": u.PasswordHash}
 	for _, name := range []string{"gecos", "homeDir", "shell", "passwordHash"} {

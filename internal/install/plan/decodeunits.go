@@ -8,11 +8,11 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 )
 
-// unitMode is the mode of unit files: systemd and everybody may read them.
+// unitMode is the mode of unit files: everybody may read them.
 const unitMode = 0o644
 
-// unitName is what systemd takes as the name of a unit (systemd.unit(5)), and
-// no option and no path.
+// unitName matches the names that systemd accepts for a unit (systemd.unit(5))
+// and that are neither options nor paths.
 var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@-]*$`)
 
 func (d *decoder) units(list []types.Unit) {

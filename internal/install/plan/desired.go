@@ -1,9 +1,9 @@
-// Package plan compares what an Ignition configuration asks of a host with
-// what the host is, and lists the steps between the two: the dry run and the
-// real run follow the same list.
+// Package plan compares the state of a host with what an Ignition config asks
+// for, and lists the steps between the two. The dry run and the real run use
+// the same list.
 //
-// It takes values and returns values. Looking at the host and taking the
-// steps is internal/install/apply's.
+// The package takes values and returns values. Package internal/install/apply
+// examines the host and takes the steps.
 package plan
 
 import (
@@ -12,52 +12,52 @@ import (
 	"slices"
 )
 
-// Desired is what a configuration asks of a package-based host.
+// Desired is the state that a configuration asks of a package-based host.
 type Desired struct {
-	// Hash tells configurations apart: sha256 of their canonical bytes, in hex.
+	// Hash identifies the configuration: sha256 of its canonical bytes, in hex.
 	Hash        string
 	Groups      []Group
 	Users       []User
 	Directories []Directory
-	// Files hold the configuration's files and those of its units.
+	// Files holds the configuration's files and those of its units.
 	Files    []File
 	Links    []Link
 	Units    []Unit
 	Packages Packages
 }
 
-// Name is an account of the host, by number or, where ID is nil, by name.
+// Name identifies an account of the host by number or, if ID is nil, by name.
 // Empty means root.
 type Name struct {
 	ID   *int
 	Name string
 }
 
-// Owner is who owns a file, a directory or a link.
+// Owner is the owner of a file, a directory or a link.
 type Owner struct {
 	User, Group Name
-	// OwnGroup makes the group the user's own, whatever it is.
+	// OwnGroup selects the user's own group, whatever it is.
 	OwnGroup bool
 }
 
-// Group is one group that shall exist.
+// Group is a group that must exist.
 type Group struct {
 	Field  string
 	Name   string
 	GID    *int
 	System bool
-	// Absent asks for the opposite.
+	// Absent means that it must not exist.
 	Absent bool
 }
 
-// User is one account that shall exist.
+// User is an account that must exist.
 type User struct {
-	// Field is where the configuration says so.
+	// Field is the path of the user in the configuration.
 	Field string
 	Name  string
 	UID   *int
 	Gecos string
-	// Home is empty where the configuration names none.
+	// Home is empty if the configuration names none.
 	Home         string
 	Shell        string
 	PrimaryGroup string
@@ -68,40 +68,40 @@ type User struct {
 	NoCreateHome bool
 	NoUserGroup  bool
 	System       bool
-	// Absent asks for the opposite.
+	// Absent means that it must not exist.
 	Absent bool
 }
 
-// Directory is one directory that shall exist.
+// Directory is a directory that must exist.
 type Directory struct {
 	Field string
 	Path  string
-	// Mode is nil where the configuration names none.
+	// Mode is nil if the configuration names none.
 	Mode  *fs.FileMode
 	Owner Owner
 }
 
-// File is one file that shall exist.
+// File is a file that must exist.
 type File struct {
 	Field string
 	Path  string
-	// Contents is what the file starts with, if Replace is set.
+	// Contents is the beginning of the file, if Replace is set.
 	Contents []byte
-	// Replace is false where only a file's existence, its mode or what is
-	// appended to it matters.
+	// Replace is false if only the file's existence, its mode or the appended
+	// fragments matter.
 	Replace bool
-	// Append are fragments that the file shall hold after its own contents.
+	// Append lists fragments that the file must contain after its own contents.
 	Append [][]byte
-	// Overwrite allows to replace something else at the path.
+	// Overwrite allows the replacement of something else at the path.
 	Overwrite bool
-	// Mode is nil where the configuration names none.
+	// Mode is nil if the configuration names none.
 	Mode  *fs.FileMode
 	Owner Owner
-	// Unit is the name of the systemd unit that the file belongs to, if any.
+	// Unit is the name of the systemd unit to which the file belongs, if any.
 	Unit string
 }
 
-// Link is one link that shall exist.
+// Link is a link that must exist.
 type Link struct {
 	Field     string
 	Path      string
@@ -111,16 +111,16 @@ type Link struct {
 	Owner     Owner
 }
 
-// Unit is what shall become of a systemd unit, its files apart.
+// Unit is the wanted state of a systemd unit, without its files.
 type Unit struct {
 	Field string
 	Name  string
-	// Enabled and Masked are nil where the configuration leaves it.
+	// Enabled and Masked are nil if the configuration does not set them.
 	Enabled *bool
 	Masked  *bool
 }
 
-// UnitDir is where a configuration's units are written.
+// UnitDir is the folder for a configuration's units.
 const UnitDir = "/etc/systemd/system"
 
 func (u Unit) path() string { return path.Join(UnitDir, u.Name) }
@@ -129,11 +129,11 @@ func (u Unit) wanted() bool { return u.Enabled != nil && *u.Enabled && !u.masked
 
 func (u Unit) masked() bool { return u.Masked != nil && *u.Masked }
 
-// PackagesFile is the file of a configuration that names the packages which
-// the host needs: {"apt": [...], "dnf": [...]}.
+// PackagesFile is the file of a configuration that lists the packages which the
+// host needs: {"apt": [...], "dnf": [...]}.
 const PackagesFile = "/etc/holdfast/packages.json"
 
-// Packages are the names of what a host needs, for each package manager.
+// Packages lists the needed packages for each package manager.
 type Packages struct {
 	APT []string `json:"apt"`
 	DNF []string `json:"dnf"`
@@ -151,7 +151,7 @@ func (p Packages) For(manager string) []string {
 	}
 }
 
-// UnitNames returns the units whose state has to be looked up, sorted.
+// UnitNames returns the units whose state must be read, sorted.
 func (d Desired) UnitNames() []string {
 	var names []string
 	for _, u := range d.Units {
@@ -160,8 +160,8 @@ func (d Desired) UnitNames() []string {
 	return distinct(names)
 }
 
-// Paths returns the paths that have to be looked up, sorted. It needs the
-// accounts, since a user's keys lie in the home directory.
+// Paths returns the paths whose state must be read, sorted. It needs the
+// accounts, because a user's keys are in the home directory.
 func (d Desired) Paths(users map[string]Account) []string {
 	var paths []string
 	for _, n := range d.Directories {

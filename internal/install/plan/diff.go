@@ -11,11 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// maxDiffLines bounds what a step shows of a change, in lines.
+// maxDiffLines bounds the lines that a step shows of a change.
 const maxDiffLines = 200
 
-// fileDiff shows what changes in a file. If the old or the new mode hides the
-// file from group and others, its contents are shown by their hash alone.
+// fileDiff returns the changes in a file. If the old or the new mode hides the
+// file from group and others, it shows only a hash of the contents.
 func fileDiff(path string, n Node, data []byte, mode fs.FileMode) string {
 	old := n.Data
 	switch {
@@ -27,7 +27,7 @@ func fileDiff(path string, n Node, data []byte, mode fs.FileMode) string {
 	return textDiff(path, old, data) + modeDiff(n, mode)
 }
 
-// textDiff is a unified diff, without the line that repeats the names.
+// textDiff returns a unified diff without the line that repeats the names.
 func textDiff(path string, old, data []byte) string {
 	_, hunks, _ := strings.Cut(string(diff.Diff("host:"+path, old, "ignition:"+path, data)), "\n")
 	return cut(hunks)
@@ -48,7 +48,7 @@ func hidden(what string, n Node, data []byte) string {
 	return fmt.Sprintf("%s contents: %s -> %s\n", what, old, brief(data))
 }
 
-// brief names contents without showing them.
+// brief identifies contents without showing them.
 func brief(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:6])

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// defaultFileMode and defaultDirectoryMode are what Ignition gives to nodes
-// that name no mode.
+// defaultFileMode and defaultDirectoryMode are Ignition's defaults for nodes
+// without a mode.
 const (
 	defaultFileMode      fs.FileMode = 0o644
 	defaultDirectoryMode fs.FileMode = 0o755
@@ -47,8 +47,8 @@ func (m *maker) directory(d Directory, n Node) {
 	})
 }
 
-// asWanted reports whether a node has the mode and, unless it is nil, the
-// owner that it should.
+// asWanted reports whether a node has the wanted mode and, unless it is nil,
+// the wanted owner.
 func (m *maker) asWanted(field string, mode fs.FileMode, owner *Owner, n Node) bool {
 	same := owner == nil || m.sameOwner(field, *owner, n)
 	return same && n.Mode == mode
@@ -63,7 +63,7 @@ func (m *maker) files(some func(File) bool) {
 	}
 }
 
-// replaceable reports whether a file may take the place of what is there.
+// replaceable reports whether a file may replace what is at its path.
 func (m *maker) replaceable(f File, n Node) bool {
 	switch {
 	case n.Kind == KindDirectory:
@@ -78,8 +78,8 @@ func (m *maker) replaceable(f File, n Node) bool {
 	return false
 }
 
-// result returns what the file shall hold, given what lies at its path.
-// Fragments that a file of the host holds already are not appended again, so
+// result returns the wanted contents of the file, given the node at its path.
+// It does not append fragments that a file of the host contains already, so
 // that a second run changes nothing.
 func (f File) result(n Node) []byte {
 	var out []byte
@@ -127,8 +127,8 @@ func (m *maker) file(f File, n Node) {
 	}
 }
 
-// ownerOr returns who shall own a file that is kept: whom the configuration
-// names, else who owns it now.
+// ownerOr returns the wanted owner of a file that is kept: the one that the
+// configuration names, or else the present one.
 func ownerOr(want Owner, n Node) *Owner {
 	if want != (Owner{}) {
 		return &want
@@ -140,7 +140,7 @@ func (m *maker) write(f File, n Node, data []byte, mode fs.FileMode, why string)
 	if n.Kind != KindAbsent && n.Kind != KindFile {
 		why = fmt.Sprintf("is a %s", n.Kind)
 	}
-	m.sameOwner(f.Field, f.Owner, n) // for its faults
+	m.sameOwner(f.Field, f.Owner, n) // called for the faults that it reports
 	if f.Unit != "" {
 		m.changed[f.Unit] = true
 	}
@@ -174,7 +174,7 @@ func (m *maker) link(l Link, n Node) {
 		m.fault(l.Field, "%s is a directory on this host; remove it first", l.Path)
 		return
 	case n.Kind != KindAbsent && !l.Overwrite && (!l.Hard || !m.interrupted()):
-		// A cut between the two leaves a hard link to the file of before.
+		// After a cut run, a hard link may lead to the old file.
 		m.fault(l.Field, "%s is another %s on this host; set overwrite to true to replace it", l.Path, n.Kind)
 		return
 	case n.Kind != KindAbsent:
@@ -187,8 +187,8 @@ func (m *maker) link(l Link, n Node) {
 	})
 }
 
-// rewritten reports whether a hard link would keep the file of before alive:
-// files are replaced, not written into.
+// rewritten reports whether a hard link would keep the old file alive: files
+// are replaced, not written in place.
 func (m *maker) rewritten(l Link) bool {
 	return l.Hard && slices.ContainsFunc(m.plan.Steps, func(s Step) bool {
 		w, ok := s.Action.(*WriteFile)

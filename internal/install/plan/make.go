@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Options say how far a plan goes.
+// Options limits the extent of a plan.
 type Options struct {
 	// Start adds steps that start enabled units and stop masked ones.
 	Start bool
-	// SkipPackages leaves missing packages to a note.
+	// SkipPackages turns missing packages into a note.
 	SkipPackages bool
 }
 
-// Make returns the steps that make a host what is desired, in the order to
-// take them: package sources, packages, groups and users, directories, files,
-// links, units. A plan without steps means that there is nothing to do.
+// Make returns the steps to the desired state, in the order in which to take
+// them: package sources, packages, groups and users, directories, files, links,
+// units. A plan without steps means that there is nothing to do.
 //
-// The error names, all at once and by field path, what cannot be reconciled
-// without destroying something that the configuration does not own.
+// The error lists everything that cannot be reconciled without destroying
+// something that the configuration does not own, by field path.
 func Make(d Desired, o Observed, opt Options) (Plan, error) {
 	m := maker{d: d, o: o, opt: opt, changed: map[string]bool{}, plan: Plan{Hash: d.Hash, Steps: []Step{}}}
 	m.leftovers()
@@ -40,14 +40,14 @@ func Make(d Desired, o Observed, opt Options) (Plan, error) {
 	return m.plan, nil
 }
 
-// maker gathers the steps and every fault on the way.
+// maker collects the steps and all faults.
 type maker struct {
 	d    Desired
 	o    Observed
 	opt  Options
 	plan Plan
 	errs []error
-	// changed holds the units of which a file changes.
+	// changed holds the units with a changed file.
 	changed map[string]bool
 }
 
@@ -61,19 +61,19 @@ func (m *maker) note(format string, args ...any) {
 
 func (m *maker) step(s Step) { m.plan.Steps = append(m.plan.Steps, s) }
 
-// interrupted reports whether an earlier run was cut. What it did not get to
-// can mostly be seen on the host; what cannot is done again.
+// interrupted reports whether an earlier run was cut. Most of what that run did
+// not do is visible on the host; the rest is done again.
 func (m *maker) interrupted() bool { return m.o.Journal.InProgress != "" }
 
-// packageSource reports whether a file tells the package manager where
-// packages come from: it has to be there before they are installed.
+// packageSource reports whether a file configures where packages come from: it
+// must exist before they are installed.
 func packageSource(f File) bool {
 	return slices.ContainsFunc([]string{"/etc/apt/", "/etc/yum.repos.d/", "/etc/dnf/", "/etc/pki/rpm-gpg/"},
 		func(dir string) bool { return strings.HasPrefix(f.Path, dir) })
 }
 
 // leftovers removes the temporary files of a run that was killed while it
-// wrote. They may hold secrets.
+// wrote. They may contain secrets.
 func (m *maker) leftovers() {
 	if !m.interrupted() {
 		return
@@ -108,14 +108,14 @@ func (m *maker) packages() {
 	}
 }
 
-// packagesPending reports whether packages will be installed, which may bring
+// packagesPending reports whether the plan installs packages, which may bring
 // accounts.
 func (m *maker) packagesPending() bool {
 	return slices.ContainsFunc(m.plan.Steps, func(s Step) bool { return s.Kind == StepPackages })
 }
 
-// sameOwner reports whether a node belongs to whom it should. An account that
-// does not exist yet owns nothing; one that nothing brings is a fault.
+// sameOwner reports whether a node has the wanted owner. An account that does
+// not exist yet owns nothing; an account that nothing will create is a fault.
 func (m *maker) sameOwner(field string, want Owner, n Node) bool {
 	uid, knownUser := m.uid(want.User)
 	gid, knownGroup := m.gid(want)
@@ -161,15 +161,14 @@ func (m *maker) groupComes(o Owner) bool {
 	return o.OwnGroup || m.groupNameComes(o.Group.Name)
 }
 
-// groupNameComes reports whether a group will exist: by itself, or as that of
-// a user of the same name.
+// groupNameComes reports whether a group will exist: as a group of its own, or
+// as the group of a user with the same name.
 func (m *maker) groupNameComes(name string) bool {
 	return m.packagesPending() || m.userComes(name) ||
 		slices.ContainsFunc(m.d.Groups, func(g Group) bool { return g.Name == name && !g.Absent })
 }
 
-// usable reports whether a path can be written at all, and names the fault if
-// not.
+// usable reports whether a path can be written at all, and adds a fault if not.
 func (m *maker) usable(field, path string, n Node) bool {
 	if n.Blocked != "" {
 		m.fault(field, "%s cannot be: %s is not a directory on this host", path, n.Blocked)

@@ -115,7 +115,7 @@ func TestARunCutAtAnyStepIsFinishedByTheNext(t *testing.T) {
 
 const head = `{"ignition":{"version":"3.5.0"},`
 
-// one wraps a part of a configuration.
+// one wraps an item into a configuration.
 func one(section, list, item string) string {
 	return head + `"` + section + `":{"` + list + `":[` + item + `]}}`
 }
@@ -137,7 +137,7 @@ func TestOneThingLeadsToTheseSteps(t *testing.T) {
 		name   string
 		config string
 		host   Observed
-		want   string // ids, or the fault
+		want   string // ids of steps, or the fault
 	}{
 		{"a file that is absent is written", replace, Observed{}, "file:/f"},
 		{"the same file is left alone", replace, Observed{Nodes: at("/f", file("new"))}, ""},

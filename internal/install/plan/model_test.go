@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// model is a host in memory that takes steps as internal/install/apply does. It is
-// the second, dumb implementation that plans are checked against.
+// model simulates a host in memory that takes steps as internal/install/apply
+// does. It is the second, simple implementation against which plans are checked.
 type model struct {
 	Observed
 	nextID int
@@ -146,8 +146,8 @@ func (m *model) takeUnit(a Action) {
 	}
 }
 
-// settle plans and takes every step, cut before each one in turn, and demands
-// that the run after the cut ends where nothing is left to do.
+// settle plans and takes all steps, with a cut before each one in turn, and
+// checks that the run after the cut leaves nothing to do.
 func settle(t *testing.T, d Desired, o Observed) *model {
 	t.Helper()
 	opt := Options{Start: true}

@@ -2,34 +2,34 @@ package plan
 
 import "io/fs"
 
-// Plan is the way from what a host is to what it shall be.
+// Plan is the list of steps from the present to the desired state of a host.
 type Plan struct {
-	// Hash is that of the configuration.
+	// Hash is the hash of the configuration.
 	Hash string `json:"hash"`
-	// Steps are in the order to take them. Each may be repeated: a run that is
-	// cut anywhere is finished by making a new plan and following that.
+	// Steps are in the order in which to take them. Each may be repeated: if a run
+	// is cut anywhere, a new plan finishes the work.
 	Steps []Step `json:"steps"`
-	// Notes tell what a person should know and no step changes.
+	// Notes lists facts that a reader should know and that no step changes.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Step is one change of the host.
 type Step struct {
-	// ID names the step, the same in every plan for the same change.
+	// ID names the step. The same change has the same ID in every plan.
 	ID string `json:"id"`
-	// Why is one phrase for a person.
+	// Why is the reason, one phrase for people.
 	Why  string `json:"why"`
 	Kind Kind   `json:"kind"`
 	// Path is the file, directory or link that changes, or empty.
 	Path string `json:"path,omitempty"`
-	// Diff shows the change. What the file's mode hides from others is not in
-	// it.
+	// Diff shows the change, without contents that the file's mode hides from
+	// others.
 	Diff string `json:"diff,omitempty"`
-	// Action is what to do.
+	// Action carries out the step.
 	Action Action `json:"-"`
 }
 
-// Kind is what a step changes.
+// Kind says what a step changes.
 type Kind string
 
 // The kinds of steps.
@@ -44,8 +44,8 @@ const (
 	StepRemove    Kind = "remove"
 )
 
-// Action is what a step does: one of the types of this file. An Owner that is
-// nil leaves the owner as it is.
+// Action is the action of a step: one of the types in this file. A nil Owner
+// leaves the owner as it is.
 type Action interface{ action() }
 
 // InstallPackages installs packages from the host's repositories.
@@ -70,14 +70,15 @@ type ChangeUser struct {
 // SetPassword sets an account's password hash, which is a secret.
 type SetPassword struct{ Name, Hash string }
 
-// MakeDirectory makes a directory, or sets the mode and owner of one.
+// MakeDirectory creates a directory, or sets the mode and owner of an existing
+// one.
 type MakeDirectory struct {
 	Path  string
 	Mode  fs.FileMode
 	Owner *Owner
 }
 
-// WriteFile replaces a file by another, atomically.
+// WriteFile replaces a file atomically.
 type WriteFile struct {
 	Path  string
 	Data  []byte
@@ -85,14 +86,14 @@ type WriteFile struct {
 	Owner *Owner
 }
 
-// SetMode sets the mode and owner of a file and leaves its contents alone.
+// SetMode sets the mode and owner of a file and keeps its contents.
 type SetMode struct {
 	Path  string
 	Mode  fs.FileMode
 	Owner *Owner
 }
 
-// MakeLink makes a link or replaces one, atomically.
+// MakeLink creates a link, or replaces one atomically.
 type MakeLink struct {
 	Path   string
 	Target string
@@ -103,11 +104,11 @@ type MakeLink struct {
 // Remove removes a file or a link.
 type Remove struct{ Path string }
 
-// Reload makes systemd read its units anew.
+// Reload makes systemd read its units again.
 type Reload struct{}
 
-// Enable makes a unit start at boot; Again renews what an older unit file
-// asked for.
+// Enable makes a unit start at boot. Again first removes what an older unit
+// file asked for.
 type Enable struct {
 	Unit  string
 	Again bool

@@ -20,7 +20,7 @@ func (m *maker) units() {
 	}
 }
 
-// nowhere is what the link of a masked unit leads to.
+// nowhere is the target of the link for a masked unit.
 const nowhere = "/dev/null"
 
 func (m *maker) isMasked(u Unit) bool {
@@ -28,7 +28,7 @@ func (m *maker) isMasked(u Unit) bool {
 	return n.Kind == KindLink && n.Target == nowhere
 }
 
-// hasContents reports whether the configuration brings the unit's own file.
+// hasContents reports whether the configuration contains the unit's own file.
 func (m *maker) hasContents(u Unit) bool {
 	return slices.ContainsFunc(m.d.Files, func(f File) bool { return f.Path == u.path() })
 }
@@ -54,8 +54,8 @@ func (m *maker) mask(u Unit) {
 	}
 }
 
-// The words of `systemctl is-enabled` for units that need no enabling: they
-// are, or they have no [Install] section.
+// The states of `systemctl is-enabled` in which a unit needs no enabling: it is
+// enabled, or it has no [Install] section.
 var (
 	enabledWords = []string{"enabled", "enabled-runtime", "alias"}
 	fixedWords   = []string{"static", "generated", "transient", "indirect"}
@@ -84,8 +84,8 @@ func (m *maker) enable(u Unit) {
 	}
 }
 
-// reload lets systemd see what changed. After a run that was cut nobody knows
-// what it has seen.
+// reload makes systemd read changed units. After a run that was cut it is
+// unknown which ones systemd has read.
 func (m *maker) reload() {
 	stale := m.interrupted() || len(m.changed) > 0
 	for _, s := range m.o.Units {
@@ -111,9 +111,9 @@ func (m *maker) start(u Unit) {
 	}
 }
 
-// doneOnce reports whether a unit that does not run had its turn for this
-// configuration: a one-shot that ended well, or a unit whose conditions keep
-// it from running on this host.
+// doneOnce reports whether a unit that is not running was already started for
+// this configuration: a one-shot that ended well, or a unit whose conditions
+// keep it from running on this host.
 func (m *maker) doneOnce(s UnitState) bool {
 	return m.o.Journal.Started == m.d.Hash && s.Active == "inactive" && (s.Type == "oneshot" || s.Skipped)
 }

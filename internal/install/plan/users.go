@@ -48,7 +48,7 @@ func (m *maker) users() {
 	}
 }
 
-// memberships checks that the groups of a user exist or come.
+// memberships checks that the groups of a user exist or will exist.
 func (m *maker) memberships(u User) {
 	for _, g := range distinct(append(slices.Clone(u.Groups), u.PrimaryGroup)) {
 		if _, exists := m.o.Groups[g]; !exists && !m.groupNameComes(g) {
@@ -57,8 +57,8 @@ func (m *maker) memberships(u User) {
 	}
 }
 
-// changeUser reconciles what can change of an account without touching what
-// it owns.
+// changeUser reconciles the properties of an account that can change without
+// affecting what it owns.
 func (m *maker) changeUser(u User, a Account) {
 	if u.UID != nil && *u.UID != a.UID {
 		m.fault(u.Field+".uid", "user %q has the number %d on this host", u.Name, a.UID)
@@ -86,7 +86,7 @@ func (m *maker) changeUser(u User, a Account) {
 	}
 }
 
-// home makes the home directory of an account whose making was cut.
+// home creates the home directory of an account whose creation was cut.
 func (m *maker) home(u User, a Account) {
 	if u.NoCreateHome || m.o.Nodes[a.Home].Kind != KindAbsent || !m.usable(u.Field, a.Home, m.o.Nodes[a.Home]) {
 		return
@@ -100,8 +100,8 @@ func (m *maker) home(u User, a Account) {
 // keysFile is the file below .ssh that sshd reads by default.
 const keysFile = "authorized_keys"
 
-// The lines between which a user's keys of the configuration stand: those
-// outside are the user's own.
+// The lines around the keys that the configuration gives a user. Keys outside
+// of them are the user's own.
 const (
 	keysBegin = "# begin: managed by holdfast, changes are lost\n"
 	keysEnd   = "# end: managed by holdfast\n"
@@ -130,7 +130,7 @@ func (m *maker) keys(u User) {
 	if len(u.Keys) == 0 && bytes.Equal(want, node.Data) {
 		return
 	}
-	// A link would let the user choose what root reads and writes.
+	// With a link, the user could choose what root reads and writes.
 	for p, n := range map[string]Node{dir: dirNode, file: node} {
 		if n.Kind == KindLink || n.Kind == KindOther || !m.usable(field, p, n) {
 			m.fault(field, "%s is a %s on this host, which is not followed", p, n.Kind)
@@ -146,15 +146,15 @@ func (m *maker) keys(u User) {
 	if node.Kind == KindAbsent || !bytes.Equal(want, node.Data) || !m.asWanted(field, 0o600, owner, node) {
 		m.step(Step{
 			ID: "keys:" + u.Name, Kind: StepFile, Path: file, Why: "other keys",
-			// Public keys: worth more seen than hidden.
+			// Public keys are better shown than hidden.
 			Diff:   textDiff(file, node.Data, want) + modeDiff(node, 0o600),
 			Action: &WriteFile{Path: file, Data: want, Mode: 0o600, Owner: owner},
 		})
 	}
 }
 
-// mergeKeys returns an authorized_keys file whose managed part holds the keys
-// and whose other lines are as before.
+// mergeKeys returns an authorized_keys file with the keys in its managed part
+// and all other lines unchanged.
 func mergeKeys(old []byte, keys []string) []byte {
 	before, after := string(old), ""
 	if head, rest, ok := strings.Cut(before, keysBegin); ok {

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// WriteImageArchive streams images, all but the host's if none is named, as
-// an OCI archive: what `ctr images import` and `podman load` read. The images
-// keep their names.
+// WriteImageArchive streams images as an OCI archive, which `ctr images import`
+// and `podman load` read. Without names it streams all images except the
+// host's. The images keep their names.
 func (s *Store) WriteImageArchive(w io.Writer, names ...string) error {
 	images, err := s.images(names)
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *Store) WriteImageArchive(w io.Writer, names ...string) error {
 	return tw.Close()
 }
 
-// images finds images by name; without names, those that run in containers.
+// images finds images by name. Without names it returns those that run in
+// containers.
 func (s *Store) images(names []string) ([]v1.Descriptor, error) {
 	var out []v1.Descriptor
 	if len(names) == 0 {

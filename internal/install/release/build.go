@@ -15,41 +15,41 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Options say what to build and where.
+// Options selects what to build, and where.
 type Options struct {
 	// Root is the repository.
 	Root string
 	// Output is the folder of the release; empty means _output/release below
 	// Root.
 	Output string
-	// Cache keeps the results of steps; empty means CacheDir.
+	// Cache is the folder for the results of steps; empty means CacheDir.
 	Cache string
 	// Only names the images to build; empty means all.
 	Only []string
-	// Jobs is how many steps run at once; zero means two.
+	// Jobs is the number of steps that run in parallel; zero means two.
 	Jobs int
-	// Refresh reads the distribution's package lists again. Without it the
-	// packages that an earlier build resolved are used.
+	// Refresh reads the distribution's package lists again. Otherwise the build
+	// uses the packages that an earlier build resolved.
 	Refresh bool
 	// Progress receives a line per step; nil means none.
 	Progress io.Writer
-	// Components and Images are what a release consists of; nil means those
-	// of package payload.
+	// Components and Images are the contents of the release; nil means those of
+	// package payload.
 	Components []payload.Component
 	Images     []payload.ImageSpec
 }
 
-// Result says what a build did.
+// Result is the outcome of a build.
 type Result struct {
 	Manifest Manifest
 	// Output is the folder of the release.
 	Output string
-	// Built counts the steps that had to run; it is zero if everything was
-	// in the cache.
+	// Built counts the steps that had to run; it is zero if everything was in the
+	// cache.
 	Built int
-	// Changed says that the folder held something else before.
+	// Changed is true if the folder had other contents before.
 	Changed bool
-	// Seconds is how long it took.
+	// Seconds is the duration of the build.
 	Seconds float64
 }
 
@@ -61,7 +61,7 @@ type builder struct {
 	mu    sync.Mutex // guards built and Progress
 	built int
 
-	// forgotten are the keys of steps that Refresh has dropped already.
+	// forgotten holds the keys of steps that Refresh has already dropped.
 	forgotten sync.Map
 
 	distOnce sync.Once // guards dist and distErr
@@ -69,9 +69,9 @@ type builder struct {
 	distErr  error
 }
 
-// Build makes a release, or finds that it is there already. It may be ended
-// at any moment, also by a power cut, and goes on where it was; several
-// builds at once share their work.
+// Build makes a release, or finds an existing one. It may be interrupted at any
+// moment, even by a power cut, and continues where it was. Parallel builds
+// share their work.
 func Build(ctx context.Context, opts Options) (*Result, error) {
 	res, err := run(ctx, opts)
 	if err != nil && ctx.Err() != nil {
@@ -142,7 +142,8 @@ func prepare(ctx context.Context, opts Options) (*builder, []payload.ImageSpec, 
 	return b, images, err
 }
 
-// chosen returns the images that only names, or all; it names every mistake.
+// chosen returns the named images, or all if only is empty; the error names all
+// mistakes.
 func chosen(images []payload.ImageSpec, only []string) ([]payload.ImageSpec, error) {
 	if len(only) == 0 {
 		return images, nil
@@ -162,7 +163,7 @@ func chosen(images []payload.ImageSpec, only []string) ([]payload.ImageSpec, err
 	return out, nil
 }
 
-// buildComponents compiles what the images need.
+// buildComponents compiles the components that the images need.
 func (b *builder) buildComponents(ctx context.Context, images []payload.ImageSpec) (map[string]built, error) {
 	needed := map[string]bool{}
 	for _, i := range images {
@@ -233,7 +234,7 @@ func (b *builder) buildImages(ctx context.Context, images []payload.ImageSpec, d
 	return made, group.Wait()
 }
 
-// report counts a step and shows its line.
+// report counts a step and prints its line.
 func (b *builder) report(what, version string, ran bool, took time.Duration, size int64) {
 	if !ran {
 		b.say(what, version, Size(size), "cached")
@@ -245,7 +246,7 @@ func (b *builder) report(what, version string, ran bool, took time.Duration, siz
 	b.say(what, version, Size(size), fmt.Sprintf("built in %.1f s", took.Seconds()))
 }
 
-// say shows a line of progress. A broken terminal must not end a build.
+// say prints a line of progress. A broken terminal must not end a build.
 func (b *builder) say(what, version, size, state string) {
 	if b.opts.Progress == nil {
 		return
@@ -255,7 +256,7 @@ func (b *builder) say(what, version, size, state string) {
 	_, _ = fmt.Fprintf(b.opts.Progress, "%-34s %-10s %9s  %s\n", what, version, size, state)
 }
 
-// Size writes a number of bytes for a person.
+// Size formats a number of bytes for people.
 func Size(n int64) string {
 	const mb = 1 << 20
 	if n < mb {
@@ -264,7 +265,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/mb)
 }
 
-// packages returns the resolved packages and the folder they lie in.
+// packages returns the resolved packages and their folder.
 func (b *builder) packages(ctx context.Context, names []string) ([]debPackage, string, error) {
 	d, err := b.distribution()
 	if err != nil {
@@ -284,7 +285,7 @@ func (b *builder) packages(ctx context.Context, names []string) ([]debPackage, s
 	return packages, res.dir, err
 }
 
-// forgetOnce drops the result of a step once a build, if Refresh is asked for.
+// forgetOnce drops the result of a step once per build, if Refresh is set.
 func (b *builder) forgetOnce(ctx context.Context, kind, key string) error {
 	if !b.opts.Refresh {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 func TestSameInputsGiveTheSameDigests(t *testing.T) {
-	a, b := build(t, coldOptions(t)), build(t, coldOptions(t)) // other folders, other caches
+	a, b := build(t, coldOptions(t)), build(t, coldOptions(t)) // different folders and caches
 	if a.Manifest.Digest != b.Manifest.Digest {
 		t.Errorf("digests differ: %s, %s", a.Manifest.Digest, b.Manifest.Digest)
 	}
@@ -31,7 +31,8 @@ func TestSameInputsGiveTheSameDigests(t *testing.T) {
 func TestASecondBuildDoesNothing(t *testing.T) {
 	opts := coldOptions(t)
 	first := build(t, opts)
-	// Two components, five layers of which two images share none: all ran.
+	// Two components, and five layers of which two images share none: all steps
+	// ran.
 	if first.Built != 5 || !first.Changed {
 		t.Fatalf("first build: %d steps, changed %v", first.Built, first.Changed)
 	}
@@ -61,7 +62,7 @@ func TestAChangeRebuildsOnlyWhatItTouches(t *testing.T) {
 	tests := []struct {
 		name, file, text string
 		images           []string
-		// steps is the component, if it is compiled again, and the images.
+		// steps counts the component, if it is compiled again, and the images.
 		steps int
 	}{
 		{"code of one component", "alpha/main.go", "package main\n\nfunc main() {}\n", []string{"alpha", payload.HostImage}, 3},
@@ -211,7 +212,7 @@ func TestTwoBuildsAtOnceShareTheirSteps(t *testing.T) {
 	}
 }
 
-// killEnv makes this test binary a build that is to be killed.
+// killEnv marks this test binary as a build that will be killed.
 const killEnv = "HOLDFAST_TEST_BUILD"
 
 func TestMain(m *testing.M) {
@@ -257,22 +258,22 @@ func TestABuildThatIsKilledAtAnyMomentGoesOn(t *testing.T) {
 	for range 10 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killEnv+"="+string(text))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go's own children die too
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // kill go's own children too
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		kill := time.AfterFunc(rand.N(whole), func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 		err := cmd.Wait()
 		kill.Stop()
-		// What is there after the kill is either nothing or a whole release.
+		// After the kill there is either nothing or a whole release.
 		if s, openErr := Open(opts.Output); openErr == nil {
 			if err := s.Verify(); err != nil {
 				t.Fatalf("after a kill (%v): %v", err, err)
 			}
 		}
-		_ = err // being killed is the point
+		_ = err // the build was killed on purpose
 		if cmd.ProcessState.Success() {
-			// It was faster than the kill: the next one starts anew.
+			// The build was faster than the kill: begin the next one from scratch.
 			opts.Cache = t.TempDir()
 			if text, err = json.Marshal(opts); err != nil {
 				t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 // when it is there.
 type cache struct{ dir string }
 
-// CacheDir returns where builds keep their results: HOLDFAST_CACHE, else
+// CacheDir returns the folder of build results: HOLDFAST_CACHE, or else
 // holdfast in the user's cache folder.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("HOLDFAST_CACHE"); dir != "" {
@@ -52,20 +52,21 @@ func openCache(dir string) (*cache, error) {
 	return c, nil
 }
 
-// step is one cached piece of work.
+// step is a cached unit of work.
 type step struct {
-	// kind groups steps and makes the cache readable, like go or image.
+	// kind groups steps, for example go or image, and keeps the cache readable.
 	kind string
-	// key is a hash of everything that goes in.
+	// key is a hash of all inputs.
 	key string
-	// run makes the result's files in dir and returns its description, which
-	// is stored as JSON.
+	// run creates the result's files in dir and returns its description, which is
+	// stored as JSON.
 	run func(ctx context.Context, dir string) (any, error)
-	// begun is told when the step has to run; nil if nobody wants to know.
+	// begun is called when the step has to run; may be nil.
 	begun func()
 }
 
-// stepResult is where a step's files lie, and whether it had to run.
+// stepResult is the folder with a step's files, and whether the step had to
+// run.
 type stepResult struct {
 	dir string
 	ran bool
@@ -73,8 +74,9 @@ type stepResult struct {
 
 const resultFile = "result.json"
 
-// do returns the result of a step, running it if the cache has none. result
-// receives the description. Another process doing the same step is waited for.
+// do returns the result of a step, and runs the step if the cache has none. It
+// stores the description in result. If another process runs the same step, do
+// waits for it.
 func (c *cache) do(ctx context.Context, s step, result any) (stepResult, error) {
 	dir := filepath.Join(c.dir, "steps", s.kind+"-"+s.key)
 	if ok, err := load(dir, result); ok || err != nil {
@@ -85,7 +87,7 @@ func (c *cache) do(ctx context.Context, s step, result any) (stepResult, error) 
 		return stepResult{}, err
 	}
 	defer unlock()
-	if ok, err := load(dir, result); ok || err != nil { // made while we waited
+	if ok, err := load(dir, result); ok || err != nil { // made during the wait
 		return stepResult{dir: dir}, err
 	}
 	if err := c.fill(ctx, s, dir); err != nil {
@@ -95,15 +97,16 @@ func (c *cache) do(ctx context.Context, s step, result any) (stepResult, error) 
 	return stepResult{dir: dir, ran: true}, err
 }
 
-// fill runs the step in a temporary folder and puts that in place.
+// fill runs the step in a temporary folder, and then moves that folder into
+// place.
 func (c *cache) fill(ctx context.Context, s step, dir string) error {
 	tmp, err := os.MkdirTemp(filepath.Join(c.dir, "tmp"), s.kind+"-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tmp) }() // gone already if it was renamed
+	defer func() { _ = os.RemoveAll(tmp) }() // already gone if it was renamed
 	if err := context.Cause(ctx); err != nil {
-		return err // another step failed, or somebody wants to end
+		return err // another step failed, or the build was interrupted
 	}
 	if s.begun != nil {
 		s.begun()
@@ -128,7 +131,7 @@ func (c *cache) fill(ctx context.Context, s step, dir string) error {
 	return host.SyncDir(filepath.Dir(dir))
 }
 
-// forget drops a step's result. It is gone at once, not file by file.
+// forget drops a step's result at once, not file by file.
 func (c *cache) forget(ctx context.Context, kind, key string) error {
 	unlock, err := lock(ctx, filepath.Join(c.dir, "locks", kind+"-"+key))
 	if err != nil {
@@ -159,16 +162,16 @@ func load(dir string, result any) (bool, error) {
 		return false, fmt.Errorf("read %s (remove that folder and build again): %w", dir, err)
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // only tells prune that it is in use
+	_ = os.Chtimes(dir, now, now) // only tells prune that the entry is in use
 	return true, nil
 }
 
-// lockRetry is how often a lock that somebody holds is tried: a blocking wait
-// could not be ended by a context.
+// lockRetry is the time between two attempts at a lock: a context could not end
+// a blocking wait.
 const lockRetry = 100 * time.Millisecond
 
-// lock takes an exclusive lock on a file, waiting for other holders until the
-// context ends. The kernel drops it when the holder dies.
+// lock takes an exclusive lock on a file. It waits for other holders until the
+// context ends. The kernel drops the lock when its holder dies.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -201,7 +204,7 @@ func syncFilesystem(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// blobPath is where a blob lies in a layout.
+// blobPath returns the path of a blob in a layout.
 func blobPath(root, digest string) (string, error) {
 	h, ok := digestHex(digest)
 	if !ok {
@@ -227,7 +230,7 @@ func digestBytes(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// digestFile hashes a file and tells its size.
+// digestFile returns a file's digest and size.
 func digestFile(path string) (string, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

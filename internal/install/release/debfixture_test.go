@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// debFixture makes a package in dir with the distribution's own program.
+// debFixture makes a package in dir with the distribution's own tool.
 func debFixture(t *testing.T, dir string) []debPackage {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")

@@ -28,19 +28,19 @@ type debPackage struct {
 	Size int64
 }
 
-// distribution is apt with a state of its own: it reads the machine's
+// distribution runs apt with a state of its own: it reads the machine's
 // sources, resolves as if nothing were installed, and installs nothing.
 type distribution struct {
 	dir string
-	// sources are the machine's own, only those of its distribution.
+	// sources are the machine's own, restricted to those of its distribution.
 	sources string
 
-	mu sync.Mutex // apt's own folders take one run at a time
-	// fresh says that the lists were read in this build.
+	mu sync.Mutex // apt's own folders allow one run at a time
+	// fresh is true if this build has read the lists.
 	fresh bool
 }
 
-// Where the machine says what it runs and where its packages come from.
+// The files with the machine's distribution and package sources.
 const (
 	aptDir    = "/etc/apt"
 	osRelease = "/etc/os-release"
@@ -72,11 +72,11 @@ func readCodename(path string) (string, error) {
 	return string(m[1]), nil
 }
 
-// readSources gathers the machine's apt sources whose suites belong to the
-// distribution itself; repositories of others are no input to a release. The
+// readSources collects the machine's apt sources whose suites belong to the
+// distribution itself; third-party repositories are no input to a release. The
 // result is one deb822 file.
 func readSources(dir, codename string) (string, error) {
-	lists, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*.list")) // pattern is constant
+	lists, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*.list")) // the pattern is constant
 	stanzas, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*.sources"))
 	var out []string
 	for _, path := range append([]string{filepath.Join(dir, "sources.list")}, lists...) {
@@ -104,7 +104,7 @@ func readSources(dir, codename string) (string, error) {
 
 var sourceLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$`)
 
-// fromLines turns one-line sources into stanzas.
+// fromLines converts one-line sources to stanzas.
 func fromLines(text, codename string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -123,7 +123,7 @@ func fromLines(text, codename string) []string {
 	return out
 }
 
-// fromStanzas keeps the stanzas whose suites are all the distribution's.
+// fromStanzas returns the stanzas whose suites all belong to the distribution.
 func fromStanzas(text, codename string) []string {
 	var out []string
 	for stanza := range strings.SplitSeq(text, "\n\n") {
@@ -151,7 +151,7 @@ func fromStanzas(text, codename string) []string {
 	return out
 }
 
-// args are the options that give apt its own state below dir.
+// args returns the options that give apt its own state below dir.
 func (d *distribution) args(archives string) []string {
 	opts := []string{
 		"Dir::State=" + d.dir, "Dir::State::status=" + filepath.Join(d.dir, "status"),
@@ -169,7 +169,7 @@ func (d *distribution) args(archives string) []string {
 	return append(args, "-qq", "-y")
 }
 
-// update reads what the repositories offer now, once a build.
+// update reads the present package lists of the repositories, once per build.
 func (d *distribution) update(ctx context.Context) error {
 	if d.fresh {
 		return nil
@@ -182,7 +182,7 @@ func (d *distribution) update(ctx context.Context) error {
 	if err := host.WriteFileAtomic(filepath.Join(d.dir, "status"), nil, 0o644); err != nil {
 		return err
 	}
-	// A source may name an account of the mirror.
+	// A source may contain an account at the mirror.
 	if err := host.WriteFileAtomic(filepath.Join(d.dir, "sources.list.d", "distribution.sources"), []byte(d.sources), 0o600); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (d *distribution) apt(ctx context.Context, args ...string) error {
 	return err
 }
 
-// fetch puts packages, with all that they depend on, into dir.
+// fetch downloads packages with all their dependencies into dir.
 func (d *distribution) fetch(ctx context.Context, dir string, names []string) ([]debPackage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,8 +237,8 @@ func (d *distribution) fetch(ctx context.Context, dir string, names []string) ([
 	return out, os.RemoveAll(filepath.Join(dir, "partial"))
 }
 
-// describeDeb takes name and version from apt's file name,
-// NAME_VERSION_ARCH.deb with a colon written as %3a.
+// describeDeb takes the name and version from apt's file name,
+// NAME_VERSION_ARCH.deb, in which a colon is written as %3a.
 func describeDeb(path string) (debPackage, error) {
 	parts := strings.Split(filepath.Base(path), "_")
 	if len(parts) != 3 {
@@ -252,7 +252,7 @@ func describeDeb(path string) (debPackage, error) {
 	return debPackage{Name: parts[0], Version: version, File: filepath.Base(path), Digest: digest, Size: size}, err
 }
 
-// unpack returns the content of a package as a tar file.
+// unpackDeb returns the content of a package as a tar file.
 func unpackDeb(ctx context.Context, path string) (*bytes.Buffer, error) {
 	var out bytes.Buffer
 	cmd := host.Command("dpkg-deb", "--fsys-tarfile", path)
@@ -261,7 +261,7 @@ func unpackDeb(ctx context.Context, path string) (*bytes.Buffer, error) {
 	return &out, err
 }
 
-// distribution opens apt once a build.
+// distribution opens apt once per build.
 func (b *builder) distribution() (*distribution, error) {
 	b.distOnce.Do(func() { b.dist, b.distErr = openDistribution(b.cache.dir) })
 	return b.dist, b.distErr

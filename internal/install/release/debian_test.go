@@ -83,7 +83,7 @@ func TestTheDistributionIsNamedByOSRelease(t *testing.T) {
 func TestSourcesAreForTheirOwnerOnlyAndInNoError(t *testing.T) {
 	d := &distribution{dir: t.TempDir(), sources: "Types: deb\nURIs: https://clerk:hush@mirror.example.test\nSuites: x\nComponents: main\n"}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // apt is not to be asked
+	cancel() // apt must not be called
 	if err := d.update(ctx); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("got %v", err)
 	}
@@ -110,7 +110,7 @@ func TestPackageNamesComeFromTheirFiles(t *testing.T) {
 	}
 }
 
-// packageTar makes the content of a package: name to data, or to "-> target".
+// packageTar returns the content of a package: name to data, or to "-> target".
 func packageTar(t *testing.T, files map[string]string) *bytes.Buffer {
 	t.Helper()
 	var out bytes.Buffer
@@ -198,7 +198,7 @@ func TestAPickTakesTheLibrariesThatAProgramLoads(t *testing.T) {
 	}
 }
 
-// A package of our own making proves the way from a .deb to a layer.
+// A self-made package covers the whole way from a .deb to a layer.
 func TestPackagesBecomeALayer(t *testing.T) {
 	dir := t.TempDir()
 	debs := debFixture(t, dir)

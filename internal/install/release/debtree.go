@@ -17,21 +17,21 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// tree is the content of several packages as a file system in memory, with
+// tree holds the content of several packages as a file system in memory, with
 // /bin, /sbin and /lib merged into /usr as distributions do.
 type tree struct {
 	files map[string]treeFile
 }
 
 type treeFile struct {
-	// pkg is the package that the file belongs to.
+	// pkg is the package that contains the file.
 	pkg  string
 	mode fs.FileMode
 	link string
 	data []byte
 }
 
-// merged are the folders that are links into /usr.
+// merged lists the folders that are links into /usr.
 var merged = []string{"bin", "lib", "lib64", "sbin"}
 
 func usrPath(name string) string {
@@ -43,11 +43,11 @@ func usrPath(name string) string {
 	return clean
 }
 
-// maxPackageFile bounds a file of a package, in bytes: holes of a sparse one take
-// no room in the archive, and all of it in memory.
+// maxPackageFile bounds a file of a package, in bytes: the holes of a sparse file
+// take no room in the archive, but do in memory.
 const maxPackageFile = 512 << 20
 
-// skipped are folders that no program of an image reads.
+// skipped lists folders that no program of an image reads.
 var skipped = []string{"/usr/share/doc/", "/usr/share/locale/", "/usr/share/man/"}
 
 func readTree(ctx context.Context, dir string, packages []debPackage) (*tree, error) {
@@ -98,9 +98,9 @@ func (t *tree) add(pkg string, content io.Reader) error {
 	}
 }
 
-// pick returns the files that match a pattern (of path.Match), the programs
-// and libraries that these need to run, and the links on the way.
-// It also names the packages that they come from.
+// pick returns the files that match a pattern (of path.Match), the programs and
+// libraries that these need at run time, and the links on the way. It also
+// returns the names of the packages that contain them.
 func (t *tree) pick(patterns []string) ([]entry, []string, error) {
 	p := picker{tree: t, taken: map[string]bool{}}
 	for _, pattern := range patterns {
@@ -131,7 +131,7 @@ type picker struct {
 	missing []string
 }
 
-// packages lists where the taken files come from.
+// packages lists the packages that contain the taken files.
 func (p *picker) packages() []string {
 	var names []string
 	for name := range p.taken {
@@ -160,7 +160,7 @@ func (p *picker) take(name string) {
 	p.needs(f.data)
 }
 
-// needs takes what the dynamic loader would load for a program.
+// needs takes the files that the dynamic loader would load for a program.
 func (p *picker) needs(data []byte) {
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *picker) takeLibrary(lib string) {
 	p.missing = append(p.missing, lib)
 }
 
-// target is where a link leads, in the merged tree.
+// target returns the target of a link, in the merged tree.
 func target(name, link string) string {
 	if path.IsAbs(link) {
 		return usrPath(link)
@@ -210,7 +210,8 @@ func target(name, link string) string {
 	return usrPath(path.Join(path.Dir(name), link))
 }
 
-// imageRoot is what programs of a distribution expect beside themselves.
+// imageRoot returns the files and folders that a distribution's programs expect
+// to exist.
 func imageRoot() []entry {
 	entries := []entry{
 		dirEntry("/run", 0o755),
@@ -224,8 +225,8 @@ func imageRoot() []entry {
 	return entries
 }
 
-// packageEntries is the content of an image's layer of packages, and the
-// names of those that gave it a file.
+// packageEntries returns the content of an image's package layer, and the names
+// of the packages that contributed a file.
 func packageEntries(ctx context.Context, dir string, packages []debPackage, spec payload.ImageSpec) ([]entry, []string, error) {
 	t, err := readTree(ctx, dir, packages)
 	if err != nil {

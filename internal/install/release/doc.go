@@ -1,12 +1,12 @@
-// Package release makes, opens and hands out a Holdfast release: a directory
+// Package release builds, opens and distributes a Holdfast release: a directory
 // in the OCI image layout with release.json beside it.
 //
-// Building is a set of steps whose results are kept in a cache outside the
-// repository, each under a hash of everything that went into it. A step whose
-// inputs did not change is not run again; a result appears in the cache whole
-// or not at all, whatever moment the machine dies at; two builds at once
-// share steps instead of doing them twice. Same inputs give the same digests:
-// nothing of the time, the machine or the folder goes into a layer.
+// A build consists of steps. A cache outside the repository keeps the result of
+// each step under a hash of all its inputs. A step with unchanged inputs does
+// not run again. A result appears in the cache whole or not at all, whenever
+// the machine dies. Two builds at the same time share steps instead of running
+// them twice. The same inputs give the same digests: nothing of the time, the
+// machine or the folder gets into a layer.
 //
-// What a release consists of is said by package payload.
+// Package payload defines the contents of a release.
 package release

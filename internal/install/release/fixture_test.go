@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// A small release: two components of own code and three images.
+// A small release: two components with own code, and three images.
 var (
 	testComponents = []payload.Component{
 		{
@@ -41,7 +41,7 @@ var (
 	}
 )
 
-// testSources are the files of the two components.
+// testSources holds the files of the two components.
 var testSources = map[string]string{
 	"go.mod":       "module example.test/root\n\ngo 1.26.0\n",
 	"alpha/go.mod": "module example.test/alpha\n\ngo 1.26.0\n",
@@ -71,11 +71,11 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// warmCache is a cache for the tests that do not count steps; TestMain makes it.
+// warmCache is the cache for tests that do not count steps; TestMain creates it.
 var warmCache string
 
-// testOptions makes a repository of the small release. Its cache may hold it
-// already.
+// testOptions creates a repository with the small release. Its cache may hold
+// the release already.
 func testOptions(t *testing.T) Options {
 	t.Helper()
 	root := t.TempDir()
@@ -85,7 +85,7 @@ func testOptions(t *testing.T) Options {
 	return Options{Root: root, Cache: warmCache, Components: testComponents, Images: testImages}
 }
 
-// coldOptions is testOptions with an empty cache.
+// coldOptions returns testOptions with an empty cache.
 func coldOptions(t *testing.T) Options {
 	t.Helper()
 	opts := testOptions(t)
@@ -93,7 +93,7 @@ func coldOptions(t *testing.T) Options {
 	return opts
 }
 
-// builtOptions is testOptions with a cache of its own that holds the release.
+// builtOptions returns testOptions with its own cache that holds the release.
 func builtOptions(t *testing.T) (Options, *Result) {
 	t.Helper()
 	opts := testOptions(t)

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// FuzzIndex opens a release whose index says anything.
+// FuzzIndex opens a release with an arbitrary index.
 func FuzzIndex(f *testing.F) {
 	about, err := json.Marshal(Manifest{Images: []Image{{Name: "host", Files: []File{{Path: "/usr/bin/x", Digest: "sha256:00", Size: 1}}}}})
 	if err != nil {
@@ -35,7 +35,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = s.Verify() // nothing lies beside the index
+		_ = s.Verify() // there is nothing beside the index
 		for _, d := range s.index.Manifests {
 			if path, err := blobPath(dir, d.Digest.String()); err == nil && filepath.Dir(path) != filepath.Join(dir, "blobs", "sha256") {
 				t.Errorf("a blob lies at %s", path)
@@ -73,8 +73,8 @@ func tarOf(f *testing.F, headers ...tar.Header) []byte {
 	return out.Bytes()
 }
 
-// FuzzLayer unpacks any layer over a root: nothing is written but what the
-// manifest names, as it names it.
+// FuzzLayer unpacks an arbitrary layer over a root: it may write only files
+// that the manifest names, with the contents that it names.
 func FuzzLayer(f *testing.F) {
 	f.Add(tarOf(f, tar.Header{Name: "usr/bin/x", Typeflag: tar.TypeReg, Mode: 0o755}))
 	f.Add(tarOf(f, tar.Header{Name: "../../usr/bin/x", Typeflag: tar.TypeReg}, tar.Header{Name: "usr/bin/x", Typeflag: tar.TypeSymlink, Linkname: "/etc/shadow"}))
@@ -113,8 +113,8 @@ func FuzzLayer(f *testing.F) {
 	})
 }
 
-// FuzzTree reads any package of a distribution, and picks of it what a program
-// needs.
+// FuzzTree reads an arbitrary package of a distribution, and picks the files
+// that a program needs.
 func FuzzTree(f *testing.F) {
 	f.Add(tarOf(f, tar.Header{Name: "./usr/bin/x", Typeflag: tar.TypeReg}, tar.Header{Name: "./bin/y", Typeflag: tar.TypeSymlink, Linkname: "../usr/bin/x"}))
 	f.Add(tarOf(f, tar.Header{Name: "usr/bin/a", Typeflag: tar.TypeSymlink, Linkname: "b"}, tar.Header{Name: "usr/bin/b", Typeflag: tar.TypeSymlink, Linkname: "a"}))
@@ -133,7 +133,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// FuzzSources reads any list of repositories of the build machine.
+// FuzzSources parses an arbitrary list of repositories of the build machine.
 func FuzzSources(f *testing.F) {
 	f.Add("deb [signed-by=/k arch=amd64] http://deb.example/debian bookworm main\n")
 	f.Add("Types: deb\nURIs: x\nSuites: bookworm bookworm-updates\nEnabled: no\n\nSuites: bookworm\n")
@@ -146,7 +146,7 @@ func FuzzSources(f *testing.F) {
 	})
 }
 
-// endless is a file that says it is short and is not, as one of holes.
+// endless is a file that claims to be short and is not, like one of holes.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -18,7 +18,7 @@ type built struct {
 	dir       string
 }
 
-// binary returns where a binary lies.
+// binary returns the path of a binary.
 func (b built) binary(name string) string { return filepath.Join(b.dir, name) }
 
 func (b built) file(name string) (File, error) {
@@ -30,8 +30,8 @@ func (b built) file(name string) (File, error) {
 	return File{}, fmt.Errorf("component %s has no binary %s", b.Component.Name, name)
 }
 
-// componentStep compiles one component, all its binaries with one go command
-// so that they share what they have in common.
+// componentStep compiles one component. One go command builds all its binaries,
+// so that they share common work.
 func (b *builder) componentStep(ctx context.Context, c payload.Component) (step, error) {
 	dir := filepath.Join(b.opts.Root, filepath.FromSlash(c.Dir))
 	sources, err := sourceFiles(ctx, dir, c)
@@ -51,8 +51,8 @@ func (b *builder) componentStep(ctx context.Context, c payload.Component) (step,
 	}}, err
 }
 
-// buildFlags make a binary depend on its source alone: no paths, no version
-// control, no build id.
+// buildFlags returns flags that make a binary depend on its source only: no
+// paths, no version control, no build id.
 func buildFlags(c payload.Component) []string {
 	ld := []string{"-s", "-w", "-buildid="}
 	for _, s := range c.Stamp {
@@ -82,7 +82,7 @@ func compile(ctx context.Context, dir, out string, c payload.Component) error {
 	}
 	for _, b := range c.Binaries {
 		if b.Test {
-			continue // it has its name already
+			continue // a test program has its name already
 		}
 		if err := os.Rename(filepath.Join(out, goName(c, b)), filepath.Join(out, b.Name)); err != nil {
 			return fmt.Errorf("build %s: %w", c.Name, err)
@@ -91,11 +91,11 @@ func compile(ctx context.Context, dir, out string, c payload.Component) error {
 	return nil
 }
 
-// goLines are the arguments of the go commands that put a component's binaries
-// into a folder: one for all programs, and one for each test program.
+// goLines returns the arguments of the go commands that build a component's
+// binaries into a folder: one for all programs, and one for each test program.
 func goLines(out string, c payload.Component) [][]string {
 	var lines [][]string
-	// A folder ending in a separator takes several binaries.
+	// With a trailing separator, -o takes several binaries.
 	programs := slices.Concat([]string{"build"}, buildFlags(c), []string{"-o", out + string(filepath.Separator)})
 	known := len(programs)
 	for _, b := range c.Binaries {
@@ -111,12 +111,12 @@ func goLines(out string, c payload.Component) [][]string {
 	return lines
 }
 
-// goName is the name that go gives a binary: the last part of its import
+// goName returns the name that go gives a binary: the last part of its import
 // path that is not a major version.
 func goName(c payload.Component, b payload.Binary) string {
 	path := b.Package
 	if path == "." {
-		path = c.Dir // this repository names a module after its folder
+		path = c.Dir // in this repository a module is named after its folder
 	}
 	parts := strings.Split(path, "/")
 	last := parts[len(parts)-1]

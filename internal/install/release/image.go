@@ -15,18 +15,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// builtImage is an image ready to be put into a layout.
+// builtImage is an image that is ready for a layout.
 type builtImage struct {
 	spec     payload.ImageSpec
 	layers   []layer
 	packages []debPackage
-	// config and manifest are the bytes of the two blobs.
+	// config and manifest hold the bytes of the two blobs.
 	config, manifest []byte
 	ran              bool
 }
 
-// image makes the layers of an image: one of packages, if any, then one per
-// component, so that a changed component changes one layer, and the extra files.
+// image builds the layers of an image: one of packages, if any, then one per
+// component, so that a changed component changes one layer, and one of the extra
+// files.
 func (b *builder) image(ctx context.Context, spec payload.ImageSpec, done map[string]built) (builtImage, error) {
 	img := builtImage{spec: spec}
 	if len(spec.Packages) > 0 {
@@ -53,7 +54,7 @@ func (b *builder) image(ctx context.Context, spec payload.ImageSpec, done map[st
 	return img, img.describe(b.tools)
 }
 
-// componentsOf lists the components of an image in the order of its files.
+// componentsOf returns the components of an image in the order of its files.
 func componentsOf(spec payload.ImageSpec) []string {
 	var names []string
 	for _, f := range spec.Files {
@@ -64,7 +65,7 @@ func componentsOf(spec payload.ImageSpec) []string {
 	return names
 }
 
-// binaryLayer holds the files that an image takes of one component.
+// binaryLayer builds the layer with the files of one component.
 func (b *builder) binaryLayer(ctx context.Context, spec payload.ImageSpec, c built) (layer, bool, error) {
 	var files []File
 	var entries []entry
@@ -94,7 +95,7 @@ func (b *builder) binaryLayer(ctx context.Context, spec payload.ImageSpec, c bui
 	return l, ran, err
 }
 
-// extraLayer holds the files that an image has of its own.
+// extraLayer builds the layer with the image's own files.
 func (b *builder) extraLayer(ctx context.Context, spec payload.ImageSpec) (layer, bool, error) {
 	key, err := keyOf("extra files", spec.Extra)
 	if err != nil {
@@ -113,7 +114,7 @@ func (b *builder) extraLayer(ctx context.Context, spec payload.ImageSpec) (layer
 	})
 }
 
-// packageLayer holds the files that an image takes of the distribution.
+// packageLayer builds the layer with the files of the distribution.
 func (b *builder) packageLayer(ctx context.Context, spec payload.ImageSpec) (layer, []debPackage, bool, error) {
 	packages, dir, err := b.packages(ctx, spec.Packages)
 	if err != nil {
@@ -130,7 +131,7 @@ func (b *builder) packageLayer(ctx context.Context, spec payload.ImageSpec) (lay
 	return l, used, ran, err
 }
 
-// describe writes the image's config and manifest.
+// describe creates the image's config and manifest.
 func (img *builtImage) describe(t toolchain) error {
 	config := v1.ConfigFile{
 		Architecture: t.GOARCH, OS: t.GOOS,
@@ -146,8 +147,8 @@ func (img *builtImage) describe(t toolchain) error {
 		if err != nil {
 			return err
 		}
-		// Layers are stored as they are: a small host has no time to
-		// decompress, and digest and diff id are one.
+		// Layers are stored uncompressed: a small host has no time to decompress, and
+		// the digest equals the diff id.
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, h)
 		manifest.Layers = append(manifest.Layers, v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: l.Size, Digest: h})
 	}
@@ -164,8 +165,8 @@ func (img *builtImage) describe(t toolchain) error {
 	return err
 }
 
-// marshalConfig leaves out the time of creation, which the type would write
-// as the year 1.
+// marshalConfig omits the time of creation, which the type would write as the
+// year 1.
 func marshalConfig(c v1.ConfigFile) ([]byte, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -179,7 +180,7 @@ func marshalConfig(c v1.ConfigFile) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// descriptor is the image's line in the index.
+// descriptor returns the image's entry in the index.
 func (img *builtImage) descriptor(t toolchain) (v1.Descriptor, error) {
 	h, err := v1.NewHash(digestBytes(img.manifest))
 	return v1.Descriptor{
@@ -191,7 +192,7 @@ func (img *builtImage) descriptor(t toolchain) (v1.Descriptor, error) {
 	}, err
 }
 
-// summary is the image's line in release.json.
+// summary returns the image's entry in release.json.
 func (img *builtImage) summary() Image {
 	out := Image{Name: img.spec.Name, Ref: img.spec.Ref(), Digest: digestBytes(img.manifest), Size: int64(len(img.config))}
 	for _, l := range img.layers {

@@ -16,12 +16,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// stepVersion goes into every key. Raise it when a step starts to make
+// stepVersion is part of every key. Raise it when a step starts to produce
 // something else from the same inputs.
 const stepVersion = 1
 
-// keyOf hashes inputs. They are written as JSON, so that no two lists of
-// inputs look the same.
+// keyOf hashes inputs. It encodes them as JSON, so that different lists of
+// inputs never look the same.
 func keyOf(inputs ...any) (string, error) {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
@@ -33,7 +33,7 @@ func keyOf(inputs ...any) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// toolchain is what else decides about a binary's bytes.
+// toolchain holds the other facts that affect a binary's bytes.
 type toolchain struct {
 	GOVERSION    string
 	GOOS         string
@@ -43,8 +43,8 @@ type toolchain struct {
 
 func (t toolchain) platform() string { return t.GOOS + "/" + t.GOARCH }
 
-// goEnv is the environment of every go command: what a person set for their
-// own work must not change what a release holds.
+// goEnv is the environment of every go command: settings for a developer's own
+// work must not change a release.
 var goEnv = []string{
 	"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=local",
 	"GOAMD64=v1", "GOARM64=v8.0", "GOOS=linux",
@@ -61,16 +61,15 @@ func readToolchain(ctx context.Context, root string) (toolchain, error) {
 	return t, json.Unmarshal(out, &t)
 }
 
-// listedPackage is what is needed of go list's answer.
+// listedPackage holds the needed part of go list's output.
 type listedPackage struct {
 	Dir                                           string
 	GoFiles, SFiles, HFiles, CgoFiles, EmbedFiles []string
 	Module                                        *struct{ Main bool }
 }
 
-// sourceFiles lists the files in dir that the component is compiled from, with
-// go.mod and go.sum: everything else is pinned by go.sum. Tests are not among
-// them.
+// sourceFiles lists the files in dir from which the component is compiled, with
+// go.mod and go.sum: go.sum pins everything else. It leaves out tests.
 func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string, error) {
 	files := []string{filepath.Join(dir, "go.mod")}
 	if sum := filepath.Join(dir, "go.sum"); host.Exists(sum) {
@@ -107,8 +106,9 @@ func sourceFiles(ctx context.Context, dir string, c payload.Component) ([]string
 	return slices.Compact(files), nil
 }
 
-// allFiles are the files of a folder that has nothing but what is needed to
-// build somebody else's program: go.mod, go.sum, and modules that nobody has.
+// allFiles returns the files of a folder that contains only what is needed to
+// build a third-party program: go.mod, go.sum, and modules that cannot be
+// downloaded.
 func allFiles(dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -120,7 +120,7 @@ func allFiles(dir string) ([]string, error) {
 	return files, err
 }
 
-// ownPackages are those of the component whose code is in its own folder.
+// ownPackages returns the component's packages whose code is in its own folder.
 func ownPackages(c payload.Component) []string {
 	var own []string
 	for _, b := range c.Binaries {
@@ -131,7 +131,7 @@ func ownPackages(c payload.Component) []string {
 	return own
 }
 
-// hashFiles returns a digest of each file under its path relative to dir, so
+// hashFiles returns the digest of each file under its path relative to dir, so
 // that the place of the clone does not matter.
 func hashFiles(dir string, files []string) ([]File, error) {
 	out := make([]File, 0, len(files))

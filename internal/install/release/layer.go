@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// entry is one file, link or folder of a layer.
+// entry is a file, a link or a folder in a layer.
 type entry struct {
 	// path is absolute and clean.
 	path string
 	mode fs.FileMode
-	// link is the target of a symbolic link; empty for anything else.
+	// link is the target of a symbolic link; otherwise empty.
 	link string
 	size int64
-	// open gives a regular file's content; nil for a link or a folder.
+	// open returns a regular file's content; nil for a link or a folder.
 	open func() (io.ReadCloser, error)
 }
 
-// layerEpoch is the time of every file in a layer. The time of the build
-// would make each build another one.
+// layerEpoch is the time of every file in a layer. With the time of the build,
+// each build would differ.
 var layerEpoch = time.Unix(0, 0)
 
 func fileEntry(path, from string, size int64) entry {
@@ -46,9 +46,8 @@ func linkEntry(path, target string) entry { return entry{path: path, mode: 0o777
 
 func dirEntry(path string, mode fs.FileMode) entry { return entry{path: path, mode: mode | fs.ModeDir} }
 
-// writeLayer writes entries as a tar file in an order and with owners and
-// times that do not depend on where or when it is written. Parent folders are
-// added.
+// writeLayer writes entries as a tar file, with an order, owners and times that
+// do not depend on where or when it is written. It adds parent folders.
 func writeLayer(w io.Writer, entries []entry) error {
 	all := map[string]entry{}
 	for _, e := range entries {
@@ -104,21 +103,21 @@ func tarMode(m fs.FileMode) fs.FileMode {
 type layer struct {
 	Digest string
 	Size   int64
-	// Files are the regular files in it that came from components.
+	// Files lists the regular files in it that came from components.
 	Files []File
-	// Packages are the names of those that gave it files.
+	// Packages lists the packages that contributed files.
 	Packages []string
-	// path is where it lies.
+	// path is the path of the layer's file.
 	path string
 }
 
 const layerFile = "layer.tar"
 
-// content is what a layer is made of, and the packages that it comes from.
+// content returns the entries of a layer, and the names of their packages.
 type content func(ctx context.Context) ([]entry, []string, error)
 
-// layerStep makes a layer of content, which is asked once the step really has
-// to run. key must stand for all that content gives.
+// layerStep makes a layer from the result of fn. It calls fn only if the step
+// has to run. key must stand for everything that fn returns.
 func (b *builder) layerStep(ctx context.Context, key string, fn content) (layer, bool, error) {
 	var l layer
 	res, err := b.cache.do(ctx, step{kind: "layer", key: key, run: func(ctx context.Context, dir string) (any, error) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Names of the files of a release, beside the blobs of the image layout.
+// File names in a release, beside the blobs of the image layout.
 const (
 	manifestFile = "release.json"
 	indexFile    = "index.json"
@@ -20,16 +20,17 @@ const (
 	annotationImageName = "internal.holdfast.image"
 )
 
-// Manifest is release.json: what is in a release and where it came from.
+// Manifest is the content of release.json: the contents of a release and their
+// origin.
 type Manifest struct {
 	// Version is the version of Holdfast.
 	Version string `json:"version"`
-	// Digest is that of the index: it changes if and only if a byte of the
-	// release does.
+	// Digest is the digest of the index: it changes if and only if a byte of the
+	// release changes.
 	Digest string `json:"digest,omitempty"`
-	// Platform is what the binaries run on, like linux/amd64.
+	// Platform is the platform of the binaries, for example linux/amd64.
 	Platform string `json:"platform"`
-	// GoVersion is the compiler's.
+	// GoVersion is the version of the compiler.
 	GoVersion  string      `json:"goVersion"`
 	Components []Component `json:"components"`
 	Images     []Image     `json:"images"`
@@ -39,11 +40,11 @@ type Manifest struct {
 type Component struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Source is module@version, or package=version of the distribution.
+	// Source is module@version, or package=version for the distribution's.
 	Source string `json:"source"`
 	// Digest is a hash over the component's files.
 	Digest string `json:"digest"`
-	// Size is that of all files together, in bytes.
+	// Size is the size of all files together, in bytes.
 	Size  int64  `json:"size"`
 	Files []File `json:"files,omitempty"`
 }
@@ -62,15 +63,15 @@ type Image struct {
 	// Ref is the full name that manifests use.
 	Ref    string `json:"ref"`
 	Digest string `json:"digest"`
-	// Size is that of config and layers together, in bytes.
+	// Size is the size of config and layers together, in bytes.
 	Size int64 `json:"size"`
-	// Files are the binaries in it that are built from source.
+	// Files lists the binaries in it that are built from source.
 	Files []File `json:"files,omitempty"`
-	// Packages are those of the distribution in it, as name=version.
+	// Packages lists the distribution's packages in it, as name=version.
 	Packages []string `json:"packages,omitempty"`
 }
 
-// Image returns the image of a name, and whether there is one.
+// Image returns the image with a name, and whether it exists.
 func (m Manifest) Image(name string) (Image, bool) {
 	i := slices.IndexFunc(m.Images, func(i Image) bool { return i.Name == name })
 	if i < 0 {

@@ -20,7 +20,7 @@ import (
 
 const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
 
-// write puts the release in place. index.json is written last and names
+// write puts the release in place. It writes index.json last. The index names
 // everything by digest, so a reader always sees a whole release, old or new.
 func (b *builder) write(ctx context.Context, images []builtImage, done map[string]built) (Manifest, bool, error) {
 	m := b.manifest(images, done)
@@ -68,8 +68,8 @@ func (b *builder) manifest(images []builtImage, done map[string]built) Manifest 
 	return m
 }
 
-// makeIndex lists the images. It carries the manifest too, so that a release
-// pulled from a registry is complete.
+// makeIndex returns the index of the images. It contains the manifest too, so
+// that a release pulled from a registry is complete.
 func makeIndex(m Manifest, images []builtImage, t toolchain) ([]byte, error) {
 	about, err := json.Marshal(m)
 	if err != nil {
@@ -133,7 +133,7 @@ func writeIndex(dir string, index []byte, m Manifest) (bool, error) {
 	return changed, nil
 }
 
-// writeIfOther writes a file unless it has this content already.
+// writeIfOther writes a file unless it already has this content.
 func writeIfOther(path string, data []byte) (bool, error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return false, nil
@@ -141,9 +141,9 @@ func writeIfOther(path string, data []byte) (bool, error) {
 	return true, host.WriteFileAtomic(path, data, 0o644)
 }
 
-// linkOrCopy gives a file another name, or copies it where the file systems
-// differ. A file of the right size is taken to be the right one: names are
-// digests, and a file appears under its name only when it is complete.
+// linkOrCopy gives a file another name, or copies it to another file system. An
+// existing file of the right size counts as the right one: names are digests,
+// and a file gets its name only when it is complete.
 func linkOrCopy(from, to string, size int64) error {
 	if info, err := os.Stat(to); err == nil && info.Size() == size {
 		return nil
@@ -192,11 +192,11 @@ func removeOthers(dir string, keep map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// keepUnused is how long the cache keeps what no build asked for.
+// keepUnused is the time for which the cache keeps results that no build uses.
 const keepUnused = 14 * 24 * time.Hour
 
-// prune removes results that no build used for a while, and what a build that
-// died left behind.
+// prune removes results that no build has used for a while, and files that a
+// dead build left.
 func (c *cache) prune() error {
 	var errs []error
 	for sub, age := range map[string]time.Duration{"steps": keepUnused, "tmp": 24 * time.Hour, "locks": keepUnused} {

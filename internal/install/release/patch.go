@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// patchedSource is where a patched module lies in the folder that it is built
-// in. The name gets into the programs, so it is the same on every machine.
+// patchedSource is the name of a patched module's folder within the build
+// folder. The name gets into the programs, so it is the same on every machine.
 const patchedSource = "patched"
 
-// patched makes a folder to build a component in that has patches: a copy of
-// its own, beside a copy of the module with the patches applied. What was
-// downloaded stays as it is.
+// patched creates a folder in which to build a component with patches: a copy
+// of the component's folder, which contains a copy of the module with the
+// patches applied. The downloaded module stays unchanged.
 func patched(ctx context.Context, dir string, c payload.Component) (folder string, err error) {
 	module, err := moduleDir(ctx, dir, c)
 	if err != nil {
@@ -47,7 +47,7 @@ func patched(ctx context.Context, dir string, c payload.Component) (folder strin
 	return folder, goMod(ctx, folder, "edit", "-replace", c.Source+"=./"+patchedSource)
 }
 
-// apply changes the source that patches are for.
+// apply applies the patches to the source.
 func apply(source string, c payload.Component) error {
 	for _, p := range c.Patches {
 		path := filepath.Join(source, filepath.FromSlash(p.File))
@@ -66,9 +66,10 @@ func apply(source string, c payload.Component) error {
 	return nil
 }
 
-// moduleDir is where go keeps the source of a component's programs. go gets it
-// first where it is not there yet. Its packages are not looked at: without the
-// patches the module may need what nobody has.
+// moduleDir returns the folder in which go keeps the source of a component's
+// programs. go downloads the source first if needed. moduleDir does not load
+// the module's packages: without the patches the module may need modules that
+// nobody has.
 func moduleDir(ctx context.Context, dir string, c payload.Component) (string, error) {
 	err := goMod(ctx, dir, "download", c.Source)
 	if err != nil {
@@ -83,9 +84,8 @@ func moduleDir(ctx context.Context, dir string, c payload.Component) (string, er
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Tidy has go write go.mod and go.sum of a component anew, as they have to be
-// for its patched source: `go mod tidy` by itself would ask for all that the
-// patches take out.
+// Tidy updates go.mod and go.sum of a component for its patched source. `go mod
+// tidy` alone would ask for everything that the patches remove.
 func Tidy(ctx context.Context, root string, c payload.Component) error {
 	dir := filepath.Join(root, filepath.FromSlash(c.Dir))
 	folder := dir
@@ -94,7 +94,7 @@ func Tidy(ctx context.Context, root string, c payload.Component) error {
 		if folder, err = patched(ctx, dir, c); err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(folder) }() // below the folder for temporary files
+		defer func() { _ = os.RemoveAll(folder) }() // it is below the folder for temporary files
 	}
 	if err := goMod(ctx, folder, "tidy"); err != nil || folder == dir {
 		return err
@@ -109,7 +109,7 @@ func Tidy(ctx context.Context, root string, c payload.Component) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(folder, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // nothing to download has no go.sum
+			continue // there is no go.sum if nothing is downloaded
 		}
 		if err != nil {
 			return err
@@ -118,11 +118,11 @@ func Tidy(ctx context.Context, root string, c payload.Component) error {
 			return err
 		}
 	}
-	return goMod(ctx, dir, "download", c.Source) // whose hash a copy of it does not need
+	return goMod(ctx, dir, "download", c.Source) // adds the module's hash, which the patched copy did not need
 }
 
-// replaced are the arguments of go mod edit that replace a module as it is in a
-// folder's go.mod.
+// replaced returns the arguments of go mod edit that replace a module as a
+// folder's go.mod does.
 func replaced(ctx context.Context, dir, module string) ([]string, error) {
 	cmd := host.Command("go", "mod", "edit", "-json")
 	cmd.Env, cmd.Dir = goEnv, dir
@@ -145,7 +145,7 @@ func replaced(ctx context.Context, dir, module string) ([]string, error) {
 	return args, nil
 }
 
-// goMod runs a command of go mod.
+// goMod runs a go mod command.
 func goMod(ctx context.Context, dir string, args ...string) error {
 	cmd := host.Command("go", append([]string{"mod"}, args...)...)
 	cmd.Env, cmd.Dir = goEnv, dir

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// patchedOptions is the small release with a third component, of a module that
-// is not its own, and a patch of that.
+// patchedOptions returns the small release with a third component, which
+// consists of a third-party module and a patch for it.
 func patchedOptions(t *testing.T, p payload.Patch) Options {
 	t.Helper()
 	opts := testOptions(t)
@@ -67,8 +67,8 @@ func TestAPatchThatDoesNotFitEndsTheBuild(t *testing.T) {
 	}
 }
 
-// A patch may take out of a module what nobody can get. What go writes by
-// itself would ask for it.
+// A patch may remove an import that nobody can download. The files that go writes
+// by itself would ask for it.
 func TestTidyAsksForNothingThatAPatchTakesOut(t *testing.T) {
 	opts := patchedOptions(t, payload.Patch{File: "cmd/gammad/main.go", Old: "import _ \"example.test/nobodys\"\n"})
 	gamma := opts.Components[len(opts.Components)-1]
@@ -95,7 +95,7 @@ func TestTidyAsksForNothingThatAPatchTakesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What lies beside go.mod is compiled too, and none of it is in go.sum.
+	// Files beside go.mod are compiled too, and none of them is in go.sum.
 	write(t, filepath.Join(opts.Root, "gamma", "used", "used.go"), "package used\n\nconst Word = \"second\"\n")
 	second, err := Programs(t.Context(), opts, gamma)
 	if err != nil {

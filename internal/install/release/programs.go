@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Programs makes a component's programs, or finds that they are made already,
-// and returns where each lies. They are for this machine, in no image, and stay
-// for as long as builds ask for them.
+// Programs builds a component's programs, or finds them in the cache, and
+// returns the path of each. They are for this machine, belong to no image, and
+// stay as long as builds use them.
 func Programs(ctx context.Context, opts Options, c payload.Component) (map[string]string, error) {
 	b, _, err := prepare(ctx, opts)
 	if err != nil {

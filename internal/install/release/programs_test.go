@@ -45,7 +45,8 @@ func TestProgramsAreMadeOnceTestProgramsToo(t *testing.T) {
 	}
 }
 
-// TestExtrasOfAnImage shows what an image may have beside programs and packages.
+// TestExtrasOfAnImage shows what an image may contain beside programs and
+// packages.
 func TestExtrasOfAnImage(t *testing.T) {
 	opts := testOptions(t)
 	opts.Images = []payload.ImageSpec{{

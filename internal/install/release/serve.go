@@ -17,16 +17,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Repository is the name under which a registry holds the release as a whole;
-// its tag is the version of Holdfast.
+// Repository is the name of the whole release in a registry; its tag is the
+// version of Holdfast.
 const Repository = "holdfast/release"
 
-// TLS are the files of a server's certificate and key. Empty means plain HTTP.
+// TLS names the files of a server's certificate and key. Empty means plain
+// HTTP.
 type TLS struct{ CertFile, KeyFile string }
 
-// Serve hands out a release as a registry until the context ends: the whole
-// release as Repository, and each image under its own name. Nobody can write
-// to it.
+// Serve serves a release as a registry until the context ends: the whole
+// release as Repository, and each image under its own name. Nobody can write to
+// it.
 func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) error {
 	handler, err := s.Handler(ctx)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) err
 		return fmt.Errorf("serve the release: %w", err)
 	case <-ctx.Done():
 	}
-	// Downloads under way may end; a host that is cut off tries again.
+	// Let downloads in progress end; a host that is cut off tries again.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -55,7 +56,8 @@ func (s *Store) Serve(ctx context.Context, listener net.Listener, files TLS) err
 	return nil
 }
 
-// Handler is the registry that Serve runs. The context bounds its making.
+// Handler returns the registry that Serve runs. The context bounds its
+// creation.
 func (s *Store) Handler(ctx context.Context) (http.Handler, error) {
 	inner := registry.New(registry.WithBlobHandler(layoutBlobs{s.dir}), registry.Logger(log.New(io.Discard, "", 0)))
 	for _, d := range s.index.Manifests {
@@ -65,7 +67,7 @@ func (s *Store) Handler(ctx context.Context) (http.Handler, error) {
 		}
 		img, _ := s.manifest.Image(d.Annotations[annotationImageName])
 		tag := tagOf(img.Ref)
-		// An index must find its parts in its own repository.
+		// The parts of an index must be in its own repository.
 		for _, name := range []string{img.Name + "/manifests/" + tag, Repository + "/manifests/" + d.Digest.String()} {
 			if err := preload(ctx, inner, name, d.MediaType, m); err != nil {
 				return nil, err
@@ -78,8 +80,8 @@ func (s *Store) Handler(ctx context.Context) (http.Handler, error) {
 	return readOnly(inner), nil
 }
 
-// preload puts a manifest into the registry's memory the only way it has: by
-// a request.
+// preload puts a manifest into the registry's memory. A request is the only way
+// to do that.
 func preload(ctx context.Context, h http.Handler, name string, kind types.MediaType, data []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "/v2/"+name, bytes.NewReader(data))
 	if err != nil {
@@ -94,7 +96,7 @@ func preload(ctx context.Context, h http.Handler, name string, kind types.MediaT
 	return nil
 }
 
-// answer keeps the answer to a request within the process.
+// answer stores the answer to a request within the process.
 type answer struct {
 	header http.Header
 	code   int
@@ -105,7 +107,7 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(code int)        { a.code = code }
 func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// readOnly lets through what only reads.
+// readOnly lets only reading requests through.
 func readOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -117,7 +119,7 @@ func readOnly(h http.Handler) http.Handler {
 	})
 }
 
-// layoutBlobs gives a registry the blobs of a layout.
+// layoutBlobs gives a registry access to the blobs of a layout.
 type layoutBlobs struct{ dir string }
 
 func (l layoutBlobs) open(h v1.Hash) (*os.File, error) {
@@ -132,7 +134,7 @@ func (l layoutBlobs) open(h v1.Hash) (*os.File, error) {
 	return f, err
 }
 
-// Get opens a blob; part of registry.BlobHandler.
+// Get opens a blob; it is part of registry.BlobHandler.
 func (l layoutBlobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser, error) {
 	f, err := l.open(h)
 	if err != nil {
@@ -141,7 +143,7 @@ func (l layoutBlobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser,
 	return f, nil
 }
 
-// Stat tells a blob's size; part of registry.BlobStatHandler.
+// Stat returns a blob's size; it is part of registry.BlobStatHandler.
 func (l layoutBlobs) Stat(_ context.Context, _ string, h v1.Hash) (int64, error) {
 	f, err := l.open(h)
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 // Store is a release in a folder, opened for reading.
 type Store struct {
 	dir string
-	// raw is index.json as it lies there: the release's digest is of it.
+	// raw holds the bytes of index.json, from which the release's digest is
+	// computed.
 	raw      []byte
 	index    v1.IndexManifest
 	manifest Manifest
 }
 
-// Open opens the release in dir. It reads the index alone; Verify checks the
+// Open opens the release in dir. It reads only the index; Verify checks the
 // rest.
 func Open(dir string) (*Store, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, indexFile))
@@ -40,7 +41,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// manifestOf reads the manifest that an index carries.
+// manifestOf reads the manifest in an index.
 func manifestOf(raw []byte) (Manifest, error) {
 	var index v1.IndexManifest
 	var m Manifest
@@ -58,13 +59,13 @@ func manifestOf(raw []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Manifest tells what is in the release.
+// Manifest describes the contents of the release.
 func (s *Store) Manifest() Manifest { return s.manifest }
 
 // Dir returns the folder of the release.
 func (s *Store) Dir() string { return s.dir }
 
-// blobRef is a blob that something in the release refers to.
+// blobRef is a reference to a blob in the release.
 type blobRef struct {
 	digest string
 	size   int64
@@ -117,8 +118,8 @@ func (s *Store) blobsOf(images []v1.Descriptor) ([]blobRef, error) {
 	return slices.Compact(refs), nil
 }
 
-// Verify reads every byte of the release and names all that is missing or
-// damaged.
+// Verify reads every byte of the release and reports everything that is missing
+// or damaged.
 func (s *Store) Verify() error {
 	refs, err := s.blobsOf(s.index.Manifests)
 	if err != nil {
@@ -147,8 +148,7 @@ func (s *Store) verifyBlob(r blobRef) error {
 	return nil
 }
 
-// verifyManifest compares release.json, which people read, with what the
-// index says.
+// verifyManifest compares release.json, which people read, with the index.
 func (s *Store) verifyManifest() error {
 	path := filepath.Join(s.dir, manifestFile)
 	data, err := os.ReadFile(path)
@@ -170,7 +170,8 @@ func formatManifest(m Manifest) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// copyBlob copies a blob to w and fails if it is not what its name says.
+// copyBlob copies a blob to w, and fails if the content does not match the
+// name.
 func (s *Store) copyBlob(w io.Writer, r blobRef) error {
 	path, err := blobPath(s.dir, r.digest)
 	if err != nil {

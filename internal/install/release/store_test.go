@@ -48,7 +48,7 @@ func TestEveryImageIsAValidOCIImageWithItsName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, l := range m.Layers { // not compressed: one digest is the other
+		for i, l := range m.Layers { // not compressed: both digests are equal
 			if l.Digest != config.RootFS.DiffIDs[i] || l.MediaType != types.OCIUncompressedLayer {
 				t.Errorf("%s: layer %d is %s %s, the config says %s", want.Ref, i, l.MediaType, l.Digest, config.RootFS.DiffIDs[i])
 			}
@@ -173,7 +173,7 @@ func untar(t *testing.T, r io.Reader) string {
 func TestAnImageArchiveIsALayoutOfJustThoseImages(t *testing.T) {
 	s := testStore(t)
 	tests := []struct{ ask, want []string }{
-		{nil, []string{"alpha", "beta"}}, // all but the host's
+		{nil, []string{"alpha", "beta"}}, // all except the host's
 		{[]string{"beta"}, []string{"beta"}},
 		{[]string{payload.HostImage}, []string{payload.HostImage}},
 	}
@@ -305,7 +305,7 @@ func TestAReleaseCannotWriteOutsideOfTheHost(t *testing.T) {
 			t.Errorf("path %q: something was written", path)
 		}
 	}
-	// A marker is only a file: it must not make us remove others' files.
+	// A marker is only a file: it must not make us remove files of others.
 	s, dir := testStore(t), t.TempDir()
 	write(t, filepath.Join(dir, "victim"), "precious")
 	m, _ := json.Marshal(marker{Files: []markedFile{{File: File{Path: "/../victim"}}}})

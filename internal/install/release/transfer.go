@@ -21,19 +21,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Remote says how to reach a registry.
+// Remote describes a registry and the way to reach it.
 type Remote struct {
 	// Ref is REGISTRY/REPOSITORY:TAG.
 	Ref string
 	// PlainHTTP allows a registry without TLS.
 	PlainHTTP bool
-	// CAFile holds certificates to trust besides the system's.
+	// CAFile holds certificates to trust in addition to the system's.
 	CAFile string
-	// Accept is asked before what is described is pulled; nil takes everything.
+	// Accept is called with the manifest before the release is pulled; nil accepts
+	// everything.
 	Accept func(Manifest) error
 }
 
-// tagOf is the tag of a full reference.
+// tagOf returns the tag of a full reference.
 func tagOf(ref string) string { return ref[strings.LastIndexByte(ref, ':')+1:] }
 
 func (r Remote) reference() (name.Reference, error) {
@@ -48,8 +49,8 @@ func (r Remote) reference() (name.Reference, error) {
 	return ref, nil
 }
 
-// options are for one transfer. Credentials are those that container tools
-// keep for this person.
+// options returns the options of one transfer. The credentials are those that
+// container tools keep for this user.
 func (r Remote) options(ctx context.Context) ([]remote.Option, error) {
 	opts := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithJobs(2)}
 	if r.CAFile == "" {
@@ -75,8 +76,8 @@ func (r Remote) options(ctx context.Context) ([]remote.Option, error) {
 	return append(opts, remote.WithTransport(transport)), nil
 }
 
-// Push copies the release to a registry. What the registry has already is
-// not sent again.
+// Push copies the release to a registry. It does not send blobs that the
+// registry has already.
 func (s *Store) Push(ctx context.Context, to Remote) error {
 	ref, err := to.reference()
 	if err != nil {
@@ -96,9 +97,9 @@ func (s *Store) Push(ctx context.Context, to Remote) error {
 	return nil
 }
 
-// Pull copies a release from a registry into dir and opens it. Blobs that dir
-// has already are kept, so an interrupted pull goes on where it was; the
-// folder shows the new release only when all of it is there.
+// Pull copies a release from a registry into dir and opens it. It keeps blobs
+// that dir has already, so an interrupted pull continues where it was. The
+// folder shows the new release only when that is complete.
 func Pull(ctx context.Context, from Remote, dir string) (*Store, error) {
 	raw, index, err := pullIndex(ctx, from)
 	if err != nil {
@@ -196,8 +197,8 @@ func pullImage(img v1.Image, dir string, keep map[string]bool) error {
 	return nil
 }
 
-// storeBlob writes a blob under its name, unless it is there, once it is
-// complete and right.
+// storeBlob writes a blob under its name, unless it exists. The name appears
+// only when the blob is complete and right.
 func storeBlob(dir string, r blobRef, keep map[string]bool, open func() (io.ReadCloser, error)) error {
 	path, err := blobPath(dir, r.digest)
 	if err != nil {

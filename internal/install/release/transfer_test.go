@@ -48,7 +48,7 @@ func TestAnInterruptedPullGoesOn(t *testing.T) {
 	if _, err := Pull(t.Context(), r, dir); err != nil {
 		t.Fatal(err)
 	}
-	// As if the power had gone: no index, one blob missing, one cut short.
+	// As after a power cut: no index, one blob missing, one truncated.
 	refs, err := s.blobsOf(s.index.Manifests)
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// markerFile remembers, on a host, which files came from the release. It
-// spares reading hundreds of megabytes to find that nothing changed, and
-// tells which files an update must remove.
+// markerFile records, on a host, which files came from the release. With it an
+// update need not read hundreds of megabytes to find that nothing changed, and
+// it knows which files it must remove.
 const markerFile = "var/lib/holdfast/release-files.json"
 
 // marker is the content of markerFile.
@@ -30,8 +30,8 @@ type marker struct {
 	Files   []markedFile `json:"files"`
 }
 
-// markedFile is a file with what the file system says of it when it is the
-// one that was unpacked.
+// markedFile is a file with its attributes in the file system right after it
+// was unpacked.
 type markedFile struct {
 	File
 	// MTime is in nanoseconds since 1970.
@@ -41,10 +41,10 @@ type markedFile struct {
 // hostFileMode is the mode of every file of the host image: all are programs.
 const hostFileMode fs.FileMode = 0o755
 
-// UnpackHost puts the host's files below root and removes those that an
-// earlier release put there and this one does not have. Files that are right
-// already are left alone; a file is replaced in one step, so a program in use
-// goes on. It returns the absolute paths, below root, that it changed, sorted.
+// UnpackHost puts the host's files below root, and removes those of an earlier
+// release that this one does not have. It keeps files that are right already.
+// It replaces a file in one step, so that a program in use goes on. It returns
+// the absolute paths, below root, that it changed, sorted.
 func (s *Store) UnpackHost(ctx context.Context, root string) ([]string, error) {
 	img, ok := s.manifest.Image(payload.HostImage)
 	if !ok {
@@ -96,12 +96,12 @@ func readMarker(root string) (marker, error) {
 		return m, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		m = marker{} // damaged, it knows nothing: every file is looked at again
+		m = marker{} // a damaged marker counts as empty: every file is checked again
 	}
 	return m, nil
 }
 
-// holds reports whether root has the file as it was unpacked.
+// holds reports whether root still has the file as it was unpacked.
 func (m marker) holds(root string, want File) bool {
 	info, err := os.Lstat(filepath.Join(root, want.Path))
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != hostFileMode || info.Size() != want.Size {
@@ -147,7 +147,7 @@ func writeMarker(root, release string, files []File) error {
 	return err
 }
 
-// extract takes the wanted files out of the host image's layers.
+// extract takes the wanted files from the host image's layers.
 func (s *Store) extract(ctx context.Context, root string, wanted map[string]File) ([]string, error) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -185,7 +185,7 @@ func (s *Store) extractLayer(ctx context.Context, root string, l v1.Descriptor, 
 	}
 	defer func() { _ = f.Close() }() // only read
 	var changed []string
-	tr := tar.NewReader(f) // seeks over what is not wanted
+	tr := tar.NewReader(f) // seeks over unwanted files
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -208,12 +208,12 @@ func (s *Store) extractLayer(ctx context.Context, root string, l v1.Descriptor, 
 	}
 }
 
-// place writes one file, checks it and puts it in the old one's place.
+// place writes one file, checks it and puts it in the place of the old one.
 func place(path string, r io.Reader, want File, mode fs.FileMode) error {
 	return host.WriteAtomic(path, mode, func(w io.Writer) error {
 		h := sha256.New()
-		// One byte more than there may be is enough to be another file; holes of a
-		// sparse one would fill the disk.
+		// One byte too many is enough to detect another file; the holes of a sparse
+		// one would fill the disk.
 		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(r, want.Size+1)); err != nil {
 			return err
 		}

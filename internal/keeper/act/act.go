@@ -1,7 +1,7 @@
-// Package act carries out the steps of the two-node protocol on a host. It is
-// the only package that lets a stand-in vote, removes a member, has a host
-// fenced or grants quorum; who calls it has decided before, by
-// decide/etcdmember, on a snapshot of a moment ago.
+// Package act carries out the steps of the two-node protocol on a host. No
+// other package lets a stand-in vote, removes a member, has a host fenced or
+// grants quorum. Its caller has decided on the step before, by
+// decide/etcdmember, on a recent snapshot.
 package act
 
 import (
@@ -25,17 +25,17 @@ type Etcd interface {
 
 // Process runs etcd's process.
 type Process interface {
-	// Start starts etcd with the data that are there, and returns when it holds
-	// them or has failed.
+	// Start starts etcd on the present data, and returns when etcd holds them
+	// or has failed.
 	Start(ctx context.Context) error
-	// Stop ends it in order, and by force after a while. Kill does so at once.
+	// Stop ends it in order, and after a while by force. Kill ends it at once.
 	Stop(ctx context.Context) error
 	Kill(ctx context.Context) error
 }
 
 // Copy handles the data of an etcd that is down.
 type Copy interface {
-	// There reports whether something is there to start from.
+	// There reports whether data exist from which etcd can start.
 	There() (bool, error)
 	Backup(ctx context.Context) error
 	Empty(ctx context.Context) error
@@ -48,16 +48,16 @@ type StandIn interface {
 	Stop(ctx context.Context) error
 }
 
-// Peer has an effect on the other host.
+// Peer acts on the other host.
 type Peer interface {
-	// MayFence returns an error where a person told Pacemaker not to act, or
-	// where it does not say.
+	// MayFence returns an error if an administrator told Pacemaker not to act,
+	// or if Pacemaker does not answer that.
 	MayFence(ctx context.Context) error
 	// Fence asks Pacemaker to fence it.
 	Fence(ctx context.Context) error
 	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
 	ConfirmOff(ctx context.Context) error
-	// GrantQuorum ends the wait for it.
+	// GrantQuorum makes Corosync stop waiting for it.
 	GrantQuorum(ctx context.Context) error
 }
 
@@ -68,41 +68,42 @@ type Doer struct {
 	Copy    Copy
 	StandIn StandIn
 	Peer    Peer
-	// PeerURL is where the peer's etcd listens for members.
+	// PeerURL is the URL at which the peer's etcd listens for members.
 	PeerURL string
 	// WriteRecord makes a record durable.
 	WriteRecord func(state.EtcdRecord) error
-	// Ring is the present membership of Corosync, zero for unknown.
+	// Ring returns the number of Corosync's present membership, zero for
+	// unknown.
 	Ring func() uint64
-	// Log receives what a person may want to know.
+	// Log receives what an administrator may want to know.
 	Log *slog.Logger
-	// Event notes what was done. It does not wait: a step goes on at once.
+	// Event records what was done. It does not block: a step goes on at once.
 	Event func(state.Event)
 
 	fence single
 	power single
 }
 
-// How long single steps may take.
+// Limits of single steps.
 const (
 	changeTime = 6 * time.Second // one change of the membership
 	markTime   = 4 * time.Second
-	askTime    = time.Second // what is only begun
+	askTime    = time.Second // to begin a step that goes on beside the loop
 	startTime  = 20 * time.Second
 	stopTime   = 25 * time.Second
 	copyTime   = 60 * time.Second
 	fenceTime  = 260 * time.Second // longer than Pacemaker's stonith-timeout
-	// recordTime is what a disk gets that has to make a record durable. Nothing
-	// ends a write that hangs: who watches the loop starts it anew.
+	// recordTime is the time that a disk gets to make a record durable. Nothing
+	// can end a write that hangs: the watchdog then restarts the process.
 	recordTime = 15 * time.Second
 )
 
-// Limit is how long Do takes for an action at most, where nothing hangs.
+// Limit returns how long Do takes for an action at most if nothing hangs.
 func Limit(a state.EtcdAction) time.Duration {
 	switch a {
 	case state.EtcdWriteRecord:
 		return recordTime
-	case state.EtcdStart: // a learner's first start is written down before it
+	case state.EtcdStart: // a learner's first start writes a record before
 		return recordTime + startTime
 	case state.EtcdStartStandIn:
 		return startTime
@@ -119,8 +120,8 @@ func Limit(a state.EtcdAction) time.Duration {
 	return askTime
 }
 
-// Do carries out the verdict on the snapshot that it was made from. Steps that
-// only wait do nothing.
+// Do carries out the verdict, on the snapshot from which it was made. Verdicts
+// that only wait do nothing.
 func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	switch v.Action {
 	case state.EtcdWriteRecord:
@@ -168,23 +169,23 @@ func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	return nil
 }
 
-// start writes the verdict's record first, where it holds one: a member that
-// may have run once is never started again from nothing.
+// start first writes the verdict's record, if there is one: a member that may
+// have run once is never started again without its data.
 func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	if v.Record != nil {
 		if err := d.record(s, v); err != nil {
 			return err
 		}
 	} else if there, err := d.Copy.There(); err != nil || !there {
-		// An etcd without a copy would join anew under the id that it had, whose
-		// acknowledgements the leader has counted.
+		// Without its data, etcd would join anew under its old id, although the
+		// leader has counted acknowledgements of that id.
 		return errors.Join(errors.New("etcd's copy is gone since it was looked at: it is not started from nothing"), err)
 	}
 	return bounded(ctx, startTime, d.Process.Start)
 }
 
-// stop ends the stand-in first: it must not outlive the etcd that it serves. An
-// etcd that commits nothing has nothing to end in order.
+// stop ends the stand-in first: it must not outlive the etcd that it serves. It
+// kills an etcd that commits nothing, which has nothing to end in order.
 func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 	end := d.Process.Stop
 	if s.Local.Stalled > 0 {
@@ -193,8 +194,8 @@ func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 	return errors.Join(bounded(ctx, stopTime, d.StandIn.Stop), bounded(ctx, stopTime, end))
 }
 
-// empty saves the copy as well as it can: a backup that fails must not keep
-// the host from joining, since the living cluster holds all that it held.
+// empty backs the data up if it can: a backup that fails must not keep the host
+// from joining, since the living cluster holds everything that these data held.
 func (d *Doer) empty(ctx context.Context) error {
 	if err := d.Copy.Backup(ctx); err != nil {
 		d.Log.Warn("the given-up copy is not saved", "err", err)
@@ -226,9 +227,9 @@ func (d *Doer) change(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVer
 	})
 }
 
-// askFence has the peer fenced beside the loop, once at a time: a fence takes
-// longer than a look. A host that has not seen its peer since boot only asks
-// the peer's BMC: should the peer have booted meanwhile, it is left alone.
+// askFence has the peer fenced beside the loop, which a fence outlasts, one
+// fence at a time. A host that has not seen its peer since boot only asks the
+// peer's BMC: if the peer has booted meanwhile, it is left alone.
 func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 	if state.Is(s.Pacemaker.Inert, true) {
 		return d.power.begin(func() error { return bounded(ctx, fenceTime, d.Peer.ConfirmOff) })

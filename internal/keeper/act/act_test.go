@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// fake writes down what it is asked to do.
+// fake records what it is asked to do.
 type fake struct {
 	did  chan string
 	fail error
-	// barred is why nobody may be fenced.
+	// barred is the reason why nobody may be fenced.
 	barred error
-	// gone is true where no copy lies on the disk.
+	// gone is true if no data lie on the disk.
 	gone bool
 
-	mu     sync.Mutex // a fence goes on beside its caller
+	mu     sync.Mutex // a fence runs beside its caller
 	events []state.Event
 }
 
@@ -132,7 +132,7 @@ func TestEachStepHasItsEffects(t *testing.T) {
 				t.Fatal(err)
 			}
 			var did []string
-			for range c.want { // a fence goes on beside its caller
+			for range c.want { // a fence runs beside its caller
 				select {
 				case what := <-f.did:
 					did = append(did, what)
@@ -200,7 +200,7 @@ func TestNobodyIsFencedWhereAPersonToldPacemakerNotToAct(t *testing.T) {
 	ask := state.EtcdVerdict{Action: state.EtcdAskFence}
 	s := snapshot()
 	s.Peer = "cp-2"
-	for { // it is asked beside its caller, who is told next time
+	for { // it runs beside its caller, who gets the error at the next call
 		if err := d.Do(t.Context(), s, ask); err != nil {
 			if !strings.Contains(err.Error(), "cp-2 is not fenced: maintenance mode") {
 				t.Error(err)
@@ -235,7 +235,7 @@ func TestEachStepEndsWithinItsLimit(t *testing.T) {
 	}
 }
 
-// hanging ends with its context alone.
+// hanging waits until its context ends.
 type hanging struct{}
 
 func wait(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

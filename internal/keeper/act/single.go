@@ -2,14 +2,14 @@ package act
 
 import "sync"
 
-// single runs one thing at a time beside its caller.
+// single runs one function at a time beside its caller.
 type single struct {
 	mu   sync.Mutex
 	busy bool
 	err  error
 }
 
-// begin starts do unless it runs already, and returns how it ended last time.
+// begin starts do unless one still runs, and returns the error of the last run.
 func (s *single) begin(do func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package keeperclient asks this host's daemon of etcd (podman-etcd serve) over
-// its socket: the resource agent for what Pacemaker wants, others for its
-// report.
+// Package keeperclient asks this host's etcd keeper (podman-etcd serve) over
+// its socket. The resource agent passes on what Pacemaker wants; other callers
+// read the report.
 package keeperclient
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds how much of an answer is read, in bytes.
 const maxAnswer = 4 << 20
 
-// ErrDown is wrapped where nobody listens on the socket.
+// ErrDown is wrapped in the error if nobody listens on the socket.
 var ErrDown = errors.New("nobody listens")
 
 // Report asks for the daemon's report.
@@ -29,32 +29,35 @@ func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) 
 	return r, err
 }
 
-// Next asks for the daemon's report as soon as another mark stands for it than
-// the one that is known (decide/mayhold), or after a while without a change. A
-// daemon of an earlier version answers at once.
+// Next asks for the daemon's report and gets it as soon as its mark
+// (decide/mayhold) differs from the given one, or after a while without a
+// change. A daemon of an earlier version answers at once.
 func Next(ctx context.Context, socket, mark string) (r state.EtcdReport, err error) {
 	err = call(ctx, socket, http.MethodGet, "report?"+url.Values{Unless: {mark}}.Encode(), nil, &r)
 	return r, err
 }
 
-// MembershipPath is where the daemon tells Corosync's membership.
+// MembershipPath is the path at which the daemon reports Corosync's membership.
 const MembershipPath = "membership"
 
-// Membership asks for the membership that Corosync tells the daemon, as soon as
-// it is another one than that of the mark, or after a second. A daemon that does
-// not watch Corosync yet, or is of an earlier version, gives an error.
+// Membership asks for the membership that Corosync reports to the daemon. The
+// answer comes as soon as the membership differs from that of the mark, or
+// after a second. A daemon that does not watch Corosync yet, or is of an
+// earlier version, causes an error.
 func Membership(ctx context.Context, socket, mark string) (m state.Fact[state.Membership], err error) {
 	err = call(ctx, socket, http.MethodGet, MembershipPath+"?"+url.Values{Unless: {mark}}.Encode(), nil, &m)
 	return m, err
 }
 
-// MarkOf stands for a membership.
+// MarkOf returns a mark that identifies a membership.
 func MarkOf(m state.Fact[state.Membership]) string { return fmt.Sprintf("%+v", m) }
 
-// Unless is the parameter of a question that waits: the mark that is known.
+// Unless is the query parameter of a request that waits: the mark that the
+// client already has.
 const Unless = "unless"
 
-// Order sends what is wanted of the daemon, and reads its answer into out.
+// Order sends a request of Pacemaker to the daemon, and reads the answer into
+// out.
 func Order(ctx context.Context, socket, what string, body []byte, out any) error {
 	return call(ctx, socket, http.MethodPost, what, body, out)
 }
@@ -82,16 +85,16 @@ func call(ctx context.Context, socket, method, what string, body []byte, out any
 	return nil
 }
 
-// UnreadableError says that something answers that is not understood.
+// UnreadableError reports an answer that could not be understood.
 type UnreadableError struct{ cause error }
 
 // Error implements error.
 func (e *UnreadableError) Error() string { return "of another version, or broken: " + e.cause.Error() }
 
-// Unwrap returns what was not understood.
+// Unwrap returns the error of the decoder.
 func (e *UnreadableError) Unwrap() error { return e.cause }
 
-// client speaks to one socket, once.
+// client returns a client for one request on one socket.
 func client(socket string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// daemon answers on a socket.
+// daemon serves answer on a socket and returns the socket's path.
 func daemon(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")

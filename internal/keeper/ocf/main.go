@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// Main is the whole command: an action of Pacemaker, or the daemon.
+// Main runs the whole command: an action for Pacemaker, or the daemon.
 func Main(ctx context.Context, environ []string, s command.Streams, args []string) int {
 	if len(args) == 1 && isAction(args[0]) {
 		return Run(ctx, environ, s, args[0])
@@ -53,7 +53,7 @@ func serve(ctx context.Context, s command.Streams) error {
 	})
 }
 
-// nodeName is this host's node name.
+// nodeName returns this host's node name.
 func nodeName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package ocf is the resource agent ocf:holdfast:podman-etcd as Pacemaker calls
-// it: each action is one request to the host's daemon, with a deadline of its
-// own inside that of the action.
+// it. Each action is one request to the host's daemon, with its own deadline
+// inside that of the action.
 package ocf
 
 import (
@@ -68,7 +68,8 @@ func misconfigured(err error) podmanetcd.Answer {
 	return podmanetcd.Answer{Code: podmanetcd.Misconfigured, Reason: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }
 
-// end tells the reason in the form that Pacemaker keeps and shows.
+// end prints the reason in the form that Pacemaker stores and shows, and
+// returns the exit code.
 func end(s command.Streams, a podmanetcd.Answer) int {
 	if a.Reason != "" {
 		_, _ = fmt.Fprintf(s.Err, "ocf-exit-reason:%s\n", a.Reason)
@@ -76,7 +77,7 @@ func end(s command.Streams, a podmanetcd.Answer) int {
 	return int(a.Code)
 }
 
-// env are the variables that Pacemaker passes.
+// env holds the parameters and meta variables that Pacemaker passes.
 type env map[string]string
 
 func variables(environ []string) env {
@@ -100,10 +101,12 @@ func (e env) parameters() map[string]string {
 	return out
 }
 
-// reserve is left of an action's time for telling how it ended.
+// reserve is the part of an action's time that is kept for reporting its
+// outcome.
 const reserve = time.Second
 
-// budget is how long the action may take: what Pacemaker grants, less reserve.
+// budget returns how long the action may take: the time that Pacemaker grants,
+// less reserve.
 func (e env) budget() time.Duration {
 	ms, err := strconv.Atoi(e["CRM_meta_timeout"])
 	if err != nil || ms <= 0 {
@@ -112,21 +115,22 @@ func (e env) budget() time.Duration {
 	return max(time.Duration(ms)*time.Millisecond-reserve, reserve)
 }
 
-// agent asks the daemon, and looks at etcd itself where it does not answer.
+// agent asks the daemon. If the daemon does not answer, it looks at etcd
+// itself.
 type agent struct {
 	socket string
 	alone  keeper.Alone
 }
 
-// settle is how long an action waits for a daemon that is just restarting.
+// settle is how long an action waits for a daemon that is restarting.
 const settle = 5 * time.Second
 
-// ownLook is kept of an action's time for a look of its own.
+// ownLook is the part of an action's time that is kept for a look of its own.
 const ownLook = 3 * time.Second
 
-// request asks the daemon. A daemon that cannot be asked says nothing about
-// etcd: a restart by Pacemaker would end a healthy member, and a stop that fails
-// has the host fenced. So the action looks for itself then.
+// request asks the daemon. A daemon that cannot be reached says nothing about
+// etcd: a restart by Pacemaker would end a healthy member, and a failed stop
+// has the host fenced. So the action then looks for itself.
 func (a agent) request(ctx context.Context, action string, e env) podmanetcd.Answer {
 	var body []byte
 	if action == "start" || action == "reload-agent" {
@@ -151,8 +155,9 @@ func (a agent) request(ctx context.Context, action string, e env) podmanetcd.Ans
 	return a.unanswered(ctx, action, err)
 }
 
-// unanswered is what an action says without the daemon. Where nobody listens it
-// ends etcd itself; a daemon that is there and hangs may be at work.
+// unanswered answers Pacemaker without the daemon. If nobody listens on the
+// socket, a stop ends etcd itself; a daemon that is there and hangs may still
+// be at work.
 func (a agent) unanswered(ctx context.Context, action string, err error) podmanetcd.Answer {
 	reason := fmt.Sprintf("podman-etcd.service does not answer: %v; see: systemctl status podman-etcd", err)
 	switch {
@@ -169,8 +174,8 @@ func (a agent) unanswered(ctx context.Context, action string, err error) podmane
 	return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: reason}
 }
 
-// patient asks until there is an answer. A daemon that ends while it is asked is
-// asked again, one that nobody can reach as long as settle allows.
+// patient asks until there is an answer. It asks again if the daemon ends
+// during the request, and for up to settle if nobody listens.
 func (a agent) patient(ctx context.Context, action string, body []byte) (podmanetcd.Answer, error) {
 	var down time.Time
 	for {

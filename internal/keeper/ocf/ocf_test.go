@@ -39,7 +39,7 @@ func TestActionsThatAskNobody(t *testing.T) {
 	}
 }
 
-// daemon answers on a socket as the real one does.
+// daemon serves handler on a socket as the real daemon does.
 func daemon(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -77,7 +77,7 @@ func TestAnActionIsOneRequest(t *testing.T) {
 	}
 }
 
-// asking is an agent on a host on which nothing of etcd is.
+// asking returns an agent on a host without anything of etcd.
 func asking(socket string) agent {
 	no := state.Known(false)
 	return agent{socket: socket, alone: keeper.Alone{

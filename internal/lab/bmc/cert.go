@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// certificateLife is how long a certificate is valid, as long as those that
-// vendors ship.
+// certificateLife is the validity of a certificate, as long as that of those
+// that vendors ship.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// NewCertificate makes a self-signed certificate for the hosts, which are
-// names or IP addresses, valid from an hour before now on. It can sign
-// nothing but itself: who trusts it trusts this controller only.
+// NewCertificate makes a self-signed certificate for the hosts, which are names
+// or IP addresses. It is valid from an hour before now. It can sign nothing but
+// itself, so trust in it covers this controller only.
 func NewCertificate(name string, hosts []string, now time.Time) (tls.Certificate, error) {
 	return newCertificate(name, hosts, now.Add(-time.Hour), now.Add(certificateLife))
 }
@@ -54,7 +54,7 @@ func newCertificate(name string, hosts []string, from, to time.Time) (tls.Certif
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// KeptCertificate is the certificate in a file, or one that is made and kept
+// KeptCertificate returns the certificate in a file, or makes one and stores it
 // there.
 func KeptCertificate(path, name string, hosts []string, now time.Time) (tls.Certificate, error) {
 	if data, err := os.ReadFile(path); err == nil {
@@ -77,7 +77,7 @@ func KeptCertificate(path, name string, hosts []string, now time.Time) (tls.Cert
 	return made, nil
 }
 
-// withLocal are the names of a controller, with those on its own machine.
+// withLocal returns the names of a controller, with those on its own machine.
 func withLocal(name string, hosts []string) []string {
 	return append([]string{name, "localhost", "127.0.0.1", "::1"}, hosts...)
 }
@@ -92,7 +92,8 @@ func addHosts(template *x509.Certificate, hosts []string) {
 	}
 }
 
-// faultyCertificate makes the certificate of a quirk; none is the good one.
+// faultyCertificate makes the certificate of a quirk; without a fault it
+// returns the good one.
 func faultyCertificate(fault, name string, hosts []string, good tls.Certificate, now time.Time) (tls.Certificate, error) {
 	const day = 24 * time.Hour
 	switch fault {
@@ -109,7 +110,7 @@ func faultyCertificate(fault, name string, hosts []string, good tls.Certificate,
 	}
 }
 
-// certificatePEM is the public part of a certificate.
+// certificatePEM returns the public part of a certificate.
 func certificatePEM(c tls.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// The agent as Debian installs it, and the interpreter that has its modules.
+// The fence agent as Debian installs it, and the interpreter that has its
+// modules.
 const (
 	fenceAgent = "/usr/sbin/fence_redfish"
 	python     = "/usr/bin/python3"
 )
 
-// needFenceAgent skips without the agent, except where it has to be there.
+// needFenceAgent skips a test without the agent, and fails it where the agent
+// is required.
 func needFenceAgent(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{fenceAgent, python} {
@@ -32,8 +34,8 @@ func needFenceAgent(t *testing.T) {
 	}
 }
 
-// fence runs the agent as Pacemaker does: all options, the password among
-// them, on standard input.
+// fence runs the agent as Pacemaker does: all options, including the password,
+// go to standard input.
 func fence(t *testing.T, addr, action string, more ...string) (output string, exit int) {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(addr)
@@ -119,8 +121,8 @@ func TestFenceRedfishMeetsTheQuirks(t *testing.T) {
 		{"a refused password fails", Quirks{AuthStatus: 401}, true, "off", ours, fenceFailed, true},
 		{"reset types only in ActionInfo do not matter", Quirks{ActionInfoOnly: true}, true, "off", ours, fenceOK, false},
 		{"our system by its path among several", Quirks{ExtraSystems: 2}, true, "off", ours, fenceOK, false},
-		// The hazard that a path in systems_uri avoids: fencing is reported
-		// as done, of another machine.
+		// A path in systems_uri avoids this hazard: fencing is reported as
+		// done, but it hit another machine.
 		{"without a path the last system is taken, which is not ours", Quirks{ExtraSystems: 2}, true, "off", "", fenceOK, true},
 		{"without a path the only system is taken", Quirks{}, true, "off", "", fenceOK, false},
 		{"a lie is believed", Quirks{Says: "Off"}, true, "off", ours, fenceOK, true},

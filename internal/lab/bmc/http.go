@@ -64,7 +64,7 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// answer finds the resource and what the method does to it.
+// answer finds the resource and applies the method to it.
 func (s *Server) answer(r *http.Request) reply {
 	if v := r.Header.Get("OData-Version"); v != "" && v != "4.0" {
 		return fault(http.StatusPreconditionFailed, "PreconditionFailed", "The OData version is not supported.", "Send OData-Version 4.0.")
@@ -82,7 +82,8 @@ func (s *Server) answer(r *http.Request) reply {
 	return res.call(r)
 }
 
-// authenticate reports whether to refuse a request, and the answer then.
+// authenticate reports whether to refuse a request, and returns the answer for
+// that case.
 func (s *Server) authenticate(r *http.Request) (bool, reply) {
 	q := s.Quirks()
 	if q.AuthStatus != 0 && s.refuses(q) {
@@ -105,7 +106,8 @@ func (s *Server) authenticate(r *http.Request) (bool, reply) {
 	return true, refusal
 }
 
-// refuses reports whether the quirk auth-status is still in force, and counts.
+// refuses reports whether the quirk auth-status is still in force, and counts
+// the refusals.
 func (s *Server) refuses(q Quirks) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +168,7 @@ func encode(body any) (data []byte, kind string) {
 	}
 }
 
-// etag is a weak tag, since it says nothing of white space.
+// etag returns a weak tag, because it promises nothing about white space.
 func etag(body []byte) string {
 	hash := fnv.New64a()
 	_, _ = hash.Write(body) // never fails
@@ -184,7 +186,8 @@ func cutAnswer(w http.ResponseWriter, status int, body []byte) {
 	panic(http.ErrAbortHandler)
 }
 
-// decode reads a JSON body, and answers what is wrong with it otherwise.
+// decode reads a JSON body. If that fails, it returns the answer that explains
+// why.
 func decode(r *http.Request, into any) (reply, bool) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {

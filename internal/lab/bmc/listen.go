@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a client may take to say what it wants.
+	// headerTimeout bounds the time in which a client sends its header.
 	headerTimeout = 10 * time.Second
-	// backlog is how many connections may wait to be accepted.
+	// backlog is the number of connections that may wait to be accepted.
 	backlog = 128
-	// acceptPause is how long to wait after a failed accept, in which
-	// nothing but the quirk "unreachable" changes.
+	// acceptPause is the wait after a failed accept. The failure lasts until
+	// the quirk "unreachable" changes.
 	acceptPause = 20 * time.Millisecond
 )
 
@@ -59,8 +59,8 @@ type gate struct {
 	conns  map[net.Conn]struct{}
 }
 
-// Accept returns the next connection that is to be served; half-open ones are
-// kept and never served.
+// Accept returns the next connection to serve. It keeps half-open ones and
+// never serves them.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
@@ -81,8 +81,8 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// retry waits a moment after a failed accept, and reports whether the failure
-// is due to the quirk, so that the socket will listen again.
+// retry waits a moment after a failed accept. It reports whether the quirk
+// caused the failure, so that the socket will listen again.
 func (g *gate) retry() bool {
 	g.mu.Lock()
 	closed := g.closed
@@ -153,8 +153,8 @@ func (g *gate) drop() {
 }
 
 // listen opens and closes the socket to connections without giving up its
-// address: on Linux a listening socket that is shut down refuses connections
-// and can be made to listen again, in the network namespace it was made in.
+// address. On Linux a listening socket that is shut down refuses connections
+// and can listen again, in the network namespace in which it was made.
 func (g *gate) listen(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

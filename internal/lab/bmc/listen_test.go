@@ -19,14 +19,14 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
-// patience is how long a test waits for what must not happen.
+// patience is the time that a test waits for something that must not happen.
 const patience = 200 * time.Millisecond
 
 // serve runs a controller on the loopback address and returns its address.
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
-	// A socket that is bound to any free port would lose it when it stops to
-	// listen, so bind to a port by number.
+	// A socket that is bound to any free port would lose the port when it stops
+	// listening, so bind to a port by number.
 	addr := porttest.Address(t)
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -105,7 +105,8 @@ func TestQuirkCertificate(t *testing.T) {
 	for fault, want := range cases {
 		s.SetQuirks(Quirks{Certificate: fault})
 		c := client(t, s, 5*time.Second)
-		// Trust what is shown, so that only the fault is left to complain of.
+		// Trust what is shown, so that the fault is the only reason to
+		// complain.
 		shown, err := s.certificate(time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +164,7 @@ func TestHalfOpenDoesNotSpeakTLSAndMuteDoes(t *testing.T) {
 			t.Errorf("%s: TLS handshake: %v", name, err)
 		}
 		if err == nil {
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close() // no byte was sent on it
 		}
 	}
 }
@@ -239,7 +240,7 @@ func TestQuirkUnreachableClosesOpenConnections(t *testing.T) {
 	}
 }
 
-// eventually waits for something that another goroutine brings about.
+// eventually waits for a condition that another goroutine makes true.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {

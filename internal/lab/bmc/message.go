@@ -24,7 +24,8 @@ func found(body object) reply { return reply{status: http.StatusOK, body: body} 
 // registry is the message registry that errors refer to (DSP8011).
 const registry = "Base.1.18."
 
-// fault is an error answer with the extended information that Redfish wants.
+// fault returns an error answer with the extended information that Redfish
+// wants.
 func fault(status int, id, message, resolution string) reply {
 	return reply{status: status, body: object{"error": object{
 		"code":    registry + "GeneralError",
@@ -66,7 +67,7 @@ func badJSON() reply {
 	return fault(http.StatusBadRequest, "MalformedJSON", "The request body is not valid JSON.", "Correct the request body.")
 }
 
-// refused answers a request with the status of an authentication that failed.
+// refused returns the answer to a request whose authentication failed.
 func refused(status int) reply {
 	switch status {
 	case http.StatusUnauthorized:
@@ -81,7 +82,7 @@ func refused(status int) reply {
 	}
 }
 
-// refusedReset answers a reset that was not accepted.
+// refusedReset returns the answer to a reset that was not accepted.
 func refusedReset(t ResetType, err error) reply {
 	switch {
 	case errors.Is(err, ErrUnknownReset):
@@ -97,5 +98,5 @@ func refusedReset(t ResetType, err error) reply {
 	}
 }
 
-// quiet drops what net/http says of clients that go away.
+// quiet drops the messages of net/http about clients that go away.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errClosed says that the controller is not there any more.
+// errClosed reports that the controller is closed.
 var errClosed = errors.New("cut the machine's power: its controller is closed")
 
 // Machine is the power of one simulated machine. Its methods are called one
@@ -24,15 +24,16 @@ type Machine interface {
 	PowerOn(ctx context.Context) error
 	// PowerOff cuts the power, and returns once the machine is dead.
 	PowerOff(ctx context.Context) error
-	// Shutdown asks the host to end, as the power button does, and does not
-	// wait for it.
+	// Shutdown asks the host to end, as the power button does. It does not wait
+	// for the end.
 	Shutdown(ctx context.Context) error
 }
 
 const (
 	// effectTimeout bounds one effect on the machine.
 	effectTimeout = 2 * time.Minute
-	// watchEvery is how often a host is looked at that was asked to restart.
+	// watchEvery is the interval at which a host that was asked to restart is
+	// checked.
 	watchEvery = 200 * time.Millisecond
 )
 
@@ -46,7 +47,7 @@ type power struct {
 
 	mu        sync.Mutex
 	state     State
-	offSince  time.Time // when the power was last cut
+	offSince  time.Time // time of the last cut
 	revision  uint64    // counts changes of state
 	behaviour Behaviour
 	timer     *time.Timer
@@ -54,7 +55,7 @@ type power struct {
 	working   bool
 }
 
-// job is one effect to carry out; done, if any, receives its outcome.
+// job is one effect to carry out. Its outcome goes to done, if that is not nil.
 type job struct {
 	effect Effect
 	done   chan<- error
@@ -65,7 +66,7 @@ func newPower(m Machine, log *slog.Logger) *power {
 	return &power{machine: m, log: log, ctx: ctx, cancel: cancel, state: State{Phase: PhaseOff}}
 }
 
-// close drops what is pending. The machine keeps the power it has.
+// close drops everything that is pending. The machine keeps the power it has.
 func (p *power) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,8 +88,8 @@ func (p *power) behave(change func(*Behaviour)) {
 	}
 }
 
-// offFor is for how long a machine has been off whose power was cut here, zero
-// for others.
+// offFor returns the time for which a machine has been off whose power was cut
+// here, and zero for others.
 func (p *power) offFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +99,8 @@ func (p *power) offFor() time.Duration {
 	return max(1, time.Since(p.offSince))
 }
 
-// observe looks at the machine and returns the state. The look is dropped if
-// the state changed meanwhile, since it may be older than the change.
+// observe reads the machine's power and returns the state. If the state changed
+// meanwhile, it drops the reading, which may be older than the change.
 func (p *power) observe(ctx context.Context) (State, error) {
 	p.mu.Lock()
 	before := p.revision
@@ -117,7 +118,7 @@ func (p *power) observe(ctx context.Context) (State, error) {
 	return p.state, nil
 }
 
-// reset asks for a change of power. It returns once the request is accepted,
+// reset requests a change of power. It returns once the request is accepted,
 // before it is carried out.
 func (p *power) reset(ctx context.Context, t ResetType) error {
 	if _, err := p.observe(ctx); err != nil {
@@ -179,7 +180,7 @@ func (p *power) become(next State) {
 	p.revision++
 }
 
-// arm sets the timer for the next thing the state waits for.
+// arm sets the timer for the next event that the state waits for.
 func (p *power) arm(now time.Time) {
 	if p.timer != nil {
 		p.timer.Stop()

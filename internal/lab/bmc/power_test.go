@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// fakeMachine is a machine that does what it is told, and notices when it is
-// told two things at once.
+// fakeMachine is a machine that obeys, and notices two commands at once.
 type fakeMachine struct {
 	takes time.Duration // of each operation
-	soft  time.Duration // from a soft request to the host's end; 0 is never
+	soft  time.Duration // from a soft request to the host's end; 0 means never
 
 	mu      sync.Mutex
 	on      bool
@@ -293,9 +292,9 @@ func TestCloseDropsThePendingBoot(t *testing.T) {
 	})
 }
 
-// TestConcurrentRequestsNeitherOverlapNorLie lets eight clients switch and
-// look at once. That Off is never shown of a living machine whatever the order
-// is TestNoSequenceShowsOffOfALiveMachine's.
+// TestConcurrentRequestsNeitherOverlapNorLie lets eight clients switch and read
+// at once. TestNoSequenceShowsOffOfALiveMachine checks that Off is never shown
+// of a living machine, whatever the order.
 func TestConcurrentRequestsNeitherOverlapNorLie(t *testing.T) {
 	m := &fakeMachine{takes: 3 * time.Millisecond}
 	inBubble(t, m, func(t *testing.T, p *power) {

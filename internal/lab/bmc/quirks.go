@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Quirks are the faults of a controller. The zero value has none. The JSON
-// key of a field is the name of the quirk; QuirkDocs says what each does.
+// Quirks are the faults of a controller. The zero value has none. The JSON key
+// of a field is the name of the quirk; QuirkDocs explains each quirk.
 type Quirks struct {
 	ConflictWhenOff   bool     `json:"conflict-when-off,omitempty"`
 	ConflictWhenOn    bool     `json:"conflict-when-on,omitempty"`
@@ -62,7 +62,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Values of the quirk "says" that are no power state.
+// Values of the quirk "says" that are not power states.
 const (
 	// SaysNull reports PowerState null.
 	SaysNull = "null"
@@ -82,7 +82,7 @@ const (
 	BasicOff          = "off"
 )
 
-// Values of the quirk "certificate"; empty is a valid self-signed one.
+// Values of the quirk "certificate"; empty means a valid self-signed one.
 const (
 	CertificateExpired     = "expired"
 	CertificateNotYetValid = "not-yet-valid"
@@ -90,15 +90,15 @@ const (
 	CertificateRenewed     = "renewed"
 )
 
-// QuirkDoc describes one quirk for a person.
+// QuirkDoc describes one quirk for users.
 type QuirkDoc struct {
-	// Name is what Set and the JSON form call it.
+	// Name is the quirk's name for Set and in JSON.
 	Name string
-	// Doc says what the controller does under it.
+	// Doc explains what the controller does under the quirk.
 	Doc string
-	// Values says what it can be set to.
+	// Values describes the allowed values.
 	Values string
-	// Default is its value when nothing is set.
+	// Default is the value of a quirk that is not set.
 	Default string
 }
 
@@ -106,7 +106,7 @@ type quirk struct {
 	name, doc string
 	field     func(*Quirks) any // pointer to the field
 	allowed   []string          // values of a string field, or of an int one
-	fallback  string            // what an unset value means; empty says "off"
+	fallback  string            // meaning of an unset value; empty means "off"
 }
 
 var quirkTable = []quirk{
@@ -278,8 +278,8 @@ func (k quirk) values() string {
 	}
 }
 
-// Set changes one quirk by its name. The value of a switch may be empty,
-// which throws it. The error names what would be right.
+// Set changes one quirk by its name. An empty value of a switch switches it on.
+// The error names the allowed values.
 func (q *Quirks) Set(name, value string) error {
 	k, err := findQuirk(name)
 	if err != nil {
@@ -294,7 +294,7 @@ func (q *Quirks) Set(name, value string) error {
 	return nil
 }
 
-// Clear takes one quirk back to its default.
+// Clear sets one quirk back to its default.
 func (q *Quirks) Clear(name string) error {
 	k, err := findQuirk(name)
 	if err != nil {
@@ -365,7 +365,7 @@ func assignBool(field *bool, value string) error {
 	return nil
 }
 
-// behave translates the quirks of power.
+// behave applies the quirks of power to the behaviour.
 func (q Quirks) behave(b *Behaviour) {
 	b.OffDelay = time.Duration(max(q.SlowOff, q.OffLeads))
 	b.OffSticks = q.PoweringOffSticks
@@ -373,8 +373,8 @@ func (q Quirks) behave(b *Behaviour) {
 	b.ConflictWhenOn = q.ConflictWhenOn
 }
 
-// shown returns the PowerState to report; nil is null, and false leaves it
-// out.
+// shown returns the PowerState to report. A nil value means null; present is
+// false if PowerState is left out.
 func (q Quirks) shown(s State) (value any, present bool) {
 	switch q.Says {
 	case "":

@@ -221,7 +221,8 @@ func TestQuirkAuthStatus(t *testing.T) {
 	}
 }
 
-// TestQuirkPassword changes the password of an account behind its clients' backs.
+// TestQuirkPassword changes the password of an account without the knowledge of
+// its clients.
 func TestQuirkPassword(t *testing.T) {
 	s := newServer(t, &fakeMachine{})
 	s.SetQuirks(Quirks{Password: "another"})

@@ -25,18 +25,18 @@ const (
 
 type handler func(*http.Request) reply
 
-// resource is what a path leads to: a handler per method.
+// resource is the target of a path: a handler per method.
 type resource struct {
 	methods map[string]handler
 	// public resources need no authentication.
 	public bool
-	// openPost needs none for POST: it is how a client logs in.
+	// openPost resources need none for POST, with which a client logs in.
 	openPost bool
 }
 
 func (r resource) open(method string) bool { return r.openPost && method == http.MethodPost }
 
-// call runs the method, or answers which ones there are.
+// call runs the method, or lists the allowed ones in its answer.
 func (r resource) call(req *http.Request) reply {
 	method := req.Method
 	if method == http.MethodHead {
@@ -59,7 +59,7 @@ func (r resource) allow() []string {
 	return allow
 }
 
-// readOnly is a resource that can only be read.
+// readOnly returns a resource that can only be read.
 func readOnly(body func() object) resource {
 	return resource{methods: map[string]handler{
 		http.MethodGet: func(*http.Request) reply { return found(body()) },
@@ -85,7 +85,7 @@ func (s *Server) find(path string) (resource, bool) {
 	return resource{}, false
 }
 
-// fixed finds the resources that are there whatever the state.
+// fixed finds the resources that exist in every state.
 func (s *Server) fixed(path string) (resource, bool) {
 	switch path {
 	case "/redfish":
@@ -123,8 +123,8 @@ func public(r resource) resource {
 	return r
 }
 
-// metadata is the OData schema document, which clients of this simulator
-// never need the contents of.
+// metadata returns the OData schema document. Clients of this simulator never
+// need its contents.
 func metadata() resource {
 	const document = `<?xml version="1.0" encoding="UTF-8"?>` + "\n" +
 		`<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0"/>` + "\n"
@@ -133,7 +133,8 @@ func metadata() resource {
 	}}
 }
 
-// findSystem finds a system, ours or another machine's, and what lies below.
+// findSystem finds a system, ours or another machine's, and the resources below
+// it.
 func (s *Server) findSystem(rest string) (resource, bool) {
 	id, below, _ := strings.Cut(rest, "/")
 	if !slices.Contains(s.systemIDs(), id) {
@@ -167,13 +168,13 @@ func (s *Server) getSystem(r *http.Request) reply {
 	return found(system(s.identity(), s.SystemPath(), q, state))
 }
 
-// glance is what was seen of the power, and when.
+// glance is a reading of the power, and its time.
 type glance struct {
 	state State
 	at    time.Time
 }
 
-// look reads the power, or tells what was read up to stale ago.
+// look reads the power, or returns a reading that is younger than stale.
 func (s *Server) look(ctx context.Context, stale time.Duration) (State, error) {
 	s.mu.Lock()
 	last := s.glance
@@ -194,7 +195,7 @@ type resetRequest struct {
 	ResetType *ResetType
 }
 
-// postReset asks for a reset of our system, as the quirks let it.
+// postReset requests a reset of our system, as far as the quirks let it.
 func (s *Server) postReset(r *http.Request) reply {
 	t, problem, ok := readReset(r)
 	if !ok {
@@ -220,7 +221,8 @@ func readReset(r *http.Request) (ResetType, reply, bool) {
 	return *req.ResetType, reply{}, true
 }
 
-// misled is the answer to a request that is not made as the quirks want it.
+// misled returns the refusal of a request that is not made as the quirks want
+// it. It returns false if the request is fine.
 func (q Quirks) misled(r *http.Request) (reply, bool) {
 	match := r.Header.Get("If-Match")
 	switch {
@@ -264,7 +266,8 @@ func (s *Server) resetOurs(r *http.Request, t ResetType) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// drops reports whether the quirk drop-resets is still in force, and counts.
+// drops reports whether the quirk drop-resets is still in force, and counts the
+// resets.
 func (s *Server) drops(q Quirks) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +275,7 @@ func (s *Server) drops(q Quirks) bool {
 	return s.dropped <= q.DropResets
 }
 
-// resetNeighbour switches another machine at once.
+// resetNeighbour switches another machine, which obeys at once.
 func (s *Server) resetNeighbour(id string, r *http.Request) reply {
 	t, problem, ok := readReset(r)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// DefaultPOSTDelay is how long the firmware of a real machine takes at least
+// DefaultPOSTDelay is the least time that the firmware of a real machine takes
 // before its system boots.
 const DefaultPOSTDelay = 40 * time.Second
 
@@ -27,7 +27,7 @@ type Config struct {
 	Name     string
 	Username string
 	Password string
-	// UUID and Serial are those the machine's own SMBIOS shows.
+	// UUID and Serial are shown by the machine's own SMBIOS.
 	UUID, Serial string
 	// SystemID is the last element of the system's path; empty means
 	// DefaultSystemID.
@@ -35,8 +35,8 @@ type Config struct {
 	// POSTDelay is the time from power-on to boot. Zero boots at once; most
 	// callers want DefaultPOSTDelay.
 	POSTDelay time.Duration
-	// Hosts are the names and addresses that the certificate is made for,
-	// besides Name and the loopback addresses.
+	// Hosts are names and addresses for the certificate, besides Name and the
+	// loopback addresses.
 	Hosts []string
 	// Certificate is shown to clients; nil makes a self-signed one.
 	Certificate *tls.Certificate
@@ -50,7 +50,7 @@ type Reset struct {
 	Type ResetType
 	// From is the address of the client.
 	From string
-	// Status is the HTTP status of the answer. It does not say whether
+	// Status is the HTTP status of the answer. It does not tell whether
 	// anything happened.
 	Status int
 }
@@ -70,13 +70,13 @@ type Server struct {
 	resets     []Reset
 	refused    int             // requests that were answered with auth-status
 	dropped    int             // resets since the quirks were set
-	glance     glance          // what was last told of the power
+	glance     glance          // last reading of the power
 	neighbours map[string]bool // power of other machines' systems, by id
 	faulty     map[string]tls.Certificate
 }
 
-// New returns the controller of a machine. Close it when it is not needed any
-// more, if Serve was not called.
+// New returns the controller of a machine. If Serve is not called, Close it
+// after use.
 func New(cfg Config, machine Machine) (*Server, error) {
 	if cfg.SystemID == "" {
 		cfg.SystemID = DefaultSystemID
@@ -110,8 +110,8 @@ func (s *Server) setCertificate(given *tls.Certificate) error {
 	return nil
 }
 
-// Close drops what is pending, such as a boot after POST. The machine keeps
-// the power it has.
+// Close drops everything that is pending, such as a boot after POST. The
+// machine keeps the power it has.
 func (s *Server) Close() { s.power.close() }
 
 // Quirks returns the quirks in force.
@@ -121,8 +121,8 @@ func (s *Server) Quirks() Quirks {
 	return s.quirks
 }
 
-// SetQuirks replaces all quirks. Requests that hang because of a quirk that
-// is gone end with their connection closed.
+// SetQuirks replaces all quirks. Requests that hang because of a removed quirk
+// end with their connection closed.
 func (s *Server) SetQuirks(q Quirks) {
 	s.mu.Lock()
 	s.quirks, s.refused, s.dropped = q, 0, 0
@@ -132,8 +132,8 @@ func (s *Server) SetQuirks(q Quirks) {
 	s.power.behave(q.behave)
 }
 
-// quirksAndChange returns the quirks, and a channel that is closed once they
-// are others.
+// quirksAndChange returns the quirks, and a channel that is closed when they
+// change.
 func (s *Server) quirksAndChange() (Quirks, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,12 +146,12 @@ func (s *Server) SetPOSTDelay(d time.Duration) {
 	s.power.behave(func(b *Behaviour) { b.POST = d })
 }
 
-// Cut takes the machine's power away at once, as if its plug was drawn:
-// without asking the quirks, and dropping a boot that is pending. It returns
-// when the machine is dead.
+// Cut takes the machine's power away at once, as if its plug was drawn. It does
+// not ask the quirks, and drops a pending boot. It returns when the machine is
+// dead.
 func (s *Server) Cut(ctx context.Context) error { return s.power.cut(ctx) }
 
-// State returns where the machine's power really stands.
+// State returns the real state of the machine's power.
 func (s *Server) State(ctx context.Context) (State, error) { return s.power.observe(ctx) }
 
 // Resets returns the last requests to change the power, oldest first.
@@ -171,20 +171,21 @@ func (s *Server) record(r Reset) {
 	}
 }
 
-// Sessions are how many sessions are open.
+// Sessions returns the number of open sessions.
 func (s *Server) Sessions() int {
 	return len(s.sessions.ids(time.Now(), s.Quirks().sessionTimeout()))
 }
 
-// SystemPath is the path of our system, below the address of the controller.
+// SystemPath returns the path of our system, below the address of the
+// controller.
 func (s *Server) SystemPath() string { return systemsPath + "/" + s.cfg.SystemID }
 
-// CertificatePEM is the certificate that a client must trust to verify this
-// controller while no quirk is in force.
+// CertificatePEM returns the certificate that a client must trust to verify
+// this controller while no quirk is in force.
 func (s *Server) CertificatePEM() []byte { return certificatePEM(s.good) }
 
-// TLSConfig is what the controller speaks TLS with; the certificate follows
-// the quirks.
+// TLSConfig returns the controller's TLS settings; the certificate follows the
+// quirks.
 func (s *Server) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -210,5 +211,5 @@ func (s *Server) certificate(now time.Time) (*tls.Certificate, error) {
 }
 
 // Handler answers Redfish requests. The quirks half-open, unreachable and
-// certificate need Serve.
+// certificate take effect only with Serve.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// sessionLimit is how many sessions may be open at once, as many as on
+	// sessionLimit is the number of sessions that may be open at once, as on
 	// common controllers.
 	sessionLimit = 8
-	// defaultSessionTimeout closes an unused session.
+	// defaultSessionTimeout is the time after which an unused session is
+	// closed.
 	defaultSessionTimeout = 30 * time.Minute
 )
 
@@ -21,7 +22,7 @@ type session struct {
 	used      time.Time
 }
 
-// sessions are the open sessions.
+// sessions holds the open sessions.
 type sessions struct {
 	mu   sync.Mutex
 	next int
@@ -42,7 +43,8 @@ func (s *sessions) create(now time.Time, timeout time.Duration, limit int) (sess
 	return opened, true
 }
 
-// use reports whether a token is that of an open session, and keeps it open.
+// use reports whether a token belongs to an open session, and keeps that
+// session open.
 func (s *sessions) use(token string, now time.Time, timeout time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

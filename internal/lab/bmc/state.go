@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ResetType is what a client asks of the power, spelled as Redfish does
-// (DSP0268, Resource.ResetType).
+// ResetType is a client's request to the power, spelled as in Redfish (DSP0268,
+// Resource.ResetType).
 type ResetType string
 
 // The reset types that the simulator understands.
@@ -33,7 +33,7 @@ func ResetTypes() []ResetType {
 	}
 }
 
-// PowerState is what a client is told, spelled as Redfish does.
+// PowerState is the power as reported to a client, spelled as in Redfish.
 type PowerState string
 
 // The power states.
@@ -44,33 +44,33 @@ const (
 	PoweringOff PowerState = "PoweringOff"
 )
 
-// Phase is where the power of the machine stands.
+// Phase is the state of the machine's power.
 type Phase string
 
-// The phases. Only in PhaseStarting, PhaseRunning, PhaseClosing and
-// PhaseCutting can the host be alive.
+// The phases. The host can be alive only in PhaseStarting, PhaseRunning,
+// PhaseClosing and PhaseCutting.
 const (
-	// PhaseOff has no power.
+	// PhaseOff: no power.
 	PhaseOff Phase = "off"
-	// PhaseResting is the moment without power within a power cycle.
+	// PhaseResting: the moment without power within a power cycle.
 	PhaseResting Phase = "resting"
-	// PhasePOST is powered and tests itself; the host boots at Due.
+	// PhasePOST: powered and in its self-test; the host boots at Due.
 	PhasePOST Phase = "post"
-	// PhaseStarting is while the machine is being started.
+	// PhaseStarting: the machine is being started.
 	PhaseStarting Phase = "starting"
-	// PhaseRunning is powered, with the host running.
+	// PhaseRunning: powered, with the host running.
 	PhaseRunning Phase = "running"
-	// PhaseClosing has accepted to cut the power, and does so at Due.
+	// PhaseClosing: a power-off is accepted and cuts the power at Due.
 	PhaseClosing Phase = "closing"
-	// PhaseCutting is while the machine is being cut.
+	// PhaseCutting: the machine is being cut.
 	PhaseCutting Phase = "cutting"
 )
 
-// Then is what follows once the machine is without power.
+// Then tells what follows once the machine is without power.
 type Then string
 
-// What follows a loss of power: nothing, a restart that never shows Off, or a
-// power cycle that shows Off for a moment.
+// The steps that may follow a loss of power: nothing, a restart that never
+// shows Off, or a power cycle that shows Off for a moment.
 const (
 	ThenStayOff Then = ""
 	ThenRestart Then = "restart"
@@ -81,17 +81,18 @@ const (
 // is not valid; a machine begins as State{Phase: PhaseOff}.
 type State struct {
 	Phase Phase
-	// Due is when PhaseResting, PhasePOST and PhaseClosing end. Zero means
+	// Due is the end of PhaseResting, PhasePOST and PhaseClosing. Zero means
 	// never: a power-off that sticks.
 	Due  time.Time
 	Then Then
 }
 
-// Behaviour is how the hardware takes its time and its liberties.
+// Behaviour holds the delays and the oddities of the hardware.
 type Behaviour struct {
-	// POST is how long firmware runs before the host boots; zero is at once.
+	// POST is the time that the firmware runs before the host boots; zero boots
+	// at once.
 	POST time.Duration
-	// OffDelay is how long an accepted power-off takes to happen.
+	// OffDelay is the time from the acceptance of a power-off to its effect.
 	OffDelay time.Duration
 	// OffSticks makes a power-off begin and never end.
 	OffSticks bool
@@ -100,23 +101,23 @@ type Behaviour struct {
 	ConflictWhenOff, ConflictWhenOn bool
 }
 
-// cyclePause is how long a power cycle stays without power.
+// cyclePause is the time without power in a power cycle.
 const cyclePause = time.Second
 
-// EventKind says what happened to the power.
+// EventKind names what happened to the power.
 type EventKind string
 
 // The events.
 const (
 	// EventReset is a client's request, of type Reset.
 	EventReset EventKind = "reset"
-	// EventTick says that time has passed.
+	// EventTick reports that time has passed.
 	EventTick EventKind = "tick"
-	// EventSeen says that the machine was found on or off (On).
+	// EventSeen reports that the machine was found on or off (On).
 	EventSeen EventKind = "seen"
-	// EventDone says that Effect has ended, well or not (OK).
+	// EventDone reports the end of Effect, with its success (OK).
 	EventDone EventKind = "done"
-	// EventUnstick says that power-offs no longer stick.
+	// EventUnstick reports that power-offs no longer stick.
 	EventUnstick EventKind = "unstick"
 )
 
@@ -130,7 +131,7 @@ type Event struct {
 	OK     bool
 }
 
-// Effect is what has to be done to the machine.
+// Effect is an action on the machine.
 type Effect string
 
 // The effects.
@@ -141,8 +142,8 @@ const (
 	EffectShutdown Effect = "shut down"
 )
 
-// Errors of a reset that is refused. All but ErrUnknownReset are conflicts
-// with the state the machine is in.
+// Errors of a refused reset. All but ErrUnknownReset are conflicts with the
+// state of the machine.
 var (
 	ErrUnknownReset = errors.New("reset type is not supported")
 	ErrAlreadyOff   = errors.New("the system is already powered off")
@@ -150,8 +151,8 @@ var (
 	ErrBusy         = errors.New("a power operation is in progress")
 )
 
-// Step returns the state after an event, and what has to be done to the
-// machine. An error refuses a reset and leaves the state as it was.
+// Step returns the state after an event, and the effect to carry out. An error
+// refuses a reset and leaves the state unchanged.
 func Step(s State, e Event, now time.Time, b Behaviour) (State, Effect, error) {
 	switch e.Kind {
 	case EventReset:
@@ -183,7 +184,7 @@ func (s State) Shown() PowerState {
 	return PowerOn
 }
 
-// Due reports whether the state waits for a moment that has come.
+// due reports whether the state waits for a time that has come.
 func (s State) due(now time.Time) bool {
 	return !s.Due.IsZero() && !s.Due.After(now)
 }
@@ -195,7 +196,7 @@ func (s State) off() bool { return s.Phase == PhaseOff }
 
 func (s State) goingOff() bool { return s.Phase == PhaseClosing || s.Phase == PhaseCutting }
 
-// unbooted reports whether the host cannot hear anything yet.
+// unbooted reports whether the host cannot take a request yet.
 func (s State) unbooted() bool { return s.Phase == PhasePOST || s.Phase == PhaseResting }
 
 func reset(s State, t ResetType, now time.Time, b Behaviour) (State, Effect, error) {
@@ -225,8 +226,8 @@ func reset(s State, t ResetType, now time.Time, b Behaviour) (State, Effect, err
 	return s, EffectNone, nil
 }
 
-// resetWhileGoingOff lets a plain power-off override the restart that was to
-// follow, and refuses everything else.
+// resetWhileGoingOff lets a plain power-off cancel the restart that was to
+// follow. It accepts ResetNmi without effect and refuses everything else.
 func resetWhileGoingOff(s State, t ResetType) (State, Effect, error) {
 	switch t {
 	case ResetForceOff:
@@ -260,8 +261,8 @@ func switchOff(s State, then Then, now time.Time, b Behaviour) (State, Effect, e
 	return next, EffectNone, nil
 }
 
-// alreadyOff answers a power-off of a machine that is off. One that should
-// come back afterwards is a conflict on all hardware.
+// alreadyOff answers a power-off of a machine that is off. If a restart should
+// follow, it is a conflict on all hardware.
 func alreadyOff(s State, then Then, b Behaviour) (State, Effect, error) {
 	if b.ConflictWhenOff || then != ThenStayOff {
 		return s, EffectNone, ErrAlreadyOff
@@ -269,8 +270,8 @@ func alreadyOff(s State, then Then, b Behaviour) (State, Effect, error) {
 	return s, EffectNone, nil
 }
 
-// restart begins again at POST, which a machine that has not booted does by
-// itself and a running one after its power was cut.
+// restart begins again at POST. A machine that has not booted does that by
+// itself, a running one after its power was cut.
 func restart(s State, now time.Time, b Behaviour) (State, Effect, error) {
 	if s.unbooted() {
 		return post(now, b), EffectNone, nil
@@ -278,7 +279,7 @@ func restart(s State, now time.Time, b Behaviour) (State, Effect, error) {
 	return switchOff(s, ThenRestart, now, b)
 }
 
-// askToEnd presses for a soft end, which only a host that runs can hear.
+// askToEnd requests a soft end, which only a running host can notice.
 func askToEnd(s State, then Then, b Behaviour) (State, Effect, error) {
 	switch {
 	case s.off():
@@ -320,8 +321,8 @@ func tick(s State, now time.Time, b Behaviour) (State, Effect) {
 	return s, EffectNone
 }
 
-// seen brings the state in line with the machine where nothing is under way:
-// a host can go off by itself, and the lab can start or cut it.
+// seen brings the state in line with the machine while no effect is pending: a
+// host can go off by itself, and the lab can start or cut it.
 func seen(s State, on bool, now time.Time, b Behaviour) State {
 	switch {
 	case s.Phase == PhaseRunning && !on:
@@ -332,7 +333,7 @@ func seen(s State, on bool, now time.Time, b Behaviour) State {
 	return s
 }
 
-// done follows the end of an effect. A machine that could not be cut still
+// done handles the end of an effect. A machine that could not be cut still
 // runs; one that could not be started is off.
 func done(s State, e Effect, ok bool, now time.Time, b Behaviour) State {
 	switch {

@@ -146,8 +146,8 @@ func TestOnlyAMachineWithoutPowerIsShownOff(t *testing.T) {
 	}
 }
 
-// TestNoSequenceShowsOffOfALiveMachine walks all sequences of six events and
-// keeps beside each the truth of a machine that does what it is told.
+// TestNoSequenceShowsOffOfALiveMachine walks all sequences of six events.
+// Beside each it tracks the true state of a machine that obeys.
 func TestNoSequenceShowsOffOfALiveMachine(t *testing.T) {
 	b := Behaviour{}
 	type node struct {

@@ -13,12 +13,12 @@ const (
 	model        = "Lab Machine"
 )
 
-// identity is who a system says it is.
+// identity is the identity that a system shows.
 type identity struct {
 	name, uuid, serial string
 }
 
-// identity of our system, as the quirks let it show.
+// identity returns the identity of our system, as the quirks let it show.
 func (s *Server) identity() identity {
 	id := identity{name: s.cfg.Name, uuid: s.cfg.UUID, serial: s.cfg.Serial}
 	if s.Quirks().OtherIdentity {
@@ -27,7 +27,8 @@ func (s *Server) identity() identity {
 	return id
 }
 
-// other derives the identity of another machine, always the same.
+// other derives the identity of another machine. The same name always gives the
+// same identity.
 func (i identity) other(name string) identity {
 	sum := sha256.Sum256([]byte(i.uuid + " " + name))
 	uuid := fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
@@ -41,8 +42,8 @@ func (q Quirks) sessionTimeout() time.Duration {
 	return defaultSessionTimeout
 }
 
-// systemIDs lists the systems: ours in the middle, so that it is the last one
-// only when it is alone.
+// systemIDs lists the systems, with ours in the middle: it is the last one only
+// if it is alone.
 func (s *Server) systemIDs() []string {
 	extra := s.Quirks().ExtraSystems
 	ids := make([]string, 0, extra+1)
@@ -60,7 +61,7 @@ func (s *Server) systemIDs() []string {
 
 func link(path string) object { return object{"@odata.id": path} }
 
-// resourceOf starts a resource with the properties that all have.
+// resourceOf returns a resource with the properties that all have, and more.
 func resourceOf(path, kind, id, name string, more object) object {
 	body := object{"@odata.id": path, "@odata.type": "#" + kind, "Id": id, "Name": name}
 	maps.Copy(body, more)
@@ -145,7 +146,7 @@ func actionInfo(systemPath string) object {
 	})
 }
 
-// neighbour is the system of another machine.
+// neighbour returns the system of another machine.
 func (s *Server) neighbour(id string) object {
 	other := identity{uuid: s.cfg.UUID}.other(id)
 	body := systemBody(other, systemsPath+"/"+id, !s.Quirks().ActionInfoOnly)
@@ -153,7 +154,8 @@ func (s *Server) neighbour(id string) object {
 	return body
 }
 
-// neighbourState is that of a machine that is on until somebody switches it.
+// neighbourState returns the state of another machine, which is on until
+// somebody switches it.
 func (s *Server) neighbourState(id string) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

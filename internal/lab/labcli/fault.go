@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// faultDoc describes a fault for a person.
+// faultDoc describes a fault for users.
 type faultDoc struct {
 	kind lab.FaultKind
-	// flags are those that the fault takes, as a usage line shows them.
+	// flags are the flags of the fault, as a usage line shows them.
 	flags string
 	doc   string
 }
 
-// faultDocs are all faults, in the order to show them.
+// faultDocs describes all faults, in the order to show them.
 var faultDocs = []faultDoc{
 	{lab.FaultPowerCut, "", "pull the plug of the host; its BMC stays"},
 	{lab.FaultReset, "", "cut the host and switch it on again (over once done)"},
@@ -97,14 +97,15 @@ func newFaultKind(streams command.Streams, name *string, kind lab.FaultKind, fla
 	return cmd
 }
 
-// faultAliases are other names by which people look for a fault.
+// faultAliases holds other names that users may try for a fault.
 var faultAliases = map[lab.FaultKind][]string{ //nolint:exhaustive // the others have one name
 	lab.FaultLinkDown:    {"switch-port-down"},
 	lab.FaultProcessKill: {"kill-process"},
 	lab.FaultProcessStop: {"stop-process"},
 }
 
-// secondArg is what a fault takes beside the host, as a usage line shows it.
+// secondArg returns the argument of a fault beside the host, as a usage line
+// shows it.
 func secondArg(kind lab.FaultKind, flags string) string {
 	switch {
 	case kind == lab.FaultBMC:
@@ -132,10 +133,11 @@ func setSecondArg(f *lab.Fault, text string) error {
 	return nil
 }
 
-// clusterPorts are those between the hosts that a filter is of use for.
+// clusterPorts are the ports between hosts that are worth filtering.
 var clusterPorts = []string{"2379/tcp", "2380/tcp", "5405/udp", "6443/tcp", "10250/tcp"}
 
-// completeFault offers the lab's hosts and what its kind takes beside one.
+// completeFault offers the lab's hosts, and the arguments that the fault's kind
+// takes beside one.
 func completeFault(name *string, kind lab.FaultKind) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var list []string
@@ -160,7 +162,7 @@ func completeFault(name *string, kind lab.FaultKind) cobra.CompletionFunc {
 	}
 }
 
-// faultExample is a whole command line of a kind.
+// faultExample returns a complete command line of a kind.
 func faultExample(kind lab.FaultKind) string {
 	flags := map[lab.FaultKind]string{ //nolint:exhaustive // the others have none
 		lab.FaultLinkDown: " --nic fencing", lab.FaultDrop: " --direction in", lab.FaultLoss: " --percent 30",
@@ -202,7 +204,7 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 	}
 }
 
-// offer lets a shell complete the values of a flag.
+// offer makes a shell complete the values of a flag.
 func offer(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
@@ -251,8 +253,8 @@ func newFaultClear(streams command.Streams, name *string) *cobra.Command {
 	return cmd
 }
 
-// clearFaults undoes faults. A host or a kind that is not is a mistake, and
-// not a reason to undo nothing.
+// clearFaults undoes faults. An unknown host or kind is an error, so that a
+// mistake does not pass for "nothing to undo".
 func clearFaults(cmd *cobra.Command, streams command.Streams, name string, r lab.ClearRequest) error {
 	if r.Kind != "" && !slices.Contains(lab.FaultKinds(), r.Kind) {
 		return &command.UsageError{Err: fmt.Errorf("fault %q: there is no such fault", r.Kind)}

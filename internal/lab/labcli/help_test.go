@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {
-	t.Setenv("HOLDFAST_LAB", "") // a flag's default comes from it
+	t.Setenv("HOLDFAST_LAB", "") // the default of a flag comes from it
 	var out bytes.Buffer
 	var show func(cmd *cobra.Command, line []string)
 	show = func(cmd *cobra.Command, line []string) {

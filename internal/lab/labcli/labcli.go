@@ -1,5 +1,5 @@
-// Package labcli is the command line of the lab: the program holdfast-lab, which
-// people call as `holdfast lab`.
+// Package labcli is the command line of the lab: the program holdfast-lab,
+// which users call as `holdfast lab`.
 package labcli
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// defaultLab is the lab that a command means when none is named.
+// defaultLab is the name of the lab if a command names none.
 const defaultLab = "default"
 
-// labRoot is the directory of all labs: HOLDFAST_LABS, else the default.
+// labRoot returns the directory of all labs: HOLDFAST_LABS, else the default.
 func labRoot() string {
 	if dir := os.Getenv("HOLDFAST_LABS"); dir != "" {
 		if whole, err := filepath.Abs(dir); err == nil {
@@ -49,9 +49,9 @@ leaves nothing behind.`,
   holdfast lab fault power-cut cp-2
   holdfast lab status
   holdfast lab down`,
-		// People call it so, and that is how help and errors tell them to go on.
+		// Users call it by this name, so help and errors use it too.
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "holdfast lab"},
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, // holdfast's own completes this too
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true}, // holdfast itself completes this too
 	}
 	name := root.PersistentFlags().String("name", envOr("HOLDFAST_LAB", defaultLab), "name of the lab (or HOLDFAST_LAB)")
 	for _, add := range []func(command.Streams, *string) *cobra.Command{
@@ -70,7 +70,7 @@ func envOr(key, fallback string) string {
 	return fallback
 }
 
-// openLab opens a lab that has the hosts that are meant, and makes sure that
+// openLab opens a lab, checks that it has the named hosts, and makes sure that
 // its daemon runs.
 func openLab(cmd *cobra.Command, name string, hosts ...string) (*lab.Lab, *lab.Client, error) {
 	if err := needRoot(); err != nil {
@@ -89,7 +89,7 @@ func openLab(cmd *cobra.Command, name string, hosts ...string) (*lab.Lab, *lab.C
 	return b, c, err
 }
 
-// hostOf returns the host of a lab that a person named.
+// hostOf returns the host of a lab that the user named.
 func hostOf(b *lab.Lab, name string) (lab.Host, error) {
 	h, ok := b.Layout.Host(name)
 	if !ok {

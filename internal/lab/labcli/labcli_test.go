@@ -121,7 +121,7 @@ func TestEveryLabCommandHasHelpWithAnExample(t *testing.T) {
 	check(newRoot(command.Streams{}))
 }
 
-// The examples are command lines that people copy: each must be accepted.
+// Users copy the examples, so each must be an accepted command line.
 func TestTheExampleOfEveryFaultIsAcceptedByItsCommand(t *testing.T) {
 	t.Setenv("HOLDFAST_LABS", t.TempDir())
 	for _, d := range faultDocs {

@@ -63,8 +63,8 @@ func placeOf(ctx context.Context, b *lab.Lab, c *lab.Client) (labprogram.Place, 
 	return p, nil
 }
 
-// placeFrom is the place of a lab without its kubeconfig, from what its daemon
-// says and by the program that runs commands on its hosts.
+// placeFrom returns the place of a lab without its kubeconfig, from its
+// daemon's status and the program that runs commands on its hosts.
 func placeFrom(b *lab.Lab, st lab.DaemonStatus, program string) labprogram.Place {
 	p := labprogram.Place{Name: b.Layout.Spec.Name, Log: b.LogPath(), Hosts: []labprogram.Host{}}
 	exec := []string{program, "exec", "--name", p.Name}

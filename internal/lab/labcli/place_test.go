@@ -40,8 +40,8 @@ func TestThePlaceOfALabSaysHowEachHostIsReached(t *testing.T) {
 	}
 }
 
-// The daemon is started by the running binary: what starts it must be a command
-// line of this program.
+// The running binary starts the daemon, so the line that starts it must be a
+// command line of this program.
 func TestTheDaemonIsStartedByACommandLineOfThisProgram(t *testing.T) {
 	b, err := lab.New(t.TempDir(), lab.Options{Spec: lab.Spec{Name: "edge", ControlPlanes: 1}})
 	if err != nil {

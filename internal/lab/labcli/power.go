@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// powerActions describes what can be done to a host's power.
+// powerActions describes the actions on a host's power.
 const powerActions = `  on        press the power button of a host that is off
   cut       pull the plug of the host; its BMC stays
   reset     cut and switch on again

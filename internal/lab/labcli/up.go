@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// upFlags are the flags of `lab up`.
+// upFlags holds the flags of `lab up`.
 type upFlags struct {
 	spec     lab.Spec
 	families string
@@ -94,7 +94,7 @@ func runUp(ctx context.Context, streams command.Streams, f upFlags) error {
 	return waitForLab(ctx, streams, b, c, f.timeout)
 }
 
-// options are the checked flags.
+// options returns the checked flags.
 func (f upFlags) options() (lab.Options, error) {
 	families, err := lab.ParseFamilies(f.families)
 	if err != nil {
@@ -134,7 +134,7 @@ func locateAgent(given string) (string, error) {
 }
 
 // locateRelease finds the release: the given one, else the one that was built
-// beside this program, else that of this machine.
+// beside this program, else the one of this machine.
 func locateRelease(given string) (string, error) {
 	places := []string{given}
 	if given == "" {
@@ -152,7 +152,7 @@ func locateRelease(given string) (string, error) {
 	return "", fmt.Errorf("no release payload in %s: build it (make release), or name it with --release", strings.Join(places, " or "))
 }
 
-// hostPackages are what the hosts need from Debian.
+// hostPackages returns the Debian packages that the hosts need.
 func hostPackages(s lab.Spec) []string {
 	if s.ControlPlanes == 2 {
 		return payload.HostPackages(payload.ExtensionTwoNodeHA)
@@ -160,7 +160,7 @@ func hostPackages(s lab.Spec) []string {
 	return payload.HostPackages()
 }
 
-// siteInstaller is the installer that a person runs too.
+// siteInstaller is the installer that users run too.
 type siteInstaller struct{}
 
 // IgnitionConfigs implements lab.Installer.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// waitForLab waits for the hosts with a live view, and on failure collects
+// waitForLab waits for the hosts with a live view. If it fails, it collects
 // their logs.
 func waitForLab(ctx context.Context, streams command.Streams, b *lab.Lab, c *lab.Client, timeout time.Duration) error {
 	view := command.NewView(streams.Err)
@@ -35,8 +35,8 @@ func waitForLab(ctx context.Context, streams command.Streams, b *lab.Lab, c *lab
 	return err
 }
 
-// labLine is a command line that a person can copy, with the program as it was
-// called: holdfast lies beside holdfast-lab, and hands over to it.
+// labLine returns a command line for the user to copy, with the program as it
+// was called: holdfast lies beside holdfast-lab, and hands over to it.
 func labLine(called string, b *lab.Lab, verb string) string {
 	line := strings.TrimSuffix(called, "-lab") + " lab " + verb
 	if name := b.Layout.Spec.Name; name != defaultLab {
@@ -45,8 +45,8 @@ func labLine(called string, b *lab.Lab, verb string) string {
 	return line
 }
 
-// bundle collects logs after a failure. A person who interrupted the wait
-// wants none.
+// bundle collects logs after a failure. A user who interrupted the wait wants
+// none.
 func bundle(ctx context.Context, streams command.Streams, b *lab.Lab, c *lab.Client) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it is the reason of the wait's end already

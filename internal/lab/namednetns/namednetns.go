@@ -1,5 +1,5 @@
-// Package namednetns makes network namespaces that have a name below
-// /run/netns, beside those of iproute2 and of whoever else does so.
+// Package namednetns makes network namespaces with a name below /run/netns,
+// beside those of iproute2 and other programs.
 package namednetns
 
 import (
@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is where the names are.
+// Dir is the directory of the names.
 const Dir = "/run/netns"
 
-// New makes a namespace by that name and leaves the caller's thread, which has
-// to be locked, inside it.
+// New makes a namespace of that name. It leaves the caller's thread, which must
+// be locked, inside it.
 //
 // The first `ip netns add` of a machine binds the directory onto itself. Names
-// that were there by then are mounted twice, below and on top, and nobody gets
-// the lower ones off again: "device or resource busy". So the first one of ours
-// does the same before it.
+// that exist by then are mounted twice, below and on top, and the lower ones
+// cannot be removed again: "device or resource busy". So our first namespace
+// makes the same binding earlier.
 func New(name string) (netns.NsHandle, error) {
 	if err := share(); err != nil {
 		return netns.None(), fmt.Errorf("share %s: %w", Dir, err)
@@ -28,8 +28,9 @@ func New(name string) (netns.NsHandle, error) {
 	return netns.NewNamed(name)
 }
 
-// share makes the directory a mount of its own whose changes other mount
-// namespaces follow, unless it is one. It holds the lock that iproute2 holds.
+// share makes the directory a mount of its own, whose changes other mount
+// namespaces follow, unless it is one already. It holds the lock that iproute2
+// uses.
 func share() error {
 	if err := os.MkdirAll(Dir, 0o755); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // The machine's first `ip netns add` must not bury a namespace of ours. A mount
-// namespace of the test's own stands for a machine that has just booted.
+// namespace of the test's own represents a machine that has just booted.
 func TestANamespaceGoesAlthoughOthersMadeTheirsSince(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED, since this is not root")

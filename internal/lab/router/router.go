@@ -1,6 +1,6 @@
-// Package router is a router of a lab's network, as far as hosts hear of it: it
-// advertises itself and the network's prefix (RFC 4861), unasked now and then
-// and to whoever asks.
+// Package router is a router of a lab's network, as far as hosts notice it. It
+// advertises itself and the network's prefix (RFC 4861), at intervals and to
+// every host that asks.
 package router
 
 import (
@@ -17,15 +17,15 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// Router is what is advertised.
+// Router describes the advertisement.
 type Router struct {
 	// NIC is the interface that the hosts are on.
 	NIC string
 	// Prefix is the hosts' network, from which they make addresses of their own.
 	Prefix netip.Prefix
-	// Lifetime is for how long a host may go on with what it heard, Every how often
-	// it is said. Both are short beside a real router's, so that a host that hears
-	// nothing any more is soon seen to.
+	// Lifetime is the time for which a host may rely on an advertisement, Every
+	// the interval between two. Both are shorter than on a real router, so that
+	// the loss of advertisements soon shows.
 	Lifetime, Every time.Duration
 }
 
@@ -36,8 +36,8 @@ type Conn struct {
 	raw  net.PacketConn
 }
 
-// The groups of a network's nodes and of its routers, and the number of hops by
-// which both know that nobody beyond the link has sent something.
+// The groups of a network's nodes and of its routers, and the hop limit by
+// which both know that a packet comes from their own link.
 var (
 	allNodes   = net.ParseIP("ff02::1")
 	allRouters = net.ParseIP("ff02::2")
@@ -70,7 +70,7 @@ func (r Router) Open(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// Run advertises until the context ends, and closes the socket.
+// Run advertises until the context ends, then closes the socket.
 func (r Router) Run(ctx context.Context, c *Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
 	defer stop()
@@ -91,7 +91,7 @@ func (r Router) Run(ctx context.Context, c *Conn) error {
 	}
 }
 
-// listen says that a host asked; it ends with the socket.
+// listen passes on that a host asked; it ends with the socket.
 func (c *Conn) listen(asked chan<- struct{}) {
 	buffer := make([]byte, 1500)
 	for {
@@ -100,7 +100,7 @@ func (c *Conn) listen(asked chan<- struct{}) {
 			return
 		}
 		if at != nil && at.IfIndex != c.link.Index {
-			continue // another network's
+			continue // from another network
 		}
 		select {
 		case asked <- struct{}{}:
@@ -109,15 +109,15 @@ func (c *Conn) listen(asked chan<- struct{}) {
 	}
 }
 
-// say advertises once, to all. Nobody may be there yet, or the link be down:
-// that is no reason to end.
+// say advertises once, to all. If nobody is there yet or the link is down, it
+// goes on.
 func (r Router) say(c *Conn) error {
 	data, err := r.message(c.link.HardwareAddr)
 	if err != nil {
 		return err
 	}
-	// By number: a name is looked up in the network namespace of whichever thread
-	// this runs on.
+	// The zone is a number, because a name would be looked up in the network
+	// namespace of whichever thread this runs on.
 	_, _ = c.conn.WriteTo(data, nil, &net.IPAddr{IP: allNodes, Zone: strconv.Itoa(c.link.Index)})
 	return nil
 }
@@ -129,12 +129,12 @@ const (
 	hopLimit                   = 64
 )
 
-// message is a router advertisement; the kernel fills in its checksum.
+// message returns a router advertisement; the kernel fills in its checksum.
 func (r Router) message(own net.HardwareAddr) ([]byte, error) {
 	seconds := uint32(r.Lifetime / time.Second)
 	b := []byte{hopLimit, 0}
 	b = binary.BigEndian.AppendUint16(b, uint16(seconds))
-	b = append(b, make([]byte, 8)...) // hosts choose how to ask their neighbours
+	b = append(b, make([]byte, 8)...) // hosts use their own defaults to query their neighbours
 	b = append(b, optionSource, 1)
 	b = append(b, own...)
 	b = append(b, optionPrefix, 4, byte(r.Prefix.Bits()), onLink|autonomous)

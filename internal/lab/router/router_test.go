@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The bytes are those of RFC 4861: header, source, prefix on the link and for
-// addresses, each for a minute.
+// The bytes are those of RFC 4861: header, source, and a prefix that is on the
+// link and for addresses, each for a minute.
 func TestAnAdvertisementIsThatOfTheRFC(t *testing.T) {
 	r := Router{NIC: "machine0", Prefix: netip.MustParsePrefix("fd98::/64"), Lifetime: time.Minute}
 	got, err := r.message(net.HardwareAddr{0x52, 0x54, 0x90, 0, 0, 1})

@@ -1,5 +1,5 @@
-// Package bmc knows what the address of a BMC, the fingerprint of its
-// certificate and the settings of a connection to it look like.
+// Package bmc defines the forms of a BMC's address, of its certificate's
+// fingerprint and of the settings of a connection to it.
 package bmc
 
 import (
@@ -28,8 +28,8 @@ type Address struct {
 	System string
 }
 
-// redfishSchemes are the spellings of Redfish over HTTPS that install
-// configurations use, each also with "+https" behind it.
+// redfishSchemes are the spellings of Redfish over HTTPS in install-configs,
+// each also with "+https" behind it.
 var redfishSchemes = []string{
 	"redfish", "redfish-virtualmedia",
 	"idrac-redfish", "idrac-virtualmedia",
@@ -38,13 +38,13 @@ var redfishSchemes = []string{
 
 const systemsPath = "/redfish/v1/Systems/"
 
-// Whether the certificate of a BMC is verified.
+// The values for whether the certificate of a BMC is verified.
 const (
 	VerificationEnabled  = "Enabled"
 	VerificationDisabled = "Disabled"
 )
 
-// The versions of TLS that a BMC is asked with; empty is Default.
+// The versions of TLS that are used with a BMC; empty stands for Default.
 const (
 	TLSDefault = "Default"
 	TLSLegacy  = "Legacy"
@@ -56,10 +56,11 @@ var fingerprint = regexp.MustCompile(`^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$`)
 // digits, with or without colons between the bytes.
 func IsFingerprint(s string) bool { return fingerprint.MatchString(s) }
 
-// ErrForm says that a text is no URL. Nobody can tell what in it is a secret.
+// ErrForm says that a text is no URL, so that nobody can tell which part of it
+// may be a secret.
 var ErrForm = errors.New("must be a URL such as https://10.0.0.5/redfish/v1/Systems/1")
 
-// The other mistakes of an address. None quotes it: it may hold a password.
+// The other mistakes of an address. No text quotes it: it may hold a password.
 var (
 	errUserinfo = errors.New("must not hold a user name or password: they have fields of their own")
 	errIPMI     = errors.New("must be the Redfish URL, https://...: IPMI is not supported")
@@ -130,7 +131,7 @@ func hostOf(host string) (string, error) {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if _, err := strconv.Atoi(last); err == nil || !netaddr.IsName(name) {
-		return "", errHost // 10.0.0.300 is no name either
+		return "", errHost // 10.0.0.300 ends here: it is no name either
 	}
 	if name == "localhost" {
 		return "", errSpecial
@@ -161,7 +162,7 @@ func systemOf(p string) (string, error) {
 	return clean, nil
 }
 
-// notInID are the characters that the ID of a system cannot have.
+// notInID reports whether a character cannot be part of a system's ID.
 func notInID(r rune) bool { return r == '/' || r <= ' ' || r > '~' }
 
 // URL returns the address of the service, without the system's path.
@@ -173,8 +174,9 @@ func (a Address) URL() string {
 	return fmt.Sprintf("https://%s:%d", host, a.Port)
 }
 
-// SameSystem reports whether two addresses lead to one system. A service
-// without a path stands for its only system, hence for each one named there.
+// SameSystem reports whether two addresses lead to one system. An address
+// without a path stands for the only system of its service, and so for each one
+// named there.
 func (a Address) SameSystem(b Address) bool {
 	if a.Host != b.Host || a.Port != b.Port {
 		return false

@@ -30,8 +30,8 @@ func TestSystemsOfOneChassisMayShareABMC(t *testing.T) {
 	}
 }
 
-// FuzzParse shows that an accepted address is read the same after
-// it was written in its plain form, and that errors hold nothing of it.
+// FuzzParse shows that an accepted address, written in its plain form, is read
+// back as the same one, and that errors hold nothing of the input.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"https://10.0.0.5", "redfish+https://bmc.example.com:8443/redfish/v1/Systems/1/",

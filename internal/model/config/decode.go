@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// maxNodes bounds the work for one document: aliases let a small file name a
-// huge value.
+// maxNodes bounds the work for one document: with aliases a small file can stand
+// for a huge value.
 const maxNodes = 200_000
 
 // decoder fills a struct from a YAML document. It reports every mistake with
@@ -26,8 +26,8 @@ const maxNodes = 200_000
 // the wrong place.
 type decoder struct {
 	errs field.ErrorList
-	// broken are the paths of values that could not be read. Nothing may be
-	// concluded from what stands there.
+	// broken lists the paths of values that could not be read. Rules must conclude
+	// nothing from what stands there.
 	broken []string
 	nodes  int
 }
@@ -64,12 +64,12 @@ func parseDocument(data []byte) (*yaml.Node, *field.Error) {
 	return doc.Content[0], nil
 }
 
-// documentError is a mistake of the file as a whole.
+// documentError reports a mistake of the file as a whole.
 func documentError(detail string) *field.Error {
 	return invalid(field.NewPath("(file)"), detail)
 }
 
-// invalid is a field.Invalid that does not show the value.
+// invalid returns a field.Invalid that does not show the value.
 func invalid(path *field.Path, detail string) *field.Error {
 	return field.Invalid(path, field.OmitValueType{}, detail)
 }
@@ -79,7 +79,7 @@ var (
 	position = regexp.MustCompile(`^(near )?line \d+: `)
 )
 
-// syntaxError is the parser's reason without any text of the document. The
+// syntaxError returns the parser's reason without any text of the document. The
 // parser's line may be the one before.
 func syntaxError(err error) string {
 	s := strings.TrimPrefix(err.Error(), "yaml: ")
@@ -128,7 +128,7 @@ func (d *decoder) tooLarge() {
 	}
 }
 
-// wrongType notes that the node at path is not what belongs there.
+// wrongType records that the node at path has the wrong type.
 func (d *decoder) wrongType(path *field.Path, detail string) {
 	if path == nil {
 		path = field.NewPath("(file)")
@@ -150,7 +150,7 @@ func (d *decoder) sequence(n *yaml.Node, out reflect.Value, path *field.Path) {
 	out.Set(list)
 }
 
-// wholeNumber leaves out what YAML versions read differently: 010 and 1_000.
+// wholeNumber excludes forms that YAML versions read differently: 010 and 1_000.
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 func (d *decoder) scalar(n *yaml.Node, out reflect.Value, path *field.Path) {
@@ -204,7 +204,7 @@ func (d *decoder) mapping(n *yaml.Node, out reflect.Value, path *field.Path) {
 		}
 		lines[canonical] = key.Line
 		d.value(val, out.Field(index), path.Child(canonical))
-		// `none:` without a value chooses the platform all the same.
+		// `none:` without a value also chooses the platform.
 		if target := out.Field(index); out.Type() == reflect.TypeFor[Platform]() && target.IsNil() {
 			target.Set(reflect.New(target.Type().Elem()))
 		}
@@ -213,7 +213,7 @@ func (d *decoder) mapping(n *yaml.Node, out reflect.Value, path *field.Path) {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,40}$`)
 
-// keyName returns the text of a key, or its line where the key does not look
+// keyName returns the text of a key, or only its line if the key does not look
 // like the name of a field: {password:x} without a space is one long key.
 func keyName(key *yaml.Node) string {
 	if key.Kind == yaml.ScalarNode && plainKey.MatchString(key.Value) {
@@ -224,8 +224,8 @@ func keyName(key *yaml.Node) string {
 
 func hiddenKey(key *yaml.Node) string { return fmt.Sprintf("(unknown key on line %d)", key.Line) }
 
-// isBareWord reports whether a key stands there without a value: beside a
-// password, that may be the password itself.
+// isBareWord reports whether a key has no value. Beside a password, such a key
+// may be the password itself.
 func isBareWord(val *yaml.Node) bool {
 	return val.Kind == yaml.ScalarNode && val.Value == "" && val.ShortTag() == "!!null"
 }
@@ -259,16 +259,18 @@ func jsonName(f reflect.StructField) string {
 func (d *decoder) unknown(path *field.Path, name string, t reflect.Type) {
 	d.errs = append(d.errs, unknownField(path, name, t))
 	if meant := meantField(name, t); meant != "" {
-		// What was meant for it is not known: nothing follows from its absence.
+		// The value of the field that was meant is unknown: nothing follows from its
+		// absence.
 		d.broken = append(d.broken, path.Child(meant).String())
 	}
 	if t == reflect.TypeFor[Platform]() {
-		// A platform was chosen, if a wrong one.
+		// A platform was chosen, although a wrong one.
 		d.broken = append(d.broken, path.Child(name).String())
 	}
 }
 
-// unknownField says what could stand there instead.
+// unknownField reports an unknown field and names the fields that are possible
+// there.
 func unknownField(path *field.Path, name string, t reflect.Type) *field.Error {
 	if t == reflect.TypeFor[Platform]() {
 		return field.Forbidden(path.Child(name), "the platform is not supported; supported are none and baremetal")
@@ -295,8 +297,9 @@ func unknownField(path *field.Path, name string, t reflect.Type) *field.Error {
 	return field.Forbidden(path.Child(name), detail)
 }
 
-// meantField is the field that somebody who wrote name most likely meant: it
-// differs in capitals, or in being one or many, as apiVIP of older installers.
+// meantField returns the field that the author of name most likely meant: it
+// differs in capitals or in singular and plural, as apiVIP of older installers
+// does.
 func meantField(name string, t reflect.Type) string {
 	plain := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "s") }
 	for f := range t.Fields() {

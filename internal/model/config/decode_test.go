@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// document is a good file as raw text, with a place to spoil it.
+// document returns a valid file as raw text, with a place to spoil it.
 func document(spoiled string) string {
 	return `apiVersion: v1
 metadata: {name: shop}
@@ -225,7 +225,7 @@ func TestErrorsCountAndOrderTheMistakes(t *testing.T) {
 	}
 }
 
-// mistakes are those of a configuration that was built, not parsed.
+// mistakes returns those of a configuration that was built instead of parsed.
 func mistakes(c *InstallConfig) field.ErrorList { return newInvalidError(validate(c, nil)).Errors() }
 
 func TestValidateChecksAConfigurationThatWasBuilt(t *testing.T) {

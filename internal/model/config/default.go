@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/bmc"
 )
 
-// What an absent field means. The networks are those that OpenShift's
-// installer uses, so that existing address plans fit.
+// The values of absent fields. The networks are those that OpenShift's installer
+// uses, so that existing address plans fit.
 const (
 	defaultControlPlanes  = 3
 	defaultNetworkType    = NetworkTypeFlannel
@@ -96,8 +96,8 @@ func setDefault(s *string, value string) {
 	}
 }
 
-// normalize writes addresses in their canonical form, so that the rest of
-// Holdfast may compare them as text. The configuration is valid.
+// normalize writes the addresses of a valid configuration in their canonical
+// form, so that the rest of Holdfast may compare them as text.
 func normalize(c *InstallConfig) {
 	n := &c.Networking
 	for i := range n.MachineNetwork {

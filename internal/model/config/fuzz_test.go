@@ -38,8 +38,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkRefusal holds an error to its promise. The secrets of a spoiled file
-// are those in its places for secrets; the rest of the text may be shown.
+// checkRefusal checks that an error keeps its promise. The secrets of a spoiled
+// file are those in its places for secrets; the rest of the text may be shown.
 func checkRefusal(t *testing.T, data []byte, err error) {
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Errors()) == 0 {
@@ -48,8 +48,8 @@ func checkRefusal(t *testing.T, data []byte, err error) {
 	c := &InstallConfig{}
 	decode(data, c)
 	for _, s := range secretsOf(c) {
-		// Short ones occur in any text, some are words of our messages, and
-		// some are shown because the file has them elsewhere too.
+		// Short secrets occur in any text, some are words of our messages, and some
+		// are shown because the file repeats them elsewhere.
 		if len(s) < 8 || bytes.Count(data, []byte(s)) != 1 || strings.Contains(ownWords(t), s) {
 			continue
 		}
@@ -59,7 +59,7 @@ func checkRefusal(t *testing.T, data []byte, err error) {
 	}
 }
 
-// ownWords is the text of every message.
+// ownWords returns the text of all messages.
 func ownWords(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/rules.txt")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// canonicalMAC writes a 48-bit hardware address as 02:00:00:aa:bb:cc. It is
+// canonicalMAC writes a 48-bit hardware address as 02:00:00:aa:bb:cc. It returns
 // false for anything else, and for addresses that no single NIC has.
 func canonicalMAC(s string) (string, bool) {
 	sep := ":"

@@ -30,8 +30,8 @@ func Marshal(c *InstallConfig) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// toNode writes a value of the configuration's types. It goes by the fields
-// and not by json.Marshaler, which hides secrets.
+// toNode writes a value of the configuration's types. It uses the fields instead
+// of json.Marshaler, which hides secrets.
 func toNode(v reflect.Value) *yaml.Node {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -53,15 +53,16 @@ func toNode(v reflect.Value) *yaml.Node {
 	}
 }
 
-// oldWords are text in YAML 1.2 and something else in YAML 1.1, which most
+// oldWords are text in YAML 1.2, but something else in YAML 1.1, which most
 // tools still read.
 var oldWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
-// plainWord is text to every reader of YAML, unless it is one of oldWords.
+// plainWord matches what every reader of YAML takes for text, except for
+// oldWords.
 var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./:_+-]*$`)
 
-// textStyle quotes what another reader could take for something else. Lines
-// stay lines.
+// textStyle quotes text that another reader could take for something else. Text
+// of several lines stays in lines.
 func textStyle(v reflect.Value) yaml.Style {
 	s := v.String()
 	switch {

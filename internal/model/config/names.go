@@ -18,11 +18,11 @@ const (
 	nameRule  = "must be a DNS name: labels of lower-case letters, digits and '-' joined by dots"
 )
 
-// clusterNames are answered below the cluster's domain. A host of that name
-// would take their place.
+// clusterNames are names below the cluster's domain. A host with such a name
+// would take its place.
 var clusterNames = []string{"api", "api-int", "apps", "localhost"}
 
-// nodeName returns what is wrong with s as the name of a host and node, or "".
+// nodeName says why s cannot be the name of a host and node, empty if it can.
 func nodeName(s string) string {
 	short, _, _ := strings.Cut(s, ".")
 	_, notIP := netip.ParseAddr(s)
@@ -41,14 +41,14 @@ func nodeName(s string) string {
 	return ""
 }
 
-// namedAt is a host name and where it was given.
+// namedAt is a host name with its place in the file.
 type namedAt struct {
 	name string
 	path *field.Path
 }
 
-// hostNames checks a list of host names: each must be fit for a node, all
-// must differ, and a short name beside its own long form is the same host.
+// hostNames checks a list of host names: each must be fit for a node, and all
+// must differ. A short name and its own long form are the same host.
 func (v *validator) hostNames(names []namedAt) {
 	seen := map[string]namedAt{}
 	var valid []namedAt
@@ -77,9 +77,9 @@ func (v *validator) hostNames(names []namedAt) {
 	v.oneNameForm(valid)
 }
 
-// oneNameForm wants all names short or all fully qualified. A host's name is
-// its node's name, and hosts of one site are named the same way: a mixture
-// means that one of them will not be found when it is to be fenced.
+// oneNameForm demands that all names are short or all are fully qualified. A
+// host's name is its node's name, and hosts of one site are named the same way:
+// with a mixture, one of them will not be found when it is to be fenced.
 func (v *validator) oneNameForm(names []namedAt) {
 	if len(names) == 0 {
 		return

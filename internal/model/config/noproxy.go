@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// NoProxy returns what is reached without the site's proxy, sorted and joined
-// by commas: what never leaves the site, the cluster's own names among it, and
-// what the person added. A * means everything, and only alone.
+// NoProxy returns the destinations that are reached without the site's proxy,
+// sorted and joined by commas: those that never leave the site, with the
+// cluster's own names, and the person's additions. A * means everything, and
+// stands alone.
 func (c *InstallConfig) NoProxy() string {
 	domain := c.ClusterDomain()
 	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api." + domain, "api-int." + domain, ".apps." + domain}

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Parse reads an install configuration in YAML or JSON, fills in the defaults
-// and checks every rule. The error is an *InvalidError that names all
-// mistakes at once. It never holds a password, a pull secret or the userinfo
-// of a URL, whatever is printed of it.
+// Parse reads an install-config in YAML or JSON, fills in the defaults and
+// checks every rule. The error is an *InvalidError that names all mistakes at
+// once. However it is printed, it never holds a password, a pull secret or the
+// userinfo of a URL.
 func Parse(data []byte) (*InstallConfig, error) {
 	c := &InstallConfig{}
 	d := decode(data, c)
@@ -26,9 +26,9 @@ func Parse(data []byte) (*InstallConfig, error) {
 	return c, nil
 }
 
-// Made reads a configuration that something was made from: it kept the rules of
-// the build that made it, and today's may be others. Defaults are filled in, no
-// rule is checked.
+// Made reads a configuration from which something was already made: it kept the
+// rules of the build that did so, and today's may differ. Defaults are filled
+// in, and no rule is checked.
 func Made(data []byte) (*InstallConfig, error) {
 	c, err := Unmarshal(data)
 	if err != nil {
@@ -40,8 +40,8 @@ func Made(data []byte) (*InstallConfig, error) {
 }
 
 // Unmarshal reads what Marshal wrote, without defaults and without checking a
-// rule: it is for the parts of a configuration that was valid as a whole. An
-// unknown or unreadable field is an *InvalidError.
+// rule: it is for parts of a configuration that was valid as a whole. An unknown
+// or unreadable field is an *InvalidError.
 func Unmarshal(data []byte) (*InstallConfig, error) {
 	c := &InstallConfig{}
 	if d := decode(data, c); len(d.errs) > 0 {
@@ -50,7 +50,7 @@ func Unmarshal(data []byte) (*InstallConfig, error) {
 	return c, nil
 }
 
-// InvalidError is what Parse returns: all mistakes of one file.
+// InvalidError holds all mistakes of one file.
 type InvalidError struct {
 	errs field.ErrorList
 }
@@ -66,7 +66,8 @@ func newInvalidError(errs field.ErrorList) *InvalidError {
 // Errors returns the mistakes ordered by field path.
 func (e *InvalidError) Errors() field.ErrorList { return e.errs }
 
-// Error implements error: one line a mistake after a line that counts them.
+// Error implements error: a line with their number, then one line for each
+// mistake.
 func (e *InvalidError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the install configuration has %s:", count(len(e.errs), "mistake"))

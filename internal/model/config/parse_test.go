@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// validConfigs are the good files of the corpus by name.
+// validConfigs returns the valid files of the corpus by name.
 func validConfigs(t testing.TB) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/valid/*.yaml")
@@ -129,7 +129,7 @@ func mustParse(t testing.TB, data []byte) *InstallConfig {
 	return c
 }
 
-// values shows a configuration with its secrets, for comparison.
+// values prints a configuration with its secrets, for comparison.
 func values(c *InstallConfig) string {
 	text, err := Marshal(c)
 	if err != nil {
@@ -238,8 +238,8 @@ func TestPrintingAConfigurationShowsNoSecret(t *testing.T) {
 	}
 }
 
-// marker is part of every password in the corpus; pullMarker is what it looks
-// like in the pull secret.
+// marker is part of every password in the corpus; pullMarker is its form in the
+// pull secret.
 const (
 	marker     = "S3cr3t"
 	pullMarker = "dXNlcjpTM2NyM3Q"
@@ -256,7 +256,7 @@ func noSecrets(t testing.TB, name, text string) {
 	}
 }
 
-// noSecretsInError prints an error in every way that comes to mind.
+// noSecretsInError prints an error in many ways and looks for secrets.
 func noSecretsInError(t testing.TB, name string, err error) {
 	t.Helper()
 	outs := []string{err.Error()}
@@ -289,7 +289,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// docs/facts/findings.md#installer, D10: what others accept with a reason is no mistake here.
+// docs/facts/findings.md#installer, D10: forms that others accept for a reason
+// are no mistake here.
 func TestWhatOtherInstallersAcceptIsAccepted(t *testing.T) {
 	corpus := validConfigs(t)
 	parse := func(base, patch string) *InstallConfig {

@@ -15,9 +15,10 @@ import (
 // as the OCI distribution specification writes names.
 var releaseReference = regexp.MustCompile(`^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 
-// releaseRegistry checks where hosts pull the release. What comes from there
-// runs as root, so nothing may stand between: a name is reached over TLS, an
-// address perhaps without, and then needs the digest.
+// releaseRegistry checks the place from which hosts pull the release. Its files
+// run as root, so nobody may be able to change them on the way: a registry with
+// a name is reached over TLS, one with an address perhaps without, which then
+// needs the digest.
 func (v *validator) releaseRegistry() {
 	path := field.NewPath("releaseRegistry")
 	ref := v.c.ReleaseRegistry
@@ -34,11 +35,11 @@ func (v *validator) releaseRegistry() {
 	}
 }
 
-// isRegistryHost reports whether container tools take the first part of a
-// reference for a registry, and not for a part of the path.
+// isRegistryHost reports whether container tools treat the first part of a
+// reference as a registry instead of a part of the path.
 func isRegistryHost(host string) bool { return strings.ContainsAny(host, ".:") }
 
-// hostOfRegistry is a registry without its port.
+// hostOfRegistry returns a registry without its port.
 func hostOfRegistry(host string) string {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, _, _ = strings.Cut(inner, "]")
@@ -54,17 +55,17 @@ func isAddress(host string) bool {
 }
 
 // ReleaseByAddress reports whether the release's registry is named by its
-// address. It may then have no TLS: such a reference must hold the digest,
-// which tells whether what comes is the release.
+// address. It may then have no TLS, so such a reference must hold the digest,
+// which proves that the download is the release.
 func (c *InstallConfig) ReleaseByAddress() bool {
 	host, _, _ := strings.Cut(c.ReleaseRegistry, "/")
 	return isAddress(hostOfRegistry(host))
 }
 
-// ReleaseAuth returns the part of the pull secret that opens the release's
-// registry, as an authentication file of its own; empty if there is none. A
-// registry that may have no TLS gets no account: anybody on the way could read
-// it, and the digest alone proves what comes.
+// ReleaseAuth returns the part of the pull secret for the release's registry, as
+// an authentication file of its own; empty if there is none. A registry that may
+// have no TLS gets no account: anybody on the way could read it, and the digest
+// alone proves the download.
 func (c *InstallConfig) ReleaseAuth() secret.Text {
 	host, _, ok := strings.Cut(c.ReleaseRegistry, "/")
 	var file struct {

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule is one sentence about install configurations: the base file, changed
-// by the patch, breaks it. What Parse then says stands in testdata/rules.txt.
+// rule is one sentence about install-configs: the base file with the patch
+// breaks it. testdata/rules.txt holds what Parse then reports.
 type rule struct {
 	sentence string
 	base     string

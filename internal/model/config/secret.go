@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// A verb that does not fit a pointer makes fmt print what it points to without
-// asking its methods, secrets included. So every type above a secret.Text formats
-// itself, whatever the verb.
+// If a verb does not fit a pointer, fmt prints the value behind it without
+// calling its methods, secrets included. So every type that holds a secret.Text
+// formats itself, whatever the verb.
 
 // Format implements fmt.Formatter without secrets.
 func (c InstallConfig) Format(f fmt.State, _ rune) {
@@ -65,9 +65,9 @@ func (p Proxy) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// redactUserinfo hides all that could be a name or a password in a URL,
-// whether or not the rest of it can be parsed: everything between the scheme
-// and the last @, and everything from a ? or # on.
+// redactUserinfo hides every part of a URL that could be a name or a password,
+// even if the URL cannot be parsed: everything between the scheme and the last
+// @, and everything from a ? or # on.
 func redactUserinfo(url string) string {
 	if i := strings.LastIndex(url, "@"); i >= 0 {
 		scheme := ""

@@ -1,6 +1,6 @@
-// Package config is what a person says about a site: the install
-// configuration, its defaults and every rule that it must keep. It turns
-// bytes into a valid value or into all mistakes at once, and touches nothing.
+// Package config holds a person's description of a site: the install-config, its
+// defaults and every rule that it must keep. It turns bytes into a valid value
+// or into a list of all mistakes, and changes nothing else.
 package config
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// APIVersion is the only accepted apiVersion of an install configuration.
+// APIVersion is the only accepted apiVersion of an install-config.
 const APIVersion = "v1"
 
 // InstallConfig describes one cluster. Parse returns only values that keep
@@ -24,8 +24,8 @@ type InstallConfig struct {
 	// Compute holds at most one pool, named worker. Absent means no workers.
 	Compute  []MachinePool `json:"compute,omitempty"`
 	Platform Platform      `json:"platform"`
-	// BootstrapInPlace is refused. It is a field of what builds before accepted, and
-	// hosts of then have in their copy.
+	// BootstrapInPlace is refused. Earlier builds accepted the field, and hosts of
+	// those builds have it in their copy.
 	BootstrapInPlace *BootstrapInPlace `json:"bootstrapInPlace,omitempty"`
 	// RendezvousIP is the machine address of the control-plane host that
 	// starts the cluster. Empty means that the host given bootstrap.ign does.
@@ -40,9 +40,9 @@ type InstallConfig struct {
 	// PullSecret is a registry authentication file in JSON, with "auths".
 	PullSecret secret.Text `json:"pullSecret,omitempty"`
 	Proxy      *Proxy      `json:"proxy,omitempty"`
-	// ReleaseRegistry is where hosts that bring no release along pull it:
-	// HOST[:PORT]/REPOSITORY with a tag, a digest, or neither for the version
-	// that made the Ignition.
+	// ReleaseRegistry is the place from which hosts without a release of their own
+	// pull it: HOST[:PORT]/REPOSITORY with a tag, a digest, or neither for the
+	// version that made the Ignition config.
 	ReleaseRegistry string `json:"releaseRegistry,omitempty"`
 	// AdditionalTrustBundle holds certificates in PEM.
 	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
@@ -85,7 +85,8 @@ type MachinePool struct {
 	Fencing      *Fencing `json:"fencing,omitempty"`
 }
 
-// Fencing says how the two control-plane hosts switch each other off.
+// Fencing holds the accounts with which the two control-plane hosts switch each
+// other off.
 type Fencing struct {
 	Credentials []FencingCredential `json:"credentials,omitempty"`
 }
@@ -99,16 +100,16 @@ type FencingCredential struct {
 	Address  string      `json:"address"`
 	Username string      `json:"username"`
 	Password secret.Text `json:"password"`
-	// CertificateVerification is Enabled (default) or Disabled. Where no authority
-	// vouches for the certificate it is pinned at first sight.
+	// CertificateVerification is Enabled (default) or Disabled. If no authority
+	// vouches for the certificate, it is pinned at first sight.
 	CertificateVerification string `json:"certificateVerification,omitempty"`
 	// CertificateFingerprint is the SHA-256 of the only certificate to trust.
 	CertificateFingerprint string `json:"certificateFingerprint,omitempty"`
-	// TLS is Default, or Legacy for a BMC that speaks nothing newer than TLS 1.1,
-	// or has no key exchange with forward secrecy.
+	// TLS is Default, or Legacy for a BMC that has nothing newer than TLS 1.1, or
+	// no key exchange with forward secrecy.
 	TLS string `json:"tls,omitempty"`
-	// SystemID is the UUID or serial number that the BMC reports, where neither is
-	// that of the host's own SMBIOS.
+	// SystemID is the UUID or serial number that the BMC reports, needed if neither
+	// is that of the host's own SMBIOS.
 	SystemID string `json:"systemID,omitempty"`
 }
 
@@ -118,7 +119,7 @@ type Platform struct {
 	BareMetal *BareMetalPlatform `json:"baremetal,omitempty"`
 }
 
-// NonePlatform says that the site brings load balancer and DNS itself.
+// NonePlatform means that the site brings load balancer and DNS itself.
 type NonePlatform struct{}
 
 // BareMetalPlatform asks for virtual IPs held by the hosts themselves.
@@ -135,7 +136,7 @@ type Host struct {
 	// Role is master or worker; empty lets the installer choose.
 	Role           string `json:"role,omitempty"`
 	BootMACAddress string `json:"bootMACAddress"`
-	// BMC may be left out: no host is installed through it.
+	// BMC may be left out: the installer installs no host through it.
 	BMC BMC `json:"bmc,omitzero"`
 }
 
@@ -147,7 +148,7 @@ type BMC struct {
 	DisableCertificateVerification bool        `json:"disableCertificateVerification,omitempty"`
 }
 
-// BootstrapInPlace would say onto which disk of itself a host is installed.
+// BootstrapInPlace names the disk onto which a host would install itself.
 type BootstrapInPlace struct {
 	InstallationDisk string `json:"installationDisk,omitempty"`
 }
@@ -160,13 +161,14 @@ type Proxy struct {
 	NoProxy    string `json:"noProxy,omitempty"`
 }
 
-// ClusterDomain is the domain below which all names of the cluster lie.
+// ClusterDomain returns the domain below which all names of the cluster lie.
 func (c *InstallConfig) ClusterDomain() string { return c.Metadata.Name + "." + c.BaseDomain }
 
 // ControlPlaneReplicas returns the number of control-plane hosts.
 func (c *InstallConfig) ControlPlaneReplicas() int { return replicas(c.ControlPlane) }
 
-// ComputeReplicas returns the number of workers the installation waits for.
+// ComputeReplicas returns the number of workers for which the installation
+// waits.
 func (c *InstallConfig) ComputeReplicas() int {
 	n := 0
 	for _, pool := range c.Compute {

@@ -18,8 +18,8 @@ type validator struct {
 	broken []string
 }
 
-// validate checks every rule on c, which carries its defaults. Rules that
-// concern an unreadable value are left out: its own mistake is enough.
+// validate checks every rule on c, whose defaults are filled in. It skips rules
+// about an unreadable value: the mistake of the value itself is enough.
 func validate(c *InstallConfig, broken []string) field.ErrorList {
 	v := &validator{c: c, broken: broken}
 	if !v.readable("") {
@@ -41,7 +41,7 @@ func validate(c *InstallConfig, broken []string) field.ErrorList {
 	return v.errs
 }
 
-// add notes mistakes, except those of a value that could not be read.
+// add records mistakes, except those of a value that could not be read.
 func (v *validator) add(errs ...*field.Error) {
 	for _, e := range errs {
 		if !v.insideBroken(e.Field) {
@@ -75,7 +75,7 @@ func isBelow(path, root string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// duplicate says where a value was first given. The value itself may be
+// duplicate names the place where a value was first given. The value may be
 // written differently there.
 func duplicate(path *field.Path, value string, first *field.Path) *field.Error {
 	e := field.Duplicate(path, value)
@@ -83,8 +83,8 @@ func duplicate(path *field.Path, value string, first *field.Path) *field.Error {
 	return e
 }
 
-// reservedDomain is Kubernetes' own: names below it are answered by the
-// cluster's DNS and would never reach the site's.
+// reservedDomain is Kubernetes' own: the cluster's DNS answers for names below
+// it, and they would never reach the site's DNS.
 const reservedDomain = "cluster.local"
 
 // maxClusterDomain leaves room for a host's name and its dot in the 253

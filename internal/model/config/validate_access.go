@@ -44,8 +44,8 @@ func (v *validator) sshKeys() {
 
 func isPrivateKey(s string) bool { return strings.Contains(s, "PRIVATE KEY-----") }
 
-// pullSecret wants what container tools call an authentication file. Only the
-// names of registries are shown: the rest are passwords.
+// pullSecret demands the form that container tools call an authentication file.
+// Messages show only the names of registries: the rest are passwords.
 func (v *validator) pullSecret() {
 	path := field.NewPath("pullSecret")
 	text := v.c.PullSecret.Reveal()
@@ -76,7 +76,7 @@ func (v *validator) pullSecret() {
 
 var registryName = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?$`)
 
-// shownRegistry is the name of a registry if it certainly is one.
+// shownRegistry returns the name of a registry if it certainly is one.
 func shownRegistry(name string) string {
 	if registryName.MatchString(name) {
 		return name
@@ -84,8 +84,8 @@ func shownRegistry(name string) string {
 	return "an entry"
 }
 
-// registryAccount is an entry of an authentication file: container tools write it
-// in either form.
+// registryAccount is an entry of an authentication file. Container tools write
+// it in either form.
 type registryAccount struct {
 	Auth     string `json:"auth"`
 	Username string `json:"username"`

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The feature sets of an install configuration beside the default one, "".
+// The feature sets of an install-config beside the default one, "".
 const (
 	TechPreviewNoUpgrade = "TechPreviewNoUpgrade"
 	DevPreviewNoUpgrade  = "DevPreviewNoUpgrade"
@@ -27,8 +27,9 @@ type FeatureGate struct {
 	Enabled bool
 }
 
-// ParseFeatureGate reads an entry "Name=true" or "Name=false", in any spelling of
-// the two that Kubernetes' programs take for theirs; ok is false for anything else.
+// ParseFeatureGate reads an entry "Name=true" or "Name=false", in any spelling
+// of the two values that Kubernetes' programs accept; ok is false for anything
+// else.
 func ParseFeatureGate(entry string) (gate FeatureGate, ok bool) {
 	name, value, _ := strings.Cut(entry, "=")
 	enabled, err := strconv.ParseBool(value)

@@ -30,7 +30,7 @@ func (v *validator) bareMetalHosts(list *field.Path) {
 		}
 		v.mac(path.Child("bootMACAddress"), h.BootMACAddress, macs)
 		if h.BMC == (BMC{}) {
-			continue // nothing is installed through it
+			continue // no host is installed through it
 		}
 		bmc := path.Child("bmc")
 		bmcs = v.appendBMC(bmcs, bmc.Child("address"), h.BMC.Address)
@@ -55,7 +55,7 @@ func (v *validator) mac(path *field.Path, text string, seen map[string]*field.Pa
 	}
 }
 
-// hostCount wants a machine for every replica, with or without a role given.
+// hostCount demands a machine for every replica, with or without a role given.
 func (v *validator) hostCount(list *field.Path) {
 	total, known := v.hosts()
 	if !known || !v.readable(list.String()) {
@@ -65,7 +65,7 @@ func (v *validator) hostCount(list *field.Path) {
 	roles := map[string]int{}
 	for _, h := range v.c.Platform.BareMetal.Hosts {
 		if !slices.Contains(hostRoles, h.Role) {
-			h.Role = "" // a mistake of its own
+			h.Role = "" // reported as its own mistake
 		}
 		roles[h.Role]++
 	}

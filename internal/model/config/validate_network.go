@@ -13,13 +13,14 @@ import (
 
 // Limits of Kubernetes v1.36 on the networks of a cluster.
 const (
-	// maxShareBits: the controller manager keeps a bitmap of the hosts' shares
-	// of the pod network (kubeadm's PodSubnetNodeMaskMaxDiff).
+	// maxShareBits exists because the controller manager keeps a bitmap of the
+	// hosts' shares of the pod network (kubeadm's PodSubnetNodeMaskMaxDiff).
 	maxShareBits = 16
-	// maxServiceBits: the API server keeps a bitmap of the service addresses
-	// (validateClusterIPFlags in kube-apiserver).
+	// maxServiceBits exists because the API server keeps a bitmap of the service
+	// addresses (validateClusterIPFlags in kube-apiserver).
 	maxServiceBits = 20
-	// minServiceBits: the cluster's DNS has the tenth address of the network.
+	// minServiceBits leaves room for the cluster's DNS, which has the tenth
+	// address.
 	minServiceBits = 4
 	// minShareBits leaves a host 14 pod addresses (kubeadm's
 	// MinimumAddressesInPodSubnet).
@@ -34,16 +35,16 @@ type network struct {
 	prefix netip.Prefix
 }
 
-// networks is the address plan as far as it could be understood.
+// networks is the address plan, as far as it could be read.
 type networks struct {
 	machine, cluster, service []network
-	// complete: every entry of every list is a sound network, so what is
-	// missing may be reported too.
+	// complete is true if every entry of every list is a sound network. Then
+	// missing networks may be reported, too.
 	complete bool
 }
 
-// plan is the address plan in the words of the package that knows what a
-// virtual IP must keep.
+// plan returns the address plan in the form of package netaddr, which knows the
+// rules for virtual IPs.
 func (n networks) plan() netaddr.Networks {
 	return netaddr.Networks{
 		Machine: prefixes(n.machine), Cluster: prefixes(n.cluster), Service: prefixes(n.service), Complete: n.complete,
@@ -118,7 +119,7 @@ func (v *validator) presence(root *field.Path, nets networks) {
 	if len(n.MachineNetwork) > maxMachineNetworks {
 		v.add(field.TooMany(root.Child("machineNetwork"), len(n.MachineNetwork), maxMachineNetworks))
 	}
-	// Without a sound machine network nobody knows whether there is a default.
+	// Without a sound machine network it is unknown whether there is a default.
 	if len(n.ClusterNetwork) == 0 && (nets.complete || n.ClusterNetwork != nil) {
 		v.add(field.Required(root.Child("clusterNetwork"), noDefault))
 	}
@@ -140,7 +141,7 @@ func (v *validator) overlaps(nets networks) {
 	}
 }
 
-// defaultNote explains a network that may not stand in the file.
+// defaultNote explains a network that the person may not have written.
 func defaultNote(p netip.Prefix) string {
 	if s := p.String(); s == defaultClusterNetwork || s == defaultServiceNetwork {
 		return "; " + s + " is the default, so give another network here"
@@ -148,7 +149,7 @@ func defaultNote(p netip.Prefix) string {
 	return ""
 }
 
-// families wants the same address families in the same order everywhere.
+// families demands the same address families in the same order everywhere.
 func (v *validator) families(root *field.Path, nets networks) {
 	v.onePerFamily(nets.cluster)
 	v.onePerFamily(nets.service)
@@ -231,7 +232,7 @@ func shareSize(path *field.Path, p netip.Prefix, hostPrefix int) *field.Error {
 	return nil
 }
 
-// hosts is the number of hosts; known is false if it could not be read.
+// hosts returns the number of hosts; known is false if it could not be read.
 func (v *validator) hosts() (n int, known bool) {
 	if !v.readable("controlPlane.replicas") || !v.readable("compute") {
 		return 0, false
@@ -260,7 +261,7 @@ func (v *validator) serviceSizes(list []network) {
 	}
 }
 
-// machineSizes wants an address for every host and every VIP.
+// machineSizes demands an address for every host and every VIP.
 func (v *validator) machineSizes(nets networks) {
 	hosts, known := v.hosts()
 	if !nets.complete || !known {
@@ -283,7 +284,7 @@ func (v *validator) machineSizes(nets networks) {
 	}
 }
 
-// usable is the number of addresses that hosts can have, at most 2^30.
+// usable returns the number of addresses that hosts can have, at most 2^30.
 func usable(p netip.Prefix) int64 {
 	free := min(p.Addr().BitLen()-p.Bits(), 30)
 	if free <= 1 {

@@ -30,7 +30,7 @@ func (v *validator) platform(nets networks) {
 	}
 }
 
-// vip is an address given in the configuration, and where.
+// vip is an address given in the configuration, with its place.
 type vip struct {
 	addr netip.Addr
 	path *field.Path
@@ -83,7 +83,8 @@ func (v *validator) bmcPlace(path *field.Path, text string, address bmc.Address)
 	}
 }
 
-// ownAddresses are the addresses that the configuration gives to the cluster.
+// ownAddresses returns the addresses that the configuration gives to the
+// cluster.
 func (v *validator) ownAddresses() []vip {
 	var out []vip
 	add := func(path *field.Path, text string) {
@@ -122,7 +123,7 @@ func (v *validator) rendezvous(nets networks) {
 	}
 }
 
-// bootstrapInPlace is refused: docs/adr/0039.
+// bootstrapInPlace refuses the field: docs/adr/0039.
 func (v *validator) bootstrapInPlace() {
 	if v.c.BootstrapInPlace != nil {
 		v.add(field.Forbidden(field.NewPath("bootstrapInPlace"), NotInPlace+
@@ -130,5 +131,6 @@ func (v *validator) bootstrapInPlace() {
 	}
 }
 
-// NotInPlace says what a person is told who asks for an installation in place.
+// NotInPlace tells a person who asks for an installation in place why there is
+// none.
 const NotInPlace = "nothing is installed in place: Holdfast brings no operating system, and a host stays on the disk that it runs from"

@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// maxReplicas is the number of nodes that Kubernetes supports.
+// maxReplicas is the largest number of nodes that Kubernetes supports.
 const maxReplicas = 5000
 
-// twoNodeReplicas is the number of control planes that needs fencing.
+// twoNodeReplicas is the number of control planes that need fencing.
 const twoNodeReplicas = 2
 
-// allowedControlPlanes are the sizes of an etcd cluster that make sense here.
+// allowedControlPlanes lists the sizes of an etcd cluster that make sense here.
 var allowedControlPlanes = []int{1, 2, 3, 5}
 
 var architectures = []string{"amd64", "arm64"}
@@ -142,8 +142,8 @@ func (v *validator) credentials(list *field.Path, credentials []FencingCredentia
 	v.distinctBMCs(bmcs)
 }
 
-// systemID checks what a person says that a BMC reports. It tells one host from
-// the other, so both cannot have the same.
+// systemID checks the identity that a BMC reports according to the person. It
+// tells one host from the other, so they must differ.
 func (v *validator) systemID(path *field.Path, id string, before []FencingCredential) {
 	switch {
 	case id == "":
@@ -157,7 +157,7 @@ func (v *validator) systemID(path *field.Path, id string, before []FencingCreden
 // maxSystemID is longer than any UUID or serial number.
 const maxSystemID = 128
 
-// bmcAt is a BMC's address and where it was given.
+// bmcAt is a BMC's address with its place in the file.
 type bmcAt struct {
 	address bmc.Address
 	path    *field.Path
@@ -178,7 +178,7 @@ func (v *validator) appendBMC(list []bmcAt, path *field.Path, text string) []bmc
 	return append(list, bmcAt{address, path, text})
 }
 
-// bmcError shows the address only where nothing in it can be a secret.
+// bmcError shows the address only if no part of it can be a secret.
 func bmcError(path *field.Path, text string, err error) *field.Error {
 	if errors.Is(err, bmc.ErrForm) {
 		return invalid(path, err.Error())

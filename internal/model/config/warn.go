@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/bmc"
 )
 
-// Warnings returns what is allowed in a valid configuration but seldom wise,
-// one sentence each, in a fixed order. None holds a secret.
+// Warnings lists the parts of a valid configuration that are allowed but seldom
+// wise, one sentence each, in a fixed order. None holds a secret.
 func Warnings(c *InstallConfig) []string {
 	var out []string
 	if c.ControlPlane.Fencing != nil {
@@ -62,8 +62,8 @@ func inMachineNetwork(c *InstallConfig, address string) bool {
 	return false
 }
 
-// HoldsSecrets reports whether a configuration holds what only its owner may
-// read: passwords of BMCs, a pull secret, a proxy's password.
+// HoldsSecrets reports whether a configuration holds secrets that only its owner
+// may read: passwords of BMCs, a pull secret, a proxy's password.
 func HoldsSecrets(c *InstallConfig) bool {
 	if c.PullSecret != "" || c.ControlPlane.Fencing != nil && len(c.ControlPlane.Fencing.Credentials) > 0 {
 		return true

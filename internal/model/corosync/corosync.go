@@ -1,5 +1,5 @@
-// Package corosync reads corosync.conf, within bounds. It is the one reading of
-// that file: what is wanted of it decides package decide/twonode.
+// Package corosync reads corosync.conf, within bounds. No other package parses
+// that file; package decide/twonode decides what it should say.
 package corosync
 
 import (
@@ -10,43 +10,45 @@ import (
 	"strings"
 )
 
-// Path is where the file lies on a host.
+// Path is the path of the file on a host.
 const Path = "/etc/corosync/corosync.conf"
 
-// The bounds of the file. One of two hosts has 1 kB.
+// The bounds of the file. That of two hosts has 1 kB.
 const (
 	// MaxBytes bounds the text.
 	MaxBytes    = 1 << 20
 	maxSections = 8
 )
 
-// Conf is what corosync.conf says. A host that is in no cluster has an empty one.
+// Conf holds the content of corosync.conf. It is empty on a host that is in no
+// cluster.
 type Conf struct {
 	// Name is the name of the cluster.
 	Name  string
 	Nodes []Node
-	// TwoNode is true where one of two nodes has quorum, which makes a booted
-	// host wait for its peer too (wait_for_all).
+	// TwoNode is true if one of two nodes has quorum. It also makes a host that
+	// boots wait for its peer (wait_for_all).
 	TwoNode bool
-	// WaitsNot is true where somebody took that wait away.
+	// WaitsNot is true if somebody turned that wait off.
 	WaitsNot bool
-	// Totem is how members watch each other, Crypto how their packets are
-	// encrypted and signed, without crypto_, and Link how a link is watched,
-	// without knet_: the first link that says it counts.
+	// Totem holds the settings by which members watch each other, Crypto those by
+	// which packets are encrypted and signed, without crypto_, and Link those by
+	// which a link is watched, without knet_: the first link that has a setting
+	// counts.
 	Totem, Crypto, Link []Setting
 }
 
 // Setting is one name and its value.
 type Setting struct{ Name, Value string }
 
-// Node is a host that the file names; its addresses are those of its links.
+// Node is a host in the file, with the addresses of its links.
 type Node struct {
 	Name      string
 	Addresses []string
 }
 
-// Parse reads the text. No text is no cluster. Of a setting that stands twice the
-// last counts, as it does for Corosync.
+// Parse reads the text. An empty text stands for no cluster. If a setting stands
+// twice the last one counts, as it does for Corosync.
 func Parse(text []byte) (Conf, error) {
 	if len(text) > MaxBytes {
 		return Conf{}, fmt.Errorf("read corosync.conf: it has %d bytes, more than %d", len(text), MaxBytes)
@@ -160,8 +162,8 @@ func set(list *[]Setting, name, value string) {
 	*list = append(*list, Setting{name, value})
 }
 
-// nodeOf is a node by its name; one without goes by its first address, as
-// Pacemaker calls it then too.
+// nodeOf returns a node. Without a name it gets its first address as name, as in
+// Pacemaker.
 func nodeOf(settings map[string]string) Node {
 	n := Node{Name: settings["name"]}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

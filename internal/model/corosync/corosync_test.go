@@ -62,7 +62,7 @@ func TestLinksAndSettings(t *testing.T) {
 	}
 }
 
-// Corosync keeps what it read last under a name.
+// Corosync keeps the last value that it reads under a name.
 func TestTheLastOfASettingThatStandsTwiceCounts(t *testing.T) {
 	for name, text := range map[string]string{
 		"in a section":    strings.Replace(whole, "aes256\n", "aes256\n crypto_cipher: none\n cluster_name: theirs\n", 1),

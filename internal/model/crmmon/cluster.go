@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Cluster is what Pacemaker says about itself, as far as anybody needs it.
+// Cluster holds the parts of Pacemaker's status that other packages need.
 type Cluster struct {
-	// Coordinator is the node whose controller decides, empty for none.
+	// Coordinator is the node whose controller makes the decisions, empty for none.
 	Coordinator string
-	// Quorate is unknown where there is no coordinator.
+	// Quorate is unknown without a coordinator.
 	Quorate state.Fact[bool]
 	Options Options
 	Nodes   []Node
 	Clones  []Clone
-	// Resources are all instances of all resources, fence devices among them.
+	// Resources holds all instances of all resources, fence devices included.
 	Resources  []Resource
 	Operations []Operation
 	Failures   []Failure
@@ -25,10 +25,10 @@ type Cluster struct {
 	Bans       []Ban
 }
 
-// Options are the settings of the cluster that crm_mon tells.
+// Options holds the settings of the cluster that crm_mon shows.
 type Options struct {
 	FencingEnabled bool
-	// NoQuorum is what a part without quorum does.
+	// NoQuorum is the policy for a partition without quorum.
 	NoQuorum    string
 	Maintenance bool
 	// StopAll is true while nothing but fence devices may run.
@@ -42,11 +42,11 @@ type Node struct {
 	Maintenance, Pending, Unclean, Shutdown, Expect bool
 	// Kind is member, remote or ping.
 	Kind string
-	// Health is green where no agent reports trouble of the host.
+	// Health is green if no agent reports trouble of the host.
 	Health string
 }
 
-// Clone is a clone, which says more than its instances while none runs.
+// Clone is a clone. While no instance runs it tells more than they do.
 type Clone struct {
 	ID                             string
 	Managed, Disabled, Maintenance bool
@@ -56,52 +56,52 @@ type Clone struct {
 type Resource struct {
 	ID, Agent string
 	Role      string
-	Target    string // the role that it is to have, empty for no limit
+	Target    string // the role that it should have, empty for no limit
 	Active    bool
 	Orphaned  bool
 	Blocked   bool
 	Managed   bool
 	Failed    bool
-	// Maintenance is told by version 2.1.6 and later only.
+	// Maintenance is reported only by version 2.1.6 and later.
 	Maintenance bool
-	// Pending is what is under way: Starting, Stopping, Monitoring.
+	// Pending is the action under way: Starting, Stopping, Monitoring.
 	Pending string
-	// Nodes are where it runs: none, one, or in trouble more.
+	// Nodes are the nodes on which it runs: none, one, or more in a fault.
 	Nodes []string
 	// Clone is the id of the clone that it is an instance of, empty for none.
 	Clone string
-	// Bundle is the id of the bundle that holds it, empty for none: what runs
-	// in a container does not run on the host.
+	// Bundle is the id of the bundle that holds it, empty for none: a resource in a
+	// container does not run on the host.
 	Bundle string
 }
 
-// Operation is the last outcome of one operation of a resource on a node.
+// Operation is the last result of one operation of a resource on a node.
 type Operation struct {
 	Node, Resource, Task string
 	Code                 int
 	Call                 string
-	When                 time.Time // zero where it is not known
-	Interval             string    // empty or 0ms for what does not recur
+	When                 time.Time // zero if unknown
+	Interval             string    // empty or 0ms if it does not recur
 }
 
 // Failure is an action that failed and was not cleaned up.
 type Failure struct {
 	Node, Resource, Task string
 	Code                 int
-	Words                string // the agent's own, else Pacemaker's
-	// Key names the action as crm_mon does: etcd_monitor_3000. Status and Reason
-	// are Pacemaker's word for the outcome, and the agent's.
+	Words                string // the agent's own text, else Pacemaker's
+	// Key names the action as crm_mon does: etcd_monitor_3000. Status is
+	// Pacemaker's text for the result, Reason is the agent's.
 	Key, Status, Reason string
 	Call                string
 	When                time.Time
-	// Probe is true of the look at a resource before anything is done with it.
+	// Probe is true for the check of a resource before any action on it.
 	Probe bool
 }
 
-// FenceState is how far a fence is.
+// FenceState is the progress of a fence.
 type FenceState string
 
-// How far a fence is.
+// The states of a fence.
 const (
 	FenceSucceeded FenceState = "success"
 	FenceFailed    FenceState = "failed"
@@ -126,8 +126,8 @@ const fencing = "stonith:"
 // Fences reports whether a resource is a fence device.
 func (r Resource) Fences() bool { return strings.HasPrefix(r.Agent, fencing) }
 
-// Expected reports whether a failure is that of a probe that found what it may
-// find: running, not running, or promoted.
+// Expected reports whether a failure is a probe that found a permitted state:
+// running, not running, or promoted.
 func (f Failure) Expected() bool {
 	return f.Probe && slices.Contains([]int{0, 7, 8}, f.Code)
 }

@@ -1,3 +1,3 @@
-// Package crmmon reads the XML of crm_mon, which is Pacemaker's status, of all of
-// its versions and within bounds. It is the one reading of that text.
+// Package crmmon reads the XML of crm_mon, which is Pacemaker's status, in all
+// of its versions and within bounds. No other package parses that text.
 package crmmon

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// The bounds of what is read. A cluster of two hosts has 10 kB.
+// The bounds of the text. That of two hosts has 10 kB.
 const (
 	// MaxBytes bounds the text.
 	MaxBytes     = 10 << 20
@@ -17,15 +17,15 @@ const (
 	maxAttribute = 32 << 10
 )
 
-// element is one element of a text, with what lies in it but text.
+// element is one element with everything inside it except text.
 type element struct {
 	name     string
 	settings map[string]string
 	inner    []*element
 }
 
-// parseXML reads a whole text. What a writer of status never makes is refused,
-// above all a document type: with one come entities that grow.
+// parseXML reads a whole text. It refuses constructs that no writer of a status
+// uses, above all a document type, because its entities can grow without limit.
 func parseXML(text []byte) (*element, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), MaxBytes)
@@ -46,7 +46,7 @@ func parseXML(text []byte) (*element, error) {
 	}
 }
 
-// builder puts tokens together.
+// builder makes elements from tokens.
 type builder struct {
 	decoder *xml.Decoder
 	root    *element
@@ -59,7 +59,7 @@ func (b *builder) take(token xml.Token) error {
 	case xml.StartElement:
 		return b.begin(t)
 	case xml.EndElement:
-		b.open = b.open[:len(b.open)-1] // the decoder has paired them
+		b.open = b.open[:len(b.open)-1] // the decoder has matched begin and end
 	case xml.Directive:
 		return errors.New("a document type is not allowed")
 	case xml.CharData:
@@ -111,7 +111,7 @@ func (b *builder) whole() (*element, error) {
 	return b.root, nil
 }
 
-// all returns the elements of a name that lie directly in one.
+// all returns the elements of a name directly inside e.
 func (e *element) all(name string) []*element {
 	var out []*element
 	for _, i := range e.inner {
@@ -122,7 +122,8 @@ func (e *element) all(name string) []*element {
 	return out
 }
 
-// one returns the first element of a name, an empty one where there is none.
+// one returns the first element of a name directly inside e, an empty one if
+// there is none.
 func (e *element) one(name string) *element {
 	for _, i := range e.inner {
 		if i.name == name {
@@ -132,7 +133,7 @@ func (e *element) one(name string) *element {
 	return &element{name: name}
 }
 
-// text returns the first of some attributes that is there.
+// text returns the value of the first of some attributes that exists.
 func (e *element) text(names ...string) string {
 	for _, n := range names {
 		if v, ok := e.settings[n]; ok {
@@ -142,16 +143,16 @@ func (e *element) text(names ...string) string {
 	return ""
 }
 
-// flags reads the booleans of one element, and remembers what was wrong.
+// flags reads the booleans of one element, and keeps its first error.
 type flags struct {
 	of  *element
 	err error
 }
 
-// must reads an attribute that has to be there.
+// must reads an attribute that has to exist.
 func (f *flags) must(names ...string) bool { return f.read(true, false, names) }
 
-// may reads one that older or newer versions leave out.
+// may reads an attribute that some versions leave out.
 func (f *flags) may(absent bool, names ...string) bool { return f.read(false, absent, names) }
 
 func (f *flags) read(needed, absent bool, names []string) bool {

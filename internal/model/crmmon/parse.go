@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ErrNotRunning says that crm_mon found no cluster on its host.
+// ErrNotRunning means that crm_mon found no cluster on its host.
 var ErrNotRunning = errors.New("Pacemaker does not run on this host") //nolint:staticcheck // a name
 
 // Parse reads the XML of crm_mon, or of `pcs status xml`, of Pacemaker 2.0 to
-// 3.0. Times without a zone are those of local. It returns an error that is
-// ErrNotRunning where the text says so, and any other for a text that is not
-// whole: half a status must not pass for one.
+// 3.0. Times without a zone are in local. If the text says that no cluster runs,
+// the error is ErrNotRunning. A text that is not whole is another error: half a
+// status must not count as one.
 func Parse(text []byte, local *time.Location) (Cluster, error) {
 	root, err := parseXML(text)
 	if err != nil {
@@ -37,11 +37,11 @@ func Parse(text []byte, local *time.Location) (Cluster, error) {
 	return c, nil
 }
 
-// How crm_mon ends where nobody answers it (CRM_EX_DISCONNECT, and what 2.0
-// used).
+// The exit codes of crm_mon if Pacemaker does not answer (CRM_EX_DISCONNECT, and
+// the one that 2.0 used).
 var disconnected = []string{"102", "107"}
 
-// answered is nil where crm_mon reached Pacemaker.
+// answered returns nil if crm_mon reached Pacemaker.
 func answered(root *element) error {
 	status := root.one("status")
 	code := status.text("code")
@@ -55,7 +55,7 @@ func answered(root *element) error {
 	return fmt.Errorf("crm_mon says %.200s (code %.10s)", words, code)
 }
 
-// reader turns elements into what they stand for.
+// reader converts elements to values.
 type reader struct {
 	local *time.Location
 	err   error
@@ -90,12 +90,12 @@ func (r *reader) cluster(root *element) (Cluster, error) {
 	return c, r.err
 }
 
-// infinitely is the weight with which something is never allowed.
+// infinitely is the weight of a ban without exception.
 const infinitely = -1_000_000
 
 func (r *reader) flags(e *element) *flags { return &flags{of: e} }
 
-// keep keeps the first thing that was wrong.
+// keep keeps the first error.
 func (r *reader) keep(f *flags) {
 	if r.err == nil {
 		r.err = f.err
@@ -136,8 +136,8 @@ func (r *reader) node(e *element) Node {
 	}
 }
 
-// resources goes through whatever holds resources: clones, groups, bundles and
-// their replicas.
+// resources collects the resources inside all elements that hold some: clones,
+// groups, bundles and their replicas.
 func (r *reader) resources(c *Cluster, e *element, around Resource) {
 	for _, i := range e.inner {
 		inside := around
@@ -188,7 +188,7 @@ func (r *reader) resource(e *element, around Resource) Resource {
 	return out
 }
 
-// underWay is the outcome of an operation that has none yet
+// underWay is the result of an operation that is still running
 // (PCMK_OCF_UNKNOWN), underWayBefore that of versions before 2.1.
 const (
 	underWay       = 193
@@ -201,7 +201,7 @@ func (r *reader) operations(c *Cluster, history *element) {
 			for _, o := range h.all("operation_history") {
 				code, err := strconv.Atoi(o.text("rc"))
 				if err != nil || code == underWay || code == underWayBefore {
-					continue // it has no outcome yet
+					continue // it has no result yet
 				}
 				c.Operations = append(c.Operations, Operation{
 					Node: n.text("name"), Resource: h.text("id"), Task: o.text("task"), Code: code, Call: o.text("call"),
@@ -217,7 +217,7 @@ func (r *reader) failure(e *element) Failure {
 		Node: e.text("node", "id"), Task: e.text("task"), Words: e.text("exitreason"), Call: e.text("call"), When: r.time(e.text("last-rc-change")),
 		Key: e.text("op_key"), Status: e.text("exitstatus"), Reason: e.text("exitreason"),
 	}
-	out.Code, _ = strconv.Atoi(e.text("exitcode")) // what is no number is none that is expected
+	out.Code, _ = strconv.Atoi(e.text("exitcode")) // a code that is no number counts as 0
 	out.Resource = resourceOf(e.text("op_key"), out.Task)
 	out.Probe = out.Task == "probe" || strings.HasSuffix(e.text("op_key"), "_monitor_0")
 	if out.Words == "" || out.Words == "none" {
@@ -226,8 +226,8 @@ func (r *reader) failure(e *element) Failure {
 	return out
 }
 
-// resourceOf is the resource in "kubelet_start_0" or "etcd_monitor_3000"; an
-// id may have underscores itself.
+// resourceOf returns the resource in "kubelet_start_0" or "etcd_monitor_3000";
+// an id may hold underscores itself.
 func resourceOf(key, task string) string {
 	if i := strings.LastIndex(key, "_"); i > 0 {
 		key = key[:i]
@@ -252,18 +252,19 @@ func (r *reader) fence(e *element) Fence {
 	switch out.State {
 	case FenceSucceeded, FenceFailed, FencePending:
 	default:
-		out.State = FencePending // of a word that is not known: not proven
+		out.State = FencePending // an unknown state counts as not proven
 	}
 	return out
 }
 
-// layouts of times: the local one of 2.1, and those with a zone of later ones.
+// layouts holds the forms of times: the local one of 2.1, and those with a zone
+// of later versions.
 var layouts = []string{
 	"2006-01-02 15:04:05.999999Z07:00", "2006-01-02 15:04:05.999999 Z07:00",
 	"2006-01-02T15:04:05.999999Z07:00", "2006-01-02 15:04:05.999999", "Mon Jan _2 15:04:05 2006",
 }
 
-// time reads a time; what is none is the zero time.
+// time reads a time; for any other text it returns the zero time.
 func (r *reader) time(text string) time.Time {
 	for _, l := range layouts {
 		if t, err := time.ParseInLocation(l, strings.TrimSpace(text), r.local); err == nil {

@@ -97,16 +97,16 @@ func TestHardCase33TimesAroundAChangeOfTheClock(t *testing.T) {
 		t.Skipf("NOT TESTED: no time zones on this machine: %v", err)
 	}
 	r := reader{local: berlin}
-	// The hour that comes twice may be either; it is not another day.
+	// The hour that comes twice may be read as either, but not as another day.
 	first := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
 	if got := r.time("Sun Oct 25 02:30:00 2026"); !got.Equal(first) && !got.Equal(first.Add(time.Hour)) {
 		t.Errorf("the hour that comes twice: %v", got)
 	}
-	// The hour that never was, as a clock that is set by hand may say.
+	// The hour that never was: a clock that is set by hand may show it.
 	if got := r.time("Sun Mar 29 02:30:00 2026"); got.Before(time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)) || got.After(time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC)) {
 		t.Errorf("the hour that never was: %v", got)
 	}
-	// A time that names its offset is the same wherever it is read.
+	// A time with its offset is the same wherever it is read.
 	for _, zone := range []*time.Location{berlin, time.UTC, time.FixedZone("", -9*3600)} {
 		if got := (&reader{local: zone}).time("2026-10-25 02:30:00 +02:00"); !got.Equal(first) {
 			t.Errorf("%s: %v", zone, got)

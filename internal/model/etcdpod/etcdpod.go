@@ -1,6 +1,6 @@
-// Package etcdpod reads the pod manifest that etcd on one of two hosts runs
-// from, and knows where that etcd listens. It knows nothing of Kubernetes:
-// what reads the manifest has to start in milliseconds.
+// Package etcdpod reads the pod manifest from which etcd runs on one of two
+// hosts, and knows the addresses of that etcd. It imports nothing of Kubernetes:
+// programs that read the manifest have to start in milliseconds.
 package etcdpod
 
 import (
@@ -10,29 +10,29 @@ import (
 	"slices"
 )
 
-// Advertised is the flag by which peers are told where a member is.
+// Advertised is the flag with the address that etcd gives to its peers.
 const Advertised = "--initial-advertise-peer-urls="
 
-// DigestOf tells one bundle of authorities from another.
+// DigestOf returns a digest that tells one bundle of authorities from another.
 func DigestOf(bundle []byte) string {
 	hash := sha256.Sum256(bundle)
 	return hex.EncodeToString(hash[:])
 }
 
-// PeerURL is where a member's peer finds it.
+// PeerURL returns the URL at which a member's peer reaches it.
 func PeerURL(a netip.Addr) string { return url("https", a, 2380) }
 
-// ClientURL is where clients on other hosts find it.
+// ClientURL returns the URL at which clients on other hosts reach it.
 func ClientURL(a netip.Addr) string { return url("https", a, 2379) }
 
-// LocalURL is where clients on the host itself find etcd. It is where kubeadm's
-// API server asks, which is ::1 on a host with an IPv6 address.
+// LocalURL returns the URL at which clients on the host itself reach etcd.
+// kubeadm's API server uses it; on a host with an IPv6 address it is ::1.
 func LocalURL(a netip.Addr) string { return url("https", loopback(a), 2379) }
 
-// ListenURLs are where etcd listens for clients.
+// ListenURLs returns the URLs at which etcd listens for clients.
 func ListenURLs(a netip.Addr) []string { return append(local("https", 2379, a), ClientURL(a)) }
 
-// MetricsURLs are where etcd tells its metrics.
+// MetricsURLs returns the URLs at which etcd serves its metrics.
 func MetricsURLs(a netip.Addr) []string { return local("http", 2381, a) }
 
 func loopback(a netip.Addr) netip.Addr {
@@ -44,8 +44,8 @@ func loopback(a netip.Addr) netip.Addr {
 
 var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// local are the addresses of the host alone: 127.0.0.1 on every host, so that a
-// person need not know the family.
+// local returns the URLs that only the host itself reaches. They include
+// 127.0.0.1 on every host, so that a person need not know the family.
 func local(scheme string, port uint16, a netip.Addr) []string {
 	return slices.Compact([]string{url(scheme, loopback4, port), url(scheme, loopback(a), port)})
 }

@@ -95,7 +95,7 @@ func TestTheEnvironmentAndTheArgumentsAreTaken(t *testing.T) {
 	}
 }
 
-// FuzzParse has Kubernetes' own types read the same text.
+// FuzzParse compares with Kubernetes' own types, which read the same text.
 func FuzzParse(f *testing.F) {
 	f.Add(manifest(f, "cp-1", "10.98.0.11", "10.98.0.12"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// fields are those that Kubernetes knows, by the place of their object in a
-// pod. A field that is none is a mistake of who wrote it, such as hostNetwrk,
-// and what was meant is not known. Objects at other places are not looked into:
-// podman has no use for them. A test compares the table with k8s.io/api, which
-// is 46 packages in a program that has to start at once.
+// fields holds the fields that Kubernetes knows, by the place of their object in
+// a pod. An unknown field, such as hostNetwrk, is a mistake of its author, and
+// nobody can tell what was meant. Objects at other places are not checked:
+// podman does not use them. A test compares the table with k8s.io/api, whose 46
+// packages are too much for a program that has to start at once.
 var fields = map[string]string{
 	"": "apiVersion kind metadata spec status",
 	"metadata": "annotations creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generateName " +
@@ -36,8 +36,8 @@ var fields = map[string]string{
 	"spec.volumes[].hostPath": "path type",
 }
 
-// unknown refuses fields that Kubernetes does not know. Like Kubernetes it takes
-// a name in whatever case.
+// unknown refuses fields that Kubernetes does not know. Like Kubernetes it
+// ignores the case of a name.
 func unknown(value any, place string) error {
 	var errs []error
 	switch v := value.(type) {

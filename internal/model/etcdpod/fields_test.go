@@ -29,7 +29,7 @@ func TestFieldsAreThoseOfKubernetes(t *testing.T) {
 	}
 }
 
-// jsonNames lists the fields of an object, those of embedded ones too.
+// jsonNames lists the fields of an object, including those of embedded ones.
 func jsonNames(of reflect.Type) (names []string) {
 	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Parse returns the container that a manifest describes. Its revision is a hash
-// of the whole manifest. What podman would not do as the manifest says is an
-// error, not left out.
+// Parse returns the container in a manifest. Its revision is a hash of the whole
+// manifest. If podman could not do as the manifest says, Parse returns an error
+// instead of leaving that part out.
 func Parse(manifest []byte) (state.Container, error) {
 	c, err := parse(manifest)
 	if err != nil {
@@ -27,7 +27,7 @@ func Parse(manifest []byte) (state.Container, error) {
 	return c, nil
 }
 
-// AddressOf is the address that a manifest gives etcd on its host.
+// AddressOf returns the address that a manifest gives etcd on its host.
 func AddressOf(manifest []byte) (netip.Addr, error) {
 	c, err := Parse(manifest)
 	if err != nil {
@@ -42,7 +42,7 @@ func AddressOf(manifest []byte) (netip.Addr, error) {
 	return netip.Addr{}, errors.New("read etcd's pod: it has no " + Advertised)
 }
 
-// pod is what podman needs to know of a pod.
+// pod holds the fields of a pod that podman needs.
 type pod struct {
 	Kind string `json:"kind"`
 	Spec struct {

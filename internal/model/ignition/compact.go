@@ -22,9 +22,9 @@ func compact(cfg types.Config) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// tree returns a value as what encoding/json makes of it, with everything
-// empty left out, or nil if nothing is left. A pointer to a zero value is not
-// empty: `enabled: false` says something.
+// tree returns the value that encoding/json makes of v, without its empty parts,
+// or nil if nothing is left. A pointer to a zero value is not empty: `enabled:
+// false` has a meaning.
 func tree(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Pointer:

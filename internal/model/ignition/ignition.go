@@ -1,10 +1,9 @@
-// Package ignition writes Ignition configurations: what a host's first boot
-// shall make of it, as bytes. The same Config gives the same bytes, and what
-// leaves this package has passed the parser and validation of the very spec
-// version that it claims.
+// Package ignition writes Ignition configs: the bytes from which a host's first
+// boot sets it up. The same Config gives the same bytes, and every result has
+// passed the parser and validation of the very spec version that it claims.
 //
-// It reaches nothing outside: fetching is internal/install/apply's, serving is
-// internal/install/configserver's.
+// It uses no network: internal/install/apply fetches,
+// internal/install/configserver serves.
 package ignition
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Config is a host's configuration. Lists may come in any order: files,
+// Config is a host's configuration. Lists may have any order: files,
 // directories, links, units and users are written sorted by path or name.
 type Config struct {
-	// Files replace what the host has at their path. Their mode is always
-	// written out, so that a host's default never widens a secret.
+	// Files replace the host's files at their path. Their mode is always written
+	// out, so that a host's default never widens a secret.
 	Files []state.File
-	// Directories are made where absent; those of the host are kept.
+	// Directories are made if absent; existing ones are kept.
 	Directories []Directory
 	Links       []Link
 	Units       []Unit
@@ -42,7 +41,7 @@ type Link struct {
 	Target string
 }
 
-// Unit is one systemd unit. A unit without contents is one that the host
+// Unit is one systemd unit. Without contents it stands for a unit that the host
 // already has.
 type Unit struct {
 	Name     string
@@ -61,30 +60,30 @@ type Dropin struct {
 	Contents string
 }
 
-// User is one account of the host, made where absent.
+// User is one account of the host, made if absent.
 type User struct {
 	Name string
-	// SSHAuthorizedKeys are lines of authorized_keys.
+	// SSHAuthorizedKeys holds lines of authorized_keys.
 	SSHAuthorizedKeys []string
 	// Groups are supplementary groups.
 	Groups []string
 }
 
-// Source is where a further configuration is fetched.
+// Source is the place of a further configuration.
 type Source struct {
 	// URL is https, unless Token is empty.
 	URL string
 	// CA holds the PEM certificates that the server's must chain to. Empty
 	// means those of the host.
 	CA []byte
-	// Token is sent as `Authorization: Bearer`. It is a secret: a Config with
-	// a token belongs into a file of mode 0600.
+	// Token is sent as `Authorization: Bearer`. It is a secret: a Config with a
+	// token belongs in a file of mode 0600.
 	Token string
 }
 
-// Pointer returns a configuration that says only where the real one is
-// fetched, in the oldest spec version that knows request headers (3.1.0). The
-// result holds the token.
+// Pointer returns a configuration with nothing but the place of the real one, in
+// the oldest spec version that has request headers (3.1.0). The result holds the
+// token.
 func Pointer(url, caPEM, token string) ([]byte, error) {
 	return Marshal(Config{Merge: []Source{{URL: url, CA: []byte(caPEM), Token: token}}}, pointerVersion)
 }

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// convert rewrites a configuration of any version up to Newest in the given
-// one. Fields that the version does not know are an error, never dropped.
+// convert rewrites a configuration of any version up to Newest in the given one.
+// Fields that the version lacks are an error, never dropped.
 func convert(raw []byte, version string) ([]byte, error) {
 	cfg, err := Parse(raw)
 	if err != nil {

@@ -16,10 +16,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Marshal returns a configuration as JSON of a spec version, "3.0.0" to
-// Newest. The error names every fault with its field path: those that the
-// version's own parser finds, its warnings, and each field that the version
-// does not know yet.
+// Marshal returns a configuration as JSON of a spec version, "3.0.0" to Newest.
+// The error names every fault with its field path: the faults and warnings of
+// that version's own parser, and each field that the version lacks.
 func Marshal(c Config, version string) ([]byte, error) {
 	if err := checkSources(c.Merge); err != nil {
 		return nil, fmt.Errorf("ignition %s: %w", version, err)
@@ -27,8 +26,8 @@ func Marshal(c Config, version string) ([]byte, error) {
 	return encode(c.types(DataURL), c.types(noData), version)
 }
 
-// encode returns a configuration whose skeleton, the same without the bytes
-// of its files, passes the version's parser.
+// encode returns a configuration. It first checks with the version's parser the
+// skeleton, which is the same without the bytes of the files.
 func encode(cfg, skeleton types.Config, version string) ([]byte, error) {
 	d, ok := dialectOf(version)
 	if !ok {
@@ -46,8 +45,8 @@ func encode(cfg, skeleton types.Config, version string) ([]byte, error) {
 	return compact(cfg)
 }
 
-// faults joins the entries of a parser's report into one error. Warnings
-// count: what we write ourselves has no reason to cause one.
+// faults joins the entries of a parser's report into one error. Warnings count:
+// our own output has no reason to cause one.
 func faults(rpt report.Report, err error) error {
 	var lines []string
 	for _, e := range rpt.Entries {
@@ -65,8 +64,9 @@ func faults(rpt report.Report, err error) error {
 	}
 }
 
-// noData stands for a file's contents where only the structure is judged:
-// what DataURL makes is valid by itself, and parsing it is most of the time.
+// noData stands for a file's contents when only the structure is checked: the
+// result of DataURL is valid by itself, and parsing it would take most of the
+// time.
 func noData([]byte) string { return "data:," }
 
 func (c Config) types(contents func([]byte) string) types.Config {
@@ -106,7 +106,7 @@ func fileType(f state.File, contents func([]byte) string) types.File {
 	}
 }
 
-// DefaultDirectoryMode is the mode of a directory that names none.
+// DefaultDirectoryMode is the mode of a directory without one.
 const DefaultDirectoryMode fs.FileMode = 0o755
 
 func directoryType(d Directory) types.Directory {

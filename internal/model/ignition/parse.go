@@ -13,9 +13,9 @@ import (
 
 // Parse reads a configuration of any spec version from 3.0.0 to Newest and
 // returns it in terms of Newest. The error names every fault with its field
-// path, and an unsupported version by the versions that are read; fields that
-// the version does not know are faults too, since a host must not skip what
-// somebody asked of it.
+// path, and for an unsupported version the versions that are read. Fields that
+// the version lacks are faults, too, since a host must not skip something that
+// it was asked to do.
 func Parse(raw []byte) (types.Config, error) {
 	cfg, rpt, err := v35.ParseCompatibleVersion(raw)
 	switch {
@@ -32,8 +32,8 @@ func Parse(raw []byte) (types.Config, error) {
 	return cfg, nil
 }
 
-// onlyUnused keeps the warnings about unknown fields; the others (an enabled
-// unit without [Install], say) are for the author, not for the host.
+// onlyUnused keeps the warnings about unknown fields; the others (for example an
+// enabled unit without [Install]) are for the author, not for the host.
 func onlyUnused(rpt report.Report) report.Report {
 	var out report.Report
 	for _, e := range rpt.Entries {

@@ -16,7 +16,7 @@ import (
 	"github.com/vincent-petithory/dataurl"
 )
 
-// MaxResourceBytes bounds what one resource may unpack to, in bytes: a small
+// MaxResourceBytes bounds the unpacked size of one resource, in bytes: a small
 // compressed one must not fill the memory of a host.
 const MaxResourceBytes = 256 << 20
 
@@ -41,8 +41,8 @@ func Contents(r types.Resource) ([]byte, error) {
 	return Unpack(r, u.Data)
 }
 
-// Unpack decompresses and verifies the bytes that a resource's source gave.
-// The hash is that of the unpacked bytes, as the specification demands.
+// Unpack decompresses and verifies the bytes from a resource's source. The hash
+// is that of the unpacked bytes, as the specification demands.
 func Unpack(r types.Resource, data []byte) ([]byte, error) {
 	if r.Compression != nil && *r.Compression == "gzip" {
 		var err error

@@ -12,15 +12,15 @@ import (
 	"github.com/coreos/vcontext/report"
 )
 
-// MediaType is the media type of a configuration over HTTP; a version is
-// asked for by its parameter "version".
+// MediaType is the media type of a configuration over HTTP. Its parameter
+// "version" asks for a spec version.
 const MediaType = "application/vnd.coreos.ignition+json"
 
 // Newest is the newest stable spec version that this package writes and
 // reads.
 const Newest = "3.5.0"
 
-// dialect is one spec version and how its own parser judges bytes.
+// dialect is one spec version with its own parser's check.
 type dialect struct {
 	version string
 	check   func(raw []byte) (report.Report, error)

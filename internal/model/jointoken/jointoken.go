@@ -1,12 +1,12 @@
-// Package jointoken makes and checks the secrets with which a host becomes one
-// of its cluster's.
+// Package jointoken makes and checks the secrets with which a host joins its
+// cluster.
 //
 // A token is a JSON Web Token signed by HMAC-SHA256 with a key that only the
-// installer and the control planes hold. It names its purpose, one role and the
-// moment at which it ends. It may be used more than once before that: a host
-// whose power was cut in its first boot asks again, and one pointer
-// configuration serves all hosts of a role. What limits a stolen token is its
-// purpose, its role, the host it names, its life, and a new key.
+// installer and the control planes hold. It names its purpose, one role and its
+// end. It may be used more than once before that: a host that lost power in its
+// first boot asks again, and one pointer configuration serves all hosts of a
+// role. A stolen token is limited by its purpose, its role, the host that it
+// names and its life, and a new key ends it.
 package jointoken
 
 import (
@@ -19,53 +19,54 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// MinKeyBytes is the shortest key that Mint and Read take, in bytes: the
+// MinKeyBytes is the shortest key that Mint and Read accept, in bytes: the
 // length of the hash, as RFC 7518 section 3.2 demands.
 const MinKeyBytes = 32
 
-// KeySecret is the Secret with the key that replaces the installer's, in
-// KeyNamespace under KeyField.
+// KeySecret is the Secret with the key that replaces the installer's key. It is
+// in KeyNamespace, and the key is under KeyField.
 const (
 	KeyNamespace = "kube-system"
 	KeySecret    = "holdfast-join-key"
 	KeyField     = "key"
 )
 
-// MaxLength is the longest token that Read looks at, in bytes.
+// MaxLength is the longest token that Read accepts, in bytes.
 const MaxLength = 1024
 
-// Purpose is what a token is for; of another it is none. It is the token's
-// audience.
+// Purpose says what a token may be used for, and for nothing else. It is the
+// token's audience.
 type Purpose string
 
-// The purposes. Each token is got by the one before it and never by itself, so
-// that none outlives what it came from by more than its own life.
+// The purposes. A host gets each token by the one before it and never by itself,
+// so none outlives the one that it came from by more than its own life.
 const (
 	// Config opens a role's configuration. It is in the pointer of a host.
 	Config Purpose = "holdfast-config"
-	// Admission is in that configuration. A host changes it for its own Host
-	// token, once it knows its name. It ends with the Config token that was shown.
+	// Admission is in that configuration. A host exchanges it for its own Host
+	// token, once it knows its name. It ends together with the Config token that
+	// was shown.
 	Admission Purpose = "holdfast-admission"
-	// Host is one host's own: it reports how far the host is, and asks for the
-	// host's bootstrap token.
+	// Host belongs to one host, which reports its progress and asks for its
+	// bootstrap token with it.
 	Host Purpose = "holdfast-host"
 )
 
-// The reasons for which a token is refused. None of them tells anything of
-// the token or the key.
+// The reasons for which a token is refused. None of them reveals anything of the
+// token or the key.
 var (
-	// ErrInvalid says that the token is none, not signed with the key, or for
-	// another purpose.
+	// ErrInvalid means that it is no token, not signed with the key, or for another
+	// purpose.
 	ErrInvalid = errors.New("the join token is not one of this cluster's")
-	// ErrExpired says that the token is genuine and its time is over.
+	// ErrExpired means that the token is genuine and has ended.
 	ErrExpired = errors.New("the join token has expired")
-	// ErrRole says that the token is genuine and for another role.
+	// ErrRole means that the token is genuine but for another role.
 	ErrRole = errors.New("the join token is for another role")
-	// ErrHost says that the token is genuine and another host's.
+	// ErrHost means that the token is genuine but another host's.
 	ErrHost = errors.New("the join token is another host's")
 )
 
-// Claims is what a token says.
+// Claims holds the content of a token.
 type Claims struct {
 	Purpose Purpose
 	Role    state.Role
@@ -73,12 +74,12 @@ type Claims struct {
 	Host string
 	// Expires is the first moment at which the token is refused, to the second.
 	Expires time.Time
-	// ID tells tokens apart, in a log say. It is no secret.
+	// ID tells tokens apart, for example in a log. It is no secret.
 	ID string
 }
 
-// Opens returns why a token with these claims does not open what is a role's,
-// or a host's of that role where one is named.
+// Opens returns why a token with these claims does not open the things of a
+// role, or of a host of that role if one is named; nil if it does.
 func (c Claims) Opens(role state.Role, host string) error {
 	switch {
 	case c.Role != role:
@@ -95,8 +96,8 @@ type wire struct {
 	jwt.RegisteredClaims
 }
 
-// Mint returns a signed token. The same claims and key give the same token.
-// The error says that the key is too short or a claim is missing.
+// Mint returns a signed token. The same claims and key give the same token. It
+// fails if the key is too short or a claim is missing.
 func Mint(key []byte, c Claims) (string, error) {
 	if len(key) < MinKeyBytes {
 		return "", fmt.Errorf("mint join token: the key has %d bytes, it needs %d", len(key), MinKeyBytes)
@@ -119,7 +120,7 @@ func Mint(key []byte, c Claims) (string, error) {
 }
 
 // Read checks that a token was minted with the key for a purpose and has not
-// ended at now, and returns what it says. The error is ErrInvalid or ErrExpired.
+// ended at now, and returns its claims. The error is ErrInvalid or ErrExpired.
 func Read(key []byte, token string, purpose Purpose, now time.Time) (Claims, error) {
 	if len(key) < MinKeyBytes || len(token) > MaxLength {
 		return Claims{}, ErrInvalid

@@ -2,7 +2,7 @@ package netaddr
 
 import "strings"
 
-// The longest that DNS allows.
+// The limits of DNS.
 const (
 	MaxLabel = 63
 	maxName  = 253

@@ -1,6 +1,6 @@
-// Package netaddr knows what addresses, networks and names of hosts must be
-// like, whoever asks: the install configuration, a change of virtual IPs, the
-// address of a BMC.
+// Package netaddr holds the rules for addresses, networks and names of hosts.
+// The install-config, a change of virtual IPs and the address of a BMC share
+// them.
 package netaddr
 
 import (
@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Networks is an address plan as far as it could be understood.
+// Networks is an address plan, as far as it could be read.
 type Networks struct {
 	Machine, Cluster, Service []netip.Prefix
-	// Complete is true where each list was read whole, so that what is missing
-	// may be reported too.
+	// Complete is true if each list was read whole, so that a missing network may
+	// be reported, too.
 	Complete bool
 }
 
-// Family is an address family, by its name for people.
+// Family names an address family.
 type Family string
 
 // The address families.
@@ -35,7 +35,7 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// Families lists those of networks in their order.
+// Families lists the families of networks in their order.
 func Families(list []netip.Prefix) []Family {
 	var out []Family
 	for _, p := range list {
@@ -46,8 +46,8 @@ func Families(list []netip.Prefix) []Family {
 	return out
 }
 
-// Parse reads an address that a host can have; detail says what is wrong
-// with it and is empty for nothing.
+// Parse reads an address that a host can have; detail describes the mistake,
+// empty for none.
 func Parse(text string) (addr netip.Addr, detail string) {
 	addr, err := netip.ParseAddr(text)
 	switch {
@@ -61,8 +61,8 @@ func Parse(text string) (addr netip.Addr, detail string) {
 	return addr, ""
 }
 
-// Unreachable names the kind of an address that no other host could reach, as
-// the end of a sentence about it, or is empty.
+// Unreachable says why no other host could reach an address, as the end of a
+// sentence about it; empty if one could.
 func Unreachable(a netip.Addr) string {
 	if kind := reserved(a); kind != "" {
 		return "is " + kind + ", which no host can hold"
@@ -86,7 +86,7 @@ func reserved(a netip.Addr) string {
 	return ""
 }
 
-// Host parses an address that a host of the cluster will hold and looks for its
+// Host parses an address that a host of the cluster will hold and checks its
 // place among the networks; detail is empty if nothing is wrong.
 func (n Networks) Host(text string) (addr netip.Addr, detail string) {
 	addr, detail = Parse(text)
@@ -101,10 +101,11 @@ func (n Networks) Host(text string) (addr netip.Addr, detail string) {
 	return addr, ""
 }
 
-// InPods refuses an address inside of the pod network.
+// InPods describes the mistake if an address is inside of the pod network.
 func (n Networks) InPods(a netip.Addr) string { return inside(a, n.Cluster, "pod network") }
 
-// InServices refuses an address inside of the service network.
+// InServices describes the mistake if an address is inside of the service
+// network.
 func (n Networks) InServices(a netip.Addr) string { return inside(a, n.Service, "service network") }
 
 func inside(a netip.Addr, list []netip.Prefix, what string) string {
@@ -116,7 +117,7 @@ func inside(a netip.Addr, list []netip.Prefix, what string) string {
 	return ""
 }
 
-// OutsideMachines refuses an address in no machine network.
+// OutsideMachines describes the mistake if an address is in no machine network.
 func (n Networks) OutsideMachines(a netip.Addr) string {
 	if !n.Complete || InAny(a, n.Machine) {
 		return ""
@@ -124,14 +125,14 @@ func (n Networks) OutsideMachines(a netip.Addr) string {
 	return fmt.Sprintf("lies in no machine network (%s)", Join(n.Machine))
 }
 
-// InAny reports whether an address lies in one of some networks.
+// InAny reports whether one of some networks holds an address.
 func InAny(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// AtEdge refuses the first address of a machine network and, with IPv4, the
-// last. Networks of one or two addresses have no such edges (RFC 3021, RFC
-// 6164).
+// AtEdge describes the mistake if an address is the first one of a machine
+// network or, with IPv4, the last. Networks of one or two addresses have no such
+// edges (RFC 3021, RFC 6164).
 func (n Networks) AtEdge(a netip.Addr) string {
 	i := slices.IndexFunc(n.Machine, func(p netip.Prefix) bool { return p.Contains(a) })
 	if i < 0 {
@@ -151,8 +152,8 @@ func (n Networks) AtEdge(a netip.Addr) string {
 	return ""
 }
 
-// ParseNetwork reads a CIDR that can be a network of a cluster; detail says what
-// is wrong with it and is empty for nothing.
+// ParseNetwork reads a CIDR that can be a network of a cluster; detail describes
+// the mistake, empty for none.
 func ParseNetwork(text string) (p netip.Prefix, detail string) {
 	p, err := netip.ParsePrefix(text)
 	switch {
@@ -171,7 +172,7 @@ func ParseNetwork(text string) (p netip.Prefix, detail string) {
 	return p, ""
 }
 
-// specialNetworks can belong to no cluster.
+// specialNetworks lists networks that can belong to no cluster.
 var specialNetworks = []struct {
 	prefix netip.Prefix
 	what   string

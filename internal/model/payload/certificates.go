@@ -1,14 +1,14 @@
 package payload
 
-// CertificatesVariable tells Traefik in which namespace it finds copies of what
-// Ingresses and Gateways name of Secrets and ConfigMaps, under the name
-// NAMESPACE.NAME of what they are copies of.
+// CertificatesVariable tells Traefik the namespace with copies of the Secrets
+// and ConfigMaps that Ingresses and Gateways name. A copy has the name
+// NAMESPACE.NAME of its original.
 const CertificatesVariable = "HOLDFAST_ROUTER_CERTIFICATES"
 
-// certificatesOnly: Traefik reads every Secret and ConfigMap of each namespace
-// that it serves, and it has no setting against that. It runs on workers, whose
-// root would so read the accounts of the BMCs (docs/adr/0031). With these
-// patches it reads one namespace, which holds what it serves and nothing else.
+// certificatesOnly returns patches that make Traefik read one namespace, which
+// holds only what it serves. Unpatched, it reads every Secret and ConfigMap of
+// each namespace that it serves, and has no setting against that. It runs on
+// workers, whose root could then read the accounts of the BMCs (docs/adr/0031).
 func certificatesOnly() []Patch {
 	const (
 		ingress = "pkg/provider/kubernetes/ingress/client.go"
@@ -30,7 +30,8 @@ func certificatesOnly() []Patch {
 	return []Patch{
 		list(ingress, "c.clientset"), get(ingress, "Secrets"),
 		list(gateway, "c.csKube"), get(gateway, "Secrets"),
-		// ConfigMaps come by the factory of Secrets, which keeps to that namespace.
+		// ConfigMaps now come from the factory of Secrets, which is limited to that
+		// namespace.
 		{
 			File: gateway,
 			Old:  "\t\t_, err = factoryKube.Core().V1().ConfigMaps().Informer().AddEventHandler(eventHandler)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n",

@@ -6,26 +6,26 @@ import "strings"
 type Component struct {
 	Name    string
 	Version string
-	// Source is the Go module that the code comes from.
+	// Source is the Go module of the code.
 	Source string
 	// Dir is the module to build in, relative to the repository.
 	Dir string
 	// Tags are Go build tags.
 	Tags []string
-	// Stamp are the -X values that tell the binaries their version.
+	// Stamp holds the -X values that give the binaries their version.
 	Stamp    []string
 	Binaries []Binary
-	// Patches are what differs from the source that Version names.
+	// Patches hold the differences from the source of that Version.
 	Patches []Patch `json:",omitempty"`
 }
 
-// Patch takes out of the module of a component's Source a mistake that no
-// version is without, or what nobody can get and no release needs. A build fails
-// where it does not fit any more.
+// Patch removes from the module of a component's Source a mistake that every
+// version has, or code that needs something nobody can get and that no release
+// needs. If a patch does not fit any more the build fails.
 type Patch struct {
 	// File is in that module, with slashes.
 	File string
-	// Old is in it once; New takes its place.
+	// Old occurs in the file once; New replaces it.
 	Old, New string
 }
 
@@ -35,14 +35,14 @@ type Binary struct {
 	// Package is the main package: an import path, or relative to the
 	// component's Dir if it starts with a dot.
 	Package string
-	// Test says that it is the test program of a package of another module.
+	// Test is true for the test program of a package of another module.
 	Test bool `json:",omitempty"`
 }
 
 // OwnModule is the module of Holdfast itself.
 const OwnModule = "github.com/holdfast/holdfast"
 
-// Components lists all that a release builds from source.
+// Components lists everything that a release builds from source.
 func Components() []Component {
 	return []Component{
 		kubernetes(),
@@ -92,9 +92,9 @@ func Components() []Component {
 	}
 }
 
-// OwnTag is the build tag of our own binaries. It leaves gRPC's pages of traces
-// out, which nobody serves: they execute templates, and a program that can do so
-// keeps every method of every type (docs/adr/0041).
+// OwnTag is the build tag of our own binaries. It leaves out gRPC's pages of
+// traces, which nobody serves: they execute templates, and a program that can do
+// so keeps every method of every type (docs/adr/0041).
 const OwnTag = "grpcnotrace"
 
 // operatorBinary is the folder of cmd/ that belongs in a cluster.
@@ -112,7 +112,7 @@ func kubernetes() Component {
 		"gitTreeState=clean", "gitCommit=unknown", "buildDate=1970-01-01T00:00:00Z",
 	}
 	var stamp []string
-	// client-go tells its version apart from the binaries' own.
+	// client-go has a version of its own, apart from the binaries'.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		for _, v := range values {
 			stamp = append(stamp, pkg+"."+v)
@@ -126,7 +126,7 @@ func kubernetes() Component {
 	}
 }
 
-// cniPluginPaths are the plugins that a host gets, by their folder.
+// cniPluginPaths lists the plugins that a host gets, by their folder.
 var cniPluginPaths = []string{
 	"ipam/host-local", "main/bridge", "main/loopback", "main/ptp",
 	"meta/bandwidth", "meta/firewall", "meta/portmap", "meta/tuning",

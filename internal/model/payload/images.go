@@ -2,39 +2,39 @@ package payload
 
 import "fmt"
 
-// ImageSpec says what an image consists of.
+// ImageSpec lists the parts of an image.
 type ImageSpec struct {
 	Name string
 	Tag  string
 	// Files are binaries of components.
 	Files []ImageFile
-	// Packages are Debian packages; all that they depend on comes with them.
+	// Packages are Debian packages; their dependencies come with them.
 	Packages []string
-	// Keep are the files that the image takes of the packages, as patterns
-	// of path.Match; the libraries that they load come along.
+	// Keep lists the files that the image takes from the packages, as patterns of
+	// path.Match; the libraries that they load come along.
 	Keep []string
-	// Links are symbolic links, path to target, made beside the packages'
-	// files: what their installation scripts would have done.
+	// Links are symbolic links, path to target, beside the packages' files. The
+	// packages' installation scripts would have made them.
 	Links map[string]string
-	// Extra are files and links of no component and no package. They lie above
-	// all others.
+	// Extra holds files and links of no component and no package. They replace
+	// others at the same path.
 	Extra []ExtraFile
-	// Entrypoint may be empty where manifests always give a command. Cmd follows
-	// it where a manifest gives no arguments.
+	// Entrypoint may be empty if manifests always give a command. Cmd follows it if
+	// a manifest gives no arguments.
 	Entrypoint, Cmd []string
-	// User is who runs in the container, root where empty.
+	// User is the user that runs in the container, root if empty.
 	User string
-	// StopSignal ends the container in an orderly way, SIGTERM where empty.
+	// StopSignal ends the container in order, SIGTERM if empty.
 	StopSignal string
 }
 
-// ImageFile is one binary and where it lies in an image.
+// ImageFile is one binary with its place in an image.
 type ImageFile struct {
 	Component string
 	Binary    string
 	// Path is absolute.
 	Path string
-	// Setuid runs it as the owner of the file, root.
+	// Setuid makes the binary run as the owner of the file, root.
 	Setuid bool
 }
 
@@ -47,7 +47,8 @@ type ExtraFile struct {
 	Link string `json:",omitempty"`
 }
 
-// Where Pacemaker looks for agents, and with it a host for theirs.
+// The paths at which Pacemaker looks for agents, and so the places of ours on a
+// host.
 const (
 	ResourceAgent = "/usr/lib/ocf/resource.d/holdfast/podman-etcd"
 	FenceAgent    = "/usr/sbin/fence_holdfast"
@@ -60,7 +61,7 @@ const HostImage = "host"
 // folder.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// kubeadm asks for these two images by tags of its own form.
+// kubeadm asks for these two images by its own form of tags.
 const (
 	etcdTag  = "3.6.14-0"
 	pauseTag = "3.10.2"
@@ -81,7 +82,7 @@ func ImageTag(name string) string {
 	panic(fmt.Sprintf("payload: no image %q in the release", name))
 }
 
-// Ref is the image's full name, registry and tag included.
+// Ref returns the image's full name, registry and tag included.
 func (i ImageSpec) Ref() string { return Registry + "/" + i.Name + ":" + i.Tag }
 
 // Images lists the images of a release.
@@ -99,7 +100,7 @@ func Images() []ImageSpec {
 			Files: inBin("flannel", "flanneld"), Entrypoint: []string{"/usr/local/bin/flanneld"},
 		}),
 		{
-			// dash and curl are for the checks that decide who holds a VIP.
+			// dash and curl serve the checks that decide who holds a VIP.
 			Name: "keepalived", Tag: Version,
 			Packages:   []string{"keepalived", "dash", "curl"},
 			Keep:       []string{"/usr/sbin/keepalived", "/usr/bin/dash", "/usr/bin/curl"},
@@ -119,7 +120,7 @@ func Images() []ImageSpec {
 	}
 }
 
-// host is what a host itself runs, outside of any container.
+// host returns the programs that a host itself runs, outside of any container.
 func host() ImageSpec {
 	files := inBin("kubernetes", "kubeadm", "kubectl", "kubelet")
 	files = append(files, inBin("containerd", "containerd", "containerd-shim-runc-v2", "ctr")...)
@@ -145,8 +146,8 @@ func entered(i ImageSpec) ImageSpec {
 	return i
 }
 
-// withFilters adds nft and iptables. The distribution installs several
-// flavours of iptables and a script chooses one; here it is nftables'.
+// withFilters adds nft and iptables. The distribution installs several flavours
+// of iptables, of which a script chooses one; this image has nftables' flavour.
 func withFilters(i ImageSpec) ImageSpec {
 	i.Packages = []string{"iptables", "netbase", "nftables"}
 	i.Keep = []string{"/usr/sbin/nft", "/usr/sbin/xtables-nft-multi", "/usr/lib/*/xtables/*.so", "/etc/protocols"}

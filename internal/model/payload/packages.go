@@ -4,14 +4,14 @@ import (
 	"slices"
 )
 
-// Extension is an optional part of a host, by a name that configurations use.
+// Extension is an optional part of a host, by its name in configurations.
 type Extension string
 
 // ExtensionTwoNodeHA makes a host fit for a control plane of two: the cluster
 // manager, fencing and podman to run etcd under it.
 const ExtensionTwoNodeHA Extension = "two-node-ha"
 
-// Family is a family of distributions by its package manager.
+// Family is a family of distributions, by its package manager.
 type Family string
 
 // The families.
@@ -20,8 +20,8 @@ const (
 	DNF Family = "dnf"
 )
 
-// hostPackage is a package under its Debian name and, where it differs, its
-// name in the dnf world.
+// hostPackage is a package under its Debian name and, if it differs, its name
+// for dnf.
 type hostPackage struct{ apt, dnf string }
 
 func (p hostPackage) name(f Family) string {
@@ -31,7 +31,7 @@ func (p hostPackage) name(f Family) string {
 	return p.apt
 }
 
-// basePackages are what every host needs.
+// basePackages lists the packages that every host needs.
 var basePackages = []hostPackage{
 	{apt: "ca-certificates"},
 	{apt: "conntrack", dnf: "conntrack-tools"},
@@ -67,7 +67,7 @@ var extensionPackages = map[Extension][]hostPackage{
 // extensions needs.
 func HostPackages(ext ...Extension) []string { return HostPackagesFor(APT, ext...) }
 
-// HostPackagesFor is HostPackages under the names of a family.
+// HostPackagesFor returns HostPackages under the names of a family.
 func HostPackagesFor(f Family, ext ...Extension) []string {
 	all := slices.Clone(basePackages)
 	for _, e := range ext {

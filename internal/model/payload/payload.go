@@ -1,14 +1,13 @@
-// Package payload says what a Holdfast release is made of: versions, what is
-// built from which source, images and their content, and the packages that a
-// host needs from its distribution. It is data; package release builds and
-// serves it.
+// Package payload lists the parts of a Holdfast release: versions, binaries with
+// their sources, images with their content, and the packages that a host needs
+// from its distribution. It is data; package release builds and serves it.
 package payload
 
 // Version is the version of Holdfast itself.
 const Version = "v0.1.0"
 
-// Versions of the third parties. They are the same as in payload/*/go.mod;
-// a test compares them.
+// Versions of third-party software. They are the same as in payload/*/go.mod; a
+// test compares them.
 const (
 	KubernetesVersion = "v1.36.3"
 	EtcdVersion       = "v3.6.14"
@@ -19,9 +18,10 @@ const (
 	TraefikVersion    = "v3.7.13"
 )
 
-// Registry is the first part of every image's name. It is no host: images
-// come with the release and are never pulled under this name.
+// Registry is the first part of every image's name. It is no host: images come
+// with the release and are never pulled under this name.
 const Registry = "release.holdfast.internal"
 
-// HostDir is where a host finds the release: mounted read-only or pulled.
+// HostDir is the folder in which a host finds the release: mounted read-only or
+// pulled.
 const HostDir = "/usr/share/holdfast/release"

@@ -2,26 +2,29 @@ package payload
 
 import "slices"
 
-// traefikPatches are what differs from Traefik: two mistakes, and what a release
-// cannot have or must not read.
+// traefikPatches returns the differences from Traefik: the corrections of two
+// mistakes, and the removal of parts that a release cannot have or must not
+// read.
 func traefikPatches() []Patch {
 	return slices.Concat([]Patch{lateWords}, ownNames(), withoutDNSChallenges(), certificatesOnly())
 }
 
-// lateWords: a connection on which nothing was said when Traefik closed its
-// ports, as clients that dial ahead have, is handed to nobody once something is
-// said on it, and its client waits to the end of the grace time, an hour
-// (docs/adr/0019). Closed instead, it tries another router.
+// lateWords closes a connection on which nothing was sent before Traefik closed
+// its ports, as clients that dial ahead have. Unpatched, Traefik hands it to
+// nobody when something is sent later, and its client waits to the end of the
+// grace time, an hour (docs/adr/0019). On a closed connection the client tries
+// another router.
 var lateWords = Patch{
 	File: "pkg/server/server_entrypoint_tcp.go",
 	Old:  "\th.connChan <- conn\n",
 	New:  "\tselect {\n\tcase h.connChan <- conn:\n\tcase <-h.closeChan:\n\t\t_ = conn.Close()\n\t}\n",
 }
 
-// ownNames: Traefik joins the parts of a name by hyphens, which names may have
-// themselves. Service prod-api of namespace shop and Service api of namespace
-// shop-prod were one, and so whoever had one namespace answered for the other
-// (docs/adr/0034). No name of the API has an underscore.
+// ownNames keeps names apart. Traefik joins the parts of a name by hyphens,
+// which the parts may have themselves: Service prod-api of namespace shop and
+// Service api of namespace shop-prod got one name, and so the owner of one
+// namespace answered for the other (docs/adr/0034). No name of the API has an
+// underscore.
 func ownNames() []Patch {
 	const file = "pkg/provider/kubernetes/ingress/kubernetes.go"
 	return []Patch{{
@@ -40,9 +43,9 @@ func ownNames() []Patch {
 }
 
 // withoutDNSChallenges leaves out the clients of some hundred clouds' DNS, of
-// which the module proxy lacks several, and a field that only a version of
-// their module has that it lacks too. Routers never ask an authority of ACME for
-// certificates.
+// which the module proxy lacks several. It also leaves out a field that exists
+// only in a version of their module that the proxy lacks, too. Routers never ask
+// an ACME authority for certificates.
 func withoutDNSChallenges() []Patch {
 	const file = "pkg/provider/acme/provider.go"
 	return []Patch{

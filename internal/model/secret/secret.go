@@ -1,4 +1,4 @@
-// Package secret is text that nothing prints by mistake.
+// Package secret provides text that is not printed by mistake.
 package secret
 
 import (
@@ -7,13 +7,14 @@ import (
 	"io"
 )
 
-// Text is a string that neither a formatting verb nor JSON prints. Its value
-// is read with Reveal, at the places that hand it on, and written out with the
-// rest of a configuration by config.Marshal.
+// Text is a string that neither formatting verbs nor JSON print. Only Reveal
+// returns its value, at the places that pass it on, and config.Marshal writes it
+// out with the rest of a configuration.
 type Text string
 
-// Redacted is what a Text prints as. config.Parse refuses it as a value, so that a
-// configuration that was printed and read back cannot pass for the original.
+// Redacted is printed in place of a Text. config.Parse refuses it as a value, so
+// that a configuration that was printed and read back cannot pass for the
+// original.
 const Redacted = "<redacted>"
 
 // String implements fmt.Stringer without the value.
@@ -27,14 +28,14 @@ func (s Text) String() string {
 // GoString implements fmt.GoStringer without the value.
 func (s Text) GoString() string { return s.String() }
 
-// Format implements fmt.Formatter: %d and %x would print a mere Stringer's
+// Format implements fmt.Formatter: with String alone, %d and %x would print the
 // value.
 func (s Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // MarshalJSON implements json.Marshaler without the value.
 func (s Text) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// MarshalYAML hides the value from YAML encoders too.
+// MarshalYAML also hides the value from YAML encoders.
 func (s Text) MarshalYAML() (any, error) { return s.String(), nil }
 
 // Reveal returns the value.

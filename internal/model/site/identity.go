@@ -7,64 +7,65 @@ import (
 	"time"
 )
 
-// JoinLifetime is how long the secret in a pointer Ignition opens the
+// JoinLifetime is the time for which the secret in a pointer opens the
 // configuration server: as long as an installation may reasonably take.
 const JoinLifetime = 24 * time.Hour
 
 // AdministratorsGroup is the group of the kubeconfig that an installation makes.
-// What it may do says a binding, which can be taken away; the group
-// system:masters, which is above all bindings, ends with its certificate only.
+// A binding gives it its rights, and can be taken away. The group system:masters
+// is above all bindings, and ends only with its certificate.
 const AdministratorsGroup = "holdfast:administrators"
 
 // AgentsGroup is the group of the agents of control planes.
 const AgentsGroup = "holdfast:agents"
 
-// AgentUser is who the agent of a control plane is to the API.
+// AgentUser returns the name of a control plane's agent as a user of the API.
 func AgentUser(host string) string { return "holdfast:agent:" + host }
 
-// Identity is what the installer generates once for a cluster.
+// Identity holds what the installer generates once for a cluster.
 type Identity struct {
 	// ClusterID is a random UUID.
 	ClusterID string `json:"clusterID"`
-	// Created is when the keys were made; all lifetimes start here.
+	// Created is the time at which the keys were made; all lifetimes start then.
 	Created      time.Time `json:"created"`
 	KubernetesCA KeyPair   `json:"kubernetesCA"`
 	EtcdCA       KeyPair   `json:"etcdCA"`
 	FrontProxyCA KeyPair   `json:"frontProxyCA"`
 	ConfigCA     KeyPair   `json:"configCA"`
-	// Admin is the administrator's: the install directory has it, no host does.
+	// Admin is the administrator's pair: only the install directory has it, no host
+	// does.
 	Admin         KeyPair `json:"admin,omitzero"`
 	ServiceSigner KeyPair `json:"serviceSigner"`
-	// JoinUntil is when the join secrets end, where the installer renewed them.
+	// JoinUntil is the end of the join secrets if the installer renewed them.
 	JoinUntil time.Time `json:"joinUntil,omitzero"`
-	// JoinKey signs the join secrets of pointer Ignitions, and what hosts get for
-	// them.
+	// JoinKey signs the join secrets of pointers, and the tokens that hosts get in
+	// exchange for them.
 	JoinKey []byte `json:"joinKey,omitempty"`
-	// AdmissionToken is in the copy of a worker that is being installed: with it
-	// the host gets its own token, once it knows its name.
+	// AdmissionToken is in the copy of a worker that is being installed. The host
+	// exchanges it for its own token, once it knows its name.
 	AdmissionToken string `json:"admissionToken,omitempty"`
 	// ProgressToken opens the read-only progress of the installation.
 	ProgressToken string `json:"progressToken,omitempty"`
-	// EncryptionRoot is what the keys of secrets in etcd follow from. A site from
-	// before there was one keeps them in clear text.
+	// EncryptionRoot is the root from which the keys of secrets in etcd are
+	// derived. A site from before it existed stores secrets in clear text.
 	EncryptionRoot []byte `json:"encryptionRoot,omitempty"`
-	// EncryptionKeys are the numbers of the keys in use when this copy was made,
-	// the one that is written with first.
+	// EncryptionKeys lists the numbers of the keys in use when this copy was made;
+	// the first one is used for writing.
 	EncryptionKeys []int `json:"encryptionKeys,omitempty"`
 }
 
 // Encrypts reports whether the site's API servers write secrets encrypted.
 func (id Identity) Encrypts() bool { return len(id.EncryptionRoot) > 0 && len(id.EncryptionKeys) > 0 }
 
-// KeyPair is a certificate and its private key, both PEM. The service signer
-// has a public key in place of a certificate.
+// KeyPair is a certificate and its private key, both PEM. The service signer has
+// a public key in place of the certificate.
 type KeyPair struct {
 	Cert string `json:"cert"`
 	Key  string `json:"key,omitempty"`
 }
 
-// JoinExpiry is the moment from which the join secrets in the site's pointer
-// Ignitions are not accepted any more.
+// JoinExpiry returns the moment from which the join secrets in the site's
+// pointers are refused.
 func (id Identity) JoinExpiry() time.Time {
 	if !id.JoinUntil.IsZero() {
 		return id.JoinUntil

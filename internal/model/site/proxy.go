@@ -3,7 +3,7 @@ package site
 import "strings"
 
 // ProxyEnv returns the site's proxy as environment variables, NAME=value, in
-// both spellings that programs look for; none without a proxy. It may hold a
+// both spellings that programs read; none without a proxy. They may hold a
 // password.
 func (s *Site) ProxyEnv() []string {
 	p := s.Config.Proxy

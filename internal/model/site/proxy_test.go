@@ -42,7 +42,7 @@ func TestWithoutAProxyNothingIsSet(t *testing.T) {
 	}
 }
 
-// a worker pulls the release like any host.
+// A worker pulls the release like any host.
 func TestAWorkerKnowsTheReleasesRegistryAndNoOther(t *testing.T) {
 	s := sitetest.New(t, sitetest.OneNone+`releaseRegistry: mirror.example.test:5000/holdfast/release
 pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other.example.test":{"auth":"YTpvdGhlcg=="}}}'

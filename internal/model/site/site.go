@@ -1,7 +1,7 @@
-// Package site joins what a person configured with what the installer
-// generated once: keys, tokens and identifiers. A Site is the only input of
-// everything that is rendered for the hosts, so the same Site always gives the
-// same bytes.
+// Package site joins a person's configuration with the values that the installer
+// generated once: keys, tokens and identifiers. A Site is the only input of all
+// files that are rendered for the hosts, so the same Site always gives the same
+// bytes.
 package site
 
 import (
@@ -29,7 +29,7 @@ const (
 	ConfigServerPort = 22623
 )
 
-// Path is where a host keeps its Site, mode 0600.
+// Path is the file in which a host keeps its Site, mode 0600.
 const Path = "/etc/holdfast/site.json"
 
 // Site is one cluster before its first host boots.
@@ -40,26 +40,27 @@ type Site struct {
 	// Config keeps every rule of package config.
 	Config   *config.InstallConfig
 	Identity Identity
-	// BMCs are the hosts of the site's management controllers, names or
-	// addresses: a host keeps pods from them. Empty in the installer's own copy,
-	// whose configuration has them; see BMCHosts.
+	// BMCs are the names or addresses of the site's management controllers. A host
+	// keeps pods from them. The list is empty in the installer's own copy, whose
+	// configuration has them; see BMCHosts.
 	BMCs []string
 }
 
-// Topology returns what the site's numbers of hosts mean.
+// Topology returns the topology that follows from the site's numbers of hosts.
 func (s *Site) Topology() topology.Topology { return topology.Of(s.Config) }
 
-// Domain is the domain of the cluster's names, <name>.<base domain>.
+// Domain returns the domain of the cluster's names, <name>.<base domain>.
 func (s *Site) Domain() string { return s.Config.ClusterDomain() }
 
-// APIName is the name that machines inside the site use for the API.
+// APIName returns the name that machines inside the site use for the API.
 func (s *Site) APIName() string { return "api-int." + s.Domain() }
 
-// ExternalAPIName is the name that people use for the API.
+// ExternalAPIName returns the name that people use for the API.
 func (s *Site) ExternalAPIName() string { return "api." + s.Domain() }
 
-// APIHost is what hosts connect to: the first API VIP where the site has one,
-// else the internal name, which such a site resolves itself.
+// APIHost returns the name or address to which hosts connect: the first API VIP
+// if the site has one, else the internal name, which such a site resolves
+// itself.
 func (s *Site) APIHost() string {
 	if vips := s.Config.APIVIPs(); len(vips) > 0 {
 		return vips[0].String()
@@ -67,13 +68,13 @@ func (s *Site) APIHost() string {
 	return s.APIName()
 }
 
-// APIEndpoint is APIHost with the API's port, as kubeadm's
-// controlPlaneEndpoint wants it.
+// APIEndpoint returns APIHost with the API's port, in the form of kubeadm's
+// controlPlaneEndpoint.
 func (s *Site) APIEndpoint() string { return HostPort(s.APIHost(), APIPort) }
 
-// ConfigServerURL is the base URL of the configuration server. A single
-// control plane is named by its address where the person gave it: a new host
-// need not resolve anything then.
+// ConfigServerURL returns the base URL of the configuration server. It names a
+// single control plane by its address if the person gave it: then a new host
+// need not resolve anything.
 func (s *Site) ConfigServerURL() string {
 	at := s.APIHost()
 	if a, lone := s.LoneAddress(); lone {
@@ -104,14 +105,15 @@ func (s *Site) RendezvousIP() (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// For returns the copy of the site that a host of this role gets: a control
-// plane everything but the administrator's key and the accounts of BMCs, which
-// the cluster's objects bring and its Jobs hand to the hosts that need them; a worker no private key
-// either, and of the pull secret only what opens the release's registry.
+// For returns the copy of the site for a host of this role. A control plane gets
+// everything but the administrator's key and the accounts of BMCs: those come
+// with the cluster's objects, whose Jobs hand them to the hosts that need them.
+// A worker gets no private key either, and of the pull secret only the part for
+// the release's registry.
 func (s *Site) For(role state.Role) *Site {
 	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
-	out.Identity.AdmissionToken = "" // a control plane mints what it needs
-	out.Identity.Admin = KeyPair{}   // nothing on a host is the administrator
+	out.Identity.AdmissionToken = "" // a control plane mints the tokens that it needs
+	out.Identity.Admin = KeyPair{}   // no host acts as the administrator
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
 		out.Identity = s.Identity.public()
@@ -119,9 +121,9 @@ func (s *Site) For(role state.Role) *Site {
 	return out
 }
 
-// Settled returns the copy that a host keeps once it is installed: without what
-// only a host that joins needs. Builds before also kept accounts of BMCs and the
-// administrator's key.
+// Settled returns the copy that a host keeps after its installation: without the
+// things that only a joining host needs. Copies of earlier builds also held
+// accounts of BMCs and the administrator's key.
 func (s *Site) Settled() *Site {
 	out := *s
 	out.Config = withoutAccounts(s.Config)
@@ -130,8 +132,8 @@ func (s *Site) Settled() *Site {
 	return &out
 }
 
-// JoinToken returns the short-lived secret with which a host of a role opens
-// the configuration server; it is for any host of the role where none is named.
+// JoinToken returns the short-lived secret with which a host of a role opens the
+// configuration server. If host is empty, any host of the role may use it.
 func (s *Site) JoinToken(role state.Role, host string) (string, error) {
 	ends := s.Identity.JoinExpiry()
 	return jointoken.Mint(s.Identity.JoinKey, jointoken.Claims{
@@ -140,15 +142,15 @@ func (s *Site) JoinToken(role state.Role, host string) (string, error) {
 	})
 }
 
-// tokenID names a token in logs. The same token has the same one each time that
-// the installer makes it.
+// tokenID returns the name of a token for logs. The same token has the same name
+// each time that the installer makes it.
 func tokenID(words ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
 	return hex.EncodeToString(sum[:6])
 }
 
-// withoutAccounts hides the passwords of all BMCs. What else stands there, the
-// names of the hosts above all, stays.
+// withoutAccounts hides the passwords of all BMCs. The other fields stay, above
+// all the names of the hosts.
 func withoutAccounts(c *config.InstallConfig) *config.InstallConfig {
 	out := *c
 	if f := c.ControlPlane.Fencing; f != nil {
@@ -176,8 +178,8 @@ func hide(s *secret.Text) {
 	}
 }
 
-// BMCHosts are the hosts of the site's management controllers, each once, in
-// order. No account of them is in it.
+// BMCHosts returns the names or addresses of the site's management controllers,
+// each once, in order. It holds none of their accounts.
 func (s *Site) BMCHosts() []string {
 	out := slices.Clone(s.BMCs)
 	add := func(address string) {
@@ -233,9 +235,9 @@ func (s *Site) Marshal() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Unmarshal reads what Marshal wrote. The configuration was valid when it was
-// written and is not checked again: a worker's copy lacks what only control
-// planes may know. Errors never quote the input.
+// Unmarshal reads the form that Marshal writes. The configuration was valid when
+// it was written and is not checked again: a worker's copy lacks the parts that
+// only control planes may know. Errors never quote the input.
 func Unmarshal(data []byte) (*Site, error) {
 	var w wire
 	if err := json.Unmarshal(data, &w); err != nil || w.Config == "" {
@@ -248,7 +250,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs}, nil
 }
 
-// errDamaged stands for decoders' errors, which quote what they read.
+// errDamaged replaces the errors of decoders, which quote their input.
 var errDamaged = errors.New("decode site: the file is damaged or of another version")
 
 // MachineNetworks returns the networks of the hosts, in the site's order.
@@ -286,7 +288,7 @@ func prefixes(field string, list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// Flannel reports whether the pod network is the one that Holdfast brings.
+// Flannel reports whether Holdfast brings the pod network.
 func (s *Site) Flannel() bool { return s.Config.Networking.NetworkType != config.NetworkTypeNone }
 
 // VIPs returns all virtual IPs of the site.

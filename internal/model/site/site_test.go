@@ -63,7 +63,7 @@ func TestNoCopyHoldsTheAccountOfABMC(t *testing.T) {
 }
 
 func TestAHostThatIsInstalledKeepsNothingThatJoins(t *testing.T) {
-	// As builds before wrote it.
+	// The copy as earlier builds wrote it.
 	s := withAccounts(t)
 	s.Identity.AdmissionToken = "hush-admission"
 	before := s.Config.ControlPlane.Fencing.Credentials[0].Password
@@ -89,7 +89,8 @@ func TestAHostThatIsInstalledKeepsNothingThatJoins(t *testing.T) {
 	}
 }
 
-// withAccounts has every place where an account of a BMC may stand.
+// withAccounts returns a site with an account in every place where that of a BMC
+// may stand.
 func withAccounts(t *testing.T) *site.Site {
 	t.Helper()
 	s := sitetest.New(t, sitetest.TwoDual)
@@ -97,7 +98,7 @@ func withAccounts(t *testing.T) *site.Site {
 	return s
 }
 
-// docs/facts/findings.md#installer, D14: no host needs to be the administrator.
+// docs/facts/findings.md#installer, D14: no host has to be the administrator.
 func TestTheAdministratorsKeyStaysInTheInstallDirectory(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Identity.Admin = site.KeyPair{Cert: "public", Key: "hush-admin"}
@@ -142,7 +143,7 @@ func TestEachHostKnowsWhereManagementControllersAre(t *testing.T) {
 	whole := sitetest.New(t, sitetest.TwoDual)
 	for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
 		own := whole.For(role)
-		own.Config.ControlPlane.Fencing = nil // as where a host's copy holds no account
+		own.Config.ControlPlane.Fencing = nil // as in a host's copy, which holds no account
 		if len(own.BMCs) != 2 || !slices.Equal(own.BMCHosts(), own.BMCs) {
 			t.Errorf("%s: %v, and of it %v", role, own.BMCs, own.BMCHosts())
 		}

@@ -1,17 +1,20 @@
 package state
 
-// How the agent of a control plane reaches the API: a kubeconfig, which is there
-// once the agent has its rights, and its certificate and key in one file.
+// The files with which the agent of a control plane reaches the API: a
+// kubeconfig, which exists once the agent has its rights, and its certificate
+// and key in one file.
 const (
 	AgentKubeconfig = "/etc/kubernetes/holdfast-agent.conf"
 	AgentPair       = "/etc/kubernetes/pki/holdfast-agent.pem"
 )
 
-// NetworkStatusPath is where the agent of a host leaves how its network is doing.
+// NetworkStatusPath is the file in which a host's agent reports the state of its
+// network.
 const NetworkStatusPath = "/run/holdfast/network.json"
 
 // Kubeconfigs that kubeadm makes: the administrator's on control planes, which
-// only a few may take (internal/testkit/arch has the table), and kubelet's on every host.
+// only a few programs may use (internal/testkit/arch has the table), and
+// kubelet's on every host.
 const (
 	AdminKubeconfig   = "/etc/kubernetes/admin.conf"
 	KubeletKubeconfig = "/etc/kubernetes/kubelet.conf"

@@ -7,8 +7,8 @@ type Container struct {
 	Command []string `json:"command"` // the program and its arguments
 	Env     []string `json:"env,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
-	// Revision names what the container was made from beside the fields above.
-	// Where it changes the container is made anew.
+	// Revision names the other input from which the container was made. If it
+	// changes the container is made anew.
 	Revision string `json:"revision,omitempty"`
 }
 

@@ -6,22 +6,23 @@ import (
 	"net/netip"
 )
 
-// EtcdParameters are what Pacemaker's configuration says about etcd. They are the
-// same on both hosts.
+// EtcdParameters holds Pacemaker's configuration of etcd. It is the same on both
+// hosts.
 type EtcdParameters struct {
 	// Nodes are the two hosts, by node name.
 	Nodes map[string]netip.Addr `json:"nodes"`
-	// PodManifest is the file that says how etcd runs.
+	// PodManifest is the file that describes how etcd runs.
 	PodManifest string `json:"podManifest"`
-	// BackupDir holds the copies that were given up; Backups is how many are
-	// kept, none for zero.
+	// BackupDir holds the backups of data directories that were given up; Backups
+	// is the number of backups that are kept, none for zero.
 	BackupDir string `json:"backupDir"`
 	Backups   int    `json:"backups"`
 	// OOM is etcd's oom-score-adj.
 	OOM int `json:"oom"`
 }
 
-// UsualEtcdParameters are those that Pacemaker's configuration need not name.
+// UsualEtcdParameters returns the values of the parameters that Pacemaker's
+// configuration need not name.
 func UsualEtcdParameters() EtcdParameters {
 	return EtcdParameters{
 		PodManifest: EtcdPodManifest,
@@ -29,9 +30,9 @@ func UsualEtcdParameters() EtcdParameters {
 	}
 }
 
-// DecodeEtcdParameters reads parameters that were kept as JSON. One that the
-// version which kept them did not know is the usual one, so that it counts as no
-// change.
+// DecodeEtcdParameters reads parameters that were kept as JSON. A parameter that
+// the version which kept them lacked gets its usual value, so that it counts as
+// no change.
 func DecodeEtcdParameters(data []byte) (EtcdParameters, error) {
 	p := UsualEtcdParameters()
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -40,8 +41,8 @@ func DecodeEtcdParameters(data []byte) (EtcdParameters, error) {
 	return p, nil
 }
 
-// Peer returns the name of the other host of the two, or an error if host is
-// none of them.
+// Peer returns the name of the other host, or an error if host is none of the
+// two.
 func (p EtcdParameters) Peer(host string) (string, error) {
 	if _, ok := p.Nodes[host]; !ok {
 		return "", fmt.Errorf("node_ip_map does not name this host, %s", host)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// EtcdState is what a host may do with its copy of the cluster's data
+// EtcdState says what a host may do with its data directory of etcd
 // (docs/adr/0010-two-node-protocol.md).
 type EtcdState string
 
@@ -23,11 +23,11 @@ const (
 	EtcdPair       EtcdState = "pair"        // a voter that holds every acknowledged write
 	EtcdTakingOver EtcdState = "taking-over" // the peer cannot act; its removal is not committed yet
 	EtcdSole       EtcdState = "sole"        // the peer is no voter, or never became eligible
-	EtcdDeparting  EtcdState = "departing"   // leaves, or has given its copy up
+	EtcdDeparting  EtcdState = "departing"   // leaves, or has given its data directory up
 )
 
-// Leads reports whether a record of this state says that its host goes on, or
-// went on, without its peer.
+// Leads reports whether a host with a record of this state goes on, or went on,
+// without its peer.
 func (s EtcdState) Leads() bool { return s == EtcdTakingOver || s == EtcdSole }
 
 // MemberID is the id that etcd gave to a member, or to a cluster; zero is no
@@ -50,29 +50,29 @@ func (id *MemberID) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// EtcdRecord is what a host knows for certain about its own part in the
-// two-node protocol. It is written atomically and synced before the step that
-// it announces; what the peer is told about it is only a copy.
+// EtcdRecord holds what a host knows for certain about its own part in the
+// two-node protocol. It is written atomically and synced before the step that it
+// announces; the peer only gets a copy of it.
 type EtcdRecord struct {
 	State EtcdState `json:"state"`
-	// Seq counts the writes of this record. The peer tells by it whether a
-	// statement is about this record or about one before it.
+	// Seq counts the writes of this record. It tells the peer whether a statement
+	// is about this record or about an earlier one.
 	Seq     uint64   `json:"seq"`
 	Cluster MemberID `json:"cluster,omitempty"`
 	Member  MemberID `json:"member,omitempty"`
-	// Yields is the member id that this host gave up for good, with its copy:
-	// its etcd is stopped and will never run under that id again. A learner that
-	// was accepted keeps it until its first start, which is how a copy that was
-	// never there is told from one that was lost.
+	// Yields is the member id that this host gave up for good, with its data
+	// directory: its etcd is stopped and will never run under that id again. A
+	// learner that was accepted keeps it until its first start. So a data directory
+	// that never existed can be told from one that was lost.
 	Yields MemberID `json:"yields,omitempty"`
 	// Paired names the peer's record that made this one a pair.
 	Paired EtcdPairing `json:"paired,omitzero"`
 	// TakeOver names the last take-over, empty before the first.
 	TakeOver EtcdTakeOver `json:"takeOver,omitzero"`
 	Written  time.Time    `json:"written"`
-	// Proof is what a take-over relied on.
+	// Proof is the evidence that a take-over relied on.
 	Proof EtcdProof `json:"proof,omitzero"`
-	// Forced is set while a person's word stands in for a proof.
+	// Forced is set while an administrator's confirmation stands in for a proof.
 	Forced EtcdForced `json:"forced,omitzero"`
 }
 
@@ -94,19 +94,19 @@ type ProofKind string
 // The proofs.
 const (
 	ProofFenced    ProofKind = "fenced"    // read back as exactly Off, after the last contact
-	ProofHuman     ProofKind = "human"     // a person says that it is off
-	ProofYielded   ProofKind = "yielded"   // it gave its copy up
-	ProofRenounced ProofKind = "renounced" // it holds another member id than the one listed
+	ProofHuman     ProofKind = "human"     // an administrator confirmed that it is off
+	ProofYielded   ProofKind = "yielded"   // it gave its data directory up
+	ProofRenounced ProofKind = "renounced" // its member id differs from the listed one
 	ProofWaiting   ProofKind = "waiting"   // it has read our record and its etcd is stopped
 )
 
-// EtcdProof is the evidence of a take-over, kept for whoever asks later.
+// EtcdProof is the evidence of a take-over, kept for later questions.
 type EtcdProof struct {
 	Kind   ProofKind `json:"kind"`
 	Detail string    `json:"detail"`
 }
 
-// EtcdForced says who overrode the protocol, and why.
+// EtcdForced names the person who overrode the protocol, and the reason.
 type EtcdForced struct {
 	Who string    `json:"who"`
 	Why string    `json:"why"`
@@ -137,9 +137,9 @@ func EncodeEtcdRecord(r EtcdRecord) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// DecodeEtcdRecord reads what EncodeEtcdRecord wrote. A file that is torn,
-// changed by hand, or written by a version that knows more than this one is an
-// error: a record that is half understood must not be acted on.
+// DecodeEtcdRecord reads the form that EncodeEtcdRecord writes. A file that is
+// torn, changed by hand, or written by a newer version with unknown fields is an
+// error: nobody may act on a record that is only half understood.
 func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
 	var file etcdRecordFile
 	if err := strict(b, &file); err != nil {
@@ -161,7 +161,7 @@ func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
 	return r, nil
 }
 
-// check returns an error where the fields contradict each other.
+// check returns an error if the fields contradict each other.
 func (r EtcdRecord) check() error {
 	switch r.State {
 	case EtcdNone, EtcdLearner:

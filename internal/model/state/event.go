@@ -5,56 +5,59 @@ import (
 	"time"
 )
 
-// EventKind is what an event tells of.
+// EventKind says what an event is about.
 type EventKind string
 
 // The kinds of events.
 const (
-	EventMembership EventKind = "membership" // Corosync on the host says who is there
-	EventDecision   EventKind = "decision"   // another rule of the two-node protocol decides
+	EventMembership EventKind = "membership" // Corosync on the host reports its membership
+	EventDecision   EventKind = "decision"   // another rule of the two-node protocol decides than before
 	EventRecord     EventKind = "record"     // the durable record of etcd was replaced
 	EventWish       EventKind = "wish"       // Pacemaker wants etcd started or stopped
 	EventAskFence   EventKind = "ask-fence"  // Pacemaker is asked to fence the target
-	EventRestart    EventKind = "restart"    // etcd's process is ended, and restarted with the same data
+	EventRestart    EventKind = "restart"    // etcd's process is ended, to be restarted with the same data
 	EventTaint      EventKind = "taint"      // the API was told that the target is out of service
 	EventUntaint    EventKind = "untaint"    // the API was told that it is in service again
 	EventMissed     EventKind = "missed"     // events before this one could not be written
 )
 
-// Programs that note events. Each appends to a file of its own, as the only one.
+// Programs that write events. Each appends to its own file, and nothing else
+// does.
 const (
 	EtcdEvents  = "podman-etcd"
 	AgentEvents = "holdfast-agent"
 )
 
-// Event is what a part of Holdfast saw, decided or did on its host. It is data for
-// other parts: they read these fields, never the text of a log.
+// Event is an observation, a decision or an action of a part of Holdfast on its
+// host. It is data for other parts: they read these fields, never the text of a
+// log.
 type Event struct {
-	// Boot and Up are what observe.Boot said at that moment, At is the time by the
-	// host's clock, which may be set. Boot is empty where the kernel did not say.
+	// Boot and Up are the result of observe.Boot at that moment. At is the time by
+	// the host's clock, which may be set. Boot is empty if the kernel gave none.
 	Boot string        `json:"boot,omitempty"`
 	Up   time.Duration `json:"up,omitempty"`
 	At   time.Time     `json:"at"`
 	Kind EventKind     `json:"kind"`
-	// Members, Ring and Quorate are a membership; without members it is unknown.
+	// Members, Ring and Quorate describe a membership; without members it is
+	// unknown.
 	Members []string `json:"members,omitempty"`
 	Ring    uint64   `json:"ring,omitempty"`
 	Quorate bool     `json:"quorate,omitempty"`
-	// Rule and Action are those of a decision; State and Seq are those of a record,
-	// and Rule is the one by which it was written.
+	// Rule and Action belong to a decision; State and Seq belong to a record, whose
+	// Rule is the one that wrote it.
 	Rule   string     `json:"rule,omitempty"`
 	Action EtcdAction `json:"action,omitempty"`
 	State  EtcdState  `json:"state,omitempty"`
 	Seq    uint64     `json:"seq,omitempty"`
 	Wish   EtcdWish   `json:"wish,omitempty"`
-	// Target is the host that the event is about, where that is another one.
+	// Target is the host that the event is about, if it is another one.
 	Target string `json:"target,omitempty"`
 	Why    string `json:"why,omitempty"`
 	// Count is the number of events that are missing.
 	Count int `json:"count,omitempty"`
 }
 
-// MembershipEvent is that Corosync says who is there.
+// MembershipEvent reports the membership that Corosync has.
 func MembershipEvent(m Fact[Membership]) Event {
 	if !m.Known {
 		return Event{Kind: EventMembership}
@@ -62,26 +65,26 @@ func MembershipEvent(m Fact[Membership]) Event {
 	return Event{Kind: EventMembership, Members: m.Value.Members, Ring: m.Value.Ring, Quorate: m.Value.Quorate}
 }
 
-// DecisionEvent is that a rule decides which did not decide before.
+// DecisionEvent reports that another rule decides than before.
 func DecisionEvent(v EtcdVerdict) Event {
 	return Event{Kind: EventDecision, Rule: v.Rule, Action: v.Action, Why: v.Reason}
 }
 
-// RecordEvent is that a rule had a record written, which is durable now.
+// RecordEvent reports that a rule had a record written, which is durable now.
 func RecordEvent(r EtcdRecord, v EtcdVerdict) Event {
 	return Event{Kind: EventRecord, State: r.State, Seq: r.Seq, Rule: v.Rule, Why: v.Reason}
 }
 
-// WishEvent is that Pacemaker wants something else.
+// WishEvent reports that Pacemaker wants another state of etcd.
 func WishEvent(w EtcdWish) Event { return Event{Kind: EventWish, Wish: w} }
 
-// AskFenceEvent is that Pacemaker is asked to fence a host.
+// AskFenceEvent reports that Pacemaker is asked to fence a host.
 func AskFenceEvent(target string) Event { return Event{Kind: EventAskFence, Target: target} }
 
-// RestartEvent is that etcd's process is ended for a reason, to be restarted.
+// RestartEvent reports why etcd's process is ended, to be restarted.
 func RestartEvent(why string) Event { return Event{Kind: EventRestart, Why: why} }
 
-// TaintEvent is that the API was told whether a host is out of service.
+// TaintEvent reports that the API was told whether a host is out of service.
 func TaintEvent(target string, out bool, why string) Event {
 	if out {
 		return Event{Kind: EventTaint, Target: target, Why: why}
@@ -89,8 +92,9 @@ func TaintEvent(target string, out bool, why string) Event {
 	return Event{Kind: EventUntaint, Target: target, Why: why}
 }
 
-// The bounds of one event. maxEventText is more than a reader shows: who cuts a
-// text after taking secrets out never shows a part of one that was cut here.
+// The bounds of one event. maxEventText is more than a reader shows: readers
+// remove secrets and then cut the text, so they never show a part of a secret
+// that was cut here.
 const (
 	maxEventText    = 1000
 	maxEventName    = 253

@@ -34,7 +34,8 @@ func TestAnEventIsReadBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-// TestNoEventIsLongerThanItsBound has the worst text: each byte of it is six in JSON.
+// TestNoEventIsLongerThanItsBound tries the worst text: each byte of it takes
+// six in JSON.
 func TestNoEventIsLongerThanItsBound(t *testing.T) {
 	long := strings.Repeat("\x01ä", 5000)
 	e := Event{Boot: long, Kind: EventKind(long), Rule: long, Action: EtcdAction(long), State: EtcdState(long), Wish: EtcdWish(long), Target: long, Why: long}

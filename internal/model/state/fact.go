@@ -5,22 +5,22 @@ import (
 	"encoding/json"
 )
 
-// Fact is something that was looked up and may have stayed unknown: a time-out
-// is no answer, and no answer is never "no". Its zero value is unknown. In JSON
-// an unknown fact is null.
+// Fact is the result of a look-up, which may have failed: a time-out is no
+// answer, and no answer is never "no". Its zero value is unknown. In JSON an
+// unknown fact is null.
 type Fact[T any] struct {
 	Known bool
-	// Value has a meaning only where Known is true.
+	// Value has a meaning only if Known is true.
 	Value T
 }
 
-// Known returns a fact whose value was found out.
+// Known returns a fact with a known value.
 func Known[T any](value T) Fact[T] { return Fact[T]{Known: true, Value: value} }
 
 // Is reports whether the fact is known and equal to value.
 func Is[T comparable](f Fact[T], value T) bool { return f.Known && f.Value == value }
 
-// MarshalJSON writes null for what is unknown.
+// MarshalJSON writes null for an unknown fact.
 func (f Fact[T]) MarshalJSON() ([]byte, error) {
 	if !f.Known {
 		return []byte("null"), nil

@@ -2,56 +2,57 @@ package state
 
 import "time"
 
-// FencingDevice is a BMC and the account that may switch its host off. Its
-// file is root-only.
+// FencingDevice is a BMC with the account that may switch its host off. Only
+// root may read its file.
 type FencingDevice struct {
 	Target   string `json:"target"`  // the node that it switches
 	Address  string `json:"address"` // as in the install configuration
 	Username string `json:"username"`
 	Password string `json:"password"` // the purpose of the file; never logged
-	// Insecure is true where no authority vouches for the BMC's certificate: it is
-	// pinned at first sight, and nothing is said to it before.
+	// Insecure is true if no authority vouches for the BMC's certificate: it is
+	// pinned at first sight, and nothing is sent to the BMC before.
 	Insecure bool `json:"insecure,omitempty"`
 	// Fingerprint pins the BMC's certificate: SHA-256 in hex, empty for none.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// FirstSight is true where the pin is what the BMC showed when it was first
-	// tested, and no person has named it.
+	// FirstSight is true if the pin is the certificate that the BMC showed in its
+	// first test, and no person has named it.
 	FirstSight bool `json:"firstSight,omitempty"`
-	// UUID and Serial are the machine's own, learned from its SMBIOS while it
-	// was healthy. A BMC that reports others is another machine's.
+	// UUID and Serial are the machine's own, read from its SMBIOS while it was
+	// healthy. A BMC that reports others belongs to another machine.
 	UUID   string `json:"uuid,omitempty"`
 	Serial string `json:"serial,omitempty"`
-	// SystemID is what a person says that the BMC reports of this machine, as
-	// UUID or as serial number. It goes before UUID and Serial.
+	// SystemID is the UUID or the serial number of this machine that the BMC
+	// reports, as given by a person. It goes before UUID and Serial.
 	SystemID string `json:"systemID,omitempty"`
 	// LegacyTLS allows TLS below 1.2 and key exchange without forward secrecy,
 	// for this BMC.
 	LegacyTLS bool `json:"legacyTLS,omitempty"`
-	// Delay is what a fence of this target waits first, so that of two hosts
-	// that fence each other one is off before the other begins.
+	// Delay is the time that a fence of this target waits first, so that of two
+	// hosts that fence each other one is off before the other begins.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// Keys of a BMC's Secret that hold a pin: what a person named, and what a host
-// saw when it first tested the BMC. The second counts only without the first, and
-// only where no authority is to vouch for the certificate.
+// Keys of a BMC's Secret that hold a pin: the one that a person named, and the
+// one that a host saw when it first tested the BMC. The second counts only
+// without the first, and only if no authority is to vouch for the certificate.
 const (
 	FencingPinKey      = "fingerprint"
 	FencingFirstPinKey = "firstSeenFingerprint"
 )
 
-// FencePhases are the parts of one fence, one after the other.
+// FencePhases holds the durations of the parts of one fence, one after the
+// other.
 type FencePhases struct {
-	// Identify ends when the BMC had answered and was shown to be the target's.
+	// Identify ends when the BMC has answered and has proved to be the target's.
 	Identify time.Duration `json:"identify"`
-	// Hold is the delay, as far as it was waited.
+	// Hold is the part of the delay that was waited.
 	Hold time.Duration `json:"hold,omitempty"`
-	// PowerOff is from the first request to the answer Off; zero where the
+	// PowerOff is the time from the first request to the answer Off; zero if the
 	// target was off already.
 	PowerOff time.Duration `json:"powerOff,omitempty"`
-	// Evidence is the writing of the proof.
+	// Evidence is the time to write the proof.
 	Evidence time.Duration `json:"evidence,omitempty"`
-	// PowerOn is the request to switch on again.
+	// PowerOn is the time of the request to switch on again.
 	PowerOn time.Duration `json:"powerOn,omitempty"`
 	Total   time.Duration `json:"total"`
 }
@@ -63,11 +64,11 @@ type FenceEntry struct {
 	// By is the host that fenced.
 	By     string `json:"by"`
 	Action string `json:"action"`
-	// Off is true where the target was proven to be off.
+	// Off is true if the target was proven to be off.
 	Off    bool   `json:"off"`
 	Detail string `json:"detail"`
-	// Requests is how often the power was to be cut; zero where the BMC said
-	// Off from the first.
+	// Requests counts the requests to cut the power; zero if the BMC reported Off
+	// at first.
 	Requests int         `json:"requests"`
 	Phases   FencePhases `json:"phases"`
 }
@@ -76,15 +77,15 @@ type FenceEntry struct {
 type FenceTotal struct {
 	Proven int `json:"proven"`
 	Failed int `json:"failed"`
-	// Last is the last proven one.
+	// Last is the last proven fence.
 	Last FenceEntry `json:"last"`
-	// Worst is how long the slowest proven one took, without its delay.
+	// Worst is the time of the slowest proven fence, without its delay.
 	Worst time.Duration `json:"worst"`
-	// Cut is when a proven one last had to cut the power.
+	// Cut is the time of the last proven fence that had to cut the power.
 	Cut time.Time `json:"cut"`
 }
 
-// FenceTotals are by target.
+// FenceTotals maps each target to its total.
 type FenceTotals map[string]FenceTotal
 
 // Add counts one more fence.
@@ -111,8 +112,8 @@ type ConfirmationEntry struct {
 	Why    string        `json:"why"`
 	Force  bool          `json:"force"`
 	Phrase string        `json:"phrase,omitempty"`
-	Power  string        `json:"power"` // what the peer's BMC said, or why it said nothing
-	Rule   string        `json:"rule"`  // under which this host waited
+	Power  string        `json:"power"` // the power state at the peer's BMC, or why it is unknown
+	Rule   string        `json:"rule"`  // the rule under which this host waited
 	Record EtcdState     `json:"record"`
 	Boot   string        `json:"boot"`
 	At     time.Duration `json:"at"`

@@ -2,26 +2,26 @@ package state
 
 import "strings"
 
-// AnnotationMachine is where a node's own agent says which machine it runs on,
-// so that the peer can tell whether a BMC is that machine's.
+// AnnotationMachine holds the Machine that a node runs on, written by its own
+// agent, so that the peer can tell whether a BMC belongs to that machine.
 const AnnotationMachine = "holdfast.io/machine"
 
-// AnnotationEncryption is where a control plane's own agent says which keys of
-// secrets in etcd its API server has loaded.
+// AnnotationEncryption holds the keys of secrets in etcd that a control plane's
+// API server has loaded, written by its own agent.
 const AnnotationEncryption = "holdfast.io/encryption"
 
-// AnnotationAuthorities is where a control plane's own agent says which
-// authorities of etcd's certificates it has, as a digest.
+// AnnotationAuthorities holds a digest of the authorities of etcd's certificates
+// on a control plane, written by its own agent.
 const AnnotationAuthorities = "holdfast.io/etcd-authorities"
 
-// Machine is what a machine's SMBIOS tells about it; either may be empty.
+// Machine holds a machine's identity from its SMBIOS; either may be empty.
 type Machine struct{ UUID, Serial string }
 
-// String writes a machine for an annotation. A machine that tells nothing is
-// written too: it has been asked.
+// String writes a machine for an annotation. A machine without either is
+// written, too: it shows that the machine was asked.
 func (m Machine) String() string { return "uuid=" + m.UUID + " serial=" + m.Serial }
 
-// ParseMachine reads what String wrote; false where that is something else.
+// ParseMachine reads the form that String writes; false for anything else.
 func ParseMachine(s string) (Machine, bool) {
 	uuid, serial, ok := strings.Cut(s, " serial=")
 	uuid, isUUID := strings.CutPrefix(uuid, "uuid=")

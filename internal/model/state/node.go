@@ -13,7 +13,7 @@ const (
 	LabelWorker       = "node-role.kubernetes.io/worker"
 )
 
-// Node is a node of the cluster as the API tells it.
+// Node is a node of the cluster as the API has it.
 type Node struct {
 	Name   string
 	Labels map[string]string
@@ -21,19 +21,20 @@ type Node struct {
 	Annotations map[string]string
 	// Addresses are the internal addresses in the API's order.
 	Addresses []netip.Addr
-	// Tunnel are the addresses that its pod network sends from, as flannel says.
+	// Tunnel holds the addresses from which its pod network sends, as flannel
+	// reports them.
 	Tunnel []netip.Addr `json:",omitempty"`
-	// Ready is false too where the API does not know.
+	// Ready is false also if the API does not know.
 	Ready   bool
 	Created time.Time
-	// Absent is true of a control plane of the site whose Node the API does not
-	// have: all else is what was known of it last.
+	// Absent is true for a control plane of the site whose Node the API does not
+	// have: all other fields are those that were last known.
 	Absent bool `json:",omitempty"`
-	// Lost are the role labels that the host has by what it is, and that its Node
-	// lacks. They are among Labels.
+	// Lost lists the role labels that the host should have, and that its Node
+	// lacks. They are also in Labels.
 	Lost []string `json:",omitempty"`
-	// Kept are the annotations that its Node lacks, and had when it was last known
-	// with them. They are among Annotations.
+	// Kept lists the annotations that its Node once had and lacks now. They are
+	// also in Annotations.
 	Kept []string `json:",omitempty"`
 }
 
@@ -46,8 +47,8 @@ func (n Node) ControlPlane() bool {
 	return ok
 }
 
-// HasRole reports whether the node carries one of the role labels that the
-// specifications select by.
+// HasRole reports whether the node has one of the role labels by which the
+// specifications select.
 func (n Node) HasRole() bool {
 	_, master := n.Labels[LabelMaster]
 	_, worker := n.Labels[LabelWorker]

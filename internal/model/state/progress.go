@@ -2,10 +2,11 @@ package state
 
 import "time"
 
-// ProgressPath is where a host keeps how far its installation is.
+// ProgressPath is the file in which a host keeps the progress of its
+// installation.
 const ProgressPath = "/var/lib/holdfast/install/progress.json"
 
-// StepState is how far a step is.
+// StepState is the state of a step.
 type StepState string
 
 // The states of a step.
@@ -15,13 +16,13 @@ const (
 	StepFailed  StepState = "failed" // it is tried again
 )
 
-// Progress tells how far the installation of one host is.
+// Progress describes how far the installation of one host is.
 type Progress struct {
 	Host  string `json:"host"`
 	Role  Role   `json:"role"`
 	Steps []Step `json:"steps"`
-	// Error is why the last try of the current step failed, empty while it
-	// runs.
+	// Error is the reason for which the last try of the current step failed, empty
+	// while it runs.
 	Error string `json:"error,omitempty"`
 	// Complete is true when nothing is left to do on this host.
 	Complete bool `json:"complete"`
@@ -37,7 +38,7 @@ type Step struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Current returns the step that the host is at, and false before the first.
+// Current returns the present step of the host, and false before the first.
 func (p Progress) Current() (Step, bool) {
 	if len(p.Steps) == 0 {
 		return Step{}, false
@@ -45,7 +46,7 @@ func (p Progress) Current() (Step, bool) {
 	return p.Steps[len(p.Steps)-1], true
 }
 
-// Doing says in a few words what the host is at.
+// Doing describes in a few words what the host does now.
 func (p Progress) Doing() string {
 	step, any := p.Current()
 	switch {

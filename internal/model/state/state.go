@@ -1,6 +1,6 @@
-// Package state holds the nouns that the other packages exchange: plain
-// values without behaviour that reaches outside. It imports nothing of this
-// module and must stay that way, since everything else imports it.
+// Package state holds the values that the other packages exchange. They have no
+// behaviour that reaches outside. The package imports nothing of this module and
+// must stay so, since everything else imports it.
 package state
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Role is what a host does in a cluster. The names are those of the install
-// configuration and of the Ignition files.
+// Role is the part of a host in a cluster. The names are those of the
+// install-config and of the Ignition files.
 type Role string
 
 // The roles. A rendezvous host is a control plane that also starts the
@@ -25,7 +25,7 @@ const (
 // ControlPlane reports whether a host of this role runs API server and etcd.
 func (r Role) ControlPlane() bool { return r == RoleBootstrap || r == RoleMaster }
 
-// File is one file to be written: rendered bytes and where they belong.
+// File is one file to be written: rendered bytes and their place.
 type File struct {
 	// Path is absolute for a file of a host, and relative to the install
 	// directory for a file that is handed to a person.
@@ -50,8 +50,8 @@ func (f File) Perm() fs.FileMode {
 	return f.Mode
 }
 
-// SortFiles orders files by path, so that rendered sets compare equal
-// whatever order they were produced in.
+// SortFiles orders files by path, so that rendered sets compare equal, whatever
+// order they were produced in.
 func SortFiles(files []File) {
 	slices.SortStableFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 }

@@ -9,50 +9,52 @@ import (
 // AnnotationDomain begins the names of Holdfast's own annotations.
 const AnnotationDomain = "holdfast.io/"
 
-// LabelHostNames is on pods of the cluster's DNS that read the names of the
-// cluster from their host: those of older installations do not.
+// LabelHostNames marks those pods of the cluster's DNS that read the names of
+// the cluster from their host: pods of older installations do not.
 const LabelHostNames = AnnotationDomain + "host-names"
 
-// Annotations of a node about virtual IPs. The host itself writes its report
-// and its answers; whoever wants an address looked for writes a request.
+// Annotations of a node about virtual IPs. The host itself writes its report and
+// its answers; a host or program that wants an address looked for writes a
+// request.
 const (
 	// AnnotationVIPs holds a VIPReport.
 	AnnotationVIPs = AnnotationDomain + "vips-applied"
-	// AnnotationVIPProbe and the name of who asks hold a VIPProbe.
+	// AnnotationVIPProbe, followed by the name of the asker, holds a VIPProbe.
 	AnnotationVIPProbe = AnnotationDomain + "vip-probe."
-	// AnnotationVIPAnswer and the same name hold the VIPAnswer.
+	// AnnotationVIPAnswer, followed by the same name, holds the VIPAnswer.
 	AnnotationVIPAnswer = AnnotationDomain + "vip-answer."
 )
 
-// VIPReport is what a host says about virtual IPs and itself.
+// VIPReport is a host's report about virtual IPs and itself.
 type VIPReport struct {
-	// VIPs are those that the host's network is set up for.
+	// VIPs are those for which the host's network is set up.
 	VIPs []netip.Addr `json:"vips"`
-	// Holds are those of them, or of earlier ones, that its interfaces have.
+	// Holds lists those of them, or of earlier ones, that its interfaces have.
 	Holds []netip.Addr `json:"holds,omitempty"`
-	// Certificate are the VIPs that its API server's certificate is for.
+	// Certificate lists the VIPs in its API server's certificate.
 	Certificate []netip.Addr `json:"certificate,omitempty"`
 	// Addresses are the host's own, with their networks and without VIPs.
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
-	// Hardware are, by those addresses, the hardware addresses that their packets
-	// may come from.
+	// Hardware maps those addresses to the hardware addresses from which their
+	// packets may come.
 	Hardware map[netip.Addr][]string `json:"hardware,omitempty"`
-	// Gateways are the routers that it sends through.
+	// Gateways are the routers through which it sends.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
-	// Router is true where a ready router runs on the host.
+	// Router is true if a ready router runs on the host.
 	Router bool `json:"router,omitempty"`
-	// Trouble names what keeps the host from having the VIPs, empty for nothing.
+	// Trouble says what keeps the host from having the VIPs, empty for nothing.
 	Trouble string `json:"trouble,omitempty"`
-	// Peers are those of a control plane, nil where they are not settled.
+	// Peers are those of a control plane, nil while they are not settled.
 	Peers *PeerReport `json:"peers,omitempty"`
 }
 
-// PeerReport is whom a control plane shares its part of the API with, by node
-// names in order.
+// PeerReport lists the peers with which a control plane shares its part of the
+// API, by node name in order.
 type PeerReport struct {
-	// VRRP are the other control planes that it hears about the API VIPs.
+	// VRRP lists the other control planes from which it accepts adverts about the
+	// API VIPs.
 	VRRP []string `json:"vrrp"`
-	// Backends are the control planes that its load balancer leads to.
+	// Backends lists the control planes to which its balancer leads.
 	Backends []string `json:"backends"`
 }
 
@@ -64,19 +66,19 @@ type VIPProbe struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// VIPAnswer is what a host found out for a VIPProbe.
+// VIPAnswer is a host's answer to a VIPProbe.
 type VIPAnswer struct {
 	ID string `json:"id"`
-	// Free are the addresses that nobody answered for.
+	// Free lists the addresses for which nobody answered.
 	Free []netip.Addr `json:"free,omitempty"`
-	// Held are the hardware addresses of those who answered, by address.
+	// Held maps each address to the hardware address that answered for it.
 	Held map[netip.Addr]string `json:"held,omitempty"`
 	// Unknown says, by address, why the host could not ask.
 	Unknown map[netip.Addr]string `json:"unknown,omitempty"`
 }
 
-// ParseAnnotation reads a value that was written as JSON into an annotation.
-// What is absent or unreadable, as that of another version may be, is unknown.
+// ParseAnnotation reads a value that was written as JSON into an annotation. An
+// absent or unreadable value, as that of another version may be, is unknown.
 func ParseAnnotation[T any](text string) Fact[T] {
 	var out T
 	if text == "" || json.Unmarshal([]byte(text), &out) != nil {
@@ -89,7 +91,7 @@ func ParseAnnotation[T any](text string) Fact[T] {
 func FormatAnnotation(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return "" // the types above have nothing that JSON cannot hold
+		return "" // the types above hold only values that JSON can hold
 	}
 	return string(data)
 }

@@ -1,9 +1,8 @@
-// Package topology is the one place that says what a number of control
-// planes, a number of workers and a platform mean for a cluster: what its
-// Infrastructure, Ingress, Scheduler and FeatureGate objects state, how etcd
-// grows and whether hosts are fenced. It decides from the install
-// configuration alone and never from what a cluster looks like later: the
-// topology of a cluster does not change.
+// Package topology alone decides what the numbers of control planes and workers
+// and the platform mean for a cluster: what its Infrastructure, Ingress,
+// Scheduler and FeatureGate objects state, how etcd grows and whether hosts are
+// fenced. It decides from the install-config alone and never from the later
+// state of a cluster: the topology of a cluster does not change.
 package topology
 
 import (
@@ -16,21 +15,21 @@ import (
 	"github.com/holdfast/holdfast/internal/model/netaddr"
 )
 
-// Topology is what follows from an install configuration.
+// Topology holds what follows from an install-config.
 type Topology struct {
-	// ControlPlanes and Workers are the numbers of hosts that the
-	// installation waits for.
+	// ControlPlanes and Workers are the numbers of hosts for which the installation
+	// waits.
 	ControlPlanes, Workers int
 
-	// ControlPlaneTopology and InfrastructureTopology go into the status of
-	// the Infrastructure object. The latter has no DualReplica: its schema
-	// knows only SingleReplica and HighlyAvailable.
+	// ControlPlaneTopology and InfrastructureTopology go into the status of the
+	// Infrastructure object. The latter is never DualReplica: its schema has only
+	// SingleReplica and HighlyAvailable.
 	ControlPlaneTopology, InfrastructureTopology configv1.TopologyMode
 
-	// MastersSchedulable is true when nobody else could run workloads.
+	// MastersSchedulable is true if no other hosts could run workloads.
 	MastersSchedulable bool
 
-	// DefaultPlacement says on which hosts routers run by default.
+	// DefaultPlacement names the hosts on which routers run by default.
 	DefaultPlacement configv1.DefaultPlacement
 
 	// FeatureSet and FeatureGates go into the FeatureGate object. The gates
@@ -38,11 +37,11 @@ type Topology struct {
 	FeatureSet   configv1.FeatureSet
 	FeatureGates []config.FeatureGate
 
-	// EtcdScaling says how etcd reaches its size.
+	// EtcdScaling is the way in which etcd reaches its size.
 	EtcdScaling EtcdScaling
 
-	// Fencing is true when the control planes switch each other off, which
-	// needs the extension two-node-ha on them.
+	// Fencing is true if the control planes switch each other off, which needs the
+	// extension two-node-ha on them.
 	Fencing bool
 
 	// Families are the address families of the cluster in their order, and
@@ -50,21 +49,21 @@ type Topology struct {
 	Families      []netaddr.Family
 	PrimaryFamily netaddr.Family
 
-	// HasVIPs is true when hosts hold the addresses of API and ingress; else
-	// the site's load balancer does.
+	// HasVIPs is true if hosts hold the addresses of API and ingress; else the
+	// site's load balancer does.
 	HasVIPs bool
 }
 
-// EtcdScaling is the way in which etcd reaches its size.
+// EtcdScaling names a way in which etcd reaches its size.
 type EtcdScaling string
 
 // The ways in which etcd reaches its size.
 const (
 	// EtcdSingleMember has one member from the first minute to the last.
 	EtcdSingleMember EtcdScaling = "SingleMember"
-	// EtcdTwoNode has two members. The first host starts alone and takes the
-	// second in; then Pacemaker takes etcd over on both, and may make it a
-	// single member again after a confirmed fence.
+	// EtcdTwoNode has two members. The first host starts alone and adds the second;
+	// then Pacemaker takes etcd over on both, and may make it a single member again
+	// after a confirmed fence.
 	EtcdTwoNode EtcdScaling = "TwoNode"
 	// EtcdHighlyAvailable has a member on every control plane, added one at a
 	// time as learners. It keeps quorum without help.
@@ -90,7 +89,7 @@ func Of(c *config.InstallConfig) Topology {
 	return t
 }
 
-// controlPlane decides what follows from the number of control planes alone.
+// controlPlane sets what follows from the number of control planes alone.
 func (t *Topology) controlPlane() {
 	switch t.ControlPlanes {
 	case 1:
@@ -103,7 +102,7 @@ func (t *Topology) controlPlane() {
 	}
 }
 
-// infrastructure is SingleReplica only where everything runs on one host.
+// infrastructure returns SingleReplica only if everything runs on one host.
 func (t *Topology) infrastructure() configv1.TopologyMode {
 	if t.ControlPlanes == 1 && t.Workers == 0 {
 		return configv1.SingleReplicaTopologyMode
@@ -111,9 +110,9 @@ func (t *Topology) infrastructure() configv1.TopologyMode {
 	return configv1.HighlyAvailableTopologyMode
 }
 
-// placement keeps routers on a lone control plane where the site has no VIPs:
-// there *.apps points at that host, and a router on a worker that joins
-// later would not be found.
+// placement keeps routers on a lone control plane if the site has no VIPs: there
+// *.apps points at that host, and clients would not find a router on a worker
+// that joins later.
 func (t *Topology) placement(p config.Platform) configv1.DefaultPlacement {
 	if t.ControlPlanes == 1 && p.None != nil {
 		return configv1.DefaultPlacementControlPlane
@@ -121,9 +120,9 @@ func (t *Topology) placement(p config.Platform) configv1.DefaultPlacement {
 	return configv1.DefaultPlacementWorkers
 }
 
-// features adds the gate of two control planes to those that were asked for.
-// A cluster has one feature set, so two control planes always have
-// CustomNoUpgrade; config refuses any other next to them.
+// features adds the gate of two control planes to the requested ones. A cluster
+// has one feature set, so two control planes always have CustomNoUpgrade; config
+// refuses any other next to them.
 func (t *Topology) features(c *config.InstallConfig) (configv1.FeatureSet, []config.FeatureGate) {
 	set := configv1.FeatureSet(c.FeatureSet)
 	gates := map[string]config.FeatureGate{}

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// site is a configuration of the matrix. It need not be valid: a topology
+// site returns a configuration of the matrix. It need not be valid: a topology
 // must make sense for every number.
 func site(controlPlanes, workers int, platform string) *config.InstallConfig {
 	c := &config.InstallConfig{
@@ -89,8 +89,9 @@ func gateNames(x Topology) string {
 	return strings.Join(names, ",")
 }
 
-// TestEverySentenceOfTheSpecifications holds the matrix against the sentences
-// one by one, so that a golden rewritten without thought is noticed.
+// TestEverySentenceOfTheSpecifications compares the matrix with the sentences
+// one by one, so that a golden file that was rewritten without thought is
+// noticed.
 func TestEverySentenceOfTheSpecifications(t *testing.T) {
 	type row struct {
 		cp, workers int

@@ -11,28 +11,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/netaddr"
 )
 
-// maxPerList is one address of each family.
+// maxPerList allows one address of each family.
 const maxPerList = 2
 
-// Lists are the two lists of virtual IPs of a cluster and where they stand.
+// Lists holds the two lists of a cluster's virtual IPs, with their places.
 type Lists struct {
 	API, Ingress List
 	Networks     netaddr.Networks
-	// UserManaged is true where a load balancer of the site holds the VIPs: it
-	// may have one address for both, in a network of its own.
+	// UserManaged is true if a load balancer of the site holds the VIPs: it may
+	// have one address for both, in a network of its own.
 	UserManaged bool
-	// Unreadable reports whether the value at a path could not be read, which
-	// is a mistake of its own already. Nil means that all could.
+	// Unreadable reports whether the value at a path could not be read, which is
+	// already a mistake of its own. Nil means that all could.
 	Unreadable func(path string) bool
 }
 
-// List is one list of addresses as they are written.
+// List is one list of addresses as written.
 type List struct {
 	Path  *field.Path
 	Texts []string
 }
 
-// entry is one address of a list that is sound by itself.
+// entry is an address of a list that is valid by itself.
 type entry struct {
 	addr netip.Addr
 	// at is its place in the list, from 0.
@@ -50,7 +50,7 @@ func (l Lists) Findings() []Finding {
 	return append(out, l.duplicates(api, ingress)...)
 }
 
-// check looks at one list and returns what is sound in it.
+// check checks one list and returns its valid entries.
 func (l Lists) check(list List) (sound []entry, out []Finding) {
 	if len(list.Texts) == 0 {
 		out = append(out, Finding{Required, field.Required(list.Path, "one address, or one of each family")})
@@ -96,8 +96,8 @@ func (l Lists) place(text string) (addr netip.Addr, rule Rule, detail string) {
 	return addr, "", ""
 }
 
-// outside is empty too where there is no machine network to lie in: clusters
-// from before there were any say nothing about them.
+// outside returns an empty text also if no machine network is known: older
+// clusters do not name any.
 func (l Lists) outside(a netip.Addr) string {
 	if l.UserManaged || len(l.Networks.Machine) == 0 {
 		return ""
@@ -130,13 +130,14 @@ func (l Lists) lengths() []Finding {
 		"must have as many addresses as %s, which has %d", lastOf(l.API.Path), api))}}
 }
 
-// lastOf is the name of the field at a path.
+// lastOf returns the name of the field at a path.
 func lastOf(path *field.Path) string {
 	text := path.String()
 	return text[strings.LastIndexByte(text, '.')+1:]
 }
 
-// beginnings wants one primary family where no machine networks say which.
+// beginnings demands the same first family in both lists if no machine networks
+// fix it.
 func (l Lists) beginnings(api, ingress []entry) []Finding {
 	if len(netaddr.Families(l.Networks.Machine)) == 2 || len(api) == 0 || len(ingress) == 0 || api[0].at+ingress[0].at > 0 {
 		return nil

@@ -1,7 +1,7 @@
-// Package viprule knows the rules about virtual IPs: what each is called and
-// what it wants, and whether two lists of them keep those that need nothing but
-// the lists. The install configuration is checked by them, and by decide/vips a
-// change on a running cluster.
+// Package viprule holds the rules about virtual IPs: the name and the sentence
+// of each, and the check of those that need nothing but two lists of them. The
+// install-config is checked by these rules, and decide/vips checks a change on a
+// running cluster by them.
 package viprule
 
 import (
@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Rule is one sentence about virtual IPs, by a short name.
+// Rule is the short name of one sentence about virtual IPs.
 type Rule string
 
-// The rules of the lists by themselves, which the installer checks too.
+// The rules about the lists alone, which the installer checks, too.
 const (
 	Required        Rule = "required"
 	AtMostTwo       Rule = "at-most-two"
@@ -30,7 +30,7 @@ const (
 	Edge            Rule = "not-network-edge"
 )
 
-// The rules of a change.
+// The rules about a change.
 const (
 	FirstFixed      Rule = "first-fixed"
 	SecondReplaced  Rule = "second-not-replaced"
@@ -51,7 +51,8 @@ const (
 	Nobody      Rule = "nobody-answers"
 )
 
-// sentences say what each rule wants, in the order in which they are shown.
+// sentences holds the sentence of each rule, in the order in which they are
+// shown.
 var sentences = []struct {
 	rule Rule
 	text string
@@ -93,7 +94,7 @@ func Rules() []Rule {
 	return out
 }
 
-// Sentence says what a rule wants.
+// Sentence returns the sentence of a rule.
 func (r Rule) Sentence() string {
 	i := slices.IndexFunc(sentences, func(s struct {
 		rule Rule
@@ -108,16 +109,16 @@ func (r Rule) Sentence() string {
 	return sentences[i].text
 }
 
-// Finding is one mistake, and the rule that it breaks.
+// Finding is one mistake with the rule that it breaks.
 type Finding struct {
 	Rule Rule
 	Err  *field.Error
 }
 
-// Broken is the finding that a mistake breaks the rule.
+// Broken returns the finding that a mistake breaks the rule.
 func (r Rule) Broken(err *field.Error) Finding { return Finding{Rule: r, Err: err} }
 
-// Errors returns the mistakes alone.
+// Errors returns the mistakes without their rules.
 func Errors(list []Finding) field.ErrorList {
 	var out field.ErrorList
 	for _, f := range list {

@@ -1,5 +1,5 @@
-// Package alerts holds the alerts of a site with two control planes: as a file
-// for Prometheus, and as the object that Prometheus' operator takes.
+// Package alerts contains the alerts of a site with two control planes: as a
+// file for Prometheus, and as the object for Prometheus' operator.
 package alerts
 
 import (
@@ -11,7 +11,7 @@ import (
 //go:embed rules.yaml
 var rules []byte
 
-// Namespace and Name are those of the object.
+// Namespace and Name identify the object.
 const (
 	Namespace = "openshift-etcd"
 	Name      = "holdfast-two-node"
@@ -21,7 +21,7 @@ const (
 func Object() map[string]any {
 	var spec map[string]any
 	if err := yaml.Unmarshal(rules, &spec); err != nil {
-		panic(err) // embedded, and read by a test
+		panic(err) // embedded, and a test parses it
 	}
 	return map[string]any{
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",

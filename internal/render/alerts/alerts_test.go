@@ -29,8 +29,8 @@ func all(t *testing.T) []rule {
 	return file.Groups[0].Rules
 }
 
-// promtool is Prometheus' own tester: that of the machine, or what
-// hack/promtool has left.
+// promtool returns the path of Prometheus' own tester: the machine's, or the
+// one that hack/promtool installed.
 func promtool(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("promtool"); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// shown is a panel as Grafana reads it.
+// shown is a panel in the form that Grafana reads.
 type shown struct {
 	ID                       int
 	Type, Title, Description string
@@ -24,7 +24,7 @@ type shown struct {
 	Targets                  []struct{ Expr, LegendFormat string }
 }
 
-// panels are those of the file, read as Grafana does.
+// panels returns the panels of the file, read as Grafana does.
 func panels(t *testing.T) []shown {
 	t.Helper()
 	var file struct {
@@ -59,11 +59,11 @@ func TestPanelsOfTheBoardDoNotCoverEachOther(t *testing.T) {
 	}
 }
 
-// moments are those of the recorded story: ten minutes of a healthy site, ten
-// without cp-2, ten with it again.
+// moments are the parts of the recorded story: ten minutes of a healthy site,
+// ten without cp-2, ten with cp-2 again.
 var moments = []string{"healthy", "lost", "back"}
 
-// served is what both hosts served at a moment, by series.
+// served returns the metrics that both hosts served at a moment, by series.
 func served(t *testing.T, moment string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -92,8 +92,8 @@ func served(t *testing.T, moment string) map[string]string {
 	return out
 }
 
-// series are the recorded metrics as Prometheus would have collected them, one
-// sample a minute.
+// series returns the recorded metrics as Prometheus would have collected them,
+// with one sample per minute.
 func series(t *testing.T) []map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -120,8 +120,9 @@ func series(t *testing.T) []map[string]string {
 	return out
 }
 
-// answers are what promtool's engine makes of each query in the middle of each
-// moment. It says so of each whose answer is not the expected one, and none is.
+// answers returns what promtool's engine answers to each query in the middle of
+// each moment. promtool prints only answers that differ from the expected ones,
+// so the expected ones here are impossible.
 func answers(t *testing.T, queries []string) map[string]string {
 	t.Helper()
 	never := []any{map[string]any{"labels": `{never="so"}`, "value": 0}}
@@ -162,7 +163,7 @@ func answers(t *testing.T, queries []string) map[string]string {
 }
 
 // TestEachQueryOfTheBoardAnswersFromRecordedMetrics plays the recorded story and
-// shows what every panel shows: a person reads it before it is approved.
+// prints what every panel shows: somebody reads that before approving it.
 func TestEachQueryOfTheBoardAnswersFromRecordedMetrics(t *testing.T) {
 	var queries []string
 	for _, p := range panels(t) {

@@ -5,12 +5,12 @@ import (
 	"maps"
 )
 
-// kind is how a panel shows its values.
+// kind is the type of a panel.
 type kind string
 
 const (
 	number   kind = "stat"           // the last value of each, large
-	timeline kind = "state-timeline" // what was so when
+	timeline kind = "state-timeline" // the states over time
 	curve    kind = "timeseries"
 	list     kind = "table"
 )
@@ -24,7 +24,7 @@ type panel struct {
 	queries      []query
 }
 
-// query is one expression and how each of its values is called.
+// query is an expression and the legend of its values.
 type query struct{ expr, legend string }
 
 type row struct {
@@ -32,7 +32,8 @@ type row struct {
 	panels []panel
 }
 
-// rows are the board: what a person asks, in the order in which it is asked.
+// rows returns the board: answers to an administrator's questions, in the order
+// in which they are asked.
 func rows() []row {
 	return []row{
 		{"Now", []panel{
@@ -120,9 +121,9 @@ func rows() []row {
 	}
 }
 
-// board is the file for Grafana: it can be imported, or lie in a ConfigMap that
-// Grafana's sidecar looks for. It is made here, where its queries are tested;
-// docs/dashboards has it.
+// board returns the file for Grafana. It can be imported, or put into a
+// ConfigMap for Grafana's sidecar. It is made here, where its queries are
+// tested; docs/dashboards contains it.
 func board() []byte {
 	var panels []any
 	id, y := 1, 0
@@ -151,12 +152,12 @@ func board() []byte {
 		}}},
 	}, "", " ")
 	if err != nil {
-		panic(err) // texts and numbers
+		panic(err) // the value consists of texts and numbers
 	}
 	return append(out, '\n')
 }
 
-// source is the data source that a person chooses at the top of the board.
+// source is the data source that the user selects at the top of the board.
 func source() map[string]any { return map[string]any{"type": "prometheus", "uid": "${source}"} }
 
 func (p panel) object() map[string]any {
@@ -177,7 +178,8 @@ func (p panel) object() map[string]any {
 	}
 }
 
-// fields say what a value means: a yes is green, a no red, in words too.
+// fields defines the meaning of values: yes is green and no is red, each also
+// in words.
 func (p panel) fields() map[string]any {
 	out := map[string]any{"noValue": "nothing"}
 	switch p.unit {

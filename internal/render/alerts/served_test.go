@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 )
 
-// described are the metrics of a host with their labels, as its collectors
-// describe them to whoever asks.
+// described returns the metrics of a host with their labels, as its collectors
+// describe them.
 func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -35,7 +35,7 @@ func described(t *testing.T) map[string][]string {
 	return out
 }
 
-// recorded is every line of the recorded metrics.
+// recorded returns all lines of the recorded metrics.
 func recorded(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/metrics/*/*.prom")
@@ -54,20 +54,20 @@ func recorded(t *testing.T) string {
 }
 
 var (
-	// selected are a metric of ours in an expression and what is asked of its
-	// labels; matched are one label of that and its value.
+	// selected matches one of our metrics in an expression with its label
+	// matchers; matched matches one label of those and its value.
 	selected = regexp.MustCompile(`(holdfast_[a-z_]+)(?:\{([^}]*)\})?`)
 	matched  = regexp.MustCompile(`([a-z_]+)(=~|!=|=)"([^"]*)"`)
 	grouped  = regexp.MustCompile(`\b(?:by|on) \(([a-z_, ]*)\)`)
 )
 
-// askedFor fails where an expression asks for a metric, a label or a condition
-// that no host tells.
+// askedFor fails if an expression uses a metric, a label or a condition that no
+// host has.
 func askedFor(t *testing.T, who, expr string) {
 	t.Helper()
 	names, lines := described(t), recorded(t)
 	known := []string{""}
-	if strings.Contains(expr, "ALERTS{") { // Prometheus' own
+	if strings.Contains(expr, "ALERTS{") { // a metric of Prometheus itself
 		known = append(known, "alertname", "severity", "host", "resource", "vip")
 	}
 	for _, m := range selected.FindAllStringSubmatch(expr, -1) {

@@ -11,11 +11,11 @@ import (
 	podsecurity "k8s.io/pod-security-admission/api"
 )
 
-// exempt are the namespaces whose pods may have the host, each with what there
-// needs it. They are named here and not by a label: the pods of a control plane
-// are told to the API before anybody could label their namespace, and a label
-// that is lost would keep the next router from starting. In every other
-// namespace a label may lift the default.
+// exempt lists the namespaces whose pods may use the host, each with the
+// reason. The list contains names instead of selecting by a label. Kubelets
+// report the pods of a control plane to the API before anybody could label
+// their namespace, and a lost label would keep the next router from starting.
+// In any other namespace a label may lift the default.
 var exempt = map[string]string{
 	metav1.NamespaceSystem: "the control plane's own pods, kube-proxy, keepalived, haproxy and the host's name server",
 	"kube-flannel":         "the pod network's daemon: the host's network",
@@ -23,7 +23,7 @@ var exempt = map[string]string{
 	"openshift-ingress":    "routers on the host's ports",
 }
 
-// Exempt are the names of these namespaces, in order.
+// Exempt returns the names of these namespaces, sorted.
 func Exempt() []string {
 	var out []string
 	for name := range exempt {
@@ -33,10 +33,10 @@ func Exempt() []string {
 	return out
 }
 
-// admission enforces the level baseline wherever nobody said otherwise: without
-// it whoever may create a pod is root on a host, and on small sites that host is
-// a control plane. What level restricted would refuse is told to whoever asks
-// and is recorded.
+// admission enforces the level baseline wherever no label says otherwise.
+// Without it, whoever may create a pod is root on a host, and on small sites
+// that host is a control plane. Pods that the level restricted would refuse
+// cause a warning to the client, and a record.
 func admission() apiserverv1.AdmissionConfiguration {
 	standards := podsecurityv1.PodSecurityConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: podsecurityv1.SchemeGroupVersion.String(), Kind: "PodSecurityConfiguration"},
@@ -49,7 +49,7 @@ func admission() apiserverv1.AdmissionConfiguration {
 	}
 	raw, err := json.Marshal(standards)
 	if err != nil {
-		panic(err) // a typed value of texts
+		panic(err) // a typed value that consists of texts
 	}
 	return apiserverv1.AdmissionConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AdmissionConfiguration"},

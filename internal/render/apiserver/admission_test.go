@@ -22,14 +22,15 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// pod is one of ours, from a file that a test of its renderer approved.
+// pod is one of our pods, from an approved file of its renderer.
 type pod struct {
 	from string
 	meta metav1.ObjectMeta
 	spec corev1.PodSpec
 }
 
-// podsIn are the pods in approved files, whatever makes them.
+// podsIn returns the pods in approved files, whatever kind of object creates
+// them.
 func podsIn(t *testing.T, pattern string) []pod {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -66,7 +67,7 @@ func podOf(document []byte) (pod, bool) {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if yaml.Unmarshal(document, &o) != nil {
-		return pod{}, false // a file of something else
+		return pod{}, false // a file of another kind
 	}
 	switch o.Kind {
 	case "Pod":
@@ -91,8 +92,8 @@ func podOf(document []byte) (pod, bool) {
 	return pod{}, false
 }
 
-// ours are all pods that Holdfast brings into a cluster: its own, and what
-// kubeadm makes of what it is told.
+// ours returns all pods that Holdfast brings into a cluster: its own, and those
+// that kubeadm makes from its configuration.
 func ours(t *testing.T) []pod {
 	t.Helper()
 	out := append(podsIn(t, "../*/testdata/*.yaml"), podsIn(t, "../kubeadm/testdata/made/*.yaml")...)
@@ -107,7 +108,7 @@ func ours(t *testing.T) []pod {
 	return out
 }
 
-// refused says why a level refuses a pod, by the rules of the API server itself.
+// refused returns why a level refuses a pod, by the API server's own rules.
 func refused(t *testing.T, level podsecurity.Level, p pod) string {
 	t.Helper()
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -130,7 +131,8 @@ func TestAPodOfOursThatNeedsItsHostIsInANamespaceThatIsExempt(t *testing.T) {
 	}
 }
 
-// Each namespace that is exempt has a pod that needs it; no other is exempt.
+// Each exempt namespace has a pod that needs the exemption; no other namespace
+// is exempt.
 func TestNoNamespaceIsExemptForNothing(t *testing.T) {
 	need := map[string]string{}
 	for _, p := range ours(t) {
@@ -149,7 +151,8 @@ func TestNoNamespaceIsExemptForNothing(t *testing.T) {
 	}
 }
 
-// Pods of the lab's tests are a person's: they run without any exemption.
+// The pods of the lab's tests are those of a user: they run without an
+// exemption.
 func TestPodsOfTheLabsTestsAreWhatAPersonMayCreate(t *testing.T) {
 	pods := podsIn(t, "../../../test/*/testdata/*.yaml")
 	if len(pods) == 0 {
@@ -162,7 +165,7 @@ func TestPodsOfTheLabsTestsAreWhatAPersonMayCreate(t *testing.T) {
 	}
 }
 
-// Every container of ours that is not the host's root by design has a filter of
+// Each of our containers that is not root of the host by design has a filter of
 // system calls, whatever kubelet's default is.
 func TestEveryPodOfOursHasAFilterOfSystemCalls(t *testing.T) {
 	for _, p := range ours(t) {

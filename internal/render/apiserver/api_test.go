@@ -38,15 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(apitest.MainWith(m, &api, apitest.Setup{Arguments: asRendered}))
 }
 
-// root is of the keys of the server that is tested.
+// root is the root from which the keys of the tested server follow.
 var root = apitest.Root
 
-// asRendered are the arguments of an API server as kubeadm is told them.
+// asRendered returns the arguments of an API server as kubeadm gets them.
 func asRendered(folder string) ([]string, error) {
 	return apitest.AsRendered(folder, "../kubeadm/testdata/init-two-dual.yaml")
 }
 
-// client is the API as somebody else than an administrator, whose name is empty.
+// client returns a client of the API as the named user, or as an administrator
+// if the name is empty.
 func client(t *testing.T, name string) *kubernetes.Clientset {
 	t.Helper()
 	config := rest.CopyConfig(apitest.Need(t, api).Config)
@@ -60,7 +61,7 @@ func client(t *testing.T, name string) *kubernetes.Clientset {
 	return set
 }
 
-// namespaceOf makes a namespace in which a tenant may edit.
+// namespaceOf creates a namespace in which a tenant may edit.
 func namespaceOf(t *testing.T, name, tenant string) {
 	t.Helper()
 	admin := client(t, "")
@@ -68,7 +69,7 @@ func namespaceOf(t *testing.T, name, tenant string) {
 	if _, err := admin.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The role edit is gathered by a controller that does not run here.
+	// A controller that does not run here would aggregate the role edit.
 	may := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: tenant}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"},
 	}}}
@@ -82,7 +83,7 @@ func namespaceOf(t *testing.T, name, tenant string) {
 	if _, err := admin.RbacV1().RoleBindings(name).Create(t.Context(), bound, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The authorizer hears of it a moment later.
+	// The authorizer learns of it a moment later.
 	pods := client(t, tenant).CoreV1().Pods(name)
 	until(t, tenant+" may do what was granted", func() bool {
 		_, err := pods.List(t.Context(), metav1.ListOptions{})
@@ -97,7 +98,8 @@ func harmless() *corev1.Pod {
 	}
 }
 
-// docs/attacks.md, F6: whoever may create a pod was root on a control plane.
+// docs/attacks.md, F6: everybody who could create a pod was root on a control
+// plane.
 func TestATenantsPodCannotHaveItsHost(t *testing.T) {
 	namespaceOf(t, "shop", "tenant")
 	pods := client(t, "tenant").CoreV1().Pods("shop")
@@ -146,8 +148,8 @@ func TestOurOwnPodsAreAdmitted(t *testing.T) {
 	}
 }
 
-// By an external address a tenant's Service took packets to a virtual IP, on every
-// host.
+// With an external address, a tenant's Service took the packets for a virtual IP
+// on every host.
 func TestATenantsServiceTakesNoAddress(t *testing.T) {
 	services := client(t, "").CoreV1().Services("default")
 	taker := &corev1.Service{
@@ -164,7 +166,7 @@ func TestATenantsServiceTakesNoAddress(t *testing.T) {
 	}
 }
 
-// A person lifts the default for a namespace by its label.
+// An administrator lifts the default for a namespace by its label.
 func TestALabelLiftsTheDefaultForItsNamespace(t *testing.T) {
 	admin := client(t, "")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -180,7 +182,7 @@ func TestALabelLiftsTheDefaultForItsNamespace(t *testing.T) {
 	}
 }
 
-// stored is what etcd has below a prefix.
+// stored returns the contents of etcd below a prefix.
 func stored(t *testing.T, prefix string) []byte {
 	t.Helper()
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{apitest.Need(t, api).Etcd}, DialTimeout: 10 * time.Second})
@@ -227,7 +229,7 @@ func closed(t *testing.T, value []byte, secret string) {
 	}
 }
 
-// A proxy's password is in an object of its own kind.
+// A proxy's password is in an object of another kind.
 func TestAProxysPasswordCannotBeReadInEtcd(t *testing.T) {
 	a := apitest.Need(t, api)
 	s := sitetest.New(t, sitetest.OneNone)
@@ -292,7 +294,7 @@ func TestAnAdministratorIsOneForAsLongAsABindingSaysSo(t *testing.T) {
 	until(t, "he is none any more", func() bool { return apierrors.IsForbidden(may()) })
 }
 
-// until waits for what a server does beside its answers.
+// until waits for something that a server does asynchronously.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -304,8 +306,8 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// lines are the records of the audit log, once one fits. The log is written
-// beside the answers.
+// lines returns the records of the audit log, once one of them fits. The server
+// writes the log asynchronously.
 func lines(t *testing.T, fits func(auditv1.Event) bool) (text []byte, found auditv1.Event) {
 	t.Helper()
 	path := filepath.Join(apitest.Need(t, api).Folder, apiserver.AuditPath)
@@ -394,14 +396,14 @@ func TestOnlyRootReadsTheAuditLog(t *testing.T) {
 	}
 }
 
-// Whoever has no name gets the API's health, and what a joining host checks; and
-// leaves a line where he asks for more.
+// A client without a name gets the API's health and the data that a joining host
+// checks. Any other request leaves a line in the log.
 func TestWhoHasNoNameIsAnsweredNothingElse(t *testing.T) {
 	at := apitest.Need(t, api).Config.Host
 	https := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for path, want := range map[string]int{
 		"/readyz": http.StatusOK, "/livez": http.StatusOK, "/healthz": http.StatusOK, "/readyz?exclude=etcd": http.StatusOK,
-		// No role is bound here that lets it be read; kubeadm binds one.
+		// No role here allows reading it; kubeadm binds one.
 		"/api/v1/namespaces/kube-public/configmaps/cluster-info?timeout=10s": http.StatusForbidden,
 		"/api/v1/namespaces/kube-public/configmaps":                          http.StatusUnauthorized,
 		"/api/v1/nodes": http.StatusUnauthorized, "/api/v1/secrets": http.StatusUnauthorized,
@@ -417,7 +419,7 @@ func TestWhoHasNoNameIsAnsweredNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close() // read to its end
+		_ = answer.Body.Close() // it was read to its end
 		if answer.StatusCode != want {
 			t.Errorf("%s: %s, want %d", path, answer.Status, want)
 		}

@@ -1,8 +1,8 @@
-// Package apiserver renders what an API server reads beside its certificates:
-// what it admits, what it records, whom it answers without a name, and the keys
-// with which it writes secrets into etcd. Every control plane has these files
-// before its API server starts, and none of them is asked of the API: a cold
-// boot has none.
+// Package apiserver renders the files that an API server reads besides its
+// certificates: what it admits, what it records, which requests need no name,
+// and the keys with which it encrypts secrets in etcd. Every control plane has
+// these files before its API server starts. None of them comes from the API,
+// because there is none in a cold boot.
 package apiserver
 
 import (
@@ -16,15 +16,15 @@ import (
 
 // Paths on a control plane, and in the pod of its API server.
 const (
-	// Dir holds the files; it is mounted as a whole, since a file that is
-	// replaced is another one.
+	// Dir holds the files. The pod mounts the whole folder, because replacing a
+	// file creates a new one, which a mount of the file would not show.
 	Dir                = "/etc/holdfast/apiserver"
 	AdmissionPath      = Dir + "/admission.yaml"
 	AuthenticationPath = Dir + "/authentication.yaml"
 	AuditPolicyPath    = Dir + "/audit-policy.yaml"
 	// EncryptionPath holds keys.
 	EncryptionPath = Dir + "/encryption.yaml"
-	// AuditDir is root's alone.
+	// AuditDir is readable by root only.
 	AuditDir  = "/var/log/kubernetes/audit"
 	AuditPath = AuditDir + "/audit.log"
 )
@@ -35,11 +35,11 @@ type Flag struct{ Name, Value string }
 // Mount is a folder of the host in the API server's pod.
 type Mount struct {
 	Name, Path string
-	// Log is true for the folder of the log, which is written to.
+	// Log is true for the folder of the log, which the server writes.
 	Log bool
 }
 
-// Flags are the arguments of an API server that name the files.
+// Flags returns the arguments of an API server that name the files.
 func Flags(s *site.Site) []Flag {
 	out := []Flag{
 		{"admission-control-config-file", AdmissionPath},
@@ -49,20 +49,20 @@ func Flags(s *site.Site) []Flag {
 	if s.Identity.Encrypts() {
 		out = append(out,
 			Flag{"encryption-provider-config", EncryptionPath},
-			// Keys are rotated without a restart, one host after the other.
+			// Keys are rotated without a restart, on one host after the other.
 			Flag{"encryption-provider-config-automatic-reload", "true"},
 		)
 	}
 	return out
 }
 
-// Mounts are the folders that the pod of an API server needs for Flags.
+// Mounts returns the folders that the pod of an API server needs for Flags.
 func Mounts() []Mount {
 	return []Mount{{Name: "holdfast-apiserver", Path: Dir}, {Name: "audit", Path: AuditDir, Log: true}}
 }
 
-// Files are the files of a control plane. None is for others to read: what is not
-// recorded, and who is exempt, is an attacker's question.
+// Files returns the files of a control plane. Only root may read them, because an
+// attacker would like to know what is not recorded and who is exempt.
 func Files(s *site.Site) ([]state.File, error) {
 	objects := []struct {
 		path string

@@ -37,14 +37,14 @@ func TestOnlyRootReadsTheFilesOfAnAPIServer(t *testing.T) {
 	}
 }
 
-// A server is told of files, and each lies in a folder that its pod has.
+// The flags name files, and each is in a folder that the pod mounts.
 func TestEveryFileThatIsNamedIsThereAndMounted(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	files, err := apiserver.Files(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := []string{apiserver.AuditPath} // it writes that one
+	there := []string{apiserver.AuditPath} // the server writes that one
 	for _, f := range files {
 		there = append(there, f.Path)
 	}
@@ -61,8 +61,8 @@ func TestEveryFileThatIsNamedIsThereAndMounted(t *testing.T) {
 	}
 }
 
-// A site from before there were keys goes on without: a flag for a file that is
-// not there would stop its next API server.
+// A site from before the keys continues without them: a flag for a missing file
+// would stop its next API server.
 func TestASiteWithoutARootOfKeysNamesNone(t *testing.T) {
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Identity.EncryptionRoot, s.Identity.EncryptionKeys = nil, nil

@@ -7,18 +7,18 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// The log is bounded: 1.1 GB where nothing can be packed, a tenth of it mostly.
-// The figures are those that CIS asks for.
+// The bounds of the log: 1.1 GB if nothing can be compressed, mostly a tenth of
+// it. The numbers are those that CIS requires.
 const (
 	auditMegabytes = 100
 	auditFiles     = 10
 	auditDays      = 30
 )
 
-// auditFlags have every API server keep a log of its own. It is written beside
-// the answers (batch) and not before them: a disk that hangs would otherwise hold
-// every request, on a server that says that it is ready. What that costs is the
-// last moment of an API server that is killed.
+// auditFlags makes every API server keep its own log. The server writes it
+// asynchronously (batch) and not before the answers: otherwise a hanging disk
+// would block every request, on a server that reports ready. The price is that a
+// killed API server loses its last records.
 func auditFlags() []Flag {
 	return []Flag{
 		{"audit-policy-file", AuditPolicyPath},
@@ -36,27 +36,27 @@ var (
 	writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 )
 
-// components are the programs of a control plane. Their certificates are on
-// control planes alone, where root can read everything anyway.
+// components lists the programs of a control plane. Their certificates exist
+// only on control planes, where root can read everything anyway.
 var components = []string{"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"}
 
-// auditPolicy says who did what to what, and what was answered. The first rule
-// that fits decides. What is left out are the few requests that make most of the
-// lines and that no attack needs; each has its reason here.
+// auditPolicy records who did what to what, and the result. The first matching
+// rule decides. It leaves out only the few kinds of requests that make most of
+// the lines and that no attack needs; each has its reason here.
 func auditPolicy() auditv1.Policy {
 	return auditv1.Policy{
 		TypeMeta:          metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},
 		OmitStages:        []auditv1.Stage{auditv1.StageRequestReceived},
 		OmitManagedFields: true,
 		Rules: []auditv1.PolicyRule{
-			// Health is asked for every second, by everybody. Which kinds there are is
-			// what each client asks first, and no secret.
+			// Everybody asks for the health, every second. Each client begins by asking
+			// which kinds exist, which is no secret.
 			{Level: auditv1.LevelNone, NonResourceURLs: []string{
 				"/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*",
 			}},
-			// A lease is renewed every few seconds, by each host and each program; by its
-			// own a host says too how the API is reached from outside. One that tries it
-			// with another one's is refused and leaves no line.
+			// Each host and each program renews a lease every few seconds. In its lease,
+			// a host also reports how the API is reached from outside. A host that tries
+			// to write another one's lease is refused, and leaves no line.
 			{
 				Level: auditv1.LevelNone, Users: components, Verbs: []string{"get", "create", "update"},
 				Namespaces: []string{metav1.NamespaceSystem}, Resources: of("coordination.k8s.io", "leases"),
@@ -70,22 +70,24 @@ func auditPolicy() auditv1.Policy {
 				Level: auditv1.LevelNone, Verbs: []string{"create", "update", "patch"},
 				Resources: append(of("", "events"), of("events.k8s.io", "events")...),
 			},
-			// Who changes guards, webhooks and rights, and into what.
+			// Who changes guards, webhooks and rights, and the new content.
 			{
 				Level: auditv1.LevelRequestResponse, Verbs: writes,
 				Resources: append(of("admissionregistration.k8s.io"), of("rbac.authorization.k8s.io")...),
 			},
-			// Whoever touched these, also a program of the control plane; never what is in
-			// them. A token is in the answer to a request for one, and in a review of one.
+			// Who accesses these, including programs of the control plane, but never their
+			// contents. The answer to a request for a token contains the token, and so
+			// does a review of one.
 			{Level: auditv1.LevelMetadata, Resources: append(
 				of("", "secrets", "configmaps", "serviceaccounts/token"), of("authentication.k8s.io", "tokenreviews")...)},
-			// Sessions in a container or through a host: their begin and their end.
+			// Sessions in a container or through a host: begin and end.
 			{Level: auditv1.LevelMetadata, Resources: of("", "pods/exec", "pods/attach", "pods/portforward", "pods/proxy",
 				"services/proxy", "nodes/proxy")},
-			// They follow every kind there is.
+			// They follow every existing kind.
 			{Level: auditv1.LevelNone, Users: components, Verbs: reads},
-			// All else, a watch when it begins and when it ends. No stage is left out: one
-			// who is not known is refused in the first, and has no second.
+			// Everything else, a watch at its begin and its end. No stage is left out: a
+			// request from an unknown user is refused in the first stage and has no
+			// second.
 			{Level: auditv1.LevelMetadata},
 		},
 	}

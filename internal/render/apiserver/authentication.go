@@ -5,15 +5,15 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 )
 
-// nameless are what the API answers to whoever asks: its health, for kubelet, the
-// load balancer and other hosts, and what a joining host checks the cluster's
-// authority against before it has a certificate.
+// nameless lists the paths that the API serves to everybody: its health, for
+// kubelet, the balancer and other hosts, and the data against which a joining
+// host checks the cluster's authority before it has a certificate.
 var nameless = []string{
 	"/healthz", "/livez", "/readyz", "/api/v1/namespaces/kube-public/configmaps/cluster-info",
 }
 
-// authentication has everything else ask for a name first: a role that somebody
-// binds to everybody, by mistake, is then not everybody's on the network.
+// authentication requires a name for everything else. So a role that somebody
+// binds to everybody by mistake is not open to the whole network.
 func authentication() apiserverv1.AuthenticationConfiguration {
 	anonymous := &apiserverv1.AnonymousAuthConfig{Enabled: true}
 	for _, path := range nameless {

@@ -17,21 +17,23 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Encrypted are the kinds whose objects hold secrets: a proxy's may hold its
-// password.
+// Encrypted lists the kinds whose objects contain secrets: a proxy's object may
+// contain its password.
 var Encrypted = []string{"secrets", "proxies.config.openshift.io"}
 
-// Plain stands for no key at all, in a list of keys.
+// Plain stands for no encryption in a list of keys.
 const Plain = 0
 
-// keyPrefix and a number are the name of a key, which etcd's values begin with.
+// keyPrefix and a number form the name of a key. The values in etcd begin with
+// it.
 const keyPrefix = "holdfast-"
 
 // Encryption renders the keys of an API server from the site's root and their
-// numbers. The first is what it writes with, all are what it reads with.
+// numbers. The server writes with the first key and reads with all of them.
 //
-// Each key follows from the root, which every control plane has, and its number:
-// no key is ever sent anywhere, and none can be lost while a control plane lives.
+// Each key follows from its number and the root, which every control plane has.
+// So no key is ever transferred, and none can be lost while a control plane
+// lives.
 func Encryption(root []byte, numbers []int) (state.File, error) {
 	var providers []apiserverv1.ProviderConfiguration
 	for i, n := range numbers {
@@ -65,7 +67,7 @@ func Encryption(root []byte, numbers []int) (state.File, error) {
 // errKeys never quotes the file.
 var errKeys = errors.New("the file is not one that Holdfast wrote")
 
-// Numbers reads the numbers of the keys back from what Encryption rendered.
+// Numbers returns the numbers of the keys in a file that Encryption rendered.
 func Numbers(data []byte) ([]int, error) {
 	var c apiserverv1.EncryptionConfiguration
 	if err := yaml.UnmarshalStrict(data, &c); err != nil || len(c.Resources) != 1 {

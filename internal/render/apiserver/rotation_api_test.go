@@ -20,9 +20,9 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// An API server takes its file of keys in without a restart, says so, and what is
-// stored is written anew by the key that is first, with nothing of it changed. The
-// server looks at its file once a minute.
+// An API server loads its file of keys without a restart and reports that. Then
+// all stored objects are rewritten with the first key, and their contents do not
+// change. The server checks its file once a minute.
 func TestAnAPIServerTakesNewKeysInAndAllIsWrittenAnew(t *testing.T) {
 	a := apitest.Need(t, api)
 	secrets := client(t, "").CoreV1().Secrets("default")

@@ -1,7 +1,7 @@
-// Package clusterdns renders the DNS of a cluster's Services: one CoreDNS on
-// every host, which the pods of that host ask, so that no host's pods depend on
-// another host's life (docs/adr/0028-cluster-dns.md). It is not the name server
-// of a host's own names, which is package coredns and needs no cluster.
+// Package clusterdns renders the DNS for a cluster's Services: one CoreDNS on
+// every host, which serves the pods of that host, so that they do not depend on
+// another host's life (docs/adr/0028-cluster-dns.md). The name server for the
+// host's own names is another one: see package coredns; it needs no cluster.
 package clusterdns
 
 import (
@@ -21,24 +21,25 @@ import (
 	"github.com/holdfast/holdfast/internal/render/document"
 )
 
-// Names of the objects. They are upstream's: people and tools look for them.
+// Names of the objects. They are the upstream names, because people and tools
+// look for them.
 const (
 	Namespace = "kube-system"
-	// Name is that of the DaemonSet, its account and its configuration.
+	// Name is the name of the DaemonSet, its account and its configuration.
 	Name = "coredns"
-	// ServiceName is the Service that resolv.conf of every pod names.
+	// ServiceName is the Service in resolv.conf of every pod.
 	ServiceName = "kube-dns"
-	// Label and its value ServiceName are on the pods.
+	// Label, with the value ServiceName, is set on the pods.
 	Label = "k8s-app"
 )
 
-// roleName is upstream's name of what CoreDNS may read.
+// roleName is the upstream name of CoreDNS's role.
 const roleName = "system:coredns"
 
-// Path is the file of the manifests.
+// Path is the path of the manifests' file.
 const Path = "network/cluster-dns.yaml"
 
-// Manifests renders everything cluster DNS needs, as one file.
+// Manifests renders all objects of cluster DNS, as one file.
 func Manifests(s *site.Site) (state.File, error) {
 	address, err := Address(s.Config.Networking.ServiceNetwork)
 	if err != nil {
@@ -58,8 +59,8 @@ func Manifests(s *site.Site) (state.File, error) {
 	return state.File{Path: Path, Data: out.Bytes()}, nil
 }
 
-// Address is the tenth address of the first Service network. kubeadm tells
-// every kubelet this one, and kubelets tell their pods.
+// Address returns the tenth address of the first Service network. kubeadm
+// configures it in every kubelet, and kubelets pass it to their pods.
 func Address(serviceNetworks []string) (netip.Addr, error) {
 	if len(serviceNetworks) == 0 {
 		return netip.Addr{}, errors.New("no Service network")
@@ -109,21 +110,21 @@ func clusterRoleBinding() rbacv1.ClusterRoleBinding {
 	}
 }
 
-// corefile is upstream's but for what the host's own name server adds.
+// corefile is the upstream configuration with these changes:
 //
-//   - The names of the cluster (api, api-int, *.apps, the nodes) are read from the
-//     file from which the host's own server has them. So pods have them whether or
-//     not that one runs, the site's servers answer, or somebody's resolv.conf names
-//     it: the site's would deny them, and that is believed for half a minute.
-//   - All else is asked of the host's own server, which comes first in
-//     resolv.conf; of the site's only while that is away. It is what keeps the
-//     answers of a site whose line is down.
-//   - It has 1.5 s for that, which is more than it takes with the first of the
-//     site's servers silent, and less than the 2 s that are promised to a pod. Then
-//     it is asked whether it lives, by a name that it answers by itself, and passed
-//     over from the first miss on until it does.
+//   - The cluster's own names (api, api-int, *.apps, the nodes) come from the zone
+//     file of the host's own name server. So pods have these names whether or not
+//     that server runs, the site's servers answer, or a resolv.conf names it. The
+//     site's servers would deny the names, and a denial is cached for half a minute.
+//   - All other queries go to the host's own server, which comes first in
+//     resolv.conf, and to the site's servers only while that is away. The host's
+//     server keeps the answers of a site whose line is down.
+//   - It gets 1.5 s for an answer. That is more than it takes when the first of the
+//     site's servers is silent, and less than the 2 s that pods are promised. After
+//     that, its health is checked with a name that it answers by itself. From the
+//     first miss on it is skipped until it answers the check.
 //
-// It takes the path of the zone file and the name that is asked for whether it lives.
+// The parameters are the path of the zone file and the name for the health check.
 const corefile = `.:53 {
     errors
     health {
@@ -162,8 +163,8 @@ func configMap(apiName string) corev1.ConfigMap {
 	}
 }
 
-// service sends a query to the CoreDNS of the host that asks. While that one is
-// not ready it goes to the others: internalTrafficPolicy Local would drop it.
+// service sends a query to the CoreDNS of the same host. While that one is not
+// ready, the others get it: internalTrafficPolicy Local would drop it.
 func service(address netip.Addr) corev1.Service {
 	m := meta(ServiceName)
 	m.Labels["kubernetes.io/cluster-service"], m.Labels["kubernetes.io/name"] = "true", "CoreDNS"

@@ -35,7 +35,7 @@ func manifests(t *testing.T, config string) []byte {
 	return file.Data
 }
 
-// one finds the object of a kind.
+// one returns the object of a kind.
 func one[T any](t *testing.T, config, kind string) T {
 	t.Helper()
 	var out T
@@ -52,8 +52,8 @@ func one[T any](t *testing.T, config, kind string) T {
 	return out
 }
 
-// Both of kubeadm's two pods stood on one host, and its loss took names from
-// every pod (docs/facts/findings.md#lab, K1).
+// Both of kubeadm's two pods ran on one host, and its loss took DNS from every
+// pod (docs/facts/findings.md#lab, K1).
 func TestEveryHostHasADNSOfItsOwnWhateverItsTaints(t *testing.T) {
 	spec := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template.Spec
 	if len(spec.Tolerations) != 1 || spec.Tolerations[0].Operator != corev1.TolerationOpExists || spec.Tolerations[0].Key != "" || spec.Tolerations[0].Effect != "" {
@@ -90,8 +90,8 @@ func TestAChangeOfTheDNSLeavesNoHostWithoutOneAndWaitsForNoLostHost(t *testing.T
 	}
 }
 
-// what pods have of the cluster's own names hangs on nobody's answer: the file is
-// mounted by its folder, since it is replaced.
+// The cluster's own names in pods depend on nobody's answer. The pod mounts the
+// folder of the file, because the file is replaced.
 func TestTheNamesOfTheClusterComeFromTheHostsOwnFile(t *testing.T) {
 	template := one[appsv1.DaemonSet](t, sitetest.TwoDual, "DaemonSet").Spec.Template
 	folder := ""

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
-// daemonSet is one CoreDNS on every host, whatever taints it has: whoever keeps
-// workloads off a host still runs pods there that ask for names.
+// daemonSet runs one CoreDNS on every host, whatever taints that has: a host
+// that is closed for workloads still runs pods that use DNS.
 func daemonSet() appsv1.DaemonSet {
 	return appsv1.DaemonSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"}, ObjectMeta: meta(Name),
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels()},
-			// The new one is ready before the old one leaves, on each host for
-			// itself: a host that is away holds none of the others up, and a
-			// version that never gets ready replaces nothing.
+			// On each host, the new pod is ready before the old one leaves. So a host
+			// that is away does not delay the others, and a version that never gets
+			// ready replaces nothing.
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
 				Type: appsv1.RollingUpdateDaemonSetStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDaemonSet{
@@ -36,8 +36,7 @@ func daemonSet() appsv1.DaemonSet {
 	}
 }
 
-// hostNames is the volume that holds the names of the cluster as the host's own
-// name server reads them.
+// hostNames is the volume with the zone file of the host's own name server.
 const hostNames = "host-names"
 
 func pod() corev1.PodSpec {
@@ -45,7 +44,7 @@ func pod() corev1.PodSpec {
 		ServiceAccountName: Name, PriorityClassName: "system-node-critical",
 		Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
-		// Other names are the host's own name server's.
+		// The host's own name server answers other names.
 		DNSPolicy:       corev1.DNSDefault,
 		SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers:      []corev1.Container{server()},
@@ -56,8 +55,8 @@ func pod() corev1.PodSpec {
 					Items:                []corev1.KeyToPath{{Key: "Corefile", Path: "Corefile"}},
 				},
 			}},
-			// The folder, since its files are replaced. On a site that has the names
-			// of the cluster itself it stays empty.
+			// Mount the folder, because its files are replaced. At a site whose own DNS
+			// has the cluster's names, the folder stays empty.
 			volume.HostPath(hostNames, coredns.ConfigFolder, corev1.HostPathDirectoryOrCreate),
 		},
 	}
@@ -76,10 +75,11 @@ func server() corev1.Container {
 			{Name: "dns-tcp", ContainerPort: 53, Protocol: corev1.ProtocolTCP},
 			{Name: "metrics", ContainerPort: 9153, Protocol: corev1.ProtocolTCP},
 		},
-		// It has a minute for its start. Then five misses of 5 s are a hang.
+		// The start may take a minute. After that, five misses of 5 s count as a
+		// hang.
 		LivenessProbe: probe("/health", 8080, corev1.Probe{InitialDelaySeconds: 60, PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 5}),
-		// Every second: until it is ready again the pods of its host ask
-		// elsewhere, and a hung one is passed over after five of them.
+		// Check every second: until the pod is ready again, the pods of its host use
+		// another one. A hung one is skipped after five misses.
 		ReadinessProbe: probe("/ready", 8181, corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 5}),
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

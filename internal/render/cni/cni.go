@@ -15,10 +15,10 @@ import (
 
 // Paths on the host.
 const (
-	// SubnetFile is what flannel writes when it has a lease.
+	// SubnetFile is the file that flannel writes when it has a lease.
 	SubnetFile = "/run/flannel/subnet.env"
-	// ConfPath is read by containerd; the name sorts before what packages
-	// bring along.
+	// ConfPath is the file that containerd reads; its name sorts before those of
+	// packages.
 	ConfPath = "/etc/cni/net.d/10-holdfast.conflist"
 )
 
@@ -26,7 +26,7 @@ const (
 type Lease struct {
 	// Subnets holds one prefix of each family in use.
 	Subnets []netip.Prefix
-	// MTU of the pods' interfaces in bytes.
+	// MTU is the MTU of the pods' interfaces, in bytes.
 	MTU int
 }
 
@@ -96,9 +96,9 @@ type portmap struct {
 	SNAT         bool            `json:"snat"`
 }
 
-// File renders the CNI configuration of a lease; the container runtime alone reads
-// it. The address book lies on a
-// file system that a power cut empties together with the pods.
+// File renders the CNI configuration of a lease; only the container runtime reads
+// it. A power cut empties the file system of the list of used addresses together
+// with the pods.
 func File(l Lease) (state.File, error) {
 	ipam := hostLocal{Type: "host-local", DataDir: "/run/cni-ipam"}
 	for _, s := range l.Subnets {

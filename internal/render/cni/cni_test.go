@@ -27,7 +27,7 @@ func TestConfMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
-// CIS 1.1.9: it was for everybody to read.
+// CIS 1.1.9: everybody could read the file.
 func TestTheFileOfThePodNetworkIsForRootAlone(t *testing.T) {
 	f, err := File(Lease{Subnets: []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23")}, MTU: 1450})
 	if err != nil || f.Path != ConfPath || f.Perm() != 0o600 {

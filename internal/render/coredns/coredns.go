@@ -1,6 +1,6 @@
-// Package coredns renders what a host's own name server reads: its
-// configuration, the zone of its cluster, and the static pod that runs it. It
-// is not the DNS of the cluster's services, which runs as pods.
+// Package coredns renders the files of a host's own name server: its
+// configuration, the zone of its cluster, and the static pod that runs it. The
+// DNS of the cluster's services is another one, which runs as pods.
 package coredns
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/names"
 )
 
-// TTL is how long a client may remember an answer, in seconds, and NegativeTTL
-// how long one that it is empty. A name is looked up on the host itself, so
-// short ones cost nothing and keep a stale address short.
+// TTL is the time for which a client may cache an answer, in seconds, and
+// NegativeTTL that for an empty answer. Clients look names up on their own
+// host, so short times cost nothing, and a stale address disappears quickly.
 const (
 	TTL         = 5
 	NegativeTTL = 1
 )
 
-// HealthPort is where the server says that it lives, to the host itself.
+// HealthPort is the port of the health check, for the host itself only.
 const HealthPort = 18080
 
-// Zone renders the zone file. Its first and its last record are the same, so
-// that a file that was cut off is known as one; the serial follows from the
-// names, so that equal zones are equal bytes.
+// Zone renders the zone file. Its first and its last record are equal, so that
+// a truncated file can be recognised. The serial number follows from the names,
+// so that equal zones have equal bytes.
 func Zone(z names.Zone) []byte {
 	var records bytes.Buffer
 	for _, n := range z.Names {
@@ -51,13 +51,13 @@ func Zone(z names.Zone) []byte {
 	return out.Bytes()
 }
 
-// incomplete marks a zone that was made before anybody knew the nodes.
+// incomplete marks a zone that was made before the nodes were known.
 const incomplete = "; the nodes are not known yet\n"
 
 // Complete reports whether a zone file was made when the nodes were known.
 func Complete(zone []byte) bool { return len(zone) > 0 && !bytes.Contains(zone, []byte(incomplete)) }
 
-// comment keeps a text on its line.
+// comment escapes a text so that it stays on one line.
 func comment(text string) string { return strings.Trim(strconv.Quote(text), `"`) }
 
 func family(a netip.Addr) string {
@@ -67,8 +67,8 @@ func family(a netip.Addr) string {
 	return "AAAA"
 }
 
-// Config renders the Corefile. Without upstreams every other name is refused
-// with a failure, upon which a client asks its next name server.
+// Config renders the Corefile. Without upstreams, the server answers other
+// names with a failure, and the client asks its next name server.
 func Config(s names.Server, zonePath string) []byte {
 	out := []byte("# Written by holdfast-agent; changes are overwritten.\n")
 	for _, o := range s.Omitted {
@@ -86,7 +86,7 @@ func Config(s names.Server, zonePath string) []byte {
 	return append(out, "}\n"...)
 }
 
-// Forwards reports whether a Corefile names servers to ask.
+// Forwards reports whether a Corefile forwards to other servers.
 func Forwards(conf []byte) bool { return bytes.Contains(conf, []byte("\n    forward . ")) }
 
 func words[T fmt.Stringer](list []T) string {
@@ -97,22 +97,23 @@ func words[T fmt.Stringer](list []T) string {
 	return strings.Join(out, " ")
 }
 
-// The blocks of the file. A query that is not for the cluster goes to the
-// first upstream that lives: one that does not answer within a second is left
-// for the next, and is passed over at once when two probes have failed, which
-// takes 3 s. 1232 bytes are what fits one packet on any link; what is longer is
-// asked again over TCP. Strangers are refused at once, with no more bytes than
-// they sent; the answer tells them to ask somebody else.
+// The blocks of the file. A query for a name outside of the cluster goes to the
+// first upstream that is alive. If that does not answer within a second, the next
+// one gets the query. After two failed probes, which takes 3 s, the upstream is
+// skipped at once. 1232 bytes fit into one packet on any link; a longer answer is
+// requested again over TCP. Foreign clients are refused at once, with no more
+// bytes than they sent; the answer makes them ask another server.
 //
-// While the site's name servers do not answer, or say that they cannot, what they
-// said up to a day ago is said again: a line that is cut at night is mended the
-// next day, and a shop's own machines may have their names from the head office.
-// They are asked first, for 1.2 s: one that is silent takes 1 s, and the next one
-// answers still; pods wait 1.5 s for this server, and 2 s are promised. A name is
-// then not asked for again for 30 s, which is also how long its old answer may be
-// kept: no longer than a fresh one (RFC 8767 has the same).
+// While the site's name servers do not answer, or report a failure, their answers
+// of up to a day ago are repeated. A line that is cut at night is repaired the
+// next day, and a shop's own machines may get their names from the head office.
+// The servers are asked first, for 1.2 s: a silent one takes 1 s, and the next
+// one can still answer. Pods wait 1.5 s for this server, and 2 s are promised.
+// After that, the name is not asked for again for 30 s. That is also how long a
+// client may cache the old answer: no longer than a fresh one (RFC 8767 says the
+// same).
 //
-// reload is there for a signal that got lost.
+// reload covers a lost signal.
 const (
 	serverBlock = `. {
     bind %s

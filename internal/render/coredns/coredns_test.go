@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// hosts makes the n-th address of a family.
+// hosts returns the n-th address of a family.
 func hosts(kind string, n int) []netip.Addr {
 	v4, v6 := netip.AddrFrom4([4]byte{192, 168, 111, byte(n)}), netip.MustParseAddr(fmt.Sprintf("fd2e:6f44:5dd8::%x", n))
 	switch kind {
@@ -24,7 +24,7 @@ func hosts(kind string, n int) []netip.Addr {
 	return []netip.Addr{v4, v6}
 }
 
-// networks are those of a family.
+// networks returns the networks of a family.
 func networks(kind, v4, v6 string) []netip.Prefix {
 	switch kind {
 	case "v4":
@@ -35,10 +35,10 @@ func networks(kind, v4, v6 string) []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
 }
 
-// shapes are how many control planes and workers the goldens have.
+// shapes lists the numbers of control planes and workers in the golden files.
 var shapes = map[string][2]int{"one": {1, 0}, "two": {2, 0}, "three": {3, 2}}
 
-// view is what the first host of a shape sees.
+// view returns the view of the first host of a shape.
 func view(shape, kind string) state.NetworkView {
 	v := state.NetworkView{
 		Settings: state.NetworkSettings{
@@ -62,7 +62,7 @@ func view(shape, kind string) state.NetworkView {
 	return v
 }
 
-// bootstrap is what the first host sees while nobody knows the nodes.
+// bootstrap returns the view of the first host while the nodes are unknown.
 func bootstrap(kind string) state.NetworkView {
 	v := view("three", kind)
 	v.Role, v.Stage, v.Nodes = state.RoleBootstrap, state.StageInstalling, state.Fact[[]state.Node]{}
@@ -111,7 +111,7 @@ func TestAZoneSaysWhomItLeavesOut(t *testing.T) {
 	check(t, "left-out", v)
 }
 
-// the Corefile of before found api.domain in xapi-domain, and fooapps in apps.
+// The former Corefile matched api.domain in xapi-domain, and apps in fooapps.
 func TestB50_H3_NoNameIsEverMatchedByAnExpression(t *testing.T) {
 	z, _ := names.Decide(view("three", "dual"))
 	s, _ := names.DecideServer(view("three", "dual"))
@@ -151,7 +151,8 @@ func TestAZoneTellsWhetherTheNodesWereKnown(t *testing.T) {
 	}
 }
 
-// without a name of its own a cluster would listen to every neighbour.
+// Without a name of its own, a cluster would listen to all hosts on the
+// network.
 func TestNobodyIsListenedToWhileTheClusterHasNoName(t *testing.T) {
 	v := view("two", "v4")
 	v.Settings.Cluster = ""

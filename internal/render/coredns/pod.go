@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
-// Paths on the host. The pod shares the host's process ids, so that the pid
-// in PIDFile can be signalled from outside.
+// Paths on the host. The pod shares the host's process ids, so that the agent
+// can signal the pid in PIDFile from outside.
 const (
 	ConfigFolder = "/etc/holdfast/coredns"
 	ConfigPath   = ConfigFolder + "/Corefile"
@@ -22,11 +22,11 @@ const (
 	PIDFile      = RunFolder + "/coredns.pid"
 )
 
-// PodName keeps the host's name server apart from the cluster's own.
+// PodName distinguishes the host's name server from the cluster's own.
 const PodName = "holdfast-coredns"
 
-// Pod renders the static pod of the host's name server. Its folder is mounted
-// and not its files, since they are replaced.
+// Pod renders the static pod of the host's name server. The pod mounts the
+// folder instead of the files, because the files are replaced.
 func Pod(image string) ([]byte, error) {
 	pod := corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

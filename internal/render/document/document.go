@@ -1,7 +1,7 @@
-// Package document writes objects of the Kubernetes API as YAML: what
-// sigs.k8s.io/yaml writes, byte for byte, in half the time. That library turns
-// an object into JSON and reads it with a YAML parser; here the JSON parser
-// does.
+// Package document writes objects of the Kubernetes API as YAML. The output has
+// the same bytes as sigs.k8s.io/yaml's, in half the time. That library encodes
+// an object as JSON and reads it with a YAML parser; this package reads it with
+// the JSON parser.
 package document
 
 import (
@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Marshal returns a value as YAML, by the rules of its JSON encoding: fields by
-// their JSON names, keys sorted.
+// Marshal returns a value as YAML, by the rules of its JSON encoding: JSON
+// field names, sorted keys.
 func Marshal(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -31,7 +31,7 @@ func Marshal(value any) ([]byte, error) {
 	return yaml.Marshal(tree)
 }
 
-// numbers turns JSON's numbers into Go's, which YAML writes without quotes.
+// numbers converts JSON's numbers to Go's, which YAML writes without quotes.
 func numbers(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -1,7 +1,7 @@
 // Package etcdmanifest renders the pod manifest of etcd on one of two hosts. It
-// is a pod's manifest, because that is what a person and the cluster's own
-// tools know how to read; what runs it is podman, since it has to run while
-// there is no kubelet. Package etcdpod reads it.
+// is a pod's manifest because administrators and the cluster's own tools can
+// read that. But podman runs it, because etcd must run without kubelet. Package
+// etcdpod reads the manifest.
 package etcdmanifest
 
 import (
@@ -24,8 +24,8 @@ import (
 // logRotation bounds the log: four files of 16 MiB.
 const logRotation = `{"maxsize":16,"maxage":0,"maxbackups":3,"localtime":false,"compress":false}`
 
-// authorities is the annotation that holds a hash of the authorities' bundle:
-// etcd reads that file only when it starts.
+// authorities is the annotation with a hash of the authorities' bundle: etcd
+// reads that file only when it starts.
 const authorities = "holdfast.internal/etcd-ca-sha256"
 
 // Node is one of the two hosts.
@@ -34,16 +34,17 @@ type Node struct {
 	Address netip.Addr
 }
 
-// Spec is what a manifest depends on.
+// Spec holds the inputs of a manifest.
 type Spec struct {
-	// Name is the node that the manifest is for.
+	// Name is the node for which the manifest is.
 	Name  string
 	Nodes [2]Node
 	Image string
 	// CABundle is the file of the authorities that sign etcd's certificates.
 	CABundle []byte
-	// Digest is that of the bundle which the node itself has, where it has said so
-	// (etcdpod.DigestOf). What etcd there is restarted for is a change of its own.
+	// Digest is the digest of the node's own bundle, if the node has reported it
+	// (etcdpod.DigestOf). So etcd on a node restarts only for a change of that
+	// node's bundle.
 	Digest string
 }
 
@@ -78,7 +79,7 @@ func Pod(s Spec) ([]byte, error) {
 	return out, nil
 }
 
-// self checks the spec and returns the node that it is for.
+// self checks the spec and returns its node.
 func (s Spec) self() (Node, error) {
 	var errs []error
 	for i, n := range s.Nodes {
@@ -116,9 +117,9 @@ func (s Spec) container(self Node) corev1.Container {
 	}
 }
 
-// flags are kubeadm's, but for the members, which are both, and the check for
-// corruption before the start: it asks the peer and takes seconds where that is
-// dead.
+// flags returns kubeadm's flags, with two changes: both nodes are members, and
+// etcd does not check for corruption before it starts. That check asks the
+// peer, and takes seconds if the peer is dead.
 func (s Spec) flags(self Node) []string {
 	return append([]string{
 		"--name=" + self.Name,
@@ -143,12 +144,13 @@ func (s Spec) flags(self Node) []string {
 	}, LogFlags(state.EtcdLogFile)...)
 }
 
-// LogFlags have etcd write its log to a file, and bound it.
+// LogFlags makes etcd write its log to a file, and bounds the log.
 func LogFlags(file string) []string {
 	return []string{"--log-outputs=" + file, "--enable-log-rotation=true", "--log-rotation-config-json=" + logRotation}
 }
 
-// members lists both nodes by name, so that both manifests say the same.
+// members lists both nodes sorted by name, so that both manifests have the same
+// list.
 func (s Spec) members() string {
 	nodes := s.Nodes
 	slices.SortFunc(nodes[:], func(a, b Node) int { return strings.Compare(a.Name, b.Name) })

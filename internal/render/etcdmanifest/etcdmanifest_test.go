@@ -58,8 +58,8 @@ func TestEtcdIsMadeAnewWhereItsAuthoritiesChange(t *testing.T) {
 	}
 }
 
-// The check asks the peer before etcd serves, which takes seconds where that is
-// dead: docs/facts/etcd.md#the-shell-agent, H8.
+// The check asks the peer before etcd serves, which takes seconds if the peer
+// is dead: docs/facts/etcd.md#the-shell-agent, H8.
 func TestNothingIsCheckedWithThePeerBeforeTheStart(t *testing.T) {
 	if out := render(t, spec("cp-1", "10.98.0.11", "10.98.0.12")); bytes.Contains(out, []byte("orrupt")) {
 		t.Errorf("%s", out)

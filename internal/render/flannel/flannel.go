@@ -1,6 +1,6 @@
-// Package flannel renders the pod network that Holdfast brings along: the
-// flannel daemon on every node, dual-stack, over VXLAN, so that it needs
-// nothing of the site's routers.
+// Package flannel renders the pod network that Holdfast brings: the flannel
+// daemon on every node, dual-stack, over VXLAN, so that it needs nothing from
+// the site's routers.
 package flannel
 
 import (
@@ -30,7 +30,7 @@ const (
 	netConf   = "net-conf.json"
 )
 
-// network is flannel's own configuration format, net-conf.json.
+// network is flannel's own configuration, net-conf.json.
 type network struct {
 	EnableIPv4     bool              `json:"EnableIPv4"`
 	Network        string            `json:"Network,omitempty"`
@@ -40,7 +40,7 @@ type network struct {
 	Backend        map[string]string `json:"Backend"`
 }
 
-// Manifests renders everything flannel needs in the cluster, as one file.
+// Manifests renders all objects of flannel in the cluster, as one file.
 func Manifests(s *site.Site) (state.File, error) {
 	conf, err := networkOf(s)
 	if err != nil {
@@ -49,7 +49,8 @@ func Manifests(s *site.Site) (state.File, error) {
 	var out bytes.Buffer
 	guard := guards.PodNetwork()
 	objects := []any{
-		// The guard is there before the account has a right, so before a daemon runs.
+		// The guard exists before the account gets a right, and so before a daemon
+		// runs.
 		guard.Policy, guard.Binding,
 		namespaceObject(), serviceAccount(), clusterRole(), clusterRoleBinding(), configMap(conf), daemonSet(s),
 	}
@@ -101,9 +102,9 @@ func serviceAccount() corev1.ServiceAccount {
 	}
 }
 
-// clusterRole is more than the daemon needs where it says "nodes/status", and
-// Kubernetes has no narrower right: the guard of the pod network keeps it to
-// the daemon's own node.
+// clusterRole contains one right that is wider than the daemon needs:
+// "nodes/status". Kubernetes has no narrower one; the guard of the pod network
+// limits it to the daemon's own node.
 func clusterRole() rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta(name),
@@ -170,8 +171,8 @@ func daemon(s *site.Site) corev1.Container {
 			Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"},
 		}},
 		Env: []corev1.EnvVar{
-			// The daemon comes before Service addresses work, so it is told
-			// where the API is.
+			// The daemon starts before Service addresses work, so it needs the address
+			// of the API.
 			{Name: "KUBERNETES_SERVICE_HOST", Value: s.APIHost()},
 			{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(site.APIPort)},
 			fromField("POD_NAME", "metadata.name"),

@@ -24,8 +24,8 @@ func TestManifestsMatchTheApprovedFile(t *testing.T) {
 	}
 }
 
-// The right to patch the status of nodes is one over every node: the guard that
-// keeps it to the daemon's own has to be there first.
+// The right to patch the status of nodes covers every node: the guard that
+// limits it to the daemon's own node must exist first.
 func TestTheGuardOfTheAccountComesBeforeTheAccountsRight(t *testing.T) {
 	file, err := flannel.Manifests(sitetest.New(t, sitetest.TwoDual))
 	if err != nil {

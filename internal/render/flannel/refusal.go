@@ -9,32 +9,34 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// RefusalName is the name of the policy and of its binding. While it is there
-// nobody enforces NetworkPolicies; who installs what does takes it away.
+// RefusalName is the name of the policy and of its binding. While the policy
+// exists, nobody enforces NetworkPolicies; whoever installs an enforcer removes
+// it.
 const RefusalName = "holdfast-network-policy"
 
-// warningName is the name of those that warn where nothing is refused.
+// warningName is the name of the policy and the binding that only warn.
 const warningName = RefusalName + "-unenforced"
 
-// A namespace with this label and value has its NetworkPolicies made, though
-// nothing enforces them: a person knows.
+// In a namespace with this label and value, NetworkPolicies can be created
+// although nothing enforces them: an administrator knows.
 const (
 	knownLabel = "holdfast.io/network-policies"
 	knownValue = "unenforced"
 )
 
-// unenforced is what whoever makes a NetworkPolicy reads.
+// unenforced is the warning for everybody who creates or changes a
+// NetworkPolicy.
 const unenforced = "nothing in this cluster enforces a NetworkPolicy: its pod network (flannel) lets every pod reach every pod. "
 
-// refused is added where it is not made.
+// refused is the message for a NetworkPolicy that is refused.
 const refused = unenforced + "To have those of a namespace all the same, which then protect from nothing, label it " + knownLabel + "=" + knownValue +
 	"; docs/what-you-bring.md says how to add an enforcer."
 
-// refusal keeps NetworkPolicies from being made that protect from nothing: whoever
-// makes one relies on it. A namespace's label says that somebody knows; then, and
-// where one that is there is changed, they are made with a warning. It belongs to
-// this network, so another one comes without it. The operator's own, for routers,
-// goes unsaid.
+// refusal returns policies against NetworkPolicies that protect from nothing:
+// whoever creates one relies on it. A namespace's label declares that somebody
+// knows; then creating one only causes a warning. So does a change of an existing
+// one. The policies belong to this pod network, so another network comes without
+// them. They do not affect the operator's own NetworkPolicy, for routers.
 func refusal() []any {
 	const known = "has(namespaceObject.metadata.labels) && '" + knownLabel + "' in namespaceObject.metadata.labels && " +
 		"namespaceObject.metadata.labels['" + knownLabel + "'] == '" + knownValue + "'"
@@ -45,8 +47,8 @@ func refusal() []any {
 	)
 }
 
-// policy is a policy about NetworkPolicies, and its binding. One that cannot be
-// judged is let through: an enforcer may be on its way.
+// policy returns a policy about NetworkPolicies, and its binding. A request
+// that the policy cannot judge is allowed: an enforcer may be on its way.
 func policy(name, expression, message string, action admissionv1.ValidationAction, on ...admissionv1.OperationType) []any {
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: name}

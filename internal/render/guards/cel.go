@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Expressions look at objects as they come, with dyn: the kinds are other
-// people's, may be installed later, and differ from version to version.
+// Expressions read objects with dyn: the kinds are third-party, may be
+// installed later, and differ from version to version.
 
-// list writes texts as a list of CEL.
+// list formats texts as a CEL list.
 func list(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {
@@ -18,20 +18,20 @@ func list(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// field is a field, or what it is where there is none: an object may lack
-// anything on the way to it. The parts of its path are joined by dots.
+// field returns the CEL expression for a field, or for otherwise if the object
+// lacks the field or a part of its path. Dots separate the parts of the path.
 func field(object, path, otherwise string) string {
 	return fmt.Sprintf("dyn(%s).?%s.orValue(%s)", object, strings.ReplaceAll(path, ".", ".?"), otherwise)
 }
 
-// stays is whether a field is what it was, once it was something.
+// stays returns the CEL expression that a field with a value keeps that value.
 func stays(path string) string {
 	return fmt.Sprintf("%[1]s == '' || %[1]s == %[2]s", field("oldObject", path, "''"), field("object", path, "''"))
 }
 
-// never is what a check says that nothing keeps.
+// never is the expression of a check that always fails.
 const never = "false"
 
-// beingDeleted is whether an object only waits for its end: whoever takes his
-// finalizer off changes it.
+// beingDeleted is the expression for an object that only waits for its end:
+// removing a finalizer changes it.
 const beingDeleted = "has(dyn(object).metadata.deletionTimestamp)"

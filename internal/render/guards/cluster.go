@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// etcdIsHandedOver refuses to take the hand-over of etcd back: kubelet would
+// etcdIsHandedOver refuses to reverse the hand-over of etcd: kubelet would
 // start a second etcd beside the one that the cluster manager runs.
 func etcdIsHandedOver() Guard {
 	return newGuard("etcd-hand-over",
@@ -17,8 +17,8 @@ func etcdIsHandedOver() Guard {
 		checks{kept(operator.UseExternal), kept(operator.MayRemove)})
 }
 
-// kept is the rule that a field stays true once it is. Some write it as a text.
-// The object of a deletion is null.
+// kept returns the check that a field stays true once it is true. Some clients
+// write it as a text. In a deletion the object is null.
 func kept(name string) admissionv1.Validation {
 	path := "spec.unsupportedConfigOverrides." + name
 	before, after := field("oldObject", path, "false"), field("object", path, "false")
@@ -28,8 +28,8 @@ func kept(name string) admissionv1.Validation {
 			"kubelet would start a second etcd beside it. Whatever else the object has may be changed.")
 }
 
-// topologyStays keeps what everybody derives from it: how many replicas, which
-// guards, who runs etcd.
+// topologyStays protects the topology, from which everybody derives the number
+// of replicas, the guards, and who runs etcd.
 func topologyStays() Guard {
 	const why = " is settled for the life of a cluster: operators, routers and these guards follow it, and none of them turns back. " +
 		"For another topology install another cluster."
@@ -45,19 +45,19 @@ func topologyStays() Guard {
 		})
 }
 
-// kindsStay refuses the way around: with its kind every object goes, and
-// nobody asks for those one by one.
+// kindsStay refuses the way around: deleting a kind deletes every object of it,
+// without a request for each one.
 func kindsStay() Guard {
 	kept := list([]string{"etcds.operator.openshift.io", "infrastructures.config.openshift.io"})
-	// A request to delete many has no name, so the policy cannot ask for those
-	// by name.
+	// A request that deletes many has no name, so the policy cannot select these
+	// kinds by name.
 	return newGuard("topology-kinds", on([]string{"customresourcedefinitions"}, []string{"apiextensions.k8s.io"}, remove), nil, checks{check(
 		"!(dyn(oldObject).metadata.name in "+kept+")",
 		"with this definition goes the object that says what the cluster is, or that etcd was handed over: "+
 			"operators would stop or begin anew. Apply a newer definition over it instead.")})
 }
 
-// hostedClusters refuses to run other clusters' control planes here.
+// hostedClusters refuses control planes of other clusters in this one.
 func hostedClusters() Guard {
 	return newGuard("hosted-clusters",
 		on([]string{"hostedclusters", "hostedcontrolplanes"}, []string{"hypershift.openshift.io"}, create), nil,
@@ -65,8 +65,8 @@ func hostedClusters() Guard {
 			"and hosted control planes want three of each. Create it in a cluster of three control planes.")})
 }
 
-// machineConfigPools keeps one control plane running while the other one is
-// changed.
+// machineConfigPools keeps one control plane running while the other one
+// changes.
 func machineConfigPools() Guard {
 	const selector = "spec.nodeSelector"
 	return newGuard("machine-config-pools",
@@ -74,7 +74,7 @@ func machineConfigPools() Guard {
 		variables{
 			{"roles", fmt.Sprintf("%s.map(k, k) + %s.filter(e, e.operator in ['In', 'Exists']).map(e, e.key)",
 				field("object", selector+".matchLabels", "{}"), field("object", selector+".matchExpressions", "[]"))},
-			// A pool that names no role may have every host.
+			// A pool that names no role may contain every host.
 			{"ours", fmt.Sprintf("dyn(object).metadata.name == 'master' || variables.roles.exists(r, r in %s) || "+
 				"!variables.roles.exists(r, r.startsWith('node-role.kubernetes.io/'))", list(controlPlaneLabels()))},
 		},

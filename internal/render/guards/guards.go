@@ -1,13 +1,13 @@
-// Package guards renders what keeps a cluster of two control planes from being
-// taken apart by somebody who means well, and every cluster from what the
-// rights of an account would let through: admission policies of the API server
-// itself. They need none of our processes, so they hold while those are down,
-// and they refuse a request instead of mending what it did.
+// Package guards renders admission policies of the API server. They keep people
+// with good intentions from breaking a cluster of two control planes, and in
+// every cluster they narrow rights of accounts that are too wide. The policies
+// need none of our processes, so they work while those are down, and they
+// refuse a request instead of repairing its result.
 //
-// Each refuses one thing, in a policy and a binding of one name, and says why
-// and what to do instead. What a cluster of two must keep others from is in
-// docs/adr/0023-guards.md; other clusters have none of it. What every cluster
-// has is in docs/adr/0031-accounts-on-workers.md.
+// Each guard refuses one thing, with a policy and a binding of the same name.
+// Its message says why, and what to do instead. docs/adr/0023-guards.md
+// describes the guards of clusters of two; other clusters have none of these.
+// docs/adr/0031-accounts-on-workers.md describes those of every cluster.
 package guards
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// Label is on every guard, and on nothing else.
+// Label is set on every guard, and on nothing else.
 const Label = state.AnnotationDomain + "guard"
 
-// The values of Label: the clusters that guards are for.
+// The values of Label: the clusters for which guards are made.
 const (
 	twoNode    = "two-node"
 	anyCluster = "any"
@@ -34,14 +34,14 @@ const (
 
 // ControlPlane is a host that only the cluster manager may switch off.
 type ControlPlane struct {
-	// Name is its node's.
+	// Name is the name of its node.
 	Name string
-	// BMC is where its power is switched, the zero value where that is unknown.
+	// BMC is the address of its BMC, the zero value if that is unknown.
 	BMC bmc.Address
 }
 
-// NewControlPlane reads the Redfish URL of a node's BMC. One that cannot be
-// read leaves it unknown, which makes guards stricter.
+// NewControlPlane parses the Redfish URL of a node's BMC. If that fails, the
+// BMC stays unknown, which makes guards stricter.
 func NewControlPlane(node, url string) ControlPlane {
 	address, err := bmc.Parse(url)
 	if err != nil {
@@ -56,16 +56,16 @@ type Guard struct {
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Name is that of both objects.
+// Name returns the name of both objects.
 func (g Guard) Name() string { return g.Policy.Name }
 
-// Always are the guards of every cluster.
+// Always returns the guards of every cluster.
 func Always() []Guard { return []Guard{PodNetwork()} }
 
-// All are the guards of a cluster with these control planes besides, each of
-// which depends on nothing but its object. The names are part of what they
-// refuse: a policy that looked for them would refuse nothing, or everything,
-// while what it looks in is missing.
+// All returns the additional guards of a cluster with these control planes.
+// Each guard depends on nothing but its object. It contains the names of the
+// hosts: a policy that looked them up would refuse nothing, or everything,
+// while the place of the names is missing.
 func All(hosts []ControlPlane) []Guard {
 	hosts = slices.SortedFunc(slices.Values(hosts), func(a, b ControlPlane) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.BMC.URL(), b.BMC.URL()))
@@ -84,10 +84,10 @@ func All(hosts []ControlPlane) []Guard {
 	}
 }
 
-// rules are what a guard looks at.
+// rules selects the requests that a guard checks.
 type rules []admissionv1.NamedRuleWithOperations
 
-// on is one rule, in any version of a group.
+// on returns one rule for any version of a group.
 func on(resources, groups []string, operations ...admissionv1.OperationType) rules {
 	return rules{{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: operations,
@@ -97,19 +97,19 @@ func on(resources, groups []string, operations ...admissionv1.OperationType) rul
 	}}}
 }
 
-// The operations that a guard may look at. There is no word for what a
-// server-side apply does, it is one of these, nor for the deletion of many: it
-// is one of each.
+// The operations that a guard may check. A server-side apply has no operation
+// of its own: it is one of these. The deletion of many objects is one deletion
+// of each.
 const (
 	create = admissionv1.Create
 	update = admissionv1.Update
 	remove = admissionv1.Delete
 )
 
-// variables are texts that checks share, in their order.
+// variables are expressions that checks share, in order.
 type variables [][2]string
 
-// checks are what has to be true, and what to say where it is not.
+// checks lists conditions that must hold, and the message if one does not.
 type checks []admissionv1.Validation
 
 func check(expression, message string) admissionv1.Validation {
@@ -118,15 +118,15 @@ func check(expression, message string) admissionv1.Validation {
 	}
 }
 
-// more is where a person who was refused reads on.
+// more is the page with more information for a person who was refused.
 const more = "(docs/runbook/guards.md)"
 
-// newGuard has every field that the API server would fill in filled in, so that
-// a guard can be compared with what is in the cluster.
+// newGuard sets every field that the API server would otherwise fill in, so
+// that a guard can be compared with the object in the cluster.
 func newGuard(name string, matched rules, vars variables, checked checks) Guard {
 	name = "holdfast-" + name
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
-		// An object that cannot be judged is refused.
+		// An object that the guard cannot judge is refused.
 		FailurePolicy: new(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{
 			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
@@ -146,7 +146,7 @@ func newGuard(name string, matched rules, vars variables, checked checks) Guard 
 	}
 }
 
-// refusing leaves a mark in the audit log too.
+// refusing also leaves a mark in the audit log.
 func refusing() []admissionv1.ValidationAction {
 	return []admissionv1.ValidationAction{admissionv1.Deny, admissionv1.Audit}
 }
@@ -159,7 +159,7 @@ func meta(name, clusters string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": operator.Name, Label: clusters}}
 }
 
-// everywhere makes a guard one of every cluster.
+// everywhere turns a guard into one for every cluster.
 func everywhere(g Guard) Guard {
 	g.Policy.Labels[Label], g.Binding.Labels[Label] = anyCluster, anyCluster
 	return g

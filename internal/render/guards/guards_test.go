@@ -55,7 +55,7 @@ func TestTheOrderOfTheHostsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// What a guard would need besides itself could be missing when it matters.
+// Anything else that a guard needed could be missing when it matters.
 func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range everyGuard() {
@@ -78,7 +78,7 @@ func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 func TestEveryMessageSaysWhyAndWhatInstead(t *testing.T) {
 	for _, g := range everyGuard() {
 		for _, v := range g.Policy.Spec.Validations {
-			// A reason, an advice, and where to read on.
+			// A reason, an advice, and a page with more.
 			if strings.Count(v.Message, ". ") < 1 || !strings.HasSuffix(v.Message, more) || strings.ContainsAny(v.Message, "\n") {
 				t.Errorf("%s: %q", g.Name(), v.Message)
 			}

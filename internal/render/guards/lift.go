@@ -7,28 +7,29 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// What a person writes on a policy to go past it for a while, and why: the
-// operator would bring back what he deletes.
+// The annotations with which an administrator lifts a policy for a while, and
+// says why: the operator would create a deleted one again.
 const (
 	AnnotationLifted  = Label + "-lifted-until"
 	AnnotationBecause = Label + "-lifted-because"
 )
 
-// LongestLift bounds how long a guard may be lifted, so that none stays so
-// because somebody forgot.
+// LongestLift bounds the time for which a guard may be lifted, so that nobody
+// forgets one for ever.
 const LongestLift = 24 * time.Hour
 
-// Lift is what the annotations of a policy ask for.
+// Lift is the request in the annotations of a policy.
 type Lift struct {
-	// Until is when the guard refuses again, zero where it was never lifted.
+	// Until is the time at which the guard refuses again, zero if it was never
+	// lifted.
 	Until time.Time
-	// Because is the reason that was given.
+	// Because is the given reason.
 	Because string
-	// Mistake is why the wish is not followed, empty where it is.
+	// Mistake says why the request is not followed; empty if it is.
 	Mistake string
 }
 
-// Lifted reads the wish.
+// Lifted reads the request.
 func Lifted(annotations map[string]string, now time.Time) Lift {
 	text, ok := annotations[AnnotationLifted]
 	if !ok {
@@ -44,10 +45,10 @@ func Lifted(annotations map[string]string, now time.Time) Lift {
 	return Lift{Until: until, Because: annotations[AnnotationBecause]}
 }
 
-// Active is whether a guard is lifted.
+// Active reports whether a guard is lifted.
 func (l Lift) Active(now time.Time) bool { return now.Before(l.Until) }
 
-// Warning returns a guard that says what it would have said, and refuses
+// Warning returns a guard that only warns with its messages, and refuses
 // nothing.
 func (g Guard) Warning() Guard {
 	g.Binding = g.Binding.DeepCopy()

@@ -2,21 +2,21 @@ package guards
 
 import "fmt"
 
-// PodNetworkAccount is the account of the pod network's daemon, which is on
+// PodNetworkAccount is the account of the pod network's daemon, which runs on
 // every host.
 const PodNetworkAccount = "system:serviceaccount:kube-flannel:flannel"
 
-// nodeOfToken is where a token says on which node its pod is. The API server
-// writes it into the token; nobody who asks for one can.
+// nodeOfToken is the field of a token with the node of its pod. The API server
+// writes it into the token; whoever requests a token cannot set it.
 const nodeOfToken = "authentication.kubernetes.io/node-name"
 
-// PodNetwork keeps the daemon's account to what the daemon does: it says of its
-// own node how pods there are reached. The right that it needs for that, to
-// patch the status of nodes, is a right over every node, and over the labels
-// and annotations of all of them, since that endpoint takes those too.
+// PodNetwork limits the daemon's account to the daemon's task: it reports on
+// its own node how pods there are reached. For that it needs the right to patch
+// the status of nodes. That right covers every node, with its labels and
+// annotations, because that endpoint accepts those too.
 func PodNetwork() Guard {
 	const unavailable = "NetworkUnavailable"
-	// others are the conditions that are kubelet's and the controllers'.
+	// others returns the conditions of kubelet and the controllers.
 	others := func(o string) string {
 		return fmt.Sprintf("%s.filter(c, c.type != '%s')", field(o, "status.conditions", "[]"), unavailable)
 	}
@@ -47,8 +47,8 @@ func PodNetwork() Guard {
 		}))
 }
 
-// same is whether two versions of an object are the same in all that is in one
-// part of it, but for some fields.
+// same returns the expression that one part of an object is the same in both
+// versions, except for some fields.
 func same(part string, but ...string) string {
 	old, now := field("oldObject", part, "{}"), field("object", part, "{}")
 	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || (k in %[2]s && %[1]s[k] == %[2]s[k])) && %[2]s.all(k, k in %[3]s || k in %[1]s)",

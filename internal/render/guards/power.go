@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The words of the operator that provisions hosts. Detached is the only state
-// in which it leaves a host's power alone, and only of a host that it does not
-// have to provision.
+// The terms of the operator that provisions hosts. Only in the state detached
+// does it leave a host's power alone, and only for a host that it does not have
+// to provision.
 const (
 	detached       = "baremetalhost.metal3.io/detached"
 	rebootOnce     = "reboot.metal3.io"
@@ -21,7 +21,8 @@ const (
 
 const whyOneMaster = "only Pacemaker switches the power of two control planes, since another one would switch off the host that just took over, or both. "
 
-// bareMetalHosts lets a control plane be listed and nothing be done to it.
+// bareMetalHosts allows listing a control plane, and refuses everything that
+// would be done to it.
 func bareMetalHosts(hosts []ControlPlane) Guard {
 	annotations := func(o string) string { return field(o, "metadata.annotations", "{}") }
 	return newGuard("bare-metal-hosts",
@@ -49,16 +50,17 @@ func bareMetalHosts(hosts []ControlPlane) Guard {
 		})
 }
 
-// whose decides whether a BareMetalHost is of a control plane. Whoever names
-// its BMC in a way that could be another name of a control plane's has to say
-// that it is another host.
+// whose returns variables that tell whether a BareMetalHost belongs to a
+// control plane. If its BMC has an address that could be another name of a
+// control plane's BMC, the object must declare that it is another host's.
 func whose(hosts []ControlPlane) variables {
 	known := knownOf(hosts)
 	const address = "spec.bmc.address"
 	return variables{
 		{"both", "[dyn(object), dyn(oldObject)].filter(o, o != null)"},
 		{"roles", fmt.Sprintf("variables.both.map(o, %[1]s).map(l, '%[2]s' in l ? l['%[2]s'] : '')", field("o", "metadata.labels", "{}"), roleOfHost)},
-		// Of two versions the new one's word counts: else nobody could mend it.
+		// Of two versions the new one's label counts: otherwise nobody could correct
+		// it.
 		{"aWorker", fmt.Sprintf("variables.roles[0] == '%s'", roleOfAWorker)},
 		{"places", fmt.Sprintf("variables.both.map(o, string(%s).lowerAscii()).filter(a, a != '')"+
 			".map(a, a.contains('://') ? a.substring(a.indexOf('://') + 3) : a)", field("o", address, "''"))},
@@ -67,7 +69,7 @@ func whose(hosts []ControlPlane) variables {
 			".map(h, isIP(h) ? string(ip(h)) : h)"},
 		{"systems", "variables.places.map(p, p.contains('/') ? p.substring(p.indexOf('/')) : '').map(s, s.endsWith('/') ? s.substring(0, s.size() - 1) : s)"},
 		{"named", fmt.Sprintf("variables.both.exists(o, o.metadata.name in %s)", list(known.names))},
-		// One BMC may have several systems; which one is only believed of a worker's.
+		// One BMC may have several systems; their paths count only for a worker.
 		{"ourBMC", fmt.Sprintf("variables.bmcs.exists(h, h in %s) && (!variables.aWorker || variables.systems.exists(s, %s))",
 			list(known.bmcs), known.sameSystem())},
 		{"unclear", fmt.Sprintf("!variables.aWorker && variables.bmcs.exists(h, !(isIP(h) && ip(h).family() in %s))", known.families)},
@@ -75,12 +77,12 @@ func whose(hosts []ControlPlane) variables {
 	}
 }
 
-// known are the ways in which a control plane can be recognised.
+// known holds everything by which a control plane can be recognised.
 type known struct {
 	names, bmcs, systems []string
-	// families are those of addresses of which each is a BMC of its own, as a
-	// list of CEL. Where a control plane's BMC goes by a name or by the other
-	// family, an address says nothing.
+	// families lists, as a CEL list, the address families in which different
+	// addresses mean different BMCs. If a control plane's BMC is known by a name
+	// or by an address of another family, an address proves nothing.
 	families string
 }
 
@@ -111,8 +113,8 @@ func knownOf(hosts []ControlPlane) known {
 	return out
 }
 
-// sameSystem is whether the system s of a control plane's BMC is that control
-// plane. A path that is left out, here or there, means the only system.
+// sameSystem returns the expression that the system s of a control plane's BMC
+// is that control plane. A missing path, on either side, means the only system.
 func (k known) sameSystem() string {
 	if slices.Contains(k.systems, "") {
 		return "true"

@@ -4,18 +4,19 @@ import (
 	"fmt"
 )
 
-// The groups of what reboots and fences nodes by itself. A kind that a group
-// does not have is never asked for.
+// The groups of operators that reboot and fence nodes automatically. A kind
+// that a group does not have never occurs.
 var remediationGroups = []string{
 	"customized-user-remediation.medik8s.io", "fence-agents-remediation.medik8s.io", "machine-deletion-remediation.medik8s.io",
 	"self-node-remediation.medik8s.io", "storage-based-remediation.medik8s.io",
 }
 
-// nodeName is the annotation with which a remediation names its node where it
-// is not called after it.
+// nodeName is the annotation in which a remediation names its node if its own
+// name is another.
 const nodeName = "remediation.medik8s.io/node-name"
 
-// healthChecks keeps control planes out of what decides that a node is ill.
+// healthChecks keeps control planes out of the objects that decide that a node
+// is ill.
 func healthChecks() Guard {
 	excludes := fmt.Sprintf("%s.exists(e, e.key in %s && e.operator == 'DoesNotExist')",
 		field("object", "spec.selector.matchExpressions", "[]"), list(controlPlaneLabels()))
@@ -42,7 +43,7 @@ func remediations(hosts []ControlPlane) Guard {
 }
 
 // remediationTemplates keeps the accounts of the control planes' BMCs out of
-// what fences other nodes.
+// the objects that fence other nodes.
 func remediationTemplates(hosts []ControlPlane) Guard {
 	const parameters = "spec.template.spec.nodeparameters"
 	return newGuard("remediation-templates",
@@ -52,8 +53,8 @@ func remediationTemplates(hosts []ControlPlane) Guard {
 			parameters+" names a control plane: "+whyOneMaster+"Leave its entries out; keep those of compute hosts.")})
 }
 
-// remediationAgents refuses what reboots a host on its own judgement: there is
-// no way to keep these agents off a control plane.
+// remediationAgents refuses agents that reboot a host on their own judgement:
+// they cannot be kept off a control plane.
 func remediationAgents() Guard {
 	return newGuard("remediation-agents",
 		on([]string{"selfnoderemediationconfigs", "storagebasedremediationconfigs"}, remediationGroups, create), nil,

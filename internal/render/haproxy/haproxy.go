@@ -1,5 +1,5 @@
-// Package haproxy renders the configuration of the load balancer that every
-// control plane runs for the API, and the static pod that runs it.
+// Package haproxy renders the configuration of the balancer that every control
+// plane runs for the API, and the static pod that runs it.
 package haproxy
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// Backend is the name of haproxy's backend that holds the API servers.
+// Backend is the name of haproxy's backend with the API servers.
 const Backend = "api"
 
-// Paths is where haproxy finds and leaves its files.
+// Paths are the paths of haproxy's files.
 type Paths struct {
-	// Config is its configuration, CA the certificates that API servers are
-	// verified with.
+	// Config is the file of its configuration, CA that of the certificates with
+	// which it verifies API servers.
 	Config, CA string
-	// Socket is where the process answers that starts the others.
+	// Socket is the socket of the process that starts the others.
 	Socket string
 }
 
@@ -37,32 +37,34 @@ const (
 	runDir    = "/run/holdfast/haproxy"
 )
 
-// Site is what haproxy's configuration depends on.
+// Site holds the inputs of haproxy's configuration.
 type Site struct {
-	// V6 is true where haproxy has to listen on IPv6 too: a host that has none
-	// may have it switched off.
+	// V6 is true if haproxy has to listen on IPv6 too: a host without IPv6
+	// addresses may have it switched off.
 	V6       bool
 	Backends []apilb.Backend
-	// CA holds the certificates, in PEM, that API servers are verified with.
+	// CA holds the certificates, in PEM, with which haproxy verifies API servers.
 	CA    []byte
 	Paths Paths
 }
 
-// config says what haproxy does. Why the less obvious lines are there:
+// config is the template of haproxy's configuration. The reasons for the less
+// obvious lines:
 //
-//   - grace: between the wish to stop and the end of listening, haproxy says
-//     that it stops, and the redirect is taken away while it still accepts.
-//   - connect and check bound how long a hanging API server goes unnoticed; a
-//     check's connect and handshake are bounded by the first, its answer by the
-//     second.
-//   - A client that says nothing costs the API servers nothing.
-//   - An API server that says it is not ready gets no new connections and keeps
-//     those it has (L7OKC); one that takes no connection, or does not answer,
-//     is down. When the connections of one that is down are cut the agent
-//     decides: haproxy knows only at once or never.
-//   - Where nobody is there to decide, those to a host that is off end by the
-//     kernel's own questions (srvtcpka).
-//   - Where no API server is ready, this host's own answers: it says best why.
+//   - grace: between the request to stop and the end of listening, haproxy reports
+//     that it stops. The redirect is removed while haproxy still accepts.
+//   - connect and check bound the time for which a hanging API server goes
+//     unnoticed. The first bounds a check's connect and handshake, the second its
+//     answer.
+//   - A client that sends nothing costs the API servers nothing.
+//   - An API server that reports not ready gets no new connections and keeps the
+//     existing ones (L7OKC). One that accepts no connection, or does not answer,
+//     is down. The agent decides when the connections to a server that is down are
+//     cut: haproxy can only cut them at once or never.
+//   - Without an agent, the connections to a host that is off end by the kernel's
+//     keepalive probes (srvtcpka).
+//   - If no API server is ready, this host's own gets the request: its answer
+//     explains the reason best.
 var config = template.Must(template.New("haproxy.cfg").Parse(`# Written by holdfast-agent. API servers come and go at runtime without a reload.
 global
     description {{.Fingerprint}}
@@ -132,7 +134,7 @@ frontend stats
     http-request use-service prometheus-exporter if { path /metrics }
 `))
 
-// fields are what the template is filled with.
+// fields are the values for the template.
 type fields struct {
 	Site
 	Fingerprint, Listen, Both, ReadyPath string
@@ -153,8 +155,8 @@ func Config(s Site) ([]byte, error) {
 	return f.render()
 }
 
-// Fingerprint stands for all of the configuration that needs a reload when it
-// changes: everything but the API servers. A running haproxy shows it as its
+// Fingerprint identifies the part of the configuration that needs a reload when
+// it changes: everything but the API servers. A running haproxy shows it as its
 // description.
 func Fingerprint(s Site) (string, error) {
 	text, err := s.fields("").render()
@@ -182,13 +184,15 @@ func (f fields) render() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ServerLine is a server as a configuration has it behind the word server, and
-// as the runtime API takes it: name, address, options. A running haproxy knows
-// no defaults for the servers it is given, so all is said for each.
+// ServerLine returns a server in the form that the configuration has after the
+// word server, and that the runtime API accepts: name, address, options. A
+// running haproxy has no defaults for new servers, so each one gets all
+// options.
 //
 // Three refused connections in a row are enough to mark a server down, without
-// waiting for a check. A server that comes back gets its share over a minute:
-// the pod network of a rebooted host is later than its API server.
+// waiting for a check. A server that comes back gets its full share only after
+// a minute: the pod network of a rebooted host starts later than its API
+// server.
 func ServerLine(b apilb.Backend, ca string) string {
 	options := []string{
 		b.Server(), netip.AddrPortFrom(b.Addr, apilb.ServerPort).String(),

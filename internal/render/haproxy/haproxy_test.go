@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// topologies are views of sites, one golden file each.
+// topologies returns views of sites, one for each golden file.
 func topologies() map[string]state.NetworkView {
 	v4 := []string{"10.98.0.11", "10.98.0.12", "10.98.0.13"}
 	v6 := []string{"fd98::11", "fd98::12", "fd98::13"}
@@ -67,8 +67,8 @@ func TestGoldenConfigurations(t *testing.T) {
 	golden.Check(t, "pod.yaml", pod)
 }
 
-// The golden files name paths of a host; what haproxy is given here differs in
-// those only.
+// The golden files contain paths of a host; the files here differ only in
+// those.
 func TestHaproxyAcceptsEachGolden(t *testing.T) {
 	program, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -126,8 +126,8 @@ func TestTheFingerprintChangesWithAllButTheServers(t *testing.T) {
 	}
 }
 
-// B44, H11: the ports are those that nothing else on a host takes, and what is
-// told without a password is told to this host only.
+// B44, H11: nothing else on a host uses these ports, and data without a
+// password is served to this host only.
 func TestB44_H11_PortsAreApartAndStatisticsStayOnTheHost(t *testing.T) {
 	out, err := Config(site(topologies()["three-dual"], HostPaths))
 	if err != nil {
@@ -148,7 +148,7 @@ func TestB44_H11_PortsAreApartAndStatisticsStayOnTheHost(t *testing.T) {
 	}
 }
 
-// B45: half-open clients must not take all connections.
+// B45: half-open clients must not use up all connections.
 func TestB45_HalfOpenClientsAreBounded(t *testing.T) {
 	out, err := Config(site(topologies()["three-v4"], HostPaths))
 	if err != nil {

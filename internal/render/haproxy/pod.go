@@ -13,22 +13,22 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
-// PodPath is where kubelet finds the static pod.
+// PodPath is the path of the static pod for kubelet.
 const PodPath = "/etc/kubernetes/manifests/haproxy.yaml"
 
-// The ports at which haproxy says how it is doing.
+// The ports of haproxy's health and statistics.
 const (
 	readyPort   = 9444
 	MonitorPort = 9454
 	StatsPort   = 29445
 )
 
-// stopGrace is how long haproxy may see its connections off, in seconds: more
-// than its grace and hard-stop-after together.
+// stopGrace is the time that haproxy gets to end its connections, in seconds:
+// more than its grace and hard-stop-after together.
 const stopGrace = 25
 
 // Pod renders the static pod of haproxy. The image's stop signal is SIGUSR1:
-// haproxy then ends when its connections have.
+// haproxy then ends after its last connection.
 func Pod(image string) ([]byte, error) {
 	pod := corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -56,9 +56,8 @@ func Pod(image string) ([]byte, error) {
 	return out, nil
 }
 
-// container runs haproxy under its own master, which makes a reload take over
-// the listening sockets. It needs no right that root does not have by being the
-// owner of its files.
+// container runs haproxy under its own master, so that a reload takes over the
+// listening sockets. It needs no capability, because root owns its files.
 func container(image string) corev1.Container {
 	return corev1.Container{
 		Name: "haproxy", Image: image, ImagePullPolicy: corev1.PullNever,
@@ -81,7 +80,8 @@ func container(image string) corev1.Container {
 	}
 }
 
-// share is what it gets of a busy host. Without it that would be the least of all.
+// share requests a share of a busy host. Without it, haproxy would get the least
+// of all.
 func share() corev1.ResourceList {
 	out := make(corev1.ResourceList, 2)
 	out[corev1.ResourceCPU] = resource.MustParse("100m")
@@ -90,7 +90,7 @@ func share() corev1.ResourceList {
 }
 
 // Files renders certificates, configuration and static pod, in the order in
-// which they have to be written: kubelet starts the pod as soon as it sees it.
+// which they must be written: kubelet starts the pod as soon as it sees it.
 func Files(s Site, image string) ([]state.File, error) {
 	conf, err := Config(s)
 	if err != nil {

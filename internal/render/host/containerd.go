@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Containerd renders containerd's configuration for one host, format version
-// 3 of containerd 2. Kubelet takes over its driver of control groups, whatever its
-// own configuration says. It never changes under containers that run: the file is
+// Containerd renders containerd's configuration for one host, in format version 3
+// of containerd 2. Kubelet adopts its cgroup driver, whatever its own
+// configuration says. The file never changes under running containers: it is
 // written once, before the first of them.
 func Containerd(host state.HostFacts) []byte {
 	return fmt.Appendf(nil, containerdConfig, payload.Image("pause"), host.RestrictOOM, host.CgroupDriver() == "systemd")
 }
 
-// containerdConfig takes the pause image, whether the score of the OOM killer is
-// restricted, and whether the driver of control groups is systemd.
+// containerdConfig takes the pause image, whether the OOM killer's score is
+// restricted, and whether the cgroup driver is systemd.
 const containerdConfig = `# Written by holdfast-agent; changes are overwritten.
 version = 3
 

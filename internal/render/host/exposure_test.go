@@ -15,10 +15,11 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// unitsPage has the figures, between marks, and what they mean.
+// unitsPage is the page with the figures, between marks, and their meaning.
 const unitsPage = "../../../docs/units.md"
 
-// stays is why a unit has no more than it has; each has a line of the page.
+// stays contains the reasons why a unit is not confined further; each has a
+// line of the page.
 var stays = map[string]string{
 	AgentUnit: "It runs as root: it writes `/etc`, `/run` and `/var`, addresses and nftables (`CAP_NET_ADMIN`), adverts and questions by raw frames " +
 		"(`CAP_NET_RAW`, `AF_PACKET`), signals to keepalived, haproxy and CoreDNS (`CAP_KILL`), real-time scheduling of keepalived (`CAP_SYS_NICE`, no `RestrictRealtime`) " +
@@ -32,7 +33,7 @@ var stays = map[string]string{
 	TrustUnit:      "It runs once at each boot, as root over `/etc`.",
 }
 
-// everyUnit are the units of ours, as hosts have them.
+// everyUnit returns all of our units as hosts have them.
 func everyUnit(t *testing.T) []ignition.Unit {
 	t.Helper()
 	var out []ignition.Unit
@@ -48,7 +49,7 @@ func everyUnit(t *testing.T) []ignition.Unit {
 	return out
 }
 
-// restricting are the settings that a unit had none of before, but containerd's
+// restricting matches the settings that no unit had before, except containerd's
 // limit, which was infinite.
 var restricting = regexp.MustCompile(`^(LimitCORE|LockPersonality|SystemCall\w+|NoNewPrivileges|Protect\w+|ReadWritePaths|Private\w+|Restrict\w+|CapabilityBoundingSet|TemporaryFileSystem|DevicePolicy)=`)
 
@@ -64,7 +65,7 @@ func before(unit string) string {
 
 var overall = regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`)
 
-// exposure is what systemd makes of a unit, from 0 to 10.
+// exposure returns systemd's rating of a unit, from 0 to 10.
 func exposure(t *testing.T, name, unit string) float64 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -83,7 +84,7 @@ func exposure(t *testing.T, name, unit string) float64 {
 	return n
 }
 
-// analyser is systemd's version, as `systemd-analyze` says it.
+// analyser returns systemd's version as `systemd-analyze` prints it.
 func analyser(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "--version").Output()
@@ -94,8 +95,8 @@ func analyser(t *testing.T) string {
 	return strings.Join(words[:min(2, len(words))], " ")
 }
 
-// slack is by how much another systemd may judge otherwise: each version looks at
-// a few things more.
+// slack is the tolerated difference to another version of systemd: each version
+// rates a few things more.
 const slack = 0.5
 
 // docs/attacks.md, F17: no unit had any of systemd's hardening.
@@ -120,7 +121,7 @@ func TestTheUnitsAreAsConfinedAsTheirPageSays(t *testing.T) {
 	}
 }
 
-// recorded is the page's figure for a unit.
+// recorded returns the figure of the page for a unit.
 func recorded(t *testing.T, section, unit string) float64 {
 	t.Helper()
 	for line := range strings.Lines(section) {
@@ -138,8 +139,8 @@ func recorded(t *testing.T, section, unit string) float64 {
 	return 0
 }
 
-// An agent that was killed comes back on a full disk too: it decides who holds a
-// virtual IP.
+// A killed agent must restart on a full disk too: it decides who holds a virtual
+// IP.
 func TestTheAgentStartsWithoutRoomOnADisk(t *testing.T) {
 	for _, u := range everyUnit(t) {
 		for _, writes := range []string{"PrivateTmp=", "PrivateDevices=", "StateDirectory=", "CacheDirectory=", "LogsDirectory=", "DynamicUser="} {
@@ -150,7 +151,7 @@ func TestTheAgentStartsWithoutRoomOnADisk(t *testing.T) {
 	}
 }
 
-// No program's memory reaches the disk, where keys would be in it.
+// No program's memory, which contains keys, may reach the disk.
 func TestNoUnitLeavesACore(t *testing.T) {
 	for _, u := range everyUnit(t) {
 		if !strings.Contains(u.Contents, "\nLimitCORE=0\n") && u.Name != TrustUnit {
@@ -159,8 +160,9 @@ func TestNoUnitLeavesACore(t *testing.T) {
 	}
 }
 
-// Containers, what podman starts and what mounts for others see the host's own
-// mounts: a unit with mounts of its own hides theirs from everybody else.
+// Containers, the programs that podman starts and programs that mount for
+// others use the host's own mounts: a unit with its own mounts would hide
+// theirs from everybody else.
 func TestUnitsThatMountForOthersHaveTheHostsMounts(t *testing.T) {
 	own := regexp.MustCompile(`(?m)^(ProtectSystem|ProtectHome|Private(Tmp|Devices|Mounts)|ProtectKernel\w+|ProtectControlGroups|ProtectProc|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths)=`)
 	for _, u := range everyUnit(t) {

@@ -8,15 +8,15 @@ import (
 // PacemakerUnit runs Pacemaker.
 const PacemakerUnit = "pacemaker.service"
 
-// FirstCIBPath is where a host of two keeps the configuration that Pacemaker
-// starts with in the very first minute of its cluster.
+// FirstCIBPath is the file with the configuration with which Pacemaker starts
+// in the very first minute of its cluster.
 const FirstCIBPath = "/etc/holdfast/pacemaker/first-cib.xml"
 
-// firstCIB holds the one setting that is needed before there is a coordinator
-// to take settings: without it two new hosts wait 20 s for a third that could
-// be coordinator already. Everything else comes by `two-node setup`, which
-// finds this value as it wants it. The oldest schema that the packages of a
-// supported distribution know is enough; Pacemaker brings it up to date.
+// firstCIB contains the one setting that is needed before a coordinator exists
+// that could accept settings: without it two new hosts wait 20 s for a third
+// one that could already be coordinator. `two-node setup` adds everything else,
+// and finds this value as it wants it. The oldest schema in the packages of a
+// supported distribution is enough; Pacemaker upgrades it.
 const firstCIB = `<cib admin_epoch="0" epoch="1" num_updates="0" validate-with="pacemaker-3.7">
   <configuration>
     <crm_config>
@@ -33,8 +33,8 @@ const firstCIB = `<cib admin_epoch="0" epoch="1" num_updates="0" validate-with="
 `
 
 // pacemakerDropin gives Pacemaker its first configuration if it has none. It
-// must not keep Pacemaker from starting, and needs a shell since the answer
-// is only known on the host.
+// must not keep Pacemaker from starting. It needs a shell, because only the
+// host knows whether there is one.
 const pacemakerDropin = `[Service]
 ExecStartPre=-/bin/sh -c 'test -e /var/lib/pacemaker/cib/cib.xml || install -o hacluster -g haclient -m 0600 ` + FirstCIBPath + ` /var/lib/pacemaker/cib/cib.xml'
 `

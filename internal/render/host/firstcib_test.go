@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// TestTheFirstCIBIsAsTheSetUpWantsIt: the set-up must find the value as it
-// would write it, and take everything else for missing.
+// TestTheFirstCIBIsAsTheSetUpWantsIt: the setup must find the value that it
+// would write, and count everything else as missing.
 func TestTheFirstCIBIsAsTheSetUpWantsIt(t *testing.T) {
 	have, err := twonode.ParseCIB([]byte(firstCIB))
 	if err != nil {

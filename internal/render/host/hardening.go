@@ -1,32 +1,33 @@
 package host
 
-// What our units may do, in systemd's words: docs/units.md has what they may not,
-// unit by unit, with the reason for each thing that stays open, and the figures of
-// `systemd-analyze security` before and after.
+// The permissions of our units, as systemd settings. docs/units.md lists, per
+// unit, what a unit may not do, the reason for each thing that stays allowed, and
+// the figures of `systemd-analyze security` before and after.
 
-// plain is for every program of ours: no memory of it is ever written to a disk,
-// where keys would be in it; it is of this machine's kind and stays so. What it
-// starts inherits all three, and none of them hurts a container.
+// plain is for all of our programs. Their memory, which contains keys, is never
+// written to a disk. They run only code for this machine's architecture, and
+// cannot change that. Their children inherit all three settings, and none of
+// them hurts a container.
 const plain = `LimitCORE=0
 LockPersonality=yes
 SystemCallArchitectures=native
 `
 
-// talking are the families of addresses of a program that speaks with hosts, with
-// other programs and with the kernel about its network.
+// talking lists the address families of a program that talks to hosts, to other
+// programs, and to the kernel about its network.
 const talking = `RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 `
 
-// agentConfinement is for the one program that parses what the network sends and
-// has the site's keys in its memory. It writes /etc, /run and /var, and the
-// kernel's settings of the network; it asks for adverts as raw frames, lets
-// keepalived run in real time, and looks into its open files. It sees a host name
-// that is changed, and asks the kernel how good the clock is, which it has no
-// capability to set. Its children are systemctl, resolvconf and Pacemaker's tools,
-// pcs among them, which is Python: memory may become code.
+// agentConfinement is for the one program that parses data from the network and
+// has the site's keys in its memory. The agent writes /etc, /run and /var, and the
+// kernel's network settings. It receives adverts as raw frames, sets keepalived's
+// real-time scheduling, and reads its open files. It notices a change of the host
+// name, and asks the kernel about the clock's precision; it has no capability to
+// set the clock. Its children are systemctl, resolvconf and Pacemaker's tools,
+// among them pcs, which is Python: memory may become code.
 //
-// It starts on a host whose disk is full: PrivateTmp and PrivateDevices would make
-// folders below /tmp for that, so it has a /tmp in memory and a list of devices.
+// It must start on a host with a full disk. PrivateTmp and PrivateDevices would
+// create folders below /tmp, so it uses a /tmp in memory and a list of devices.
 const agentConfinement = plain + `NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths=/etc /run /var

@@ -1,7 +1,7 @@
-// Package host renders what a role's Ignition makes of a machine: the units of
-// the container runtime, kubelet and Holdfast's own, and the files they read.
-// Whatever depends on the machine itself (addresses, interface, cgroups) is
-// not here: the agent renders that on the host.
+// Package host renders the contents of a role's Ignition config: the units of
+// the container runtime, kubelet and Holdfast, and the files that they read.
+// Everything that depends on the machine itself (addresses, interface, cgroups)
+// is rendered by the agent on the host instead.
 package host
 
 import (
@@ -19,7 +19,8 @@ import (
 
 // Paths on the host.
 const (
-	// ManifestDir holds what the first host applies to the new cluster.
+	// ManifestDir is the folder of the manifests that the first host applies to
+	// the new cluster.
 	ManifestDir = "/etc/holdfast/manifests"
 	// PackagesPath lists the distribution's packages that the host needs.
 	PackagesPath = "/etc/holdfast/packages.json"
@@ -27,19 +28,18 @@ const (
 	ContainerdPath = "/etc/containerd/config.toml"
 	// ProxyPath holds the site's proxy as environment variables.
 	ProxyPath = "/etc/holdfast/proxy.env"
-	// TrustPath holds the site's certificates, as they were configured.
+	// TrustPath holds the site's certificates as configured.
 	TrustPath = "/etc/holdfast/trust-bundle.pem"
-	// RegistryAuthPath is the account for the release's registry, in the form
-	// and under the name that container tools look for.
+	// RegistryAuthPath is the account for the release's registry, in the format
+	// and under the name that container tools expect.
 	RegistryAuthPath = "/etc/holdfast/registry/config.json"
 )
 
-// User is the account that the site's SSH keys open, as on an Ignition-based
-// OS.
+// User is the account for the site's SSH keys, as on an Ignition-based OS.
 const User = "core"
 
-// Config returns the configuration of a role. The manifests go to the first
-// host only; their paths are relative and end up below ManifestDir.
+// Config returns the configuration of a role. Only the first host gets the
+// manifests; their paths are relative to ManifestDir.
 func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Config, error) {
 	own := s.For(role)
 	siteFile, err := own.Marshal()
@@ -70,8 +70,8 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 	return c, nil
 }
 
-// below moves manifests into a folder of the host. Some hold passwords, and
-// which ones is a person's to change: none is for others to read.
+// below moves manifests into a folder of the host. Some contain passwords, and
+// administrators may change which ones: so only root may read any of them.
 func below(dir string, files []state.File) []state.File {
 	out := slices.Clone(files)
 	for i := range out {
@@ -80,8 +80,8 @@ func below(dir string, files []state.File) []state.File {
 	return out
 }
 
-// users is the account of the site's SSH keys. It has no password and belongs
-// to no group, since the groups that may become root differ between
+// users returns the account for the site's SSH keys. It has no password and is
+// in no group, because the groups that may become root differ between
 // distributions.
 func users(s *site.Site) []ignition.User {
 	keys := authorizedKeys(s.Config.SSHKey)
@@ -91,7 +91,7 @@ func users(s *site.Site) []ignition.User {
 	return []ignition.User{{Name: User, SSHAuthorizedKeys: keys}}
 }
 
-// authorizedKeys returns the lines of a text that hold a key.
+// authorizedKeys returns the lines of a text that contain a key.
 func authorizedKeys(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -118,8 +118,8 @@ func packageFile(s *site.Site, role state.Role) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// surroundings are the files that tell a host of what the site has around it:
-// people, proxy, certificates, registry.
+// surroundings returns the files about the host's surroundings: people, proxy,
+// certificates, registry.
 func surroundings(s *site.Site) []state.File {
 	var files []state.File
 	if len(authorizedKeys(s.Config.SSHKey)) > 0 {
@@ -138,7 +138,7 @@ func surroundings(s *site.Site) []state.File {
 	return files
 }
 
-// environment writes variables, NAME=value, as systemd reads them.
+// environment formats NAME=value variables for systemd.
 func environment(vars []string) []byte {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var out strings.Builder
@@ -149,10 +149,12 @@ func environment(vars []string) []byte {
 	return []byte(out.String())
 }
 
-// anchorDirs are where distributions look for further authorities.
+// anchorDirs are the folders in which distributions look for additional
+// authorities.
 var anchorDirs = []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"}
 
-// anchors writes each certificate to a file of its own, as Debian's tool wants.
+// anchors writes each certificate to a file of its own, as Debian's tool
+// requires.
 func anchors(bundle string) []state.File {
 	var files []state.File
 	rest := []byte(bundle)
@@ -169,16 +171,21 @@ func anchors(bundle string) []state.File {
 
 const modules = "br_netfilter\nnf_conntrack\noverlay\nvxlan\n"
 
-// sysctls let a host forward; let more than 128 programs of root follow files:
-// kubelet, containerd and each pod take some, and a keepalived that gets none
-// does not hear how healthy its host is; and give its adverts to 500 hosts that
-// are off a place to wait in, beside those to hosts that are not
-// (keepalived.BoundUnresolved). The last may fail: in a container, as the lab's
-// hosts are, it is the machine's. Two are about ARP: with two NICs in one network
-// each answers for its own address alone, or adverts would come to the one that
-// nobody listens on; the agent sees to them too, but starts later. What a host
-// that forwards does with router advertisements depends on who takes them, and
-// is the agent's to find out (internal/agent/network/links).
+// sysctls does four things. It lets a host forward packets.
+//
+// It lets more than 128 programs of root watch files: kubelet, containerd and
+// each pod take some, and a keepalived without one does not learn its host's
+// health.
+//
+// It gives keepalived's adverts to 500 hosts that are off a queue to wait in,
+// besides those to running hosts (keepalived.BoundUnresolved). This one may fail:
+// in a container, as in the lab, it belongs to the machine.
+//
+// Two settings are about ARP. If a host has two NICs in one network, each must
+// answer only for its own address. Otherwise adverts would arrive at the one on
+// which nobody listens. The agent sets these too, but starts later. How a
+// forwarding host treats router advertisements depends on who processes them; the
+// agent finds that out (internal/agent/network/links).
 const sysctls = `net.ipv4.ip_forward = 1
 net.ipv6.conf.all.forwarding = 1
 net.ipv4.conf.all.arp_ignore = 1

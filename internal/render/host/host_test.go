@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// certificate is no certificate, but PEM: nothing here looks into it.
+// certificate is PEM but no real certificate: nothing here parses it.
 const certificate = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n"
 
-// fixed returns a site whose keys are words.
+// fixed returns a site with readable words as its keys.
 func fixed(t *testing.T, config string) *site.Site {
 	t.Helper()
 	s := sitetest.New(t, config)
@@ -35,7 +35,7 @@ func fixed(t *testing.T, config string) *site.Site {
 	return s
 }
 
-// readable writes a configuration as a person reads it.
+// readable formats a configuration for people.
 func readable(c ignition.Config) []byte {
 	var out bytes.Buffer
 	files := slices.Clone(c.Files)
@@ -58,7 +58,7 @@ func readable(c ignition.Config) []byte {
 	return out.Bytes()
 }
 
-// everything is a site with every field that a host's configuration reads.
+// everything is a site with every field that a host's configuration uses.
 const everything = sitetest.TwoDual + `releaseRegistry: mirror.example.test:5000/holdfast/release
 pullSecret: '{"auths":{"mirror.example.test:5000":{"auth":"YTptaXJyb3I="},"other.example.test":{"auth":"YTpvdGhlcg=="}}}'
 sshKey: |
@@ -125,8 +125,9 @@ func TestContainerdsConfigurationMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
-// TestUnitsAreWhatSystemdUnderstands lets systemd itself read the units. The
-// programs they start are replaced, since a machine that tests has none.
+// TestUnitsAreWhatSystemdUnderstands lets systemd itself read the units. It
+// replaces the programs that they start, because a test machine has none of
+// them.
 func TestUnitsAreWhatSystemdUnderstands(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -142,7 +143,7 @@ func TestUnitsAreWhatSystemdUnderstands(t *testing.T) {
 	var paths []string
 	for _, u := range c.Units {
 		path := filepath.Join(dir, u.Name)
-		if u.Contents == "" { // a unit of the distribution: something to hang the drop-ins on
+		if u.Contents == "" { // a unit of the distribution: create something to which the drop-ins belong
 			u.Contents = "[Service]\nExecStart=/bin/true\n"
 		}
 		write(t, path, programs.Replace(u.Contents))

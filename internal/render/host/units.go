@@ -20,9 +20,9 @@ const (
 	PcsdUnit       = "pcsd.service"
 )
 
-// units returns the units of a role. Runtime and kubelet wait for what
-// `holdfast-agent install` puts in place; a boot before that skips them
-// instead of failing.
+// units returns the units of a role. The runtime and kubelet wait for files
+// that `holdfast-agent install` creates; a boot before that skips them instead
+// of failing.
 func units(s *site.Site, role state.Role) []ignition.Unit {
 	units := []ignition.Unit{
 		{Name: ContainerdUnit, Contents: containerdUnit, Enabled: true},
@@ -44,8 +44,8 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 	return units
 }
 
-// clusterUnits are what a host of a two-node control plane has beside Corosync
-// and Pacemaker, which the cluster enables when it sets them up.
+// clusterUnits returns the units of a host of a two-node control plane, besides
+// Corosync's and Pacemaker's, which the cluster enables during setup.
 func clusterUnits() []ignition.Unit {
 	return []ignition.Unit{
 		{Name: EtcdUnit, Contents: etcdUnit, Enabled: true},
@@ -55,19 +55,20 @@ func clusterUnits() []ignition.Unit {
 	}
 }
 
-// proxyDropin gives the site's proxy to what may fetch from outside: images,
-// and the release. It is a file that only root reads, since whoever may ask
-// systemd sees what a unit itself says.
+// proxyDropin gives the site's proxy to units that may download from outside:
+// images, and the release. The proxy is in a file that only root can read,
+// because everybody who may ask systemd sees the contents of a unit.
 func proxyDropin(unit string) []ignition.Dropin {
 	if unit == AgentUnit {
-		return nil // it talks to the cluster only
+		return nil // it talks only to the cluster
 	}
 	return []ignition.Dropin{{Name: "10-proxy.conf", Contents: "[Service]\nEnvironmentFile=-" + ProxyPath + "\n"}}
 }
 
-// LimitNOFILE below is more than some machines may give; systemd then sets
-// what they may. Containers inherit the limit of cores: none, since what is in
-// their memory would lie on the host's disk, at /var/lib/systemd/coredump.
+// LimitNOFILE below exceeds what some machines allow; systemd then sets their
+// maximum. Containers inherit the core limit, which is zero: a core with the
+// contents of their memory would be written to the host's disk, at
+// /var/lib/systemd/coredump.
 const containerdUnit = `[Unit]
 Description=containerd container runtime
 After=network.target local-fs.target
@@ -92,10 +93,10 @@ TasksMax=infinity
 WantedBy=multi-user.target
 `
 
-// kubelet starts after the agent, which puts the host's own name server first
-// in resolv.conf: each pod gets a copy of the file as it is when it starts.
-// Nothing of systemd's name spaces is for kubelet, which mounts volumes for others
-// to see, nor for containerd, whose containers would inherit all else.
+// kubelet starts after the agent, which puts the host's own name server first in
+// resolv.conf: each pod gets a copy of the file at its start. No namespaces of
+// systemd apply to kubelet, which mounts volumes for others, nor to containerd,
+// whose containers would inherit everything else.
 const kubeletUnit = `[Unit]
 Description=kubelet, the node agent of Kubernetes
 After=containerd.service network-online.target holdfast-agent.service
@@ -115,8 +116,8 @@ RestartSec=2
 WantedBy=multi-user.target
 `
 
-// installUnit's program writes everywhere, sees the host's mounts as podman does
-// later, of which it asks for etcd's image, and is done.
+// installUnit runs a program that writes everywhere, asks podman for etcd's
+// image with the host's mounts as later calls do, and then ends.
 const installUnit = `[Unit]
 Description=Install this host into its Holdfast cluster
 After=network-online.target holdfast-trust.service containerd.service
@@ -140,9 +141,9 @@ RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET
 WantedBy=multi-user.target
 `
 
-// agentUnit has systemd start an agent anew that hangs: it feeds the watchdog
-// while all that it keeps in step makes headway. It gets its share of a busy
-// processor first, since it decides who holds a virtual IP.
+// agentUnit makes systemd restart an agent that hangs: the agent feeds the
+// watchdog while all its reconcilers make progress. On a busy processor the
+// agent comes first, because it decides who holds a virtual IP.
 const agentUnit = `[Unit]
 Description=Holdfast agent: virtual IPs, load balancer and names of this host
 After=network-online.target
@@ -164,15 +165,15 @@ CPUWeight=1000
 WantedBy=multi-user.target
 `
 
-// etcdUnit is ordered before Pacemaker, so that it stops after Pacemaker has
-// had its agents stop etcd in order. What it started lives on when it is
-// restarted or ended, also by the watchdog: etcd's process is none of the
-// unit's, and only the main process is ever killed. The watchdog is fed while
-// no part of the keeper's loop takes longer than it may. Where even the kill does
-// not end it, a thread that waits for a disk say, systemd gives up on it after
-// twice the time for a stop, and starts another. What podman starts for it, etcd
-// and what watches over it, inherits what the unit may not, and has to see the
-// host's mounts as every other caller of podman does: so it is little.
+// etcdUnit is ordered before Pacemaker, so that it stops only after Pacemaker's
+// agents have stopped etcd in order. etcd survives a restart or an end of the
+// keeper, even by the watchdog: etcd's process does not belong to the unit, and
+// systemd kills only the main process. The keeper feeds the watchdog while no
+// part of its loop takes longer than allowed. If even a kill does not end it, for
+// example because a thread waits for a disk, systemd gives up after twice the
+// stop time-out and starts another one. podman's children, etcd and its monitor,
+// inherit the restrictions of the unit and must see the host's mounts like every
+// other caller of podman: so there are few restrictions.
 const etcdUnit = `[Unit]
 Description=Keeper of etcd on this host, one of two
 After=network-online.target local-fs.target
@@ -197,23 +198,23 @@ WantedBy=multi-user.target
 `
 
 // corosyncDropin keeps Corosync from starting on a network that is still being
-// put together: each address that goes away and comes back is a lost peer, and
-// a lost peer is fenced.
+// configured: each address that disappears and comes back is a lost peer, and a
+// lost peer is fenced.
 const corosyncDropin = `[Unit]
 After=network-online.target
 Wants=network-online.target
 `
 
-// pcsdDropin keeps a shutdown from waiting for pcsd, where a person started it: it
-// was seen not to end when it is asked to, and holds nothing that an end could
-// harm.
+// pcsdDropin keeps a shutdown from waiting for pcsd, if an administrator started
+// it: pcsd was seen to ignore a request to stop, and nothing is lost when it is
+// killed.
 const pcsdDropin = `[Service]
 TimeoutStopSec=5s
 `
 
-// trustUnit makes the site's certificates part of the host's own list, with
-// the tool of whichever distribution this is. It runs at each boot: a package
-// update may have written the list anew.
+// trustUnit adds the site's certificates to the host's own list, with the tool
+// of its distribution. It runs at each boot, because a package update may have
+// rewritten the list.
 const trustUnit = `[Unit]
 Description=Trust the certificate authorities of the site
 Before=containerd.service holdfast-install.service

@@ -1,5 +1,5 @@
-// Package hosts renders the part of /etc/hosts that is Holdfast's: the API's
-// names at a site whose name server does not know them.
+// Package hosts renders Holdfast's part of /etc/hosts: the API's names at a
+// site whose name server does not know them.
 package hosts
 
 import (
@@ -17,8 +17,8 @@ const (
 	end   = "# holdfast: end"
 )
 
-// Set returns the file with one entry of Holdfast's, in the place of an older
-// one if there is any. All else stays byte for byte.
+// Set returns the file with one entry of Holdfast's, which replaces an older
+// one. All other bytes stay.
 func Set(file []byte, a netip.Addr, names ...string) []byte {
 	text := remove(string(file))
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -27,8 +27,8 @@ func Set(file []byte, a netip.Addr, names ...string) []byte {
 	return fmt.Appendf(nil, "%s%s\n%s %s\n%s\n", text, begin, a, strings.Join(names, " "), end)
 }
 
-// remove cuts Holdfast's part out. A part without an end was cut off by hand:
-// only its own lines go.
+// remove cuts out Holdfast's part. If somebody removed the end of that part,
+// only the line at its beginning is cut out.
 func remove(text string) string {
 	before, rest, found := strings.Cut(text, begin+"\n")
 	if !found {

@@ -1,4 +1,4 @@
-// Package keepalived renders the configuration that lets hosts hold the
+// Package keepalived renders the configuration with which hosts hold the
 // cluster's virtual IPs by VRRP, and the static pod that runs it.
 package keepalived
 
@@ -14,32 +14,31 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// AdvertInterval is the time between adverts in seconds. A dead holder is
-// noticed after three of them and a skew: 0.2 s gave a gap of 0.61 to 0.69 s,
-// also with busy CPUs (measured: docs/adr/0006).
+// AdvertInterval is the time between adverts, in seconds. The other hosts
+// notice a dead holder after three of them and a skew: 0.2 s gave a gap of 0.61
+// to 0.69 s, even with busy CPUs (measured: docs/adr/0006).
 const AdvertInterval = 0.2
 
-// TrackDir holds the files by which the agent tells keepalived how strongly to
-// ask for the VIPs. It ends with the boot, and what it said with it.
+// TrackDir is the folder of the files in which the agent tells keepalived its
+// priority for the VIPs. The folder and its contents end with the boot.
 const TrackDir = "/run/holdfast/keepalived/track"
 
-// VRRPPIDFile holds the pid of the process that speaks VRRP; PIDFile that of
-// its parent, which starts it anew and takes signals.
+// VRRPPIDFile holds the pid of the process that speaks VRRP, PIDFile that of
+// its parent, which restarts it and receives signals.
 const VRRPPIDFile = "/run/holdfast/keepalived/vrrp.pid"
 
-// Host is everything that keepalived on one host is configured from.
+// Host holds the inputs of keepalived's configuration on one host.
 type Host struct {
 	Instances []vrrp.Instance
-	// Sync lets the VIPs of one kind move together.
+	// Sync makes the VIPs of one kind move together.
 	Sync bool
-	// TrackDir is where the track files lie.
+	// TrackDir is the folder of the track files.
 	TrackDir string
-	// First returns the value that a kind's track file gets where there is none.
+	// First returns the value that a kind's track file gets if it does not exist.
 	First func(vrrp.Kind) int
 }
 
-// HostOf returns the configuration of a host that takes part in what a verdict
-// says.
+// HostOf returns the configuration of a host from a verdict.
 func HostOf(verdict vrrp.Verdict, s state.NetworkSettings) Host {
 	return Host{
 		Instances: verdict.Instances, Sync: verdict.Sync, TrackDir: TrackDir,
@@ -47,24 +46,25 @@ func HostOf(verdict vrrp.Verdict, s state.NetworkSettings) Host {
 	}
 }
 
-// Track is one track file as keepalived reads it.
+// Track is a track file as keepalived reads it.
 type Track struct {
 	Name string
-	// Weight multiplies what the file says; with 0 anything but 0 is a fault.
+	// Weight is the factor for the file's value; with 0, any value but 0 is a
+	// fault.
 	Weight int
 	First  int
 }
 
-// Group is a sync group: VIPs of one kind that are on one host at any time.
+// Group is a sync group: VIPs of one kind that are always on the same host.
 type Group struct {
 	Name    string
 	Members []string
 	Tracks  []Track
 }
 
-// Tracks lists the track files: one per kind, whose number is added to the
-// priority, and one per instance, which bars it. The names of the files are
-// those of the kind and of the instance.
+// Tracks returns the track files: one per kind, whose value is added to the
+// priority, and one per instance, which can bar it. Each file has the name of
+// its kind or instance.
 func (h Host) Tracks() []Track {
 	var out []Track
 	for _, i := range h.Instances {
@@ -80,10 +80,11 @@ func (h Host) kindTrack(k vrrp.Kind) Track {
 	return Track{Name: string(k), Weight: 1, First: h.First(k)}
 }
 
-// File is where a track file lies.
+// File returns the path of a track file.
 func (h Host) File(t Track) string { return filepath.Join(h.TrackDir, t.Name) }
 
-// Own are the track files of an instance. In a sync group they are the group's.
+// Own returns the track files of an instance. An instance in a sync group has
+// none, because the group has them.
 func (h Host) Own(i vrrp.Instance) []Track {
 	if slices.ContainsFunc(h.Groups(), func(g Group) bool { return slices.Contains(g.Members, i.Name) }) {
 		return nil
@@ -91,7 +92,8 @@ func (h Host) Own(i vrrp.Instance) []Track {
 	return []Track{h.kindTrack(i.Kind), {Name: i.Name}}
 }
 
-// Groups are the sync groups: none, unless asked for and of more than one VIP.
+// Groups returns the sync groups: only if requested, and only groups of more
+// than one VIP.
 func (h Host) Groups() []Group {
 	var out []Group
 	for _, kind := range []vrrp.Kind{vrrp.API, vrrp.Ingress} {
@@ -108,9 +110,10 @@ func (h Host) Groups() []Group {
 	return out
 }
 
-// Peers are those that an instance sends its adverts to. Without any keepalived
-// would send them to everybody by multicast, into other clusters: a host that
-// is alone sends them to nobody. What these addresses mean never leaves a host.
+// Peers returns the addresses to which an instance sends its adverts. Without
+// any, keepalived would send them to everybody by multicast, into other
+// clusters. So a single host gets an address that reaches nobody: packets to it
+// never leave the host.
 func (Host) Peers(i vrrp.Instance) []netip.Addr {
 	switch {
 	case len(i.Peers) > 0:
@@ -122,14 +125,14 @@ func (Host) Peers(i vrrp.Instance) []netip.Addr {
 	}
 }
 
-// HostRoute is a VIP as keepalived wants it.
+// HostRoute returns a VIP in the form that keepalived takes.
 func (Host) HostRoute(vip netip.Addr) string { return netip.PrefixFrom(vip, vip.BitLen()).String() }
 
-// Advert is the time between two adverts, in seconds.
+// Advert returns the time between two adverts, in seconds.
 func (Host) Advert() float64 { return AdvertInterval }
 
-// Render renders keepalived.conf. Without instances keepalived accepts the file
-// and holds nothing.
+// Render renders keepalived.conf. keepalived accepts a file without instances
+// and then holds nothing.
 func Render(h Host) ([]byte, error) {
 	var out bytes.Buffer
 	if err := hostTemplate.Execute(&out, h); err != nil {
@@ -138,19 +141,19 @@ func Render(h Host) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// hostTemplate is the whole file.
+// hostTemplate is the template of the whole file.
 //
-//   - A source that is no peer, or more than one hop away, is not listened to:
-//     VRRP has no other way to know a friend (hard case 19).
-//   - Who becomes master announces the VIP five times, again a second later, and
-//     then every 2 s: in a split both hosts hold it, the one that is then fenced
-//     may have been the last to say so, and clients would go on asking it (16 s
-//     were seen in the lab). Of two masters the lower says so once more, upon
-//     which the other announces itself again.
-//   - There is no vrrp_rt_priority: with it keepalived limits its own time on the
-//     CPU to 10 ms between two waits, and a reload that takes longer kills it
-//     (seen with 2.2.7). The agent asks for the scheduling from outside.
-//   - There are no scripts: health is the agent's to find out.
+//   - Packets from a source that is no peer, or that is more than one hop away, are
+//     ignored: VRRP has no other way to recognise a friend (hard case 19).
+//   - A new master announces the VIP five times, again a second later, and then
+//     every 2 s. In a cut both hosts hold the VIP. The one that is fenced may have
+//     been the last to announce it, and clients would go on asking that one (16 s
+//     were seen in the lab). Of two masters, the one with the lower priority sends
+//     one more advert, and then the other one announces the VIP again.
+//   - There is no vrrp_rt_priority: with it, keepalived limits its own CPU time to
+//     10 ms between two waits, and a reload that takes longer kills it (seen with
+//     2.2.7). The agent sets the scheduling from outside.
+//   - There are no scripts: the agent determines the health.
 var hostTemplate = template.Must(template.New("keepalived.conf").Parse(`# Written by holdfast-agent; changes are overwritten.
 global_defs {
     max_auto_priority -1

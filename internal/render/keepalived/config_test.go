@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// networks are the machine networks of each family that goldens are made for.
+// networks lists the machine networks of each family in the golden files.
 var networks = map[string][]string{"v4": {"10.98.0.%d"}, "v6": {"fd98::%d"}, "dual": {"10.98.0.%d", "fd98::%d"}}
 
 func each(patterns []string, last int) []netip.Addr {
@@ -25,7 +25,8 @@ func each(patterns []string, last int) []netip.Addr {
 	return out
 }
 
-// hostView is what host 11 of so many control planes sees, or host 21, a worker.
+// hostView returns the view of host 11 of that many control planes, or of host
+// 21, a worker.
 func hostView(family string, controlPlanes int, self int) state.NetworkView {
 	p := networks[family]
 	v := state.NetworkView{
@@ -51,7 +52,7 @@ func hostView(family string, controlPlanes int, self int) state.NetworkView {
 	return v
 }
 
-// hosts are one view for each golden.
+// hosts returns one view for each golden file.
 func hosts() map[string]state.NetworkView {
 	out := map[string]state.NetworkView{}
 	for family := range networks {
@@ -88,8 +89,8 @@ func TestAHostsConfigurationMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
-// keepalived itself reads every golden, in a network namespace that has the
-// interfaces that they name.
+// keepalived itself reads every golden file, in a network namespace with the
+// interfaces that the file names.
 func TestKeepalivedAcceptsEveryApprovedFile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED, since this is not root: it needs network namespaces")
@@ -120,7 +121,7 @@ func TestKeepalivedRefusesAFileThatIsNotOne(t *testing.T) {
 	}
 }
 
-// The label of an address is at most 15 characters, and "<nic>:vip" was longer.
+// An address's label has at most 15 characters, and "<nic>:vip" was longer.
 func TestB21_NoLabelIsSet(t *testing.T) {
 	v := hostView("v4", 3, 11)
 	v.Addresses[0].Interface = "br-very-long-15"

@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
-// Paths on the host. The pod shares the host's process ids, so that the pid
-// in PIDFile can be signalled from outside.
+// Paths on the host. The pod shares the host's process ids, so that the agent
+// can signal the pid in PIDFile from outside.
 const (
 	ConfigPath = "/etc/holdfast/keepalived/keepalived.conf"
 	PodPath    = "/etc/kubernetes/manifests/keepalived.yaml"
 	PIDFile    = "/run/holdfast/keepalived/keepalived.pid"
 )
 
-// stopGrace is how long keepalived may take to send its farewell advert, in
+// stopGrace is the time that keepalived gets to send its farewell advert, in
 // seconds.
 const stopGrace = 10
 
@@ -41,8 +41,8 @@ func Pod(image string) ([]byte, error) {
 			Volumes: []corev1.Volume{
 				volume.HostPath("config", "/etc/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
 				volume.HostPath("run", "/run/holdfast/keepalived", corev1.HostPathDirectoryOrCreate),
-				// keepalived follows this folder from its start on, which at a boot may be
-				// before the agent's.
+				// keepalived watches this folder from its start on. At a boot that may be
+				// before the agent's start.
 				volume.HostPath("track", TrackDir, corev1.HostPathDirectoryOrCreate),
 			},
 		},
@@ -73,8 +73,8 @@ func container(image string) corev1.Container {
 	}
 }
 
-// requests are needed: without them keepalived would be the last to get a
-// processor on a busy host, should real-time scheduling be refused to it.
+// requests returns a share of a busy host. Without it, a keepalived that was
+// refused real-time scheduling would be the last to get a processor.
 func requests() corev1.ResourceList {
 	out := make(corev1.ResourceList, 2)
 	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("100m"), resource.MustParse("32Mi")

@@ -9,18 +9,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// AccessPath is where a host that joins keeps its access to the cluster while
+// AccessPath is the file with a joining host's access to the cluster while
 // kubeadm works.
 const AccessPath = "/etc/holdfast/join.kubeconfig"
 
-// KubeletCertificate is kubelet's own certificate with its key, once it has one.
+// KubeletCertificate is the file with kubelet's own certificate and key, once it
+// has one.
 const KubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// Access renders a kubeconfig by which kubeadm finds the cluster, with a
-// bootstrap token. Where the token is empty it is kubelet's certificate, which a
-// host has whose join was cut off late: it proves better than any token that the
-// Node of its name is its own. The authority is the site's, so that nothing has
-// to be asked of the cluster before it is trusted.
+// Access renders a kubeconfig with which kubeadm finds the cluster, with a
+// bootstrap token. If the token is empty, it uses kubelet's certificate, which a
+// host has whose join was cut off late. That certificate proves better than any
+// token that the Node with its name is its own. The authority is the site's, so
+// that the cluster is verified from the first request on.
 func Access(s *site.Site, token string) ([]byte, error) {
 	const user = "joining"
 	account := clientcmd.AuthInfo{Token: token}

@@ -10,12 +10,13 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// What is said beside Kubernetes' own defaults so that a hole in one place is
-// none in the next. docs/cis.md has it as a table, with what is left out and why.
+// These settings deviate from Kubernetes' defaults, so that a hole in one place
+// is none in the next. docs/cis.md contains them as a table, with those that were
+// left out and why.
 
-// minTLS is the oldest TLS that anything here speaks, ciphers what it speaks in
-// 1.2; in 1.3 all are good. Keys of the cluster are ECDSA; RSA is for a person's
-// own certificate.
+// minTLS is the oldest TLS version that anything here speaks. ciphers lists the
+// ciphers for 1.2; in 1.3 all are good. The cluster's keys are ECDSA; RSA is for
+// an administrator's own certificate.
 const minTLS = "VersionTLS12"
 
 var ciphers = []string{
@@ -24,7 +25,7 @@ var ciphers = []string{
 	"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 }
 
-// servers is what every program of a control plane is told.
+// servers returns the arguments for every program of a control plane.
 func servers() []arg {
 	return []arg{
 		{Name: "profiling", Value: "false"},
@@ -33,15 +34,17 @@ func servers() []arg {
 	}
 }
 
-// plugins are kubeadm's, and one more: a tenant's Service with an external address
-// takes that address's packets on every host, those to a virtual IP too.
+// plugins lists kubeadm's plugins and one more: a tenant's Service with an
+// external address takes that address's packets on every host, even those for a
+// virtual IP.
 var plugins = arg{Name: "enable-admission-plugins", Value: "NodeRestriction,DenyServiceExternalIPs"}
 
-// podsKept is how many pods that have ended the API keeps. The default of 12500
-// fills etcd before anybody looks; a site's Jobs of weeks are less than this.
+// podsKept is the number of ended pods that the API keeps. The default of 12500
+// fills etcd before anybody looks; weeks of a site's Jobs are fewer than this.
 var podsKept = arg{Name: "terminated-pod-gc-threshold", Value: "1000"}
 
-// files tells an API server where its files are (render/apiserver).
+// files returns the arguments and mounts for an API server's files
+// (render/apiserver).
 func files(s *site.Site) ([]arg, []hostPathMount) {
 	var args []arg
 	for _, f := range apiserver.Flags(s) {
@@ -49,8 +52,8 @@ func files(s *site.Site) ([]arg, []hostPathMount) {
 	}
 	var mounts []hostPathMount
 	for _, m := range apiserver.Mounts() {
-		// The installation makes both. Kubelet makes the log's again, where somebody
-		// empties /var/log: no API server waits for it.
+		// The installation creates both. Kubelet creates the log's folder again if
+		// somebody empties /var/log: no API server waits for it.
 		kind := corev1.HostPathDirectory
 		if m.Log {
 			kind = corev1.HostPathDirectoryOrCreate
@@ -60,13 +63,13 @@ func files(s *site.Site) ([]arg, []hostPathMount) {
 	return args, mounts
 }
 
-// podPIDs bounds the processes of one pod, so that none takes those of its host.
-// It is what CRI-O gives a container; a host has 32768 at the least.
+// podPIDs bounds the processes of one pod, so that no pod uses up those of its
+// host. It is CRI-O's limit for a container; a host has at least 32768.
 const podPIDs int64 = 4096
 
-// harden has kubelet give every container a filter of system calls that asks for
-// none, bound its processes, and keep the host's /var/log, where the audit log is,
-// from whoever may speak to kubelet.
+// harden makes kubelet give a filter of system calls to every container that does
+// not ask for one, and bound its processes. It keeps the host's /var/log, which
+// contains the audit log, from everybody who may talk to kubelet.
 func harden(c *kubelet.KubeletConfiguration) {
 	c.SeccompDefault = new(true)
 	c.PodPidsLimit = new(podPIDs)

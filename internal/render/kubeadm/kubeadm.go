@@ -22,18 +22,18 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ControlPlaneTaint keeps workloads off control planes that have workers
-// beside them.
+// ControlPlaneTaint keeps workloads off control planes in a cluster with
+// workers.
 const ControlPlaneTaint = state.LabelControlPlane
 
-// maxRestartPeriod bounds kubelet's back-off of a crashing container, which
-// would otherwise keep an API server down for minutes after etcd is back
+// maxRestartPeriod bounds kubelet's back-off for a crashing container.
+// Otherwise it would keep an API server down for minutes after etcd is back
 // (measured: docs/adr/0006).
 const maxRestartPeriod = 5 * time.Second
 
-// Init renders the configuration of `kubeadm init` on the host that starts
-// the cluster. Resuming skips kubeadm's checks for a clean host, since an
-// interrupted run left one that is not.
+// Init renders the configuration of `kubeadm init` on the host that starts the
+// cluster. resuming skips kubeadm's checks for a clean host, because an
+// interrupted run left one that is not clean.
 func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 	registration := registration(s, state.RoleBootstrap, host)
 	if resuming {
@@ -52,33 +52,32 @@ func Init(s *site.Site, host state.HostFacts, resuming bool) ([]byte, error) {
 	)
 }
 
-// nobodys is the token that kubeadm insists on. It makes up the secret part,
-// which nobody is told, and nothing is bound to the group: each host that joins
-// gets a token of its own from the configuration server, in another group
+// nobodys is the token on which kubeadm insists. kubeadm generates its secret
+// part, which nobody learns, and nothing is bound to its group. The
+// configuration server gives each joining host its own token, in another group
 // (joining.Group).
 var nobodys = bootstrapToken{
 	TTL: time.Minute.String(), Usages: []string{"signing", "authentication"}, Groups: []string{"system:bootstrappers:holdfast:nobody"},
 }
 
-// AutoApproval is the ClusterRoleBinding by which kubeadm has the certificate of
-// any node's name approved for whoever shows a token of its own group. `kubeadm
-// init` and `kubeadm upgrade` make it.
+// AutoApproval is the ClusterRoleBinding with which kubeadm lets everybody who
+// has a token of kubeadm's group get a certificate for any node name. `kubeadm
+// init` and `kubeadm upgrade` create it.
 const AutoApproval = "kubeadm:node-autoapprove-bootstrap"
 
-// Progress is how far an earlier, interrupted join came.
+// Progress describes how far an earlier, interrupted join came.
 type Progress struct {
-	// Resuming is true if there was one. kubeadm's checks for a clean host are
-	// skipped then.
+	// Resuming is true if there was one. Then kubeadm's checks for a clean host
+	// are skipped.
 	Resuming bool
-	// KubeletBootstrapped is true if kubelet has its own certificate. Its
-	// phase is skipped then: kubeadm refuses to repeat it for a node that is
-	// ready.
+	// KubeletBootstrapped is true if kubelet has its own certificate. Then its
+	// phase is skipped: kubeadm refuses to repeat it for a node that is ready.
 	KubeletBootstrapped bool
 }
 
-// Join renders the configuration of `kubeadm join` for a further control
-// plane or a worker. It holds no secret: how the host reaches the cluster is in
-// the file that Access renders.
+// Join renders the configuration of `kubeadm join` for another control plane or
+// a worker. It contains no secret: the file that Access renders contains the
+// access to the cluster.
 func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) ([]byte, error) {
 	join := joinConfiguration{
 		APIVersion: apiVersion, Kind: "JoinConfiguration",
@@ -114,13 +113,13 @@ func registration(s *site.Site, role state.Role, host state.HostFacts) nodeRegis
 		reg.Taints = append(reg.Taints, taint{Key: ControlPlaneTaint, Effect: "NoSchedule"})
 	}
 	if host.CgroupV1 {
-		// The check refuses cgroup v1 whatever failCgroupV1 says.
+		// The check refuses cgroup v1, even if failCgroupV1 allows it.
 		reg.IgnorePreflightErrors = []string{"SystemVerification"}
 	}
 	return reg
 }
 
-// installedAs is the role of a host once the cluster stands.
+// installedAs returns the role of a host after the installation.
 func installedAs(role state.Role) state.Role {
 	if role == state.RoleBootstrap {
 		return state.RoleMaster
@@ -143,8 +142,9 @@ func cluster(s *site.Site) clusterConfiguration {
 		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, servers())},
 		Scheduler:         controlPlane{ExtraArgs: servers()},
 		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd")}},
-		// Cluster DNS is Holdfast's own, one on every host: render/clusterdns.
-		// Said here and not by a skipped phase, it holds for kubeadm's upgrades too.
+		// Holdfast has its own cluster DNS, one on every host: render/clusterdns.
+		// Disabling it here instead of skipping a phase holds for kubeadm's upgrades
+		// too.
 		DNS: dns{Disabled: true},
 	}
 }
@@ -157,16 +157,16 @@ func apiServer(s *site.Site) controlPlane {
 	}
 }
 
-// readyCheck has an API server whose etcd hangs say so before the load balancer's
-// check of it is over (0.8 s). Said in time it gets no new connections and keeps
-// those it has; said late it counts as dead and its watches are cut. Measured
-// with etcd standing still for 8 s: with the default of 2 s the watch was cut
-// after 2 s, with this it lived on.
+// readyCheck makes an API server whose etcd hangs report not ready before the
+// balancer's check times out (0.8 s). In time, it gets no new connections and
+// keeps the existing ones; too late, it counts as dead and its watches are cut.
+// Measured with etcd stopped for 8 s: with the default of 2 s the watch was cut
+// after 2 s; with this value it survived.
 var readyCheck = arg{Name: "etcd-readycheck-timeout", Value: "500ms"}
 
-// certSANs are the names and addresses by which clients may reach the API
+// certSANs returns the names and addresses at which clients may reach the API
 // besides the host's own: both names, all VIPs, and the loopback address of
-// either family, through which a person's forwarder may go.
+// either family, for an administrator's forwarder.
 func certSANs(s *site.Site) []string {
 	sans := []string{s.ExternalAPIName(), s.APIName(), "localhost", "127.0.0.1", "::1"}
 	for _, vip := range s.Config.APIVIPs() {
@@ -175,8 +175,8 @@ func certSANs(s *site.Site) []string {
 	return sans
 }
 
-// nodeCIDRMasks tells the controller manager each host's share of the pod
-// networks.
+// nodeCIDRMasks returns the arguments with each host's share of the pod
+// networks, for the controller manager.
 func nodeCIDRMasks(networks []config.ClusterNetworkEntry) []arg {
 	if len(networks) == 1 {
 		return []arg{{Name: "node-cidr-mask-size", Value: strconv.Itoa(int(networks[0].HostPrefix))}}
@@ -192,10 +192,10 @@ func nodeCIDRMasks(networks []config.ClusterNetworkEntry) []arg {
 	return args
 }
 
-// evictionHard is when kubelet takes no more pods and ends some. Kubelet's own
-// thresholds for disks are shares: of a disk of 250 GB with 35 GB free it says
-// that it is full (seen in the lab). What a host needs free is an amount: for
-// logs, images to come and etcd's database, which is 2 GiB by default.
+// evictionHard are the thresholds at which kubelet takes no more pods and ends
+// some. Kubelet's own thresholds for disks are shares: it calls a disk of 250
+// GB with 35 GB free full (seen in the lab). But a host needs a free amount:
+// for logs, new images and etcd's database, which is 2 GiB by default.
 var evictionHard = map[string]string{
 	"memory.available":   "100Mi",
 	"nodefs.available":   "2Gi",
@@ -204,10 +204,10 @@ var evictionHard = map[string]string{
 	"imagefs.inodesFree": "5%",
 }
 
-// imageGCOff has kubelet remove images that no container uses only where
-// evictionHard asks for room, and then before any pod. Its own threshold is a
-// share too: with 39 of 252 GB free it removed nearly all of them, and at a site
-// without a registry nobody brings them back.
+// imageGCOff makes kubelet remove unused images only when evictionHard asks for
+// room, and then before any pod. Its own threshold is a share too: with 39 of
+// 252 GB free it removed nearly all of them, and a site without a registry
+// cannot get them back.
 const imageGCOff int32 = 100
 
 func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
@@ -217,7 +217,7 @@ func kubeletConfiguration(host state.HostFacts) kubelet.KubeletConfiguration {
 		NodeStatusReportFrequency:   metav1.Duration{Duration: statusReported},
 		ImageGCHighThresholdPercent: new(imageGCOff),
 		TypeMeta:                    metav1.TypeMeta{APIVersion: kubelet.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		CgroupDriver:                host.CgroupDriver(), // of the first host; each asks its own containerd
+		CgroupDriver:                host.CgroupDriver(), // of the first host; the others ask their own containerd
 		FailSwapOn:                  new(false),
 		CrashLoopBackOff: kubelet.CrashLoopBackOffConfig{
 			MaxContainerRestartPeriod: &metav1.Duration{Duration: maxRestartPeriod},
@@ -241,12 +241,13 @@ func kubeProxyConfiguration() kubeproxy.KubeProxyConfiguration {
 	return kubeproxy.KubeProxyConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeproxy.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
 		Mode:     "nftables",
-		// All addresses of a host, virtual ones too: those are what survives. The
-		// mode's default is the node's own. Networks instead would be looked up
-		// once an hour, while a virtual address moves within seconds.
+		// Use all addresses of a host, virtual ones too, because only those survive.
+		// The default of this mode is the node's own address. If networks were named
+		// here, kube-proxy would resolve them once an hour, but a virtual address
+		// moves within seconds.
 		NodePortAddresses: []string{"0.0.0.0/0", "::/0"},
-		// Zero leaves the host's own limits alone; in a container they belong
-		// to the machine around it and cannot be written.
+		// Zero keeps the host's own limits; in a container they belong to the
+		// surrounding machine and cannot be written.
 		Conntrack: kubeproxy.KubeProxyConntrackConfiguration{
 			MaxPerCore: zero, Min: zero, TCPEstablishedTimeout: off, TCPCloseWaitTimeout: off,
 		},

@@ -42,7 +42,7 @@ func TestInitMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
-// kubeadm refuses "all" beside the name of a single check.
+// kubeadm rejects "all" together with the name of a single check.
 func TestResumingSkipsAllChecksAndNamesNone(t *testing.T) {
 	got, err := kubeadm.Init(sitetest.New(t, sitetest.OneNone), facts(true, "10.98.0.11"), true)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestAJoiningHostShowsItsTokenOrKubeletsCertificate(t *testing.T) {
 	}
 }
 
-// value finds an argument or a field in what Init renders.
+// value returns an argument or a field from the output of Init.
 func value(t *testing.T, name string) string {
 	t.Helper()
 	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
@@ -115,7 +115,8 @@ func number(t *testing.T, name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// A lost worker's pods were made anew after 350 s (docs/facts/findings.md#lab, K1).
+// A lost worker's pods were replaced only after 350 s (docs/facts/findings.md#lab,
+// K1).
 func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *testing.T) {
 	grace, err := time.ParseDuration(value(t, "node-monitor-grace-period"))
 	if err != nil {
@@ -126,7 +127,8 @@ func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *te
 	if all := grace + unreachable; all > time.Minute {
 		t.Errorf("pods move after %s", all)
 	}
-	// A controller manager that cannot write for 10 s ends, and begins to count anew.
+	// A controller manager that cannot write for 10 s ends, and starts counting
+	// again.
 	if longest := 10*time.Second + 2*renewed; longest >= grace {
 		t.Errorf("a take-over of 10 s and a lease renewed every %s take a healthy host out of its Services: it has %s", renewed, grace)
 	}
@@ -142,16 +144,17 @@ func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *te
 	}
 }
 
-// With 39 of 252 GB free nearly all imported images went (docs/facts/findings.md#lab, K5).
+// With 39 of 252 GB free, nearly all imported images were removed
+// (docs/facts/findings.md#lab, K5).
 func TestImagesGoOnlyForAnAmountOfRoomAndNeverForAShare(t *testing.T) {
 	if got := value(t, "imageGCHighThresholdPercent"); got != "100" {
 		t.Errorf("images go at %s %%", got)
 	}
 }
 
-// Node ports answered at no virtual address (docs/facts/findings.md#lab, K6). Only networks of
-// all addresses are followed at once when one moves: the others are looked up
-// when rules are written as a whole, once an hour.
+// Node ports did not answer at any virtual address (docs/facts/findings.md#lab, K6). Only
+// networks that contain all addresses follow a moving address at once: kube-proxy resolves
+// others when it rewrites all rules, once an hour.
 func TestNodePortsAnswerAtEveryAddressOfAHostAlsoAtOneThatMoves(t *testing.T) {
 	got, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
 	if err != nil || !strings.Contains(string(got), "nodePortAddresses:\n- 0.0.0.0/0\n- ::/0\n") {

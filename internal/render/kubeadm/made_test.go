@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// What the release's kubeadm makes of what is rendered, in its own dry run: the
-// pods of a control plane, kubelet's configuration and kube-proxy. Other tests
-// read these files: docs/cis.md is of them.
+// The output of the release's kubeadm for the rendered configuration, in its
+// own dry run: the pods of a control plane, kubelet's configuration and
+// kube-proxy. Other tests read these files: docs/cis.md is about them.
 func TestKubeadmMakesWhatIsApproved(t *testing.T) {
 	program := apitest.Program(t, "kubeadm")
 	conf, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
@@ -64,8 +64,8 @@ func TestKubeadmMakesWhatIsApproved(t *testing.T) {
 	}
 }
 
-// withoutAuthorities leaves out the folders of a pod in which this machine's
-// distribution keeps authorities: the next machine's are others.
+// withoutAuthorities removes from a pod the folders in which this machine's
+// distribution keeps authorities: another machine has others.
 func withoutAuthorities(t *testing.T, manifest []byte) []byte {
 	t.Helper()
 	var pod corev1.Pod

@@ -1,6 +1,6 @@
-// Package kubeadm renders the configuration that kubeadm initialises and
-// joins hosts with, API version kubeadm.k8s.io/v1beta4. The types below hold
-// the fields that Holdfast sets; the source is kubeadm's API reference.
+// Package kubeadm renders the configuration with which kubeadm initialises and
+// joins hosts, API version kubeadm.k8s.io/v1beta4. The types below hold the
+// fields that Holdfast sets; the source is kubeadm's API reference.
 package kubeadm
 
 import corev1 "k8s.io/api/core/v1"

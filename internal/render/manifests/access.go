@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Namespaces whose names other packages need too.
+// Namespaces that other packages name too.
 const (
-	// NamespaceConfig holds what people change.
+	// NamespaceConfig holds objects that administrators change.
 	NamespaceConfig = "openshift-config"
 	// NamespaceEtcd holds the accounts of the BMCs.
 	NamespaceEtcd = "openshift-etcd"
 )
 
-// FencingSecretPrefix and the name of a node are the name of the Secret with
+// FencingSecretPrefix and the name of a node form the name of the Secret with
 // the account of that node's BMC.
 const FencingSecretPrefix = "fencing-credentials-"
 
@@ -40,8 +40,8 @@ func namespaces() []object {
 	return out
 }
 
-// access are the site's own secrets and certificates, and the configuration
-// itself without any secret.
+// access returns the site's own secrets and certificates, and the configuration
+// itself without secrets.
 func access(c *config.InstallConfig) []object {
 	out := []object{{file: "10-cluster-config", value: configMap("kube-system", "cluster-config-v1", "install-config", redacted(c))}}
 	if c.PullSecret != "" {
@@ -58,12 +58,12 @@ func access(c *config.InstallConfig) []object {
 	return out
 }
 
-// redacted is the configuration as JSON shows it: with <redacted> for each
-// password. That the accounts exist may be known to whoever reads it.
+// redacted returns the configuration as JSON shows it: with <redacted> for each
+// password. A reader may learn that the accounts exist.
 func redacted(c *config.InstallConfig) string {
 	data, err := yaml.Marshal(c)
 	if err != nil {
-		return "" // the type has nothing that JSON cannot hold
+		return "" // the type contains nothing that JSON cannot express
 	}
 	return string(data)
 }
@@ -76,8 +76,8 @@ func configMap(namespace, name, key, value string) *corev1.ConfigMap {
 	}
 }
 
-// fencingSecrets are the accounts with which the control planes switch each
-// other off, one Secret for each node.
+// fencingSecrets returns the accounts with which the control planes switch each
+// other off, one Secret per node.
 func fencingSecrets(c *config.InstallConfig) []object {
 	if c.ControlPlane.Fencing == nil {
 		return nil

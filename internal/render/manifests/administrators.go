@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// Administrators is the name of the binding that makes whoever holds the
-// installation's kubeconfig an administrator. To delete it takes that away, so
-// nobody makes it again. Hosts have accounts of their own and do not need it.
+// Administrators is the name of the binding that makes the owner of the
+// installation's kubeconfig an administrator. Deleting it removes that right,
+// so nobody creates it again. Hosts have their own accounts and do not need it.
 const Administrators = "holdfast-administrators"
 
 func administrators() []object {

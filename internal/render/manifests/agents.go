@@ -12,43 +12,46 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
-// AgentsName is the name of the objects that say what agents of control planes may.
+// AgentsName is the name of the objects with the rights of the control planes'
+// agents.
 const AgentsName = "holdfast-agents"
 
-// nodeLeases is the namespace of the Leases by which kubelets show that they live.
+// nodeLeases is the namespace of the Leases with which kubelets show that they are
+// alive.
 const nodeLeases = "kube-node-lease"
 
-// agentAccess lets the agents of control planes do what they do, by the group that
-// is in their certificates. What is made again of what somebody deleted, roles and
-// bindings among it, is made by an administrator's account: a right to make roles
-// is the right to everything.
+// agentAccess gives the agents of control planes the rights for their tasks, by
+// the group in their certificates. When somebody deletes objects such as roles and
+// bindings, an administrator's account restores them: a right to create roles is
+// the right to everything.
 func agentAccess(c *config.InstallConfig, t topology.Topology) []object {
 	hosts := fencedHosts(c)
 	out := agentsIn("", everywhere(t)...)
 	out = append(out, agentsIn(metav1.NamespaceSystem, inSystem(hosts)...)...)
-	out = append(out, agentsIn(metav1.NamespaceDefault, grant("", "events", "create"))...) // where the API wants those of nodes
+	out = append(out, agentsIn(metav1.NamespaceDefault, grant("", "events", "create"))...) // the API accepts events about nodes only here
 	if len(hosts) > 0 {
-		// A BMC's account that was rotated while the API was away.
+		// For a BMC's account that was rotated while the API was away.
 		out = append(out, agentsIn(NamespaceEtcd, grant("", "secrets", "create"), only(named(FencingSecretPrefix, hosts), grant("", "secrets", "patch")))...)
 	}
 	if t.Fencing {
-		out = append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", "list"))...) // writes from outside
+		out = append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", "list"))...) // to see writes from outside
 	}
 	return out
 }
 
-// everywhere are the rights that no namespace bounds.
+// everywhere returns the rights that no namespace limits.
 func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 	const requests = "certificatesigningrequests"
 	out := []rbacv1.PolicyRule{
-		// Labels, annotations and taints; one that somebody deleted is made again.
+		// For labels, annotations and taints; a deleted node is created again.
 		grant("", "nodes", "create", "get", "list", "patch", "watch"),
 		// The certificates of joining hosts.
 		grant("certificates.k8s.io", requests, "get", "list", "watch"),
 		grant("certificates.k8s.io", requests+"/approval", "update"),
 		only([]string{joining.KubeletSigner}, grant("certificates.k8s.io", "signers", "approve")),
 		only([]string{kubeadm.AutoApproval}, grant(rbacv1.GroupName, "clusterrolebindings", "delete")),
-		// Whether the cluster's own objects are there, and what agents may.
+		// To check whether the cluster's own objects exist, and which rights agents
+		// have.
 		grant("", "namespaces", "get", "list"),
 		grant("", "serviceaccounts", "list"),
 		grant("", "services", "list"),
@@ -59,22 +62,22 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 		grant(rbacv1.GroupName, "roles", "list"),
 		only([]string{AgentsName}, grant(rbacv1.GroupName, "clusterroles", "get")),
 		only([]string{AgentsName}, grant(rbacv1.GroupName, "roles", "get")),
-		// Which keys of secrets this host's API server has.
+		// To see which keys for secrets this host's API server has.
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 	}
 	if !t.Fencing {
 		return out
 	}
 	return append(out,
-		grant("", "nodes/status", "patch"), // a host that is off cannot say that it is not ready
+		grant("", "nodes/status", "patch"), // a host that is off cannot report itself as not ready
 		grant("", "pods", "list"),
 		grant("etcd.openshift.io", "pacemakerclusters", "get"),
 		grant("etcd.openshift.io", "pacemakerclusters/status", "patch"),
 	)
 }
 
-// inSystem are the rights over what Kubernetes keeps in its own namespace: bootstrap
-// tokens and the key of join secrets, the keys that are wished for, incidents.
+// inSystem returns the rights over objects in Kubernetes' own namespace: bootstrap
+// tokens and the key of join secrets, the requested keys for secrets, incidents.
 func inSystem(hosts []string) []rbacv1.PolicyRule {
 	secrets := grant("", "secrets", "create", "delete", "get", "list", "update")
 	if len(hosts) == 0 {
@@ -85,7 +88,7 @@ func inSystem(hosts []string) []rbacv1.PolicyRule {
 	}
 }
 
-// fencedHosts are the control planes whose names the configuration knows.
+// fencedHosts returns the control planes whose names are in the configuration.
 func fencedHosts(c *config.InstallConfig) []string {
 	var out []string
 	if c.ControlPlane.Fencing != nil {
@@ -108,14 +111,14 @@ func grant(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// only is a right over objects of these names.
+// only limits a rule to objects with these names.
 func only(names []string, rule rbacv1.PolicyRule) rbacv1.PolicyRule {
 	rule.ResourceNames = names
 	return rule
 }
 
-// agentsIn gives agents rights in a namespace, or in the cluster where that is
-// empty.
+// agentsIn gives agents rights in a namespace, or in the whole cluster if the
+// namespace is empty.
 func agentsIn(namespace string, rules ...rbacv1.PolicyRule) []object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: AgentsName}
 	kind := func(name string) metav1.TypeMeta {

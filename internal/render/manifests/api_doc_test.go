@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// followed says what Holdfast does with each field of an IngressController's
-// spec. The fields come from the kind's definition: one that is not here fails
-// the test.
+// followed describes Holdfast's treatment of each field of an
+// IngressController's spec. The fields come from the kind's definition: a field
+// that is missing here fails the test.
 var followed = map[string]string{
 	"clientTLS":                       "authorities of clients' certificates, from a ConfigMap in `openshift-config`, key `ca-bundle.pem`; `allowedSubjectPatterns` is refused",
 	"closedClientConnectionPolicy":    "not followed",
@@ -93,7 +93,7 @@ func fieldTable(t *testing.T) string {
 	return b.String()
 }
 
-// fieldType is a field's type, or the values that it may have.
+// fieldType returns a field's type, or its allowed values.
 func fieldType(p apiextensionsv1.JSONSchemaProps) string {
 	if len(p.Enum) == 0 {
 		return p.Type

@@ -17,7 +17,7 @@ import (
 // clusterName is the only name of the kinds that describe the cluster.
 const clusterName = "cluster"
 
-// clusterConfig are the objects of config.openshift.io.
+// clusterConfig returns the objects of config.openshift.io.
 func clusterConfig(c *config.InstallConfig, t topology.Topology) []object {
 	return []object{
 		{file: "30-dns", value: dns(c), statusApart: true},
@@ -91,8 +91,8 @@ func infrastructure(c *config.InstallConfig, t topology.Topology) *configv1.Infr
 	return out
 }
 
-// bareMetal gives the wanted and the present VIPs, which are the same when a
-// cluster begins.
+// bareMetal returns the wanted and the present VIPs, which are equal in a new
+// cluster.
 func bareMetal(c *config.InstallConfig) (*configv1.BareMetalPlatformSpec, *configv1.BareMetalPlatformStatus) {
 	spec := &configv1.BareMetalPlatformSpec{}
 	status := &configv1.BareMetalPlatformStatus{
@@ -124,8 +124,8 @@ func bareMetal(c *config.InstallConfig) (*configv1.BareMetalPlatformSpec, *confi
 // maxInfrastructureName is the API's limit.
 const maxInfrastructureName = 27
 
-// InfrastructureName is the cluster's name and five characters that tell it
-// from a cluster of the same name in another domain.
+// InfrastructureName returns the cluster's name and five characters that
+// distinguish it from a cluster with the same name in another domain.
 func InfrastructureName(c *config.InstallConfig) string {
 	sum := sha256.Sum256([]byte(c.ClusterDomain()))
 	suffix := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]

@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hostsName is the name of what hosts may read.
+// hostsName is the name of the role and the binding of all hosts.
 const hostsName = "holdfast-hosts"
 
 // hostAccess lets every host, by its kubelet's account, read what its network
-// follows from: who the nodes are, and the cluster's virtual IPs. Kubernetes
-// itself lets a host read its own node only, and change that.
+// depends on: the nodes, and the cluster's virtual IPs. Kubernetes itself lets
+// a host read only its own node, and change that one.
 func hostAccess() []object {
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}

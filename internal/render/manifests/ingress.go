@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// operators are the operator itself, the account of the routers that it keeps,
-// what others may ask of them, and the IngressController that every cluster has.
+// operators returns the operator, the account of the routers that it keeps, the
+// rules for requests to those, and the IngressController that every cluster has.
 func operators(c *config.InstallConfig, t topology.Topology) []object {
 	out := []object{{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
 		ControlPlane: t.ControlPlaneTopology, Infrastructure: t.InfrastructureTopology,
@@ -31,7 +31,7 @@ func operators(c *config.InstallConfig, t topology.Topology) []object {
 	return out
 }
 
-// routerHosts is how many hosts routers may run on by default.
+// routerHosts returns the number of hosts on which routers may run by default.
 func routerHosts(t topology.Topology) int {
 	if t.DefaultPlacement == configv1.DefaultPlacementControlPlane || t.MastersSchedulable {
 		return t.ControlPlanes

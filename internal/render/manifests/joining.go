@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 )
 
-// JoiningName is the name of the objects that say what hosts may do that join.
+// JoiningName is the name of the objects with the rights of joining hosts.
 const JoiningName = "holdfast-joining"
 
-// joiningAccess lets a host that shows a bootstrap token of its own do what
-// `kubeadm join` and a kubelet without a certificate do: read how the cluster is
-// configured, look whether its name is taken, and ask for its certificate. To have
-// that approved is none of it.
+// joiningAccess gives a host with its own bootstrap token the rights that `kubeadm
+// join` and a kubelet without a certificate need: to read the cluster's
+// configuration, to check whether its name is taken, and to request its
+// certificate. It does not include the approval of that certificate.
 func joiningAccess() []object {
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}

@@ -10,13 +10,13 @@ import (
 
 //go:generate sh -c "go run ./gen $(go list -m -f {{.Dir}} github.com/openshift/api) $(cd ../../../payload/traefik && go mod download sigs.k8s.io/gateway-api && go list -m -f {{.Dir}} sigs.k8s.io/gateway-api) crds"
 
-// definitions are the kinds: in crds as the modules of their APIs ship them,
-// which go generate makes anew, in own those of Holdfast itself.
+// definitions contains the kinds: in crds those that the modules of their APIs
+// ship, which go generate updates, in own those of Holdfast itself.
 //
 //go:embed crds/*.yaml own/*.yaml
 var definitions embed.FS
 
-// kinds returns the definitions of the kinds that the objects have.
+// kinds returns the definitions of the kinds of all objects.
 func kinds() []state.File {
 	var out []state.File
 	for _, name := range kindFiles() {

@@ -1,7 +1,7 @@
-// Package manifests renders the objects that a new cluster holds from its
-// first minute on: what the cluster is, in the API's own words, and the
-// accounts of the BMCs. It renders and validates nothing: the configuration
-// keeps every rule already.
+// Package manifests renders the objects that a new cluster has from its first
+// minute on: the description of the cluster in the API's own terms, and the
+// accounts of the BMCs. It validates nothing: the configuration already follows
+// every rule.
 //
 // The files are for `kubectl apply --server-side`, in this order: Kinds, then
 // Objects, then Statuses with --subresource=status. The same configuration
@@ -20,16 +20,16 @@ import (
 )
 
 // The folders of the files, relative to the install directory. Each is applied
-// without its subfolders, its files in the order of their names.
+// without its subfolders, with its files in the order of their names.
 const (
 	Objects  = "manifests"
 	Kinds    = "manifests/crds"
 	Statuses = "manifests/status"
 )
 
-// Render returns the manifests of a cluster ordered by path: the kinds, the
-// objects, and the statuses of those objects that keep theirs in a subresource.
-// Files that hold an account or a proxy's password have mode 0600.
+// Render returns the manifests of a cluster, ordered by path: the kinds, the
+// objects, and the statuses of objects that have a status subresource. Files
+// with an account or a proxy's password have mode 0600.
 func Render(c *config.InstallConfig, t topology.Topology) ([]state.File, error) {
 	files := kinds()
 	for _, o := range objects(c, t) {
@@ -43,23 +43,23 @@ func Render(c *config.InstallConfig, t topology.Topology) ([]state.File, error) 
 	return files, nil
 }
 
-// object is one object of the cluster and how it is written.
+// object is one object of the cluster, with the way in which it is written.
 type object struct {
-	// file is the name of the file; its number orders the objects.
+	// file is the name of the file; its number defines the order.
 	file string
 	// value is a typed object of the API.
 	value any
-	// statusApart is true for kinds with a status subresource: the API drops
-	// a status that is applied together with the rest.
+	// statusApart is true for kinds with a status subresource: the API ignores a
+	// status that is applied together with the rest.
 	statusApart bool
-	// secret is true when the file holds a password.
+	// secret is true if the file contains a password.
 	secret bool
-	// whole is true for objects in which an empty text means something, as the
-	// value of a label does.
+	// whole is true for objects in which an empty text has a meaning, for example
+	// as the value of a label.
 	whole bool
 }
 
-// objects are all objects of a cluster.
+// objects returns all objects of a cluster.
 func objects(c *config.InstallConfig, t topology.Topology) []object {
 	out := namespaces()
 	out = append(out, access(c)...)
@@ -102,9 +102,9 @@ func (o object) write(folder string, tree map[string]any) (state.File, error) {
 	return file, err
 }
 
-// toTree turns a typed object into the fields that say something. Typed
-// objects write an empty value for every field that is not a pointer, and an
-// applier would own all of those.
+// tree returns the object as a map without empty fields. Typed objects contain
+// an empty value for every field that is not a pointer, and an applier would
+// own all of those.
 func (o object) tree() (map[string]any, error) {
 	if tree, ok := o.value.(map[string]any); ok && o.whole {
 		return tree, nil
@@ -124,7 +124,7 @@ func toTree(value any) (map[string]any, error) {
 	for key, val := range tree {
 		pruned := prune(val)
 		if pruned == nil && key == "spec" {
-			pruned = map[string]any{} // required, even where it is empty
+			pruned = map[string]any{} // required, even if empty
 		}
 		if pruned == nil {
 			delete(tree, key)
@@ -135,8 +135,8 @@ func toTree(value any) (map[string]any, error) {
 	return tree, nil
 }
 
-// prune drops null, empty text, empty lists and empty mappings; it returns nil
-// if nothing remains. False and zero stay.
+// prune removes null, empty text, empty lists and empty mappings; it returns
+// nil if nothing remains. False and zero stay.
 func prune(val any) any {
 	switch v := val.(type) {
 	case map[string]any:
@@ -155,7 +155,7 @@ func prune(val any) any {
 			return nil
 		}
 		for _, inner := range v {
-			prune(inner) // entries stay, whatever remains of them
+			prune(inner) // entries stay, even if they become empty
 		}
 	case string:
 		if v == "" {

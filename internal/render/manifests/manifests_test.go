@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 const secretMarker = "S3cr3t"
 
-// sites are the configurations of package config's corpus by name.
+// sites returns the configurations of package config's corpus by name.
 func sites(t testing.TB) map[string]*config.InstallConfig {
 	t.Helper()
 	paths, err := filepath.Glob("../../model/config/testdata/valid/*.yaml")
@@ -57,7 +57,7 @@ func render(t testing.TB, c *config.InstallConfig) []state.File {
 	return files
 }
 
-// objectFiles are the rendered files without the kinds.
+// objectFiles returns the rendered files without the kinds.
 func objectFiles(t testing.TB, c *config.InstallConfig) []state.File {
 	t.Helper()
 	var out []state.File
@@ -110,8 +110,9 @@ func TestTheSameSiteGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// matrix is every control plane 1..5, worker 0..3 and platform, beside the
-// corpus: more than config allows, since a schema must hold for all of it.
+// matrix returns the corpus, and all combinations of 1..5 control planes, 0..3
+// workers and each platform. That is more than config allows, because a schema
+// must hold for all of it.
 func matrix(t testing.TB) map[string]*config.InstallConfig {
 	t.Helper()
 	out := sites(t)
@@ -167,7 +168,7 @@ func TestTheAPIAcceptsEveryObjectOfTheWholeMatrix(t *testing.T) {
 	}
 }
 
-// withStatus is the object after its status was applied to the subresource.
+// withStatus returns the object with a status applied to the subresource.
 func withStatus(object map[string]any, status any) map[string]any {
 	out := runtime.DeepCopyJSON(object)
 	out["status"] = status
@@ -286,7 +287,7 @@ func TestAProxyKeepsTheClusterInside(t *testing.T) {
 
 func TestEveryNamespaceOfAnObjectIsMade(t *testing.T) {
 	for name, c := range sites(t) {
-		made := map[any]bool{"default": true, "kube-node-lease": true, "kube-system": true} // Kubernetes does
+		made := map[any]bool{"default": true, "kube-node-lease": true, "kube-system": true} // Kubernetes creates these
 		for _, f := range objectFiles(t, c) {
 			object := parseYAML(t, f.Data)
 			metadata, _ := object["metadata"].(map[string]any)
@@ -300,7 +301,7 @@ func TestEveryNamespaceOfAnObjectIsMade(t *testing.T) {
 	}
 }
 
-// TestTheKindsAreTheModules is the verify step of `go generate`.
+// TestTheKindsAreTheModules verifies the result of `go generate`.
 func TestTheKindsAreTheModules(t *testing.T) {
 	dir := t.TempDir()
 	source, gateways := moduleDir(t, ".", "github.com/openshift/api"), moduleDir(t, "../../../payload/traefik", "sigs.k8s.io/gateway-api")
@@ -317,10 +318,11 @@ func TestTheKindsAreTheModules(t *testing.T) {
 	}
 }
 
-// moduleDir is where a module's files are, of the version that a folder uses.
+// moduleDir returns the folder of a module's files, in the version that a
+// folder uses.
 func moduleDir(t *testing.T, folder, module string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module) // which unpacks it, if nobody built it yet
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module) // also unpacks it, if nobody has built it yet
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
@@ -365,7 +367,8 @@ func TestTheDefaultIngressControllerCarriesReplicasAndPlacementExplicitly(t *tes
 		"one":             "1 node-role.kubernetes.io/master",
 		"one-two-workers": "1 node-role.kubernetes.io/master",
 		"two-none":        "2 node-role.kubernetes.io/worker",
-		// Two would want two hosts, and control planes take none (docs/facts/findings.md#lab, K2).
+		// Two would need two hosts, and control planes accept none (docs/facts/findings.md#lab,
+		// K2).
 		"three-one": "1 node-role.kubernetes.io/worker",
 	} {
 		for _, f := range objectFiles(t, sites(t)[name]) {

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// kindSchema checks objects as the API server does.
+// kindSchema checks objects like the API server.
 type kindSchema struct {
 	name       string
 	structural *structuralschema.Structural
@@ -30,7 +30,7 @@ type kindSchema struct {
 	hasStatus  bool
 }
 
-// kindSchemas are the embedded definitions by "apiVersion/kind".
+// kindSchemas returns the embedded definitions by "apiVersion/kind".
 func kindSchemas(t *testing.T) map[string]*kindSchema {
 	t.Helper()
 	out := map[string]*kindSchema{}
@@ -61,7 +61,7 @@ func kindSchemas(t *testing.T) map[string]*kindSchema {
 	return out
 }
 
-// check returns what the API server would say to an object that replaces old,
+// check returns the errors of the API server for an object that replaces old,
 // which is nil for a new one.
 func (k *kindSchema) check(t *testing.T, object, old map[string]any) []error {
 	t.Helper()
@@ -126,7 +126,7 @@ func TestTheSchemaCheckNoticesWhatTheAPIWouldRefuse(t *testing.T) {
 	}
 }
 
-// Routers follow no Gateway at all where a kind that they wait for is missing.
+// Routers follow no Gateway at all if a kind is missing for which they wait.
 func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
 	for _, kind := range router.GatewayKinds() {
 		served := false
@@ -150,7 +150,7 @@ func TestEveryKindThatRoutersWaitForIsDefined(t *testing.T) {
 	}
 }
 
-// TestTheListOfHostsIsOfTheKindThatIsDefined: name for name, and nothing of it is
+// TestTheListOfHostsIsOfTheKindThatIsDefined: the names match, and no field is
 // dropped.
 func TestTheListOfHostsIsOfTheKindThatIsDefined(t *testing.T) {
 	apiVersion, kind := router.HostsKind.ToAPIVersionAndKind()

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// twoNode are the object that says who runs etcd, what the operator needs to
-// hand it over to the cluster manager, and what keeps others from interfering.
-// Other clusters leave etcd to kubelet.
+// twoNode returns the object that defines who runs etcd, the objects with which
+// the operator hands etcd over to the cluster manager, and those that keep
+// others from interfering. Other clusters leave etcd to kubelet.
 func twoNode(c *config.InstallConfig, t topology.Topology) []object {
 	if t.EtcdScaling != topology.EtcdTwoNode {
 		return nil
@@ -27,8 +27,8 @@ func twoNode(c *config.InstallConfig, t topology.Topology) []object {
 	return append(out, guardObjects(c)...)
 }
 
-// guardObjects are the guards from the first minute on. The operator keeps
-// them from then on.
+// guardObjects returns the guards for the first minutes. From then on the
+// operator keeps them.
 func guardObjects(c *config.InstallConfig) []object {
 	var hosts []guards.ControlPlane
 	if c.ControlPlane.Fencing != nil {

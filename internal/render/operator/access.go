@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// access is the operator's account and what it may do in every cluster.
+// access returns the operator's account and its rights in every cluster.
 func access() []Object {
 	return []Object{
 		{"account", &corev1.ServiceAccount{
@@ -32,8 +32,8 @@ func access() []Object {
 			TypeMeta:   rbac("ClusterRole"),
 			ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: labels()},
 			Rules: []rbacv1.PolicyRule{
-				// It asks hosts who answers for an address by an annotation of their
-				// nodes. That gives no more than its Jobs do.
+				// It asks hosts who answers for an address, by an annotation of their
+				// nodes. That right is no wider than that of its Jobs.
 				rule("", append([]string{"patch"}, read...), "nodes"),
 				rule("config.openshift.io", read, "networks"),
 				rule("config.openshift.io", append([]string{"patch"}, read...), "infrastructures"),
@@ -46,7 +46,7 @@ func access() []Object {
 				rule("config.openshift.io", []string{"patch"}, "ingresses/status"),
 				rule("networking.k8s.io", keep, "ingressclasses"),
 				rule(ingress.GatewayGroup, keep, "gatewayclasses"),
-				// Whose hosts are.
+				// To know to whom a host name belongs.
 				rule("networking.k8s.io", read, "ingresses"),
 				rule(ingress.GatewayGroup, read, "grpcroutes", "httproutes", "tlsroutes"),
 			},

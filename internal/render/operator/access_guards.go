@@ -2,9 +2,9 @@ package operator
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// guardAccess is what it takes to keep the guards of two control planes, and
-// to take away what is left of them elsewhere. Whoever may write policies may
-// also lift them, which is why people's accounts should not have this.
+// guardAccess gives the rights to keep the guards of two control planes, and to
+// remove remains of them in other clusters. Whoever may write policies may also
+// lift them, so users' accounts should not have these rights.
 func guardAccess() []Object {
 	return inCluster("guards", Name+"-guards", rbacv1.PolicyRule{
 		APIGroups: []string{"admissionregistration.k8s.io"},

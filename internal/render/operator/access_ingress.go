@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// ingressAccess is what it takes to keep routers: all of it in their own
-// namespaces but the classes. The routers' rights are the installation's to
-// give: an operator that could give them would have to have them.
+// ingressAccess gives the rights to keep routers, all in their own namespaces,
+// except for the classes. The installation grants the routers' own rights: an
+// operator that could grant them would need to have them.
 func ingressAccess() []Object {
 	const name = Name + "-ingress"
 	var out []Object
@@ -29,13 +29,14 @@ func ingressAccess() []Object {
 		rule("policy", keep, "poddisruptionbudgets"),
 		rule("monitoring.coreos.com", []string{"create", "delete", "get", "patch"}, "servicemonitors"),
 	)...)
-	// A role of its own: what agents of an earlier release made lacks it, and they
-	// change none.
+	// It needs a role of its own: the roles that agents of an earlier release
+	// created lack these rights, and agents change no roles.
 	out = append(out, inNamespace("route-hosts", ingress.OperandNamespace, Name+"-route-hosts", rule(router.HostsKind.Group, keep, router.HostsResource))...)
 	out = append(out, inNamespace("client-authorities", "openshift-config", name, rule("", read, "configmaps"))...)
 	trust := rule("", []string{"patch"}, "configmaps")
 	trust.ResourceNames = []string{"default-ingress-cert"}
-	// What routers serve is published under a name that other operators know.
+	// The served certificates are published under a name that other operators
+	// know.
 	served := rule("", append([]string{"patch"}, read...), "secrets")
 	served.ResourceNames = []string{"router-certs"}
 	out = append(out, inNamespace("trust", "openshift-config-managed", name,
@@ -44,11 +45,11 @@ func ingressAccess() []Object {
 	return append(out, certificateAccess()...)
 }
 
-// certificateAccess is what it takes to give routers the certificates that
-// Ingresses and Gateways name, and nothing else. The operator reads every
-// Secret, since any may be one; it runs on control planes, and what it may do
-// there already (pods of its making on any host) is no less. Routers run on
-// workers and read the copies.
+// certificateAccess gives the rights to provide routers with the certificates
+// that Ingresses and Gateways name, and no others. The operator reads every
+// Secret, because each may be such a certificate. It runs on control planes,
+// and its rights there (to create pods on any host) are no weaker already.
+// Routers run on workers and read the copies.
 func certificateAccess() []Object {
 	const name = Name + "-certificates"
 	former := rule("rbac.authorization.k8s.io", []string{"delete", "get"}, "clusterrolebindings", "clusterroles")
@@ -66,13 +67,13 @@ func certificateAccess() []Object {
 
 func object(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: labels()} }
 
-// PlacementPolicyName is the name of the rule that keeps the default placement
-// of routers.
+// PlacementPolicyName is the name of the policy that protects the default
+// placement of routers.
 const PlacementPolicyName = "holdfast-default-placement"
 
-// placementStays refuses to change where routers run by default once it was
-// settled: their number would stay and their hosts would not, and the names of
-// the site lead to the hosts.
+// placementStays refuses a change of the routers' default place once that is
+// set. Their number would stay, but not their hosts, and the site's DNS names
+// lead to the hosts.
 func placementStays() []Object {
 	const field = "status.defaultPlacement"
 	policy := &admissionv1.ValidatingAdmissionPolicy{

@@ -4,9 +4,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// twoNodeAccess is what it takes to set two control planes up: privileged pods
-// in the operator's namespace. Whoever controls the operator of such a cluster
-// controls its hosts.
+// twoNodeAccess gives the rights to set up two control planes, which includes
+// privileged pods in the operator's namespace. Whoever controls the operator of
+// such a cluster controls its hosts.
 func twoNodeAccess() []Object {
 	const name = Name + "-two-node"
 	return append(
@@ -18,15 +18,15 @@ func twoNodeAccess() []Object {
 		),
 		inCluster("two-node", name,
 			rule("operator.openshift.io", append([]string{"patch", "update"}, read...), "etcds", "etcds/status"),
-			// How the hosts are: the object is the operator's to make, its status the
-			// hosts' to write, and events about it are where the API wants them.
+			// For the state of the hosts: the operator creates the object, and the hosts
+			// write its status. The API decides the namespace of events about it.
 			rule("etcd.openshift.io", append([]string{"create"}, read...), "pacemakerclusters"),
 			rule("", []string{"create"}, "events"),
 		)...,
 	)
 }
 
-// inNamespace are a role in a namespace, and its binding to the operator.
+// inNamespace returns a role in a namespace, and its binding to the operator.
 func inNamespace(file, namespace, name string, rules ...rbacv1.PolicyRule) []Object {
 	meta := object(name)
 	meta.Namespace = namespace
@@ -38,7 +38,7 @@ func inNamespace(file, namespace, name string, rules ...rbacv1.PolicyRule) []Obj
 	}
 }
 
-// inCluster is the same without a namespace.
+// inCluster returns the same without a namespace.
 func inCluster(file, name string, rules ...rbacv1.PolicyRule) []Object {
 	ref := roleRef("ClusterRole")
 	ref.Name = name

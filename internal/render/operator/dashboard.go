@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// Dashboard is the name of all that belongs to the page about the cluster.
+	// Dashboard is the name of all objects of the dashboard.
 	Dashboard = "holdfast-dashboard"
-	// DashboardPort is where its pod answers, servicePort where its Service does.
+	// DashboardPort is the port of its pod, servicePort that of its Service.
 	DashboardPort = 8017
 	servicePort   = 80
-	// nobody is the user of what needs no rights on a host.
+	// nobody is the user of programs that need no rights on a host.
 	nobody = 65532
 )
 
-// dashboard is the page about the cluster. It is the operator's program in a pod
-// of its own: whoever finds a hole in a page that anybody in the cluster may ask
-// for finds an account that only reads, and none of what the operator may do.
+// dashboard returns the objects of the page about the cluster. It is the
+// operator's program in its own pod. Everybody in the cluster may request the
+// page. Whoever finds a hole in it gets an account that only reads, and none of
+// the operator's rights.
 func dashboard() []Object {
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: Dashboard, Labels: dashboardLabels()}
@@ -40,7 +41,7 @@ func dashboard() []Object {
 		{"dashboard-cluster-role-binding", &rbacv1.ClusterRoleBinding{
 			TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: meta(""), RoleRef: dashboardRole("ClusterRole"), Subjects: whose,
 		}},
-		// etcd's pods, and what hosts report of incidents.
+		// For etcd's pods, and the hosts' reports of incidents.
 		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
 			rule("", []string{"list"}, "configmaps", "pods"),
 		}}},
@@ -75,7 +76,7 @@ func dashboardRole(kind string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Dashboard}
 }
 
-// dashboardPod has nothing of its host.
+// dashboardPod uses nothing of its host.
 func dashboardPod() corev1.PodSpec {
 	probe := &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(DashboardPort), Path: "/healthz"}},
@@ -87,8 +88,8 @@ func dashboardPod() corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName: Dashboard,
 		EnableServiceLinks: new(false),
-		// The image is on all hosts; where it runs matters to nobody, but a worker may
-		// be off for the night.
+		// All hosts have the image, and the place of the pod does not matter, but a
+		// worker may be off at night.
 		Affinity:    &corev1.Affinity{NodeAffinity: controlPlanes()},
 		Tolerations: tolerations(),
 		Containers: []corev1.Container{{

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
-// What a Job says of itself, so that an operator that was just started knows.
+// A Job's description of itself, so that an operator that has just started
+// knows.
 const (
 	AnnotationKey     = "holdfast.io/spec-hash"
 	AnnotationAttempt = "holdfast.io/attempt"
@@ -23,24 +24,24 @@ const (
 	LabelStep         = "holdfast.io/two-node-step"
 )
 
-// Where a Job's container finds what its step works with.
+// The place of the step's input in a Job's container.
 const (
 	InputFolder = "/run/holdfast-input"
 	InputKey    = "input.json"
 )
 
-// InputSecret is the name of the Secret that the Jobs of a node read.
+// InputSecret returns the name of the Secret that the Jobs of a node read.
 func InputSecret(node string) string { return "two-node-input-" + node }
 
-// InputDigest tells one input from another. Jobs are given it in the open: the
-// input holds the hosts' secret, so that nobody can guess the passwords in it.
+// InputDigest identifies an input. Jobs get the digest in clear text: the input
+// contains the hosts' secret, so that nobody can guess the passwords in it.
 func InputDigest(input []byte) string {
 	sum := sha256.Sum256(input)
 	return hex.EncodeToString(sum[:])
 }
 
-// deadlines are how long a step may take. A step that waits for etcd has what
-// a slow disk and a start from scratch need.
+// deadlines are the time limits of the steps. A step that waits for etcd gets
+// the time for a slow disk and a start from scratch.
 var deadlines = map[twonode.Step]time.Duration{
 	twonode.Auth:     5 * time.Minute,
 	twonode.Fencing:  5 * time.Minute,
@@ -50,9 +51,9 @@ var deadlines = map[twonode.Step]time.Duration{
 	twonode.Finish:   5 * time.Minute,
 }
 
-// Job renders the Job of a step. Its container enters the host, so nothing
-// holds it back there: it runs as the host's root. The digest is that of the
-// input it has to find, lest it read an older one.
+// Job renders the Job of a step. Its container enters the host as the host's
+// root, so nothing confines it there. The digest identifies its input, so that
+// it does not read an older one.
 func Job(w handover.Work, digest string) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/name": "two-node", "app.kubernetes.io/managed-by": Name, LabelStep: string(w.Step)}
 	annotations := map[string]string{AnnotationKey: w.Key, AnnotationAttempt: strconv.Itoa(w.Attempt)}
@@ -63,7 +64,7 @@ func Job(w handover.Work, digest string) *batchv1.Job {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: w.Name, Labels: labels, Annotations: annotations},
 		Spec: batchv1.JobSpec{
-			// The operator repeats what fails, so that it can say why.
+			// The operator repeats failed Jobs, so that it can report why.
 			BackoffLimit:          new(int32(0)),
 			ActiveDeadlineSeconds: new(int64(deadlines[w.Step] / time.Second)),
 			Template:              corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: jobPod(w, digest)},
@@ -75,7 +76,7 @@ func jobPod(w handover.Work, digest string) corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeName:    w.Node,
 		HostPID:     true,
-		HostNetwork: true, // the pod network need not work for this
+		HostNetwork: true, // this must work without the pod network
 
 		RestartPolicy:                corev1.RestartPolicyNever,
 		PriorityClassName:            "system-node-critical",

@@ -1,6 +1,6 @@
-// Package operator renders what the operator needs in the cluster: its
-// Deployment and its rights, the Jobs that it makes on hosts, and the rule that
-// keeps people from taking back what cannot be taken back.
+// Package operator renders the operator's objects in the cluster: its
+// Deployment and its rights, the Jobs that it creates on hosts, and the policy
+// that keeps people from reversing decisions that cannot be reversed.
 package operator
 
 import (
@@ -16,43 +16,42 @@ import (
 )
 
 const (
-	// Name is the operator's, in all that belongs to it.
+	// Name is the operator's name in all its objects.
 	Name = "holdfast-operator"
-	// Namespace is where it runs and where its Jobs are.
+	// Namespace is the namespace of the operator and its Jobs.
 	Namespace = "openshift-etcd"
-	// Image is its image's name in the release.
+	// Image is the name of its image in the release.
 	Image = "holdfast-operator"
-	// EtcdFolder is where the operator finds what it asks etcd for its members
-	// with: etcd's authorities, and a certificate of its own with its key. Each
+	// EtcdFolder contains the files with which the operator asks etcd for its
+	// members: etcd's authorities, and its own certificate with its key. Each
 	// control plane's agent keeps them.
 	EtcdFolder = "/etc/kubernetes/pki/holdfast"
-	// FormerEtcdFolder is what the pods of earlier releases have instead: the key
-	// of etcd's authority is in it.
+	// FormerEtcdFolder is the folder that pods of earlier releases use instead: it
+	// contains the key of etcd's authority.
 	FormerEtcdFolder = state.EtcdPKIDir
 	// EtcdAuthorities is the file of etcd's authorities in EtcdFolder.
 	EtcdAuthorities = "ca.crt"
 	// EtcdPair is the file of the certificate and its key there.
 	EtcdPair = "operator.pem"
-	// HealthPort is where it answers for its own health, on the loopback
-	// address of the host.
+	// HealthPort is the port of its health check, on the host's loopback address.
 	HealthPort = 10270
-	// MetricsPort is where it shows its metrics, on that address too.
+	// MetricsPort is the port of its metrics, on the same address.
 	MetricsPort = 10272
 )
 
-// User is who the operator is, on its host too: it reads its own key and no
+// User is the operator's user, on its host too: it can read its own key and no
 // other.
 const User = nobody
 
-// program is the operator in its image.
+// program is the path of the operator in its image.
 const program = "/usr/local/bin/holdfast-operator"
 
-// lostAfter is how long the operator's pod stays on a host that was lost, in
+// lostAfter is the time that the operator's pod stays on a lost host, in
 // seconds.
 const lostAfter = 10
 
-// Objects are the operator's objects in every cluster, ordered so that each
-// finds what it names.
+// Objects returns the operator's objects in every cluster, ordered so that each
+// finds the objects that it names.
 func Objects() []Object {
 	out := append(access(), ingressAccess()...)
 	out = append(out, guardAccess()...)
@@ -61,10 +60,10 @@ func Objects() []Object {
 	return append(out, dashboard()...)
 }
 
-// TwoNodeObjects are what it needs besides where there are two control planes.
+// TwoNodeObjects returns the additional objects for two control planes.
 func TwoNodeObjects() []Object { return twoNodeAccess() }
 
-// Object is an object of the API with a name for its file.
+// Object is an object of the API with the name of its file.
 type Object struct {
 	File  string
 	Value any
@@ -78,7 +77,7 @@ func deployment() *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: labels()},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
-			// Two of them would want one port of a host.
+			// Two of them would use the same port of a host.
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Selector: &metav1.LabelSelector{MatchLabels: labels()},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: pod()},
@@ -87,7 +86,7 @@ func deployment() *appsv1.Deployment {
 }
 
 // pod uses the host's network: the operator reaches the API server of its own
-// host, whatever the pod network and the virtual IP are doing.
+// host, whatever happens to the pod network and the virtual IP.
 func pod() corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName: Name,

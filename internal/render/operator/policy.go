@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The fields of etcd's object that say that etcd is not kubelet's any more.
+// The fields of etcd's object which say that kubelet no longer runs etcd.
 const (
 	UseExternal = "useExternalEtcdSupport"
 	MayRemove   = "useUnsupportedUnsafeEtcdContainerRemoval"

@@ -2,19 +2,19 @@ package resolvconf
 
 import "strings"
 
-// Drop-ins for the services that write the resolver's configuration. They lie
-// below /run: after a boot the service is as the site made it until the agent
-// runs again.
+// Drop-ins for the services that write the resolver's configuration. They are
+// below /run, so after a boot a service is as the site configured it until the
+// agent runs again.
 const (
 	ResolvedPath       = "/run/systemd/resolved.conf.d/60-holdfast.conf"
 	NetworkManagerPath = "/run/NetworkManager/conf.d/60-holdfast.conf"
 )
 
-// Resolved has systemd-resolved ask the host's own name server for the
-// cluster's names, and it among those of the links for all others: whichever
-// answers first counts, so a dead one takes nothing away. What the site set for
-// the whole host, in its files in their order, follows ours: it keeps to the
-// first that answers.
+// Resolved returns a drop-in for systemd-resolved. It asks the host's own name
+// server for the cluster's names. For all others it asks that server and those
+// of the links at once, and the first answer counts, so a dead server does no
+// harm. The site's settings for the whole host, from its files in their order,
+// follow ours: systemd-resolved stays with the first server that answers.
 func Resolved(own Own, site ...[]byte) []byte {
 	servers := append([]string{own.Server.String()}, resolvedList("DNS", site)...)
 	domains := append([]string{own.Search}, resolvedList("Domains", site)...)
@@ -23,7 +23,7 @@ func Resolved(own Own, site ...[]byte) []byte {
 }
 
 // resolvedList reads a list of resolved.conf(5): each line adds to it, an empty
-// one begins it anew.
+// one clears it.
 func resolvedList(key string, files [][]byte) []string {
 	var out []string
 	for _, file := range files {
@@ -41,9 +41,10 @@ func resolvedList(key string, files [][]byte) []string {
 	return out
 }
 
-// NetworkManager has NetworkManager leave resolv.conf alone, where it would
-// write it itself. It always takes the host's name from DHCP or the
-// configuration only: the name that belongs to a virtual IP is not the host's.
+// NetworkManager returns a drop-in that keeps NetworkManager off resolv.conf if
+// it would write that file itself. The drop-in always restricts the sources of
+// the host's name to DHCP and the configuration: a name that belongs to a
+// virtual IP is not the host's.
 func NetworkManager(writes bool) []byte {
 	lines := []string{note + "[main]", "hostname-mode=dhcp"}
 	if writes {
@@ -52,27 +53,27 @@ func NetworkManager(writes bool) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// Record is what resolvconf(8) is told of the host's own name server.
+// Record returns the entry of the host's own name server for resolvconf(8).
 func Record(own Own) []byte {
 	return []byte("search " + own.Search + "\nnameserver " + own.Server.String() + "\n")
 }
 
 const note = "# Written by holdfast-agent and taken back by it.\n"
 
-// Files by which kubelet knows that pods may copy resolv.conf.
+// The files that tell kubelet whether pods may copy resolv.conf.
 const (
-	// ReadyPath is there once the agent has decided in this boot what is asked
-	// first.
+	// ReadyPath exists once the agent has decided in this boot which name server
+	// comes first.
 	ReadyPath = "/run/holdfast/resolver/ready"
-	// ManagedPath is there, over boots, where the agent has ever put the host's
-	// own name server first: on other hosts there is nothing to wait for.
+	// ManagedPath exists, even after a boot, on hosts where the agent has ever put
+	// the host's own name server first: other hosts have nothing to wait for.
 	ManagedPath = "/var/lib/holdfast/resolver/managed"
-	// waitedPath is there once kubelet waited in vain in this boot.
+	// waitedPath exists once kubelet has waited in vain in this boot.
 	waitedPath = "/run/holdfast/resolver/waited"
 )
 
-// KubeletWait is the line of kubelet's unit that has it wait for ReadyPath: 20 s
-// at most and once in a boot, whatever has become of the agent. It never fails.
+// KubeletWait is the line of kubelet's unit that waits for ReadyPath: at most 20
+// s and once per boot, even without a working agent. It never fails.
 const KubeletWait = "ExecStartPre=-/bin/sh -c '" +
 	"test -e " + ManagedPath + " || exit 0; i=0; " +
 	"until test -e " + ReadyPath + " || test -e " + waitedPath + "; do i=$$((i+1)); " +

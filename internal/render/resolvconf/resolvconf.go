@@ -1,7 +1,7 @@
 // Package resolvconf reads the resolver's configuration of a host,
-// resolv.conf(5), and puts the host's own name server first in it in a way that
-// can be taken back byte for byte: what was there before stays in the file,
-// and what must not count beside ours is commented out.
+// resolv.conf(5), and puts the host's own name server first in it. The change
+// can be reversed byte for byte: all former lines stay in the file, and those
+// that must not count are commented out.
 package resolvconf
 
 import (
@@ -13,17 +13,18 @@ import (
 	"strings"
 )
 
-// Path is where programs look for the resolver's configuration.
+// Path is the file in which programs look for the resolver's configuration.
 const Path = "/etc/resolv.conf"
 
-// MaxServers is how many name servers a resolver reads, MAXNS of resolv.conf(5).
+// MaxServers is the number of name servers that a resolver reads, MAXNS in
+// resolv.conf(5).
 const MaxServers = 3
 
-// port is where the name servers of a resolv.conf are asked.
+// port is the port of the name servers in a resolv.conf.
 const port = 53
 
-// The marks of our part of a file. A line that is commented out is given back
-// by cutting the prefix off.
+// The marks of our part of a file. Removing the prefix restores a line that was
+// commented out.
 const (
 	begin   = "# Holdfast: begin (holdfast-agent keeps this part and takes it back)\n"
 	end     = "# Holdfast: end\n"
@@ -33,30 +34,30 @@ const (
 	wasNone = "# Holdfast: was no file\n"
 )
 
-// Own is what a host puts before everything else.
+// Own holds the entries that a host puts first.
 type Own struct {
 	// Server is the address that the host's own name server listens on.
 	Server netip.Addr
 	// Search is the cluster's domain, searched first.
 	Search string
-	// Implied is what resolvers search where the file names no domain: the
-	// domain of the host's name. Empty if that has none.
+	// Implied is the domain that resolvers search if the file names none: the
+	// domain of the host's name. It is empty if that has none.
 	Implied string
 }
 
-// Was says what a file was that Prepend made into ours.
+// Was describes the file that Prepend replaced.
 type Was struct {
-	// Link is the target of the symbolic link that was there, as it was spelled.
+	// Link is the target of the former symbolic link, exactly as it was written.
 	Link string
-	// Mode is what permissions the file had; zero stands for the usual 0644.
+	// Mode holds the permissions of the file; zero means the usual 0644.
 	Mode fs.FileMode
-	// Absent is true where there was nothing.
+	// Absent is true if there was no file.
 	Absent bool
 }
 
-// Prepend returns the file with our part before it. Of the rest as many name
-// servers count as resolvers read. It takes a file that has our part already
-// as it is without it, so that prepending twice changes nothing.
+// Prepend returns the file with our part before it. Of the other name servers,
+// it keeps as many as resolvers read. If the file already has our part, Prepend
+// replaces that, so that prepending twice changes nothing.
 func Prepend(data []byte, own Own, was Was) []byte {
 	original, _, _ := Split(data)
 	lines := lines(original)
@@ -79,8 +80,8 @@ func Prepend(data []byte, own Own, was Was) []byte {
 	return out.Bytes()
 }
 
-// Split returns the file as it was before Prepend, what kind of file that was,
-// and whether Prepend made it at all.
+// Split returns the file before Prepend, a description of that file, and
+// whether Prepend was applied at all.
 func Split(data []byte) (original []byte, was Was, ours bool) {
 	text := string(data)
 	first := strings.Index("\n"+text, "\n"+begin)
@@ -98,8 +99,8 @@ func Split(data []byte) (original []byte, was Was, ours bool) {
 	return []byte(out.String()), parseWas(block), true
 }
 
-// Servers lists the site's name servers in a file, in order and each once:
-// those that our part hid are among them, ours is not.
+// Servers returns the site's name servers in a file, in order and each once. It
+// includes those that our part hid, but not our own.
 func Servers(data []byte) []netip.AddrPort {
 	original, _, _ := Split(data)
 	var out []netip.AddrPort
@@ -123,8 +124,8 @@ func First(data []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// hidden reports whether a line must not count beside our part. left is how
-// many name servers may still count.
+// hidden reports whether a line must not count beside our part. left is the
+// number of name servers that may still count.
 func hidden(line string, own Own, left *int) bool {
 	switch keyword(line) {
 	case "search", "domain":
@@ -134,7 +135,7 @@ func hidden(line string, own Own, left *int) bool {
 	case "nameserver":
 		addr, ok := server(line)
 		if !ok {
-			return false // no resolver reads it either
+			return false // resolvers cannot read it either
 		}
 		if addr == own.Server || *left == 0 {
 			return true
@@ -145,8 +146,8 @@ func hidden(line string, own Own, left *int) bool {
 	return strings.HasPrefix(line, prefix) || strings.HasPrefix(line, strings.TrimSuffix(begin, "\n"))
 }
 
-// options are all options but the one that asks the name servers in turn, and
-// whether that one is there: ours would be asked first only sometimes.
+// options returns all options except rotate, and whether that was set: with
+// rotate, our server would be asked first only sometimes.
 func options(lines []string) (rest []string, spins bool) {
 	for _, line := range lines {
 		words := strings.Fields(line)
@@ -163,7 +164,7 @@ func options(lines []string) (rest []string, spins bool) {
 	return rest, spins
 }
 
-// searchWith puts the cluster's domain before what was searched so far.
+// searchWith puts the cluster's domain before the former search domains.
 func searchWith(own Own, lines []string) []string {
 	had := search(lines)
 	if had == nil && own.Implied != "" {
@@ -197,7 +198,7 @@ func search(lines []string) []string {
 	return out
 }
 
-// server reads a line that names a name server by its address.
+// server parses a line with the address of a name server.
 func server(line string) (netip.Addr, bool) {
 	words := strings.Fields(line)
 	if len(words) < 2 || words[0] != "nameserver" {
@@ -214,7 +215,7 @@ func keyword(line string) string {
 	return ""
 }
 
-// lines splits a file into lines that keep their ends.
+// lines splits a file into lines with their line ends.
 func lines(data []byte) []string {
 	if len(data) == 0 {
 		return nil
@@ -222,8 +223,8 @@ func lines(data []byte) []string {
 	return strings.SplitAfter(string(data), "\n")
 }
 
-// lines keeps in the file itself what it was: nothing else need be kept to
-// restore it.
+// lines returns lines that describe the former file within the new one: nothing
+// else is needed to restore it.
 func (w Was) lines() string {
 	switch {
 	case w.Absent:
@@ -236,7 +237,7 @@ func (w Was) lines() string {
 	return ""
 }
 
-// parseWas reads what lines wrote. Words that a person damaged are no words.
+// parseWas reads the output of lines. It ignores damaged lines.
 func parseWas(block string) Was {
 	var was Was
 	for _, line := range strings.SplitAfter(block+"\n", "\n") {

@@ -12,7 +12,7 @@ import (
 
 var own = Own{Server: netip.MustParseAddr("10.98.0.11"), Search: "lab.example.test"}
 
-// body is what Prepend made of a file, without our comments.
+// body returns Prepend's output for a file, without our comments.
 func body(data []byte) string {
 	var out strings.Builder
 	for line := range strings.Lines(string(data)) {
@@ -176,9 +176,9 @@ func TestDropins(t *testing.T) {
 	}
 }
 
-// FuzzPrepend checks for every file: it comes back byte for byte, prepending
-// again changes nothing, ours is asked first, and no more servers count than
-// are read.
+// FuzzPrepend checks for every file that it can be restored byte for byte, that
+// prepending again changes nothing, that our server is first, and that no more
+// servers count than resolvers read.
 func FuzzPrepend(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "nameserver 1.1.1.1", "search a\r\nnameserver ::1\r\n", "#holdfast# x\n", begin, begin + end, end + begin,

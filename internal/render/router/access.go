@@ -11,17 +11,18 @@ import (
 // accessName is the name of the routers' roles.
 const accessName = "holdfast-routers"
 
-// FormerAccess is the name of the ClusterRole, and of its binding, by which
+// FormerAccess is the name of the ClusterRole, and of its binding, with which
 // routers of earlier releases read every Secret of the cluster. The operator
-// takes both away.
+// removes both.
 const FormerAccess = "holdfast-router"
 
-// Access are the routers' account and its rights. The installation writes
-// them: an operator that could would have to hold those rights itself.
+// Access returns the routers' account and its rights. The installation writes
+// them: an operator that could would need to have those rights itself.
 //
-// Routers run on workers, so whoever is root there has their account: none of
-// its rights over the cluster is over Secrets or ConfigMaps. What they need of
-// those the operator copies into a namespace that holds nothing else.
+// Routers run on workers, so root on a worker has their account. For that
+// reason their rights over the whole cluster include no Secrets or ConfigMaps.
+// The operator copies those that they need into a namespace that contains
+// nothing else.
 func Access(plane DataPlane) []any {
 	named := metav1.ObjectMeta{Name: accessName, Labels: map[string]string{"app.kubernetes.io/name": accessName}}
 	inNamespace := named

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// DefaultController is the IngressController that every cluster has. It says
-// how many routers there are and where, although the defaults are the same:
-// a person finds it where they would change it. A router that none of that
-// many hosts could have is not asked for; hosts is 0 where they are not known.
+// DefaultController returns the IngressController that every cluster has. It
+// sets the number and place of routers explicitly, although the defaults are
+// the same, because administrators look there to change them. It asks for no
+// more routers than there are hosts; hosts is 0 if their number is unknown.
 func DefaultController(c ingress.Cluster, hosts int) map[string]any {
 	p := ingress.DefaultPlacement(c)
 	labels := map[string]any{}

@@ -17,15 +17,16 @@ import (
 // Account is the routers' account.
 const Account = "router"
 
-// Folder is where a router finds its files; below it Config's are in dynamic/
-// and the default certificate in tls/.
+// Folder is the folder of a router's files: below it, dynamic/ contains those
+// of Config, and tls/ the default certificate.
 const Folder = "/etc/router"
 
-// nobody is who a router is that needs no port of a host.
+// nobody is the user of a router that needs no port of a host.
 const nobody = 65532
 
-// GoneFromDeployment are the fields that are exactly what is rendered. What
-// else people add to a Deployment stays, such as the mark of a restart.
+// GoneFromDeployment lists the fields that must be exactly as rendered. Other
+// fields that people add to a Deployment stay, for example the mark of a
+// restart.
 var GoneFromDeployment = []string{
 	"spec.template.spec.nodeSelector", "spec.template.spec.tolerations", "spec.template.spec.affinity",
 	"spec.template.spec.hostNetwork", "spec.template.spec.hostPID", "spec.template.spec.securityContext",
@@ -67,8 +68,8 @@ func deployment(r *ingress.Router, plane DataPlane) *appsv1.Deployment {
 	}
 }
 
-// hash tells versions apart: two routers of one version share no host, one of
-// each may.
+// hash identifies a version: two routers of the same version never share a
+// host, but one each of two versions may.
 func hash(template corev1.PodTemplateSpec) string {
 	data, err := json.Marshal(template)
 	if err != nil {
@@ -125,15 +126,16 @@ func pod(r *ingress.Router, plane DataPlane) corev1.PodSpec {
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)), RunAsNonRoot: new(true), FSGroup: new(int64(nobody)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			// Ports 80 and 443 for nobody; it is a pod's own and harmless.
+			// Lets programs without rights use ports 80 and 443; it applies to this pod
+			// only and is harmless.
 			Sysctls: []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
 		},
 	}
 	if r.HostNetwork() {
 		out.HostNetwork = true
 		out.DNSPolicy = corev1.DNSClusterFirstWithHostNet
-		// A host's own setting is not a pod's to change, so the ports take root
-		// with that one capability.
+		// A pod must not change a host's own setting, so these ports need root with
+		// that one capability.
 		out.SecurityContext = &corev1.PodSecurityContext{
 			RunAsUser: new(int64(0)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}
@@ -189,8 +191,8 @@ func probe(r *ingress.Router, path string, period, failures int32) *corev1.Probe
 
 const volumeName = "router"
 
-// files come as one volume: it changes as a whole, so that a certificate and
-// what names it are never of two times.
+// files returns all files as one volume: it changes as a whole, so that a
+// certificate and the file that names it always match.
 func files(r *ingress.Router) corev1.Volume {
 	sources := []corev1.VolumeProjection{
 		{ConfigMap: &corev1.ConfigMapProjection{

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// Config is Traefik's dynamic configuration: its own routes on the port for
-// statistics, the default certificate, and what TLS it speaks.
+// Config returns Traefik's dynamic configuration: its own routes on the port
+// for statistics, the default certificate, and the TLS settings.
 func (Traefik) Config(r *ingress.Router) map[string]string {
 	out := map[string]string{configKey: dynamic(r)}
 	if r.ClientCA != "" {
@@ -21,8 +21,8 @@ func (Traefik) Config(r *ingress.Router) map[string]string {
 	return out
 }
 
-// ControllerHeader names the IngressController in a router's answers about its
-// health: a host asks the router on it whether it is a default one.
+// ControllerHeader names the IngressController in a router's health answers: a
+// host asks its router whether that is a default one.
 const ControllerHeader = "Ingress-Controller"
 
 type route struct {
@@ -45,7 +45,7 @@ type clientAuth struct {
 	ClientAuthType string   `json:"clientAuthType"`
 }
 
-// Names of what Traefik puts before its own services.
+// Names of the middlewares before Traefik's own services.
 const (
 	named = "holdfast-named"
 	alive = "holdfast-alive"
@@ -54,28 +54,30 @@ const (
 )
 
 // lastPriority comes after the default backend of an Ingress, to which Traefik
-// gives the lowest number of 32 bits.
+// gives the lowest 32-bit number.
 const lastPriority int64 = math.MinInt32 - 1
 
-// firstPriority is the highest that Traefik takes: whoever asks how a router is
-// must be answered by it, whatever else leads to the port for statistics.
+// firstPriority is the highest priority that Traefik accepts: the router itself
+// must answer a health request, whatever else leads to the port for statistics.
 const firstPriority int64 = math.MaxInt64 - 1000
 
-// everything is a rule that every request follows. It names a host because
-// Traefik warns of a rule with TLS and without one, at every change.
+// everything is a rule that matches every request. It names a host because
+// otherwise Traefik warns, at every change, of a rule that exists with and
+// without TLS.
 const everything = "PathPrefix(`/`) || Host(`nobody.invalid`)"
 
-// retryAfter is when a client may ask again, in seconds: a router that starts
-// knows the cluster by then.
+// retryAfter is the time after which a client may retry, in seconds: by then a
+// starting router knows the cluster.
 const retryAfter = "1"
 
-// routes are those on the port for statistics. Traefik's ping says no more
-// that all is well as soon as it begins to leave: that is its readiness. It
-// lives and serves until its end, and so its API does.
+// routes returns the router's own routes. Those for health and metrics are on
+// the port for statistics. Traefik's ping stops reporting success as soon as
+// Traefik begins to leave: that is its readiness. Traefik lives and serves
+// until its end, and so does its API.
 //
-// The last one answers 503 to whoever asks for a host that no route names. It
-// is there before the cluster has been read, when nobody can say whether there
-// is such a host: 404 would be for good, and is what caches keep.
+// The last route answers 503 to requests for a host that no route names. It
+// exists before the router has read the cluster, when nobody knows whether
+// there is such a host: a 404 would be permanent, and caches would keep it.
 func routes(r *ingress.Router) map[string]route {
 	stats := func(path, service string, middlewares ...string) route {
 		return route{
@@ -109,8 +111,8 @@ func middlewares(r *ingress.Router) map[string]any {
 	}
 }
 
-// services are those without which a route leads nowhere. One that has no
-// servers is answered for with 503.
+// services returns the services that the routes need. A service without servers
+// answers 503.
 func services() map[string]any {
 	return map[string]any{nobodys: map[string]any{"loadBalancer": map[string]any{"servers": []any{}}}}
 }
@@ -126,7 +128,7 @@ func dynamic(r *ingress.Router) string {
 		},
 	})
 	if err != nil {
-		panic(err) // nothing that YAML cannot hold
+		panic(err) // the value contains nothing that YAML cannot express
 	}
 	return string(data)
 }
@@ -149,9 +151,9 @@ var (
 	write = []string{"update", "patch"}
 )
 
-// Rules are what Traefik's two providers read in the cluster, and the statuses
-// of Ingresses and Gateways that they write. They read no Secret and no
-// ConfigMap but copies (payload's patches).
+// Rules returns the rights of Traefik's two providers: what they read in the
+// cluster, and the statuses of Ingresses and Gateways that they write. They
+// read no Secrets and ConfigMaps except copies (payload's patches).
 func (Traefik) Rules() []rbacv1.PolicyRule {
 	const gateway = ingress.GatewayGroup
 	return []rbacv1.PolicyRule{

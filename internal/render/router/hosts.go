@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// HostsKind is the kind of lists of hosts. It is one of our own, since every API
-// server that judges by policies reads their parameters: of a kind that its own
-// library knows it waits until it has read all before it says that it is ready,
-// also where it may not read them (docs/adr/0034).
+// HostsKind is the kind of the lists of hosts. It is a kind of our own, because
+// every API server that applies policies reads their parameters. If its own
+// library knows the kind, it waits until it has read all objects before it
+// reports ready, even if it may not read them (docs/adr/0034).
 var HostsKind = schema.GroupVersionKind{Group: strings.TrimSuffix(state.AnnotationDomain, "/"), Version: "v1", Kind: "RouteHosts"}
 
-// HostsResource is the plural of the kind.
+// HostsResource is the plural name of the kind.
 const HostsResource = "routehosts"
 
-// RouteHosts is the list of whose the hosts of one IngressController's routers
-// are; its definition is in package manifests.
+// RouteHosts lists to whom each host of one IngressController's routers
+// belongs; package manifests contains its definition.
 type RouteHosts struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -30,7 +30,7 @@ type RouteHosts struct {
 	Data map[string]string `json:"data,omitempty"`
 }
 
-// RouteHostsList are several.
+// RouteHostsList is a list of them.
 type RouteHostsList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -38,21 +38,21 @@ type RouteHostsList struct {
 	Items []RouteHosts `json:"items"`
 }
 
-// InstallHosts has a scheme know the kind.
+// InstallHosts adds the kind to a scheme.
 func InstallHosts(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(HostsKind.GroupVersion(), &RouteHosts{}, &RouteHostsList{})
 	metav1.AddToGroupVersion(scheme, HostsKind.GroupVersion())
 	return nil
 }
 
-// DeepCopyObject makes it an object of the API.
+// DeepCopyObject makes RouteHosts an object of the API.
 func (h *RouteHosts) DeepCopyObject() runtime.Object {
 	out := &RouteHosts{TypeMeta: h.TypeMeta, Data: maps.Clone(h.Data)}
 	h.DeepCopyInto(&out.ObjectMeta)
 	return out
 }
 
-// DeepCopyObject makes it a list of the API.
+// DeepCopyObject makes RouteHostsList a list of the API.
 func (l *RouteHostsList) DeepCopyObject() runtime.Object {
 	out := &RouteHostsList{TypeMeta: l.TypeMeta}
 	l.DeepCopyInto(&out.ListMeta)
@@ -62,7 +62,7 @@ func (l *RouteHostsList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// hosts is the list of whose hosts are.
+// hosts returns the list of hosts with their owners.
 func hosts(r *ingress.Router) *RouteHosts {
 	apiVersion, kind := HostsKind.ToAPIVersionAndKind()
 	out := &RouteHosts{

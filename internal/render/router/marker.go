@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// markerPath is the path of the marker's only rule, on the port for statistics
-// alone, where it leads back to.
+// markerPath is the path of the marker's only rule. It is on the port for
+// statistics only, and leads back there.
 const markerPath = "/holdfast-has-read-the-cluster"
 
-// marker is an Ingress that the routers' start waits for. It is in front of no
-// request: what it routes is on the port for statistics.
+// marker is an Ingress for which the routers wait at their start. It affects no
+// client's request: its route is on the port for statistics.
 func marker(r *ingress.Router) *networkingv1.Ingress {
 	out := &networkingv1.Ingress{
 		TypeMeta: networking("Ingress"), ObjectMeta: meta(r, ingress.RouterName(r.Name)),
@@ -37,8 +37,8 @@ func marker(r *ingress.Router) *networkingv1.Ingress {
 	return out
 }
 
-// markerLabels are what the marker needs to be among the routes that are
-// selected, nil where nothing can be.
+// markerLabels returns labels with which the marker matches the route selector,
+// or nil if no labels can match.
 func markerLabels(r *ingress.Router) map[string]string {
 	out := ingress.OwnerLabels(r.Name)
 	if r.RouteSelector == nil {
@@ -61,8 +61,8 @@ func markerLabels(r *ingress.Router) map[string]string {
 	return out
 }
 
-// markerRoute is the name that a release's Traefik gives the marker's route
-// (package payload says how it differs from any other).
+// markerRoute returns the name that a release's Traefik gives to the marker's
+// route (package payload describes how it differs from others).
 func markerRoute(r *ingress.Router) string {
 	return ingress.OperandNamespace + "_" + ingress.RouterName(r.Name) + "_" + strings.TrimPrefix(markerPath, "/")
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// ServiceMonitorKind is the kind with which Prometheus' operator is told what
-// to ask for metrics.
+// ServiceMonitorKind is the kind that tells Prometheus' operator where to read
+// metrics.
 var ServiceMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
 
-// monitor has Prometheus ask each router of one IngressController once: of its
-// two Services, which have the same labels, the one that every strategy has.
+// monitor makes Prometheus read each router of one IngressController once. Of
+// its two Services, which have the same labels, it selects the one that exists
+// in every strategy.
 func monitor(r *ingress.Router) *unstructured.Unstructured {
 	labels := map[string]any{}
 	for key, value := range ingress.OwnerLabels(r.Name) {

@@ -1,7 +1,6 @@
-// Package router renders the objects that make routers run: Deployment,
-// Services, budget and configuration, as typed values of the API. What the
-// router program is called with stands behind DataPlane, so that another one
-// can take its place.
+// Package router renders the objects that run routers: Deployment, Services,
+// budget and configuration, as typed values of the API. The interface DataPlane
+// hides how the router program is called, so that another one can replace it.
 package router
 
 import (
@@ -19,26 +18,28 @@ import (
 
 // DataPlane is a router program.
 type DataPlane interface {
-	// Config are the files that a running router reads again when they change,
-	// by name.
+	// Config returns, by name, the files that a running router reads again when
+	// they change.
 	Config(r *ingress.Router) map[string]string
-	// Container is the program with its arguments. Ports, probes, rights and
+	// Container returns the program with its arguments. Ports, probes, rights and
 	// the volume are added to it.
 	Container(r *ingress.Router) corev1.Container
-	// Paths are where it says, on the port for statistics, that it has read
-	// the cluster, that it lives and that it takes requests.
+	// Paths returns the paths, on the port for statistics, at which it reports
+	// that it has read the cluster, that it lives, and that it accepts requests.
 	Paths(r *ingress.Router) Paths
-	// Controllers are how classes name it: those of Ingresses, of Gateways.
+	// Controllers returns its names in classes: those of Ingresses, and those of
+	// Gateways.
 	Controllers() (ingressClass, gatewayClass string)
-	// Rules are what it reads and writes in the cluster.
+	// Rules returns its rights to read and write in the cluster.
 	Rules() []rbacv1.PolicyRule
 }
 
-// Paths are the paths of probes.
+// Paths holds the paths of the probes.
 type Paths struct{ Started, Alive, Ready string }
 
-// Objects are the objects of one IngressController. Published is nil for
-// strategies without a Service of their own, Budget where none is needed.
+// Objects holds the objects of one IngressController. Published is nil for
+// strategies without a Service of their own, and Budget is nil if none is
+// needed.
 type Objects struct {
 	Config              *corev1.ConfigMap
 	Deployment          *appsv1.Deployment
@@ -47,20 +48,20 @@ type Objects struct {
 	Policy              *networkingv1.NetworkPolicy
 	Class               *networkingv1.IngressClass
 	GatewayClass        *unstructured.Unstructured
-	// Monitor is a ServiceMonitor, for clusters that know the kind.
+	// Monitor is a ServiceMonitor, for clusters that have the kind.
 	Monitor *unstructured.Unstructured
 	// Marker is an Ingress that no request reaches: a router that knows it has
 	// read the cluster.
 	Marker *networkingv1.Ingress
-	// Hosts say which namespace has which host: a policy reads them.
+	// Hosts lists which namespace owns which host; a policy reads it.
 	Hosts *RouteHosts
 }
 
 // GatewayClassKind is the kind of GatewayClass.
 var GatewayClassKind = schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1", Kind: "GatewayClass"}
 
-// GatewayKinds are what routers wait for before they follow any Gateway: where
-// one is missing they would follow none, and not say so.
+// GatewayKinds returns the kinds for which routers wait before they follow any
+// Gateway: if one is missing, they follow none and do not report that.
 func GatewayKinds() []schema.GroupVersionKind {
 	out := []schema.GroupVersionKind{GatewayClassKind}
 	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute", "BackendTLSPolicy"} {
@@ -69,7 +70,7 @@ func GatewayKinds() []schema.GroupVersionKind {
 	return append(out, schema.GroupVersionKind{Group: ingress.GatewayGroup, Version: "v1beta1", Kind: "ReferenceGrant"})
 }
 
-// Render renders everything for one IngressController.
+// Render renders all objects of one IngressController.
 func Render(r *ingress.Router, plane DataPlane) Objects {
 	return Objects{
 		Config:       config(r, plane),
@@ -107,13 +108,14 @@ func budget(r *ingress.Router) *policyv1.PodDisruptionBudget {
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: r.Rollout.Budget,
 			Selector:       &metav1.LabelSelector{MatchLabels: ingress.PodLabels(r.Name)},
-			// A router that crashes keeps no host from being drained.
+			// A crashing router must not keep a host from being drained.
 			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		},
 	}
 }
 
-// class is an own class for each, so that an Ingress chooses its routers.
+// class returns a class for this IngressController only, so that an Ingress can
+// choose its routers.
 func class(r *ingress.Router, plane DataPlane) *networkingv1.IngressClass {
 	controller, _ := plane.Controllers()
 	return &networkingv1.IngressClass{

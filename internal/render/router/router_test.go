@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// cluster is what the goldens are of.
+// cluster is the cluster of the golden files.
 var cluster = ingress.Cluster{
 	ControlPlane: configv1.DualReplicaTopologyMode, Infrastructure: configv1.HighlyAvailableTopologyMode, Domain: "apps.prod.example",
 }
 
-// of settles an IngressController.
+// of returns the settled router of an IngressController.
 func of(c ingress.Cluster, spec operatorv1.IngressControllerSpec) *ingress.Router {
 	ic := &operatorv1.IngressController{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: spec}
 	hosts := []ingress.Host{}
@@ -40,7 +40,7 @@ func strategy(kind operatorv1.EndpointPublishingStrategyType) *operatorv1.Endpoi
 	return &operatorv1.EndpointPublishingStrategy{Type: kind}
 }
 
-// all are the objects in the order of the struct, nil ones left out.
+// all returns the objects in the order of the struct, without nil ones.
 func all(t *testing.T, o Objects) []byte {
 	t.Helper()
 	var out []byte
@@ -79,7 +79,7 @@ func TestEachStrategyMatchesTheApprovedFile(t *testing.T) {
 	}
 }
 
-// TestTheServiceOfTheNodePortStrategyIsTheSpecifications, name for name.
+// TestTheServiceOfTheNodePortStrategyIsTheSpecifications compares name by name.
 func TestTheServiceOfTheNodePortStrategyIsTheSpecifications(t *testing.T) {
 	s := Render(of(cluster, operatorv1.IngressControllerSpec{EndpointPublishingStrategy: strategy(operatorv1.NodePortServiceStrategyType)}), Traefik{}).Published
 	if s.Name != "router-default" || s.Namespace != "openshift-ingress" || s.Annotations["operator.openshift.io/node-port-service-for"] != "default" ||
@@ -95,8 +95,9 @@ func TestTheServiceOfTheNodePortStrategyIsTheSpecifications(t *testing.T) {
 	}
 }
 
-// TestHardCase13_ScalingMakesNoNewVersion: the number of routers, how they are
-// replaced and what a drain may take are no part of one.
+// TestHardCase13_ScalingMakesNoNewVersion: the number of routers, the way in
+// which they are replaced, and the budget for a drain are not part of a
+// version.
 func TestHardCase13_ScalingMakesNoNewVersion(t *testing.T) {
 	version := func(kind operatorv1.EndpointPublishingStrategyType, replicas int32) (string, string) {
 		r := of(cluster, operatorv1.IngressControllerSpec{Replicas: new(replicas), EndpointPublishingStrategy: strategy(kind)})
@@ -115,7 +116,8 @@ func TestHardCase13_ScalingMakesNoNewVersion(t *testing.T) {
 			}
 		}
 	}
-	// A host that was lost changes how they are replaced, and not them.
+	// A lost host changes the way in which routers are replaced, but not the
+	// routers.
 	r := of(cluster, operatorv1.IngressControllerSpec{})
 	before := Render(r, Traefik{}).Deployment.Spec.Template.Labels[ingress.LabelHash]
 	r.Rollout.MaxUnavailable.IntVal = 7
@@ -182,8 +184,8 @@ func TestHardCase10_TwoIngressControllersShareAHostWithTheirOwnPorts(t *testing.
 	}
 }
 
-// TestTheMarkerIsAmongWhatIsSelected whatever a person selects; where nothing
-// can be, no start waits for it.
+// TestTheMarkerIsAmongWhatIsSelected: the marker matches whatever an
+// administrator selects. If nothing can match, no start waits for it.
 func TestTheMarkerIsAmongWhatIsSelected(t *testing.T) {
 	in := metav1.LabelSelectorRequirement{Key: "shard", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}
 	not := metav1.LabelSelectorRequirement{Key: "shard", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}}
@@ -217,8 +219,8 @@ func TestASelectorOfNoNamespaceServesNoneOfThem(t *testing.T) {
 	}
 }
 
-// Whoever makes DNS records or waits for an address reads it there, and there
-// was none (docs/facts/findings.md#lab, K4).
+// Programs that create DNS records or wait for an address read it there, and it
+// was missing (docs/facts/findings.md#lab, K4).
 func TestIngressesAndGatewaysShowTheAddressThatLeadsToTheirRouters(t *testing.T) {
 	site := cluster
 	site.Address = "10.98.0.6"

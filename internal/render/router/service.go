@@ -22,7 +22,8 @@ func servicePort(name string, number int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Port: number, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString(name)}
 }
 
-// webPorts are the same whatever ports the routers listen on.
+// webPorts returns the ports for clients, which are the same whatever ports the
+// routers listen on.
 func webPorts() []corev1.ServicePort {
 	return []corev1.ServicePort{servicePort(portHTTP, ingress.HTTPPort), servicePort(portHTTPS, ingress.HTTPSPort)}
 }
@@ -37,14 +38,15 @@ func service(r *ingress.Router, name string, spec corev1.ServiceSpec) *corev1.Se
 	}
 }
 
-// internal is for clients inside of the cluster, in every strategy.
+// internal returns the Service for clients inside the cluster, which exists in
+// every strategy.
 func internal(r *ingress.Router) *corev1.Service {
 	return service(r, ingress.InternalName(r.Name), corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Ports: append(webPorts(), servicePort(ingress.MetricsPort, ingress.StatsPort)),
 	})
 }
 
-// published is the Service that leads to the routers from outside.
+// published returns the Service that leads to the routers from outside.
 func published(r *ingress.Router) *corev1.Service {
 	switch r.Strategy.Type {
 	case operatorv1.NodePortServiceStrategyType:
@@ -56,8 +58,8 @@ func published(r *ingress.Router) *corev1.Service {
 	return nil
 }
 
-// nodePort has the port for statistics too: a load balancer in front asks
-// there whether a host has a ready router.
+// nodePort contains the port for statistics too: a load balancer in front
+// checks there whether a host has a ready router.
 func nodePort(r *ingress.Router) *corev1.Service {
 	out := service(r, ingress.RouterName(r.Name), corev1.ServiceSpec{
 		Type: corev1.ServiceTypeNodePort, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
@@ -89,8 +91,8 @@ func loadBalancer(r *ingress.Router) *corev1.Service {
 	return out
 }
 
-// policy lets everybody reach the routers, whatever else is denied, and
-// routers everybody.
+// policy lets everybody reach the routers, even if everything else is denied,
+// and lets the routers reach everybody.
 func policy(r *ingress.Router) *networkingv1.NetworkPolicy {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, p := range []int32{r.HTTP, r.HTTPS, r.Stats} {

@@ -11,69 +11,77 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// What an Ingress or a route may ask of the routers, as admission policies: they
-// hold while none of our processes runs, and refuse a request instead of mending
-// what it did. Objects of the routers' own namespace are an administrator's and
-// may ask for anything. The installation writes them (docs/adr/0034).
+// These admission policies define what an Ingress or a route may ask of the
+// routers. They work while none of our processes runs, and refuse a request
+// instead of repairing its result. Only administrators write objects of the
+// routers' own namespace, which may ask for anything. The installation writes
+// the policies (docs/adr/0034).
 
 // Names of the policies.
 const (
-	// ShapePolicyName is of what reaches into the routers themselves.
+	// ShapePolicyName is the policy about requests that affect the routers
+	// themselves.
 	ShapePolicyName = "holdfast-routes"
-	// HostsPolicyName is of hosts that are another namespace's.
+	// HostsPolicyName is the policy about hosts that belong to another namespace.
 	HostsPolicyName = "holdfast-route-hosts"
 )
 
-// Policies are both policies with their bindings.
+// Policies returns both policies with their bindings.
 func Policies() []any {
 	shape, owners := shapePolicy(), hostsPolicy()
 	plain, listed := binding(ShapePolicyName), binding(HostsPolicyName)
 	listed.Spec.ParamRef = &admissionv1.ParamRef{
 		Namespace: ingress.OperandNamespace,
 		Selector:  &metav1.LabelSelector{MatchLabels: map[string]string{ingress.LabelHosts: ingress.HostsListed}},
-		// Without a list there was never a router, and nothing that one could take.
+		// Without a list there was never a router, and so there is nothing to take
+		// away.
 		ParameterNotFoundAction: new(admissionv1.AllowAction),
 	}
 	return []any{shape, plain, owners, listed}
 }
 
-// routeKinds are the kinds of routes, also those that routers do not follow yet.
+// routeKinds lists the kinds of routes, including those that routers do not
+// follow yet.
 var routeKinds = []string{"grpcroutes", "httproutes", "tcproutes", "tlsroutes", "udproutes"}
 
-// Expressions look at objects with dyn: the kinds of the Gateway API differ from
-// version to version and may be missing. ask is an optional list.
+// ask returns the CEL expression for a list that may be missing. Expressions
+// read objects with dyn: the kinds of the Gateway API differ from version to
+// version and may be missing.
 func ask(path string) string {
 	return fmt.Sprintf("dyn(object).?%s.orValue([])", strings.ReplaceAll(path, ".", ".?"))
 }
 
-// some is a list, or another one where it is missing or empty: both ask for
-// everything.
+// some returns the CEL expression for a list, or for otherwise if the list is
+// missing or empty: both ask for everything.
 func some(object, path, otherwise string) string {
 	list := fmt.Sprintf("%s.?%s.orValue([])", object, strings.ReplaceAll(path, ".", ".?"))
 	return fmt.Sprintf("(%[1]s.size() == 0 ? %[2]s : %[1]s)", list, otherwise)
 }
 
-// unchanged is whether an update changes nothing that is looked at. What was let
-// in, or was there first, can be labelled and deleted; a deletion that waits for
-// a finalizer is no way past the policies.
+// unchanged is the CEL expression of an update that changes nothing that the
+// policies check. So objects that were admitted, or are older than the policies,
+// can be labelled and deleted. A deletion that waits for a finalizer is no way
+// around the policies.
 const unchanged = "oldObject != null && dyn(object).?spec == dyn(oldObject).?spec && " +
 	"dyn(object).metadata.?annotations == dyn(oldObject).metadata.?annotations"
 
 const (
 	isIngress   = "request.kind.kind == 'Ingress'"
 	annotations = "dyn(object).metadata.?annotations.orValue({})"
-	// classOf is that by which routers know an Ingress as theirs.
+	// classOf is the CEL expression for the class by which routers recognise their
+	// Ingresses.
 	classOf = "dyn(object).spec.?ingressClassName.orValue('kubernetes.io/ingress.class' in " + annotations + " ? " +
 		annotations + "['kubernetes.io/ingress.class'] : '')"
 	ourPrefix = "traefik.ingress.kubernetes.io/router."
 )
 
-// harmless are the annotations of Traefik by which an Ingress says something
-// about its own requests and nobody else's; all others of the prefix are refused,
-// whatever a later version makes of them.
+// harmless lists the annotations of Traefik that affect only the Ingress's own
+// requests. All others with the prefix are refused, whatever a later version
+// makes of them.
 var harmless = []string{"pathmatcher", "tls"}
 
-// harmlessPrefix are logs, metrics and traces of the own requests.
+// harmlessPrefix begins annotations about logs, metrics and traces of the
+// Ingress's own requests.
 const harmlessPrefix = "observability."
 
 func shapePolicy() *admissionv1.ValidatingAdmissionPolicy {
@@ -97,8 +105,8 @@ func shapePolicy() *admissionv1.ValidatingAdmissionPolicy {
 	return out
 }
 
-// hostsPolicy looks at one list of hosts at a time: that of the routers whose
-// class an Ingress has, and each for a route.
+// hostsPolicy checks against one list of hosts at a time: an Ingress against
+// the list of the routers with its class, a route against every list.
 func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 	out := newPolicy(HostsPolicyName)
 	apiVersion, kind := HostsKind.ToAPIVersionAndKind()
@@ -109,7 +117,8 @@ func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			ask("spec.parentRefs") + ".exists(p, p.?kind.orValue('Gateway') != 'Service')"},
 		{Name: "strict", Expression: "variables.data['" + ingress.HostsOwnership + "'] == 'Strict'"},
 		{Name: "wildcards", Expression: "variables.data['" + ingress.HostsWildcards + "'] == 'WildcardsAllowed'"},
-		// The paths of a route are those of all its hosts; what has no paths has all.
+		// A route's paths apply to all its hosts; a rule without paths applies to all
+		// paths.
 		{Name: "paths", Expression: ask("spec.rules") + ".map(r, " + some("r", "matches", "[{}]") + ".map(m, request.kind.kind == 'HTTPRoute' ? m.?path.?value.orValue('/') : '*'))"},
 		// An Ingress with rules has no default backend.
 		{Name: "asked", Expression: isIngress + " ? " + some("dyn(object)", "spec.rules", "[{}]") +
@@ -121,12 +130,12 @@ func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 		mine = "l.startsWith(request.namespace + ' ')"
 		key  = "(a.host == '' ? '" + ingress.HostsEvery + "' : a.host.replace('*', '_', 1))"
 		path = "l.substring(l.indexOf(' ') + 1)"
-		// A host's own name, or another path of it.
+		// The host is the namespace's own, or another path of a shared host.
 		free = "variables.data[?" + key + "].orValue('').split('\\n').all(l, l == '' || " + mine + " || " +
 			"!(" + path + " == '*' || a.paths.exists(ps, ps.exists(p, p == '*' || p == " + path + "))))"
-		// A wildcard of another namespace's above it.
+		// No wildcard above the host belongs to another namespace.
 		above = "variables.below.all(b, b[0] == request.namespace || !a.host.endsWith('.' + b[1]))"
-		// A host of another namespace's below a wildcard.
+		// No host below the wildcard belongs to another namespace.
 		below = "!a.host.startsWith('*.') || variables.data.all(k, !k.endsWith(a.host.substring(1)) || (k.startsWith('_') && !k.startsWith('_.')) || " +
 			"variables.data[k].split('\\n').all(l, " + mine + "))"
 	)
@@ -146,13 +155,14 @@ func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 	return out
 }
 
-// refuse is what has to be true, and what is said where it is not.
+// refuse returns a validation: the condition that must hold, and the message if
+// it does not.
 func refuse(expression, message string) admissionv1.Validation {
 	return admissionv1.Validation{Expression: expression, Message: message + " (docs/runbook/ingress.md)", Reason: new(metav1.StatusReasonForbidden)}
 }
 
-// newPolicy is a policy of Ingresses and routes of all namespaces but the routers'
-// own. What cannot be judged is refused.
+// newPolicy returns a policy for Ingresses and routes of all namespaces except the
+// routers' own. It refuses objects that cannot be judged.
 func newPolicy(name string) *admissionv1.ValidatingAdmissionPolicy {
 	rule := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{

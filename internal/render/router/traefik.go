@@ -17,37 +17,38 @@ import (
 // Traefik is Traefik v3 with its providers for Ingresses and for Gateways.
 type Traefik struct{}
 
-// readTimeout bounds a whole request; an hour's upload is none of ours.
+// readTimeout bounds a whole request; an upload of an hour is not supported.
 const readTimeout = 10 * time.Minute
 
-// Controllers are the names that Traefik has built in.
+// Controllers returns the names that are built into Traefik.
 func (Traefik) Controllers() (ingressClass, gatewayClass string) {
 	return "traefik.io/ingress-controller", "traefik.io/gateway-controller"
 }
 
-// Paths are served by Config's own routes. Traefik answers its ping before it
-// has read anything, so a start is over when it knows the marker.
+// Paths returns the paths of Config's own routes. Traefik answers its ping
+// before it has read anything, so a start ends only when Traefik knows the
+// marker.
 func (Traefik) Paths(r *ingress.Router) Paths {
 	return Paths{Started: startedPath(r), Alive: alivePath, Ready: readyPath}
 }
 
-// The paths by which hosts and kubelet ask.
+// The paths for requests by hosts and kubelet.
 const (
 	alivePath = "/healthz"
 	readyPath = "/healthz/ready"
-	// metricsPath is where Prometheus asks.
+	// metricsPath is the path for Prometheus.
 	metricsPath = "/metrics"
 )
 
 func startedPath(r *ingress.Router) string {
 	if markerLabels(r) == nil {
-		return alivePath // it would never be selected
+		return alivePath // the marker would never be selected
 	}
 	return "/api/http/routers/" + markerRoute(r) + "@kubernetes"
 }
 
-// Container is Traefik with its static configuration as arguments: a change of
-// it is a new router.
+// Container returns Traefik with its static configuration as arguments: a
+// change of those makes a new router.
 func (Traefik) Container(r *ingress.Router) corev1.Container {
 	return corev1.Container{
 		Name: "router", Image: payload.Image("traefik"), Command: []string{"/usr/local/bin/traefik"}, Args: Arguments(r),
@@ -55,15 +56,15 @@ func (Traefik) Container(r *ingress.Router) corev1.Container {
 	}
 }
 
-// ReadsCopies is whether a router reads copies of Secrets and no others. Those
-// of earlier releases read all of the cluster.
+// ReadsCopies reports whether a router reads only copies of Secrets. Routers of
+// earlier releases read all Secrets of the cluster.
 func ReadsCopies(p *corev1.PodSpec) bool {
 	return slices.ContainsFunc(p.Containers, func(c corev1.Container) bool {
 		return slices.Contains(c.Env, corev1.EnvVar{Name: payload.CertificatesVariable, Value: ingress.CertificatesNamespace})
 	})
 }
 
-// Arguments are Traefik's arguments for one IngressController.
+// Arguments returns Traefik's arguments for one IngressController.
 func Arguments(r *ingress.Router) []string {
 	args := []string{
 		"--global.checknewversion=false", "--global.sendanonymoususage=false",
@@ -71,8 +72,8 @@ func Arguments(r *ingress.Router) []string {
 		"--api=true", "--api.dashboard=false",
 		"--ping=true", "--ping.manualrouting=true",
 		"--metrics.prometheus=true", "--metrics.prometheus.manualrouting=true",
-		// Files are what it has first of all only if nothing waits for a second
-		// change; and a change that waits keeps one that leaves for two seconds.
+		// The files are read first only if no change waits for a second one; and a
+		// waiting change would delay a router that leaves by two seconds.
 		"--providers.providersthrottleduration=0s",
 		"--providers.file.directory=" + Folder, "--providers.file.watch=true",
 	}
@@ -97,7 +98,8 @@ func entryPoint(r *ingress.Router, name string, number int32, extra ...string) [
 	if name != ingress.MetricsPort {
 		settings = append(settings, web(r)...)
 	}
-	// Said, so that it does not warn: a header's name is its sender's business.
+	// Set explicitly, so that Traefik does not warn: the sender is responsible for
+	// a header's name.
 	settings = append(settings, "http.aliasheadersstrategy=keep")
 	var out []string
 	for _, s := range append(settings, extra...) {
@@ -106,7 +108,7 @@ func entryPoint(r *ingress.Router, name string, number int32, extra ...string) [
 	return out
 }
 
-// web are the settings of the ports that clients use.
+// web returns the settings of the ports for clients.
 func web(r *ingress.Router) []string {
 	var out []string
 	if r.ProxyProtocol {
@@ -130,7 +132,7 @@ func web(r *ingress.Router) []string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
 
-// served are the namespaces that are served, and that of the marker.
+// served returns the served namespaces, and that of the marker.
 func served(r *ingress.Router) []string {
 	if slices.Contains(r.Namespaces, ingress.OperandNamespace) {
 		return r.Namespaces
@@ -138,13 +140,13 @@ func served(r *ingress.Router) []string {
 	return append([]string{ingress.OperandNamespace}, r.Namespaces...)
 }
 
-// onlyOwn keeps what is the routers' own, their API among it, from everybody
-// whose objects are not in their namespace: by a name with an @ a Service, an
-// Ingress or a route of any namespace would lead there.
+// onlyOwn protects the routers' own services, among them their API. Otherwise a
+// Service, an Ingress or a route in any namespace could reach them by a name
+// with an @.
 const onlyOwn = ".crossprovidernamespaces=" + ingress.OperandNamespace
 
-// providers read the cluster. Gateways are found by their class, and classes
-// by their owner.
+// providers returns the settings of the providers, which read the cluster.
+// Gateways are found by their class, and classes by their owner.
 func providers(r *ingress.Router) []string {
 	const ingresses, gateways = "--providers.kubernetesingress", "--providers.kubernetesgateway"
 	out := []string{
@@ -168,8 +170,9 @@ func providers(r *ingress.Router) []string {
 	return out
 }
 
-// addresses are what the status of Ingresses and Gateways says: a virtual IP
-// that leads to these routers, or what a load balancer gave their Service.
+// addresses returns the settings for the address in the status of Ingresses and
+// Gateways: a virtual IP that leads to these routers, or the address that a
+// load balancer gave their Service.
 func addresses(r *ingress.Router, ingresses, gateways string) []string {
 	var out []string
 	switch {

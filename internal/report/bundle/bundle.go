@@ -1,8 +1,8 @@
-// Package bundle collects what a person elsewhere needs to understand a cluster:
-// objects, events, and from hosts records, journals, settings. What is collected
-// is a list of things that hold no secret; what comes in passes a redactor that
-// knows the secrets of the hosts and what secrets look like. An index says what
-// is in it, and what is not and why.
+// Package bundle collects the data with which somebody elsewhere can understand
+// a cluster: objects, events, and from hosts records, journals and settings. It
+// collects only things from a list that hold no secret. All data then passes a
+// redactor that knows the secrets of the hosts and the patterns of secrets. An
+// index lists what is in the bundle, and what is missing and why.
 package bundle
 
 import (
@@ -21,53 +21,54 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/redact"
 )
 
-// Bounds of a bundle, in bytes before it is compressed.
+// Bounds of a bundle, in bytes before compression.
 const (
 	maxItem  = 8 << 20
 	maxTotal = 256 << 20
 )
 
 // itemTime bounds the collection of one thing: on a sick host many commands
-// hang, and a person waits for all of them.
+// hang, and the user waits for all of them.
 const itemTime = 10 * time.Second
 
-// Item is one thing that is collected.
+// Item is one thing to collect.
 type Item struct {
-	// Path is where it lies in the bundle, From who it is asked of, What it is in
-	// words.
+	// Path is its path in the bundle, From the place that it comes from, and What
+	// its description.
 	Path, From, What string
-	// Tail keeps the end of what is too long; else its beginning is kept.
+	// Tail keeps the end if the data is too long; otherwise the beginning is kept.
 	Tail bool
-	// Heavy says that it reads much of a disk. Of each From one such thing is
-	// collected at a time: etcd may be on that disk.
+	// Heavy marks an item that reads much of a disk. Only one such item per From
+	// is collected at a time, because etcd may be on that disk.
 	Heavy bool
-	// Time bounds it; zero for the usual.
+	// Time bounds the collection; zero means the default.
 	Time    time.Duration
 	Collect func(ctx context.Context) ([]byte, error)
 }
 
-// Entry is what became of an item.
+// Entry is the outcome of an item.
 type Entry struct {
 	Path string `json:"path"`
 	From string `json:"from"`
 	What string `json:"what"`
-	// Bytes is how long it is in the bundle; Cut that it was longer. CutOff is
-	// after what time its collection was cut off, empty where it ended.
+	// Bytes is the length in the bundle. Cut reports that the data was longer.
+	// CutOff is the time after which the collection was cut off; empty if it ended
+	// by itself.
 	Bytes  int    `json:"bytes"`
 	Cut    bool   `json:"cut,omitempty"`
 	CutOff string `json:"cutOff,omitempty"`
-	// Failed is why it is not there, or not whole; Absent says that there is no
-	// such thing, which is no failure.
+	// Failed says why the item is missing or not whole. Absent reports that there
+	// is no such thing, which is no failure.
 	Failed string `json:"failed,omitempty"`
 	Absent bool   `json:"absent,omitempty"`
 }
 
-// Index is what a bundle has at its top.
+// Index is the table of contents at the top of a bundle.
 type Index struct {
 	Made    time.Time `json:"made"`
 	By      string    `json:"by"`
 	Entries []Entry   `json:"entries"`
-	// Notes are what a reader has to know.
+	// Notes are remarks that a reader has to know.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -82,7 +83,7 @@ func (x Index) Failures() int {
 	return n
 }
 
-// absences are the words of what is not there.
+// absences lists error texts which mean that a thing does not exist.
 var absences = []string{"No such file or directory", "executable file not found", "exit status 127", "no packages found", "no matches for kind", "is not installed"}
 
 func absent(text string) bool {
@@ -91,22 +92,22 @@ func absent(text string) bool {
 
 // Maker makes one bundle.
 type Maker struct {
-	// Name is the folder within the bundle.
+	// Name is the name of the folder in the bundle.
 	Name  string
 	Now   time.Time
 	By    string
 	Notes []string
-	// Redact takes secrets out of everything.
+	// Redact removes secrets from everything.
 	Redact *redact.Redactor
-	// Told hears of each item when it is done.
+	// Told is called with each finished item.
 	Told func(Entry)
-	// Total bounds everything together; zero for the usual.
+	// Total bounds the whole bundle; zero means the default.
 	Total int
 }
 
-// Write collects items into a compressed archive, several at a time, and each
-// into it when it is there. What cannot be collected is in the index; an error
-// means that there is no bundle.
+// Write collects items into a compressed archive. It collects several at a time
+// and adds each one when it is complete. The index names the items that could
+// not be collected; an error means that there is no bundle.
 func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, error) {
 	index := Index{Made: m.Now.UTC(), By: m.By, Notes: m.Notes, Entries: make([]Entry, len(items))}
 	zip := gzip.NewWriter(out)
@@ -116,7 +117,7 @@ func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, e
 	defer stop(nil)
 	for c := range m.collectAll(ctx, items) {
 		if ctx.Err() != nil {
-			continue // until every worker has ended
+			continue // read on until every worker has ended
 		}
 		e, data := fit(c, left)
 		if err := m.add(archive, e.Path, data); err != nil {
@@ -138,7 +139,7 @@ func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, e
 	return index, errors.Join(archive.Close(), zip.Close())
 }
 
-// fit keeps of what was collected what the bundle has room for.
+// fit cuts collected data to the room that the bundle has left.
 func fit(c collected, left int) (Entry, []byte) {
 	e := c.entry
 	if left <= 0 && len(c.data) > 0 {
@@ -150,7 +151,7 @@ func fit(c collected, left int) (Entry, []byte) {
 	return e, data
 }
 
-// collect asks for one thing and takes what is secret out of it.
+// collect collects one item and removes secrets from it.
 func (m Maker) collect(ctx context.Context, item Item) (Entry, []byte) {
 	e := Entry{Path: item.Path, From: item.From, What: item.What}
 	limit := cmp.Or(item.Time, itemTime)
@@ -167,14 +168,15 @@ func (m Maker) collect(ctx context.Context, item Item) (Entry, []byte) {
 	if err != nil {
 		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), e.CutOff == "" && absent(err.Error())
 	}
-	// Redacted before it is cut: half a secret has not the looks of one.
+	// Redact before cutting: half a secret does not look like one.
 	data, raw := bound(data, 4*maxItem, item.Tail)
 	text, cut := bound([]byte(m.Redact.Text(string(data))), maxItem, item.Tail)
 	e.Bytes, e.Cut = len(text), raw || cut
 	return e, text
 }
 
-// bound keeps the beginning or the end of what is too long, from a whole line.
+// bound keeps the beginning or the end of data that is too long, in whole
+// lines.
 func bound(data []byte, limit int, tail bool) ([]byte, bool) {
 	if len(data) <= limit {
 		return data, false
@@ -201,7 +203,7 @@ func firstLines(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// add writes a file; an empty one would be no evidence.
+// add writes a file. It leaves out an empty one, which would be no evidence.
 func (m Maker) add(archive *tar.Writer, path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -224,7 +226,7 @@ func (m Maker) addIndex(archive *tar.Writer, index Index) error {
 	return errors.Join(m.add(archive, "index.json", append(data, '\n')), m.add(archive, "INDEX.txt", []byte(index.Text())))
 }
 
-// Text is the index for a person.
+// Text returns the index as text for people.
 func (x Index) Text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "support bundle of %s, made by holdfast %s\n", x.Made.Format(time.RFC3339), x.By)

@@ -26,7 +26,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// open reads an archive, by path.
+// open reads an archive and returns its files by path.
 func open(t *testing.T, data []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(data))
@@ -107,7 +107,7 @@ func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
 
 func TestABundleIsBounded(t *testing.T) {
 	long := strings.Repeat("0123456789abcde\n", 1<<20)   // 16 MiB
-	index, files := made(t, Maker{Total: maxItem + 100}, // heavy ones follow each other
+	index, files := made(t, Maker{Total: maxItem + 100}, // heavy items are collected in sequence
 		Item{Path: "head", Heavy: true, Collect: says("first\n"+long, nil)},
 		Item{Path: "tail", Heavy: true, Tail: true, Collect: says(long+"last\n", nil)},
 		Item{Path: "none", Heavy: true, Collect: says("x", nil)},
@@ -132,8 +132,8 @@ func TestABundleThatIsInterruptedIsAnError(t *testing.T) {
 	}
 }
 
-// TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds has every second of
-// forty commands of a host hang after its first words.
+// TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds makes every second
+// of forty commands of a host hang after its first words.
 func TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := func(ctx context.Context) ([]byte, error) {
@@ -169,8 +169,8 @@ func TestAHostOnWhichManyCommandsHangIsCollectedFromInSeconds(t *testing.T) {
 	})
 }
 
-// TestWhatWearsADiskIsReadOneAfterTheOther counts how many of a host's journals
-// are read at a time, while another host's are.
+// TestWhatWearsADiskIsReadOneAfterTheOther counts the journals of a host that
+// are read at the same time, while those of another host are read.
 func TestWhatWearsADiskIsReadOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -188,7 +188,7 @@ func TestWhatWearsADiskIsReadOneAfterTheOther(t *testing.T) {
 			items = append(items, Host(from, time.Hour, func(_ context.Context, line ...string) ([]byte, error) {
 				if line[0] == "journalctl" {
 					count(from, 1)
-					time.Sleep(time.Second) // of the bubble's clock
+					time.Sleep(time.Second) // on the bubble's clock
 					count(from, -1)
 				}
 				return []byte("text\n"), nil
@@ -201,7 +201,7 @@ func TestWhatWearsADiskIsReadOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// The secrets that are planted. None of them looks like one.
+// The planted secrets. None of them looks like one.
 const (
 	bmcPassword = `Tr0ub4dor&"3`
 	joinToken   = "correct-horse-battery-staple"
@@ -217,7 +217,7 @@ var planted = []string{bmcPassword, joinToken, hostToken, pcsdToken, etcdRoot, e
 
 const privateKey = "-----BEGIN EC PRIVATE KEY-----\n" + keyBody + "\nQWJjZA==\n-----END EC PRIVATE KEY-----\n"
 
-// pocket writes a secret in every way in which it may turn up.
+// pocket writes a secret in every form in which it may appear.
 func pocket(secret string) string {
 	quoted, _ := json.Marshal(map[string]string{"some": secret})
 	var x bytes.Buffer
@@ -231,8 +231,8 @@ func pocket(secret string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// plantedHost is a host that has secrets where hosts have them, and, by mistake,
-// in everything else that it prints.
+// plantedHost simulates a host that has secrets in the usual places and, by
+// mistake, in everything else that it prints.
 func plantedHost(_ context.Context, line ...string) ([]byte, error) {
 	text := strings.Join(line, " ")
 	switch {
@@ -265,8 +265,8 @@ func plantedHost(_ context.Context, line ...string) ([]byte, error) {
 	return []byte(out.String()), fmt.Errorf("warning about %s", bmcPassword)
 }
 
-// TestNoPlantedSecretIsInABundle plants secrets in everything that a host
-// prints, in every form, and looks for each of them in the bundle.
+// TestNoPlantedSecretIsInABundle plants secrets in every form in everything
+// that a host prints, and looks for each of them in the bundle.
 func TestNoPlantedSecretIsInABundle(t *testing.T) {
 	known, problems := Secrets(t.Context(), plantedHost)
 	if len(problems) > 0 {
@@ -289,7 +289,8 @@ func TestNoPlantedSecretIsInABundle(t *testing.T) {
 	}
 }
 
-// found is the form in which a secret is in a text, decoded as often as can be.
+// found returns the form in which a text contains a secret. It decodes the text
+// as often as possible.
 func found(text, secret string) string {
 	quoted, _ := json.Marshal(secret)
 	for _, form := range []string{secret, strings.Trim(string(quoted), `"`), url.QueryEscape(secret)} {
@@ -328,8 +329,8 @@ func TestThePlantedSecretsWouldBeFound(t *testing.T) {
 	}
 }
 
-// TestFilesOfSecretsAreNotAskedFor holds the list of what is collected against
-// the places where secrets are.
+// TestFilesOfSecretsAreNotAskedFor compares the list of collected things with
+// the places of secrets.
 func TestFilesOfSecretsAreNotAskedFor(t *testing.T) {
 	var lines []string
 	for _, i := range Host("cp-1", time.Hour, func(_ context.Context, line ...string) ([]byte, error) {
@@ -340,7 +341,7 @@ func TestFilesOfSecretsAreNotAskedFor(t *testing.T) {
 	}
 	for _, line := range lines {
 		if strings.HasPrefix(line, "ls ") {
-			continue // names alone
+			continue // prints names only
 		}
 		for _, place := range []string{
 			"/etc/holdfast/fencing", "/etc/holdfast/site.json", "/etc/kubernetes/pki", "/etc/kubernetes/admin.conf", "authkey", "/var/lib/pcsd",

@@ -18,16 +18,15 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 )
 
-// objects are those that are collected: a kind, and the namespaces, none for
-// all.
+// objects selects the objects of one kind.
 type objects struct {
 	group, version, kind string
-	own                  bool // only those of the cluster's own namespaces
-	namesOnly            bool // only what they are called, never what is in them
+	own                  bool // only those in the cluster's own namespaces
+	namesOnly            bool // only the names, never the contents
 }
 
-// kinds are the objects of a bundle. Of Secrets, and of what may hold anything,
-// the API is asked for names alone, so that their data never come here.
+// kinds lists the objects of a bundle. For Secrets, and for kinds that may hold
+// anything, it asks the API for names only, so that their data is never read.
 var kinds = []objects{
 	{"", "v1", "Node", false, false},
 	{"", "v1", "Namespace", false, false},
@@ -68,26 +67,26 @@ func ownNamespace(name string) bool {
 	return name == "" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift")
 }
 
-// Cluster is an API.
+// Cluster collects from an API.
 type Cluster struct {
 	Client client.Client
-	// Logs reads the ends of logs of pods.
+	// Logs reads the ends of the logs of pods.
 	Logs func(ctx context.Context, namespaces []string, lines int64) ([]kube.PodLog, error)
 
 	first sync.Once
 	mu    sync.Mutex
-	// gone is why the API does not answer: what failed once is not waited for
-	// again for each kind.
+	// gone is the error of an API that does not answer: after that, the other
+	// kinds do not wait for it again.
 	gone error
 }
 
-// logsTime bounds the logs of all pods, each of which is a question.
+// logsTime bounds the logs of all pods together; each pod takes a request.
 const logsTime = 30 * time.Second
 
-// logLines is how much of the log of each container is taken.
+// logLines is the number of lines taken from the log of each container.
 const logLines = 600
 
-// Items lists what is collected from the API.
+// Items lists the items to collect from the API.
 func (c *Cluster) Items() []Item {
 	var out []Item
 	for _, k := range kinds {
@@ -108,8 +107,8 @@ func (c *Cluster) Items() []Item {
 	})
 }
 
-// ask asks the API unless it was found away. The first question is asked alone,
-// and the others wait for what comes of it.
+// ask asks the API unless it is known not to answer. The first question runs
+// alone, and the others wait for its result.
 func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byte, error)) (data []byte, err error) {
 	first := false
 	c.first.Do(func() {
@@ -124,13 +123,13 @@ func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byt
 		return nil, fmt.Errorf("the API did not answer before: %w", gone)
 	}
 	data, err = question(ctx)
-	if ctx.Err() == nil { // a long list may take too long, and a short one not
+	if ctx.Err() == nil { // a long list may time out where a short one does not
 		c.note(err)
 	}
 	return data, err
 }
 
-// note remembers an error that says that the API does not answer.
+// note remembers an error which means that the API does not answer.
 func (c *Cluster) note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +144,8 @@ func (c *Cluster) away() error {
 	return c.gone
 }
 
-// unreachable tells no answer from an answer that refuses.
+// unreachable reports whether an error means no answer, in contrast to an
+// answer that refuses.
 func unreachable(err error) bool {
 	var status interface{ Status() metav1.Status }
 	return !errors.As(err, &status) && !strings.Contains(err.Error(), "no matches for kind")
@@ -170,7 +170,7 @@ func (c *Cluster) list(ctx context.Context, k objects) ([]byte, error) {
 	return json.MarshalIndent(items, "", " ")
 }
 
-// names asks for metadata alone.
+// names reads the metadata only.
 func (c *Cluster) names(ctx context.Context, gvk schema.GroupVersionKind) ([]byte, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
@@ -189,12 +189,12 @@ func (c *Cluster) names(ctx context.Context, gvk schema.GroupVersionKind) ([]byt
 	return json.MarshalIndent(items, "", " ")
 }
 
-// private are fields of workloads in which people put secrets: of those that are
-// not the cluster's own they are left out.
+// private lists fields of workloads in which people put secrets. They are
+// removed from workloads outside the cluster's own namespaces.
 var private = []string{"env", "envFrom", "args", "command", "exec", "httpHeaders", "lifecycle", "attributes", "volumeAttributes"}
 
-// pruned is an object without what nobody reads, and without what may be
-// anybody's.
+// pruned returns an object without fields that nobody reads, and without fields
+// that may hold anything.
 func pruned(o map[string]any) map[string]any {
 	meta, _ := o["metadata"].(map[string]any)
 	delete(meta, "managedFields")

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// realServer is the API server of this package's tests, nil where there is none.
+// realServer is the API server of this package's tests, nil if there is none.
 var realServer *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &realServer)) }
@@ -31,7 +31,7 @@ func printed(t *testing.T, line []string) string {
 	return string(out)
 }
 
-// objectsWithSecrets are objects of people and of the cluster with secrets in
+// objectsWithSecrets holds objects of users and of the cluster with secrets in
 // them.
 const objectsWithSecrets = `
 apiVersion: v1
@@ -110,7 +110,7 @@ func realCluster(t *testing.T) *Cluster {
 	if err := os.WriteFile(objects, []byte(objectsWithSecrets), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.Kubectl(t, "apply", "--filename", objects) // leaves annotations that repeat everything
+	server.Kubectl(t, "apply", "--filename", objects) // adds annotations that repeat everything
 	c, err := client.New(server.Config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// atOnce is how many light things are collected from one place at a time: of a
-// host on which half of all commands hang the other half should not wait.
+// atOnce is the number of light items collected from one place at the same
+// time. On a host where half of all commands hang, the other half should not
+// wait.
 const atOnce = 4
 
-// collected is an item that was.
+// collected is an item after its collection.
 type collected struct {
-	at    int // of the items
+	at    int // index into the items
 	tail  bool
 	entry Entry
 	data  []byte
 }
 
-// lane is a place of which things are collected one after the other, or a few at
-// a time.
+// lane is a place whose items are collected one at a time, or a few at a time.
 type lane struct {
 	from  string
 	heavy bool
@@ -31,8 +31,8 @@ func (l lane) workers() int {
 	return atOnce
 }
 
-// collectAll collects items, from all places at a time. The channel is closed
-// when every worker has ended; no more is begun once the context has.
+// collectAll collects items from all places in parallel. It closes the channel
+// when every worker has ended, and begins no item after the context has ended.
 func (m Maker) collectAll(ctx context.Context, items []Item) <-chan collected {
 	lanes := map[lane][]int{}
 	for i, item := range items {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzSecretsOf reads any file that may hold secrets.
+// FuzzSecretsOf reads arbitrary files for secrets.
 func FuzzSecretsOf(f *testing.F) {
 	f.Add([]byte(`{"password":"hush-hush"} {"token":["a-b-c"]}`))
 	f.Add([]byte("token: \"abcdef.0123456789abcdef\"\nclient-key-data: QUJD\n"))

@@ -15,25 +15,25 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Units are those whose journals are collected.
+// Units lists the units whose journals are collected.
 func Units() []string {
 	return []string{
 		"podman-etcd", "holdfast-agent", "holdfast-install", "holdfast-apply", "corosync", "pacemaker", "pcsd", "kubelet", "containerd", "chronyd", "systemd-timesyncd",
 	}
 }
 
-// lines is how much of each journal is collected at most.
+// lines bounds the lines collected from each journal.
 const lines = 20000
 
-// command is something a host prints that holds no secret.
+// command prints something about a host that holds no secret.
 type command struct {
 	path, what string
 	line       []string
-	tail       bool // it is long, and its end counts
+	tail       bool // the output is long, and its end matters
 }
 
-// commands are what a host is asked. None of them is a shell, so that they mean
-// the same however they get to the host.
+// commands lists the commands to run on a host. None of them uses a shell, so
+// that each means the same on every way to the host.
 func commands(since time.Duration) []command {
 	out := []command{
 		{"versions/holdfast.txt", "version of holdfast", []string{"holdfast", "version"}, false},
@@ -85,14 +85,13 @@ func journal(since time.Duration, what string) []string {
 	}
 }
 
-// fileSet are files of a host that hold no secret: one, or those of a folder
-// whose path fits. An expression means the same where a shell is on the way, as
-// behind ssh: that would expand a pattern.
+// fileSet selects files of a host that hold no secret: one file, or the files
+// of a folder whose path matches. It uses a regular expression because a shell
+// on the way, as behind ssh, would expand a pattern.
 type fileSet struct{ path, what, at, name string }
 
-// files are those that are collected. What is not here is not: /etc/holdfast/
-// fencing, site.json and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and
-// pcsd's tokens are left where they are.
+// files lists all files to collect. Others are not read: /etc/holdfast/fencing, site.json
+// and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and pcsd's tokens.
 func files() []fileSet {
 	return []fileSet{
 		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
@@ -122,13 +121,13 @@ func files() []fileSet {
 	}
 }
 
-// podLogs is where kubelet keeps logs.
+// podLogs is the folder of kubelet's logs.
 const podLogs = "/var/log/pods"
 
-// fileBytes is how much of the end of each file is taken.
+// fileBytes bounds the end of each file that is taken.
 const fileBytes = "2097152"
 
-// line is the command that prints them, each below its name.
+// line returns the command that prints the files, each below its name.
 func (f fileSet) line() []string {
 	switch {
 	case f.name == "":
@@ -139,7 +138,8 @@ func (f fileSet) line() []string {
 	return []string{"find", f.at, "-maxdepth", "3", "-type", "f", "-regex", f.name, "-exec", "tail", "--verbose", "--bytes=" + fileBytes, "{}", "+"}
 }
 
-// Host lists what is collected from one host, with the journals of a time.
+// Host lists the items to collect from one host. since bounds the age of its
+// journals.
 func Host(name string, since time.Duration, run host.Runner) []Item {
 	var out []Item
 	run = reached(run)
@@ -158,8 +158,8 @@ func Host(name string, since time.Duration, run host.Runner) []Item {
 	return out
 }
 
-// reached asks a host first whether it is there: one that is off is not waited
-// for again for each thing.
+// reached first checks whether a host answers: the other items do not wait
+// again for a host that is off.
 func reached(run host.Runner) host.Runner {
 	var first sync.Once
 	var gone error
@@ -172,6 +172,6 @@ func reached(run host.Runner) host.Runner {
 	}
 }
 
-// sitePath is where a host keeps what it was installed with; only its secrets
-// are read, to be known.
+// sitePath is the file with the data that a host was installed with. Only its
+// secrets are read, so that they can be redacted.
 const sitePath = site.Path

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// secretFiles are where a host has its secrets. They are read so that they can be
-// told when they turn up in what is collected; they go nowhere.
+// secretFiles lists the commands that print the secrets of a host. The secrets
+// are read only to recognise them in collected data; they are stored nowhere.
 var secretFiles = [][]string{
 	{"find", state.FencingDir, "-maxdepth", "1", "-type", "f", "-regex", `.+[.]json`, "-exec", "cat", "{}", "+"},
 	{"cat", sitePath},
@@ -25,8 +25,8 @@ var secretFiles = [][]string{
 	{"find", "/var/lib/pcsd", "-maxdepth", "1", "-type", "f", "-exec", "cat", "{}", "+"},
 }
 
-// Secrets reads the secrets of a host. What cannot be read is said: the looks of
-// secrets are all that guards those.
+// Secrets reads the secrets of a host. It reports files that it cannot read:
+// their secrets are recognised only by their pattern.
 func Secrets(ctx context.Context, run host.Runner) (known []string, problems []string) {
 	run = reached(run)
 	for _, line := range secretFiles {
@@ -41,17 +41,17 @@ func Secrets(ctx context.Context, run host.Runner) (known []string, problems []s
 	return known, problems
 }
 
-// secretKeys are the names of values that are secrets, in JSON and YAML.
+// secretKeys matches the names of secret values in JSON and YAML.
 var secretKeys = regexp.MustCompile(`(?i)^(password|passwd|.*token|.*secret|key|joinkey|encryptionroot|client-key-data|auth|identitytoken)$`)
 
-// secretLine is such a value on a line of YAML.
+// secretLine matches such a value on a line of YAML.
 var secretLine = regexp.MustCompile(`(?m)^\s*(?:token|password|client-key-data|secret):\s*"?([^\s"]+)`)
 
-// keyLine is a line of a private key.
+// keyLine matches a line of a private key.
 var keyLine = regexp.MustCompile(`(?m)^[A-Za-z0-9+/]{32,76}={0,2}$`)
 
-// secretsOf are the secrets in JSON values that follow each other, in YAML, or
-// in PEM.
+// secretsOf returns the secrets in a sequence of JSON values, in YAML, or in
+// PEM.
 func secretsOf(data []byte) []string {
 	var out []string
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -89,8 +89,8 @@ func walk(name string, v any, out []string) []string {
 	return out
 }
 
-// expand is a secret with those that it is made of: lines of a key, the accounts
-// of a pull secret, what it is in base64.
+// expand returns a secret and the secrets in it: the lines of a key, the
+// accounts of a pull secret, both also from base64.
 func expand(s string) []string {
 	out := []string{s}
 	if decoded, err := base64.StdEncoding.DecodeString(s); err == nil && strings.Contains(string(decoded), "PRIVATE KEY") {
@@ -105,8 +105,8 @@ func expand(s string) []string {
 	return out
 }
 
-// keyLines are the lines of private keys alone: those of certificates are no
-// secret.
+// keyLines returns the lines of private keys, but not of certificates, which
+// are no secret.
 func keyLines(text string) []string {
 	var out []string
 	for _, block := range privateBlock.FindAllString(text, -1) {

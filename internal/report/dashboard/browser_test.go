@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// browser finds Chromium, which hack/setup installs.
+// browser returns the path of Chromium, which hack/setup installs.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser"} {
@@ -34,11 +34,11 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// browserTime bounds a run on a machine with other work.
+// browserTime bounds a run on a busy machine.
 const browserTime = 2 * time.Minute
 
-// run runs the browser, which may reach this machine only, and returns what it
-// printed and what it complained about.
+// run runs the browser, which may contact this machine only, and returns its
+// output and its complaints.
 func run(t *testing.T, url string, args ...string) (out, complaints string) {
 	t.Helper()
 	line := append([]string{
@@ -84,7 +84,7 @@ func screenshot(t *testing.T, url, name string, args ...string) image.Image {
 
 func picture(t *testing.T, url, name string, args ...string) (image.Image, string) {
 	t.Helper()
-	dir := os.Getenv("HOLDFAST_SCREENSHOTS") // kept for whoever wants to see them
+	dir := os.Getenv("HOLDFAST_SCREENSHOTS") // kept for people who want to see them
 	if dir == "" {
 		dir = t.TempDir()
 	}
@@ -98,8 +98,8 @@ func picture(t *testing.T, url, name string, args ...string) (image.Image, strin
 }
 
 // TestThePageLooksAsItShould takes a picture of each situation, wide and narrow,
-// light and dark. What they look like a person has to see: HOLDFAST_SCREENSHOTS
-// names a folder for them.
+// light and dark. A person has to judge the looks: HOLDFAST_SCREENSHOTS names a
+// folder for the pictures.
 func TestThePageLooksAsItShould(t *testing.T) {
 	paper := map[string]color.RGBA{"light": {0xf5, 0xf6, 0xf4, 0xff}, "dark": {0x12, 0x16, 0x14, 0xff}}
 	for _, tt := range []struct{ situation, scheme, size string }{
@@ -140,8 +140,8 @@ func colours(img image.Image) int {
 	return len(seen)
 }
 
-// TestThePageIsLive shows another situation from the third look on: a page that
-// is never loaded again has to show it.
+// TestThePageIsLive shows another situation from the third reading on: the page
+// must show it without being loaded again.
 func TestThePageIsLive(t *testing.T) {
 	var looks atomic.Int32
 	before, after := recorded(t, "healthy-pair"), recorded(t, "peer-lost")
@@ -172,9 +172,9 @@ func TestAPageThatIsNotAnsweredSaysSo(t *testing.T) {
 	}
 }
 
-// TestThePageNeedsNoScript puts the page into a frame that may run none, since
-// Chromium takes no picture where scripts are off altogether. There it refuses
-// that the page loads itself again, and says that the page wanted to.
+// TestThePageNeedsNoScript puts the page into a frame without scripts, because
+// Chromium takes no picture if scripts are off altogether. In such a frame
+// Chromium blocks the page's reload, and reports the attempt.
 func TestThePageNeedsNoScript(t *testing.T) {
 	page := New(always(recorded(t, "human-needed")), "127.0.0.1").Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,7 +1,7 @@
-// Package dashboard shows where a cluster stands as a page: the same view that
-// `holdfast status` prints, live. It only reads, needs no script to be read, and
-// loads nothing from elsewhere. Who may reach it is not its affair: it has no
-// secrets, and nothing on it can be pressed.
+// Package dashboard serves the state of a cluster as a live page: the same view
+// that `holdfast status` prints. It only reads, works without scripts, and loads
+// nothing from elsewhere. It does not control access: the page contains no
+// secrets and no controls.
 package dashboard
 
 import (
@@ -25,19 +25,19 @@ import (
 //go:embed style.css live.js icon.svg
 var files embed.FS
 
-// policy lets the page load its own style and script and nothing else, and lets
-// nobody put it into a frame.
+// policy lets the page load its own style and script and nothing else, and
+// forbids frames around it.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Server serves the page.
 type Server struct {
-	// Look looks at the cluster. However many ask, it is called once at a time,
-	// and not again within Every.
+	// Look reads the state of the cluster. It is never called twice at the same
+	// time, nor again within Every, however many clients ask.
 	Look func(context.Context) (standing.View, error)
-	// Hosts are the names by which the page may be asked for; empty for any. A page
-	// on loopback must refuse others: what a browser resolves a stranger's name to
-	// may be this machine.
+	// Hosts lists the host names that a request may use; empty means any. A page on
+	// loopback must refuse others, because a foreign name can resolve to this
+	// machine in a browser.
 	Hosts []string
 
 	views views
@@ -48,7 +48,7 @@ func New(look func(context.Context) (standing.View, error), hosts ...string) *Se
 	return &Server{Look: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
 }
 
-// Handler answers GET and HEAD, and nothing else.
+// Handler returns the page's handler, which answers GET and HEAD only.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.whole)
@@ -61,7 +61,8 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// guarded sets what each answer has, and refuses names that are not the page's.
+// guarded sets the headers that each answer has, and refuses foreign host
+// names.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -89,11 +90,11 @@ func nameOf(hostPort string) string {
 	return strings.Trim(hostPort, "[]")
 }
 
-// shown is what the page is made of.
+// shown is the content of the page.
 type shown struct {
 	standing.View
 
-	// Mark is the same for what looks the same.
+	// Mark is equal for pages that look the same.
 	Mark string
 	// Failed says why there is no view.
 	Failed string
@@ -101,16 +102,16 @@ type shown struct {
 
 func (s *Server) whole(w http.ResponseWriter, r *http.Request) { s.write(w, r, whole) }
 
-// part is what changes of the page. One that is the same as what the browser
-// has is not sent again.
+// part serves the part of the page that changes. It does not send a part again
+// that the browser has already.
 func (s *Server) part(w http.ResponseWriter, r *http.Request) { s.write(w, r, nil) }
 
-// write answers with what changes of the page, inside of what surrounds it, if
-// anything does.
+// write answers with the part of the page that changes, inside of around if
+// that is not nil.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, around func(shown) part) {
 	view, err := s.views.get(r.Context())
 	if r.Context().Err() != nil {
-		return // nobody is there any more
+		return // the client has gone
 	}
 	p := shown{View: view}
 	status := http.StatusOK
@@ -141,7 +142,7 @@ func mark(b []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// data is the view for programs.
+// data serves the view for programs.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	view, err := s.views.get(r.Context())
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(view) // whoever asked has gone
+	_ = e.Encode(view) // an error means that the client has gone
 }
 
 var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -159,7 +160,7 @@ var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 func asset(name string) http.HandlerFunc {
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", types[path.Ext(name)])
@@ -167,7 +168,7 @@ func asset(name string) http.HandlerFunc {
 	}
 }
 
-// Limits of a server that anybody in the cluster may reach.
+// Limits of a server that every program in the cluster may reach.
 const (
 	headerTime = 5 * time.Second
 	answerTime = 10 * time.Second

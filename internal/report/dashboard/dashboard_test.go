@@ -27,7 +27,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// recorded is a view that decide/standing approved.
+// recorded returns an approved view of decide/standing.
 func recorded(t *testing.T, name string) standing.View {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../../decide/standing/testdata", name+".json"))
@@ -167,7 +167,7 @@ func TestHoweverManyLookTheClusterIsAskedOnceASecond(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { _, err := v.get(ctx); first <- err }()
 	<-enter
-	gone() // whoever asked first has gone: the look goes on
+	gone() // the first client leaves; the reading continues
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -201,7 +201,7 @@ func TestItStopsServingWhenItIsEnded(t *testing.T) {
 	}
 }
 
-// dropping answers the page, and cuts the connection of whoever asks for more.
+// dropping serves the page, and cuts the connection of every further request.
 func dropping(page http.Handler, cut *atomic.Int32) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/part" {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The page is made of elements, and not by html/template: a program that can
+// The page is made of elements instead of html/template. A program that can
 // execute a template may call any method by its name, so the linker would keep
 // every method of every type of Kubernetes in holdfast (docs/adr/0041). Text and
 // attributes are escaped when the elements are rendered.
@@ -18,7 +18,7 @@ func text(s string) part {
 	return func(parent *html.Node) { parent.AppendChild(&html.Node{Type: html.TextNode, Data: s}) }
 }
 
-// attr is an attribute. One without a value is given an empty one.
+// attr is an attribute. An attribute without a value gets an empty one.
 func attr(key, value string) part {
 	return func(parent *html.Node) { parent.Attr = append(parent.Attr, html.Attribute{Key: key, Val: value}) }
 }

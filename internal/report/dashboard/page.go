@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// whole is the page, with what changes of it inside.
+// whole returns the page, including the part that changes.
 func whole(p shown) part {
 	return all(
 		func(root *html.Node) { root.AppendChild(&html.Node{Type: html.DoctypeNode, Data: "html"}) },
@@ -37,7 +37,7 @@ func whole(p shown) part {
 	)
 }
 
-// changing is what changes of the page.
+// changing returns the part of the page that changes.
 func changing(p shown) part {
 	if p.Failed != "" {
 		return all(
@@ -68,7 +68,7 @@ func changing(p shown) part {
 	)
 }
 
-// card is a section under a heading. An empty class makes it a plain one.
+// card is a section with a heading. An empty class gives a plain section.
 func card(classes, id, heading string, parts ...part) part {
 	return el("section", when(classes != "", class(classes)), attr("aria-labelledby", "h-"+id),
 		el("h2", attr("id", "h-"+id), text(heading)), all(parts...))
@@ -150,7 +150,7 @@ func source(s standing.SourceLine) part {
 	}))
 }
 
-// cell is a cell with the name that it goes by on the page.
+// cell is a value with its name on the page.
 func cell(name string, c standing.Cell) part {
 	return when(c.Text != "", el("div",
 		el("dt", text(name)),
@@ -158,7 +158,7 @@ func cell(name string, c standing.Cell) part {
 	))
 }
 
-// dot is a mark for the eyes alone.
+// dot is a mark that screen readers skip.
 func dot(a standing.Answer) part {
 	return el("span", class("dot "+string(a)), attr("aria-hidden", "true"))
 }

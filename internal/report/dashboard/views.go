@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// Every is how old a view may be: however many look at the page, the cluster is
-// asked that often.
+// Every is the greatest age of a view, so the cluster is read that often at
+// most, however many clients ask.
 const Every = time.Second
 
-// lookTime bounds a look for those who do not keep to their own limit.
+// lookTime bounds a reading that does not keep to its own limit.
 const lookTime = 5 * time.Second
 
-// views keeps the last view. One look at a time is under way, which goes on
-// though whoever asked for it has gone: others wait for it too.
+// views keeps the last view. At most one reading is in progress. It continues
+// even if the client that caused it has gone, because others wait for it too.
 type views struct {
 	look  func(context.Context) (standing.View, error)
 	now   func() time.Time
@@ -26,10 +26,10 @@ type views struct {
 	last  standing.View
 	err   error
 	at    time.Time
-	under chan struct{} // closed when the look that is under way has ended
+	under chan struct{} // closed when the reading in progress has ended
 }
 
-// get returns a view that is young enough.
+// get returns a view that is not older than every.
 func (v *views) get(ctx context.Context) (standing.View, error) {
 	v.mu.Lock()
 	if !v.at.IsZero() && v.now().Sub(v.at) < v.every {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Where certificates of a host are.
+// The certificates of a host.
 var (
 	certificateFiles = []string{
 		"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
@@ -23,7 +23,8 @@ var (
 	kubeconfigs = "/etc/kubernetes/*.conf"
 )
 
-// certificates are those that parts of the cluster on this host use.
+// certificates returns the certificates that parts of the cluster on this host
+// use.
 func (l *look) certificates() ([]decide.Certificate, error) {
 	var out []decide.Certificate
 	for _, pattern := range append(slices.Clone(certificateFiles), kubeconfigs) {
@@ -48,8 +49,8 @@ func (l *look) certificates() ([]decide.Certificate, error) {
 	return out, nil
 }
 
-// certificate reads the first certificate of a file. A kubeconfig may have none:
-// kubelet's names a file that is looked at anyway.
+// certificate reads the first certificate of a file. A kubeconfig may contain
+// none: kubelet's names a file that is read anyway.
 func (l *look) certificate(name string, kubeconfig bool) (c decide.Certificate, found bool, err error) {
 	data, err := l.read(name)
 	if err != nil {

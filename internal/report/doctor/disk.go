@@ -13,20 +13,20 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
-// bounds end a measurement, whichever is reached first.
+// bounds ends a measurement when the first of them is reached.
 type bounds struct {
 	time  time.Duration
 	bytes int
 }
 
-// diskBounds are those that people are told of.
+// diskBounds are the bounds that the documentation states.
 var diskBounds = bounds{2 * time.Second, 8 << 20}
 
-// writeSize is as etcd's recommendation for the measurement of disks has it.
+// writeSize follows etcd's recommendation for measuring disks.
 const writeSize = 2300
 
-// measure writes to the disk of a folder as etcd does to its log: small writes,
-// one after the other, each made durable before the next one.
+// measure writes to the disk of a folder as etcd writes its log: small writes,
+// one after the other, each made durable before the next.
 func measure(ctx context.Context, dir string, most bounds, now func() time.Time) (decide.Disk, error) {
 	f, err := nameless(dir)
 	if err != nil {
@@ -40,8 +40,8 @@ func measure(ctx context.Context, dir string, most bounds, now func() time.Time)
 	return decide.Disk{Path: dir, Writes: len(took), P99: took[(len(took)*99+99)/100-1], Worst: took[len(took)-1]}, nil
 }
 
-// nameless opens a file that has no name in its folder, and so is gone however
-// this process ends: the folder is etcd's and only etcd has files in it.
+// nameless opens a file without a name in the folder, which disappears however
+// this process ends. The folder is etcd's, and only etcd may have files in it.
 func nameless(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
-// metricsURLs are where etcd on this host tells its metrics.
+// metricsURLs lists the addresses of etcd's metrics on this host.
 var metricsURLs = []string{"http://127.0.0.1:2381/metrics", "http://[::1]:2381/metrics"}
 
 func (l *look) etcd(ctx context.Context) (decide.Etcd, error) {
@@ -32,7 +32,7 @@ func (l *look) etcd(ctx context.Context) (decide.Etcd, error) {
 
 const fsync = "etcd_disk_wal_fsync_duration_seconds"
 
-// parseEtcd reads what is wanted of etcd's metrics.
+// parseEtcd extracts the needed values from etcd's metrics.
 func parseEtcd(page []byte) (decide.Etcd, error) {
 	var e decide.Etcd
 	var buckets []bucket
@@ -64,14 +64,15 @@ func parseEtcd(page []byte) (decide.Etcd, error) {
 	return e, nil
 }
 
-// finite reports whether a value is a number of something.
+// finite reports whether a value is a usable number: not negative, and small
+// enough for an integer.
 func finite(v float64) bool { return v >= 0 && v < math.MaxInt64 }
 
-// bucket counts what took up to bound seconds.
+// bucket counts the operations that took at most bound seconds.
 type bucket struct{ bound, count float64 }
 
-// quantile interpolates within the bucket that it falls into, and is the last
-// finite bound for what is beyond it: as Prometheus does.
+// quantile interpolates within the bucket that contains the quantile. Beyond
+// the last finite bound it returns that bound, as Prometheus does.
 func quantile(q float64, buckets []bucket) time.Duration {
 	slices.SortFunc(buckets, func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
 	rank := q * buckets[len(buckets)-1].count
@@ -91,7 +92,8 @@ func quantile(q float64, buckets []bucket) time.Duration {
 	return seconds(before.bound)
 }
 
-// longest is more than anything of etcd's takes, in seconds, and still a duration.
+// longest is more than any operation of etcd takes, in seconds, and still fits
+// into a duration.
 const longest = 1e9
 
 func seconds(s float64) time.Duration { return time.Duration(min(s, longest) * float64(time.Second)) }

@@ -2,7 +2,7 @@ package doctor
 
 import "testing"
 
-// FuzzMetricsOfEtcd reads any page of metrics.
+// FuzzMetricsOfEtcd parses arbitrary metrics.
 func FuzzMetricsOfEtcd(f *testing.F) {
 	f.Add([]byte("etcd_mvcc_db_total_size_in_bytes 1e+07\n" + fsync + "_bucket{le=\"0.001\"} 5\n" + fsync + "_bucket{le=\"+Inf\"} 10\n"))
 	f.Add([]byte("etcd_mvcc_db_total_size_in_bytes 1\n" + fsync + "_bucket{le=\"NaN\"} +Inf\n"))
@@ -14,7 +14,7 @@ func FuzzMetricsOfEtcd(f *testing.F) {
 	})
 }
 
-// FuzzSwitches has lldpctl say anything.
+// FuzzSwitches parses arbitrary output of lldpctl.
 func FuzzSwitches(f *testing.F) {
 	f.Add([]byte(`{"lldp":[{"interface":[{"name":"eth0","chassis":[{"id":[{"value":"aa"}],"name":[{"value":"sw"}]}]}]}]}`))
 	f.Add([]byte(`{"lldp":[{"interface":null}]}`))

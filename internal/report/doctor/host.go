@@ -22,27 +22,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Site is what a host knows of its cluster without asking anybody.
+// Site holds the facts that a host knows of its cluster without asking anybody.
 type Site struct {
 	Settings state.NetworkSettings
 	Workers  int
-	// ControlPlane is true on a control plane, Flannel where the pod network is ours.
+	// ControlPlane is true on a control plane. Flannel is true if Holdfast provides
+	// the pod network.
 	ControlPlane bool
 	Flannel      bool
 }
 
-// Eyes look at one host.
+// Eyes observes one host.
 type Eyes struct {
-	// Root is the directory that is the host's root.
+	// Root is the host's root folder.
 	Root string
 	// Site is unknown on a host that belongs to no cluster.
 	Site state.Fact[Site]
-	// DataDir is etcd's, on whose disk Disk measures, if that is asked for.
+	// DataDir is etcd's folder. Disk requests the measurement of its disk.
 	DataDir string
 	Disk    bool
 	Now     func() time.Time
 
-	// What follows reaches out of the process; tests put their own in.
+	// The rest reaches out of the process; tests replace it.
 	Name    func() (string, error)
 	Run     func(context.Context, host.Cmd) ([]byte, error)
 	Network func() (netwatch.Snapshot, error)
@@ -50,14 +51,15 @@ type Eyes struct {
 	Get     func(ctx context.Context, url string) ([]byte, error)
 	Kernel  func() (synchronised bool, err error)
 	BMC     func(context.Context, bmc.Address) (redfish.Shown, error)
-	// Table is whether the host has our table of ports, Firewalls are those of the
-	// site.
+	// Table reports whether the host has Holdfast's table of ports. Firewalls
+	// returns the firewalls of the site.
 	Table     func() (bool, error)
 	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 }
 
-// This returns the eyes for the host that this process runs on. site says what is
-// known of the cluster; with disk, etcd's disk is measured by writing to it.
+// This returns the observer of the host that this process runs on. site holds the
+// known facts of the cluster. If disk is true, it measures etcd's disk by writing
+// to it.
 func This(site state.Fact[Site], disk bool) Eyes {
 	return Eyes{
 		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
@@ -70,14 +72,14 @@ func This(site state.Fact[Site], disk bool) Eyes {
 	}
 }
 
-// The bounds of one question.
+// Bounds of one question.
 const (
 	toolTime = 5 * time.Second
 	nameTime = 3 * time.Second
 	maxFile  = 8 << 20
 )
 
-// look is one look at a host.
+// look is one observation of a host.
 type look struct {
 	Eyes
 
@@ -86,7 +88,7 @@ type look struct {
 	units   map[string]string
 }
 
-// Host looks at the host.
+// Host gathers the facts of the host.
 func (e Eyes) Host(ctx context.Context) decide.Host {
 	l := look{Eyes: e}
 	l.h.From = e.Now()
@@ -121,7 +123,7 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 	return l.h
 }
 
-// twoNodes looks at what only hosts have that fence each other.
+// twoNodes gathers the facts that exist only on hosts that fence each other.
 func (l *look) twoNodes(ctx context.Context) {
 	switches := l.switches(ctx)
 	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
@@ -133,14 +135,14 @@ func (l *look) twoNodes(ctx context.Context) {
 
 func (e Eyes) path(name string) string { return filepath.Join(e.Root, name) }
 
-// note keeps why something is not known.
+// note records why a fact is unknown.
 func (l *look) note(what string, err error) {
 	if err != nil {
 		l.h.Trouble = append(l.h.Trouble, what+": "+err.Error())
 	}
 }
 
-// fact asks for something, and knows it or why it does not.
+// fact calls ask. If that fails, the fact is unknown and the reason is noted.
 func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
 	v, err := ask()
 	if err != nil {
@@ -150,7 +152,7 @@ func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
 	return state.Known(v)
 }
 
-// tool runs a program that answers soon or not at all.
+// tool runs a program with a short time limit.
 func (l *look) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return l.ask(ctx, host.Command(name, args...))
 }
@@ -180,7 +182,7 @@ func (l *look) exists(name string) bool {
 	return err == nil
 }
 
-// get reads a page of this host's loopback address.
+// get reads a page from this host's loopback address.
 func get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, toolTime)
 	defer cancel()

@@ -35,7 +35,7 @@ var now = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 
 const secret = "hunter2-must-not-be-seen"
 
-// certificate makes one that ends at a time, in PEM.
+// certificate returns a certificate with the given end, in PEM.
 func certificate(t *testing.T, ends time.Time, authority bool) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +53,7 @@ func certificate(t *testing.T, ends time.Time, authority bool) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// fakeHost is a host of two as the setup leaves it.
+// fakeHost simulates one of two hosts after the setup.
 type fakeHost struct {
 	root  string
 	units map[string]string
@@ -134,14 +134,14 @@ nodelist {
 }
 `
 
-// history has a fence that cut the power, one that found it cut, and one that
-// failed, and a line that a power cut left.
+// history contains a fence that cut the power, one that found it cut, one that
+// failed, and a line that a power cut left incomplete.
 const history = `{"time":"2026-10-01T00:00:00Z","target":"cp-2","by":"cp-1","off":true,"requests":1,"phases":{"identify":1000000000,"hold":9000000000,"powerOff":2000000000,"evidence":1000000,"total":12001000000}}
 {"time":"2026-10-02T00:00:00Z","target":"cp-2","by":"cp-1","off":true,"requests":0,"phases":{"identify":30000000000,"total":30000000000}}
 {"time":"2026-10-03T00:00:00Z","target":"cp-2","by":"cp-1","off":false,"requests":2,"phases":{"identify":1,"powerOff":60000000000,"total":60000000000}}
 {"ti`
 
-// metrics are lines of etcd's.
+// metrics contains lines of etcd's metrics.
 const metrics = `# TYPE etcd_disk_wal_fsync_duration_seconds histogram
 etcd_disk_wal_fsync_duration_seconds_bucket{le="0.001"} 900
 etcd_disk_wal_fsync_duration_seconds_bucket{le="0.002"} 980
@@ -174,7 +174,7 @@ func (f *fakeHost) run(_ context.Context, c host.Cmd) ([]byte, error) {
 			}
 			out.WriteString(state + "\n")
 		}
-		return []byte(out.String()), errors.New("exit status 3") // as it does
+		return []byte(out.String()), errors.New("exit status 3") // like systemctl
 	}
 	if text, ok := f.tools[c.Name]; ok {
 		return []byte(text), nil

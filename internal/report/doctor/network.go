@@ -26,7 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// corosync is what Corosync of this host is configured as.
+// corosync reads this host's configuration of Corosync.
 func (l *look) corosync() (corosync.Conf, error) {
 	text, err := l.read(corosync.Path)
 	if err != nil {
@@ -35,7 +35,7 @@ func (l *look) corosync() (corosync.Conf, error) {
 	return corosync.Parse(text)
 }
 
-// rings are the links of Corosync, in their order.
+// rings returns the links of Corosync, in their order.
 func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
 	c, err := l.corosync()
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decid
 	return out, nil
 }
 
-// ringLacks is what packets of Corosync lack to be encrypted and signed.
+// ringLacks returns what Corosync's packets lack to be encrypted and signed.
 func (l *look) ringLacks() (string, error) {
 	c, err := l.corosync()
 	if err != nil {
@@ -62,12 +62,12 @@ func (l *look) ringLacks() (string, error) {
 	return twonode.CorosyncOf(c).Plain(), nil
 }
 
-// ring is the link at one of this host's addresses.
+// ring returns the link at one of this host's addresses.
 func (l *look) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
 	r := decide.Ring{Address: address}
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		a = l.first(ctx, address) // a name
+		a = l.first(ctx, address) // it is a name
 	}
 	for _, own := range l.network.Addresses {
 		if own.Prefix.Addr() == a.Unmap() {
@@ -86,7 +86,7 @@ func (l *look) ring(ctx context.Context, address string, switches map[string][]s
 	return r
 }
 
-// first is the first address of a name, invalid where there is none.
+// first returns the first address of a name, an invalid one if there is none.
 func (l *look) first(ctx context.Context, name string) netip.Addr {
 	list, err := l.resolve(ctx, name)
 	if err != nil || len(list) == 0 {
@@ -111,23 +111,24 @@ func (l *look) number(name string) int {
 	return n
 }
 
-// deepest bounds how far interfaces are followed: a bridge on a VLAN on a bond.
+// deepest bounds the number of interfaces that are followed: a bridge on a VLAN
+// on a bond.
 const deepest = 4
 
-// ports are the interfaces that an interface is made of in the end: the slaves
-// of a bond, or itself.
+// ports returns the interfaces at the bottom of an interface: the slaves of a
+// bond, or itself.
 func (l *look) ports(name string, deep int) []string {
 	if slaves, err := l.read("/sys/class/net/" + name + "/bonding/slaves"); err == nil {
 		return strings.Fields(string(slaves))
 	}
 	lower, err := filepath.Glob(l.path("/sys/class/net/" + name + "/lower_*"))
 	if err != nil || len(lower) != 1 || deep == deepest {
-		return []string{name} // over several without a bond nobody knows which way is taken
+		return []string{name} // with several interfaces and no bond, the way is unknown
 	}
 	return l.ports(strings.TrimPrefix(filepath.Base(lower[0]), "lower_"), deep+1)
 }
 
-// through are the switches behind ports, each once.
+// through returns the switches behind ports, each once.
 func through(ports []string, switches map[string][]string) []string {
 	var out []string
 	for _, p := range ports {
@@ -137,8 +138,8 @@ func through(ports []string, switches map[string][]string) []string {
 	return slices.Compact(out)
 }
 
-// neighbours is what lldpctl prints as json0, whose shape does not depend on
-// how many there are.
+// neighbours is the output of lldpctl in its format json0, whose shape does not
+// depend on the number of neighbours.
 type neighbours struct {
 	LLDP []struct {
 		Interface []struct {
@@ -151,8 +152,9 @@ type neighbours struct {
 	} `json:"lldp"`
 }
 
-// switches are what LLDP hears at each interface; nothing where nobody listens,
-// which is no trouble: it only makes less visible.
+// switches returns the switches that LLDP finds at each interface. It returns
+// nothing if no LLDP daemon runs. That is not reported as trouble: it only
+// makes less visible.
 func (l *look) switches(ctx context.Context) map[string][]string {
 	out, err := l.tool(ctx, "lldpctl", "-f", "json0")
 	if err != nil {
@@ -181,7 +183,7 @@ func switchesOf(text []byte) map[string][]string {
 	return found
 }
 
-// bmcs are the devices that this host holds. Their accounts stay where they are.
+// bmcs returns the devices that this host holds, without their accounts.
 func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
 	files := records.Files{Root: l.path("")}
 	targets, err := files.Targets()
@@ -209,7 +211,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 			Target: target, Delay: dev.Delay, Verified: !dev.Insecure || dev.Fingerprint != "", Pinned: dev.Fingerprint != "",
 			Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), FirstSight: dev.FirstSight,
 		}
-		b.Proven = totals[target].Cut // the history may have lost it
+		b.Proven = totals[target].Cut // the history may have lost that fence
 		l.tried(&b, history)
 		l.way(ctx, &b, dev.Address, switches)
 		out = append(out, b)
@@ -217,8 +219,8 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 	return out, nil
 }
 
-// tried is what fences of a target have shown: only one that had to cut the
-// power shows anything.
+// tried sets the results of former fences of a target. Only a fence that had to
+// cut the power counts.
 func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
 	const lately = 10
 	counted := 0
@@ -236,7 +238,7 @@ func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
 	}
 }
 
-// way finds how this host reaches a BMC.
+// way finds the route from this host to a BMC.
 func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
 	parsed, err := bmc.Parse(address)
 	if err != nil {
@@ -260,28 +262,29 @@ func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches 
 	}
 }
 
-// shownBy asks a BMC without an account.
+// shownBy reads what a BMC shows without an account.
 func shownBy(ctx context.Context, at bmc.Address) (redfish.Shown, error) {
 	return redfish.ShownBy(ctx, redfish.Endpoint{Address: at, Timeout: toolTime})
 }
 
-// shown is what a BMC shows to anybody.
+// shown returns what a BMC shows to everybody.
 func (l *look) shown(ctx context.Context, at bmc.Address, target string) state.Fact[decide.Shown] {
 	s, err := l.BMC(ctx, at)
 	if err != nil {
-		// Its reason alone: where the BMC is, is not for everybody who reads nodes.
+		// Note only the kind of error: not everybody who may read nodes may know the
+		// BMC's address.
 		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (sudo holdfast fencing verify says more)"))
 		return state.Fact[decide.Shown]{}
 	}
 	out := decide.Shown{Fingerprint: s.Fingerprint, Ends: s.Ends}
-	if !s.Clock.IsZero() { // told to the second
+	if !s.Clock.IsZero() { // in whole seconds
 		out.Offset = state.Known(decide.Offset{Low: s.Clock.Sub(s.Answered), High: s.Clock.Add(time.Second).Sub(s.Asked)})
 	}
 	return state.Known(out)
 }
 
-// route is the way to an address: the most specific one, then that of the
-// smallest metric.
+// route returns the route to an address: the most specific one, and among those
+// the one with the smallest metric.
 func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bool) {
 	for _, r := range routes {
 		if !r.Destination.Contains(to) {
@@ -294,7 +297,7 @@ func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bo
 	return best, ok
 }
 
-// devices are the fence devices that Pacemaker has.
+// devices returns the fence devices in Pacemaker's configuration.
 func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
 	text, err := l.ask(ctx, pacemaker.Configuration())
 	if err != nil {
@@ -313,7 +316,7 @@ func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
 	return out, nil
 }
 
-// names looks the cluster's own names up, as any program on this host would.
+// names resolves the cluster's own names like any program on this host.
 func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 	if !l.Site.Known {
 		return nil, errors.New("this host belongs to no cluster")
@@ -339,7 +342,8 @@ func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 	return out, nil
 }
 
-// nics is what the kernel does with the interfaces that lead out of the host.
+// nics returns the kernel's settings of the interfaces that lead out of the
+// host.
 func (l *look) nics() (decide.NICs, error) {
 	kernel := nic.Kernel{Root: l.Root}
 	links, err := kernel.Links()

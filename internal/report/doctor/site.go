@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ReadSite reads what this host was installed for. On a machine that is no host
-// of a cluster it is unknown, and the error says so.
+// ReadSite reads the data that this host was installed with. On a machine that
+// is no host of a cluster the fact is unknown, and the error says so.
 func ReadSite() (state.Fact[Site], error) {
 	data, err := os.ReadFile(site.Path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ticking is a clock in which each look takes a while.
+// ticking returns a clock that advances by step with each reading.
 func ticking(step time.Duration) func() time.Time {
 	at := now
 	return func() time.Time {
@@ -36,7 +36,7 @@ func TestTheMeasurementEndsWhereItsBytesDo(t *testing.T) {
 
 func TestTheMeasurementEndsAfter2Seconds(t *testing.T) {
 	d, err := measure(t.Context(), t.TempDir(), diskBounds, ticking(50*time.Millisecond))
-	if err != nil || d.Writes != 20 { // of two looks at the clock each
+	if err != nil || d.Writes != 20 { // each write reads the clock twice
 		t.Errorf("%+v, %v", d, err)
 	}
 }

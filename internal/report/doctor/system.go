@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// activeUnits asks for all units of interest at once.
+// activeUnits asks for the states of all relevant units at once.
 func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 	names := slices.Clone(clockUnits)
 	for _, set := range []map[string]string{watchdogUnits, rebootUnits} {
@@ -46,7 +46,8 @@ func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	slices.Sort(names)
-	// It fails where one of them is not active, and has said so then.
+	// systemctl fails if one of them is not active, but has then printed all
+	// states.
 	out, err := l.tool(ctx, "systemctl", append([]string{"is-active"}, names...)...)
 	states := strings.Fields(string(out))
 	if len(states) != len(names) {
@@ -61,7 +62,7 @@ func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 
 func (l *look) active(unit string) bool { return l.units[unit] == "active" }
 
-// needUnits is an error where it is not known which units run.
+// needUnits returns an error if the states of the units are unknown.
 func (l *look) needUnits() error {
 	if l.units == nil {
 		return errors.New("it is not known which units run")
@@ -69,8 +70,8 @@ func (l *look) needUnits() error {
 	return nil
 }
 
-// kernelClock is what the kernel says about its clock: who keeps it right tells
-// it so.
+// kernelClock reports whether the kernel counts its clock as synchronised: the
+// daemon that synchronises it tells the kernel so.
 func kernelClock() (bool, error) {
 	var t unix.Timex
 	s, err := unix.Adjtimex(&t)
@@ -92,7 +93,8 @@ func (l *look) clock() (decide.Clock, error) {
 	return c, err
 }
 
-// swap adds up the swap that is on; what is in compressed memory reaches no disk.
+// swap adds up the active swap, without swap in compressed memory, which never
+// reaches a disk.
 func (l *look) swap() (uint64, error) {
 	data, err := l.read("/proc/swaps")
 	if err != nil {
@@ -115,12 +117,12 @@ func (l *look) swap() (uint64, error) {
 
 func (l *look) watchdogs() ([]string, error) { return l.running(watchdogUnits) }
 
-// running are the words for those units of a set that run and have some.
+// running returns the descriptions of the units in a set that run and have one.
 func (l *look) running(set map[string]string) ([]string, error) {
 	if err := l.needUnits(); err != nil {
 		return nil, err
 	}
-	out := []string{} // one that is nil would read as unknown
+	out := []string{} // nil would read as unknown
 	for unit, words := range set {
 		if words != "" && l.active(unit) {
 			out = append(out, words)
@@ -130,7 +132,7 @@ func (l *look) running(set map[string]string) ([]string, error) {
 	return out, nil
 }
 
-// rebooters are what reboots this host by itself.
+// rebooters returns what may reboot this host automatically.
 func (l *look) rebooters() ([]string, error) {
 	out, err := l.running(rebootUnits)
 	if err != nil {
@@ -153,8 +155,8 @@ func (l *look) rebooters() ([]string, error) {
 
 var aptReboot = regexp.MustCompile(`(?m)^\s*(?:Unattended-Upgrade::)?Automatic-Reboot\s+"([^"]*)"\s*;`)
 
-// aptReboots is the file that has unattended-upgrades reboot the host, empty
-// for none. A later file overrules an earlier one.
+// aptReboots returns the file that makes unattended-upgrades reboot the host;
+// empty if there is none. A later file overrides an earlier one.
 func (l *look) aptReboots() (string, error) {
 	if !l.exists("/usr/bin/unattended-upgrade") {
 		return "", nil

@@ -1,6 +1,6 @@
-// Package explain gathers what an explanation is made from: the report of this
-// host's agent of etcd, or where that does not answer, what lies on the disk,
-// or a recorded snapshot. What it cannot see it says; it changes nothing.
+// Package explain gathers the input of an explanation: the report of this
+// host's etcd keeper or, if that does not answer, the files on the disk, or a
+// recorded snapshot. It reports what it cannot see, and changes nothing.
 package explain
 
 import (
@@ -15,14 +15,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// answerTime bounds one question to the agent, which has its answer ready.
+// answerTime bounds one question to the etcd keeper, which has its answer
+// ready.
 const answerTime = 5 * time.Second
 
-// ErrNoAgent says that no agent answers on this host.
+// ErrNoAgent reports that no etcd keeper answers on this host.
 var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not answer")
 
-// Ask returns the report of the agent that listens on a socket. It returns an
-// error that is ErrNoAgent where nobody listens or answers in time.
+// Ask returns the report of the etcd keeper that listens on a socket. The error
+// is ErrNoAgent if nothing listens there, or if there is no answer in time.
 func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -36,7 +37,7 @@ func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
 	return r, nil
 }
 
-// unanswered says why there is no answer, in the words of a person.
+// unanswered returns an error that says in plain words why there is no answer.
 func unanswered(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

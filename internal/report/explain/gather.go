@@ -18,14 +18,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Host is where things lie on a host.
+// Host holds the places and functions of a host from which the input comes.
 type Host struct {
 	Files        records.Files
 	Socket, Data string
-	// Boot names this boot and tells how long it has lasted.
+	// Boot returns the id of this boot and its uptime.
 	Boot func() (id string, uptime time.Duration, err error)
-	// Held reports whether an etcd has the data of a folder open; Inspect
-	// examines them where none has.
+	// Held reports whether an etcd has the data of a folder open. Inspect examines
+	// the data if none has.
 	Held    func(dir string) (bool, error)
 	Inspect func(ctx context.Context, dir string) (state.EtcdData, error)
 	Name    func() (string, error)
@@ -40,13 +40,13 @@ func This() Host {
 	}
 }
 
-// Etcd returns what can be explained about etcd on the host: its agent's
-// report, or where that does not answer what its files say.
+// Etcd returns the input about etcd on the host: the etcd keeper's report or,
+// if the keeper does not answer, the contents of its files.
 func (h Host) Etcd(ctx context.Context) (explain.Input, error) {
 	report, err := Ask(ctx, h.Socket)
 	switch {
 	case err == nil:
-		// An agent without a peer was never asked for anything by Pacemaker.
+		// Without a peer, Pacemaker never asked the keeper for anything.
 		return explain.Input{
 			Source: explain.FromAgent, Report: report, BMC: h.bmc(report.Snapshot.Peer), Unmanaged: report.Snapshot.Peer == "",
 		}, nil
@@ -63,8 +63,8 @@ func (h Host) Etcd(ctx context.Context) (explain.Input, error) {
 	return in, nil
 }
 
-// files decides on what the disk says. Whether the peer is there only the agent
-// can tell: that stays unknown.
+// files builds the input from the disk. The presence of the peer stays unknown,
+// because only the etcd keeper can tell it.
 func (h Host) files(ctx context.Context) (explain.Input, error) {
 	in := explain.Input{Source: explain.FromFiles}
 	name, err := h.Name()
@@ -98,10 +98,10 @@ func (h Host) files(ctx context.Context) (explain.Input, error) {
 	return in, nil
 }
 
-// inspectTime bounds the examination of a copy.
+// inspectTime bounds the examination of a data directory.
 const inspectTime = 20 * time.Second
 
-// copy finds out whether etcd runs, and examines the data of one that does not.
+// copy finds out whether etcd runs, and examines the data if it does not.
 func (h Host) copy(ctx context.Context, in *explain.Input, s *state.EtcdSnapshot) {
 	held, err := h.Held(h.Data)
 	if err != nil {
@@ -135,7 +135,8 @@ func (h Host) proofs(in *explain.Input, s *state.EtcdSnapshot) {
 	}
 }
 
-// peer is the one other host that this one could fence, empty without one.
+// peer returns the one other host that this one could fence; empty if there is
+// none.
 func (h Host) peer(own string) (string, error) {
 	targets, err := h.Files.Targets()
 	if errors.Is(err, fs.ErrPermission) {
@@ -149,8 +150,8 @@ func (h Host) peer(own string) (string, error) {
 	return "", nil
 }
 
-// bmc is the address of a host's BMC as a person would open it, empty where it
-// is not known here.
+// bmc returns the address of a host's BMC, as one would open it in a browser;
+// empty if it is not known here.
 func (h Host) bmc(peer string) string {
 	dev, err := h.Files.Device(peer)
 	if err != nil {
@@ -159,8 +160,8 @@ func (h Host) bmc(peer string) string {
 	return dev.Address
 }
 
-// Snapshot decides on a file of test/corpus/etcd's form, or on a bare snapshot
-// or report.
+// Snapshot reads the input from a file in the format of test/corpus/etcd, or
+// from a bare snapshot or report.
 func Snapshot(path string) (explain.Input, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// newHost is a host of two in a folder: a survivor that was asked to confirm,
-// and fenced its peer in this boot.
+// newHost returns one of two hosts in a folder: a survivor that was asked to
+// confirm, and that fenced its peer in this boot.
 func newHost(t *testing.T) Host {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// serve answers on a socket as the agent does.
+// serve answers on a socket like the etcd keeper.
 func serve(t *testing.T, socket string, answer http.HandlerFunc) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)

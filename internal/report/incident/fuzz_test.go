@@ -6,7 +6,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 )
 
-// FuzzDecode reads any ConfigMap that a host has put into the API.
+// FuzzDecode reads an arbitrary ConfigMap that a host has put into the API.
 func FuzzDecode(f *testing.F) {
 	f.Add(`[{"host":"cp-1","boot":"b"}]`, `[{"id":"1"}]`)
 	f.Add(`null`, `[null]`)

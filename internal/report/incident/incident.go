@@ -1,6 +1,6 @@
-// Package incident keeps reports of incidents where people find them: in files
-// of the host, and in one ConfigMap of each host. Who writes both is the agent
-// of that host alone; what a report says decides decide/incident.
+// Package incident stores reports of incidents where people find them: in files
+// of the host, and in one ConfigMap per host. Only the agent of that host
+// writes both. Package decide/incident decides what a report says.
 package incident
 
 import (
@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// Dir is where a host keeps its reports, one file each.
+	// Dir is the folder of a host's reports, with one file each.
 	Dir = "/var/lib/holdfast/incidents"
-	// Namespace is where the ConfigMaps of the hosts are.
+	// Namespace is the namespace of the hosts' ConfigMaps.
 	Namespace = decide.ConfigMapNamespace
-	// Label is on each of them, and names its host.
+	// Label is set on each of them, and names its host.
 	Label = "holdfast.io/incidents"
 )
 
-// Kept is how many reports a host keeps, published how many of them, and of how
-// many records, it shows in the API.
+// Kept is the number of reports that a host keeps. published is the number of
+// the newest ones that it shows in the API, publishedRecords that of records.
 const (
 	Kept             = 50
 	published        = 10
 	publishedRecords = 300
-	// limit bounds a ConfigMap, in bytes: half of what the API takes.
+	// limit bounds a ConfigMap, in bytes: half of what the API accepts.
 	limit = 512 << 10
 )
 
@@ -43,18 +43,18 @@ const (
 	keyIncidents = "incidents.json"
 )
 
-// ConfigMap is the name of that of a host.
+// ConfigMap returns the name of a host's ConfigMap.
 func ConfigMap(host string) string { return decide.ConfigMapPrefix + host }
 
-// Published is what a host shows in the API: what it noted, and the reports
+// Published is what a host shows in the API: its own records, and the reports
 // that it knows.
 type Published struct {
 	Records   []decide.Record
 	Incidents []decide.Incident
 }
 
-// Encode returns the data of the ConfigMap; of what is too long for it the
-// oldest is left out.
+// Encode returns the data of the ConfigMap. If it is too long, Encode leaves
+// out the oldest entries.
 func (p Published) Encode() (map[string]string, error) {
 	records := decide.Newest(p.Records, publishedRecords)
 	list := p.Incidents[max(0, len(p.Incidents)-published):]
@@ -100,27 +100,27 @@ func decode(text string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// sound leaves out what is no report: others may write into a ConfigMap.
+// sound removes entries that are no reports: others may write into a ConfigMap.
 func sound(list []decide.Incident) []decide.Incident {
 	return slices.DeleteFunc(list, func(i decide.Incident) bool { return !soundID(i.ID) || len(i.Failures) == 0 || len(i.Journals) == 0 })
 }
 
-// soundID reports whether an id may be a file's name.
+// soundID reports whether an id may be used as a file name.
 func soundID(id string) bool {
 	return id != "" && len(id) < 100 && !strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}) && id[0] != '.'
 }
 
-// API is what is asked of the API.
+// API is the part of the API that this package reads.
 type API interface {
 	ConfigMaps(ctx context.Context, namespace, label string) (map[string]map[string]string, error)
 }
 
 var _ API = (*kube.Client)(nil)
 
-// Everyone returns what each host shows in the API, by host. What of a host is
-// not understood is said, and does not hide the others.
+// Everyone returns what each host shows in the API, by host. It reports data of
+// a host that it cannot parse, and still returns the other hosts.
 func Everyone(ctx context.Context, api API) (map[string]Published, []string, error) {
 	all, err := api.ConfigMaps(ctx, Namespace, Label)
 	if err != nil {
@@ -138,17 +138,17 @@ func Everyone(ctx context.Context, api API) (map[string]Published, []string, err
 	return out, limits, nil
 }
 
-// List is the incidents that are known somewhere, the newest first.
+// List holds the known incidents, the newest first.
 type List struct {
 	Incidents []decide.Incident `json:"incidents"`
-	// Source is where they are from: API, or a host's files.
+	// Source says where they come from: the API, or a host's files.
 	Source string `json:"source"`
-	// Limits are what could not be seen, one sentence each.
+	// Limits lists what could not be seen, one sentence each.
 	Limits []string `json:"limits,omitempty"`
 }
 
-// InCluster returns the incidents that the hosts show in the API, each once,
-// from the journals of all of them.
+// InCluster returns the incidents that the hosts show in the API, each once. It
+// combines the journals of all hosts.
 func InCluster(ctx context.Context, api API) (List, error) {
 	hosts, limits, err := Everyone(ctx, api)
 	if err != nil {
@@ -179,15 +179,15 @@ func OnHost(dir string) (List, error) {
 	return l, nil
 }
 
-// Newest turns the order round: the newest comes first.
+// Newest reverses the order, so that the newest comes first.
 func Newest(list []decide.Incident) []decide.Incident {
 	out := orEmpty(slices.Clone(list))
 	slices.Reverse(out)
 	return out
 }
 
-// Files reads the reports of a folder, the oldest first. A file that is not
-// understood is said, and does not hide the others.
+// Files reads the reports of a folder, the oldest first. It reports a file that
+// it cannot parse, and still returns the others.
 func Files(dir string) ([]decide.Incident, []string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +212,7 @@ func Files(dir string) ([]decide.Incident, []string, error) {
 	return decide.Reports(nil, out), problems, nil
 }
 
-// isReport tells a report from what else is in the folder.
+// isReport distinguishes reports from other files in the folder.
 func isReport(name string) bool {
 	id, ok := strings.CutSuffix(name, ".json")
 	return ok && soundID(id) && id[0] >= '0' && id[0] <= '9'
@@ -230,8 +230,8 @@ func readFile(path string) (decide.Incident, error) {
 	return i, nil
 }
 
-// Write makes the reports of a folder these, the newest of them: those that
-// differ are written, those that are part of another one are removed.
+// Write replaces the reports in a folder by the newest of list, at most Kept.
+// It writes only files that change, and removes the other reports.
 func Write(dir string, list []decide.Incident) error {
 	list = list[max(0, len(list)-Kept):]
 	names := map[string]bool{}
@@ -255,8 +255,8 @@ func Write(dir string, list []decide.Incident) error {
 	return nil
 }
 
-// writeFile writes a report that differs. It holds no secret and may be read by
-// everybody on the host.
+// writeFile writes a report if it has changed. A report holds no secret, so
+// everybody on the host may read it.
 func writeFile(path string, i decide.Incident) error {
 	data, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {

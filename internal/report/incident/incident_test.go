@@ -16,7 +16,7 @@ import (
 
 var at = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// noted are records of n take-overs by cp-1, an hour after each other.
+// noted returns records of n take-overs by cp-1, one hour apart.
 func noted(n int) []decide.Record {
 	rec := func(d time.Duration, r decide.Record) decide.Record {
 		r.Host, r.Boot, r.Up, r.At, r.From = "cp-1", "b", d+time.Hour, at.Add(d), "test"

@@ -23,22 +23,22 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// saidAPI is who says what the API has.
+// saidAPI is the name of the API as the source of a fact.
 const saidAPI = "the API"
 
 // API is the API of a cluster at one address.
 type API struct {
-	// Name is how a person knows it.
+	// Name is the name of the API for people.
 	Name string
-	// Reader reads without a cache: an answer is a sign of life.
+	// Reader reads without a cache, because an answer is also a sign of life.
 	Reader client.Reader
 	Now    func() time.Time
 
-	clock *clock // nil where answers have no date
+	clock *clock // nil if answers have no date
 }
 
-// OpenKubeconfig is the API by a kubeconfig. Where server is not empty it is
-// asked there.
+// OpenKubeconfig returns the API of a kubeconfig. If server is not empty, it
+// uses that address.
 func OpenKubeconfig(path, server string) (*API, error) {
 	cfg, err := kube.Access{Kubeconfig: path, Server: server}.Config()
 	if err != nil {
@@ -47,8 +47,8 @@ func OpenKubeconfig(path, server string) (*API, error) {
 	return OpenAPI(cfg)
 }
 
-// OpenAPI is the API by somebody's access. It reaches nothing yet, and never
-// asks which kinds there are: that would take as long as the rest.
+// OpenAPI returns the API for an existing configuration. It contacts nothing
+// yet, and never asks which kinds exist: that would take as long as the rest.
 func OpenAPI(access *rest.Config) (*API, error) {
 	cfg := rest.CopyConfig(access)
 	cfg.Timeout = Limit
@@ -65,7 +65,7 @@ func OpenAPI(access *rest.Config) (*API, error) {
 	return &API{Name: "API at " + cfg.Host, Reader: reader, Now: time.Now, clock: clock}, nil
 }
 
-// kinds are those that are read.
+// kinds returns the kinds that are read.
 func kinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{})
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -113,7 +113,7 @@ func (a *API) Tell(ctx context.Context) standing.Facts {
 	return f
 }
 
-// told is what questions that are asked at once put together.
+// told collects the answers to questions that run in parallel.
 type told struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -122,15 +122,16 @@ type told struct {
 	dead   error
 }
 
-// with changes the facts.
+// with changes the facts under the lock.
 func (t *told) with(change func(f *standing.Facts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change(&t.facts)
 }
 
-// fail tells a refusal, which is an answer, from silence. That there is no such
-// object or kind was told by whoever asked for it.
+// fail records a refusal, which is an answer, as a limit, and other errors as
+// an API that does not answer. The callers handle missing objects and kinds
+// themselves.
 func (t *told) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,14 +142,14 @@ func (t *told) fail(err error) {
 	t.dead = err
 }
 
-// limit says something that could not be told.
+// limit records something that could not be read.
 func (t *told) limit(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limits = append(t.limits, text)
 }
 
-// none is whether there is no such object, or not even the kind.
+// none reports whether the object, or even its kind, does not exist.
 func none(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func firstLine(s string) string {
@@ -156,8 +157,8 @@ func firstLine(s string) string {
 	return line
 }
 
-// brief is why an API does not answer, without the URLs that the client puts
-// before it.
+// brief returns why an API does not answer, without the URLs with which the
+// client begins.
 func brief(err error, took time.Duration) string {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
@@ -187,7 +188,7 @@ func (a *API) nodes(ctx context.Context, t *told) error {
 	return nil
 }
 
-// merged puts hosts of one name together: nodes and members may come in any
+// merged combines hosts with the same name: nodes and members may come in any
 // order.
 func merged(hosts []standing.Host) []standing.Host {
 	return standing.Merge(standing.Facts{Hosts: hosts}).Hosts
@@ -222,7 +223,7 @@ func (a *API) pacemaker(ctx context.Context, t *told) error {
 			return
 		}
 		f.Pacemaker = standing.Know(o.Status, saidAPI, o.Status.LastUpdated.Time)
-		for _, n := range nodesOf(o.Status) { // their Nodes may be gone
+		for _, n := range nodesOf(o.Status) { // their Node objects may be gone
 			f.Hosts = append(f.Hosts, standing.Host{Name: n, ControlPlane: true})
 		}
 		f.Hosts = merged(f.Hosts)
@@ -256,7 +257,7 @@ func (a *API) operators(ctx context.Context, t *told) error {
 	return nil
 }
 
-// members are etcd's static pods, where kubelet runs it.
+// members reads etcd's static pods, if kubelet runs etcd.
 func (a *API) members(ctx context.Context, t *told) error {
 	var list corev1.PodList
 	err := a.Reader.List(ctx, &list, client.InNamespace("kube-system"), client.MatchingLabels{"component": "etcd"})

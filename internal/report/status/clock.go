@@ -9,20 +9,21 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// clock knows how far the cluster's clock is from this machine's, from the date
-// of each answer: how old a report is has to be told by the clock of those who
-// wrote it.
+// clock measures the offset between the cluster's clock and this machine's,
+// from the date of each answer. The age of a report must be measured by the
+// clock of the host that wrote it.
 type clock struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	ahead time.Duration // of this machine's
+	ahead time.Duration // of the cluster's clock before this machine's
 }
 
-// resolution is what a date in a header is good for, with the way that it came.
+// resolution is the uncertainty of the date in a header, including its time on
+// the network.
 const resolution = 3 * time.Second
 
-// through notes the date of each answer.
+// through returns a transport that notes the date of each answer.
 func (c *clock) through(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
 
 type dated struct {
@@ -42,8 +43,9 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets client-go cancel a request that hangs. It looks for
-// this method, and without it complains on the terminal at each time-out.
+// WrappedRoundTripper lets client-go cancel a request that hangs. client-go
+// looks for this method; without it, client-go complains on the terminal at
+// each time-out.
 func (d dated) WrappedRoundTripper() http.RoundTripper { return d.next }
 
 func (c *clock) note(at time.Time) {
@@ -56,7 +58,7 @@ func (c *clock) note(at time.Time) {
 	c.ahead = ahead
 }
 
-// of is a time of this machine by the cluster's clock.
+// of converts a time of this machine to the cluster's clock.
 func (c *clock) of(t time.Time) time.Time {
 	if c == nil {
 		return t
@@ -66,7 +68,8 @@ func (c *clock) of(t time.Time) time.Time {
 	return t.Add(c.ahead)
 }
 
-// words say that the clocks differ, empty where they do not.
+// words returns a sentence about the offset of the clocks; empty if there is
+// none.
 func (c *clock) words() string {
 	if c == nil {
 		return ""

@@ -23,22 +23,24 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// networkPath is where a host's agent leaves how its network is doing.
+// networkPath is the file in which a host's agent writes the state of its
+// network.
 const networkPath = state.NetworkStatusPath
 
-// Host is a host whose daemons and files can be reached: the one that this runs
+// Host is a host whose daemons and files can be read: the host that this runs
 // on, or one of a lab. It needs no API.
 type Host struct {
-	// Root is the folder that its files are below.
+	// Root is the folder that contains its files.
 	Root string
-	// Name is empty for the one that this runs on.
+	// Name is empty for the host that this runs on.
 	Name string
-	// Power is what a lab says of it.
+	// Power is the power state that a lab reports.
 	Power standing.Power
 	Now   func() time.Time
 }
 
-// ThisHost is the host that this runs on; false where it is none of a cluster.
+// ThisHost returns the host that this runs on, and false if it belongs to no
+// cluster.
 func ThisHost() (*Host, bool) {
 	h := &Host{Root: "/", Now: time.Now}
 	for _, path := range []string{networkPath, state.EtcdSocketPath, pacemakerstatus.LivePath, pacemakerstatus.KeptPath} {
@@ -89,7 +91,7 @@ func (h *Host) Tell(ctx context.Context) standing.Facts {
 	return t.facts
 }
 
-// hearing is what a host is being asked.
+// hearing collects the facts from one host.
 type hearing struct {
 	host   *Host
 	name   string
@@ -98,7 +100,7 @@ type hearing struct {
 	limits []string
 }
 
-// self tells something of the host itself.
+// self changes the facts of the host itself.
 func (t *hearing) self(tell func(*standing.Host)) { t.of(t.name, tell) }
 
 func (t *hearing) of(name string, tell func(*standing.Host)) {
@@ -119,7 +121,8 @@ func (t *hearing) limit(err error) {
 	t.limits = append(t.limits, err.Error())
 }
 
-// network is what the host knows of its own network, and who it has seen there.
+// network adds the host's own view of its network, and the hosts that it has
+// seen there.
 func (t *hearing) network() {
 	var s struct {
 		At    time.Time         `json:"at"`
@@ -161,8 +164,8 @@ func (t *hearing) network() {
 	}
 }
 
-// nodeOf is a node as a host knows it. What is stale says nothing of what the API
-// has.
+// nodeOf returns a node as a host knows it. If that view is stale, it does not
+// tell what the API has.
 func nodeOf(n state.Node, stale bool, from string, at time.Time) standing.Host {
 	_, worker := n.Labels[state.LabelWorker]
 	h := standing.Host{Name: n.Name, ControlPlane: n.ControlPlane(), Worker: worker, Addresses: n.Addresses}
@@ -203,7 +206,8 @@ func (t *hearing) vips(v state.NetworkView, list []netip.Addr, kind string) []st
 	return out
 }
 
-// pacemaker is what the host reports of Pacemaker now, else what it kept of it.
+// pacemaker adds the host's present report of Pacemaker or, if there is none,
+// the last stored one.
 func (t *hearing) pacemaker() {
 	for _, path := range []string{pacemakerstatus.LivePath, pacemakerstatus.KeptPath} {
 		var r pacemakerstatus.Report
@@ -231,8 +235,8 @@ func nodesOf(s etcdv1.PacemakerClusterStatus) []string {
 	return out
 }
 
-// etcd is what the agent of etcd says of itself and of its peer; where it does
-// not answer, the record that lies on the disk.
+// etcd adds the etcd keeper's report on itself and on its peer or, if the
+// keeper does not answer, the record on the disk.
 func (t *hearing) etcd(ctx context.Context) {
 	socket := t.host.file(state.EtcdSocketPath)
 	if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) {
@@ -251,7 +255,7 @@ func (t *hearing) etcd(ctx context.Context) {
 	t.report(r)
 }
 
-// record reads what lies on the disk.
+// record adds the record on the disk.
 func (t *hearing) record() {
 	r, err := t.host.files().Record()
 	if err != nil {
@@ -264,7 +268,7 @@ func (t *hearing) record() {
 	t.self(func(h *standing.Host) { h.Record = standing.Know(r, t.name, r.Written) })
 }
 
-// report is what the agent of etcd says.
+// report adds the etcd keeper's report.
 func (t *hearing) report(r state.EtcdReport) {
 	s := r.Snapshot
 	t.self(func(h *standing.Host) {
@@ -287,8 +291,8 @@ func (t *hearing) report(r state.EtcdReport) {
 	}
 }
 
-// peer is what a host knows of the other one: what that told it, what its member
-// is listed as, and what its BMC answers.
+// peer adds the host's facts about its peer: the peer's statement, its
+// membership in etcd, and the answer of its BMC.
 func (t *hearing) peer(r state.EtcdReport) {
 	s := r.Snapshot
 	t.of(s.Peer, func(h *standing.Host) {
@@ -314,10 +318,10 @@ func (t *hearing) peer(r state.EtcdReport) {
 	})
 }
 
-// hasOther reports whether etcd lists more than this host.
+// hasOther reports whether etcd lists more members than this host.
 func hasOther(s state.EtcdSnapshot) bool { return len(s.Local.Members.Value) > 1 }
 
-// listed is a member as the local etcd lists it.
+// listed returns a member as the local etcd lists it.
 func listed(s state.EtcdSnapshot, id state.MemberID) standing.Member {
 	m := standing.Member{}
 	if !s.Local.Members.Known || id == 0 {
@@ -333,7 +337,7 @@ func listed(s state.EtcdSnapshot, id state.MemberID) standing.Member {
 	return m
 }
 
-// fences are the last ones by this host, and what they prove.
+// fences adds the fences by this host, and what they prove.
 func (t *hearing) fences() {
 	records, err := t.host.files().Fences()
 	if err != nil {
@@ -352,7 +356,7 @@ func (t *hearing) fences() {
 	}
 }
 
-// read reads a file of JSON, which need not exist.
+// read reads a JSON file that may be missing.
 func read(path string, into any) (there bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,11 +16,12 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// lastShown is how many of the last incidents are shown.
+// lastShown is the number of recent incidents that are shown.
 const lastShown = 3
 
-// incidents are those that hosts show in the API, and from their journals what
-// else only they know: their records, and how their fences went.
+// incidents adds the incidents that hosts show in the API. From their journals
+// it adds facts that only they know: their records and the results of their
+// fences.
 func (a *API) incidents(ctx context.Context, t *told) error {
 	data, err := configMaps{a.Reader}.ConfigMaps(ctx, incident.Namespace, incident.Label)
 	if err != nil {
@@ -43,7 +44,7 @@ func (a *API) incidents(ctx context.Context, t *told) error {
 	return nil
 }
 
-// held are ConfigMaps that were read.
+// held holds ConfigMaps that were already read.
 type held map[string]map[string]string
 
 // ConfigMaps implements incident.API.
@@ -51,7 +52,8 @@ func (h held) ConfigMaps(context.Context, string, string) (map[string]map[string
 	return h, nil
 }
 
-// noted is what the journal of a host tells of it and of whom it fenced.
+// noted returns the facts in a host's journal about the host itself and about
+// the hosts that it fenced.
 func noted(name string, journal []decide.Record) []standing.Host {
 	from := name + ", in the API"
 	var out []standing.Host
@@ -70,7 +72,7 @@ func noted(name string, journal []decide.Record) []standing.Host {
 	return out
 }
 
-// configMaps reads incidents without a cache.
+// configMaps reads the ConfigMaps of incidents without a cache.
 type configMaps struct{ client.Reader }
 
 // ConfigMaps implements incident.API.
@@ -86,7 +88,7 @@ func (c configMaps) ConfigMaps(ctx context.Context, namespace, label string) (ma
 	return out, nil
 }
 
-// incidents are those that a host keeps in files.
+// incidents adds the incidents that a host keeps in files.
 func (t *hearing) incidents() {
 	l, err := incident.OnHost(t.host.file(incident.Dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +101,7 @@ func (t *hearing) incidents() {
 	t.facts.Incidents = last(l, t.name, t.now)
 }
 
-// last are the newest incidents, unknown where there are none.
+// last returns the newest incidents, unknown if there are none.
 func last(l incident.List, from string, now time.Time) standing.Seen[[]standing.Incident] {
 	if len(l.Incidents) == 0 {
 		return standing.Seen[[]standing.Incident]{}

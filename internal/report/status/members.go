@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Members asks etcd on each control plane for itself, with the certificates of
-// a host.
+// Members asks etcd on each control plane about itself, with the certificates
+// of a host.
 type Members struct{ etcd.Members }
 
-// MembersHere are those of the host that this runs on; false for whoever may
-// not read its certificates.
+// MembersHere returns Members with the certificates of the host that this runs
+// on, and false if the user may not read them.
 func MembersHere() (*Members, bool) {
 	const pki = state.EtcdPKIDir + "/"
 	m := &Members{etcd.Members{Identity: etcd.Identity{CA: pki + "ca.crt", Cert: pki + "healthcheck-client.crt", Key: pki + "healthcheck-client.key"}}}
@@ -25,8 +25,8 @@ func MembersHere() (*Members, bool) {
 	return m, f.Close() == nil
 }
 
-// Ask asks all control planes at once. One that does not answer is not in the
-// result: that is known of it already, or not.
+// Ask asks all control planes in parallel. The result leaves out those that do
+// not answer: other sources may know why.
 func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing.Member {
 	addresses := map[string]string{}
 	for _, h := range f.Hosts {
@@ -37,7 +37,7 @@ func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing
 	return compared(m.Look(ctx, addresses))
 }
 
-// compared says by how much each is behind the one that is ahead.
+// compared sets how far each member is behind the most advanced one.
 func compared(looks map[string]etcd.Look) map[string]standing.Member {
 	var ahead uint64
 	for _, l := range looks {

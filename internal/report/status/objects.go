@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// clusterName is the name of the objects that there is one of.
+// clusterName is the name of objects that exist only once.
 const clusterName = "cluster"
 
-// hostOf is a host as its node tells it.
+// hostOf returns a host as its Node object shows it.
 func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	_, control := n.Labels[state.LabelControlPlane]
-	control = control || n.Labels[noderole.Claim] == string(state.RoleMaster) // it may have lost the label
+	control = control || n.Labels[noderole.Claim] == string(state.RoleMaster) // the label may be lost
 	_, worker := n.Labels[state.LabelWorker]
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
 	h.Labels = standing.Know(n.Labels, saidAPI, now)
@@ -59,7 +59,7 @@ func kubeletOf(n *corev1.Node, now time.Time) standing.Seen[standing.Kubelet] {
 	return standing.Know(k, saidAPI, at)
 }
 
-// describeSite is what the cluster says of itself.
+// describeSite adds the facts in the Infrastructure object.
 func describeSite(f *standing.Facts, infra *configv1.Infrastructure, now time.Time) {
 	f.Cluster = siteName(infra)
 	switch infra.Status.ControlPlaneTopology {
@@ -68,7 +68,7 @@ func describeSite(f *standing.Facts, infra *configv1.Infrastructure, now time.Ti
 	case configv1.DualReplicaTopologyMode:
 		f.ControlPlanes = standing.Know(2, saidAPI, now)
 	case configv1.HighlyAvailableTopologyMode, configv1.HighlyAvailableArbiterMode, configv1.ExternalTopologyMode:
-		// how many follows from the nodes
+		// the number follows from the nodes
 	}
 	p := infra.Status.PlatformStatus
 	if p == nil || p.BareMetal == nil {
@@ -79,7 +79,8 @@ func describeSite(f *standing.Facts, infra *configv1.Infrastructure, now time.Ti
 	f.VIPs = append(vipsOf(p.BareMetal.APIServerInternalIPs, "API"), vipsOf(p.BareMetal.IngressIPs, "ingress")...)
 }
 
-// siteName is the cluster's name with its domain, as in its API's address.
+// siteName returns the cluster's name with its domain, as in the address of its
+// API.
 func siteName(infra *configv1.Infrastructure) string {
 	host := strings.TrimPrefix(infra.Status.APIServerURL, "https://api.")
 	if name, _, ok := strings.Cut(host, ":"); ok && name != "" && host != infra.Status.APIServerURL {
@@ -98,7 +99,7 @@ func vipsOf(texts []string, kind string) []standing.VIP {
 	return out
 }
 
-// setUpOf is how far two control planes are.
+// setUpOf returns the progress of the setup of two control planes.
 func setUpOf(o *operatorv1.Etcd, now time.Time) standing.Seen[standing.SetUp] {
 	var s standing.SetUp
 	known := false
@@ -122,7 +123,7 @@ func setUpOf(o *operatorv1.Etcd, now time.Time) standing.Seen[standing.SetUp] {
 	return standing.Know(s, saidAPI, now)
 }
 
-// unwell are the ClusterOperators that are degraded or not available.
+// unwell returns the ClusterOperators that are degraded or not available.
 func unwell(list []configv1.ClusterOperator) []standing.Operator {
 	out := []standing.Operator{}
 	for _, o := range list {

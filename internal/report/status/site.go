@@ -30,8 +30,8 @@ const (
 	siteConfigKey                       = "install-config"
 )
 
-// site compares the API with what the site was installed as: how many hosts,
-// what they are, and each object that the installation put there.
+// site compares the API with the site's installation: the number and kinds of
+// hosts, and each object that the installation created.
 func (a *API) site(ctx context.Context, t *told) error {
 	var cm corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: siteConfigNamespace, Name: siteConfigName}, &cm)
@@ -41,7 +41,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 		})
 		return nil
 	}
-	if apierrors.IsForbidden(err) { // a worker's account, or the dashboard's
+	if apierrors.IsForbidden(err) { // the account of a worker or of the dashboard
 		t.limit("whether objects of the cluster's own are missing was not looked at: this account may not read " + siteConfigNamespace + "/" + siteConfigName)
 		return nil
 	}
@@ -67,7 +67,8 @@ func (a *API) site(ctx context.Context, t *told) error {
 	return a.objects(ctx, t, c, top)
 }
 
-// objects finds those that are missing of what the installation put there.
+// objects finds the missing ones among the objects that the installation
+// created.
 func (a *API) objects(ctx context.Context, t *told, c *config.InstallConfig, top topology.Topology) error {
 	wanted, err := rendered(c, top)
 	if err != nil {
@@ -94,13 +95,13 @@ func (a *API) objects(ctx context.Context, t *told, c *config.InstallConfig, top
 	return errors.Join(errs...)
 }
 
-// place is where objects of one kind are.
+// place selects the objects of one kind in one namespace.
 type place struct {
 	kind      schema.GroupVersionKind
 	namespace string
 }
 
-// rendered are the objects of an installation by where they are.
+// rendered returns the names of the objects of an installation, by their place.
 func rendered(c *config.InstallConfig, top topology.Topology) (map[place][]string, error) {
 	files, err := manifests.Render(c, top)
 	if err != nil {
@@ -114,17 +115,17 @@ func rendered(c *config.InstallConfig, top topology.Topology) (map[place][]strin
 		}
 		at := place{o.GroupVersionKind(), o.Namespace}
 		if o.Name == manifests.Administrators {
-			continue // a person takes it away
+			continue // administrators remove this one on purpose
 		}
-		if !slices.Contains(out[at], o.Name) { // a status is a file of its own
+		if !slices.Contains(out[at], o.Name) { // an object's status is a file of its own
 			out[at] = append(out[at], o.Name)
 		}
 	}
 	return out, nil
 }
 
-// lacks are the objects of one place that are not there. Whoever may not list
-// them is told nothing.
+// lacks returns the missing objects of one place. It returns none if this
+// account may not list them.
 func (a *API) lacks(ctx context.Context, at place, names []string) ([]standing.Object, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(at.kind.GroupVersion().WithKind(at.kind.Kind + "List"))
@@ -148,7 +149,7 @@ func (a *API) lacks(ctx context.Context, at place, names []string) ([]standing.O
 	return out, nil
 }
 
-// clusterKinds are kinds of objects of an installation that are in no
+// clusterKinds lists the kinds of an installation's objects that are in no
 // namespace, namespacedKinds the others.
 var clusterKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"},
@@ -172,7 +173,7 @@ var namespacedKinds = []schema.GroupVersionKind{
 	operatorv1.GroupVersion.WithKind("IngressController"),
 }
 
-// addInstalled makes the kinds of an installation's objects known.
+// addInstalled adds the kinds of an installation's objects.
 func addInstalled(m *meta.DefaultRESTMapper) {
 	for _, k := range clusterKinds {
 		m.Add(k, meta.RESTScopeRoot)

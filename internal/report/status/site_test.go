@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// installed are the files of a site, and an API that has all its objects but
-// those that a test leaves out.
+// installed returns an API with all objects of a site, except those that a test
+// leaves out.
 func installed(t *testing.T, shape string, refuse func(kind string) error, without ...standing.Object) *API {
 	t.Helper()
 	s := sitetest.New(t, shape)
@@ -110,7 +110,7 @@ func TestWhatMayNotBeListedIsNotMissing(t *testing.T) {
 	}
 }
 
-// The client never asks which kinds there are, so each has to be known to it.
+// The client never asks which kinds exist, so it must know each of them.
 func TestEveryKindOfAnInstallationIsKnown(t *testing.T) {
 	mapper := kinds()
 	for _, shape := range []string{sitetest.OneNone, sitetest.TwoDual, sitetest.ThreeV6} {

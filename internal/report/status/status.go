@@ -1,6 +1,7 @@
-// Package status gathers what is known of a cluster: from its API, and from
-// hosts that need none. It asks all at once, waits no longer than its limit for
-// any of them, and changes nothing. Package decide/standing turns it into a view.
+// Package status gathers the known facts of a cluster: from its API, and from
+// hosts, which need no API. It asks all sources in parallel, waits for none of
+// them longer than its limit, and changes nothing. Package decide/standing turns
+// the facts into a view.
 package status
 
 import (
@@ -12,34 +13,34 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// Limit bounds what sources may take, and membersLimit etcd itself afterwards:
-// who asks waits two seconds at most.
+// Limit bounds the time of the sources, and membersLimit that of etcd itself
+// afterwards: a user waits two seconds at most.
 const (
 	Limit        = 1300 * time.Millisecond
 	membersLimit = 500 * time.Millisecond
 )
 
-// Source is a place that tells something about a cluster. What it could not ask
-// stands in the facts: a source has no other errors.
+// Source provides facts about a cluster. It reports failures in its facts: it
+// has no other errors.
 type Source interface {
-	// Tell returns what it knows. Its context ends with the limit.
+	// Tell returns the facts of this source. The context ends with the limit.
 	Tell(ctx context.Context) standing.Facts
-	// Silent is what it is where it has told nothing until the limit.
+	// Silent returns the entry for a source that has not answered by the limit.
 	Silent(limit time.Duration) standing.Source
 }
 
-// Gatherer asks sources, those first that are believed where two tell the same.
+// Gatherer asks sources. If two report the same fact, the earlier source
+// counts.
 type Gatherer struct {
 	Sources []Source
-	// Members asks etcd itself how its members are, nil where that cannot be.
+	// Members asks etcd itself about its members; nil if that is not possible.
 	Members func(ctx context.Context, f standing.Facts) map[string]standing.Member
 	Now     func() time.Time
-	// Limit is that of a look, zero for the usual one.
+	// Limit bounds the sources; zero means the default.
 	Limit time.Duration
 }
 
-// Gather asks all sources and puts together what those told that answered in
-// time.
+// Gather asks all sources, and merges the facts of those that answered in time.
 func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	limit := g.Limit
 	if limit == 0 {
@@ -56,7 +57,7 @@ func (g *Gatherer) Gather(ctx context.Context) standing.Facts {
 	return f
 }
 
-// clock is the time: that of the host where one was asked, else the API's.
+// clock returns the time of this host if a host was asked, otherwise the API's.
 func (g *Gatherer) clock(parts []standing.Facts) time.Time {
 	now := g.Now()
 	for _, p := range parts {
@@ -72,7 +73,7 @@ func (g *Gatherer) clock(parts []standing.Facts) time.Time {
 	return now
 }
 
-// ask does not wait for a source that does not keep to its context.
+// ask returns in time even if a source ignores its context.
 func (g *Gatherer) ask(ctx context.Context, limit time.Duration) []standing.Facts {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -102,7 +103,7 @@ func (g *Gatherer) ask(ctx context.Context, limit time.Duration) []standing.Fact
 	return slices.Clone(parts)
 }
 
-// graceTime is for those who say themselves that their time is over.
+// graceTime is the extra time for sources that report their own time-out.
 const graceTime = 100 * time.Millisecond
 
 func grace(all <-chan struct{}) <-chan struct{} {
@@ -119,7 +120,7 @@ func grace(all <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// asked are members that etcd itself told of.
+// asked returns facts with the members that etcd itself reported.
 func asked(members map[string]standing.Member, now time.Time) standing.Facts {
 	f := standing.Facts{Now: now}
 	for name, m := range members {

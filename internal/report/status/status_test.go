@@ -178,8 +178,8 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 	}
 }
 
-// client-go's http.Client cancels what is late by a method that a wrapper hides,
-// and said so on the terminal (docs/facts/findings.md#lab, L4).
+// client-go's http.Client cancels a late request by a method that a wrapper
+// hides, and reported that on the terminal (docs/facts/findings.md#lab, L4).
 func TestAnAPIThatHangsIsCancelledWithoutALineOfTheClientsLog(t *testing.T) {
 	var log bytes.Buffer
 	klog.LogToStderr(false)
@@ -246,7 +246,7 @@ func put(t *testing.T, root, path string, value any) {
 	must(t, os.WriteFile(file, data, 0o600))
 }
 
-// root are the files of a host, cp-1 of two.
+// root creates the files of a host, cp-1 of two.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "st") //nolint:usetesting // a socket's path is short
@@ -268,7 +268,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// agent answers on a host's socket as the agent of etcd.
+// agent answers on a host's socket like the etcd keeper.
 func agent(t *testing.T, root string, report state.EtcdReport) {
 	t.Helper()
 	socket := filepath.Join(root, state.EtcdSocketPath)
@@ -323,8 +323,8 @@ func TestARecordOnTheDiskIsReadWhereTheAgentDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestStatusAndExplanationSayTheSameOfARecord: two programs that people read side
-// by side may not differ about one file.
+// TestStatusAndExplanationSayTheSameOfARecord: people read both programs side by
+// side, so they must agree about the same file.
 func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"version":1,"sha`: "torn", `{"version":2}`: "install the version that wrote it", "": "torn",

@@ -11,35 +11,37 @@ import (
 
 // Attempt is a request to an API server that nobody on a worker may make.
 type Attempt struct {
-	// Name says what it would get, Finding its row in docs/attacks.md.
+	// Name tells what the attempt would get, Finding is its row in
+	// docs/attacks.md.
 	Name, Finding string
 	Method, Path  string
-	// Body is JSON; of a PATCH a strategic merge.
+	// Body is JSON; for a PATCH it is a strategic merge.
 	Body string
-	// As is the user in whose name it is made, with what groups.
+	// As is the impersonated user, AsGroups that user's groups.
 	As       string
 	AsGroups []string
-	// Quiet says that the audit log has no line of it where kubelet is the one
-	// that is refused.
+	// Quiet means that the audit log has no line of the attempt if kubelet's
+	// account was refused.
 	Quiet bool
 }
 
-// Answer is what an API server said.
+// Answer is an API server's answer.
 type Answer struct {
 	Status int
 	Body   []byte
 }
 
-// mostOfAnswer bounds what is kept of an answer, in bytes.
+// mostOfAnswer bounds the part of an answer that is stored, in bytes.
 const mostOfAnswer = 1 << 20
 
-// Refused reports whether it said no: to who asks, to what he may, or by a guard.
+// Refused reports whether the API server refused: because of the identity, a
+// missing right, or a guard.
 func (a Answer) Refused() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden || a.Status == http.StatusUnprocessableEntity
 }
 
-// Try makes the attempt at an API server, by the client's certificate or a
-// token. The audit log knows it by the agent.
+// Try makes the attempt at an API server, with the client's certificate or a
+// token. agent identifies it in the audit log.
 func (a Attempt) Try(ctx context.Context, client *http.Client, server, token, agent string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, a.Method, server+a.Path, strings.NewReader(a.Body))
 	if err != nil {
@@ -71,8 +73,8 @@ func (a Attempt) Try(ctx context.Context, client *http.Client, server, token, ag
 	return Answer{Status: resp.StatusCode, Body: bytes.TrimSpace(body)}, nil
 }
 
-// patchType is what each kind takes: objects of our own kinds take no strategic
-// merge.
+// patchType returns the type of patch that the object's kind takes: objects of
+// our own kinds take no strategic merge.
 func (a Attempt) patchType() string {
 	if strings.HasPrefix(a.Path, "/api/v1/") {
 		return "application/strategic-merge-patch+json"

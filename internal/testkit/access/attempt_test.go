@@ -20,18 +20,18 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 )
 
-// thief is root on worker-1 as the API server sees him.
+// thief is root on worker-1, as the API server sees him.
 type thief struct {
 	name   string
 	client *http.Client
 	token  string
-	// kubelet says that he has that account.
+	// kubelet is set for kubelet's account.
 	kubelet bool
 }
 
-// thieves are all whom root on a worker can be: by kubelet's own certificate, by
-// the token of each account whose pod runs there, by the bootstrap token of a host
-// that joins, and as nobody.
+// thieves returns all identities that root on a worker can have: by kubelet's
+// own certificate, by the token of each account whose pod runs there, by the
+// bootstrap token of a joining host, and as nobody.
 func (c *cluster) thieves() []thief {
 	c.t.Helper()
 	anonymous, err := rest.HTTPClientFor(c.api.Anonymous())
@@ -50,7 +50,7 @@ func (c *cluster) thieves() []thief {
 	return out
 }
 
-// bootstrapToken is one as a host that joins is given it.
+// bootstrapToken makes a token like the one that a joining host gets.
 func (c *cluster) bootstrapToken() string {
 	c.t.Helper()
 	const id, secret = "evil01", "0123456789abcdef"
@@ -65,7 +65,7 @@ func (c *cluster) bootstrapToken() string {
 	return id + "." + secret
 }
 
-// request asks for the certificate of an administrator.
+// request returns a request for an administrator's certificate.
 func request(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,16 +75,16 @@ func request(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// TestEachRefusedAttemptLeavesALine has root on a worker try everything, as
-// everybody whom he can be there, at an API server with the rendered rights,
-// guards and audit policy.
+// TestEachRefusedAttemptLeavesALine lets root on a worker try everything, with
+// every identity that he can have there. The API server has the rendered
+// rights, guards and audit policy.
 func TestEachRefusedAttemptLeavesALine(t *testing.T) {
 	c := newCluster(t)
 	victim := boundPod(metav1.NamespaceSystem, "kube-apiserver-cp-1", "cp-1")
 	victim.Name, victim.Spec.ServiceAccountName, victim.Spec.Volumes = "kube-apiserver-cp-1", "", nil
 	must(t, c.admin.Create(t.Context(), victim))
 	attempts := Attempts(Target{ControlPlane: "cp-1", Own: "worker-1", Request: request(t)})
-	said := map[string]int{} // by agent, what was answered
+	said := map[string]int{} // status of the answer, by agent
 	quiet := map[string]bool{}
 	for n, who := range c.thieves() {
 		if who.name == flannel {

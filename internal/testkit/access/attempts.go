@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Target is what attempts are about.
+// Target names the hosts that the attempts concern.
 type Target struct {
-	// ControlPlane is the host that root on Own is after.
+	// ControlPlane is the host that root on Own attacks.
 	ControlPlane, Own string
-	// Request asks for a certificate of an administrator, PEM.
+	// Request asks for an administrator's certificate, in PEM.
 	Request []byte
 }
 
-// Attempts are what root on a worker tries, whoever he is at the API server. Each
-// finding is a row of docs/attacks.md.
+// Attempts returns what root on a worker tries, with any identity. Each finding
+// is a row of docs/attacks.md.
 func Attempts(t Target) []Attempt {
 	return slices.Concat(t.secrets(), t.nodes(), t.identities(), t.pods(), t.rules())
 }
@@ -36,7 +36,7 @@ func send(name, finding, method, path, body string) Attempt {
 	return Attempt{Name: name, Finding: finding, Method: method, Path: path, Body: body}
 }
 
-// secrets are attempts to read what control planes alone may know.
+// secrets returns attempts to read what only control planes may know.
 func (t Target) secrets() []Attempt {
 	return []Attempt{
 		get("all Secrets", "F1", "/api/v1/secrets"),
@@ -54,13 +54,14 @@ func (t Target) secrets() []Attempt {
 	}
 }
 
-// nodes are attempts to make a control plane of this host, or none of another.
+// nodes returns attempts to turn this host into a control plane, or to make
+// another host no longer one.
 func (t Target) nodes() []Attempt {
 	other, own := "/api/v1/nodes/"+t.ControlPlane, "/api/v1/nodes/"+t.Own
 	const label = `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`
 	lease := send("another host's lease", "F2", http.MethodPatch,
 		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+t.ControlPlane, `{"spec":{"holderIdentity":"`+t.Own+`"}}`)
-	lease.Quiet = true // hosts renew theirs every few seconds, and no rule tells them apart (docs/adr/0036)
+	lease.Quiet = true // hosts renew their leases every few seconds, and no rule can tell these apart (docs/adr/0036)
 	return []Attempt{
 		send("a control plane's label away", "F2", http.MethodPatch, other+"/status", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":null}}}`),
 		send("a control plane's address", "F2", http.MethodPatch, other+"/status", `{"status":{"addresses":[{"type":"InternalIP","address":"10.9.9.9"}]}}`),
@@ -75,11 +76,11 @@ func (t Target) nodes() []Attempt {
 	}
 }
 
-// identities are attempts to be somebody else.
+// identities returns attempts to be somebody else.
 func (t Target) identities() []Attempt {
 	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	const token = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`
-	request, _ := json.Marshal(map[string]any{ // it is of strings
+	request, _ := json.Marshal(map[string]any{ // strings always encode
 		"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
 		"metadata": map[string]any{"generateName": "evil-"},
 		"spec": map[string]any{
@@ -100,7 +101,7 @@ func (t Target) identities() []Attempt {
 	}
 }
 
-// pods are attempts to run something on a control plane, or to end it.
+// pods returns attempts to run something on a control plane, or to end it.
 func (t Target) pods() []Attempt {
 	spec := `{"nodeName":"` + t.ControlPlane + `","hostPID":true,"hostNetwork":true,"containers":[{"name":"x","image":"x","securityContext":{"privileged":true}}]}`
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"evil"},"spec":` + spec + `}`
@@ -127,7 +128,7 @@ func (t Target) pods() []Attempt {
 	}
 }
 
-// rules are attempts to change what the cluster keeps to.
+// rules returns attempts to change the rules of the cluster.
 func (t Target) rules() []Attempt {
 	const platform = "/apis/config.openshift.io/v1/infrastructures/cluster"
 	return []Attempt{

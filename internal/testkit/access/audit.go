@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Record is what a line of an audit log says of a request.
+// Record is a line of an audit log, as far as it is needed.
 type Record struct {
 	UserAgent string `json:"userAgent"`
 	Verb      string `json:"verb"`
@@ -18,8 +18,8 @@ type Record struct {
 	} `json:"responseStatus"`
 }
 
-// Records reads an audit log, by the agents of requests. Its last line may not
-// be whole yet.
+// Records reads an audit log into a map by user agent. The last line may still
+// be incomplete.
 func Records(log []byte) map[string]Record {
 	out := map[string]Record{}
 	for line := range bytes.Lines(log) {

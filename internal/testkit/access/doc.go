@@ -1,7 +1,8 @@
-// Package access has what root on a worker asks of the API server to get
-// further than his host (Attempts), and the tests of what each account of the
-// cluster may do. They look at all rights that an installation gives, as they
-// are rendered, and try them against a real API server: who is root on a worker
-// has every account whose pods may run there, and must get no further. The same
-// attempts are made by the hostile worker of test/hostile, on a whole cluster.
+// Package access holds the requests that root on a worker makes to the API
+// server to get beyond his host (Attempts), and the tests of the rights of each
+// account of the cluster. The tests check all rights that an installation
+// gives, as they are rendered, and try them against a real API server. Root on
+// a worker has every account whose pods may run there, and must get no further.
+// The hostile worker of test/hostile makes the same attempts on a whole
+// cluster.
 package access

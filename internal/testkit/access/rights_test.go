@@ -26,18 +26,19 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// rights are all that an installation gives, and the pods that it makes.
+// rights holds all rights that an installation gives, and the pods that it
+// makes.
 type rights struct {
-	// roles are the rules of roles, by kind, namespace and name.
+	// roles holds the rules of roles, by kind, namespace and name.
 	roles map[string][]rbacv1.PolicyRule
 	given []given
-	// pods are those of each account, by "NAMESPACE:NAME".
+	// pods holds the pods of each account, by "NAMESPACE:NAME".
 	pods map[string][]corev1.PodSpec
-	// policies are the names of the admission policies.
+	// policies holds the names of the admission policies.
 	policies map[string]bool
 }
 
-// given is a role that somebody has, in a namespace or, where that is empty, in
+// given is a role that a subject has, in a namespace or, if that is empty, in
 // the cluster.
 type given struct {
 	subject, namespace, role string
@@ -57,7 +58,7 @@ func rightsOf(t *testing.T, config string) *rights {
 	return r
 }
 
-// documents are the objects of files, each as JSON.
+// documents returns the objects of files, each as JSON.
 func documents(t *testing.T, files []state.File) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -130,12 +131,13 @@ func (r *rights) pod(namespace string, spec corev1.PodSpec) {
 	r.pods[account] = append(r.pods[account], spec)
 }
 
-// onWorkers is whether root on a worker has an account: unless every pod of it
-// that there is needs the label of a control plane, which no kubelet gives
-// itself and, by the guard of the pod network, nobody on a worker does.
+// onWorkers reports whether root on a worker has an account. He does not if
+// every pod of the account needs the label of a control plane. No kubelet gives
+// itself that label, and because of the guard of the pod network nobody else on
+// a worker does.
 func (r *rights) onWorkers(subject string) bool {
 	if subject == administrators || subject == agents {
-		return false // a person's certificate, which no host is given, and one that is signed on control planes for themselves
+		return false // the first is an administrator's certificate, which no host gets; the second is signed on control planes for themselves
 	}
 	pods := r.pods[subject]
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.PodSpec) bool { return !onControlPlanes(&p) })
@@ -148,7 +150,7 @@ func onControlPlanes(p *corev1.PodSpec) bool {
 	if p.Affinity == nil || p.Affinity.NodeAffinity == nil || p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}
-	// Each term by itself lets a pod in.
+	// Each term alone lets a pod in.
 	terms := p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	return len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
 		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
@@ -171,21 +173,23 @@ const (
 	joiners = "Group " + joining.Group
 )
 
-// allowed are the rights that accounts on workers may have, each as "GROUP
-// RESOURCE VERB" with the namespace where it holds in one. What is not here is
-// a way from a worker to a control plane, or has to be thought of: a Secret of
-// another namespace, a node, a pod of somebody's making, a role, an approval, a
-// token, a policy. Whoever adds a line says why.
+// allowed returns the rights that accounts on workers may have, each as "GROUP
+// RESOURCE VERB", with the namespace if it holds in only one. Any other right
+// leads from a worker to a control plane, or needs a decision: a Secret of
+// another namespace, a node, a pod that somebody makes, a role, an approval, a
+// token, a policy. Whoever adds a line gives the reason.
 func allowed() map[string][]string {
 	const gateway = decide.GatewayGroup
 	out := map[string][]string{
-		// Who the hosts are and which virtual IPs there are.
+		// The identity of the hosts, and the virtual IPs.
 		hosts: of("", " nodes", "config.openshift.io infrastructures"),
-		// Names of Services and where their pods are; no Secret, no ConfigMap.
+		// Names of Services and the addresses of their pods; no Secret, no
+		// ConfigMap.
 		dns: without(" get", of("", " endpoints", " services", " pods", " namespaces", "discovery.k8s.io endpointslices")),
 		// Subnets of nodes, and its own pod.
 		flannel: append(of("", " nodes"), " pods get", guarded),
-		// Routes and where they lead; what it serves of Secrets is copied for it.
+		// Routes and their targets. The Secrets that it serves are copied for
+		// it.
 		routers: slices.Concat(
 			of("", " namespaces", " nodes", " services", "discovery.k8s.io endpointslices", "networking.k8s.io ingressclasses", "networking.k8s.io ingresses",
 				gateway+" backendtlspolicies", gateway+" gatewayclasses", gateway+" gateways", gateway+" grpcroutes", gateway+" httproutes",
@@ -194,24 +198,26 @@ func allowed() map[string][]string {
 			says("networking.k8s.io ingresses", gateway+" backendtlspolicies", gateway+" gatewayclasses", gateway+" gateways",
 				gateway+" grpcroutes", gateway+" httproutes", gateway+" tlsroutes"),
 		),
-		// How the cluster is configured, whether its name is taken, and to ask for its
-		// certificate, for an hour until it is a node. The approval is none of it.
+		// To read the cluster's configuration, to check whether its name is
+		// taken, and to request its certificate, for an hour until it is a
+		// node. The approval is not included.
 		joiners: {
 			" nodes get", "kube-system/ configmaps get",
 			"certificates.k8s.io certificatesigningrequests create", "certificates.k8s.io certificatesigningrequests get",
 			"certificates.k8s.io certificatesigningrequests list", "certificates.k8s.io certificatesigningrequests watch",
 		},
-		// Whoever makes a NetworkPolicy is warned; nothing is given to everybody.
+		// Whoever creates a NetworkPolicy gets a warning; the group of all
+		// users gets no right.
 		nobody: nil,
 	}
 	return out
 }
 
-// guarded is a right over every node that the guard of the pod network keeps to
-// the node of the token.
+// guarded is a right over every node that the guard of the pod network limits
+// to the node of the token.
 const guarded = " nodes/status patch"
 
-// of are the rights to read.
+// of returns the rights to read the resources.
 func of(namespace string, resources ...string) []string {
 	var out []string
 	for _, r := range resources {
@@ -226,7 +232,7 @@ func without(verb string, rights []string) []string {
 	return slices.DeleteFunc(rights, func(r string) bool { return strings.HasSuffix(r, verb) })
 }
 
-// says are the rights to write the status of what is read.
+// says returns the rights to write the status of resources.
 func says(resources ...string) []string {
 	var out []string
 	for _, r := range resources {
@@ -235,8 +241,9 @@ func says(resources ...string) []string {
 	return out
 }
 
-// each is every right of a rule, in the form of allowed. A right over named
-// objects is one over the kind, since a list of names is soon longer.
+// each returns every right of a rule, in the form of allowed. A right over
+// named objects counts as one over the kind, because a list of names soon
+// grows.
 func each(namespace string, rule rbacv1.PolicyRule) []string {
 	if namespace != "" {
 		namespace += "/"
@@ -255,7 +262,7 @@ func each(namespace string, rule rbacv1.PolicyRule) []string {
 	return out
 }
 
-// beyond are the rights of accounts on workers that nobody allowed.
+// beyond returns the rights of accounts on workers that are not allowed.
 func (r *rights) beyond() []string {
 	var out []string
 	for _, g := range r.given {
@@ -284,8 +291,8 @@ func everySite() map[string]string {
 	return map[string]string{"one": sitetest.OneNone, "two": sitetest.TwoDual, "three": sitetest.ThreeV6}
 }
 
-// Whoever is root on a worker has each account whose pods may run there, by its
-// token on the disk or by kubelet's right to ask for another one.
+// Root on a worker has each account whose pods may run there, by its token on
+// the disk or by kubelet's right to request another one.
 func TestNoAccountOnAWorkerMayMoreThanItsWork(t *testing.T) {
 	for name, config := range everySite() {
 		r := rightsOf(t, config)
@@ -305,7 +312,7 @@ func TestNoAccountOnAWorkerMayMoreThanItsWork(t *testing.T) {
 	}
 }
 
-// What is allowed and nobody has is a right that a later object gets unseen.
+// If an allowed right has no owner, a later object could get it unnoticed.
 func TestNothingIsAllowedThatNobodyHas(t *testing.T) {
 	have := map[string]bool{}
 	for _, config := range everySite() {
@@ -327,7 +334,7 @@ func TestNothingIsAllowedThatNobodyHas(t *testing.T) {
 	}
 }
 
-// The test above finds what it is for.
+// The test above finds the rights that it must find.
 func TestARightThatLeadsFromAWorkerToAControlPlaneIsFound(t *testing.T) {
 	rule := func(group, resource, verb string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
@@ -362,7 +369,7 @@ func TestARightThatLeadsFromAWorkerToAControlPlaneIsFound(t *testing.T) {
 	}
 }
 
-// subjects are the accounts on workers, for requests.
+// subjects returns the accounts on workers, for requests.
 func (r *rights) subjects() []string {
 	set := map[string]bool{}
 	for _, g := range r.given {

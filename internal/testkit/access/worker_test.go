@@ -30,12 +30,12 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// patience bounds what is waited for, on a machine with other work.
+// patience bounds each wait, on a machine with other work.
 const patience = time.Minute
 
-// cluster is one of two control planes and two workers, with all that an
-// installation applies. Who attacks is root on worker-1: he has its kubelet's
-// account, and with it a token of each account whose pod is bound there.
+// cluster has two control planes and two workers, with all objects that an
+// installation applies. The attacker is root on worker-1: he has the account of
+// its kubelet, and with it a token of each account whose pod is bound there.
 type cluster struct {
 	t     *testing.T
 	api   *apitest.API
@@ -72,8 +72,8 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// network are the objects that an installation applies first, as one list. This
-// API server has another range of addresses for Services.
+// network returns the objects that an installation applies first, as one list.
+// This API server has another range of addresses for Services.
 func network(t *testing.T, files []state.File) []byte {
 	t.Helper()
 	var list []json.RawMessage
@@ -110,7 +110,7 @@ func (c *cluster) client(cfg *rest.Config) client.Client {
 	return out
 }
 
-// node is a host with what kubelet says of one, and with many images.
+// node makes a Node with the fields that kubelet reports, and with many images.
 func (c *cluster) node(name string) {
 	c.t.Helper()
 	labels := map[string]string{corev1.LabelHostname: name, "node-role.kubernetes.io/worker": ""}
@@ -145,8 +145,8 @@ func (c *cluster) secret(namespace, name string) {
 	must(c.t, client.IgnoreAlreadyExists(c.admin.Create(c.t.Context(), o)))
 }
 
-// boundPod is a pod of an account on a host, with the volume for its token that
-// every pod gets.
+// boundPod returns a pod of an account on a host, with the volume for its token
+// that every pod gets.
 func boundPod(namespace, account, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account + "-on-" + node}, Spec: corev1.PodSpec{
 		ServiceAccountName: account, NodeName: node, Containers: []corev1.Container{{Name: "x", Image: "x"}},
@@ -156,14 +156,14 @@ func boundPod(namespace, account, node string) *corev1.Pod {
 	}}
 }
 
-// stolen is a client with the token of an account.
+// stolen returns a client with the token of an account.
 func (c *cluster) stolen(namespace, account string) client.Client {
 	c.t.Helper()
 	return c.with(c.tokenOf(namespace, account))
 }
 
-// tokenOf is the token that kubelet of worker-1 asks for, of an account whose pod
-// is bound to that host: the one that lies there.
+// tokenOf returns a token of an account whose pod is bound to worker-1. It is
+// requested by the kubelet of that host, as is the token that lies there.
 func (c *cluster) tokenOf(namespace, account string) string {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -176,7 +176,7 @@ func (c *cluster) tokenOf(namespace, account string) string {
 		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 	}}
 	var err error
-	c.until("kubelet is given the token", func() bool { // its authorizer hears of the pod in a moment
+	c.until("kubelet is given the token", func() bool { // its authorizer notices the pod after a moment
 		err = c.kubelet.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, request)
 		return err == nil
 	}, func() string { return err.Error() })
@@ -198,11 +198,12 @@ func (c *cluster) until(what string, is func() bool, otherwise func() string) {
 	}
 }
 
-// refused is whether the API server said no, by a right or by a guard.
+// refused reports whether the API server refused, because of a right or a
+// guard.
 func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// TestRootOnAWorkerReadsNoSecretButWhatItServes tries what a reviewer did, with the
-// same token (docs/attacks.md, F1).
+// TestRootOnAWorkerReadsNoSecretButWhatItServes repeats the attack of a
+// reviewer, with the same token (docs/attacks.md, F1).
 func TestRootOnAWorkerReadsNoSecretButWhatItServes(t *testing.T) {
 	c := newCluster(t)
 	ctx := t.Context()
@@ -241,7 +242,7 @@ func TestRootOnAWorkerReadsNoSecretButWhatItServes(t *testing.T) {
 	c.tokenOfAnotherHost()
 }
 
-// secrets are what no worker may read.
+// secrets returns the Secrets that no worker may read.
 func secrets() []types.NamespacedName {
 	return []types.NamespacedName{
 		{Namespace: "openshift-etcd", Name: "fencing-credentials-cp-1"},
@@ -254,7 +255,7 @@ func secrets() []types.NamespacedName {
 	}
 }
 
-// tokenOfAnotherHost asks for the token of an account whose pod is elsewhere.
+// tokenOfAnotherHost requests the token of an account whose pod runs elsewhere.
 func (c *cluster) tokenOfAnotherHost() {
 	c.t.Helper()
 	pod := boundPod("openshift-etcd", "holdfast-operator", "cp-1")
@@ -271,8 +272,8 @@ func (c *cluster) tokenOfAnotherHost() {
 	}
 }
 
-// TestNoAccountOnAWorkerMayByTheAPIServersOwnJudgement: what the rendered rights
-// say by themselves, the authorizer says too.
+// TestNoAccountOnAWorkerMayByTheAPIServersOwnJudgement checks that the
+// authorizer agrees with what the rendered rights say by themselves.
 func TestNoAccountOnAWorkerMayByTheAPIServersOwnJudgement(t *testing.T) {
 	c := newCluster(t)
 	var namespaces corev1.NamespaceList
@@ -308,7 +309,8 @@ func TestNoAccountOnAWorkerMayByTheAPIServersOwnJudgement(t *testing.T) {
 			}
 		}
 		for _, a := range ways() {
-			// Kubelet has rights over its own, which NodeRestriction keeps to that.
+			// Kubelet has rights over objects of its own host, to which
+			// NodeRestriction limits it.
 			if own := subject == hosts && a.kubelets; may(a.ResourceAttributes) && !own {
 				t.Errorf("%s may %s %s.%s/%s in %q", subject, a.Verb, a.Resource, a.Group, a.Subresource, a.Namespace)
 			}
@@ -322,7 +324,7 @@ type way struct {
 	kubelets bool
 }
 
-// ways lead from a worker to a control plane.
+// ways returns the requests that lead from a worker to a control plane.
 func ways() []way {
 	of := func(verb, group, resource string) authorizationv1.ResourceAttributes {
 		resource, sub, _ := strings.Cut(resource, "/")
@@ -350,7 +352,7 @@ func ways() []way {
 	)
 }
 
-// untilGuarded waits until the API server knows the guard, which takes it a
+// untilGuarded waits until the API server applies the guard, which takes a
 // moment after it was made.
 func (c *cluster) untilGuarded(thief client.Client) {
 	c.t.Helper()
@@ -366,8 +368,8 @@ func patchStatus(t *testing.T, who client.Client, node, body string) error {
 		client.RawPatch(types.StrategicMergePatchType, []byte(body)))
 }
 
-// TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays: each attack
-// of docs/attacks.md, F2, and further ones, with the same token.
+// TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays makes each
+// attack of docs/attacks.md, F2, and further ones, with the same token.
 func TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays(t *testing.T) {
 	c := newCluster(t)
 	thief := c.stolen("kube-flannel", "flannel")
@@ -420,8 +422,9 @@ func TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays(t *testing
 	}
 }
 
-// TestTheGuardOfThePodNetworkIsInNobodysWay: kubelet and administrators do with
-// nodes what they did, and without the guard flannel does too.
+// TestTheGuardOfThePodNetworkIsInNobodysWay checks that kubelet and
+// administrators can change nodes as before, and that flannel can without the
+// guard.
 func TestTheGuardOfThePodNetworkIsInNobodysWay(t *testing.T) {
 	c := newCluster(t)
 	thief := c.stolen("kube-flannel", "flannel")

@@ -1,6 +1,6 @@
 // Package apitest runs the API server and the controllers of a release against
-// its etcd, for tests that would prove little without them. Nobody runs pods
-// there: a test is the kubelet where it needs one.
+// its etcd, for tests that would prove little without them. There is no kubelet
+// to run pods: a test acts as the kubelet if it needs one.
 package apitest
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// programs are what runs, in the order in which it is started.
+// programs lists the programs, in the order in which they are started.
 var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
 
-// tool is what an installation applies its manifests with.
+// tool is the program with which an installation applies its manifests.
 const tool = "kubectl"
 
 // API is a running API server.
@@ -37,37 +37,37 @@ type API struct {
 	// Certificates is the folder with the API server's certificate and key,
 	// apiserver.crt and apiserver.key.
 	Certificates string
-	// Folder is the one that Setup.Arguments was given, Etcd where the server's
-	// etcd answers anybody.
+	// Folder is the folder that Setup.Arguments was given. Etcd is the address
+	// at which the server's etcd answers anybody.
 	Folder, Etcd string
-	// kubeconfig is a file with that access, kubectl the program.
+	// kubeconfig is a file with that access, kubectl the path of the program.
 	kubeconfig, kubectl string
 	authority           authority
 }
 
-// Kubeconfig is a file with an administrator's access.
+// Kubeconfig returns the path of a file with an administrator's access.
 func (a *API) Kubeconfig() string { return a.kubeconfig }
 
-// Setup is what a package's tests need besides what all tests have.
+// Setup holds what a package's tests need besides the common parts.
 type Setup struct {
-	// Controllers are run too.
+	// Controllers are run besides those that every test has.
 	Controllers []string
-	// Arguments are further ones of the API server. It may write files for them
-	// below a folder.
+	// Arguments returns further arguments of the API server. It may write files
+	// for them below the folder.
 	Arguments func(folder string) ([]string, error)
 }
 
-// Main runs a package's tests with one API server for all of them, whose
-// access is then in api, and returns the exit code. Where no release was built
-// yet api stays nil, unless HOLDFAST_REQUIRE_TOOLS is 1; with -short it stays nil
-// too. The controllers are run besides those that every test has.
+// Main runs a package's tests with one API server for all of them, stores its
+// access in api, and returns the exit code. With -short api stays nil. It also
+// stays nil if no release was built yet; with HOLDFAST_REQUIRE_TOOLS=1 that is
+// a failure. The controllers run besides those that every test has.
 func Main(m *testing.M, api **API, controllers ...string) int {
 	return MainWith(m, api, Setup{Controllers: controllers})
 }
 
 // MainWith is Main for a server that is set up in another way.
 func MainWith(m *testing.M, api **API, setup Setup) int {
-	flag.Parse() // before a test begins nobody else has
+	flag.Parse() // before m.Run nobody else parses the flags
 	if testing.Short() {
 		return m.Run()
 	}
@@ -84,7 +84,7 @@ func MainWith(m *testing.M, api **API, setup Setup) int {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // below the folder for temporary files
+	defer func() { _ = os.RemoveAll(dir) }() // it lies below the folder for temporary files
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{dir: dir, paths: paths, setup: setup, ended: make(chan exit, len(programs))}
 	defer s.wait()
@@ -100,8 +100,9 @@ func MainWith(m *testing.M, api **API, setup Setup) int {
 	return m.Run()
 }
 
-// Authority is that of the cluster's clients, as a control plane has it: the bundle
-// that it trusts, the API server's own certificate in it, and its key.
+// Authority returns the authority of the cluster's clients, as a control plane
+// has it: the trusted bundle, which includes the API server's own certificate,
+// and the key.
 func (a *API) Authority(t *testing.T) (bundle, key []byte) {
 	t.Helper()
 	server, err := os.ReadFile(filepath.Join(a.Certificates, "apiserver.crt"))
@@ -120,8 +121,8 @@ func Need(t *testing.T, api *API) *API {
 	return api
 }
 
-// Program is a program of the release that a test runs by itself. The test is
-// skipped where none was built.
+// Program returns the path of a release's program that a test runs by itself.
+// Without a built one the test is skipped.
 func Program(t *testing.T, name string) string {
 	t.Helper()
 	cache, err := release.CacheDir()
@@ -152,8 +153,8 @@ func (a *API) Install(t *testing.T, files []state.File) {
 	a.Kubectl(t, append(apply, filepath.Join(dir, manifests.Statuses), "--subresource=status")...)
 }
 
-// Unguarded leaves out what refuses to make a cluster another one, for tests
-// that do so.
+// Unguarded returns the files without the guards, which refuse to make a
+// cluster another one, for tests that do so.
 func Unguarded(files []state.File) []state.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return strings.Contains(string(f.Data), guards.Label+":") })
 }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// authority signs certificates of clients, as the cluster's own does: those of
-// kubelets too, where the controllers that approve and sign are run.
+// authority signs certificates of clients, as the cluster's own does. It also
+// signs those of kubelets, if the controllers that approve and sign are run.
 type authority struct{ cert, key []byte }
 
-// life is that of a test.
+// life is the validity of a test's certificates before and after now.
 const life = time.Hour
 
 func newAuthority() (authority, error) {
@@ -29,8 +29,8 @@ func newAuthority() (authority, error) {
 	return authority{}.issue(template)
 }
 
-// issue returns a certificate and its key, signed by itself where the authority
-// is none yet.
+// issue returns a certificate and its key. It is self-signed if the authority
+// has no certificate yet.
 func (a authority) issue(template *x509.Certificate) (authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -69,28 +69,28 @@ func (a authority) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return cert, key, err
 }
 
-// Anonymous is access without any account.
+// Anonymous returns access without any account.
 func (a *API) Anonymous() *rest.Config {
 	out := rest.CopyConfig(a.Config)
 	out.BearerToken = ""
 	return out
 }
 
-// WithToken is the access of who shows a token.
+// WithToken returns access with a token.
 func (a *API) WithToken(token string) *rest.Config {
 	out := a.Anonymous()
 	out.BearerToken = token
 	return out
 }
 
-// WithCertificate is the access of who has a client certificate.
+// WithCertificate returns access with a client certificate.
 func (a *API) WithCertificate(cert, key []byte) *rest.Config {
 	out := a.Anonymous()
 	out.CertData, out.KeyData = cert, key
 	return out
 }
 
-// As is the access of a user, by a certificate of the cluster's authority.
+// As returns access as a user, with a certificate of the cluster's authority.
 func (a *API) As(t *testing.T, user string, groups ...string) *rest.Config {
 	t.Helper()
 	own, err := a.authority.issue(&x509.Certificate{

@@ -13,11 +13,12 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// Root is of the keys with which an API server as rendered writes secrets.
+// Root is the root of the keys with which a rendered API server encrypts
+// secrets.
 var Root = []byte("0123456789abcdef0123456789abcdef")
 
-// AsRendered are the arguments of an API server as an approved configuration of
-// kubeadm has them, and below a folder the files that these name.
+// AsRendered returns the arguments of an API server from an approved
+// configuration of kubeadm. It writes the files that they name below a folder.
 func AsRendered(folder, approved string) ([]string, error) {
 	s := &site.Site{Identity: site.Identity{EncryptionRoot: Root, EncryptionKeys: []int{1}}}
 	files, err := apiserver.Files(s)
@@ -51,8 +52,8 @@ func AsRendered(folder, approved string) ([]string, error) {
 	return out, nil
 }
 
-// Audit is what the audit log of an API server as rendered has so far. It is
-// written beside the answers.
+// Audit returns the audit log of a rendered API server so far. A line may come
+// later than the answer to its request.
 func (a *API) Audit() ([]byte, error) {
 	return os.ReadFile(filepath.Join(a.Folder, apiserver.AuditPath))
 }

@@ -30,7 +30,8 @@ import (
 // startLimit bounds the start of one program, on a machine with other work.
 const startLimit = 2 * time.Minute
 
-// token is the administrator's, of a server that is gone in a minute.
+// token is the administrator's token, of a server that lives only as long as
+// the tests.
 const token = "holdfast-apitest"
 
 // exit is the end of a program.
@@ -43,7 +44,7 @@ type server struct {
 	dir   string
 	paths map[string]string
 	setup Setup
-	// etcd is where etcd answers clients.
+	// etcd is the address at which etcd answers clients.
 	etcd      string
 	config    *rest.Config
 	authority authority
@@ -53,7 +54,7 @@ type server struct {
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-// start starts everything and waits until the API is ready. What runs ends
+// start starts everything and waits until the API is ready. All processes end
 // with the context.
 func (s *server) start(ctx context.Context) error {
 	ports, err := freePorts(3)
@@ -104,7 +105,7 @@ func (s *server) start(ctx context.Context) error {
 	return nil
 }
 
-// writeFiles writes what the programs read.
+// writeFiles writes the files that the programs read.
 func (s *server) writeFiles() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *server) writeFiles() error {
 	)
 }
 
-// run starts a program, its words in a file. It ends with this process, however
-// that ends.
+// run starts a program and writes its output to a file. The program ends with
+// this process, however that ends.
 func (s *server) run(ctx context.Context, program string, args ...string) {
 	s.running++
 	go func() {
@@ -140,20 +141,20 @@ func (s *server) run(ctx context.Context, program string, args ...string) {
 		if err == nil {
 			args = append([]string{"--pdeathsig", "KILL", "--", s.paths[program]}, args...)
 			_, err = host.Run(ctx, host.Cmd{Name: "setpriv", Args: args, Stdout: log, Stderr: log, Grace: 10 * time.Second})
-			_ = log.Close() // for a person only
+			_ = log.Close() // only people read it
 		}
 		s.ended <- exit{program, err}
 	}()
 }
 
-// wait waits until everything has ended.
+// wait waits until all programs have ended.
 func (s *server) wait() {
 	for ; s.running > 0; s.running-- {
 		<-s.ended
 	}
 }
 
-// ready waits for an answer that all is well, or for the end of a program.
+// ready waits until a URL reports success, or a program ends.
 func (s *server) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, stop := context.WithTimeoutCause(ctx, startLimit, errors.New("it took too long"))
 	defer stop()
@@ -190,7 +191,7 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// freePorts returns addresses that are this process's until it ends.
+// freePorts returns addresses that belong to this process until it ends.
 func freePorts(n int) ([]string, error) {
 	var out []string
 	for range n {
@@ -203,7 +204,7 @@ func freePorts(n int) ([]string, error) {
 	return out, nil
 }
 
-// words is the end of what each program said.
+// words returns the end of each program's output.
 func (s *server) words() string {
 	var out bytes.Buffer
 	for _, p := range programs {

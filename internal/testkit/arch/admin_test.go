@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// administrators are the files of the source in which a program takes the
+// administrators lists the source files in which a program uses the
 // administrator's account of a control plane, each with its reason.
 var administrators = map[string]string{
 	"internal/agent/install/kubeadm.go":       "the installation, before anybody has a right",
@@ -42,7 +42,7 @@ func TestWhatRunsOnAHostIsNoAdministrator(t *testing.T) {
 	}
 }
 
-// names reports whether a file names something of a package.
+// names reports whether a file uses a name of a package.
 func names(file *ast.File, of, what string) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == what {
@@ -54,7 +54,7 @@ func names(file *ast.File, of, what string) (found bool) {
 	return found
 }
 
-// says reports whether a file has a text by itself.
+// says reports whether a file has a literal that is exactly this text.
 func says(file *ast.File, text string) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		l, is := n.(*ast.BasicLit)

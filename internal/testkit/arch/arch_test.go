@@ -33,9 +33,9 @@ const (
 	binary              // wiring
 )
 
-// layers names the layer of every package; a package below one that is listed
-// belongs to the same layer unless it is listed itself. A new package must be
-// put here, which is the moment to think where it belongs.
+// layers names the layer of every package. A package below a listed one belongs
+// to the same layer unless it is listed itself. A new package must be added
+// here, which is the moment to decide where it belongs.
 var layers = map[string]layer{
 	"internal/model/state":          pure,
 	"internal/model/secret":         pure,
@@ -115,15 +115,15 @@ var layers = map[string]layer{
 // generators are programs of the generate step; they belong to no layer.
 var generators = []string{"internal/render/manifests/gen"}
 
-// pureOrder is the way that data flows among pure packages: each imports only
-// what stands before it.
+// pureOrder is the order in which data flows through pure packages: each
+// imports only packages that stand before it.
 var pureOrder = []string{
 	"internal/model/state", "internal/model/secret", "internal/model/netaddr", "internal/model/bmc", "internal/model/corosync", "internal/model/crmmon", "internal/model/etcdpod", "internal/model/jointoken", "internal/model/viprule", "internal/model/config", "internal/model/topology", "internal/model/payload",
 	"internal/model/ignition", "internal/model/site", "internal/decide", "internal/render", "internal/install/plan",
 }
 
-// forbiddenInPure are the direct imports, with all below them, that would let
-// a decision reach outside, each with what to do instead.
+// forbiddenInPure lists the direct imports, with all packages below them, that
+// would let a decision reach outside. Each has the alternative.
 var forbiddenInPure = map[string]string{
 	"os":                     "take the data",
 	"net":                    "use net/netip",
@@ -139,10 +139,11 @@ var forbiddenInPure = map[string]string{
 	"k8s.io/client-go":       "it would reach the API",
 }
 
-// allowedInPure are exceptions from forbiddenInPure: values and their forms.
+// allowedInPure lists the exceptions from forbiddenInPure: values and their
+// forms.
 var allowedInPure = []string{"net/netip", "net/url", "k8s.io/client-go/tools/clientcmd/api"}
 
-// clock are the functions of package time that ask or wait for the time.
+// clock lists the functions of package time that read the time or wait.
 var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
 // onlyImporter names packages that have exactly one adapter.
@@ -151,16 +152,17 @@ var onlyImporter = map[string][]string{
 	"github.com/stmcginnis/gofish":        {"internal/adapter/redfish"},
 	"go.etcd.io/etcd/api/v3/etcdserverpb": {"internal/adapter/etcd"},
 	"k8s.io/client-go/kubernetes":         {"internal/adapter/kube"},
-	// A kubeconfig is opened by kube.Access. The test bed and its tests have their own.
+	// kube.Access opens a kubeconfig. The test bed and its tests have their own
+	// code for that.
 	"k8s.io/client-go/tools/clientcmd": {"internal/adapter/kube", "internal/lab", "internal/testkit/apitest", "test/labsite"},
-	"encoding/xml": { // one reading of crm_mon, one of the CIB; the others write
+	"encoding/xml": { // one package reads crm_mon, one the CIB; the others write
 		"internal/model/crmmon", "internal/decide/twonode", "internal/fence", "internal/decide/podmanetcd", "test/conformance",
 	},
 }
 
-// decisionsInAdapter are the decisions whose values the adapter of Kubernetes' API
-// reads and writes, each with its reason. What another decision needs of an object
-// its user reads from Kubernetes' own type.
+// decisionsInAdapter lists the decisions whose values the adapter of
+// Kubernetes' API reads and writes, each with its reason. For every other
+// decision, its user reads the needed fields from Kubernetes' own type.
 var decisionsInAdapter = map[string]string{
 	"internal/decide/joining": "a token and a request are whole objects, whose form is known here alone",
 	"internal/decide/vips":    "vipobject is the form of what the operator and a person's command say about virtual IPs",
@@ -240,7 +242,8 @@ func purePackages(t *testing.T) []goPackage {
 	})
 }
 
-// reaches returns why a pure package must not import another, or nothing.
+// reaches returns what a pure package should do instead of an import, or
+// nothing if the import is allowed.
 func reaches(imported string) string {
 	if slices.ContainsFunc(allowedInPure, func(folder string) bool { return within(imported, folder) }) {
 		return ""
@@ -295,7 +298,7 @@ func TestPurePackagesDoNotAskTheClock(t *testing.T) {
 	}
 }
 
-// clockCalls lists the functions of the clock that a file names.
+// clockCalls lists the functions of the clock that a file uses.
 func clockCalls(file *ast.File) []string {
 	var found []string
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -323,7 +326,7 @@ func f(now time.Time) time.Duration { return time.Until(now.Add(time.Second)) }`
 	}
 }
 
-// rank is a pure package's place in pureOrder, -1 if it has none.
+// rank returns a pure package's place in pureOrder, -1 if it has none.
 func rank(importPath string) int {
 	return slices.IndexFunc(pureOrder, func(folder string) bool { return within(strings.TrimPrefix(importPath, module), folder) })
 }
@@ -342,7 +345,7 @@ func TestDataFlowsOneWayAmongPurePackages(t *testing.T) {
 	}
 }
 
-// rows are the first words of the layers' rows in docs/ARCHITECTURE.md.
+// rows holds the first words of the layers' rows in docs/ARCHITECTURE.md.
 var rows = map[layer]string{
 	pure: "| pure |", effect: "| effects |", loop: "| loops |", lab: "| lab |", binary: "| binaries |",
 }
@@ -380,7 +383,7 @@ func TestImportsNeverGoAgainstTheFlow(t *testing.T) {
 	}
 }
 
-// labProgram is the one program that holds the test bed.
+// labProgram is the only program that contains the test bed.
 const labProgram = "cmd/holdfast-lab"
 
 func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
@@ -405,13 +408,14 @@ func TestOneProgramAloneHoldsTheTestBed(t *testing.T) {
 	}
 }
 
-// templates are the packages by which a program can call any method by its name.
-// The linker then keeps every method of every type: holdfast had 108 MB with them
-// and 61 without, both with symbols.
+// templates are the packages with which a program can call any method by its
+// name. The linker then keeps every method of every type: holdfast had 108 MB
+// with them and 61 without, both with symbols.
 var templates = []string{"text/template", "html/template"}
 
-// templateFree are the programs that execute no template. cobra may import them:
-// it executes one only for a command that has its own help template.
+// templateFree lists the programs that execute no template. cobra may import
+// the packages: it executes a template only for a command that has its own help
+// template.
 var templateFree = []string{"cmd/holdfast", labProgram, "cmd/holdfast-operator", "cmd/podman-etcd", "cmd/fence-holdfast"}
 
 func TestProgramsThatAreToBeSmallExecuteNoTemplate(t *testing.T) {
@@ -454,12 +458,12 @@ func TestOuterThingsHaveOneAdapter(t *testing.T) {
 	}
 }
 
-// roomsOfOneProgram are the folders that carry one program, each with who may
-// import it. What another needs of them belongs into a foundation.
+// roomsOfOneProgram lists the folders that belong to one program, each with its
+// allowed importers. Code that another program needs belongs in a foundation.
 var roomsOfOneProgram = map[string][]string{
 	"internal/agent": {
 		"cmd/holdfast-agent", "internal/agent",
-		"internal/keeper/ocf", // podman-etcd runs the daemon of etcd
+		"internal/keeper/ocf", // podman-etcd runs the etcd keeper
 		"internal/lab", "test",
 	},
 	"internal/operator": {"cmd/holdfast-operator", "internal/operator"},

@@ -12,15 +12,15 @@ import (
 const (
 	attacksPage = "../../../docs/attacks.md"
 	headAttacks = "| finding | what is tried | what refuses it | shown by |"
-	// findings is how many the security review has.
+	// findings is the number of findings of the security review.
 	findings = 23
 )
 
-// attackRow is what the page says of one attack.
+// attackRow is the row of one attack on the page.
 type attackRow struct{ finding, refusal, proof string }
 
-// mistakes says what is wrong with a row: a test that is not there, or neither a
-// test nor a word that nothing refuses it.
+// mistakes returns what is wrong with a row: a missing test, or neither a test
+// nor a statement that nothing refuses the attack.
 func (r attackRow) mistakes(e evidence) []string {
 	found, out := e.marksOf(r.proof)
 	if none := strings.HasPrefix(r.refusal, "not refused"); none == (len(found) > 0) {
@@ -29,7 +29,8 @@ func (r attackRow) mistakes(e evidence) []string {
 	return out
 }
 
-// TestAttacksAreAllOnThePage: whoever reviews again begins there.
+// TestAttacksAreAllOnThePage checks that the page has every finding, because
+// the next reviewer begins there.
 func TestAttacksAreAllOnThePage(t *testing.T) {
 	e := theEvidence(t)
 	told := map[string]bool{}

@@ -14,28 +14,29 @@ import (
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
-// manager is the one package that names the tools of Corosync and Pacemaker in
-// what it runs. Whoever else has one run asks it for the command, and stands in
-// the table of dangerous functions where that changes anything.
+// manager is the only package that names the tools of Corosync and Pacemaker in
+// its commands. Other packages ask it for a command. If the command changes
+// anything, they stand in the table of dangerous functions.
 const manager = "internal/adapter/pacemaker"
 
-// tool is the name of a program of Corosync, Pacemaker, pcs or a fence agent.
+// tool matches the name of a program of Corosync, Pacemaker, pcs or a fence
+// agent.
 const tool = `(?:crm_[a-z_]+|crmadmin|stonith_admin|cibadmin|pcs|attrd_updater|corosync-[a-z]+|fence_[a-z]+)`
 
 var (
-	// aTool is a word of a command line.
+	// aTool matches a word of a command line that is a tool.
 	aTool = regexp.MustCompile(`^(?:/\S*/)?` + tool + `$`)
-	// aLine begins with a tool, as a line for a shell does.
+	// aLine matches a line for a shell that begins with a tool.
 	aLine = regexp.MustCompile(`^\s*(?:sudo |exec )*(?:/\S*/)?` + tool + `\s`)
-	// inScript is a tool anywhere in a script.
+	// inScript matches a tool anywhere in a script.
 	inScript = regexp.MustCompile(`(?m)(?:^|[\s;&|('"` + "`" + `/])` + tool + `(?:$|[\s;&|)'"` + "`" + `])`)
-	// inUnit is what systemd runs.
+	// inUnit matches a tool in a command of a systemd unit.
 	inUnit = regexp.MustCompile(`(?m)^Exec\w+=.*\b` + tool + `\b`)
 	shell  = regexp.MustCompile(`^(?:/\S*/)?(?:ba|da|a|k|z)?sh$|^-[a-z]*c$`)
 )
 
-// otherwise are the words that are a tool's and mean something else, each with
-// what it is.
+// otherwise lists words that are the name of a tool but mean something else,
+// each with that meaning.
 var otherwise = map[string]map[string]string{
 	"internal/report/bundle":          {"pcs": "a package that is asked for its version"},
 	"internal/model/payload":          {"pcs": "a package to install", "/usr/sbin/fence_holdfast": "a file to install"},
@@ -45,7 +46,7 @@ var otherwise = map[string]map[string]string{
 	"internal/model/crmmon":           {"crm_mon": "an element", "fence_history": "an element", "fence_event": "an element"},
 }
 
-// The test bed is left out: it plays the person, and what breaks.
+// The test bed is left out: it plays the administrator, and the faults.
 func TestToolsOfTheClusterManagerAreRunByItsAdapter(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range listPackages(t) {
@@ -113,8 +114,9 @@ func TestACommandIsToldFromATextForAPerson(t *testing.T) {
 	}
 }
 
-// harmless are the forms of commands that change nothing, or what comes back by
-// itself: failures that are forgotten, private attributes, which live in memory.
+// harmless lists the forms of commands that change nothing, or only what comes
+// back by itself: failures that are forgotten, and private attributes, which
+// live in memory.
 var harmless = []string{
 	"crm_mon", "crm_resource --cleanup", "cibadmin --query", "attrd_updater", "stonith_admin --history=*",
 	"corosync-quorumtool", "corosync-cfgtool -s", "corosync-cmapctl -m", "pcs status",
@@ -171,12 +173,13 @@ func TestOnePackageReadsCorosyncsConfiguration(t *testing.T) {
 	}
 }
 
-// texts are the values of names of a package, as far as they are told in it.
+// texts holds the values of a package's names, as far as the package itself
+// tells them.
 type texts map[string][]string
 
 func constants(files map[string]*ast.File) texts {
 	known := texts{}
-	for range 2 { // one may be made of another
+	for range 2 { // one may be made from another
 		for _, file := range files {
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch d := n.(type) {
@@ -208,8 +211,8 @@ func (k texts) keep(name, value ast.Expr) {
 	}
 }
 
-// of is what an expression may be, nothing where that is not a text. What is
-// added to a text and is not known is left out.
+// of returns the possible values of an expression, none if it is no text. It
+// leaves out unknown parts of a sum.
 func (k texts) of(e ast.Expr) []string {
 	switch x := e.(type) {
 	case *ast.BasicLit:
@@ -241,7 +244,8 @@ func (k texts) sum(x *ast.BinaryExpr) (out []string) {
 	return out
 }
 
-// direct are the values of a call or a composite, and what is called.
+// direct returns the values of a call or a composite, and the name of the
+// called function.
 func direct(n ast.Node) (callee string, values []ast.Expr) {
 	switch x := n.(type) {
 	case *ast.CallExpr:
@@ -258,8 +262,8 @@ func direct(n ast.Node) (callee string, values []ast.Expr) {
 	return "", nil
 }
 
-// commands are the texts in a file by which a tool is run, or may be: a word that
-// is its name, and a line that somebody takes for words.
+// commands returns the texts in a file by which a tool is run, or may be: words
+// that are its name, and lines that are split into words.
 func (k texts) commands(file *ast.File) (out []string) {
 	found := func(text string) {
 		if !slices.Contains(out, text) {
@@ -272,12 +276,12 @@ func (k texts) commands(file *ast.File) (out []string) {
 			return false
 		case *ast.Field:
 			x.Tag = nil
-		case *ast.BinaryExpr: // the parts of a sum are no words of their own
+		case *ast.BinaryExpr: // the parts of a sum are no separate words
 			if x.Op != token.ADD {
 				return true
 			}
 			k.words(x, found)
-			ast.Inspect(x, func(n ast.Node) bool { // but those of a call in it are
+			ast.Inspect(x, func(n ast.Node) bool { // but the arguments of a call in it are
 				c, ok := n.(*ast.CallExpr)
 				if ok {
 					for _, t := range k.commands(&ast.File{Name: ast.NewIdent("p"), Decls: []ast.Decl{declared(c)}}) {
@@ -297,12 +301,12 @@ func (k texts) commands(file *ast.File) (out []string) {
 	return out
 }
 
-// declared makes a declaration of an expression.
+// declared wraps an expression in a declaration.
 func declared(e ast.Expr) ast.Decl {
 	return &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent("_")}, Values: []ast.Expr{e}}}}
 }
 
-// words finds the name of a tool, and a file that has one run.
+// words finds the name of a tool, and units and scripts that run one.
 func (k texts) words(e ast.Expr, found func(string)) {
 	for _, v := range k.of(e) {
 		if aTool.MatchString(v) || inUnit.MatchString(v) || strings.HasPrefix(v, "#!") && inScript.MatchString(v) {
@@ -311,10 +315,11 @@ func (k texts) words(e ast.Expr, found func(string)) {
 	}
 }
 
-// cutters make words of a line.
+// cutters are functions that split a line into words.
 var cutters = []string{"strings.Fields", "strings.FieldsSeq", "strings.Split", "strings.SplitN", "strings.SplitSeq"}
 
-// lines finds what a shell runs, on this host or, behind ssh, on another one.
+// lines finds the lines that a shell runs, on this host or, through ssh, on
+// another one.
 func (k texts) lines(n ast.Node, found func(string)) {
 	callee, values := direct(n)
 	script, runs := slices.Contains(cutters, callee), false
@@ -349,8 +354,8 @@ func (k texts) matching(e ast.Expr, what *regexp.Regexp, found func(string)) {
 	}
 }
 
-// untold are the orders in a file of the adapter that no row of the table of
-// dangerous functions stands for.
+// untold returns the commands in a file of the adapter that no row of the table
+// of dangerous functions covers.
 func (k texts) untold(file *ast.File) (out []string) {
 	for _, d := range file.Decls {
 		by, exported := "a value", false
@@ -370,8 +375,8 @@ func (k texts) untold(file *ast.File) (out []string) {
 	return out
 }
 
-// forms are the commands among values: the tool, with the words after it that
-// are known.
+// forms returns the commands among values: the tool, with those of its words
+// that are known.
 func (k texts) forms(values []ast.Expr) (out []string) {
 	for i, v := range values {
 		for _, t := range k.of(v) {

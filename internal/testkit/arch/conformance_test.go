@@ -15,13 +15,14 @@ var update = flag.Bool("update", false, "write the column `shown by` of docs/CON
 const conformance = "../../../docs/CONFORMANCE.md"
 
 var (
-	// quoted is a piece of code in Markdown.
+	// quoted matches a piece of code in Markdown.
 	quoted = regexp.MustCompile("`([^`]+)`")
-	// testName is the name of a test or a fuzz target.
+	// testName matches the name of a test or a fuzz target.
 	testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w+$`)
-	// namedTest is that name on the page, after its folder where several have it.
+	// namedTest matches that name on the page, after its folder if several
+	// folders have it.
 	namedTest = regexp.MustCompile(`^(?:([\w./-]+):)?((?:Test|Fuzz)[A-Z]\w+)$`)
-	// aCommand is a command that plays tests.
+	// aCommand matches a command that plays tests.
 	aCommand = regexp.MustCompile(`^(hack/test|make) ([a-z-]+)`)
 )
 
@@ -31,24 +32,25 @@ const (
 	headMarks = "| shown by | what that is | played by |"
 )
 
-// What stands in the column "shown by" where no test is named, and after the
-// marks where the tests show a part of the statement.
+// The entry of the column "shown by" if no test is named, and the addition
+// after the marks if the tests show only a part of the statement.
 const (
 	notShown  = "not shown"
 	deviation = "declared deviation"
 	inPart    = ", in part"
 )
 
-// missing says in a row what its tests do not show.
+// missing introduces, in a row, what its tests do not show.
 const missing = "not shown: "
 
-// marks is the order in which they stand in a cell, the nearest to a real site last.
+// marks lists the marks in their order within a cell, the nearest to a real
+// site last.
 var marks = []string{
 	markText, markUnit, markByHand, markNetwork, markAPI, markHost,
 	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance", "lab hostile",
 }
 
-// evidence is all that a row may call a proof.
+// evidence holds everything that a row may name as a proof.
 type evidence struct {
 	tests     map[string][]proof
 	rules     string
@@ -68,7 +70,8 @@ func theEvidence(t *testing.T) evidence {
 	return e
 }
 
-// find returns the test that the page calls text, or what is wrong with it.
+// find returns the test that text names on the page, or what is wrong with the
+// name.
 func (e evidence) find(text string) (found proof, mistake string) {
 	m := namedTest.FindStringSubmatch(text)
 	var fit []proof
@@ -89,7 +92,8 @@ func (e evidence) find(text string) (found proof, mistake string) {
 	}
 }
 
-// marksOf returns the marks of all that a cell calls a proof, and what is wrong.
+// marksOf returns the marks of all proofs that a cell names, and the mistakes
+// in them.
 func (e evidence) marksOf(cell string) (found, mistakes []string) {
 	for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
 		text := match[1]
@@ -125,8 +129,8 @@ type row struct {
 	proof, shownBy, annotations string
 }
 
-// rowOf reads a line of a table of statements, also one that was written before
-// the table said by what it is shown.
+// rowOf reads a line of a table of statements, even of a table without the
+// column "shown by".
 func rowOf(line string) (row, bool) {
 	line = strings.TrimSpace(line)
 	cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
@@ -143,7 +147,7 @@ func rowOf(line string) (row, bool) {
 	}
 }
 
-// written is the row as the page has it.
+// written returns the row as it stands on the page.
 func (r row) written() string {
 	last := r.annotations + " |"
 	if r.annotations == "" {
@@ -152,7 +156,8 @@ func (r row) written() string {
 	return "| " + strings.Join([]string{r.statement, r.where, r.proof, r.shownBy, last}, " | ")
 }
 
-// shown is what a row has to say in its column, given the marks of its proofs.
+// shown returns the right content of a row's column "shown by", given the marks
+// of its proofs.
 func (r row) shown(found []string) string {
 	switch {
 	case len(found) == 0 && r.shownBy == deviation:
@@ -166,7 +171,7 @@ func (r row) shown(found []string) string {
 	}
 }
 
-// mistakes says what is wrong with a row.
+// mistakes returns what is wrong with a row.
 func (r row) mistakes(e evidence) []string {
 	found, out := e.marksOf(r.proof)
 	if want := r.shown(found); r.shownBy != want {
@@ -178,7 +183,8 @@ func (r row) mistakes(e evidence) []string {
 	return out
 }
 
-// tables yields the rows of the tables that begin with a head, and their place.
+// tables yields the rows of the tables that begin with a head, and their
+// places.
 func tables(lines []string, head string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		inside := false
@@ -195,9 +201,9 @@ func tables(lines []string, head string) func(yield func(int, string) bool) {
 	}
 }
 
-// TestConformanceSaysByWhatEachStatementIsShown reads the tables of statements:
-// what a row calls a proof is there, is not skipped, and is of the kind that the
-// row says; a row without one says so.
+// TestConformanceSaysByWhatEachStatementIsShown reads the tables of statements.
+// Each proof in a row must exist, must not be skipped, and must be of the kind
+// that the row names. A row without a proof must say so.
 func TestConformanceSaysByWhatEachStatementIsShown(t *testing.T) {
 	e := theEvidence(t)
 	lines := strings.Split(read(t, conformance), "\n")
@@ -221,8 +227,8 @@ func TestConformanceSaysByWhatEachStatementIsShown(t *testing.T) {
 	}
 }
 
-// rewrite fills the column, in lines and on the page, also where rows or a
-// whole table were written without it.
+// rewrite fills the column, in lines and on the page, even if rows or a whole
+// table were written without it.
 func rewrite(t *testing.T, e evidence, lines []string) {
 	t.Helper()
 	for i, line := range lines {
@@ -242,8 +248,8 @@ func rewrite(t *testing.T, e evidence, lines []string) {
 	}
 }
 
-// TestConformanceNamesWhatExists looks at the whole page: also its prose and
-// its other tables name only tests that exist and are played.
+// TestConformanceNamesWhatExists reads the whole page: its prose and its other
+// tables, too, may name only tests that exist and are played.
 func TestConformanceNamesWhatExists(t *testing.T) {
 	e := theEvidence(t)
 	for line := range strings.Lines(read(t, conformance)) {
@@ -254,8 +260,8 @@ func TestConformanceNamesWhatExists(t *testing.T) {
 	}
 }
 
-// TestConformanceSaysWhichCommandPlaysEachKind holds the table of marks against
-// the commands: each mark is explained, each command is there, and the tests of
+// TestConformanceSaysWhichCommandPlaysEachKind compares the table of marks with
+// the commands: each mark is explained, each command exists, and the tests of
 // the lab are in the folders that their command plays.
 func TestConformanceSaysWhichCommandPlaysEachKind(t *testing.T) {
 	page, tests, makefile := read(t, conformance), read(t, "../../../hack/test"), read(t, "../../../Makefile")
@@ -287,7 +293,8 @@ func TestConformanceSaysWhichCommandPlaysEachKind(t *testing.T) {
 	}
 }
 
-// TestTheKindOfATestIsReadFromWhatItRuns knows some tests of each kind.
+// TestTheKindOfATestIsReadFromWhatItRuns checks the marks of some tests of each
+// kind.
 func TestTheKindOfATestIsReadFromWhatItRuns(t *testing.T) {
 	e := theEvidence(t)
 	for name, want := range map[string]string{
@@ -314,7 +321,8 @@ func TestTheKindOfATestIsReadFromWhatItRuns(t *testing.T) {
 	}
 }
 
-// TestARowThatSaysMoreThanItsTestsIsFound breaks rows in every way.
+// TestARowThatSaysMoreThanItsTestsIsFound breaks rows in every way, and expects
+// that each mistake is found.
 func TestARowThatSaysMoreThanItsTestsIsFound(t *testing.T) {
 	unit, lab := proof{dir: "internal/a", name: "TestOne", mark: markUnit}, proof{dir: "test/b", name: "TestLab", mark: "lab"}
 	e := evidence{rules: "\na rule\n", tests: map[string][]proof{

@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// dangerous are the functions by which a host has another one switched off or
-// taken for off, votes in its name, drops a member, ends the wait for quorum,
-// empties a copy, or makes and takes apart the cluster manager. Each names who
-// may use it: the steps of the two-node protocol are made from one place, which
-// hands them to internal/keeper/act.
+// dangerous lists the functions with which a host has another one switched off
+// or declared off, votes in its name, drops a member, ends the wait for quorum,
+// empties a data directory, or sets up and removes the cluster manager. Each
+// names its allowed users: the steps of the two-node protocol start in one
+// place, which passes them to internal/keeper/act.
 var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.Fence":        {"internal/keeper"},
 	"internal/adapter/pacemaker.FenceFrom":    {"internal/fence/rehearsal"}, // fencing verify --disruptive
-	"internal/adapter/pacemaker.ConfirmDown":  {"internal/cli"},             // quorum confirm, on a person's word
+	"internal/adapter/pacemaker.ConfirmDown":  {"internal/cli"},             // quorum confirm, by an administrator's confirmation
 	"internal/adapter/pacemaker.GrantQuorum":  {"internal/keeper"},
-	"internal/adapter/pacemaker.Destroy":      {"internal/agent/twonode"}, // the set-up, which asks first what is there
+	"internal/adapter/pacemaker.Destroy":      {"internal/agent/twonode"}, // the set-up, which first checks what exists
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.Push":         {"internal/agent/twonode"},
@@ -31,7 +31,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
 	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/cli"}, // quorum confirm cuts the power first
-	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},     // all power orders take what it returns
+	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},     // all power orders take its result
 }
 
 func TestWhatCannotBeUndoneIsDoneFromOnePlace(t *testing.T) {
@@ -82,7 +82,7 @@ func TestNoOtherNameOfAnImportHidesACall(t *testing.T) {
 	}
 }
 
-// parsed are the files of a package that are not tests.
+// parsed returns the syntax trees of a package's files without tests.
 func parsed(t *testing.T, p goPackage) map[string]*ast.File {
 	t.Helper()
 	out := map[string]*ast.File{}
@@ -96,7 +96,7 @@ func parsed(t *testing.T, p goPackage) map[string]*ast.File {
 	return out
 }
 
-// source is a made-up file.
+// source returns the syntax tree of a made-up file.
 func source(t *testing.T, text string) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "made-up.go", "package p\n"+text, parser.SkipObjectResolution)
@@ -106,8 +106,8 @@ func source(t *testing.T, text string) *ast.File {
 	return file
 }
 
-// uses lists what a file takes of other packages, as folder.Name; folder.* where
-// an import with a dot hides what that is.
+// uses lists the names that a file uses of other packages, as folder.Name; an
+// import with a dot hides the names, so it gives folder.*.
 func uses(file *ast.File) []string {
 	imports, out := map[string]string{}, map[string]bool{}
 	for _, i := range file.Imports {

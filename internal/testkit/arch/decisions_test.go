@@ -20,8 +20,8 @@ var (
 	decisionRow   = regexp.MustCompile(`^\| \[(\d{4})\]\((\S+)\) \| (.+) \| (.+\?) \| (.+\.) \|$`)
 )
 
-// TestDecisionRecordsAreAllInTheIndex: each page has one row, in the order of the
-// numbers, with the page's own title, a question and the decision.
+// TestDecisionRecordsAreAllInTheIndex checks that each page has one row, in the
+// order of the numbers, with the page's own title, a question and the decision.
 func TestDecisionRecordsAreAllInTheIndex(t *testing.T) {
 	texts := repository(t)
 	var rows []string

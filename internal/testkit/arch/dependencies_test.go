@@ -20,7 +20,8 @@ var (
 	importers   = regexp.MustCompile("Imported by ((?:`[a-z/]+`(?:, )?)+) only")
 )
 
-// modulesOf are the modules that a cell names, without their major versions.
+// modulesOf returns the modules that a cell names, without their major
+// versions.
 func modulesOf(cell string) []string {
 	var out []string
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
@@ -39,8 +40,8 @@ func modulesOf(cell string) []string {
 	return out
 }
 
-// importersOf are the packages whose code, tests and test beds left out, imports
-// something of a module.
+// importersOf returns the packages whose code, without tests and test beds,
+// imports something of a module.
 func importersOf(list []goPackage, mod string) []string {
 	var out []string
 	for _, p := range list {
@@ -51,9 +52,9 @@ func importersOf(list []goPackage, mod string) []string {
 	return out
 }
 
-// TestDependenciesHaveARowEach: each module that go.mod requires for our own code
-// has a row, what is for tests alone is imported by tests alone, and importers
-// that a row names are all there are.
+// TestDependenciesHaveARowEach checks that each module that go.mod requires for
+// our own code has a row, that only tests import the modules for tests, and
+// that a row that names importers names all of them.
 func TestDependenciesHaveARowEach(t *testing.T) {
 	texts, list := repository(t), listPackages(t)
 	why := map[string]string{}

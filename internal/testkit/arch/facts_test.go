@@ -13,21 +13,23 @@ import (
 )
 
 var (
-	// elsewhere is how texts named folders and notes that no reader has.
+	// elsewhere matches names of folders and notes that no reader has. Texts
+	// used to name them.
 	elsewhere = regexp.MustCompile(`\.\./shar` + `ed\b|\bresear` + `ch/|\breview-(house|field|core|lab|network|security|two-node|installer)\b|\bDESI` + `GN\b|[( ]/wor` + `k/|\bresearch no` + `tes\b`)
-	// cited is a fact with its page, its heading and the numbers of its rows.
+	// cited matches a fact with its page, its heading and the numbers of its
+	// rows.
 	cited   = regexp.MustCompile(`docs/(facts/[a-z-]+\.md|attacks\.md)(#[a-z0-9-]+)?((?:(?:,| and) [A-Z]?\d+\b)*)`)
 	numbers = regexp.MustCompile(`\b[A-Z]?\d+\b`)
-	// onlyNumbers is the text of a link that names rows: "B1, B2 to B4".
+	// onlyNumbers matches the text of a link that names rows: "B1, B2 to B4".
 	onlyNumbers = regexp.MustCompile("^(?:(?:cases? |rule )?`?[A-Z]?\\d+`?(?:, | and | to )?)+$")
-	// numbered is a test that is named after a row.
+	// numbered matches a test that is named after a row.
 	numbered = regexp.MustCompile(`^Test(HardCase|B|H)0*(\d+)`)
-	// inComment is a fault of others that a comment names.
+	// inComment matches the number of a foreign fault in a comment.
 	inComment = regexp.MustCompile(`\b[BH]\d{1,2}\b`)
 )
 
-// pagesOfTests is the page that the numbers of tests belong to, by folder; the
-// table of docs/facts/README.md says the same.
+// pagesOfTests holds, for each page, the folders whose tests are named after
+// its numbers. The table of docs/facts/README.md says the same.
 var pagesOfTests = map[string][]string{
 	"docs/facts/ingress.md": {"internal/decide/ingress", "internal/operator/ingress", "internal/render/router", "test/ingress"},
 	"docs/facts/two-node.md": {
@@ -36,7 +38,7 @@ var pagesOfTests = map[string][]string{
 	},
 }
 
-// ownExamples hold citations of nothing, on purpose.
+// ownExamples lists files that cite nothing real, on purpose.
 var ownExamples = []string{"internal/testkit/arch/facts_test.go", "internal/testkit/arch/links_test.go"}
 
 const otherTests = "docs/facts/network.md"
@@ -46,7 +48,7 @@ func hasRow(part, number string) bool {
 	return strings.Contains(part, "\n| "+number+" |") || strings.Contains(part, "\n| "+number+", ") || strings.HasPrefix(part, "| "+number+" |")
 }
 
-// missingFacts lists what a citation names that is not there.
+// missingFacts lists the parts of a citation that do not exist.
 func missingFacts(texts map[string]string, page, part string, rows []string) []string {
 	text, ok := texts[page]
 	if !ok {
@@ -65,8 +67,8 @@ func missingFacts(texts map[string]string, page, part string, rows []string) []s
 	return out
 }
 
-// TestFactsLieInTheRepository: nothing names a folder that a reader does not
-// have, and each citation leads to a fact.
+// TestFactsLieInTheRepository checks that no text names a folder that a reader
+// does not have, and that each citation leads to a fact.
 func TestFactsLieInTheRepository(t *testing.T) {
 	texts := repository(t)
 	found := 0
@@ -89,7 +91,7 @@ func TestFactsLieInTheRepository(t *testing.T) {
 	}
 }
 
-// TestFactsThatALinkNamesAreThere reads links whose text is numbers of rows.
+// TestFactsThatALinkNamesAreThere checks links whose text is numbers of rows.
 func TestFactsThatALinkNamesAreThere(t *testing.T) {
 	texts := repository(t)
 	for file, text := range texts {
@@ -108,7 +110,7 @@ func TestFactsThatALinkNamesAreThere(t *testing.T) {
 	}
 }
 
-// pageOfTest is the page that a test's number belongs to.
+// pageOfTest returns the page that a test's number belongs to.
 func pageOfTest(dir string) string {
 	for page, folders := range pagesOfTests {
 		if slices.ContainsFunc(folders, func(folder string) bool { return within(dir, folder) }) {
@@ -142,7 +144,8 @@ func TestFactsThatTestsAreNamedAfterAreThere(t *testing.T) {
 	}
 }
 
-// TestFactsThatCommentsNumberAreThere knows each B and H of a comment.
+// TestFactsThatCommentsNumberAreThere looks up each B and H number of a
+// comment.
 func TestFactsThatCommentsNumberAreThere(t *testing.T) {
 	texts := repository(t)
 	var known strings.Builder
@@ -157,7 +160,7 @@ func TestFactsThatCommentsNumberAreThere(t *testing.T) {
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			continue // the compiler tells
+			continue // the compiler reports it
 		}
 		for _, number := range numbersOf(parsed) {
 			if !hasRow(known.String(), number) {
@@ -167,7 +170,7 @@ func TestFactsThatCommentsNumberAreThere(t *testing.T) {
 	}
 }
 
-// numbersOf are the faults that the comments of a file name.
+// numbersOf returns the numbers of faults in the comments of a file.
 func numbersOf(file *ast.File) []string {
 	var out []string
 	for _, group := range file.Comments {
@@ -176,7 +179,7 @@ func numbersOf(file *ast.File) []string {
 	return out
 }
 
-// TestFactsHaveOneHomeForTheNumbersOfTests holds the table of the folders against
+// TestFactsHaveOneHomeForTheNumbersOfTests compares the table of folders with
 // the page that people read.
 func TestFactsHaveOneHomeForTheNumbersOfTests(t *testing.T) {
 	readme := repository(t)["docs/facts/README.md"]

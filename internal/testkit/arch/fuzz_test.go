@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fuzzPage lists the fuzz targets.
+// fuzzPage is the page that lists the fuzz targets.
 const fuzzPage = "../../../docs/fuzz.md"
 
 var (
@@ -16,8 +16,8 @@ var (
 	fuzzTarget = regexp.MustCompile("`(Fuzz[A-Za-z0-9]+)`")
 )
 
-// TestFuzzTargetsAreThoseOfThePage: whoever adds a parser looks there for whether
-// it has one.
+// TestFuzzTargetsAreThoseOfThePage compares the targets of the page and of the
+// tree: whoever adds a parser looks on the page for its target.
 func TestFuzzTargetsAreThoseOfThePage(t *testing.T) {
 	text, err := os.ReadFile(fuzzPage)
 	if err != nil {

@@ -13,8 +13,8 @@ const (
 	headGlossary = "| term | meaning | in the code | not |"
 )
 
-// TestGlossaryHasEachTermOnceAndWhereItIs: a term stands in one row, and each
-// path is there.
+// TestGlossaryHasEachTermOnceAndWhereItIs checks that a term stands in one row,
+// and that each path exists.
 func TestGlossaryHasEachTermOnceAndWhereItIs(t *testing.T) {
 	terms := map[string]bool{}
 	var rows [][]string

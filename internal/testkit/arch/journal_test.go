@@ -8,14 +8,16 @@ import (
 	"testing"
 )
 
-// collectors run journalctl, each for a person who reads what it prints.
+// collectors lists the packages that run journalctl, each for a person who
+// reads the output.
 var collectors = map[string]string{
 	"internal/report/bundle": "a support bundle",
 	"internal/lab/labcli":    "holdfast lab logs",
 }
 
-// TestNobodyReadsTheJournal: the text of a log is for people and may be worded anew
-// at any time. What a part has to know of another is an event (state.Event).
+// TestNobodyReadsTheJournal checks that no program reads a log: its text is for
+// people and may be reworded at any time. A part learns of another through an
+// event (state.Event).
 func TestNobodyReadsTheJournal(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range listPackages(t) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// openings are the functions that make an access to an API of a kubeconfig, or of
-// the pod that a process runs in, by their packages' last names.
+// openings lists the functions that give access to an API from a kubeconfig, or
+// from the pod that a process runs in, by the last names of their packages.
 var openings = map[string][]string{
 	"clientcmd": {
 		"BuildConfigFromFlags", "BuildConfigFromKubeconfigGetter", "LoadFromFile", "RESTConfigFromKubeConfig", "NewClientConfigFromBytes",
@@ -21,7 +21,7 @@ var openings = map[string][]string{
 	"ctrl": {"GetConfig", "GetConfigOrDie"}, "config": {"GetConfig", "GetConfigOrDie", "GetConfigWithContext"},
 }
 
-// openingsIn lists the openings that a file names.
+// openingsIn lists the openings that a file uses.
 func openingsIn(file *ast.File) []string {
 	var found []string
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -35,8 +35,8 @@ func openingsIn(file *ast.File) []string {
 	return found
 }
 
-// TestAKubeconfigIsOpenedInOnePlace counts openings in what ships: the test bed
-// rewrites kubeconfigs, and tests have their own.
+// TestAKubeconfigIsOpenedInOnePlace counts openings in the shipped code. The
+// test bed rewrites kubeconfigs, and tests have their own.
 func TestAKubeconfigIsOpenedInOnePlace(t *testing.T) {
 	var found []string
 	for _, p := range listPackages(t) {

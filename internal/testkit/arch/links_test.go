@@ -20,11 +20,11 @@ var (
 	linkInText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// notText are the ends of names of files that hold no text of ours.
+// notText lists name endings of files that hold no text of ours.
 var notText = []string{".png", ".gz", ".bin", ".db", ".sum", ".zip", ".tar", ".xz"}
 
-// allTexts are the texts of the repository by their path from its root, without
-// what is built and what is stored for others.
+// allTexts returns the texts of the repository by their path from its root,
+// without built files and those of other tools.
 var allTexts = sync.OnceValues(func() (map[string]string, error) {
 	texts := map[string]string{}
 	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func repository(t *testing.T) map[string]string {
 	return texts
 }
 
-// anchor is the name by which a link leads to a heading.
+// anchor returns the name by which a link leads to a heading.
 func anchor(title string) string {
 	title = linkInText.ReplaceAllString(title, "$1")
 	var out strings.Builder
@@ -78,8 +78,8 @@ func anchor(title string) string {
 	return out.String()
 }
 
-// sections are the parts of a page by the anchors of their headings; the whole
-// page is the part without one. A part ends where the next heading begins.
+// sections returns the parts of a page by the anchors of their headings; the
+// whole page has the empty anchor. A part ends at the next heading.
 func sections(page string) map[string]string {
 	page = codeBlock.ReplaceAllString(page, "")
 	out := map[string]string{"": page}
@@ -94,7 +94,7 @@ func sections(page string) map[string]string {
 	return out
 }
 
-// deadEnd says why a link from a page leads nowhere, or nothing.
+// deadEnd returns the reason why a link from a page leads nowhere, or nothing.
 func deadEnd(texts map[string]string, from, link string) string {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""

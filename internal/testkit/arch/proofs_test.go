@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// A mark says what a test has in front of it, and so how far its word goes.
-// docs/CONFORMANCE.md explains them to the reader; each test has one.
+// A mark names what a test runs against, and so how much the test proves.
+// docs/CONFORMANCE.md explains the marks to the reader; each test has one.
 const (
 	markText    = "text"
 	markUnit    = "unit"
@@ -29,7 +29,7 @@ const (
 type proof struct {
 	dir, name string
 	mark      string
-	never     bool // it is skipped whatever happens
+	never     bool // always skipped
 }
 
 // realThings are the packages whose use gives a test its mark.
@@ -38,22 +38,22 @@ var realThings = map[string]string{
 	module + "internal/testkit/netnstest": markNetwork,
 }
 
-// skipWords finds in the reason of a skip the command that plays the test.
+// skipWords matches, in the reason of a skip, the command that plays the test.
 var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile)'`)
 
-// approvedName is what a test is called that compares a text with an approved
-// one, whatever it looks at on its way.
+// approvedName matches the names of tests that compare a text with an approved
+// one, whatever else they check.
 var approvedName = regexp.MustCompile(`(Is|Are|Match|Matches|Has|Parses|Reads)(The|To|As|Its).*(Approved|Golden)`)
 
-// testSource is what the test files of one folder define and refer to.
+// testSource holds what the test files of one folder define and use.
 type testSource struct {
 	dir   string
 	funcs map[string]*ast.FuncDecl
 	files map[string]*ast.File // by function
 }
 
-// allProofs reads every test of the tree, the modules of payload included. A
-// file that is no Go is the compiler's to tell.
+// allProofs reads every test of the tree, including the modules of payload. It
+// skips files that are not valid Go, which the compiler reports.
 var allProofs = sync.OnceValue(func() []proof {
 	folders := map[string]*testSource{}
 	for _, root := range []string{"../../../internal", "../../../test", "../../../cmd", "../../../payload", "../../../hack"} {
@@ -104,7 +104,7 @@ func (s *testSource) proofs() []proof {
 	return out
 }
 
-// skipsAlways says whether a test begins by giving up.
+// skipsAlways reports whether a test begins with a skip.
 func skipsAlways(f *ast.FuncDecl) bool {
 	for _, stmt := range f.Body.List {
 		if e, ok := stmt.(*ast.ExprStmt); ok && strings.HasPrefix(called(e.X), "t.Skip") {
@@ -152,19 +152,20 @@ func (s *testSource) markOf(name string) string {
 	}
 }
 
-// stronger is the one of two marks that has more of the real thing.
+// stronger returns the mark that is nearer to the real thing.
 func stronger(a, b string) string {
 	order := []string{"", markNetwork, markAPI}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// reference is a name that a function uses: of a package (path), or of its own folder.
+// reference is a name that a function uses: of a package (path), or of its own
+// folder.
 type reference struct{ path, name string }
 
 func references(f *ast.FuncDecl, file *ast.File) []reference {
 	imports := map[string]string{}
 	for _, imp := range file.Imports {
-		path, _ := strconv.Unquote(imp.Path.Value) // the parser took it
+		path, _ := strconv.Unquote(imp.Path.Value) // the parser accepted it
 		name := path[strings.LastIndex(path, "/")+1:]
 		if imp.Name != nil {
 			name = imp.Name.Name
@@ -191,7 +192,7 @@ func references(f *ast.FuncDecl, file *ast.File) []reference {
 	return out
 }
 
-// called is the x.F of a call of it.
+// called returns the "x.F" of a call of x.F.
 func called(e ast.Expr) string {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -207,7 +208,7 @@ func called(e ast.Expr) string {
 	return ""
 }
 
-// readsUpdate says whether a function rewrites a golden file on demand.
+// readsUpdate reports whether a function rewrites a golden file on demand.
 func readsUpdate(f *ast.FuncDecl) bool {
 	found := false
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -221,8 +222,8 @@ func readsUpdate(f *ast.FuncDecl) bool {
 	return found
 }
 
-// judgesItself says whether a function fails a test for another reason than an
-// error or a golden file.
+// judgesItself reports whether a function fails a test for another reason than
+// an error or a golden file.
 func judgesItself(f *ast.FuncDecl) bool {
 	onlyErrors := map[ast.Node]bool{}
 	judges := false
@@ -252,8 +253,8 @@ func isErrNotNil(cond ast.Expr) bool {
 	return okX && okY && x.Name == "err" && y.Name == "nil"
 }
 
-// skipMark is the mark of a test that f skips where something is missing, told
-// from the reason that it gives.
+// skipMark returns the mark of a test that f skips if something is missing. The
+// reason that f gives determines the mark.
 func skipMark(f *ast.FuncDecl) string {
 	mark := ""
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -281,7 +282,7 @@ func skipMark(f *ast.FuncDecl) string {
 	return mark
 }
 
-// commandMark is the mark of the tests that a command of the lab plays.
+// commandMark returns the mark of the tests that a command of the lab plays.
 func commandMark(command string) string {
 	switch command {
 	case "lab-test":

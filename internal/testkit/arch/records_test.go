@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// namesRecords are the packages beside records that name a file of the two-node
-// protocol, each with its reason. None of them opens one.
+// namesRecords lists the packages, besides the owner of the records, that name
+// a file of the two-node protocol, each with its reason. None of them opens
+// one.
 var namesRecords = map[string]string{
 	"internal/fence":                 "keeps what it learned, and its locks, beside the devices",
 	"internal/report/explain":        "the data of etcd lie beside its record",

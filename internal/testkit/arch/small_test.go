@@ -6,18 +6,17 @@ import (
 	"testing"
 )
 
-// smallPrograms are what Pacemaker starts again and again, on a host that may be
-// in trouble: they have to start at once and hold little.
+// smallPrograms are programs that Pacemaker starts again and again, on a host
+// that may be in trouble. They must start at once and hold little.
 var smallPrograms = []string{"cmd/fence-holdfast", "cmd/podman-etcd"}
 
-// kubernetesInSmall are the packages of Kubernetes that a small program may
+// kubernetesInSmall lists the packages of Kubernetes that a small program may
 // hold, each with its reason.
 var kubernetesInSmall = map[string]string{
 	"sigs.k8s.io/yaml": "etcd's pod manifest is YAML; it reads YAML by JSON's rules and imports nothing else of Kubernetes",
 }
 
-// notInSmall are packages of ours that carry a feature which no small program
-// has.
+// notInSmall lists packages of ours with features that no small program has.
 var notInSmall = map[string]string{
 	"internal/model/config":  "the install configuration: what others need of it are bmc, secret and netaddr",
 	"internal/decide/vips":   "virtual IPs: what others need of it is netaddr",
@@ -32,8 +31,8 @@ func isKubernetes(importPath string) bool {
 	return host == "k8s.io" || strings.HasSuffix(host, ".k8s.io")
 }
 
-// tooMuch says what a program with these dependencies must not hold, and which
-// of the named packages of Kubernetes it holds.
+// tooMuch returns what a program with these dependencies must not hold, and
+// which of the named packages of Kubernetes it holds.
 func tooMuch(deps []string) (bad, named []string) {
 	for _, dep := range deps {
 		switch {

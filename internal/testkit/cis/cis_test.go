@@ -18,21 +18,21 @@ const page = "../../../docs/cis.md"
 const (
 	pass = "pass"
 	fail = "**fail**"
-	// theirs is for what a site does with its own workloads and people.
+	// theirs marks controls that depend on a site's own workloads and people.
 	theirs = "the site's"
 )
 
-// control is one line of the table. What is judged by a test has look; what only a
-// test of another package shows names it; what a program of another project does
-// by itself says whose word it is.
+// control is one line of the table. look judges it. If only a test of another
+// package shows it, shown names that test; if a program of another project does
+// it by itself, shown names that program.
 type control struct {
 	id, what string
 	look     func(*testing.T, facts) bool
-	// shown is a test, or the program that does it.
+	// shown names a test, or the program that does it.
 	shown string
-	// verdict is for what nobody looks at here.
+	// verdict is set if nothing here judges the control.
 	verdict string
-	// why has to be there where the verdict is not pass.
+	// why is required unless the verdict is pass.
 	why string
 }
 
@@ -85,10 +85,10 @@ func TestNoControlIsThereTwice(t *testing.T) {
 	}
 }
 
-// podFile is a manifest of a static pod that some code of ours writes.
+// podFile matches code of ours that writes the manifest of a static pod.
 var podFile = regexp.MustCompile(`\{Path: (\w+\.)?PodPath,[^}]*\}`)
 
-// CIS 1.1: those of ours were for everybody to read.
+// CIS 1.1: everybody could once read the static pods that we write.
 func TestEveryStaticPodIsWrittenForRootAlone(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -109,7 +109,7 @@ func TestEveryStaticPodIsWrittenForRootAlone(t *testing.T) {
 	}
 }
 
-// everyTest is the text of all tests.
+// everyTest returns the text of all tests.
 func everyTest(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder

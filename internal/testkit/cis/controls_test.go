@@ -15,13 +15,13 @@ type section struct {
 	controls []control
 }
 
-// Who does what nobody here renders.
+// Programs that do what nothing of ours renders.
 const (
 	kubeadmDoes    = "kubeadm"
 	kubernetesDoes = "Kubernetes' default"
 )
 
-// flag looks for an argument of a program, with a value where one is named.
+// flag checks for an argument of a program, with the value if one is given.
 func flag(program, name string, value ...string) func(*testing.T, facts) bool {
 	return func(_ *testing.T, f facts) bool { return f.has(program, name, value...) }
 }
@@ -36,12 +36,12 @@ func all(looks ...func(*testing.T, facts) bool) func(*testing.T, facts) bool {
 	}
 }
 
-// bothEtcds looks at etcd as kubelet runs it, and as podman does on two hosts.
+// bothEtcds checks etcd as kubelet runs it, and as podman runs it on two hosts.
 func bothEtcds(name string, value ...string) func(*testing.T, facts) bool {
 	return all(flag("etcd", name, value...), flag("etcd under podman", name, value...))
 }
 
-// kubelet looks at a field of its configuration, by its path.
+// kubelet checks a field of kubelet's configuration, by its path.
 func kubelet(path string, good func(any) bool) func(*testing.T, facts) bool {
 	return func(_ *testing.T, f facts) bool {
 		var at any = f.kubelet
@@ -57,15 +57,15 @@ func is(want any) func(any) bool { return func(got any) bool { return got == wan
 func absent(got any) bool        { return got == nil }
 func set(got any) bool           { return got != nil }
 
-// strong reports whether all ciphers keep no key beyond their connection, and
-// seal what they encrypt.
+// strong reports whether all ciphers have forward secrecy and authenticate what
+// they encrypt.
 func strong(ciphers []string) bool {
 	return len(ciphers) > 0 && !slices.ContainsFunc(ciphers, func(c string) bool {
 		return !strings.HasPrefix(c, "TLS_ECDHE_") || !strings.Contains(c, "_GCM_") && !strings.Contains(c, "_POLY1305")
 	})
 }
 
-// nobody looks for rules of ours that give something.
+// nobody checks that no rule of ours fits.
 func nobody(fits func(role, rbacv1.PolicyRule) bool) func(*testing.T, facts) bool {
 	return func(t *testing.T, f facts) bool {
 		found := f.rules(fits)
@@ -80,7 +80,7 @@ func refused(change func(*corev1.PodSpec)) func(*testing.T, facts) bool {
 	return func(t *testing.T, f facts) bool { return f.refuses(t, change) }
 }
 
-// everyPod looks at all pods of ours.
+// everyPod checks all pods of ours.
 func everyPod(good func(pod) bool) func(*testing.T, facts) bool {
 	return func(_ *testing.T, f facts) bool {
 		return !slices.ContainsFunc(f.pods, func(p pod) bool { return !good(p) })
@@ -106,7 +106,7 @@ func level(kind, want string) func(*testing.T, facts) bool {
 		}
 		for _, rule := range policy.Rules {
 			if len(rule.NonResourceURLs) > 0 || len(rule.Users) > 0 {
-				continue // not everybody's request for an object
+				continue // does not cover every request for an object
 			}
 			if len(rule.Resources) == 0 {
 				return rule.Level == want
@@ -121,7 +121,7 @@ func level(kind, want string) func(*testing.T, facts) bool {
 	}
 }
 
-// sections are the benchmark's.
+// sections are the sections of the benchmark.
 var sections = slices.Concat(programs, policies)
 
 var programs = []section{

@@ -1,3 +1,3 @@
 // Package cis holds the table of docs/cis.md as a test: the controls of the CIS
-// benchmark for Kubernetes, each judged by what is rendered.
+// benchmark for Kubernetes, each judged by the rendered files.
 package cis

@@ -23,20 +23,22 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// facts are what the controls ask about, all of it from what is rendered, or what
-// the release's kubeadm makes of that.
+// facts holds the inputs of the controls, all from rendered files, or from the
+// files that the release's kubeadm makes of them.
 type facts struct {
-	// flags are the arguments of each program, by its name.
+	// flags holds the arguments of each program, by its name.
 	flags map[string]map[string]string
-	// kubelet is its configuration.
+	// kubelet is the configuration of kubelet.
 	kubelet map[string]any
 	pods    []pod
 	roles   []role
-	// bound are the subjects of ClusterRoleBindings and RoleBindings by their role.
+	// bound holds the subjects of ClusterRoleBindings and RoleBindings by their
+	// role.
 	bound []binding
-	// level is what every namespace enforces that nobody named.
+	// level is the level of Pod Security that every namespace enforces by
+	// default.
 	level podsecurity.LevelVersion
-	// audit and encryption are the API server's files.
+	// audit and encryption hold the API server's files.
 	audit, encryption string
 }
 
@@ -58,7 +60,7 @@ type binding struct {
 
 const made = "../../render/kubeadm/testdata/made/"
 
-// gather reads the approved files: the tests of what renders them keep them true.
+// gather reads the approved files. The tests of their renderers keep them true.
 func gather(t *testing.T) facts {
 	t.Helper()
 	f := facts{flags: map[string]map[string]string{}}
@@ -136,8 +138,8 @@ func enforced(t *testing.T, data []byte) podsecurity.LevelVersion {
 	return podsecurity.LevelVersion{Level: level, Version: podsecurity.LatestVersion()}
 }
 
-// objectsOf takes pods, roles and bindings out of a file. What is none of these is
-// left out, also a file of something else.
+// objectsOf takes pods, roles and bindings from a file. It leaves out all other
+// objects, and files of another kind.
 func (f *facts) objectsOf(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -191,13 +193,13 @@ func (f *facts) add(document []byte) {
 	}
 }
 
-// has reports whether a program is given a flag, with a value where one is named.
+// has reports whether a program has a flag, with the value if one is given.
 func (f facts) has(program, flag string, value ...string) bool {
 	got, set := f.flags[program][flag]
 	return set && (len(value) == 0 || slices.Contains(strings.Split(got, ","), value[0]))
 }
 
-// refuses reports whether a namespace that nobody named refuses a pod.
+// refuses reports whether a namespace with the default level refuses a pod.
 func (f facts) refuses(t *testing.T, change func(*corev1.PodSpec)) bool {
 	t.Helper()
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "one", Image: "one", SecurityContext: &corev1.SecurityContext{}}}}
@@ -209,7 +211,7 @@ func (f facts) refuses(t *testing.T, change func(*corev1.PodSpec)) bool {
 	return !policy.AggregateCheckResults(checks.EvaluatePod(f.level, &metav1.ObjectMeta{}, &spec)).Allowed
 }
 
-// anyRule reports whether some rule of ours fits, and names the roles.
+// rules returns the names of those roles of ours that have a fitting rule.
 func (f facts) rules(fits func(role, rbacv1.PolicyRule) bool) []string {
 	var out []string
 	for _, r := range f.roles {
@@ -221,8 +223,8 @@ func (f facts) rules(fits func(role, rbacv1.PolicyRule) bool) []string {
 	return out
 }
 
-// allows reports whether a rule gives one of some verbs on a resource, without
-// naming the objects.
+// allows reports whether a rule gives one of the verbs on a resource for all
+// objects.
 func allows(rule rbacv1.PolicyRule, resource string, verbs ...string) bool {
 	if len(rule.ResourceNames) > 0 || !slices.Contains(rule.Resources, resource) && !slices.Contains(rule.Resources, "*") {
 		return false

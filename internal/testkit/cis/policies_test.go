@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// onlyRestricted is why the default does not refuse what level restricted would.
+// onlyRestricted is the reason why the default does not refuse what level
+// restricted would.
 const onlyRestricted = "Level `restricted` refuses it and is what the default warns of and records; most programs that people bring would not start under it. " +
 	"A namespace has it by the label `pod-security.kubernetes.io/enforce: restricted`."
 
@@ -102,8 +103,8 @@ var policies = []section{
 	}},
 }
 
-// agentsApproveKubelets reports whether nobody else approves certificates, and no
-// others.
+// agentsApproveKubelets reports whether only agents approve certificates, and
+// only those of kubelets.
 func agentsApproveKubelets(t *testing.T, f facts) bool {
 	t.Helper()
 	approvers := f.rules(func(_ role, rule rbacv1.PolicyRule) bool {

@@ -1,4 +1,4 @@
-// Package golden compares what a test produced with a file that a person has
+// Package golden compares the output of a test with a file that a person has
 // read and approved.
 package golden
 

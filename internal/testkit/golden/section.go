@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Section compares got with the part of a page between the lines
-// <!-- begin NAME --> and <!-- end NAME -->, which a test writes and a person
-// reads among words of his own.
+// Section compares got with the part of a page between the lines <!-- begin
+// NAME --> and <!-- end NAME -->. A test writes that part; the rest of the page
+// is written by hand.
 func Section(t *testing.T, page, name, got string) {
 	t.Helper()
 	before, want, after := parts(t, page, name)
@@ -25,14 +25,14 @@ func Section(t *testing.T, page, name, got string) {
 	}
 }
 
-// ReadSection is that part of the page.
+// ReadSection returns that part of the page.
 func ReadSection(t *testing.T, page, name string) string {
 	t.Helper()
 	_, text, _ := parts(t, page, name)
 	return text
 }
 
-// Updating reports whether what tests produce is to be written.
+// Updating reports whether tests should write their output as approved.
 func Updating() bool { return *update }
 
 func parts(t *testing.T, page, name string) (before, text, after string) {

@@ -1,5 +1,6 @@
-// Package netnstest makes networks for tests out of namespaces of the kernel:
-// hosts that are joined by a cable or by a switch. All of it ends with the test.
+// Package netnstest makes networks for tests from namespaces of the kernel:
+// hosts that are joined by a cable or by a switch. All of it ends with the
+// test.
 package netnstest
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
 
-// NeedRoot skips the test where no namespaces can be made, or shall not be.
+// NeedRoot skips the test where no namespaces can be made, or with -short.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -26,8 +27,8 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
-// New makes a namespace whose loopback is up. One with a name can be found by
-// other programs; one without ends with its last user.
+// New makes a namespace whose loopback is up. Other programs can find one with
+// a name; one without ends with its last user.
 func New(t testing.TB, name string) netns.NsHandle {
 	t.Helper()
 	NeedRoot(t)
@@ -54,14 +55,14 @@ func New(t testing.TB, name string) netns.NsHandle {
 	return ns
 }
 
-// Enter puts the test into a namespace, for as long as it lasts.
+// Enter puts the test into a namespace until the test ends.
 func Enter(t testing.TB, ns netns.NsHandle) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked: the thread ends with the test
 	must(t, netns.Set(ns))
 }
 
-// In runs a function in a namespace, by the thread of the test.
+// In runs a function in a namespace, on the thread of the test.
 func In(t testing.TB, ns netns.NsHandle, do func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -74,8 +75,9 @@ func In(t testing.TB, ns netns.NsHandle, do func()) {
 	do()
 }
 
-// Do runs a function in a namespace, by a thread of its own: goroutines other
-// than the test's may call it. Sockets that it opens stay in the namespace.
+// Do runs a function in a namespace, on a thread of its own, so that goroutines
+// other than the test's may call it. Sockets that it opens stay in the
+// namespace.
 func Do(ns netns.NsHandle, do func() error) error {
 	result := make(chan error)
 	go func() {
@@ -89,8 +91,8 @@ func Do(ns netns.NsHandle, do func() error) error {
 	return <-result
 }
 
-// Pair puts the test into a namespace of its own, whose NIC eth0 is joined with
-// the NIC eth0 of another one, which it returns.
+// Pair puts the test into a namespace of its own. The NIC eth0 of that one is
+// joined with the NIC eth0 of another namespace, which Pair returns.
 func Pair(t testing.TB, own, theirs []string) (there netns.NsHandle) {
 	t.Helper()
 	here := New(t, "")
@@ -112,7 +114,7 @@ func Join(t testing.TB, a netns.NsHandle, nicA string, b netns.NsHandle, nicB st
 	Up(t, b, nicB)
 }
 
-// Switch makes a namespace a switch: a bridge by the name of br0 that sends
+// Switch turns a namespace into a switch: a bridge with the name br0 that sends
 // multicast to all.
 func Switch(t testing.TB, ns netns.NsHandle) {
 	t.Helper()
@@ -154,8 +156,8 @@ func Up(t testing.TB, ns netns.NsHandle, nic string) {
 	})
 }
 
-// Give gives a NIC addresses that work at once: nobody is asked whether he has
-// them.
+// Give gives a NIC addresses that work at once, without duplicate address
+// detection.
 func Give(t testing.TB, ns netns.NsHandle, nic string, addresses ...string) {
 	t.Helper()
 	at(t, ns, func(h *netlink.Handle) error {

@@ -51,7 +51,7 @@ func TestAddressesWorkAtOnceBehindACableAndBehindASwitch(t *testing.T) {
 func TestAPairIsWhereTheTestGoesOn(t *testing.T) {
 	there := Pair(t, []string{"10.98.0.1/24"}, []string{"10.98.0.2/24"})
 	list, err := netlink.AddrList(nil, netlink.FAMILY_V4)
-	if err != nil || len(list) != 2 { // its loopback's is the other
+	if err != nil || len(list) != 2 { // the other is the loopback's
 		t.Errorf("the test has %v, %v", list, err)
 	}
 	In(t, there, func() {

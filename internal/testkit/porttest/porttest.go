@@ -21,19 +21,19 @@ import (
 // (docs/ports.md) and Kubernetes' node ports are elsewhere.
 const first, count = 24000, 5000
 
-// held keeps a reservation for as long as the process lives: a listener that is
-// collected would close.
+// held stores each reservation for the life of the process, because a listener
+// that is garbage-collected would close.
 var held = make(chan net.Listener, count)
 
-// Take returns a port that nobody listens on and that no other test process gets.
-// The port stays with this process until it ends, also while nobody listens on
-// it.
+// Take returns a port that nobody listens on and that no other test process
+// gets. The port stays with this process until it ends, even while nobody
+// listens on it.
 func Take() (uint16, error) {
 	start := rand.IntN(count) //nolint:gosec // no secret
 	for i := range count {
 		port := first + (start+i)%count
-		// An abstract socket is a lock that the kernel ends with its process. It
-		// belongs to a network namespace, as ports do.
+		// An abstract socket is a lock that the kernel releases with its
+		// process. Like ports it belongs to a network namespace.
 		lock, err := net.Listen("unix", "@holdfast-test-port-"+strconv.Itoa(port)) //nolint:noctx // it does not wait
 		if err != nil {
 			continue // another test has it
@@ -48,7 +48,8 @@ func Take() (uint16, error) {
 	return 0, errors.New("no port is free for a test: all are taken")
 }
 
-// unused tells whether nobody has the port, neither for TCP nor for UDP.
+// unused reports whether nobody listens on the port, neither with TCP nor with
+// UDP.
 func unused(port int) bool {
 	address := ":" + strconv.Itoa(port)
 	stream, err := net.Listen("tcp", address) //nolint:noctx // closed at once
@@ -63,7 +64,7 @@ func unused(port int) bool {
 	return errors.Join(stream.Close(), packets.Close()) == nil
 }
 
-// Free is Take for a test, which fails without a port.
+// Free is Take for a test, which fails if there is no port.
 func Free(t testing.TB) uint16 {
 	t.Helper()
 	port, err := Take()
@@ -73,7 +74,7 @@ func Free(t testing.TB) uint16 {
 	return port
 }
 
-// Address is a free port on 127.0.0.1, as HOST:PORT.
+// Address returns a free port on 127.0.0.1, as HOST:PORT.
 func Address(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", Free(t))

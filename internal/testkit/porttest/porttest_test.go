@@ -20,7 +20,8 @@ func TestNoTwoGetTheSamePort(t *testing.T) {
 	}
 }
 
-// Another process gets none of what this one has, though nobody listens there.
+// Another process gets none of this process's ports, even if nobody listens
+// there.
 func TestAnotherProcessGetsOtherPorts(t *testing.T) {
 	if os.Getenv("PORTTEST_CHILD") != "" {
 		for range 200 {

@@ -11,7 +11,7 @@ import (
 
 var names = [2]string{"alpha", "beta"}
 
-// snapshot is what the agent of a host can observe.
+// snapshot returns the facts that the etcd keeper of a host can observe.
 func (w *world) snapshot(i int) state.EtcdSnapshot {
 	h := &w.hosts[i]
 	s := state.EtcdSnapshot{
@@ -42,14 +42,14 @@ func (w *world) snapshot(i int) state.EtcdSnapshot {
 	return s
 }
 
-// heardBy is the peer's statement with its age.
+// heardBy returns the peer's statement with its age.
 func (w *world) heardBy(i int) state.Fact[state.EtcdStatement] {
 	out := w.hosts[i].inbox
 	out.Value.Age = w.now - w.hosts[i].inboxAt
 	return out
 }
 
-// blur makes facts unknown, as time-outs do.
+// blur makes facts unknown, as timeouts do.
 func (w *world) blur(s *state.EtcdSnapshot) {
 	if w.calm || w.rng.IntN(8) != 0 {
 		return
@@ -125,8 +125,8 @@ func (w *world) local(i int) state.EtcdLocal {
 	return out
 }
 
-// When a host notices that nothing is committed, and when its own tests have
-// found out that its disk hangs.
+// The time until a host notices that nothing is committed, and the time until
+// its own tests show that its disk hangs.
 const (
 	noticed  = 4 * time.Second
 	selfTest = 12 * time.Second
@@ -147,8 +147,9 @@ func (w *world) powerState(target int) state.Fact[string] {
 	return state.Known(state.PowerOff)
 }
 
-// observe is the first half of the agent's loop: it looks, tells the peer, and
-// decides. Nothing is published again before the decision was carried out.
+// observe is the first half of the etcd keeper's loop: it gathers facts,
+// publishes the statement, and decides. It publishes nothing again before the
+// decision is carried out.
 func (w *world) observe(i int) {
 	h := &w.hosts[i]
 	s := w.snapshot(i)
@@ -182,7 +183,7 @@ func (w *world) publish(i int, s state.EtcdSnapshot) {
 	w.attrs = append(w.attrs, attribute{1 - i, stmt})
 }
 
-// receive delivers one attribute; the newest of a boot stays.
+// receive delivers one attribute. Of one boot it keeps the newest.
 func (w *world) receive(a attribute) {
 	h := &w.hosts[a.to]
 	if !h.power || !h.contact || !w.linked() || !w.hosts[1-a.to].power {
@@ -195,13 +196,13 @@ func (w *world) receive(a attribute) {
 	}
 }
 
-// act is the second half of the loop. A power cut may come at any step, so
-// before and after every one of them.
+// act is the second half of the loop. A power cut may come before and after
+// each step.
 func (w *world) act(i int) {
 	h := &w.hosts[i]
 	v := *h.pending
 	if h.hung && v.Action == state.EtcdWriteRecord {
-		return // it waits for the disk, and says nothing until then
+		return // it waits for the disk, and publishes nothing until then
 	}
 	h.pending = nil
 	w.overruled(i, v)
@@ -212,7 +213,7 @@ func (w *world) act(i int) {
 		switch {
 		case v.Record != nil:
 			w.writeRecord(i, *v.Record)
-		case h.disk.copy == state.CopyNone: // it was lost since it was looked at
+		case h.disk.copy == state.CopyNone: // lost since the snapshot
 			return
 		}
 		w.start(i)
@@ -237,7 +238,7 @@ func (w *world) act(i int) {
 		}
 		w.trace(i, "is granted quorum")
 	case state.EtcdAskFence:
-		if !h.fence.active && !h.fencedSince() && h.decidedIn == h.ring { // not on the word of another membership
+		if !h.fence.active && !h.fencedSince() && h.decidedIn == h.ring { // not by a decision from another membership
 			h.fence = fence{active: true, ready: w.now, beside: h.contact}
 		}
 	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
@@ -257,10 +258,11 @@ func (w *world) writeRecord(i int, r state.EtcdRecord) {
 	w.strike(i)
 }
 
-// acceptLoss cuts the committed history to what a forced copy holds.
+// acceptLoss cuts the committed history to the entries of a forced data
+// directory.
 func (w *world) acceptLoss(i int) {
 	w.forced++
-	w.ignored = w.forced > 1 // persons decided for both: two histories, and no rule can join them
+	w.ignored = w.forced > 1 // administrators decided for both hosts: no rule can join the two histories
 	d := &w.hosts[i].disk
 	n := 0
 	for n < len(w.global) && n < len(d.log) && d.log[n] == w.global[n] {
@@ -307,7 +309,7 @@ func (w *world) changeMembers(i int, v state.EtcdVerdict) {
 	default:
 	}
 	w.trace(i, "proposes %s of member %s", v.Action, v.Member)
-	if v.Action == state.EtcdPromote && w.rng.IntN(2) == 0 { // more in the same batch
+	if v.Action == state.EtcdPromote && w.rng.IntN(2) == 0 { // several in the same batch
 		w.client(i)
 		w.client(i)
 		w.sync(i)
@@ -315,7 +317,7 @@ func (w *world) changeMembers(i int, v state.EtcdVerdict) {
 	}
 }
 
-// changing reports whether a membership change is not committed yet.
+// changing reports whether a membership change is not yet committed.
 func (h *host) changing() bool { return h.changed > h.commit }
 
 func (w *world) mark(i int, v state.EtcdVerdict) {
@@ -339,7 +341,7 @@ func (w *world) moveLeader(i int, to state.MemberID) {
 	}
 }
 
-// empty takes two steps, with a copy that is damaged in between.
+// empty takes two steps, with a damaged data directory in between.
 func (w *world) empty(i int) {
 	d := &w.hosts[i].disk
 	if w.hosts[i].hung {
@@ -361,8 +363,9 @@ func (w *world) empty(i int) {
 	w.trace(i, "empties its copy (%s now)", d.copy)
 }
 
-// forceNew restarts etcd as others do: what is above the stored commit index
-// goes, and the peer is removed without anybody's vote.
+// forceNew restarts etcd with force-new-cluster, as other projects do: it drops
+// the entries above the stored commit index, and removes the peer without a
+// vote.
 func (w *world) forceNew(i int, id state.MemberID) {
 	w.crash(i)
 	d := &w.hosts[i].disk

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Bug takes a rule of the protocol out, or puts a mistake in that somebody
-// made before. The decision itself has no switch: a bug changes what it is
-// told, or what it said, or what the hosts around it do.
+// Bug takes out a rule of the protocol, or adds a mistake that somebody has
+// made before. The decision itself has no switch: a bug changes its input or
+// its verdict, or the behaviour of the hosts around it.
 type Bug struct {
 	Name string
 	What string
@@ -17,15 +17,15 @@ type Bug struct {
 	// another project.
 	Origin string
 
-	// Seed is a schedule that finds it.
+	// Seed is a schedule that finds the bug.
 	Seed uint64
 
 	snapshot      func(*world, int, *state.EtcdSnapshot)
 	verdict       func(*world, int, *state.EtcdSnapshot, *state.EtcdVerdict)
-	anyOrder      bool // attributes are taken in whatever order they come
+	anyOrder      bool // attributes are accepted in any order
 	trustsRequest bool // a fence counts once the BMC took the request
 	liar          bool // a BMC says Off while the host runs
-	forceNew      bool // quorum is regained by forcing a new cluster
+	forceNew      bool // force-new-cluster regains quorum
 }
 
 // FindBug returns the bug of a name.
@@ -37,7 +37,7 @@ func FindBug(name string) (*Bug, bool) {
 	return &Bugs[k], true
 }
 
-// BugNames lists the names.
+// BugNames lists the names of all bugs.
 func BugNames() string {
 	var names []string
 	for _, b := range Bugs {
@@ -55,14 +55,14 @@ func forbid(rules ...string) func(*world, int, *state.EtcdSnapshot, *state.EtcdV
 	}
 }
 
-// pretendFenced invents the proof of a fence wherever contact is lost.
+// pretendFenced fakes the proof of a fence whenever contact is lost.
 func pretendFenced(s *state.EtcdSnapshot) {
 	if state.Is(s.Pacemaker.Contact, false) && state.Is(s.Pacemaker.Inert, false) {
 		s.Proofs.Fenced = state.Known(state.EtcdFenced{Target: s.Peer, State: state.PowerOff, Boot: s.Boot, At: s.Uptime})
 	}
 }
 
-// claim changes the state of the record that the decision is told.
+// claim changes the state of the record before the decision sees it.
 func claim(s *state.EtcdSnapshot, from, to state.EtcdState) {
 	if s.Record.Value.State == from {
 		s.Record.Value.State = to

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Bugs are all of them: first the rules of the protocol that look fussy, each
+// Bugs lists all bugs: first the rules of the protocol that look fussy, each
 // taken out, then mistakes that others made.
 var Bugs = slices.Concat(rulesOut, stallsOut, holes, historic)
 
@@ -79,8 +79,8 @@ var rulesOut = []Bug{
 	{
 		Name: "earlyyield", Seed: 1561, What: "a departing member may yield before the peer has read that it departs", Origin: "both stop: nobody leaves",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
-			// The moment that a leaving host waits for word makes it rare; what
-			// makes it safe is the peer's answer.
+			// The wait of a leaving host makes the fault rare; only the peer's
+			// answer makes leaving safe.
 			s.Pacemaker.LeavingFor += etcdmember.LeaveSettle
 			if s.Statement.Known && s.Record.Value.State == state.EtcdDeparting {
 				s.Statement.Value.SeenSeq = s.Record.Value.Seq
@@ -100,7 +100,7 @@ var rulesOut = []Bug{
 	},
 }
 
-// stallsOut are the rules of a pair that commits nothing, each taken out.
+// stallsOut lists the rules for a pair that commits nothing, each taken out.
 var stallsOut = []Bug{
 	{
 		Name: "nostall", Seed: 136, What: "a pair without a leader waits for ever", Origin: "docs/facts/findings.md#two-nodes, B1: a filtered port or a disk that hangs stopped every write for as long as it lasted",
@@ -108,7 +108,7 @@ var stallsOut = []Bug{
 	},
 }
 
-// holes are what the first text of the protocol did not say.
+// holes lists cases that the first text of the protocol did not cover.
 var holes = []Bug{
 	{
 		Name: "oldring", Seed: 324, What: "a statement from before the hosts met counts", Origin: "a statement counts only in the membership that it was composed in",
@@ -228,7 +228,7 @@ func markAll(s *state.EtcdSnapshot) {
 	}
 }
 
-// dropStale removes a learner that started, on the word of an old statement.
+// dropStale removes a learner that has started, because of an old statement.
 func dropStale(started state.MemberID, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	if s.Record.Value.State != state.EtcdSole || v.Rule != "lead.wait" || s.Statement.Value.Record.Member != 0 {
 		return
@@ -240,7 +240,8 @@ func dropStale(started state.MemberID, s *state.EtcdSnapshot, v *state.EtcdVerdi
 	}
 }
 
-// revisionWins empties the shorter log when both start.
+// revisionWins empties the data directory with the shorter log when both hosts
+// start.
 func revisionWins(w *world, i int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	mine, theirs := len(w.hosts[i].disk.log), len(w.hosts[1-i].disk.log)
 	if v.Rule != "equal.start" || mine >= theirs && i == 0 || mine > theirs {
@@ -251,7 +252,7 @@ func revisionWins(w *world, i int, s *state.EtcdSnapshot, v *state.EtcdVerdict) 
 	*v = state.EtcdVerdict{Action: state.EtcdWriteRecord, Rule: v.Rule, Record: &r}
 }
 
-// bothLeave departs and yields without looking at the peer.
+// bothLeave lets a host depart and yield without a look at the peer.
 func bothLeave(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	r := s.Record.Value
 	switch {

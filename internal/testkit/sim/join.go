@@ -2,8 +2,8 @@ package sim
 
 import "github.com/holdfast/holdfast/internal/model/state"
 
-// tellName lets a member that serves tell its leader its name, as etcd does
-// after each start: until that entry is committed, and known to the leader's
+// tellName lets a serving member report its name to its leader, as etcd does
+// after each start. Until that entry is committed, and known to the leader's
 // host, the member looks as if it had never started.
 func (w *world) tellName(i int) {
 	h := &w.hosts[i]
@@ -23,21 +23,21 @@ func (w *world) onName(m msg) {
 	}
 }
 
-// joining reports whether a host is on its way back to a voter.
+// joining reports whether a host is becoming a voter again.
 func (w *world) joining(i int) bool {
 	return w.hosts[i].disk.record.State == state.EtcdLearner
 }
 
-// rejoins reports whether a host whose copy was destroyed before may lose the
-// next one: it is on its way back to a survivor that holds everything.
+// rejoins reports whether a host whose data directory was destroyed before may
+// lose the next one: it is rejoining a survivor that holds everything.
 func (w *world) rejoins(i int) bool {
 	return !w.lost && w.joining(i) && w.holds(1-i) && w.hosts[1-i].disk.record.State == state.EtcdSole
 }
 
-// loseCopy takes the copy and leaves the record: etcd refuses what is left, or
-// its folder is gone.
+// loseCopy destroys the data directory and leaves the record. Either etcd
+// refuses the rest, or the folder is gone.
 func (w *world) loseCopy(i int, folder bool) {
-	w.hosts[i].hung = false // a disk that was destroyed hangs no more
+	w.hosts[i].hung = false // a destroyed disk no longer hangs
 	w.crash(i)
 	d := &w.hosts[i].disk
 	if !folder {
@@ -49,7 +49,7 @@ func (w *world) loseCopy(i int, folder bool) {
 	w.forget(i)
 }
 
-// forget leaves nothing of the copy.
+// forget empties the data directory completely.
 func (w *world) forget(i int) {
 	d := &w.hosts[i].disk
 	d.copy, d.id, d.log, d.synced, d.commit, d.term, d.vote = state.CopyNone, 0, nil, 0, 0, 0, 0
@@ -65,7 +65,7 @@ func nameless(s *state.EtcdSnapshot) state.MemberID {
 	return 0
 }
 
-// acceptNameless takes whatever looks as if it had never started.
+// acceptNameless accepts any learner that looks as if it had never started.
 func acceptNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	id := nameless(s)
 	if id == 0 || v.Rule != "follow.await" && v.Rule != "follow.disown" {
@@ -76,17 +76,18 @@ func acceptNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	*v = state.EtcdVerdict{Action: state.EtcdWriteRecord, Rule: v.Rule, Record: &r}
 }
 
-// startNameless starts the member of the record from nothing as long as it has
-// no name.
+// startNameless starts the record's member with an empty data directory as long
+// as it has no name.
 func startNameless(s *state.EtcdSnapshot, v *state.EtcdVerdict) {
 	if v.Rule == "follow.lost-copy" && s.Data.Value.Copy == state.CopyNone && nameless(s) == s.Record.Value.Member {
 		*v = state.EtcdVerdict{Action: state.EtcdStart, Rule: v.Rule}
 	}
 }
 
-// overruled notes that a host that a person overruled while it was off goes on
-// with what it remembers, before it has heard so. Both lost sight of each other
-// in the moment in which they met; the person was told not to start it alone.
+// overruled ends the schedule if a host acts on its old record although an
+// administrator overruled it while it was off, before it has learned of that.
+// The hosts lost contact in the moment in which they met; the administrator was
+// told not to start this host alone.
 func (w *world) overruled(i int, v state.EtcdVerdict) {
 	h := &w.hosts[i]
 	mine, theirs := h.disk.record, w.hosts[1-i].disk.record

@@ -16,7 +16,7 @@ const (
 	promote
 	remove
 	marker
-	name // a member tells the others its name, once it serves
+	name // a member reports its name, once it serves
 )
 
 // entry is one entry of a log.
@@ -42,16 +42,16 @@ type member struct {
 	marked  uint64
 }
 
-// disk is what survives a power cut.
+// disk holds what survives a power cut.
 type disk struct {
 	record state.EtcdRecord
-	// recordLost is set where the file cannot be read.
+	// recordLost is set if the file cannot be read.
 	copy    state.CopyState
 	cluster state.MemberID
 	id      state.MemberID
 	log     []entry
-	synced  int // entries that a power cut cannot take
-	commit  int // the commit index that was stored
+	synced  int // entries that survive a power cut
+	commit  int // the stored commit index
 	term    uint64
 	vote    state.MemberID
 }
@@ -60,7 +60,7 @@ type disk struct {
 type process struct {
 	running   bool
 	frozen    time.Duration // until
-	progress  time.Duration // when it last heard what a commit needs
+	progress  time.Duration // time at which it last received what a commit needs
 	role      role
 	leaderID  state.MemberID
 	commit    int
@@ -68,8 +68,8 @@ type process struct {
 	changed   int // index of the last membership change in the log
 	match     int // of the other member
 	next      int
-	matchID   state.MemberID // whose match it is
-	lastHeard time.Duration  // of a leader, or as a leader of the other
+	matchID   state.MemberID // member that match belongs to
+	lastHeard time.Duration  // last message of a leader, or, as a leader, of the other
 	since     time.Duration  // without a leader since
 }
 
@@ -120,7 +120,7 @@ func (h *host) find(id state.MemberID) (member, bool) {
 
 func (h *host) isVoter() bool { m, ok := h.find(h.disk.id); return ok && !m.learner }
 
-// other returns the other voter or learner, zero without one.
+// other returns the other voter or learner, and false if there is none.
 func (h *host) other() (member, bool) {
 	var found member
 	for _, m := range h.members {
@@ -174,7 +174,8 @@ func (w *world) confAt(log []entry, commit int) []member {
 	return members
 }
 
-// send puts a message into the network; the stand-in's answers never get there.
+// send puts a message into the network. The stand-in's answers do not go
+// through it.
 func (w *world) send(m msg) {
 	if len(w.msgs) >= 24 {
 		w.msgs = slices.Delete(w.msgs, 0, 1)
@@ -209,7 +210,7 @@ func (w *world) lead(i int) {
 	w.propose(i, entry{kind: noop})
 }
 
-// propose appends to the leader's log; it is not synced yet.
+// propose appends an entry to the leader's log, which is not synced yet.
 func (w *world) propose(i int, e entry) {
 	h := &w.hosts[i]
 	e.term = h.disk.term
@@ -219,7 +220,7 @@ func (w *world) propose(i int, e entry) {
 	}
 }
 
-// sync makes the log durable, and with it the commit index known so far.
+// sync makes the log durable, and with it the known commit index.
 func (w *world) sync(i int) {
 	h := &w.hosts[i]
 	if h.disk.synced < h.last() {
@@ -229,10 +230,10 @@ func (w *world) sync(i int) {
 	w.advance(i)
 }
 
-// advance moves the leader's commit index. What a quorum of the membership that
-// was applied before holds is committed at once, behind a membership change
-// too: etcd applies such a change only after it was committed, so a survivor
-// that promotes its peer may acknowledge a little more alone.
+// advance moves the leader's commit index. An entry is committed as soon as a
+// quorum of the applied membership holds it, even behind a membership change:
+// etcd applies such a change only after it is committed, so a survivor that
+// promotes its peer may acknowledge a little more alone.
 func (w *world) advance(i int) {
 	h := &w.hosts[i]
 	for h.running && h.role == leader && h.commit < h.last() {
@@ -244,8 +245,8 @@ func (w *world) advance(i int) {
 	}
 }
 
-// quorumIndex returns the highest index that a quorum holds, or zero where
-// that entry is of an older term.
+// quorumIndex returns the highest index that a quorum holds, or zero if that
+// entry is of an older term.
 func (h *host) quorumIndex() int {
 	mine := 0
 	if h.isVoter() {
@@ -278,7 +279,7 @@ func (w *world) commitTo(i, k int) {
 	}
 }
 
-// replicate sends the other member what it lacks, or a heartbeat.
+// replicate sends the other member the missing entries, or a heartbeat.
 func (w *world) replicate(i int) {
 	h := &w.hosts[i]
 	o, ok := h.other()
@@ -294,7 +295,7 @@ func (w *world) replicate(i int) {
 	}
 	n := min(h.next, h.last())
 	entries := h.disk.log[n:]
-	if w.rng.IntN(2) == 0 && len(entries) > 2 { // a part
+	if w.rng.IntN(2) == 0 && len(entries) > 2 { // only a part
 		entries = entries[:len(entries)/2]
 	}
 	w.send(msg{
@@ -303,7 +304,7 @@ func (w *world) replicate(i int) {
 	})
 }
 
-// standInAnswers is the stand-in's part: it votes yes, acknowledges all, and
+// standInAnswers plays the stand-in: it votes yes, acknowledges everything, and
 // stores nothing.
 func (w *world) standInAnswers(i int) {
 	h := &w.hosts[i]
@@ -352,8 +353,8 @@ func (w *world) deliver(m msg) {
 	}
 }
 
-// leased reports whether a member heard its leader a moment ago and therefore
-// ignores candidates.
+// leased reports whether a member recently received a message from its leader
+// and therefore ignores candidates.
 func (w *world) leased(i int) bool {
 	h := &w.hosts[i]
 	return h.leaderID != 0 && w.now-h.lastHeard < electionTimeout && w.rng.IntN(4) != 0
@@ -408,7 +409,8 @@ func (w *world) onAppend(m msg) {
 	}
 }
 
-// store appends what the leader sent, after cutting what contradicts it.
+// store appends the leader's entries, after it has cut those that contradict
+// them.
 func (w *world) store(m msg) {
 	h := &w.hosts[m.to]
 	for k, e := range m.entries {

@@ -24,7 +24,7 @@ func Run(seed uint64, opt Options) Result {
 	}
 	limit = w.rng.IntN(limit + 1)
 	storm := 100 + w.rng.IntN(stormSteps)
-	if w.rng.IntN(4) == 0 { // time for a whole return between two faults
+	if w.rng.IntN(4) == 0 { // enough time between two faults for a host to come back
 		storm, limit = storm*4, limit+4
 	}
 	w.limit = limit
@@ -38,8 +38,8 @@ func Run(seed uint64, opt Options) Result {
 	return w.finish(seed)
 }
 
-// finish mends everything and waits for two voters, or for the place where
-// only a person can go on.
+// finish mends everything and waits for two voters, or for a state that only an
+// administrator can end.
 func (w *world) finish(seed uint64) Result {
 	w.mend()
 	r := Result{Seed: seed, Faults: w.faults}
@@ -67,15 +67,15 @@ func (w *world) asksHuman() bool {
 	return w.hosts[0].verdict.Action == state.EtcdAskHuman || w.hosts[1].verdict.Action == state.EtcdAskHuman
 }
 
-// unusable reports whether a copy was destroyed in the very moment in which its
-// host's record, or the peer's, changed, so that nobody may assume any more
-// that the other copy holds everything.
+// unusable reports whether a data directory was destroyed in the very moment in
+// which its host's record, or the peer's, changed. Nobody can then be sure that
+// the other data directory holds everything.
 func (w *world) unusable() bool {
 	racing := []string{"equal.unusable", "equal.no-record", "equal.peer-lost", "lead.no-copy"}
 	return w.destroyed && (slices.Contains(racing, w.hosts[0].verdict.Rule) || slices.Contains(racing, w.hosts[1].verdict.Rule))
 }
 
-// strike lets a fault come right at a step that matters.
+// strike lets a fault happen right at a critical step.
 func (w *world) strike(i int) {
 	if w.calm || w.faults >= w.limit || w.rng.IntN(12) != 0 {
 		return
@@ -111,7 +111,7 @@ func (w *world) mend() {
 	}
 }
 
-// tick takes one step: time passes, and one thing happens.
+// tick takes one step: time passes, and one event happens.
 func (w *world) tick() {
 	dt := time.Duration(w.rng.ExpFloat64() * float64(60*time.Millisecond))
 	if w.rng.IntN(100) == 0 {
@@ -173,8 +173,8 @@ func (w *world) client(i int) {
 	}
 }
 
-// timeOut is the election timer of a follower, and the check of a leader that
-// a quorum still answers.
+// timeOut is the election timer of a follower. For a leader it checks that a
+// quorum still answers.
 func (w *world) timeOut(i int) {
 	h := &w.hosts[i]
 	if w.now-h.lastHeard < electionTimeout {
@@ -199,11 +199,11 @@ func (w *world) agent(i int) {
 	case !h.power:
 	case h.pending == nil:
 		w.observe(i)
-		if w.rng.IntN(64) == 0 && !w.calm { // the agent hangs before its step
+		if w.rng.IntN(64) == 0 && !w.calm { // the etcd keeper hangs before its step
 			h.blockedUntil = w.now + time.Duration(w.rng.IntN(int(40*time.Second)))
 		}
 	case h.blockedUntil > w.now:
-	case w.rng.IntN(64) == 0 && !w.calm: // the agent is killed between its decision and its step
+	case w.rng.IntN(64) == 0 && !w.calm: // the etcd keeper is killed between its decision and its step
 		h.pending = nil
 	default:
 		w.act(i)
@@ -222,7 +222,8 @@ func (w *world) attribute() {
 	}
 }
 
-// environment is what happens by itself: Corosync, Pacemaker, people.
+// environment plays what happens by itself: Corosync, Pacemaker,
+// administrators.
 func (w *world) environment(i int) {
 	h := &w.hosts[i]
 	switch w.rng.IntN(6) {
@@ -265,7 +266,7 @@ func (w *world) corosync(i int) {
 	case whole && h.pendingRing != 0:
 		h.contact, h.ring, h.pendingRing, h.inert, h.joined = true, h.pendingRing, 0, false, w.uptime(i)
 		h.met, h.unseen, h.strayAt, h.strayed = h.joined, false, 0, false
-		h.inbox, h.inboxAt = p.published, w.now // what the attribute daemon still has
+		h.inbox, h.inboxAt = p.published, w.now // the statement that the attribute daemon still has
 		h.fence.active = h.fence.active && h.fence.beside
 		if p.ring == h.ring {
 			w.fences, w.slowFence = 0, false
@@ -277,9 +278,10 @@ func (w *world) corosync(i int) {
 	}
 }
 
-// strays forms memberships of one host while packets of a peer that does not hear
-// it come in. Some follow each other so fast that the agent does not see each, and
-// it sees all of them late: then the peer may have been in one.
+// strays forms memberships of one host while it receives packets of a peer that
+// does not receive its own. Some follow each other so fast that the etcd keeper
+// misses some, and it sees all of them late: the peer may then have been in
+// one.
 func (w *world) strays(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	switch {
@@ -288,14 +290,14 @@ func (w *world) strays(i int) {
 	case h.strayAt != 0 && w.now >= h.strayAt:
 		w.rings++
 		h.ring, h.joined, h.unseen, h.strayAt, h.strayed = w.rings, w.uptime(i), true, 0, true
-		w.slowFence = true // the fence may be asked for once more
+		w.slowFence = true // the fence may be requested once more
 		w.trace(i, "a membership was not seen: the peer may have joined")
 	case h.strayAt == 0 && !h.strayed && p.power && w.cut[i][1-i] && !w.cut[1-i][i] && w.stray.IntN(4) == 0:
 		h.strayAt = w.now + time.Duration(w.stray.IntN(int(3*time.Second)))
 	}
 }
 
-// fenceStep moves Pacemaker's fencing of the peer.
+// fenceStep advances Pacemaker's fencing of the peer.
 func (w *world) fenceStep(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	if !h.power || h.inert && !h.fence.active {
@@ -314,8 +316,8 @@ func (w *world) fenceStep(i int) {
 	w.fenceNow(i, h, p, f)
 }
 
-// fenceHold is how long a host waits before it fences, as decide/fencerace has it
-// where the evidence of reach is true.
+// fenceHold returns the time that a host waits before it fences, as in
+// decide/fencerace with true evidence of reach.
 func (w *world) fenceHold(i int) time.Duration {
 	order := time.Duration(i) * 20 * time.Second
 	switch {
@@ -327,10 +329,11 @@ func (w *world) fenceHold(i int) time.Duration {
 	return order
 }
 
-// held reports whether Pacemaker holds the peer to be fenced.
+// held reports whether Pacemaker considers the peer fenced.
 func (h *host) held() bool { return h.fenced.Known && h.fenced.Value.At > h.met }
 
-// fencedSince reports whether the agent does: the peer may have joined unseen.
+// fencedSince reports whether the etcd keeper does, too: the peer may have
+// joined unseen.
 func (h *host) fencedSince() bool { return h.fenced.Known && h.fenced.Value.At > h.joined }
 
 func (w *world) fenceNow(i int, h, p *host, f *fence) {
@@ -341,7 +344,7 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 		h.fenced = state.Known(state.EtcdFenced{Target: names[1-i], State: state.PowerOff, Boot: h.bootName(i), At: w.uptime(i)})
 		*f = fence{}
 		w.trace(i, "fenced the peer, its BMC says Off")
-	case h.inert && p.power: // whoever wants to start alone only asks for a confirmation
+	case h.inert && p.power: // a host that wants to start alone only asks for a confirmation
 		*f = fence{}
 	case p.bmc == bmcMute:
 	case !f.sent && p.bmc == bmcSlow:
@@ -359,7 +362,8 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 	}
 }
 
-// person is the operator, who confirms only what is true: the peer is off.
+// person plays the administrator, who confirms only the truth: that the peer is
+// off.
 func (w *world) person(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != "holdfast quorum confirm" || p.power || w.rng.IntN(12) != 0 {
@@ -416,7 +420,7 @@ func (w *world) fault() {
 	}
 }
 
-// leave stops the instance of one host, or of both at nearly the same time.
+// leave stops the Pacemaker of one host, or of both at nearly the same time.
 func (w *world) leave(i int) {
 	for _, k := range []int{i, 1 - i} {
 		h := &w.hosts[k]
@@ -440,13 +444,13 @@ func (w *world) breakBMC(i int) {
 	w.trace(i, "FAULT its BMC misbehaves (%d)", h.bmc)
 }
 
-// damage takes a copy, or a whole disk with the record on it.
+// damage destroys a data directory, or a whole disk with the record on it.
 func (w *world) damage(i int) {
 	h := &w.hosts[i]
-	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // a forced copy that is destroyed leaves the history that it replaced
+	if w.destroyed && !w.rejoins(i) || w.forced > 0 || h.disk.copy != state.CopyWhole { // if a forced data directory is destroyed, the history that it replaced is left
 		return
 	}
-	w.destroyed, h.hung = true, false // a disk that was destroyed hangs no more
+	w.destroyed, h.hung = true, false // a destroyed disk no longer hangs
 	other := w.hosts[1-i].disk.record.State
 	w.lost = w.lost || !w.holds(1-i) || h.disk.record.State.Leads() || !other.Leads() && other != state.EtcdPair
 	if n := w.rng.IntN(3); n > 0 {

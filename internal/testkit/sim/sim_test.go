@@ -48,7 +48,7 @@ func TestTheSameSeedTakesTheSameSteps(t *testing.T) {
 	}
 }
 
-// TestTheSimulatorBites takes each rule out and puts each mistake in.
+// TestTheSimulatorBites takes out each rule and adds each mistake.
 func TestTheSimulatorBites(t *testing.T) {
 	for i := range Bugs {
 		b := &Bugs[i]
@@ -84,7 +84,7 @@ func TestTheTrackRecordListsEveryBug(t *testing.T) {
 	}
 }
 
-// quiet is a world in which nothing happens by itself.
+// quiet returns a world in which nothing happens by itself.
 func quiet() *world {
 	w := newWorld(1, Options{})
 	for i := range w.hosts {

@@ -1,10 +1,10 @@
-// Package sim runs the real decision of the two-node protocol for two
-// simulated hosts under seeded faults, and checks the invariants of
-// docs/INVARIANTS.md at every step.
+// Package sim runs the real decision of the two-node protocol for two simulated
+// hosts under seeded faults, and checks the invariants of docs/INVARIANTS.md at
+// every step.
 //
-// A schedule is a seed: the same seed takes the same steps on every machine,
-// so a failure is repeated by its number. The simulator knows the truth about
-// both hosts; the decision sees only what its host could observe, late,
+// A schedule is a seed: the same seed takes the same steps on every machine, so
+// its number is enough to repeat a failure. The simulator knows the truth about
+// both hosts. The decision sees only what its host could observe: late,
 // reordered or not at all.
 package sim
 
@@ -30,15 +30,15 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s at step %d (%s): %s", v.Invariant, v.Step, v.At.Round(time.Millisecond), v.Text)
 }
 
-// bmc is how the BMC of a host behaves.
+// bmc is the behaviour of a host's BMC.
 type bmc uint8
 
 const (
 	bmcWell bmc = iota
 	bmcSlow
 	bmcMute
-	bmcNothing // 202 and nothing happens
-	bmcSticks  // PoweringOff for long
+	bmcNothing // 202, but nothing happens
+	bmcSticks  // PoweringOff for a long time
 	bmcLies    // says Off while the host runs
 )
 
@@ -47,7 +47,7 @@ type fence struct {
 	active bool
 	sent   bool
 	ready  time.Duration
-	beside bool // asked for although the peer is in contact
+	beside bool // requested although the peer is in contact
 }
 
 // host is one machine.
@@ -58,23 +58,24 @@ type host struct {
 	boot     int
 	bootedAt time.Duration
 	bmc      bmc
-	sticks   time.Duration // until then the BMC says PoweringOff
+	sticks   time.Duration // the BMC says PoweringOff until then
 
 	contact     bool
 	inert       bool
 	ring        uint64
 	pendingRing uint64
 	joined      time.Duration // since boot
-	// met is when the peer was last seen to join, since boot: Pacemaker missed
-	// nothing. strayAt is when the agent notices a membership of this host alone
-	// that followed one which it did not see; zero for none.
+	// met is the time since boot at which the peer was last seen to join;
+	// Pacemaker misses nothing. strayAt is the time at which the etcd keeper
+	// notices a membership of this host alone that followed one which it did
+	// not see; zero for none.
 	met, strayAt time.Duration
-	unseen       bool // joined is when the peer may have joined
-	strayed      bool // once since the peer was last there
+	unseen       bool // the peer may have joined at joined
+	strayed      bool // already once since the peer was last in contact
 	unprovedAt   time.Duration
 	inbox        state.Fact[state.EtcdStatement]
-	inboxAt      time.Duration                   // when it came
-	published    state.Fact[state.EtcdStatement] // what the attribute daemon holds of this host
+	inboxAt      time.Duration                   // time of arrival
+	published    state.Fact[state.EtcdStatement] // this host's statement in the attribute daemon
 	serial       uint64
 	heard        string
 	fenced       state.Fact[state.EtcdFenced]
@@ -85,24 +86,24 @@ type host struct {
 	leavingAt    time.Duration
 
 	pending *state.EtcdVerdict // decided, not yet done
-	// blockedUntil is until when its step does not come.
+	// blockedUntil is the time until which it takes no step.
 	blockedUntil time.Duration
 	decidedIn    uint64 // the ring of the snapshot
 	verdict      state.EtcdVerdict
-	wall         time.Duration // how wrong its clock is
+	wall         time.Duration // error of its clock
 
-	hung    bool          // its disk hangs: etcd stands still, and nothing can be written
-	lies    lie           // what its own tests say
-	stalled time.Duration // how long nothing was committed, as it last saw it running
+	hung    bool          // its disk hangs: etcd freezes, and nothing can be written
+	lies    lie           // deviation of its own tests
+	stalled time.Duration // time without a commit, as last seen while etcd ran
 }
 
-// lie is what a host's own tests say beside the truth.
+// lie is the way in which a host's own tests differ from the truth.
 type lie uint8
 
 const (
 	honest    lie = iota
-	plaintive     // it finds itself sick, and is not
-	blind         // it never finds anything
+	plaintive     // it finds itself sick, but is not
+	blind         // it never finds a fault
 )
 
 type attribute struct {
@@ -113,18 +114,18 @@ type attribute struct {
 type world struct {
 	opt   Options
 	rng   *rand.Rand
-	stray *rand.Rand // of memberships that nobody sees
+	stray *rand.Rand // for memberships that nobody sees
 	now   time.Duration
 	step  int
 	hosts [2]host
 	cut   [2][2]bool
-	// filtered is what of etcd's own traffic does not get through although
-	// everything else does.
+	// filtered marks directions in which etcd's own traffic is lost although
+	// everything else gets through.
 	filtered [2][2]bool
-	loser    int           // of a cut: the host that nobody can reach; 2 for none
-	told     bool          // it told its peer that it gives way
-	idleAt   time.Duration // since when one fault alone keeps the pair from committing
-	idleLen  int           // the length of the history then
+	loser    int           // in a cut: the host that nobody can reach; 2 for none
+	told     bool          // it told its peer that it yields
+	idleAt   time.Duration // start of the time in which one fault alone keeps the pair from committing
+	idleLen  int           // length of the history at that time
 	rings    uint64
 	nextID   state.MemberID
 	genesis  []member
@@ -133,41 +134,41 @@ type world struct {
 
 	global    []entry // the committed history
 	writes    uint64
-	destroyed bool // a copy was destroyed, so a person may be needed
-	lost      bool // that was the newest copy, or nothing tells that it was not
-	forced    int  // how often a person overrode the protocol
+	destroyed bool // a data directory was destroyed, so an administrator may be needed
+	lost      bool // that was the newest one, or nothing shows that it was not
+	forced    int  // number of times that an administrator overrode the protocol
 	lying     bool // a BMC lies, which the protocol cannot survive
-	humans    bool // persons act in this schedule
-	// ignored is set where a host starts alone that must not before it has seen
-	// the one that a person forced: the person was told, and nothing else can
-	// prevent it.
+	humans    bool // administrators act in this schedule
+	// ignored is set if a host starts alone although it must first see the host
+	// that an administrator forced. The administrator was told, and nothing
+	// else can prevent it.
 	ignored   bool
 	faults    int
 	limit     int // of faults
-	fences    int // since both hosts met
+	fences    int // since the hosts last met
 	slowFence bool
 	calm      bool
 	failure   *Violation
 	log       []string
 }
 
-// Options say what a schedule may hold.
+// Options holds the settings of a schedule.
 type Options struct {
-	// Bug is a rule taken out or a historic mistake put in; nil for none.
+	// Bug is a rule to take out or a known mistake to add; nil for none.
 	Bug *Bug
-	// Faults is how many faults a schedule has at most; zero for the default.
+	// Faults is the greatest number of faults; zero means the default.
 	Faults int
-	// Trace keeps a readable account of every step.
+	// Trace records a readable log of every step.
 	Trace bool
 }
 
-// Result is what became of a schedule.
+// Result is the outcome of a schedule.
 type Result struct {
 	Seed      uint64
 	Steps     int
 	Faults    int
-	Converged bool // two voters again without a person
-	Human     bool // ended where the protocol asks for a person
+	Converged bool // two voters again without an administrator
+	Human     bool // ended where the protocol needs an administrator
 	TakeOvers uint64
 	Writes    uint64
 	Violation *Violation
@@ -220,8 +221,8 @@ func (w *world) trace(i int, format string, args ...any) {
 
 func (w *world) linked() bool { return !w.cut[0][1] && !w.cut[1][0] }
 
-// committed checks an entry that a host learnt to be committed against what
-// the world knows as committed.
+// committed checks an entry that a host learnt as committed against the
+// committed history of the world.
 func (w *world) committed(i, index int, e entry) {
 	switch {
 	case index <= len(w.global):
@@ -245,7 +246,7 @@ func (w *world) holds(i int) bool {
 	return n == 0 || d.log[n-1] == w.global[n-1]
 }
 
-// check looks at what must hold at every step.
+// check checks the invariants that must hold at every step.
 func (w *world) check() {
 	for i := range w.hosts {
 		h, p := &w.hosts[i], &w.hosts[1-i]
@@ -262,13 +263,14 @@ func (w *world) check() {
 	}
 }
 
-// unprovedLimit is how long a survivor may wait for the proof that its peer is off
-// where Pacemaker holds the peer to be fenced: an agent that hangs takes its time.
-// It is shorter than etcdmember.FenceAfter, which ends nearly any wait.
+// unprovedLimit bounds the time that a survivor may wait for the proof that its
+// peer is off although Pacemaker considers the peer fenced. A hanging etcd
+// keeper takes part of that time. It is shorter than etcdmember.FenceAfter,
+// which ends nearly every wait.
 const unprovedLimit = 45 * time.Second
 
-// checkUnproved fails where a host that may go on alone waits too long for a fence
-// that nobody is about to make.
+// checkUnproved fails if a host that may go on alone waits too long for a fence
+// that nobody will make.
 func (w *world) checkUnproved(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
 	held := h.held() && h.fenced.Value.Boot == h.bootName(i)
@@ -284,11 +286,12 @@ func (w *world) checkUnproved(i int) {
 	}
 }
 
-// stallLimit is how long one fault may keep a pair from committing: the rules of
-// a stall, a slow fence, an agent that hangs and the take-over take their time.
+// stallLimit bounds the time for which one fault may keep a pair from
+// committing. The rules of a stall, a slow fence, a hanging etcd keeper and the
+// take-over all take time.
 const stallLimit = 150 * time.Second
 
-// checkStall fails where both hosts are up and see each other, one fault alone
+// checkStall fails if both hosts are up and see each other, one fault alone
 // holds up their etcds, and nothing is committed for too long.
 func (w *world) checkStall() {
 	if !w.oneFault() || len(w.global) != w.idleLen {
@@ -300,8 +303,8 @@ func (w *world) checkStall() {
 	}
 }
 
-// oneFault reports whether a disk that hangs, or a filtered port, is all that is
-// wrong.
+// oneFault reports whether a hanging disk, or a filtered port, is the only
+// fault.
 func (w *world) oneFault() bool {
 	faults := 0
 	if w.filtered[0][1] || w.filtered[1][0] {
@@ -328,7 +331,7 @@ func (w *world) powerOff(i int) {
 	h.hung = false
 	w.crash(i)
 	d := &h.disk
-	if d.synced < len(d.log) { // what was not synced may be gone
+	if d.synced < len(d.log) { // entries that were not synced may be lost
 		d.log = d.log[:d.synced+w.rng.IntN(len(d.log)-d.synced+1)]
 		d.synced = len(d.log)
 	}
@@ -352,7 +355,7 @@ func (w *world) powerOn(i int) {
 func (w *world) crash(i int) {
 	h := &w.hosts[i]
 	h.standIn = 0
-	if !h.running || h.hung { // what waits for its disk does not end
+	if !h.running || h.hung { // a process that waits for its disk does not end
 		return
 	}
 	if h.commit > h.disk.commit {
@@ -372,7 +375,8 @@ func (w *world) stop(i int) {
 	}
 }
 
-// start starts etcd from its copy, or as a learner that was never started.
+// start starts etcd from its data directory, or as a learner that has never
+// run.
 func (w *world) start(i int) {
 	h := &w.hosts[i]
 	d := &h.disk
@@ -394,15 +398,15 @@ func (w *world) start(i int) {
 	w.trace(i, "etcd runs as member %s, %d entries, %d committed, term %d", d.id, len(d.log), h.commit, d.term)
 }
 
-// joins reports whether the peer's etcd answers a new member that asks who the
-// members are.
+// joins reports whether the peer's etcd answers a new member that asks for the
+// members.
 func (w *world) joins(i int) bool {
 	p := &w.hosts[1-i]
 	_, listed := p.find(w.hosts[i].disk.record.Member)
 	return w.linked() && !w.filtered[0][1] && !w.filtered[1][0] && p.power && p.running && !p.hung && p.role == leader && listed
 }
 
-// String draws the truth about both hosts.
+// String describes the truth about both hosts.
 func (w *world) String() string {
 	var b strings.Builder
 	for i := range w.hosts {

@@ -1,5 +1,5 @@
-// Package sitetest makes whole sites for tests: parsed configurations with a
-// fixed identity, so that goldens hold still.
+// Package sitetest makes complete sites for tests: parsed configurations with a
+// fixed identity, so that golden files stay the same.
 package sitetest
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// Created is when the sites' keys were made.
+// Created is the time at which the sites' keys were made.
 var Created = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 
-// Configurations of sites, by the shape of the lab that they describe.
+// Configurations of sites, named after the lab's shapes.
 const (
 	OneNone = `apiVersion: v1
 metadata: {name: shop}

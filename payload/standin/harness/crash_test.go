@@ -34,7 +34,7 @@ func TestATakeOverMayBeKilledAtAnyPoint(t *testing.T) {
 	t.Logf("%d take-overs, killed %d times", runs, kills)
 }
 
-// interrupted is one repetition. It returns how often it was interrupted.
+// interrupted is one repetition. It returns the number of interruptions.
 func interrupted(s *site, i int) int {
 	t, dead := s.t, s.hosts[i%2]
 	survivor := s.other(dead)
@@ -91,7 +91,7 @@ func killed(t *testing.T, req takeover.Request, i int, survivor *host) bool {
 	return json.Unmarshal(out.Bytes(), &r) != nil
 }
 
-// TestADeadlineEndsIt wants an unfinished run where the survivor's etcd is
+// TestADeadlineEndsIt expects an unfinished run while the survivor's etcd is
 // down, and a finished one when it is up again.
 func TestADeadlineEndsIt(t *testing.T) {
 	if *withLoss {
@@ -118,7 +118,7 @@ func TestADeadlineEndsIt(t *testing.T) {
 	})
 }
 
-// TestTheSurvivorsOwnTimeoutIsEnough does without the nudge.
+// TestTheSurvivorsOwnTimeoutIsEnough works without the nudge.
 func TestTheSurvivorsOwnTimeoutIsEnough(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -137,8 +137,9 @@ func TestTheSurvivorsOwnTimeoutIsEnough(t *testing.T) {
 	t.Logf("leading after %.0f ms", r.MS.Leading)
 }
 
-// TestTheRemovalIsDoneAgainIfItWasForgotten removes the fenced member, and
-// kills the survivor at once: what it forgot of that is done again.
+// TestTheRemovalIsDoneAgainIfItWasForgotten removes the fenced member and kills
+// the survivor at once. What the survivor forgot of the removal must be done
+// again.
 func TestTheRemovalIsDoneAgainIfItWasForgotten(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -159,8 +160,8 @@ func TestTheRemovalIsDoneAgainIfItWasForgotten(t *testing.T) {
 	survivor.ready(t)
 }
 
-// settled runs settle, as the agent does before it starts etcd, and reports
-// whether there was something to write down.
+// settled runs settle, as the etcd keeper does before it starts etcd, and
+// reports whether settle had something to write.
 func settled(t *testing.T, h *host) bool {
 	t.Helper()
 	var l settle.Log
@@ -175,8 +176,8 @@ func settled(t *testing.T, h *host) bool {
 }
 
 // TestAForgottenRemovalIsSettled removes a member by hand and kills the
-// survivor before it writes anything else: etcd alone would wait for ever for
-// the vote of a member whose messages it refuses.
+// survivor before it writes anything else. Without settle, etcd would wait
+// forever for the vote of a member whose messages it refuses.
 func TestAForgottenRemovalIsSettled(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")

@@ -28,7 +28,7 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
 
-// examined runs inspect and wants an answer, and an untouched copy.
+// examined runs inspect and expects an answer, and unchanged files.
 func examined(t *testing.T, dir string) inspect.Data {
 	t.Helper()
 	before := fingerprint(t, dir)
@@ -49,7 +49,7 @@ func examined(t *testing.T, dir string) inspect.Data {
 	return d
 }
 
-// fingerprint is of all names and contents of a folder.
+// fingerprint returns a hash of all names and contents of a folder.
 func fingerprint(t *testing.T, dir string) string {
 	t.Helper()
 	h := sha256.New()
@@ -69,7 +69,7 @@ func fingerprint(t *testing.T, dir string) string {
 }
 
 // TestInspectAgreesWithEtcd breaks copies of one member's data in every way
-// that a disk or a hand might, and starts etcd from each.
+// that a disk or a person might, and starts etcd from each.
 func TestInspectAgreesWithEtcd(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -132,8 +132,8 @@ var damages = []struct {
 	name string
 	do   func(t *testing.T, member string)
 	want inspect.Copy
-	// etcd is what it does: starts, ends, or something that does not matter. As
-	// long as its log is whole from the first entry on, it makes a database anew.
+	// etcd is its behaviour: starts, ends, or one that does not matter. As long
+	// as its log is whole from the first entry on, it makes a new database.
 	etcd string
 }{
 	{"nothing", func(*testing.T, string) {}, inspect.Whole, "starts"},
@@ -160,7 +160,7 @@ func logFile(t *testing.T, member string) string {
 	return files[len(files)-1]
 }
 
-// cutLog removes the last bytes of what was written to the log.
+// cutLog removes the last bytes that were written to the log.
 func cutLog(t *testing.T, member string, n int) {
 	t.Helper()
 	path := logFile(t, member)
@@ -193,9 +193,9 @@ func change(t *testing.T, path string, at int64, n int, do func([]byte)) {
 	must(t, err)
 }
 
-// TestInspectKnowsTheMembersThatEtcdWouldKnow kills both after each change of
-// the membership, and asks the etcd that starts from the same copy, before it
-// can have a leader, which members it knows.
+// TestInspectKnowsTheMembersThatEtcdWouldKnow kills both members after each
+// change of the membership. It then starts etcd from the same data, and asks it
+// for the members before it can have a leader.
 func TestInspectKnowsTheMembersThatEtcdWouldKnow(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -238,7 +238,8 @@ func TestInspectKnowsTheMembersThatEtcdWouldKnow(t *testing.T) {
 	compare(t, s, "a learner that was promoted")
 }
 
-// compare kills both hosts, examines both copies, and starts both again.
+// compare kills both hosts, examines both data directories, and starts both
+// again.
 func compare(t *testing.T, s *site, what string) {
 	t.Helper()
 	for _, h := range s.hosts {
@@ -253,7 +254,8 @@ func compare(t *testing.T, s *site, what string) {
 			t.Fatalf("%s, %s: %+v", what, h.name(), want)
 		}
 		h.start(t)
-		// It takes a moment to apply what its log knows as committed.
+		// etcd needs a moment to apply the entries that its log has as
+		// committed.
 		eventually(t, what, func(ctx context.Context) error {
 			got, err := peerMembers(ctx, h)
 			if err == nil && !slices.Equal(got, want.Members) {
@@ -269,8 +271,8 @@ func compare(t *testing.T, s *site, what string) {
 }
 
 // TestAJoiningMemberMayBeKilledAtAnyPoint kills a learner while it starts for
-// the first time, takes a snapshot from the leader and catches up: its copy is
-// never called damaged unless etcd cannot start from it either.
+// the first time, takes a snapshot from the leader and catches up. inspect must
+// not call its data directory damaged unless etcd cannot start from it either.
 func TestAJoiningMemberMayBeKilledAtAnyPoint(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -320,7 +322,8 @@ func joinAndDie(t *testing.T, s *site) uint64 {
 	return added.Member.ID
 }
 
-// peerMembers asks etcd as its peers do: it answers without a leader.
+// peerMembers asks etcd as its peers do, because etcd answers them without a
+// leader.
 func peerMembers(ctx context.Context, h *host) ([]inspect.Member, error) {
 	cfg, err := transport.TLSInfo{CertFile: h.tls.Cert, KeyFile: h.tls.Key, TrustedCAFile: h.tls.CA}.ClientConfig()
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// prefix is where the load writes.
+// prefix is the prefix of the load's keys.
 const prefix = "load/"
 
-// full is how long the writers go on without a pause after the survivor
-// acknowledged its first write. What follows, the wait for the removal, needs
-// writers but not all of the processor: 200 repetitions of each case are to be
-// had in a session.
+// full is the time for which the writers go on without a pause after the
+// survivor acknowledged its first write. The wait for the removal, which
+// follows, needs writers but not the whole processor, so that 200 repetitions
+// of each case fit into a session.
 const full = 200 * time.Millisecond
 
-// load writes new keys, without a pause around the failure, and remembers what
-// was acknowledged.
+// load writes new keys, without a pause around the failure, and records which
+// writes were acknowledged.
 type load struct {
 	target atomic.Pointer[clientv3.Client]
 	cancel context.CancelFunc
@@ -29,7 +29,7 @@ type load struct {
 
 	mu    sync.Mutex
 	acked map[string]int64
-	// since and first: the first acknowledgement after since.
+	// first is the time of the first acknowledgement after since.
 	since, first time.Time
 }
 
@@ -70,8 +70,8 @@ func (l *load) note(key string, revision int64) {
 	}
 }
 
-// move sends the writers to another host, from where the first
-// acknowledgement is timed.
+// move sends the writers to another host, and starts timing its first
+// acknowledgement.
 func (l *load) move(h *host) {
 	l.mu.Lock()
 	l.since, l.first = time.Now(), time.Time{}
@@ -79,8 +79,8 @@ func (l *load) move(h *host) {
 	l.target.Store(h.client)
 }
 
-// probe writes every 10 ms until something is acknowledged, and does not wait
-// for one write before the next: a write that came too early may hang.
+// probe starts a write every 10 ms until one is acknowledged. It does not wait
+// for one before the next, because a write that came too early may hang.
 func (l *load) probe(t *testing.T, base string) {
 	l.wg.Go(func() {
 		for n := 0; l.took() < 0 && n < 2000; n++ {
@@ -98,16 +98,16 @@ func (l *load) once(ctx context.Context, key string) {
 	}
 }
 
-// took returns how long the first acknowledgement took after move; negative
-// if there was none.
+// took returns the time from move to the first acknowledgement; negative if
+// there was none.
 func (l *load) took() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first.Sub(l.since)
 }
 
-// past reports whether the survivor's first acknowledgement is longer ago
-// than that.
+// past reports whether the survivor's first acknowledgement is longer ago than
+// d.
 func (l *load) past(d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *load) stop() {
 	l.wg.Wait()
 }
 
-// events is a watch that is held throughout.
+// events is a watch that runs during the whole test.
 type events struct {
 	from    int64
 	cancel  context.CancelFunc
@@ -161,10 +161,10 @@ func (e *events) note(r clientv3.WatchResponse) {
 	}
 }
 
-// verdict is what the checks found.
+// verdict holds the result of the checks.
 type verdict struct{ acked, lost, missed int }
 
-// check compares what was acknowledged and watched with what there is.
+// check compares the acknowledged and the watched writes with the stored keys.
 func check(t *testing.T, h *host, l *load, e *events) verdict {
 	t.Helper()
 	present := read(t, h)
@@ -199,8 +199,8 @@ func read(t *testing.T, h *host) map[string]int64 {
 	return present
 }
 
-// missing counts the keys that are there but were never seen by the watch; the
-// last ones are given a moment to arrive.
+// missing counts the keys that exist but that the watch never saw. It gives the
+// last ones a moment to arrive.
 func (e *events) missing(present map[string]int64) int {
 	deadline := time.Now().Add(5 * time.Second)
 	for {

@@ -19,7 +19,7 @@ var (
 	keepLogs    = flag.String("logs", "", "folder for etcd's logs")
 )
 
-// inside is set in the process that runs in a network namespace of its own.
+// inside is set in the process that runs in its own network namespace.
 const inside = "HOLDFAST_STANDIN_NETNS"
 
 // bin holds the paths of the programs under test.

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/vote"
 )
 
-// refuses runs the stand-in and wants a refusal.
+// refuses runs the stand-in and expects a refusal.
 func refuses(t *testing.T, req takeover.Request, reason string) {
 	t.Helper()
 	r := standIn(t, req)
@@ -29,8 +29,8 @@ func refuses(t *testing.T, req takeover.Request, reason string) {
 	t.Logf("%.0f ms: %s: %s", r.MS.Ended, r.Reason, r.Detail)
 }
 
-// TestRefusals asks for votes that must not be cast, of a survivor that runs
-// and has just lost its peer.
+// TestRefusals asks a running survivor that has just lost its peer for votes
+// that must not be cast.
 func TestRefusals(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestALearnerGetsNoVote asks for the vote of the only voter for a learner.
+// TestALearnerGetsNoVote asks for the only voter's vote for a learner.
 func TestALearnerGetsNoVote(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -123,7 +123,7 @@ func TestALearnerGetsNoVote(t *testing.T) {
 	refuses(t, req, takeover.SurvivorNotVoter)
 }
 
-// TestACorruptCopyGetsNoVote lets etcd raise the alarm that it raises when the
+// TestACorruptCopyGetsNoVote makes etcd raise the alarm that it raises when the
 // hashes of two members differ.
 func TestACorruptCopyGetsNoVote(t *testing.T) {
 	if *withLoss {
@@ -143,8 +143,9 @@ func TestACorruptCopyGetsNoVote(t *testing.T) {
 	refuses(t, req, takeover.Corrupt)
 }
 
-// TestASurvivorThatWasLeavingIsNotKept freezes the peer, asks for the
-// survivor's own removal, which so cannot be committed, and loses the peer.
+// TestASurvivorThatWasLeavingIsNotKept freezes the peer and asks for the
+// survivor's own removal, which therefore cannot be committed. Then it loses
+// the peer.
 func TestASurvivorThatWasLeavingIsNotKept(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -154,7 +155,7 @@ func TestASurvivorThatWasLeavingIsNotKept(t *testing.T) {
 	s.lead(survivor)
 	req := s.request(dead, survivor)
 	eventually(t, "remove the survivor", func(ctx context.Context) error {
-		// etcd wants to have seen its peer for five seconds before.
+		// etcd must have seen its peer for five seconds before this.
 		dead.signal(syscall.SIGSTOP)
 		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
@@ -172,7 +173,7 @@ func TestASurvivorThatWasLeavingIsNotKept(t *testing.T) {
 	refuses(t, req, vote.Membership)
 }
 
-// TestALogThatLostItsEnd cuts the end of the survivor's write-ahead log off.
+// TestALogThatLostItsEnd cuts off the end of the survivor's write-ahead log.
 func TestALogThatLostItsEnd(t *testing.T) {
 	if *withLoss {
 		t.Skip("-loss only counts what a forced new cluster loses")
@@ -212,7 +213,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 }
 
 // shorten zeroes the last entries of a write-ahead log, as a disk does that
-// forgets what it was told to keep.
+// loses data it had to keep.
 func shorten(t *testing.T, h *host) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(h.dir, "member/wal/*.wal"))

@@ -20,10 +20,10 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
 
-// addrs are the addresses of the two hosts.
+// addrs holds the addresses of the two hosts.
 var addrs = [2]string{"10.77.0.1", "10.77.0.2"}
 
-// host is one of the two, with an etcd.
+// host is one of the two hosts, with an etcd.
 type host struct {
 	address, dir string
 	tls          takeover.TLS
@@ -36,7 +36,7 @@ func (h *host) peerURL() string   { return "https://" + h.address + ":2380" }
 func (h *host) clientURL() string { return "https://" + h.address + ":2379" }
 func (h *host) name() string      { return "host-" + h.address[len(h.address)-1:] }
 
-// site is a cluster of two.
+// site is a cluster of two hosts.
 type site struct {
 	t     *testing.T
 	ca    *authority
@@ -71,7 +71,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// connect returns a client of one host that comes back quickly.
+// connect returns a client of one host that reconnects quickly.
 func connect(t *testing.T, h *host) *clientv3.Client {
 	t.Helper()
 	cfg, err := transport.TLSInfo{CertFile: h.tls.Cert, KeyFile: h.tls.Key, TrustedCAFile: h.tls.CA}.ClientConfig()
@@ -96,7 +96,7 @@ func (h *host) start(t *testing.T, args ...string) {
 		"--client-cert-auth", "--trusted-ca-file", h.tls.CA, "--cert-file", h.tls.Cert, "--key-file", h.tls.Key,
 		"--peer-client-cert-auth", "--peer-trusted-ca-file", h.tls.CA, "--peer-cert-file", h.tls.Cert, "--peer-key-file", h.tls.Key,
 		"--heartbeat-interval", "100", "--election-timeout", "1000",
-		// Two hosts on one machine: their links are told apart by source.
+		// Two hosts on one machine: the source address tells their links apart.
 		"--feature-gates", "SetMemberLocalAddr=true",
 	}, args...)
 	h.cmd = exec.Command(bin.etcd, args...)
@@ -154,14 +154,14 @@ func (h *host) status(t *testing.T) *clientv3.StatusResponse {
 	return st
 }
 
-// eventually tries until it works, for at most 20 s.
+// eventually tries until it succeeds, for at most 20 s.
 func eventually(t *testing.T, what string, try func(context.Context) error) {
 	t.Helper()
 	within(t, what, time.Second, try)
 }
 
-// within is eventually for what may take long by itself, as a change of many
-// keys does on a busy machine.
+// within is eventually for slow actions, such as a change of many keys on a
+// busy machine.
 func within(t *testing.T, what string, limit time.Duration, try func(context.Context) error) {
 	t.Helper()
 	deadline := time.Now().Add(20*time.Second + 4*limit)
@@ -210,7 +210,7 @@ func cut(t *testing.T) {
 		"add rule inet cut o ip saddr "+addrs[1]+" ip daddr "+addrs[0]+" drop")
 }
 
-// mend lets them through again.
+// mend lets the packets through again.
 func mend(t *testing.T) {
 	t.Helper()
 	nft(t, "add table inet cut; delete table inet cut")
@@ -223,8 +223,8 @@ func nft(t *testing.T, rules string) {
 	}
 }
 
-// rejoin gives a removed host an empty copy under a new member id, as a voter,
-// and returns how long that took.
+// rejoin gives a removed host an empty data directory under a new member ID, as
+// a voter, and returns the time that it took.
 func (s *site) rejoin(back *host) time.Duration {
 	t := s.t
 	t.Helper()
@@ -246,9 +246,9 @@ func (s *site) rejoin(back *host) time.Duration {
 	return took
 }
 
-// hurry starts a new voter once more if it does not serve at once: etcd often
-// loses the first message in which it tells its name, when the snapshot that
-// it is given comes between, and repeats it only after seven seconds.
+// hurry starts a new voter once more if it does not serve at once. etcd often
+// loses the first message with its name if the leader's snapshot comes in
+// between, and repeats it only after seven seconds.
 func (h *host) hurry(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -260,7 +260,8 @@ func (h *host) hurry(t *testing.T) {
 	h.ready(t)
 }
 
-// same checks that both copies are equal, byte for byte as etcd counts them.
+// same checks that both data directories are equal, byte for byte as etcd
+// counts them.
 func (s *site) same() {
 	t := s.t
 	t.Helper()

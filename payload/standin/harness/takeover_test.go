@@ -21,7 +21,7 @@ import (
 // failure is a way to lose one of two hosts, or both.
 type failure struct {
 	name string
-	// strike lets it happen; the survivor's etcd runs when it returns.
+	// strike makes it happen; the survivor's etcd runs when it returns.
 	strike func(t *testing.T, s *site, dead, survivor *host)
 }
 
@@ -51,7 +51,7 @@ var failures = []failure{
 }
 
 // TestNothingAcknowledgedIsLost loses a host under load, again and again, and
-// lets the stand-in give the other its quorum back.
+// uses the stand-in to give the other its quorum back.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	s := newSite(t)
 	for _, f := range failures {
@@ -67,7 +67,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// figures are what a series of repetitions has shown.
+// figures holds the results of a series of repetitions.
 type figures struct {
 	runs, acked, lost, missed, back, tail, unseen int
 	write, rejoin                                 []float64
@@ -76,7 +76,7 @@ type figures struct {
 
 func series(t *testing.T, s *site, f failure, deadLed bool, writers int) {
 	var sum figures
-	defer func() { sum.tell(t) }() // also when one repetition ends the series
+	defer func() { sum.tell(t) }() // even if one repetition ends the series
 	for i := range *repetitions {
 		dead := s.hosts[(i+rand.IntN(2))%2]
 		once(s, f, dead, deadLed, writers, i, &sum)
@@ -86,7 +86,7 @@ func series(t *testing.T, s *site, f failure, deadLed bool, writers int) {
 	}
 }
 
-// tell logs what the repetitions that came to their end have shown.
+// tell logs the results of the completed repetitions.
 func (f *figures) tell(t *testing.T) {
 	t.Logf("runs %d, acknowledged %d, lost %d, watch events missing %d, revision went back %d; entries decided %d (unseen in %d runs)",
 		f.runs, f.acked, f.lost, f.missed, f.back, f.tail, f.unseen)
@@ -139,7 +139,7 @@ func once(s *site, f failure, dead *host, deadLed bool, writers, i int, sum *fig
 	s.same()
 }
 
-// reused reports whether a revision was given out twice.
+// reused reports whether etcd used a revision twice.
 func reused(l *load) bool {
 	seen := map[int64]bool{}
 	for _, r := range l.acked {
@@ -174,7 +174,8 @@ func sweep(t *testing.T, h *host) {
 	})
 }
 
-// request asks for the dead host's vote, as the agent would.
+// request returns a request for the dead host's vote, as the etcd keeper would
+// make it.
 func (s *site) request(dead, survivor *host) takeover.Request {
 	s.t.Helper()
 	return takeover.Request{
@@ -212,7 +213,7 @@ func standIn(t *testing.T, req takeover.Request) takeover.Result {
 	return r
 }
 
-// forceNewCluster does what the stand-in replaces.
+// forceNewCluster does the action that the stand-in replaces.
 func forceNewCluster(t *testing.T, h *host) {
 	t.Helper()
 	h.end(syscall.SIGTERM)

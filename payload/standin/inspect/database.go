@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// lockWait is how long a lock on the database is waited for: an etcd that
-	// has just ended may still be closing its files.
+	// lockWait bounds the wait for a lock on the database: an etcd that has
+	// just ended may still be closing its files.
 	lockWait = 100 * time.Millisecond
-	// walkLimit bounds the look at every key: a large database on a slow disk
-	// is only begun.
+	// walkLimit bounds the read of all keys. Of a large database on a slow disk
+	// it reads only the beginning.
 	walkLimit = 150 * time.Millisecond
 )
 
@@ -37,13 +37,13 @@ type database struct {
 	members map[takeover.ID]Member
 }
 
-// openDatabase opens a database and reads what it says about itself.
+// openDatabase opens a database and reads its own description.
 func openDatabase(path string) (*database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() == 0 { // bbolt would begin a new one
+	if info.Size() == 0 { // bbolt would make a new one
 		return nil, fmt.Errorf("%w: it is empty", errBroken)
 	}
 	var bolt *bbolt.DB
@@ -134,8 +134,8 @@ func inOrder(b *bbolt.Bucket, until time.Time) error {
 	})
 }
 
-// guarded turns a panic into an error, and so the fault of a page that lies
-// behind the end of a file that was cut: bbolt looks for neither.
+// guarded turns a panic into an error. It does the same with the fault on a
+// page behind the end of a truncated file. bbolt checks for neither.
 func guarded(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -1,6 +1,6 @@
-// Package inspect says what lies in the data folder of an etcd that is down:
-// whose copy it is, which members it knows, and whether etcd could start from
-// it. It changes nothing, not even what etcd itself would mend.
+// Package inspect examines the data directory of an etcd that is down: which
+// member it belongs to, which members it knows, and whether etcd could start
+// from it. It changes nothing, not even what etcd itself would repair.
 package inspect
 
 import (
@@ -20,27 +20,27 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
 
-// Copy is the condition of a copy.
+// Copy is the condition of a data directory.
 type Copy string
 
-// Conditions of a copy.
+// Conditions of a data directory.
 const (
 	None    Copy = "none"    // nothing that etcd ever acknowledged
 	Whole   Copy = "whole"   // etcd can start from it
-	Damaged Copy = "damaged" // something is there that etcd refuses
+	Damaged Copy = "damaged" // it holds something that etcd refuses
 )
 
-// ErrRuns is returned for a copy that an etcd has open.
+// ErrRuns is returned for a data directory that an etcd has open.
 var ErrRuns = errors.New("etcd runs; stop it first")
 
-// Data is what lies in a data folder.
+// Data describes a data directory.
 type Data struct {
 	Copy    Copy        `json:"copy"`
 	Cluster takeover.ID `json:"cluster,omitzero"`
 	Member  takeover.ID `json:"member,omitzero"`
-	// Members is the membership that the copy knows as committed.
+	// Members is the committed membership, as far as the data directory knows.
 	Members []Member `json:"members,omitempty"`
-	// Reason is why it is not whole.
+	// Reason tells why it is not whole.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -51,8 +51,8 @@ type Member struct {
 	Learner bool        `json:"learner,omitempty"`
 }
 
-// Inspect examines a data folder. An error says that it could not be examined;
-// what is wrong with the copy itself is in the result.
+// Inspect examines a data directory. An error means that this was not possible;
+// defects of the data itself are in the result.
 func Inspect(dir string) (Data, error) {
 	member := filepath.Join(dir, "member")
 	names, err := segments(filepath.Join(member, "wal"))
@@ -82,9 +82,9 @@ func Inspect(dir string) (Data, error) {
 	return data, nil
 }
 
-// withoutLog judges a folder that holds no log. etcd makes the database before
-// the log, and writes to it only what is in the log: an empty one is what a
-// first start left that was cut off.
+// withoutLog judges a data directory without a log. etcd makes the database
+// before the log, and writes to it only entries of the log. An empty database
+// is therefore the rest of an interrupted first start.
 func withoutLog(db *database, err error) Data {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -109,7 +109,7 @@ func examine(member string, names []string, db *database) (Data, error) {
 	if err != nil {
 		return data, err
 	}
-	if at > db.applied { // the leader sent one, and etcd was about to use it
+	if at > db.applied { // the leader sent a snapshot, and etcd was about to use it
 		newer, err := openDatabase(filepath.Join(member, "snap", fmt.Sprintf("%016x.snap.db", at)))
 		if err != nil {
 			return data, fmt.Errorf("the database holds index %d, and the one of the snapshot at %d cannot be read: %w", db.applied, at, err)
@@ -125,13 +125,13 @@ func examine(member string, names []string, db *database) (Data, error) {
 }
 
 // snapshot returns the index of the snapshot that etcd would start from: the
-// newest that both the log and the folder know. 0 is none.
+// newest that both the log and the folder know. 0 means none.
 func (l *logFile) snapshot(dir string) (uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
 	}
-	slices.Reverse(entries) // the newest first
+	slices.Reverse(entries) // newest first
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".snap") {
 			continue

@@ -22,18 +22,19 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
 
-// logFile is what a write-ahead log holds. The entries themselves are not kept,
-// but for those that say something about members.
+// logFile describes a write-ahead log. It keeps only the entries that concern
+// members.
 type logFile struct {
 	cluster, member takeover.ID
 	metadata        bool
 	snapshots       []walpb.Snapshot
 	commit          uint64
-	first, last     uint64 // index of the first and the last entry, 0 without one
+	first, last     uint64 // index of the first and the last entry, 0 if there is none
 	members         []raftpb.Entry
 }
 
-// segments lists the files of a log in their order. No folder is an empty log.
+// segments lists the files of a log in their order. A missing folder is an
+// empty log.
 func segments(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +53,7 @@ func segments(dir string) ([]string, error) {
 }
 
 // readLog reads all files of a log, as etcd does when it starts. The last
-// record of the last one may be torn: etcd cuts it off, it was never
+// record of the last file may be torn: etcd cuts it off, because it was never
 // acknowledged.
 func readLog(dir string, names []string) (*logFile, error) {
 	l := new(logFile)
@@ -157,7 +158,7 @@ func (l *logFile) addMetadata(data []byte) error {
 	return nil
 }
 
-// addEntry takes an entry, which replaces all from its index on.
+// addEntry takes an entry, which replaces all entries from its index on.
 func (l *logFile) addEntry(data []byte) error {
 	var e raftpb.Entry
 	if err := e.Unmarshal(data); err != nil {
@@ -176,7 +177,7 @@ func (l *logFile) addEntry(data []byte) error {
 	return nil
 }
 
-// fits checks the log against the snapshot and the database that etcd would
+// fits compares the log with the snapshot and the database that etcd would
 // start from.
 func (l *logFile) fits(snapshot, applied uint64) error {
 	switch {
@@ -191,8 +192,8 @@ func (l *logFile) fits(snapshot, applied uint64) error {
 	}
 }
 
-// membersAfter returns the members of the database, changed by what the log
-// knows as committed beyond it.
+// membersAfter returns the members of the database, after the later changes
+// that the log knows as committed.
 func (l *logFile) membersAfter(db *database) ([]Member, error) {
 	members := db.members
 	for i := range l.members {
@@ -212,10 +213,10 @@ func (l *logFile) membersAfter(db *database) ([]Member, error) {
 	return out, nil
 }
 
-// named returns the request in which a member tells its name, if an entry is
-// one.
+// named returns the request in which a member reports its name, or nil if the
+// entry is none.
 func named(e *raftpb.Entry) *namedMember {
-	const most = 4 << 10 // such a request is short; others are not read
+	const most = 4 << 10 // such a request is short; longer ones are not read
 	if e.Type != raftpb.EntryNormal || len(e.Data) == 0 || len(e.Data) > most {
 		return nil
 	}
@@ -231,14 +232,14 @@ type namedMember struct {
 	name string
 }
 
-// added is what etcd puts into an entry that adds or promotes a member.
+// added is the content of an etcd entry that adds or promotes a member.
 type added struct {
 	Name    string `json:"name"`
 	Learner bool   `json:"isLearner"`
 	Promote bool   `json:"isPromote"`
 }
 
-// apply carries an entry out as etcd does.
+// apply applies an entry as etcd does.
 func apply(members map[takeover.ID]Member, e *raftpb.Entry) error {
 	if n := named(e); n != nil {
 		if m, ok := members[n.id]; ok {

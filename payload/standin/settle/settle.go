@@ -1,13 +1,13 @@
 // Package settle writes down, while etcd is down, how far etcd's own database
 // proves its log to be committed.
 //
-// etcd keeps the commit index in memory until the next entry is written. A
-// survivor that is killed right after it removed its peer, and before any
-// other write, may so come back with a database that no longer lists the peer
-// and a log in which the removal is not yet committed: it wants the peer's
-// vote, and takes no message from a member that it has removed. It would wait
-// for ever. But an entry reaches the database only when it is committed; so
-// the last one there is a commit index that nobody has to guess.
+// etcd keeps the commit index in memory until it writes the next entry. Suppose
+// a survivor is killed right after it removed its peer, before any other write.
+// It may then come back with a database that no longer lists the peer and a log
+// in which the removal is not yet committed. It needs the peer's vote, and
+// takes no message from a member that it has removed: it would wait forever.
+// But an entry reaches the database only when it is committed. The last one
+// there is thus a certain commit index.
 package settle
 
 import (
@@ -28,30 +28,31 @@ import (
 	"go.uber.org/zap"
 )
 
-// lockWait is how long an etcd that is just ending is waited for.
+// lockWait bounds the wait for an etcd that is just ending.
 const lockWait = time.Second
 
-// ErrLogShort is returned for a log that ends before what the database holds.
-// etcd starts with it all the same, and then skips new entries in silence:
-// such a copy must not be started, but be emptied or restored.
+// ErrLogShort is returned for a log that ends before the last entry of the
+// database. etcd starts with it nevertheless, and then silently skips new
+// entries. Such a data directory must not be started, but emptied or restored.
 var ErrLogShort = errors.New("the log lost its end")
 
-// Log is what the copy of a member holds.
+// Log describes the data of a member.
 type Log struct {
 	// Term and Last are the term and index of the last entry.
 	Term uint64 `json:"term"`
 	Last uint64 `json:"last"`
-	// Committed is the commit index in the log when it was opened, Applied
-	// the index of the last entry that the database holds.
+	// Committed is the commit index in the log when it was opened, Applied the
+	// index of the last entry in the database.
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
 	// Settled is true if Committed was raised to Applied, on disk.
 	Settled bool `json:"settled"`
 }
 
-// Settle raises the commit index in the write-ahead log of an etcd data folder
-// to what its database proves. It may be run any number of times, before every
-// start of etcd; it fails if etcd runs, and never changes an entry or a term.
+// Settle raises the commit index in the write-ahead log of an etcd data
+// directory to the index that its database proves. It may run any number of
+// times, before every start of etcd. It fails if etcd runs, and never changes
+// an entry or a term.
 func Settle(dir string) (Log, error) {
 	var l Log
 	logged := wal.Exist(filepath.Join(dir, "member/wal"))
@@ -86,7 +87,8 @@ func settle(w *wal.WAL, state raftpb.HardState, l *Log) error {
 	if err := w.Save(state, nil); err != nil {
 		return fmt.Errorf("write the commit index: %w", err)
 	}
-	// Save keeps a bare commit index in a buffer: the very thing to mend.
+	// Save keeps a bare commit index in a buffer, which is the very fault to
+	// repair here.
 	if err := w.Sync(); err != nil {
 		return fmt.Errorf("write the commit index: %w", err)
 	}
@@ -94,8 +96,8 @@ func settle(w *wal.WAL, state raftpb.HardState, l *Log) error {
 	return nil
 }
 
-// readApplied returns the index of the last entry in the database, and keeps
-// it locked so that no etcd starts meanwhile.
+// readApplied returns the index of the last entry in the database. It keeps the
+// database locked so that no etcd starts meanwhile.
 func readApplied(path string) (uint64, func(), error) {
 	if _, err := os.Stat(path); err != nil {
 		return 0, nil, fmt.Errorf("open the database: %w", err)
@@ -109,7 +111,7 @@ func readApplied(path string) (uint64, func(), error) {
 	}
 	var applied uint64
 	err = db.View(func(tx *bbolt.Tx) error {
-		// A first start that was cut off leaves a database without it.
+		// An interrupted first start leaves a database without it.
 		if meta := tx.Bucket([]byte("meta")); meta != nil {
 			if v := meta.Get([]byte("consistent_index")); len(v) == 8 {
 				applied = binary.BigEndian.Uint64(v)

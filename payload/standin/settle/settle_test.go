@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// data makes a data folder whose log ends at last, knows committed, and whose
-// database holds applied.
+// data makes a data directory. Its log ends at last and has the commit index
+// committed; its database holds entries up to applied.
 func data(t *testing.T, last, committed, applied uint64) string {
 	t.Helper()
 	dir := t.TempDir()

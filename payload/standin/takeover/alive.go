@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// probeEvery is the pause between two looks at the fenced member's address.
+// probeEvery is the pause between two probes of the fenced member's address.
 const probeEvery = 500 * time.Millisecond
 
-// watchPeer looks whether anything accepts connections at the fenced member's
-// peer URLs, again and again until the context ends. Each answer is sent. A
-// refused connection is none: a fenced host that boots again, its etcd still
-// down, is no living member.
+// watchPeer probes the fenced member's peer URLs until the context ends or
+// something accepts connections there, which it then sends. A refused
+// connection does not count: a fenced host that boots again, with its etcd
+// still down, is no living member.
 func watchPeer(ctx context.Context, urls []string) <-chan string {
 	alive := make(chan string, 1)
 	for _, text := range urls {

@@ -16,19 +16,19 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// tryTimeout bounds one attempt at a removal: etcd drops a change of the
-// membership that comes while another is pending, and does not say so.
+// tryTimeout bounds one attempt at a removal. etcd silently drops a change of
+// the membership that comes while another is pending.
 const tryTimeout = 500 * time.Millisecond
 
-// confirmKey is the one key that a take-over writes, outside of what Kubernetes
-// keeps in etcd.
+// confirmKey is the only key that a take-over writes. It lies outside of the
+// keys of Kubernetes.
 const confirmKey = "holdfast/taken-over"
 
 // api is the survivor's ordinary client API.
 type api struct{ conn *grpc.ClientConn }
 
-// dialAPI connects in the background, trying quickly: etcd serves this API only
-// once it has a leader, and each further 100 ms would be a gap in writes.
+// dialAPI connects in the background, with quick retries: etcd serves this API
+// only once it has a leader, and each further 100 ms would be a gap in writes.
 func dialAPI(req Request) (*api, error) {
 	u, err := url.Parse(req.ClientURL)
 	if err != nil {
@@ -57,7 +57,7 @@ func dialAPI(req Request) (*api, error) {
 
 func (a *api) close() { _ = a.conn.Close() }
 
-// status returns what etcd says of itself; it needs no quorum.
+// status returns etcd's own status; it needs no quorum.
 func (a *api) status(ctx context.Context) (*pb.StatusResponse, error) {
 	return pb.NewMaintenanceClient(a.conn).Status(ctx, &pb.StatusRequest{})
 }
@@ -72,8 +72,8 @@ func corrupt(st *pb.StatusResponse) error {
 	return nil
 }
 
-// remove removes the fenced member, again and again: for some time etcd may
-// hold that too few members are healthy.
+// remove tries to remove the fenced member until that succeeds, because etcd
+// may for some time consider too few members healthy.
 func (a *api) remove(ctx context.Context, target ID) error {
 	var last error
 	for {
@@ -93,9 +93,9 @@ func (a *api) remove(ctx context.Context, target ID) error {
 	}
 }
 
-// confirm writes one key and waits for the answer. With it the survivor's disk
-// knows that the removal is committed: etcd keeps a commit index in memory
-// until the next entry, and a survivor that forgot it could not start alone.
+// confirm writes one key and waits for the answer. The survivor's disk then has
+// the removal as committed: etcd keeps a commit index in memory until the next
+// entry, and a survivor that lost it could not start alone.
 func (a *api) confirm(ctx context.Context, evidence string) error {
 	for {
 		err := a.put(ctx, evidence)

@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/vote"
 )
 
-// link carries messages between the survivor's etcd and a Voter. It listens
-// nowhere: it opens etcd's own streams to the survivor, which answers on them.
+// link carries messages between the survivor's etcd and a Voter. It does not
+// listen: it opens etcd's own streams to the survivor, which answers on them.
 type link struct {
 	tr *rafthttp.Transport
-	// changed gets a value after each message that taught something.
+	// changed gets a value after each message that brought news.
 	changed chan struct{}
 	// refused gets the Voter's refusal.
 	refused chan error
-	// rejected gets an error if the survivor does not take our messages.
+	// rejected gets an error if the survivor does not accept our messages.
 	rejected chan error
 
 	mu    sync.Mutex
@@ -34,16 +34,16 @@ type link struct {
 	held  []raftpb.Message
 }
 
-// linkState is what is done with a message that comes.
+// linkState tells how to treat an incoming message.
 type linkState int
 
 const (
-	holding   linkState = iota // kept: it is not yet sure that we may answer
-	answering                  // answered
-	closed                     // dropped
+	holding   linkState = iota // store it: we may not be allowed to answer
+	answering                  // answer it
+	closed                     // drop it
 )
 
-// openLink connects to the survivor. Nothing is answered before release.
+// openLink connects to the survivor. It answers nothing before release.
 func openLink(req Request, voter *vote.Voter, log *zap.Logger) (*link, error) {
 	l := &link{
 		voter: voter, changed: make(chan struct{}, 1),
@@ -63,7 +63,7 @@ func openLink(req Request, voter *vote.Voter, log *zap.Logger) (*link, error) {
 	return l, nil
 }
 
-// close ends the stand-in: nothing is answered any more.
+// close ends the stand-in, which then answers nothing more.
 func (l *link) close() {
 	l.mu.Lock()
 	l.state = closed
@@ -71,7 +71,7 @@ func (l *link) close() {
 	l.tr.Stop()
 }
 
-// progress returns what the Voter knows.
+// progress returns the Voter's progress.
 func (l *link) progress() vote.Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *link) ask() {
 	l.tr.Send(question)
 }
 
-// release answers what has come, and from now on everything.
+// release answers all stored messages, and every later one at once.
 func (l *link) release(least uint64) {
 	l.mu.Lock()
 	l.voter.Raise(least)
@@ -99,7 +99,7 @@ func (l *link) release(least uint64) {
 	}
 }
 
-// Process takes one message of the survivor. It is called by the transport.
+// Process takes one message of the survivor. The transport calls it.
 func (l *link) Process(_ context.Context, m raftpb.Message) error {
 	l.mu.Lock()
 	state := l.state
@@ -128,13 +128,13 @@ func (l *link) answer(m raftpb.Message) {
 	l.tr.Send(answers)
 }
 
-// IsIDRemoved is asked by the transport of a listener; we have none.
+// IsIDRemoved is for the transport of a listener, which we do not have.
 func (l *link) IsIDRemoved(uint64) bool { return false }
 
-// ReportUnreachable is told by the transport; it tries again by itself.
+// ReportUnreachable does nothing, because the transport tries again by itself.
 func (l *link) ReportUnreachable(uint64) {}
 
-// ReportSnapshot is told by the transport; we send no snapshots.
+// ReportSnapshot does nothing, because we send no snapshots.
 func (l *link) ReportSnapshot(uint64, raft.SnapshotStatus) {}
 
 // offer sends without waiting.
@@ -145,7 +145,7 @@ func offer[T any](c chan<- T, v T) {
 	}
 }
 
-// askEvery returns how long to wait before the next question.
+// askEvery returns the wait before the next question.
 func askEvery(p vote.Progress) time.Duration {
 	if p.Answered {
 		return 10 * retryEvery

@@ -37,31 +37,32 @@ type TLS struct {
 	Key  string `json:"key"`
 }
 
-// Request says whose vote is cast for whom. It is the program's whole input.
+// Request names the member whose vote is cast, and the one for which. It is the
+// program's whole input.
 type Request struct {
 	// Evidence names the fence that allows this take-over. It is repeated in
-	// the result and must not be empty; the program cannot check it.
+	// the result and must not be empty. The program cannot check it.
 	Evidence string `json:"evidence"`
 	Cluster  ID     `json:"cluster"`
 	// Target is the fenced member, Survivor the one that goes on.
 	Target   ID `json:"target"`
 	Survivor ID `json:"survivor"`
-	// PeerURL and ClientURL are the survivor's.
+	// PeerURL and ClientURL are the URLs of the survivor.
 	PeerURL   string `json:"peerURL"`
 	ClientURL string `json:"clientURL"`
 	// TLS is needed if a URL is https: the survivor's own peer certificate.
 	TLS TLS `json:"tls"`
-	// ClientTLS is for ClientURL, if not the same.
+	// ClientTLS is for ClientURL, if that needs another identity.
 	ClientTLS TLS `json:"clientTLS"`
-	// NoNudge waits for the survivor's own election timeout.
+	// NoNudge makes the run wait for the survivor's own election timeout.
 	NoNudge bool `json:"noNudge,omitempty"`
-	// LeastIndex is an index of the Raft log that the survivor is known to
-	// have reached, if anything is known.
+	// LeastIndex is an index of the Raft log that the survivor is known to have
+	// reached, if any is known.
 	LeastIndex uint64 `json:"leastIndex,omitempty"`
-	// DeadlineMS bounds the whole run; 30,000 if it is not given.
+	// DeadlineMS bounds the whole run; the default is 30,000.
 	DeadlineMS int `json:"deadlineMS,omitempty"`
-	// PeerProbeMS is how long the fenced member is given to show that it
-	// lives, before its vote is cast; 50 if it is not given.
+	// PeerProbeMS is the time in which the fenced member can show that it
+	// lives, before its vote is cast; the default is 50.
 	PeerProbeMS int `json:"peerProbeMS,omitempty"`
 }
 
@@ -70,8 +71,8 @@ const (
 	defaultPeerProbe = 50 * time.Millisecond
 )
 
-// Read reads a request, fills in what was left out and checks it. The error
-// lists every mistake, each with its field.
+// Read reads a request, fills in the defaults and checks it. The error lists
+// every mistake, each with its field.
 func Read(r io.Reader) (Request, error) {
 	var req Request
 	dec := json.NewDecoder(r)
@@ -116,7 +117,7 @@ func (r *Request) mistakes() []error {
 	return append(errs, append(endpoint("peerURL", r.PeerURL, "tls", r.TLS), endpoint("clientURL", r.ClientURL, "clientTLS", r.ClientTLS)...)...)
 }
 
-// endpoint checks a URL and that an https one comes with an identity.
+// endpoint checks a URL, and that an https URL comes with an identity.
 func endpoint(field, text, tlsField string, id TLS) []error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Port() == "" || u.Path != "" {

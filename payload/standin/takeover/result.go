@@ -1,6 +1,6 @@
 package takeover
 
-// Outcome is how a run ended.
+// Outcome tells how a run ended.
 type Outcome string
 
 // Outcomes of a run.
@@ -23,7 +23,7 @@ const (
 	ClusterMismatch = "cluster-mismatch"
 	// VersionMismatch: the survivor's etcd is not of this program's minor.
 	VersionMismatch = "version-mismatch"
-	// SurvivorNotVoter: the survivor is a learner or no member.
+	// SurvivorNotVoter: the survivor is a learner or not a member.
 	SurvivorNotVoter = "survivor-not-voter"
 	// NotTwoVoters: there are not exactly two voters.
 	NotTwoVoters = "not-two-voters"
@@ -60,33 +60,33 @@ const (
 type Result struct {
 	Evidence string  `json:"evidence"`
 	Outcome  Outcome `json:"outcome"`
-	// Reason is a code, Detail a sentence; both are empty if it was done.
+	// Reason is a code, Detail a sentence. Both are empty if the run was done.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Version is the version of etcd whose protocol was spoken.
+	// Version is the version of etcd whose protocol the program speaks.
 	Version string `json:"version"`
 	// Term is the term in which the survivor leads.
 	Term uint64 `json:"term,omitempty"`
-	// Tail is the number of log entries whose fate this vote decided.
+	// Tail is the number of log entries that this vote made committed.
 	Tail uint64 `json:"tail"`
-	// Unseen is true if some of them could not be looked at.
+	// Unseen is true if the program could not see some of them.
 	Unseen bool `json:"unseen,omitempty"`
-	// MS are the times of the steps in milliseconds since the start; steps
-	// that were not reached are left out.
+	// MS holds the times of the steps in milliseconds since the start, without
+	// steps that were not reached.
 	MS Steps `json:"ms"`
 }
 
 // Steps are times in milliseconds since the start of a run.
 type Steps struct {
-	// Checked: all that is checked before the vote was in order.
+	// Checked: all checks before the vote passed.
 	Checked float64 `json:"checked,omitempty"`
 	// Answered: the survivor answered over the peer protocol.
 	Answered float64 `json:"answered,omitempty"`
-	// Leading: it leads.
+	// Leading: the survivor leads.
 	Leading float64 `json:"leading,omitempty"`
-	// Committing: it commits, so it takes writes.
+	// Committing: the survivor commits, so it takes writes.
 	Committing float64 `json:"committing,omitempty"`
-	// Removed: the fenced member is no member any more.
+	// Removed: the fenced member is no longer a member.
 	Removed float64 `json:"removed,omitempty"`
 	// Confirmed: the survivor's disk knows that it is the only voter.
 	Confirmed float64 `json:"confirmed,omitempty"`
@@ -108,13 +108,13 @@ func (r Result) ExitCode() int {
 	}
 }
 
-// stop is why a run ends before it is done.
+// stop is the reason why a run ends early.
 type stop struct {
 	outcome        Outcome
 	reason, detail string
 }
 
-// Error returns the sentence.
+// Error returns the detail.
 func (s *stop) Error() string { return s.detail }
 
 func refuse(reason, detail string) *stop { return &stop{Refused, reason, detail} }

@@ -19,9 +19,9 @@ import (
 const (
 	// retryEvery is the pause between two attempts at an etcd that is starting.
 	retryEvery = 20 * time.Millisecond
-	// askTimeout bounds one question to an etcd on the same host.
+	// askTimeout bounds one request to an etcd on the same host.
 	askTimeout = time.Second
-	// largestAnswer bounds what is read of an answer, in bytes.
+	// largestAnswer bounds the part of an answer that is read, in bytes.
 	largestAnswer = 1 << 20
 )
 
@@ -42,8 +42,8 @@ func (t TLS) config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// survivor asks the survivor's etcd at its peer URL: that is served without a
-// quorum and before the first election, which the client API is not.
+// survivor asks the survivor's etcd at its peer URL. Unlike the client API,
+// that URL is served without a quorum and before the first election.
 type survivor struct {
 	base   string
 	client *http.Client
@@ -65,8 +65,8 @@ func newSurvivor(req Request) (*survivor, error) {
 
 func (s *survivor) close() { s.client.CloseIdleConnections() }
 
-// wait asks until there is an answer, since etcd may just be starting. An
-// identity that is not accepted ends it at once.
+// wait asks until there is an answer, because etcd may just be starting. A
+// rejected identity ends it at once.
 func (s *survivor) wait(ctx context.Context) (View, error) {
 	for {
 		view, err := s.ask(ctx)
@@ -82,8 +82,8 @@ func (s *survivor) wait(ctx context.Context) (View, error) {
 	}
 }
 
-// unreachable explains an etcd that never answered. One that ends connections
-// right after the handshake does not like the names in our certificate.
+// unreachable explains an etcd that never answered. If it ends connections
+// right after the handshake, it rejects the names in our certificate.
 func unreachable(err error, base string) error {
 	if errors.Is(err, io.EOF) && base[:5] == "https" {
 		return refuse(TLSIdentity, fmt.Sprintf("etcd ends the connection: does the certificate hold this host's address? (%v)", err))
@@ -128,8 +128,8 @@ func (s *survivor) get(ctx context.Context, path string, into any) (http.Header,
 	return resp.Header, nil
 }
 
-// identityFailed reports whether one side did not accept the other's
-// certificate, which no waiting mends.
+// identityFailed reports whether one side rejected the other's certificate. No
+// waiting helps then.
 func identityFailed(err error) bool {
 	var (
 		unknown  x509.UnknownAuthorityError

@@ -1,11 +1,11 @@
-// Package takeover casts the vote of a fenced etcd member for the survivor of
-// a two-voter cluster, has the survivor remove that member, and ends.
+// Package takeover casts the vote of a fenced etcd member for the survivor of a
+// two-voter cluster, has the survivor remove that member, and ends.
 //
 // A run changes nothing on this host. It may be killed at any point and run
-// again: all that it does is to let the survivor's etcd do what it would do
-// with its peer's vote, and to ask it for one change of the membership. What
-// allows it, a confirmed fence and a survivor that is eligible, is the
-// caller's knowledge; what can be seen of it here is checked.
+// again: it only lets the survivor's etcd do what it would do with its peer's
+// vote, and asks it for one change of the membership. The caller must know that
+// the run is allowed: a confirmed fence and an eligible survivor. The run
+// checks the parts of this that it can see.
 package takeover
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/payload/standin/vote"
 )
 
-// settle is how long a leader that has nothing new to commit is waited for.
+// settle bounds the wait for a leader that has nothing new to commit.
 const settle = 50 * time.Millisecond
 
 // run is one take-over.
@@ -35,7 +35,7 @@ type run struct {
 
 // Run does one take-over. It returns when the fenced member is removed, when
 // the vote must not be cast, or when the request's deadline or the context
-// ends; cause of the latter is reported as Interrupted.
+// ends. If the context ended, the reason is Interrupted.
 func Run(ctx context.Context, req Request, log *zap.Logger) Result {
 	r := &run{req: req, log: log, start: time.Now()}
 	r.result = Result{Evidence: req.Evidence, Version: version.Version}
@@ -47,7 +47,7 @@ func Run(ctx context.Context, req Request, log *zap.Logger) Result {
 	return r.result
 }
 
-// conclude turns how it ended into the result.
+// conclude turns the end of the run into the result.
 func (r *run) conclude(err error, interrupted bool) {
 	var s *stop
 	switch {
@@ -68,7 +68,7 @@ func (r *run) since() float64 {
 	return float64(time.Since(r.start).Microseconds()) / 1000
 }
 
-// mark notes the time of a step, the first time that it is reached.
+// mark records the time of a step when it is first reached.
 func (r *run) mark(step *float64, reached bool) {
 	if reached && *step == 0 {
 		*step = r.since()
@@ -105,9 +105,9 @@ func (r *run) do(ctx context.Context) error {
 	return r.standIn(ctx, alive, voter)
 }
 
-// lastLook gives the fenced member a moment to show that it lives, and asks
-// meanwhile what etcd says of itself: it returns the least that its log must
-// have reached. Before its first election etcd says nothing, and need not.
+// lastLook gives the fenced member a moment to show that it lives. Meanwhile it
+// reads etcd's status, and returns the least index that its log must have
+// reached. Before its first election etcd gives no status, and none is needed.
 func (r *run) lastLook(ctx context.Context, alive <-chan string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.req.PeerProbeMS)*time.Millisecond)
 	defer cancel()
@@ -127,7 +127,7 @@ func (r *run) lastLook(ctx context.Context, alive <-chan string) (uint64, error)
 }
 
 // standIn speaks for the fenced member until the survivor has removed it. It
-// connects while it looks, and answers only after that.
+// connects during the last look, and answers only after that.
 func (r *run) standIn(ctx context.Context, alive <-chan string, voter *vote.Voter) error {
 	l, err := openLink(r.req, voter, r.log)
 	if err != nil {
@@ -147,14 +147,14 @@ func (r *run) standIn(ctx context.Context, alive <-chan string, voter *vote.Vote
 	return err
 }
 
-// confirm makes the removal last on the survivor's disk.
+// confirm makes the removal durable on the survivor's disk.
 func (r *run) confirm(ctx context.Context) error {
 	err := r.api.confirm(ctx, r.req.Evidence)
 	r.mark(&r.result.MS.Confirmed, err == nil)
 	return err
 }
 
-// follow waits for what happens next.
+// follow waits for the next events until the run ends.
 func (r *run) follow(ctx context.Context, l *link, alive <-chan string) error {
 	removed := make(chan error, 1)
 	removing := false
@@ -190,7 +190,7 @@ func (r *run) follow(ctx context.Context, l *link, alive <-chan string) error {
 	}
 }
 
-// note keeps the times and reports whether the survivor leads.
+// note records the times and reports whether the survivor leads.
 func (r *run) note(p vote.Progress) bool {
 	r.mark(&r.result.MS.Answered, p.Answered || p.Leading)
 	r.mark(&r.result.MS.Leading, p.Leading)
@@ -198,8 +198,8 @@ func (r *run) note(p vote.Progress) bool {
 	return p.Leading
 }
 
-// remove removes the fenced member. A new leader drops a change of the
-// membership that comes before its first commit, so that is waited for.
+// remove removes the fenced member. It first waits for a new leader's first
+// commit, because the leader drops an earlier change of the membership.
 func (r *run) remove(ctx context.Context, l *link) error {
 	until := time.Now().Add(settle)
 	for !l.progress().Committing && time.Now().Before(until) && pause(ctx, time.Millisecond) {
@@ -208,9 +208,8 @@ func (r *run) remove(ctx context.Context, l *link) error {
 	return r.api.remove(ctx, r.req.Target)
 }
 
-// explain finds out why the survivor does not take messages: because the
-// member is removed, which is what we wait for, or because another member
-// answers at its address.
+// explain finds out why the survivor does not take messages. Either the member
+// is removed, which is the goal, or another member answers at its address.
 func (r *run) explain(ctx context.Context, cause error) error {
 	view, err := r.survivor.wait(ctx)
 	if err != nil {

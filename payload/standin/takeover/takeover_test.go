@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// fakePeer is a survivor's peer endpoint: it tells what it is told to tell and
+// fakePeer is a survivor's peer endpoint. It gives the wanted facts, and
 // answers each message of Raft with a status.
 func fakePeer(t *testing.T, version string, raft int, members ...Member) Request {
 	t.Helper()
@@ -34,7 +34,7 @@ func fakePeer(t *testing.T, version string, raft int, members ...Member) Request
 	}
 }
 
-// nobody is an address where nobody listens: a port that no test is given.
+// nobody is an address at which nobody listens: a port that no test gets.
 const nobody = "127.0.0.1:1"
 
 func TestRunEndsWithAReason(t *testing.T) {

@@ -12,7 +12,7 @@ type Member struct {
 	Learner  bool     `json:"isLearner"`
 }
 
-// View is what the survivor's etcd says of itself without a quorum.
+// View is the status that the survivor's etcd gives without a quorum.
 type View struct {
 	Cluster ID
 	// Version is the version of the running etcd.
@@ -40,9 +40,9 @@ func (v View) voters() []Member {
 	return out
 }
 
-// judge says whether the vote may be cast, going by what the survivor says of
-// itself; version is the version of etcd that this program speaks. It returns
-// nil if it may, and otherwise how the run ends.
+// judge decides whether the vote may be cast, from the survivor's own status.
+// version is the version of etcd that this program speaks. It returns nil if it
+// may, and otherwise how the run ends.
 func judge(req Request, v View, version string) *stop {
 	switch {
 	case req.Target == req.Survivor:

@@ -11,8 +11,8 @@ import (
 )
 
 // pair is a survivor, which is etcd's own Raft with etcd's settings, and a
-// stand-in, with a network between them that drops, repeats and reorders, and
-// with crashes of either.
+// stand-in. The network between them drops, repeats and reorders messages, and
+// either may crash.
 type pair struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -21,12 +21,12 @@ type pair struct {
 	voter   *Voter
 	network []raftpb.Message
 	applied uint64
-	// entries are those that the survivor had to begin with.
+	// entries holds the entries that the survivor had at the beginning.
 	entries []raftpb.Entry
 	removed bool
 }
 
-// newPair makes a survivor whose log has an end of unknown fate.
+// newPair makes a survivor whose log ends in entries that may not be committed.
 func newPair(t *testing.T, seed uint64) *pair {
 	p := &pair{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), store: raft.NewMemoryStorage()}
 	must(t, p.store.ApplySnapshot(raftpb.Snapshot{Metadata: raftpb.SnapshotMetadata{
@@ -59,7 +59,7 @@ func (p *pair) startVoter() {
 	p.voter = New(Config{Self: dead, Survivor: live, Least: p.entries[len(p.entries)-1].Index, Nudge: p.rnd.IntN(2) == 0})
 }
 
-// step lets one thing happen.
+// step makes one event happen.
 func (p *pair) step() {
 	switch n := p.rnd.IntN(100); {
 	case n < 30:
@@ -77,7 +77,7 @@ func (p *pair) step() {
 	p.drain()
 }
 
-// deliver takes any message of the network; some are lost, some come twice.
+// deliver delivers any message of the network. Some are lost, some come twice.
 func (p *pair) deliver() {
 	if len(p.network) == 0 {
 		return
@@ -94,7 +94,7 @@ func (p *pair) deliver() {
 		return
 	}
 	if m.To == live {
-		_ = p.node.Step(m) // what it does not take, it does not take
+		_ = p.node.Step(m) // it may reject the message
 		return
 	}
 	answers, err := p.voter.Step(m)
@@ -102,7 +102,7 @@ func (p *pair) deliver() {
 	p.network = append(p.network, answers...)
 }
 
-// drain stores, sends and applies what the survivor has ready.
+// drain stores, sends and applies whatever the survivor has ready.
 func (p *pair) drain() {
 	for p.node.HasReady() {
 		rd := p.node.Ready()
@@ -132,7 +132,7 @@ func (p *pair) apply(e raftpb.Entry) {
 	}
 }
 
-// remove asks for the removal whenever the survivor leads.
+// remove proposes the removal now and then while the survivor leads.
 func (p *pair) remove() {
 	if p.node.BasicStatus().RaftState == raft.StateLeader && p.rnd.IntN(20) == 0 {
 		_ = p.node.ProposeConfChange(raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode, NodeID: dead})
@@ -164,7 +164,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// quiet is a log that says nothing until it is too late.
+// quiet is a logger that is silent except for panics.
 type quiet struct{}
 
 func (quiet) Debug(...any)            {}

@@ -1,18 +1,18 @@
-// Package vote is the stand-in's half of etcd's Raft protocol: a message of
-// the survivor goes in, the answers that the fenced member would give come
-// out. It stores nothing, and reads neither clock nor network, so each rule is
-// a row of a table in its tests.
+// Package vote is the stand-in's half of etcd's Raft protocol: a message of the
+// survivor goes in, the answers that the fenced member would give come out. It
+// stores nothing, and reads neither clock nor network, so each rule is a row of
+// a table in its tests.
 //
-// What a Voter may do follows from one fact: with exactly two voters each
-// commit needed both disks, so the survivor's log holds every acknowledged
-// write, and committing the rest of it is what an election with the fenced
-// member's vote would have done. Hence it
+// One fact decides what a Voter may do. With exactly two voters each commit
+// needed both disks, so the survivor's log holds every acknowledged write. An
+// election with the fenced member's vote would have committed the rest of that
+// log, too. Hence a Voter
 //
 //   - votes for the survivor only, never in a term below one it has seen,
-//   - acknowledges only entries that it was shown, or that the survivor says
-//     are committed; at first it asks for all that is not, and looks at it,
+//   - acknowledges only entries that it was shown, or that the survivor reports
+//     as committed; at first it asks for all others, and looks at them,
 //   - refuses for good where the log is shorter than it has been, or holds a
-//     change of the membership that would make its vote mean something else,
+//     change of the membership that would change the meaning of its vote,
 //   - never campaigns, leads, takes a snapshot or forwards anything.
 package vote
 
@@ -22,16 +22,16 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// insistence is how often the same append is answered with a rejection before
-// it is taken: a leader that keeps sending it does so because the fenced
-// member itself acknowledged what lies before it, and cannot send less.
+// insistence is the number of times that the same append is rejected before it
+// is accepted. A leader that keeps sending it cannot send less, because the
+// fenced member itself acknowledged the entries before it.
 const insistence = 3
 
-// Config says who is who.
+// Config names the two members.
 type Config struct {
-	// Self is the fenced member, in whose name the answers are given.
+	// Self is the fenced member, in whose name the Voter answers.
 	Self uint64
-	// Survivor is the only member that is answered.
+	// Survivor is the only member that gets answers.
 	Survivor uint64
 	// Least is an index that the survivor's log is known to have reached, or
 	// zero. A shorter log gets no vote.
@@ -46,18 +46,18 @@ type Progress struct {
 	Term uint64
 	// Leading is true once the survivor leads in Term.
 	Leading bool
-	// Committing is true once the survivor, leading, has committed something
-	// that it had not before: it takes writes.
+	// Committing is true once the leading survivor has committed something new,
+	// and thus takes writes.
 	Committing bool
 	// Answered is true once the survivor has answered a question of Ask.
 	Answered bool
 	// Last is the highest index acknowledged.
 	Last uint64
 	// Tail is the number of entries of earlier terms that were not known to be
-	// committed: this vote decided that they are.
+	// committed, and that this vote made committed.
 	Tail uint64
-	// Unseen is true if entries were acknowledged that were not shown, because
-	// the leader could not send them again.
+	// Unseen is true if the Voter acknowledged entries that it was not shown,
+	// because the leader could not send them again.
 	Unseen bool
 }
 
@@ -65,20 +65,20 @@ type Progress struct {
 type Refusal struct {
 	// Code is one of the constants below.
 	Code string
-	// Detail says what was seen.
+	// Detail describes the observation.
 	Detail string
 }
 
 // Codes of a Refusal.
 const (
-	// LogShort: the log ends before a place that it is known to have reached.
+	// LogShort: the log ends before an index that it is known to have reached.
 	LogShort = "log-lost-its-end"
 	// Membership: the log holds a change of the membership that the vote must
 	// not commit.
 	Membership = "membership-change"
 )
 
-// Error says what was seen.
+// Error returns the detail.
 func (r *Refusal) Error() string { return r.Detail }
 
 // Voter answers in the fenced member's name. It is not safe for several
@@ -87,7 +87,7 @@ type Voter struct {
 	cfg      Config
 	seen     Progress
 	lastTerm uint64
-	first    uint64 // first commit index seen in the term led
+	first    uint64 // first commit index seen in the term that the survivor leads
 	rejected uint64
 	times    int
 	refusal  *Refusal
@@ -96,16 +96,16 @@ type Voter struct {
 // New returns a Voter that has seen nothing.
 func New(cfg Config) *Voter { return &Voter{cfg: cfg} }
 
-// Progress returns what has been learned so far.
+// Progress returns what the Voter has learned so far.
 func (v *Voter) Progress() Progress { return v.seen }
 
-// Raise makes index the least that the survivor's log must reach, if it is
-// more than what was known.
+// Raise raises the least index that the survivor's log must reach. It never
+// lowers it.
 func (v *Voter) Raise(index uint64) { v.cfg.Least = max(v.cfg.Least, index) }
 
-// Ask returns a question that the survivor answers with its term whatever its
-// state, and that changes nothing: a request for a pre-vote in a term long
-// past. An answer also proves that the survivor's messages reach us.
+// Ask returns a question that changes nothing: a request for a pre-vote in a
+// term long past. The survivor answers it with its term in any state. An answer
+// also proves that the survivor's messages reach us.
 func (v *Voter) Ask() []raftpb.Message {
 	if v.seen.Leading || v.refusal != nil || !v.cfg.Nudge {
 		return nil
@@ -114,7 +114,7 @@ func (v *Voter) Ask() []raftpb.Message {
 }
 
 // Step answers one message. After the first error, a *Refusal, it answers
-// nothing any more and returns that error again.
+// nothing more and returns that error again.
 func (v *Voter) Step(m raftpb.Message) ([]raftpb.Message, error) {
 	if v.refusal != nil {
 		return nil, v.refusal
@@ -148,8 +148,8 @@ func (v *Voter) answer(m raftpb.Message) ([]raftpb.Message, *Refusal) {
 		return []raftpb.Message{reply}, nil
 	default:
 		// A snapshot would have to be stored, and is never needed: a leader
-		// keeps its log from what the fenced member had on. To lead, to
-		// forward a proposal or to serve a read is not for one without data.
+		// keeps its log from the fenced member's last entry on. A member
+		// without data cannot lead, forward a proposal or serve a read.
 		return nil, nil
 	}
 }
@@ -168,10 +168,10 @@ func (v *Voter) elect(m raftpb.Message, reply raftpb.MessageType) ([]raftpb.Mess
 
 // heard takes the survivor's answer to Ask. The nudge is two messages of which
 // at most one has an effect. A survivor that has been without a leader for an
-// election timeout has asked for a pre-vote that nobody heard, and is given
-// it. A survivor that has not yet noticed is told not to wait: its timer is
-// only a guess that the leader is gone, and Raft is safe whenever it ends.
-// Neither claims that the fenced member leads.
+// election timeout has asked for a pre-vote that nobody received, and now gets
+// it. A survivor that has not yet noticed is told not to wait: its timer only
+// guesses that the leader is gone, and Raft is safe whenever it ends. Neither
+// message claims that the fenced member leads.
 func (v *Voter) heard(m raftpb.Message) []raftpb.Message {
 	v.seen.Answered = true
 	v.enter(m.Term)
@@ -208,7 +208,7 @@ func (v *Voter) append(m raftpb.Message) ([]raftpb.Message, *Refusal) {
 }
 
 // insists reports whether the leader keeps sending an append although it was
-// told that what lies before is missing.
+// told that the entries before it are missing.
 func (v *Voter) insists(index uint64) bool {
 	if v.rejected != index {
 		v.rejected, v.times = index, 0
@@ -227,7 +227,7 @@ func (v *Voter) advance(index uint64, m raftpb.Message) {
 	}
 }
 
-// led notes that the survivor leads in a term, and whether it commits.
+// led records that the survivor leads in a term, and whether it commits.
 func (v *Voter) led(m raftpb.Message) {
 	v.enter(m.Term)
 	if !v.seen.Leading {
@@ -243,7 +243,7 @@ func (v *Voter) enter(term uint64) {
 	}
 }
 
-// inspect looks for changes of the membership that the vote must not commit.
+// inspect searches for changes of the membership that the vote must not commit.
 func (v *Voter) inspect(entries []raftpb.Entry) *Refusal {
 	for i := range entries {
 		if why := v.forbidden(&entries[i]); why != "" {
@@ -253,7 +253,7 @@ func (v *Voter) inspect(entries []raftpb.Entry) *Refusal {
 	return nil
 }
 
-// forbidden says what is wrong with an entry, or nothing.
+// forbidden returns what is wrong with an entry, or nothing.
 func (v *Voter) forbidden(e *raftpb.Entry) string {
 	switch e.Type {
 	case raftpb.EntryNormal:

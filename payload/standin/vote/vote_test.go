@@ -13,7 +13,7 @@ const (
 	live uint64 = 0xb
 )
 
-// msg is a message of the survivor.
+// msg returns a message of the survivor.
 func msg(kind raftpb.MessageType, term, logTerm, index, commit uint64, entries ...raftpb.Entry) raftpb.Message {
 	return raftpb.Message{Type: kind, From: live, To: dead, Term: term, LogTerm: logTerm, Index: index, Commit: commit, Entries: entries}
 }
@@ -29,7 +29,7 @@ func change(t *testing.T, kind raftpb.ConfChangeType, id uint64) raftpb.Entry {
 	return raftpb.Entry{Type: raftpb.EntryConfChange, Term: 3, Index: 8, Data: data}
 }
 
-// answer is a message of the fenced member.
+// answer returns a message of the fenced member.
 func answer(kind raftpb.MessageType, term uint64, set ...func(*raftpb.Message)) raftpb.Message {
 	m := raftpb.Message{Type: kind, From: dead, To: live, Term: term}
 	for _, f := range set {
@@ -44,7 +44,7 @@ func rejecting(hint uint64) func(*raftpb.Message) {
 	return func(m *raftpb.Message) { m.Reject, m.RejectHint = true, hint }
 }
 
-// step is one message and what is answered.
+// step is one message and the expected answers.
 type step struct {
 	in   raftpb.Message
 	want []raftpb.Message

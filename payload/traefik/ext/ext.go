@@ -1,9 +1,10 @@
-// Package ext is where whoever sells more than Traefik adds to its
-// configuration. A release adds nothing; Traefik does not compile without it.
+// Package ext is the place at which a vendor that sells more than Traefik
+// extends its configuration. A release adds nothing; Traefik does not compile
+// without the package.
 package ext
 
-// HTTP adds to the configuration of HTTP.
+// HTTP extends the configuration of HTTP.
 type HTTP struct{}
 
-// Router adds to the configuration of a router of HTTP.
+// Router extends the configuration of an HTTP router.
 type Router struct{}

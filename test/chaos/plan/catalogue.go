@@ -7,17 +7,17 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// trait is what a step must not meet in another one.
+// trait is a property of a step that may conflict with another step.
 type trait uint
 
 const (
 	ofDisk   trait = 1 << iota // etcd's disk
-	destroys                   // a copy of etcd's data is lost
+	destroys                   // a data directory of etcd is lost
 	unproven                   // its host cannot be proven to be off
 )
 
-// choice is one thing that may be drawn. Its kind is that of a fault where it
-// makes one.
+// choice is one step that may be drawn. Its kind is that of its fault, if it is
+// one.
 type choice struct {
 	kind   string
 	traits trait
@@ -59,7 +59,7 @@ var ports = []lab.Fault{
 	{Port: 10250, Protocol: "tcp"},
 }
 
-// quirks are what a BMC may do.
+// quirks lists the possible faults of a BMC.
 var quirks = []lab.Fault{
 	{Quirk: "slow-off", Value: "10s"},
 	{Quirk: "delay", Value: "5s"},
@@ -73,7 +73,7 @@ var quirks = []lab.Fault{
 	{Quirk: "accept-and-ignore"},
 }
 
-// everywhere is what any host may have.
+// everywhere lists the choices for every host.
 var everywhere = []choice{
 	fault(lab.FaultPowerCut, plain),
 	fault(lab.FaultReset, plain),
@@ -98,7 +98,7 @@ var everywhere = []choice{
 
 const kubectl = "timeout 30 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "
 
-// ofControlPlanes is what a control plane may have.
+// ofControlPlanes lists the choices for a control plane.
 var ofControlPlanes = append([]choice{
 	fault(lab.FaultFilterPort, func(r *rand.Rand) lab.Fault {
 		f := pick(r, ports)
@@ -126,7 +126,7 @@ var ofControlPlanes = append([]choice{
 	script("run directory emptied", "rm -rf /run/holdfast/etcd/*", ""),
 }, everywhere...)
 
-// ofWorkers is what a worker may have.
+// ofWorkers lists the choices for a worker.
 var ofWorkers = append([]choice{
 	fault(lab.FaultProcessKill, func(r *rand.Rand) lab.Fault { return lab.Fault{Process: pick(r, []string{"kubelet", "containerd"})} }),
 	fault(lab.FaultProcessStop, func(r *rand.Rand) lab.Fault { return lab.Fault{Process: pick(r, []string{"kubelet", "containerd"})} }),

@@ -1,6 +1,6 @@
-// Package plan draws random faults. It is pure: a seed and a number of a round
-// say what is broken, on which host, and how long after the round began, so that
-// a round that failed can be played again.
+// Package plan draws random faults. It is pure: a seed and the number of a
+// round determine what is broken, on which host, and how long after the
+// beginning of the round, so that a failed round can be played again.
 package plan
 
 import (
@@ -13,43 +13,43 @@ import (
 	"github.com/holdfast/holdfast/internal/lab"
 )
 
-// Shape is what can be broken, by name.
+// Shape names the hosts that can be broken.
 type Shape struct {
 	ControlPlanes, Workers []string
 }
 
-// Step is one thing that is done to one host: a fault of the lab, or what a
-// person or a program does there.
+// Step is one action on one host: a fault of the lab, or an action of a person
+// or a program there.
 type Step struct {
-	// After is since the beginning of the round.
+	// After is the time since the beginning of the round.
 	After time.Duration
 	Host  string
 	Fault *lab.Fault
-	// Script runs on the host instead of a fault, Undo takes it back.
+	// Script runs on the host instead of a fault, Undo undoes it.
 	Script, Undo string
-	// Kind names what was drawn, for the figures.
+	// Kind names the choice, for the figures.
 	Kind string
-	// Unproven is set where no host can be proven to be off: the other one goes on
-	// after the mend or after a person's word.
+	// Unproven is set if no host can be proven to be off: the other one goes on
+	// after the mend or after an administrator's confirmation.
 	Unproven bool
 
 	traits trait
 }
 
-// Round is what is broken before all is mended again.
+// Round holds the steps that are done before all is mended again.
 type Round struct {
 	Seed   uint64
 	Number int
 	Steps  []Step
-	// Hold is from the last step to the mend.
+	// Hold is the time from the last step to the mend.
 	Hold time.Duration
 }
 
-// Single reports whether one thing of one host is broken that the other one can
-// go on without.
+// Single reports whether a single fault hits one host, and the other host can
+// go on without it.
 func (r Round) Single() bool { return len(r.Steps) == 1 && !r.Steps[0].Unproven }
 
-// String says what is done, in words that can be typed where they are faults.
+// String describes the round. Steps that are faults read as command lines.
 func (r Round) String() string {
 	var words []string
 	for _, s := range r.Steps {
@@ -58,7 +58,7 @@ func (r Round) String() string {
 	return fmt.Sprintf("seed %d round %d: %s; held for %s", r.Seed, r.Number, strings.Join(words, "; "), r.Hold)
 }
 
-// String says what is done and when.
+// String describes the step and its time.
 func (s Step) String() string {
 	if s.Fault != nil {
 		return fmt.Sprintf("after %s %s", s.After, s.Fault)
@@ -66,18 +66,19 @@ func (s Step) String() string {
 	return fmt.Sprintf("after %s on %s: %s", s.After, s.Host, s.Script)
 }
 
-// Bounds of what is drawn.
+// Bounds of the draw.
 const (
-	maxApart           = 12 * time.Second // two steps of a round
+	maxApart           = 12 * time.Second // between two steps of a round
 	minHold, maxHold   = 3 * time.Second, 30 * time.Second
 	maxHoldAlone       = 60 * time.Second
-	pairs, of          = 2, 5 // rounds of two steps
-	tries              = 50   // of a second step that may stand beside the first
+	pairs, of          = 2, 5 // share of rounds with two steps
+	tries              = 50   // to find a second step that fits the first
 	granularity        = 100 * time.Millisecond
-	workersTurn, turns = 1, 6 // rounds that begin at a worker, where there is one
+	workersTurn, turns = 1, 6 // share of rounds that begin at a worker, if there is one
 )
 
-// Draw returns a round of a seed: always the same one.
+// Draw returns a round of a seed. The same arguments always give the same
+// round.
 func Draw(seed uint64, number int, shape Shape) Round {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	first := draw(r, shape)
@@ -99,15 +100,15 @@ func Draw(seed uint64, number int, shape Shape) Round {
 	return round
 }
 
-// beside reports whether two steps may be of one round.
+// beside reports whether two steps may be in one round.
 func beside(a, b Step) bool {
 	switch {
 	case a.same(b):
 		return false
 	case a.traits&b.traits&ofDisk != 0 && a.Host == b.Host:
-		return false // the lab cannot fill a disk that hangs
+		return false // the lab cannot fill a hanging disk
 	case (a.traits|b.traits)&destroys != 0 && a.Host != b.Host:
-		return false // a copy is lost: the other one must be left alone
+		return false // one data directory is lost, so the other host must be left alone
 	}
 	return true
 }
@@ -130,7 +131,7 @@ func draw(r *rand.Rand, shape Shape) Step {
 	step.Unproven = choice.traits&unproven != 0
 	if step.Fault != nil {
 		step.Fault.Kind, step.Fault.Host = lab.FaultKind(choice.kind), step.Host
-		if err := step.Fault.Check(); err != nil { // fills in what is left out
+		if err := step.Fault.Check(); err != nil { // fills in the defaults
 			panic(fmt.Sprintf("a fault was drawn that is none: %v", err))
 		}
 	}
@@ -143,7 +144,7 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64((most-least)/granularity)+1))*granularity
 }
 
-// Kinds are all kinds that may be drawn, sorted.
+// Kinds returns all kinds that may be drawn, sorted.
 func Kinds() []string {
 	var out []string
 	for _, c := range slices.Concat(ofControlPlanes, ofWorkers) {

@@ -15,7 +15,7 @@ var (
 	three = Shape{ControlPlanes: two.ControlPlanes, Workers: []string{"worker-1"}}
 )
 
-// drawn is how many rounds are looked at.
+// drawn is the number of rounds to check.
 const drawn = 5000
 
 func TestASeedDrawsTheSameRoundsAgain(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// read is what a host saw in a case.
+// read returns what a host saw in a case.
 func read(t *testing.T, dir string) pacemakerstatus.Input {
 	t.Helper()
 	in := pacemakerstatus.Input{Host: filepath.Base(dir)}
@@ -54,8 +54,8 @@ func read(t *testing.T, dir string) pacemakerstatus.Input {
 	return in
 }
 
-// TestEveryRecordedStateHasItsStatus compares what is made of each case with
-// what a person has approved.
+// TestEveryRecordedStateHasItsStatus compares the status of each case with the
+// one that a person has approved.
 func TestEveryRecordedStateHasItsStatus(t *testing.T) {
 	dirs, err := filepath.Glob("cases/*/*")
 	if err != nil || len(dirs) < 100 {
@@ -70,8 +70,8 @@ func TestEveryRecordedStateHasItsStatus(t *testing.T) {
 	}
 }
 
-// text is a status for reading: what holds in one line, what does not in one
-// line each.
+// text formats a status for reading: conditions that hold in one line, the
+// others in one line each.
 func text(in pacemakerstatus.Input) string {
 	s := pacemakerstatus.Status(in)
 	var out strings.Builder

@@ -1,6 +1,6 @@
-// Package pacemaker holds recorded states of Corosync and Pacemaker, and what
-// the status of the PacemakerCluster has to be in each: one folder for a case,
-// in it one for each host that was asked, with what crm_mon and corosync.conf
-// said there. simulate.sh makes those that need no lab; `go run
-// ./test/corpus/pacemaker/record` takes them from one.
+// Package pacemaker holds recorded states of Corosync and Pacemaker, and the
+// right status of the PacemakerCluster for each. A case has a folder, with one
+// folder for each host that was asked, which holds the output of crm_mon and
+// corosync.conf there. simulate.sh makes the cases that need no lab; `go run
+// ./test/corpus/pacemaker/record` records them from a lab.
 package pacemaker

@@ -14,15 +14,14 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/witness"
 )
 
-// powerCut are the states of one power cut in the lab, in their order: cp-1 led
-// etcd and was cut.
+// powerCut lists the states of one power cut in the lab, in their order: cp-1
+// led etcd and was cut.
 var powerCut = []string{
 	"lab-pair", "lab-lost-unclean", "lab-fence-proven", "lab-lost-fenced", "lab-not-running-yet", "lab-just-started",
 	"lab-started-without-history", "lab-resyncing", "lab-voter-before-pair", "lab-pair-again",
 }
 
-// within adds the membership of Corosync as the agent of etcd on that host saw
-// it.
+// within adds the membership of Corosync as that host's etcd keeper saw it.
 func within(in pacemakerstatus.Input) pacemakerstatus.Input {
 	if contact := in.Etcd.Value.Snapshot.Pacemaker.Contact; contact.Known {
 		members := []string{in.Host}
@@ -34,9 +33,9 @@ func within(in pacemakerstatus.Input) pacemakerstatus.Input {
 	return in
 }
 
-// TestOfARecordedPowerCutOneHostTellsOneSequence plays what both hosts saw
-// through what they decide: at each moment at most one of them writes, and never
-// the one that has just booted and takes its peer for lost.
+// TestOfARecordedPowerCutOneHostTellsOneSequence feeds the observations of both
+// hosts to their decisions. At each moment at most one of them may write, and
+// never the one that has just booted and takes its peer for lost.
 func TestOfARecordedPowerCutOneHostTellsOneSequence(t *testing.T) {
 	var r witness.Recording
 	var before etcdv1.PacemakerClusterStatus
@@ -46,7 +45,7 @@ func TestOfARecordedPowerCutOneHostTellsOneSequence(t *testing.T) {
 		for _, host := range []string{"cp-1", "cp-2"} {
 			dir := filepath.Join("cases", name, host)
 			if _, err := os.Stat(dir); err != nil {
-				quorate[host] = time.Second // it was off, and when it is back it has just been let in
+				quorate[host] = time.Second // it was off, and has just joined again
 				continue
 			}
 			in := within(read(t, dir))
@@ -57,7 +56,7 @@ func TestOfARecordedPowerCutOneHostTellsOneSequence(t *testing.T) {
 			if wrote += host; wrote != host || in.Blind() {
 				t.Errorf("%s: %s write, blind %v", name, wrote, in.Blind())
 			}
-			before = pacemakerstatus.Status(in.Patient(before, time.Second)) // each comes a second after the last, so to say
+			before = pacemakerstatus.Status(in.Patient(before, time.Second)) // as if each state came a second after the last
 			values := witness.Conditions(etcdv1.PacemakerCluster{Status: before})
 			r.Versions = append(r.Versions, witness.Version{Revision: int64(n), Values: values})
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
-// apis makes every attempt as everybody, at each API server in turn.
+// apis makes every attempt with every identity, at each API server in turn.
 func (a *attacker) apis(ctx context.Context, found []identity) {
 	request := csr("evil", "system:masters")
 	for _, who := range found {
@@ -72,7 +72,8 @@ func (a *attacker) ask(ctx context.Context, who identity, method, path, body str
 	return 0, last
 }
 
-// whoAmI is the name of an identity, empty where the cluster does not know it.
+// whoAmI returns the name of an identity, empty if the cluster does not know
+// it.
 func (a *attacker) whoAmI(ctx context.Context, who identity) string {
 	var review struct {
 		Status struct{ UserInfo struct{ Username string } }
@@ -83,8 +84,8 @@ func (a *attacker) whoAmI(ctx context.Context, who identity) string {
 	return review.Status.UserInfo.Username
 }
 
-// tokensOfPods are those of accounts that a kubelet may ask for, and nobody is
-// yet.
+// tokensOfPods returns the identities of accounts whose tokens a kubelet may
+// request, without those that are known already.
 func (a *attacker) tokensOfPods(ctx context.Context, kubelet identity, known []identity) []identity {
 	var pods struct {
 		Items []struct {
@@ -114,22 +115,22 @@ func (a *attacker) tokensOfPods(ctx context.Context, kubelet identity, known []i
 	return out
 }
 
-// csr asks for a certificate.
+// csr returns a request for a certificate.
 func csr(name string, groups ...string) []byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil
 	}
-	der, _ := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: groups}}, key) // the key is one
+	der, _ := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: groups}}, key) // the key is valid
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// impersonate asks for the certificate of a control plane's kubelet. To ask is
-// every host's right; to be given it is the attempt.
+// impersonate requests the certificate of a control plane's kubelet. Every host
+// may request it; the attempt is to get it.
 func (a *attacker) impersonate(ctx context.Context, who identity, victim string) {
 	l := Line{Name: "the certificate of " + victim, Who: who.name, To: "the signer", Expected: Refused, Got: failed, Began: time.Now()}
 	defer func() { a.note(ctx, l) }()
-	request, _ := json.Marshal(map[string]any{ // it is of strings and bytes
+	request, _ := json.Marshal(map[string]any{ // strings and bytes always encode
 		"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": map[string]any{"generateName": "evil-"},
 		"spec": map[string]any{
 			"request": csr("system:node:"+victim, "system:nodes"), "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
@@ -160,10 +161,11 @@ func (a *attacker) impersonate(ctx context.Context, who identity, victim string)
 	l.Got, l.Detail = string(Refused), fmt.Sprint(made.Status.Conditions)
 }
 
-// kubeletPort is where kubelets answer.
+// kubeletPort is the port of kubelets.
 const kubeletPort = 10250
 
-// kubelets asks those of control planes for what they run, and to run something.
+// kubelets asks the kubelets of control planes for their pods and settings, and
+// to run a command.
 func (a *attacker) kubelets(ctx context.Context, found []identity) {
 	for _, who := range found {
 		for _, h := range a.ControlPlanes {
@@ -179,7 +181,7 @@ func (a *attacker) kubelets(ctx context.Context, found []identity) {
 	}
 }
 
-// request makes an attempt at a server that keeps no audit log.
+// request makes an attempt at a server without an audit log.
 func (a *attacker) request(ctx context.Context, who identity, to, server string, attempt access.Attempt) {
 	if ctx.Err() != nil {
 		return
@@ -193,7 +195,7 @@ func (a *attacker) request(ctx context.Context, who identity, to, server string,
 	}
 	a.keep(answer.Body)
 	l.Status, l.Got = answer.Status, answered
-	// A name that is taken is a conflict.
+	// If the name is taken, the answer is a conflict.
 	if answer.Refused() || answer.Status == http.StatusConflict {
 		l.Got = string(Refused)
 		return

@@ -47,7 +47,8 @@ func port(t *testing.T, at string) uint16 {
 	return to.Port()
 }
 
-// configServer is the one of a control plane, with a cluster that stands.
+// configServer starts the configuration server of a control plane in a complete
+// cluster.
 func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 	t.Helper()
 	s := sitetest.New(t, sitetest.TwoDual)
@@ -72,8 +73,8 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 	return h.URL, pointer
 }
 
-// hosts gives a cluster a control plane with its pod, and a worker with a pod whose
-// token its kubelet may ask for.
+// hosts gives a cluster a control plane with its pod, and a worker with a pod
+// whose token the worker's kubelet may request.
 func hosts(t *testing.T, api *apitest.API) {
 	t.Helper()
 	set, err := kubernetes.NewForConfig(api.Config)
@@ -104,7 +105,7 @@ func hosts(t *testing.T, api *apitest.API) {
 	}}, metav1.CreateOptions{}))
 }
 
-// worker is the disk of one.
+// worker makes the disk of a worker.
 func worker(t *testing.T, api *apitest.API, pointer string) string {
 	t.Helper()
 	disk, kubelet := t.TempDir(), api.As(t, "system:node:worker-1", "system:nodes")
@@ -117,8 +118,9 @@ func worker(t *testing.T, api *apitest.API, pointer string) string {
 	return disk
 }
 
-// TestWhoHasTheDiskOfAWorkerIsEverybodyOnItAndNobodyElse has the attacker of the lab
-// find what lies there, at a real API server and a real configuration server.
+// TestWhoHasTheDiskOfAWorkerIsEverybodyOnItAndNobodyElse lets the attacker of
+// the lab find the secrets on such a disk, with a real API server and a real
+// configuration server.
 func TestWhoHasTheDiskOfAWorkerIsEverybodyOnItAndNobodyElse(t *testing.T) {
 	api := apitest.Need(t, server)
 	at, pointer := configServer(t, api)

@@ -1,7 +1,7 @@
-// Package attack is root on a worker who wants to be more: he shows the API
-// servers, the configuration servers and the kubelets of control planes each
-// secret that lies on his host, knocks at their ports, and says on the wire that
-// their addresses are his. Each attempt is one line of JSON. It is for a lab.
+// Package attack plays root on a worker who wants more rights. He shows each
+// secret on his host to the API servers, the configuration servers and the
+// kubelets of control planes, tries their ports, and claims their addresses on
+// the wire. Each attempt is one line of JSON. It is for a lab.
 package attack
 
 import (
@@ -18,32 +18,33 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// Part is what is attempted.
+// Part names a part of the attack.
 type Part string
 
 // The parts.
 const (
-	// Secrets is all that must be refused.
+	// Secrets is all attempts that must be refused.
 	Secrets Part = "secrets"
-	// Wire is what VRRP and ARP cannot keep from who is on the segment: SECURITY.md
-	// says so. Nobody may tell him anything for it.
+	// Wire is the attacks from the segment that VRRP and ARP cannot prevent, as
+	// SECURITY.md says. They must bring the attacker no secret.
 	Wire Part = "wire"
 )
 
-// Config is what root on a worker knows of his site.
+// Config is the knowledge of root on a worker about his site.
 type Config struct {
 	Part Part
-	// Seconds is for how long.
+	// Seconds is the duration of the attack.
 	Seconds       int
 	Own           Host
 	ControlPlanes []Host
-	// APIVIPs are of IPv4, as all addresses here.
+	// APIVIPs are IPv4 addresses, like all addresses here.
 	APIVIPs []netip.Addr
-	// Cluster is the name that router ids follow from.
+	// Cluster is the name from which router IDs follow.
 	Cluster string
-	// MachineNIC and FencingNIC are the own host's.
+	// MachineNIC and FencingNIC are the NICs of the own host.
 	MachineNIC, FencingNIC string
-	// Roots are where secrets are looked for, Loot is the file of all that was told.
+	// Roots are the directories to search for secrets. Loot is the file for all
+	// answers.
 	Roots []string
 	Loot  string
 }
@@ -58,30 +59,31 @@ type Host struct {
 	Pods netip.Prefix
 }
 
-// Place is an address and its NIC's.
+// Place is an address and the hardware address of its NIC.
 type Place struct {
 	Address netip.Addr
 	MAC     string
 }
 
-// Expectation is what has to become of an attempt.
+// Expectation tells how an attempt must end.
 type Expectation string
 
 // The expectations.
 const (
-	// Refused is an answer that says no.
+	// Refused: the answer is a refusal.
 	Refused Expectation = "refused"
-	// Closed is no connection.
+	// Closed: there is no connection.
 	Closed Expectation = "closed"
-	// Nothing is that nobody minds: what was sent has no answer.
+	// Nothing: there is no answer, and nothing happens.
 	Nothing Expectation = "nothing"
-	// Untold is that nobody who was led here said a word.
+	// Untold: nobody who was led here sent a request.
 	Untold Expectation = "untold"
-	// Open is what a worker may, or what SECURITY.md says is not kept.
+	// Open: a worker may do this, or SECURITY.md says that it cannot be
+	// prevented.
 	Open Expectation = "open"
 )
 
-// What became of an attempt, beside the words above.
+// Other results of an attempt.
 const (
 	answered = "answered"
 	sent     = "sent"
@@ -89,22 +91,23 @@ const (
 	failed   = "failed"
 )
 
-// Line is an attempt.
+// Line is one attempt.
 type Line struct {
-	// Who is the identity that was shown, To whom.
+	// Who is the identity that the attacker shows, To the receiver.
 	Name, Who, To string
 	Expected      Expectation
 	Got           string
 	Detail        string `json:",omitempty"`
-	// Agent is how the audit log of an API server knows it, Status what was
-	// answered; Recorded is whether a line must be there.
+	// Agent identifies the attempt in the audit log of an API server, and
+	// Status is the status of the answer. Recorded is set if the log must have
+	// a line.
 	Agent        string `json:",omitempty"`
 	Status       int    `json:",omitempty"`
 	Recorded     bool   `json:",omitempty"`
 	Began, Ended time.Time
 }
 
-// OK reports whether what had to happen did.
+// OK reports whether the attempt ended as expected.
 func (l Line) OK() bool {
 	switch l.Expected {
 	case Open:
@@ -120,13 +123,13 @@ func (l Line) String() string {
 	return fmt.Sprintf("%s, as %s, at %s: %s (want %s) %s", l.Name, l.Who, l.To, l.Got, l.Expected, l.Detail)
 }
 
-// attacker is one run.
+// attacker is one run of the attack.
 type attacker struct {
 	Config
 	run string
-	// api and config are where API servers and configuration servers answer.
+	// api and config are the ports of API servers and configuration servers.
 	api, config uint16
-	// awaited is how long a certificate is waited for.
+	// awaited bounds the wait for a certificate.
 	awaited time.Duration
 
 	mu    sync.Mutex
@@ -136,8 +139,8 @@ type attacker struct {
 	errs  []error
 }
 
-// Run attempts everything once, and again and again until the time is up, and writes
-// a line for each attempt. The error says what kept it from attempting something.
+// Run makes every attempt once, then again and again until the time is up, and
+// writes a line for each attempt. The error lists what prevented attempts.
 func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	loot, err := os.OpenFile(c.Loot, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -160,8 +163,8 @@ func Run(ctx context.Context, c Config, out io.Writer) (err error) {
 	return errors.Join(a.errs...)
 }
 
-// secrets makes each attempt at least once, however long that takes; what is sent to
-// nobody in particular goes on beside it.
+// secrets makes each attempt at least once, however long that takes. The
+// attempts without a single receiver run beside it.
 func (a *attacker) secrets(ctx context.Context, lasts time.Duration) {
 	timed, stop := context.WithTimeout(ctx, lasts)
 	defer stop()
@@ -181,7 +184,7 @@ func (a *attacker) secrets(ctx context.Context, lasts time.Duration) {
 	beside.Wait()
 }
 
-// note writes a line. What the end of the time cut off is none.
+// note writes a line. It drops attempts that the end of the time cut off.
 func (a *attacker) note(ctx context.Context, l Line) {
 	if ctx.Err() != nil && l.Got == failed {
 		return
@@ -194,7 +197,7 @@ func (a *attacker) note(ctx context.Context, l Line) {
 	}
 }
 
-// keep keeps what was told, whatever it is.
+// keep stores an answer, whatever it is.
 func (a *attacker) keep(text []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,12 +206,12 @@ func (a *attacker) keep(text []byte) {
 	}
 }
 
-// at is where a host answers.
+// at returns the URL of a host's port.
 func (a *attacker) at(h Host, port uint16) string {
 	return "https://" + netip.AddrPortFrom(h.Machine.Address, port).String()
 }
 
-// agent is a name for one request.
+// agent returns a new name for one request.
 func (a *attacker) agent() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -216,7 +219,7 @@ func (a *attacker) agent() string {
 	return fmt.Sprintf("hostile/%s-%d", a.run, a.count)
 }
 
-// trouble notes what could not be attempted at all.
+// trouble records an error that prevented an attempt.
 func (a *attacker) trouble(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {
 		return

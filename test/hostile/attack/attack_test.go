@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
-// What is sent is what it is meant to be: a frame that nobody understands would be
-// refused by everybody.
+// Forged packets must be well formed: everybody would refuse a frame that
+// nobody understands.
 func TestWhatIsForgedIsWellFormed(t *testing.T) {
 	from, to, vip := netip.MustParseAddr("10.98.0.12"), netip.MustParseAddr("10.98.0.11"), netip.MustParseAddr("10.98.0.5")
 	own := net.HardwareAddr{2, 0, 0, 0, 0, 1}
@@ -92,7 +92,7 @@ func TestAnAttemptIsJudgedByWhatHadToHappen(t *testing.T) {
 	}{
 		{Refused, "refused", true},
 		{Refused, answered, false},
-		{Refused, failed, false}, // nobody was asked
+		{Refused, failed, false}, // no server was asked
 		{Closed, "closed", true},
 		{Closed, answered, false},
 		{Nothing, sent, true},
@@ -109,8 +109,8 @@ func TestAnAttemptIsJudgedByWhatHadToHappen(t *testing.T) {
 	}
 }
 
-// Who answers with what nobody on a worker may have is told apart from who says no,
-// and what he says is kept.
+// An answer with something that nobody on a worker may have differs from a
+// refusal, and its text is stored.
 func TestWhatIsAnsweredIsABreach(t *testing.T) {
 	status := http.StatusOK
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

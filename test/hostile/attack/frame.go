@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of the protocols that are sent: IEEE 802.3, RFC 826, RFC 9568, RFC 7348.
+// Numbers of the protocols in use: IEEE 802.3, RFC 826, RFC 9568, RFC 7348.
 const (
 	etherIPv4, etherARP = 0x0800, 0x0806
 	protocolUDP         = 17
@@ -19,7 +19,7 @@ const (
 	flannelVNI          = 1
 )
 
-// broadcast is everybody on a segment.
+// broadcast is the address of everybody on a segment.
 var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 func ethernet(to, from net.HardwareAddr, kind uint16, payload []byte) []byte {
@@ -27,7 +27,7 @@ func ethernet(to, from net.HardwareAddr, kind uint16, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(out, kind), payload...)
 }
 
-// ipv4 is a packet that came over no router.
+// ipv4 returns a packet that has passed no router.
 func ipv4(from, to netip.Addr, protocol byte, payload []byte) []byte {
 	b := []byte{0x45, 0, 0, 0, 0, 0, 0x40, 0, 255, protocol, 0, 0}
 	binary.BigEndian.PutUint16(b[2:], uint16(20+len(payload)))
@@ -36,7 +36,7 @@ func ipv4(from, to netip.Addr, protocol byte, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// advert is one of VRRPv3 about an address.
+// advert returns a VRRPv3 advert about an address.
 func advert(from, to, vip netip.Addr, id, priority byte) []byte {
 	b := append([]byte{3<<4 | 1, id, priority, 1, 0, 20, 0, 0}, vip.AsSlice()...)
 	pseudo := append(from.AsSlice(), to.AsSlice()...)
@@ -45,33 +45,34 @@ func advert(from, to, vip netip.Addr, id, priority byte) []byte {
 	return ipv4(from, to, protocolVRRP, b)
 }
 
-// claim says to somebody that an address is at a hardware address.
+// claim returns an ARP answer that tells a receiver that an address is at a
+// hardware address.
 func claim(what netip.Addr, at net.HardwareAddr, to Place) []byte {
 	target, err := net.ParseMAC(to.MAC)
 	if err != nil {
 		target = broadcast
 	}
-	b := []byte{0, 1, 8, 0, 6, 4, 0, 2} // Ethernet, IPv4, an answer
+	b := []byte{0, 1, 8, 0, 6, 4, 0, 2} // Ethernet, IPv4, an ARP answer
 	b = append(append(b, at...), what.AsSlice()...)
 	b = append(append(b, target...), to.Address.AsSlice()...)
 	return ethernet(target, at, etherARP, b)
 }
 
-// tunnelled is what a host of the pod network sends to another one, with a packet
-// of anybody's in it.
+// tunnelled returns a packet as one host of the pod network sends it to
+// another, with any packet inside.
 func tunnelled(to, from net.HardwareAddr, packet []byte) []byte {
 	head := []byte{vxlanFlag, 0, 0, 0, 0, 0, flannelVNI, 0}
 	return append(head, ethernet(to, from, etherIPv4, packet)...)
 }
 
-// udp is a datagram without a checksum.
+// udp returns a datagram without a checksum.
 func udp(port uint16, text string) []byte {
 	b := binary.BigEndian.AppendUint16([]byte{0x30, 0x39}, port)
 	b = binary.BigEndian.AppendUint16(b, uint16(8+len(text)))
 	return append(append(b, 0, 0), text...)
 }
 
-// checksum is that of the internet protocols, over an even length.
+// checksum returns the checksum of the internet protocols, over an even length.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {

@@ -12,12 +12,13 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
-// intruder is a host that nobody has.
+// intruder is the name of a host that does not exist.
 const intruder = "intruder"
 
-// joins asks for the certificate of a control plane as everybody. Whoever has a
-// worker's pointer that has not ended may make a worker of another name: he goes
-// that way as far as it leads, and tries each step in another host's name.
+// joins requests the certificate of a control plane with every identity. With a
+// worker's pointer that has not expired one may create a worker of another
+// name. The attacker goes that way to its end, and tries each step in another
+// host's name.
 func (a *attacker) joins(ctx context.Context, found []identity) []identity {
 	victim := a.ControlPlanes[0]
 	for _, who := range found {
@@ -44,8 +45,8 @@ func (a *attacker) joins(ctx context.Context, found []identity) []identity {
 	return nil
 }
 
-// admission is the token in a worker's configuration, for whoever's is a worker's
-// pointer.
+// admission returns the token in a worker's configuration, if an identity is a
+// worker's pointer.
 func (a *attacker) admission(ctx context.Context, who identity, server Host) identity {
 	if who.token == "" {
 		return identity{}
@@ -82,7 +83,8 @@ func (a *attacker) admission(ctx context.Context, who identity, server Host) ide
 	return identity{}
 }
 
-// secret is what the configuration server gives for a token that opens it.
+// secret returns the secret that the configuration server gives for a valid
+// token.
 func (a *attacker) secret(ctx context.Context, who identity, server Host, name, path string) identity {
 	l := Line{Name: name, Who: who.name, To: server.Name, Expected: Open, Got: answered}
 	answer, err := access.Attempt{Method: http.MethodPost, Path: path}.Try(ctx, who.client, a.at(server, a.config), who.token, a.agent())
@@ -93,13 +95,13 @@ func (a *attacker) secret(ctx context.Context, who identity, server Host, name, 
 	}
 	a.keep(answer.Body)
 	var given struct{ Token string }
-	_ = json.Unmarshal(answer.Body, &given) // what is none leads no further
+	_ = json.Unmarshal(answer.Body, &given) // without a token it leads no further
 	l.Status = answer.Status
 	a.note(ctx, l)
 	return newIdentity(name, given.Token, nil)
 }
 
-// asAnother shows a token of this host at what is another's.
+// asAnother uses a token of this host to request another host's secrets.
 func (a *attacker) asAnother(ctx context.Context, who identity, server Host) {
 	for _, victim := range append(slices.Clone(a.ControlPlanes), a.Own) {
 		for _, attempt := range []access.Attempt{
@@ -115,8 +117,8 @@ func (a *attacker) asAnother(ctx context.Context, who identity, server Host) {
 	}
 }
 
-// configServers shows every token, and some that are none, at what is a control
-// plane's.
+// configServers uses every token, and some forged ones, to request a control
+// plane's secrets.
 func (a *attacker) configServers(ctx context.Context, found []identity) {
 	for _, who := range slices.Concat(found, forged()) {
 		for _, server := range a.ControlPlanes {
@@ -133,7 +135,8 @@ func (a *attacker) configServers(ctx context.Context, found []identity) {
 	}
 }
 
-// forged are tokens that a control plane's would look like, with no key.
+// forged returns tokens that look like a control plane's but lack a valid
+// signature.
 func forged() []identity {
 	text := base64.RawURLEncoding.EncodeToString
 	claims := text([]byte(`{"role":"master","aud":["holdfast-config"],"exp":4102444800}`))

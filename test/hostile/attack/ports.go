@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/access"
 )
 
-// bmcPort is where BMCs answer.
+// bmcPort is the port of BMCs.
 const bmcPort = 443
 
-// knock is how long a connection may take.
+// knock bounds the attempt to connect.
 const knock = 2 * time.Second
 
-// ports knocks at each that the table of ports closes to a worker, and sends to
-// those that answer nobody.
+// ports tries each port that the table of ports closes to a worker, and sends
+// to those that never answer.
 func (a *attacker) ports(ctx context.Context, found []identity) {
 	var all sync.WaitGroup
 	for _, h := range a.ControlPlanes {
@@ -55,10 +55,10 @@ func (a *attacker) knock(ctx context.Context, host, who string, to netip.AddrPor
 		return
 	}
 	l.Got = answered
-	_ = conn.Close() // that it is there is enough
+	_ = conn.Close() // a connection is enough
 }
 
-// shout sends what belongs to no protocol, as much as one packet holds.
+// shout sends data of no protocol, as much as one packet holds.
 func (a *attacker) shout(ctx context.Context, host, who string, to netip.AddrPort) {
 	l := Line{Name: fmt.Sprintf("packets to port %d, %s", to.Port(), who), Who: "nobody", To: host, Expected: Nothing, Got: failed, Began: time.Now()}
 	defer func() { a.note(ctx, l) }()
@@ -69,12 +69,13 @@ func (a *attacker) shout(ctx context.Context, host, who string, to netip.AddrPor
 	}
 	defer func() { _ = conn.Close() }()
 	for range 20 {
-		_, _ = conn.Write(make([]byte, 1400)) // an answer that nobody listens is one
+		_, _ = conn.Write(make([]byte, 1400)) // an ICMP error is an answer too
 	}
 	l.Got = sent
 }
 
-// race asks the daemon of etcd who gives way, with each certificate there is.
+// race asks the etcd keeper which host yields, with every certificate that the
+// attacker has.
 func (a *attacker) race(ctx context.Context, h Host, found []identity) {
 	at := netip.AddrPortFrom(h.Machine.Address, state.RacePort).String()
 	for _, who := range found {
@@ -89,8 +90,8 @@ func (a *attacker) race(ctx context.Context, h Host, found []identity) {
 	}
 }
 
-// shake is nil where a server takes a certificate: with TLS 1.3 it says so with
-// what it sends first.
+// shake returns nil if a server accepts a certificate. With TLS 1.3 only the
+// first data from the server shows that.
 func shake(ctx context.Context, at string, cert *tls.Certificate) error {
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
 	if cert != nil {
@@ -111,8 +112,7 @@ func shake(ctx context.Context, at string, cert *tls.Certificate) error {
 	return err
 }
 
-// bmcs asks each BMC that the fencing network leads to, with accounts that people
-// leave as they are.
+// bmcs tries each BMC on the fencing network, with common default accounts.
 func (a *attacker) bmcs(ctx context.Context) {
 	for _, h := range a.ControlPlanes {
 		for _, account := range []string{"", "root:calvin@", "admin:admin@"} {

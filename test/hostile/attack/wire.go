@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// often is the pause between two adverts, or two words about an address.
+	// often is the pause between two adverts, or two claims of an address.
 	often = 100 * time.Millisecond
-	// forgedFor is for how long each kind of advert is sent.
+	// forgedFor is the time for which each kind of advert is sent.
 	forgedFor = 10 * time.Second
 )
 
-// repeatedly does something until a time is up, and returns what went wrong first.
+// repeatedly repeats an action until a time is up, and returns its first error.
 func repeatedly(ctx context.Context, d time.Duration, do func() error) error {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
@@ -34,9 +34,10 @@ func repeatedly(ctx context.Context, d time.Duration, do func() error) error {
 	return nil
 }
 
-// adverts says that the API's address is this host's, with the highest priority,
-// and that its holder gives it up: in its own name, and in that of each control
-// plane. Hosts know by which hardware address a control plane sends.
+// adverts claims the API's address for this host with the highest priority, and
+// claims that its holder gives it up: in this host's name, and in that of each
+// control plane. Hosts know the hardware address from which a control plane
+// sends.
 func (a *attacker) adverts(ctx context.Context) {
 	wire, err := open(a.MachineNIC)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *attacker) adverts(ctx context.Context) {
 }
 
 // forge sends adverts in the name of a host, from a hardware address, to all
-// others.
+// other hosts.
 func (a *attacker) forge(ctx context.Context, wire *sender, expected Expectation, from Host, at net.HardwareAddr, priority byte) {
 	id, _ := vrrp.RouterIDs(a.Cluster)
 	l := Line{
@@ -82,9 +83,10 @@ func (a *attacker) forge(ctx context.Context, wire *sender, expected Expectation
 	a.note(ctx, l)
 }
 
-// packets puts packets into the pod network in the names of control planes' pods,
-// for pods and for what control planes keep to themselves. A host of the cluster
-// may send such packets; no answer comes back, and who is asked asks for a key.
+// packets sends packets into the pod network in the names of control planes'
+// pods, to pods and to the closed ports of control planes. A host of the
+// cluster may send such packets. No answer comes back, and every receiver
+// demands a key.
 func (a *attacker) packets(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, to := range a.ControlPlanes {
@@ -111,14 +113,14 @@ func (a *attacker) inject(ctx context.Context, from, to Host) {
 	for range 20 { // the tunnel's own end, its bridge, and pods
 		for _, port := range []uint16{53, 5405, 8472} {
 			packet := ipv4(source, target, protocolUDP, udp(port, "hostile"))
-			_, _ = conn.Write(tunnelled(broadcast, net.HardwareAddr{2, 0, 0, 0, 0, 1}, packet)) // nobody listens is an answer
+			_, _ = conn.Write(tunnelled(broadcast, net.HardwareAddr{2, 0, 0, 0, 0, 1}, packet)) // an ICMP error is an answer too
 		}
 		target = target.Next()
 	}
 }
 
-// betweenHostsAndBMCs leads to this host what control planes say to their BMCs,
-// and answers that all is off.
+// betweenHostsAndBMCs leads the requests of control planes to their BMCs to
+// this host, and answers that all is off.
 func (a *attacker) betweenHostsAndBMCs(ctx context.Context) {
 	var bmcs []netip.Addr
 	var victims []Place
@@ -130,11 +132,11 @@ func (a *attacker) betweenHostsAndBMCs(ctx context.Context) {
 	})
 }
 
-// wireFor is for how long each attempt is made that cannot be kept off.
+// wireFor is the time for each attempt that cannot be prevented.
 const wireFor = 20 * time.Second
 
-// wire leads to this host what is sent to the API's address, then keeps the
-// address from everybody.
+// wire leads the packets for the API's address to this host, then keeps
+// everybody from the address.
 func (a *attacker) wire(ctx context.Context, lasts time.Duration) {
 	ctx, end := context.WithTimeout(ctx, lasts)
 	defer end()
@@ -151,7 +153,8 @@ func (a *attacker) wire(ctx context.Context, lasts time.Duration) {
 		return
 	}
 	defer wire.close()
-	// Each in the name of another one at once: who holds the address hears one.
+	// All names are used at once: the holder of the address receives one of
+	// them.
 	var all sync.WaitGroup
 	for _, from := range slices.Clone(a.ControlPlanes) {
 		if mac, err := net.ParseMAC(from.Machine.MAC); err == nil {

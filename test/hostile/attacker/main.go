@@ -1,5 +1,5 @@
-// The attacker is root on a worker of a lab. Its one argument is a file with an
-// attack.Config; each line that it prints is an attack.Line.
+// Command attacker plays root on a worker of a lab. Its only argument is a file
+// with an attack.Config; each line that it prints is an attack.Line.
 package main
 
 import (

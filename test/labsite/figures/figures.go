@@ -1,5 +1,5 @@
-// Package figures keeps what scenarios of a lab measured at a client and in the
-// hosts, and puts it into a table, each figure beside what was promised of it.
+// Package figures stores the measurements of scenarios, taken at a client and
+// in the hosts, and prints them as a table, each figure beside its promise.
 package figures
 
 import (
@@ -13,34 +13,35 @@ import (
 	"github.com/holdfast/holdfast/test/twonode/evidence"
 )
 
-// Trial is one event and what followed.
+// Trial is one event and its effects.
 type Trial struct {
 	Scenario string `json:"scenario"`
-	// Families are those of the cluster, as `lab up` is given them.
+	// Families are the address families of the cluster, as in the flags of `lab
+	// up`.
 	Families string    `json:"families"`
 	Time     time.Time `json:"time"`
 	Failed   bool      `json:"failed,omitempty"`
-	// Clients are the loads of the trial, by what they asked.
+	// Clients holds the loads of the trial, by the target of their requests.
 	Clients map[string]Client `json:"clients,omitempty"`
-	// Times are the figures, in seconds, by name.
+	// Times holds the figures, in seconds, by name.
 	Times map[string]evidence.Seconds `json:"times,omitempty"`
-	// Targets are what is promised of some of them.
+	// Targets holds the promises for some of them.
 	Targets map[string]evidence.Seconds `json:"targets,omitempty"`
 }
 
-// Client is what one load saw of the event.
+// Client holds what one load saw of the event.
 type Client struct {
 	Requests   int `json:"requests"`
 	Failed     int `json:"failed"`
 	FailedNew  int `json:"failedNew"`
 	FailedKept int `json:"failedKept"`
-	// Late is by how much the client was behind its own schedule at most.
+	// Late is the longest delay of the client behind its own schedule.
 	Late evidence.Seconds `json:"late"`
-	// Zero is set where no request was to fail.
+	// Zero is set if no request may fail.
 	Zero bool `json:"zero,omitempty"`
 }
 
-// Took notes a figure.
+// Took records a figure.
 func (t *Trial) Took(what string, d time.Duration) {
 	if t.Times == nil {
 		t.Times = map[string]evidence.Seconds{}
@@ -48,7 +49,7 @@ func (t *Trial) Took(what string, d time.Duration) {
 	t.Times[what] = evidence.In(d)
 }
 
-// Promise notes what a figure is to be at most.
+// Promise records the largest allowed value of a figure.
 func (t *Trial) Promise(what string, most time.Duration) {
 	if t.Targets == nil {
 		t.Targets = map[string]evidence.Seconds{}
@@ -56,7 +57,7 @@ func (t *Trial) Promise(what string, most time.Duration) {
 	t.Targets[what] = evidence.In(most)
 }
 
-// Noticed notes what a client noticed. Several spans of time add up.
+// Noticed records the loss of a client. Several spans of time add up.
 func (t *Trial) Noticed(client string, l load.Loss, zero bool) {
 	if t.Clients == nil {
 		t.Clients = map[string]Client{}
@@ -71,10 +72,10 @@ func (t *Trial) Noticed(client string, l load.Loss, zero bool) {
 	t.Clients[client] = c
 }
 
-// key is what a line of a table is about.
+// key identifies a line of a table.
 type key struct{ scenario, families, what string }
 
-// group returns the lines in the order in which they first came, those of one
+// group returns the lines in the order of their first appearance, those of one
 // trial sorted.
 func group[V any](list []Trial, of func(Trial) map[string]V) ([]key, map[key][]V) {
 	var keys []key
@@ -93,7 +94,7 @@ func group[V any](list []Trial, of func(Trial) map[string]V) ([]key, map[key][]V
 }
 
 // Table returns two tables in Markdown: each figure's distribution, in seconds,
-// beside its target, and how many requests failed.
+// beside its target, and the number of failed requests.
 func Table(list []Trial) string {
 	return times(list) + "\n" + requests(list)
 }
@@ -122,7 +123,7 @@ func floats(list []evidence.Seconds) []float64 {
 	return out
 }
 
-// target is what was promised, and by how many of the values it was kept.
+// target returns the promise, and the number of values that kept it.
 func target(sorted []float64, promised []evidence.Seconds) string {
 	if len(promised) == 0 {
 		return " – | – |"

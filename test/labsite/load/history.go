@@ -12,47 +12,47 @@ import (
 	"time"
 )
 
-// History is what a load saw, in the order in which requests ended.
+// History holds what a load saw, in the order in which requests ended.
 type History struct {
 	Began    time.Time `json:"began"`
 	Requests []Request `json:"requests"`
 }
 
-// History returns what the load saw so far.
+// History returns what the load has seen so far.
 func (l *Load) History() History {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return History{Began: l.began, Requests: slices.Clone(l.requests)}
 }
 
-// Recent returns what ended from a moment on: asked again and again, all of a
+// Recent returns the requests that ended since a moment: repeated copies of a
 // long history would keep a small machine busy.
 func (l *Load) Recent(after time.Duration) History {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// They are nearly in the order of their ends.
+	// The requests are nearly in the order of their ends.
 	first := sort.Search(len(l.requests), func(i int) bool { return l.requests[i].End >= after-time.Second })
 	return History{Began: l.began, Requests: slices.Clone(l.requests[first:])}
 }
 
-// Loss is what a client noticed between two moments.
+// Loss is the loss that a client noticed between two moments.
 type Loss struct {
-	// Requests are those that were begun in that time, or were under way at its
+	// Requests counts those that began in that time, or were not over at its
 	// beginning.
 	Requests, Failed, FailedNew, FailedKept int
-	// Gap is the longest time in which no request was answered.
+	// Gap is the longest time without an answer.
 	Gap time.Duration
-	// Until is from the first moment to the begin of the last request that
-	// failed; zero where none did.
+	// Until is the time from the first moment to the beginning of the last
+	// failed request; zero if none failed.
 	Until time.Duration
-	// Late is by how much the client was behind its schedule at most: a machine
-	// that is this busy says as much about itself.
+	// Late is the longest delay of the client behind its schedule. On such a
+	// busy machine a loss may be the machine's own.
 	Late time.Duration
 	// Why counts the failed requests by reason.
 	Why map[string]int
 }
 
-// String says it on one line.
+// String describes the loss on one line.
 func (l Loss) String() string {
 	var words strings.Builder
 	fmt.Fprintf(&words, "%d of %d requests failed (%d new, %d kept), the last %s after the fault; longest time without an answer %s",
@@ -91,9 +91,9 @@ func (h History) Loss(from, until time.Duration) Loss {
 	return out
 }
 
-// gap is the longest time between two right answers that reaches into a span
-// of time. The span's end counts as an answer: what had not come then is a gap
-// too.
+// gap returns the longest time between two right answers that overlaps a span
+// of time. The end of the span counts as an answer, so that a gap that had not
+// ended then counts too.
 func (h History) gap(from, until time.Duration) time.Duration {
 	var ends []time.Duration
 	for _, r := range h.Requests {
@@ -112,8 +112,8 @@ func (h History) gap(from, until time.Duration) time.Duration {
 	return longest
 }
 
-// Quiet is nil where so many requests have begun after a moment, are over, and
-// were answered, one after the other up to the last one.
+// Quiet returns nil if the wanted number of requests began after a moment, are
+// over, and were all answered in a row up to the last one.
 func (h History) Quiet(after time.Duration, want int) error {
 	answered := 0
 	var last Request
@@ -139,8 +139,8 @@ func byStart(list []Request) []Request {
 	return slices.SortedFunc(slices.Values(list), func(a, b Request) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// reason is an error without the numbers that differ from request to request:
-// the ports that connections began at.
+// reason returns an error without the numbers that differ between requests: the
+// source ports of connections.
 func reason(text string) string {
 	if _, rest, found := strings.Cut(text, "->"); found {
 		return "connection to " + rest

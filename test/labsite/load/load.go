@@ -1,6 +1,6 @@
-// Package load asks a web server at a steady rate while the site behind it is
-// broken, and keeps how each single request went. A request that failed is
-// counted; it is never made again.
+// Package load sends requests to a web server at a steady rate while the site
+// behind it is broken, and records the result of each request. It counts a
+// failed request, and never repeats it.
 package load
 
 import (
@@ -17,53 +17,54 @@ import (
 	"time"
 )
 
-// Kind says which connection a request used.
+// Kind tells which connection a request used.
 type Kind string
 
 // The kinds.
 const (
-	// New requests have a connection of their own, handshakes and all.
+	// New requests open their own connection, with all handshakes.
 	New Kind = "new"
-	// Kept requests use one that an earlier request left open.
+	// Kept requests use a connection that an earlier request left open.
 	Kept Kind = "kept"
 )
 
-// Request is how one request went. Its times are since the beginning of the
-// history, taken from a clock that never jumps.
+// Request is the result of one request. Its times are relative to the beginning
+// of the history, from a clock that never jumps.
 type Request struct {
 	Kind  Kind          `json:"kind"`
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
-	// Late is by how much the client was behind its own schedule.
+	// Late is the delay of the client behind its own schedule.
 	Late   time.Duration `json:"late,omitempty"`
 	Status int           `json:"status,omitempty"`
-	// Error is empty where the answer was the right one.
+	// Error is empty if the answer was right.
 	Error string `json:"error,omitempty"`
 }
 
-// OK reports whether the request was answered as it should be.
+// OK reports whether the request got the right answer.
 func (r Request) OK() bool { return r.Error == "" }
 
-// Shape says what is asked, and how often. The zero value of each field but
-// URL has a default.
+// Shape describes the requests and their rate. The zero value of each field but
+// URL means its default.
 type Shape struct {
 	URL string
-	// Address is connected to instead of the URL's host: host and port.
+	// Address is dialled instead of the URL's host: host and port.
 	Address string
-	// Host is the name in the request, and the one that a certificate is
-	// verified for; default the URL's host.
+	// Host is the name in the request, and the one for which a certificate is
+	// verified; default the URL's host.
 	Host string
 	// TLS verifies the server of an https URL.
 	TLS *tls.Config
-	// Dial makes connections; default as everybody does.
+	// Dial makes connections; default a plain net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Rate is requests a second, half of them of each kind; default 200.
+	// Rate is the number of requests a second, half of them of each kind;
+	// default 200.
 	Rate int
 	// Deadline bounds each request, from its connection to the end of its
 	// answer; default 500 ms.
 	Deadline time.Duration
-	// Status is that of the right answer, default 200; Body, where given, has
-	// to be in it.
+	// Status is the status of the right answer, default 200. Body, if given,
+	// must be in it.
 	Status int
 	Body   string
 }
@@ -94,7 +95,7 @@ func (s Shape) withDefaults() Shape {
 type Load struct {
 	shape Shape
 	began time.Time
-	// clients are those of each kind.
+	// clients holds the client of each kind.
 	clients map[Kind]*http.Client
 	end     context.CancelFunc
 	pacing  sync.WaitGroup
@@ -104,7 +105,8 @@ type Load struct {
 	requests []Request
 }
 
-// Start begins to ask. A mistake of the shape shows as failed requests.
+// Start starts sending requests. A mistake in the shape shows as failed
+// requests.
 func Start(ctx context.Context, shape Shape) *Load {
 	shape = shape.withDefaults()
 	ctx, end := context.WithCancel(ctx)
@@ -114,8 +116,8 @@ func Start(ctx context.Context, shape Shape) *Load {
 	return l
 }
 
-// client speaks HTTP/1.1, in which a connection carries one request at a time:
-// a dead one costs that request and no more.
+// client returns a client for HTTP/1.1, in which a connection carries one
+// request at a time: a dead connection costs only that request.
 func (s Shape) client(kind Kind) *http.Client {
 	var secure *tls.Config
 	if s.TLS != nil {
@@ -140,8 +142,8 @@ func (s Shape) client(kind Kind) *http.Client {
 	}
 }
 
-// pace begins requests by a schedule that does not shift when one is late, so
-// that a busy client asks no less.
+// pace starts requests by a schedule that does not shift when one is late, so
+// that a busy client does not send fewer.
 func (l *Load) pace(ctx context.Context) {
 	every := time.Second / time.Duration(l.shape.Rate)
 	timer := time.NewTimer(0)
@@ -160,7 +162,7 @@ func (l *Load) pace(ctx context.Context) {
 	}
 }
 
-// ask makes one request. It is let finish when the load ends.
+// ask makes one request, which may finish after the load ends.
 func (l *Load) ask(ctx context.Context, kind Kind, late time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.shape.Deadline, fmt.Errorf("no answer within %s", l.shape.Deadline))
 	defer cancel()
@@ -176,20 +178,20 @@ func (l *Load) ask(ctx context.Context, kind Kind, late time.Duration) {
 	l.requests = append(l.requests, r)
 }
 
-// answer returns the status of the answer, and what is wrong with it.
+// answer returns the status of the answer, and an error if the answer is wrong.
 func (l *Load) answer(ctx context.Context, kind Kind) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.shape.URL, nil)
 	if err != nil {
 		return 0, err
 	}
 	req.Host = l.shape.Host
-	// The library makes a request again whose kept connection broke under it,
-	// unless it has a body that cannot be had twice. This one is empty.
+	// The library repeats a request whose kept connection broke, unless the
+	// request has a body that cannot be read twice. This body is empty.
 	req.Body = io.NopCloser(strings.NewReader(""))
 	resp, err := l.clients[kind].Do(req)
 	if err != nil {
 		if request, ok := errors.AsType[*url.Error](err); ok {
-			err = request.Err // every request is for the same address
+			err = request.Err // every request has the same address
 		}
 		return 0, err
 	}
@@ -197,7 +199,7 @@ func (l *Load) answer(ctx context.Context, kind Kind) (int, error) {
 	return resp.StatusCode, l.right(resp)
 }
 
-// maxBody bounds what is read of an answer, in bytes.
+// maxBody bounds the part of an answer that is read, in bytes.
 const maxBody = 1 << 20
 
 func (l *Load) right(resp *http.Response) error {
@@ -213,13 +215,13 @@ func (l *Load) right(resp *http.Response) error {
 	return nil
 }
 
-// Since is the time since the beginning of the history.
+// Since returns the time since the beginning of the history.
 func (l *Load) Since() time.Duration { return time.Since(l.began) }
 
-// At is a moment as the history counts it.
+// At converts a moment to the time of the history.
 func (l *Load) At(t time.Time) time.Duration { return t.Sub(l.began) }
 
-// Stop ends the load, lets its last requests finish and returns all of them.
+// Stop ends the load, lets its last requests finish and returns all requests.
 func (l *Load) Stop() History {
 	l.end()
 	l.pacing.Wait()
@@ -230,7 +232,7 @@ func (l *Load) Stop() History {
 	return l.History()
 }
 
-// text is a short form of an error: histories hold thousands.
+// text shortens an error, because histories hold thousands.
 func text(err error) string {
 	if err == nil {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// asked waits until a load has so many requests behind it.
+// asked waits until a load has made the given number of requests.
 func asked(t *testing.T, l *Load, n int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); len(l.History().Requests) < n; time.Sleep(5 * time.Millisecond) {
@@ -113,7 +113,7 @@ func TestEachRequestHasItsOwnDeadline(t *testing.T) {
 	}
 }
 
-// request is one of a made-up history, in milliseconds.
+// request returns a request of a made-up history, in milliseconds.
 func request(start, end int, wrong string) Request {
 	return Request{Kind: New, Start: time.Duration(start) * time.Millisecond, End: time.Duration(end) * time.Millisecond, Error: wrong}
 }
@@ -128,7 +128,8 @@ func TestALossIsWhatCameOfAFault(t *testing.T) {
 	if got.Requests != 4 || got.Failed != 2 || got.Until != 20*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
-	// From the answer at 30 to that at 150; the span's end is 120 after the last.
+	// From the answer at 30 to the one at 150; the span's end is 120 after the
+	// last.
 	if got.Gap != 120*time.Millisecond {
 		t.Errorf("gap %s", got.Gap)
 	}

@@ -1,4 +1,4 @@
-// Command table prints what scenarios of a lab measured as Markdown.
+// Command table prints the measurements of a lab's scenarios as Markdown.
 //
 //	go run ./test/labsite/table <_output/vip/results.jsonl
 package main

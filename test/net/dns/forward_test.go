@@ -37,7 +37,7 @@ func TestHardCase29_OneUpstreamAndTheHostsOwnAddressAmongThem(t *testing.T) {
 	}
 }
 
-// the server refuses more than 15 and would not start at all.
+// The server refuses more than 15 upstreams, and would not start at all.
 func TestHardCase29_H2_MoreThanFifteenUpstreamsAreServedByTheFirstOfThem(t *testing.T) {
 	site := newSite(t)
 	up := site.host("10.9.0.1/24").upstream("10.9.0.1")
@@ -118,7 +118,8 @@ func TestHardCase29_AnUpstreamThatFailsOrRefusesLeavesTheQuestionToTheNext(t *te
 	s.want(own4, "nowhere.example.org.", dns.TypeA, "NXDOMAIN")
 }
 
-// big answers with TXT records of a size, cut as a server has to cut them.
+// big answers with TXT records of the given size, truncated as a server must do
+// it.
 func big(bytes int) func(dns.ResponseWriter, *dns.Msg) {
 	return func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg)
@@ -199,7 +200,7 @@ func TestHardCase34_WithoutAnAgentAndItsFilesEveryNameStillResolves(t *testing.T
 func TestHardCase33_AHostThatBootsWithNothingButItsDiskServesTheCluster(t *testing.T) {
 	n := newSite(t).host("10.9.0.20/24")
 	v := view("host-0", []string{"10.9.0.20"})
-	v.Upstreams = []netip.AddrPort{netip.MustParseAddrPort("10.9.0.1:53")} // which is not there
+	v.Upstreams = []netip.AddrPort{netip.MustParseAddrPort("10.9.0.1:53")} // nobody listens there
 	n.config(v)
 	start := time.Now()
 	s := n.launch()

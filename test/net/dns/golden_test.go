@@ -19,7 +19,7 @@ func readFile(path string) (string, error) {
 	return string(data), err
 }
 
-// goldens are what is rendered for every topology and family.
+// goldens is the directory of the rendered files for every topology and family.
 const goldens = "../../../internal/render/coredns/testdata"
 
 func TestCoreDNSAcceptsEveryGolden(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCoreDNSAcceptsEveryGolden(t *testing.T) {
 	}
 }
 
-// healthy asks as the static pod's probe does.
+// healthy makes the request of the static pod's probe.
 func (n *node) healthy() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -12,7 +12,8 @@ import (
 	"github.com/hashicorp/mdns"
 )
 
-// somebody else's implementation finds our hosts and reads all of what they say.
+// Another implementation must find our hosts and read everything that they
+// announce.
 func TestAnotherImplementationFindsTheHosts(t *testing.T) {
 	site := newSite(t)
 	for i := range 3 {
@@ -29,7 +30,7 @@ func TestAnotherImplementationFindsTheHosts(t *testing.T) {
 	}
 }
 
-// browse asks as a program that knows nothing of us.
+// browse browses with a program that knows nothing of ours.
 func (n *node) browse() []string {
 	n.t.Helper()
 	entries := make(chan *mdns.ServiceEntry, 100)

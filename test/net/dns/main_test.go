@@ -1,5 +1,5 @@
-// Package dns tries a host's own name server as it is built for a release, on
-// hosts that are network namespaces of one link, with real packets.
+// Package dns tests a host's own name server as it is built for a release, with
+// real packets on hosts that are network namespaces on one link.
 package dns
 
 import (

@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// alone is what a host sees while there is no API: nobody but itself.
+// alone returns the view of a host without an API: it sees only itself.
 func alone(self string, addrs []string) state.NetworkView {
 	v := view(self, addrs)
 	v.Nodes = state.Fact[[]state.Node]{}
 	return v
 }
 
-// speaker is a host that makes itself known as the agent does.
+// speaker is a host that announces itself as the agent does.
 type speaker struct {
 	*node
 	piece *piece.Piece
@@ -39,7 +39,7 @@ func (n *node) speaks(name string, addrs ...string) *speaker {
 	return s
 }
 
-// say makes known what the view says now.
+// say announces the current view.
 func (s *speaker) say() {
 	s.t.Helper()
 	s.must(func() error {
@@ -55,7 +55,7 @@ func (s *speaker) bye() {
 
 const peer = "host-1.demo.example.com."
 
-// first are a host's address of a kind, and the question for it.
+// first returns a host's address of a family, and the query type for it.
 func first(kind string, last int) (addr string, qtype uint16) {
 	if kind == "v6" {
 		return fmt.Sprintf("fd09::%d", last), dns.TypeAAAA
@@ -103,7 +103,7 @@ func TestHardCase35_AServerThatComesLaterFindsWhoWasThereBefore(t *testing.T) {
 	}
 }
 
-// two links, one cluster: the second is somebody else's.
+// There are two links and one cluster: the second link is foreign.
 func TestB71_OnlyTheLinkOfTheOwnAddressIsListenedToAndSpokenOn(t *testing.T) {
 	site, foreign := newSite(t), newSite(t)
 	server := site.host("10.9.0.20/24")
@@ -118,7 +118,7 @@ func TestB71_OnlyTheLinkOfTheOwnAddressIsListenedToAndSpokenOn(t *testing.T) {
 	stranger.speaks("host-2", "10.8.0.66")
 	both.speaks("host-1", "10.9.0.21")
 	s.until(2*time.Second, own4, peer, dns.TypeA, "10.9.0.21")
-	time.Sleep(1500 * time.Millisecond) // two announcements of the stranger
+	time.Sleep(1500 * time.Millisecond) // two announcements of the foreign host
 	s.want(own4, "host-2.demo.example.com.", dns.TypeA, "SERVFAIL")
 	for _, from := range heard() {
 		if from != netip.MustParseAddr("10.8.0.66") {
@@ -127,7 +127,7 @@ func TestB71_OnlyTheLinkOfTheOwnAddressIsListenedToAndSpokenOn(t *testing.T) {
 	}
 }
 
-// overhears returns a function that tells who has spoken on a link so far.
+// overhears returns a function that lists the senders on a link so far.
 func (n *node) overhears(nic string) func() []netip.Addr {
 	n.t.Helper()
 	var conn *net.UDPConn
@@ -200,12 +200,12 @@ func TestHardCase35_SpoofedMDNSFromANonPeerChangesNothing(t *testing.T) {
 	s := site.host("10.9.0.20/24").serve(alone("host-0", []string{"10.9.0.20"}))
 	s.until(3*time.Second, own4, peer, dns.TypeA, "10.9.0.21")
 	thief := site.host("10.9.0.66/24", "172.16.0.66/24")
-	for range 40 { // more than what a neighbour that is gone has time for
+	for range 40 { // more time than a neighbour has that is gone
 		thief.forge("172.16.0.66", "host-7", "172.16.0.66", 120, 255) // from another network
 		thief.forge("172.16.0.66", "host-1", "10.9.0.21", 0, 255)     // a goodbye from there
 		thief.forge("10.9.0.66", "host-7", "10.9.0.66", 120, 64)      // as through a router
-		thief.forge("10.9.0.66", "host-7", "10.9.0.5", 120, 255)      // for somebody else's address
-		thief.forge("10.9.0.66", "host-1", "10.9.0.66", 120, 255)     // for somebody else's name
+		thief.forge("10.9.0.66", "host-7", "10.9.0.5", 120, 255)      // for another host's address
+		thief.forge("10.9.0.66", "host-1", "10.9.0.66", 120, 255)     // for another host's name
 		thief.forge("10.9.0.66", "host-1", "10.9.0.66", 0, 255)       // and its end
 		thief.forge("10.9.0.66", "api", "10.9.0.66", 120, 255)        // for a VIP's name
 		s.want(own4, peer, dns.TypeA, "10.9.0.21")
@@ -213,12 +213,13 @@ func TestHardCase35_SpoofedMDNSFromANonPeerChangesNothing(t *testing.T) {
 		s.want(own4, "api.demo.example.com.", dns.TypeA, "10.9.0.5")
 		time.Sleep(100 * time.Millisecond)
 	}
-	// What is refused is refused for its origin, not since nobody listens.
+	// The claims above were refused because of their origin, and not because
+	// nobody listens.
 	thief.forge("10.9.0.66", "host-7", "10.9.0.66", 120, 255)
 	s.until(time.Second, own4, "host-7.demo.example.com.", dns.TypeA, "10.9.0.66")
 }
 
-// moves puts a host's NIC below a bridge that takes its address over.
+// moves puts a host's NIC below a bridge, which takes its address over.
 func (n *node) moves(addr, bridge string) {
 	n.t.Helper()
 	n.ip("-n", n.ns, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0")

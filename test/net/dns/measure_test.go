@@ -20,17 +20,18 @@ import (
 	"github.com/holdfast/holdfast/internal/render/coredns"
 )
 
-// The load: so many clients, each of which asks again as soon as it is
-// answered, for so long a round, about so many nodes.
+// The load: the number of clients, each of which sends the next query as soon
+// as it has an answer, the length of a round, and the number of nodes.
 const (
 	clients = 8
 	roundOf = 2 * time.Second
 	nodes   = 200
-	// least is what our plugins must reach of what the hosts plugin does.
+	// least is the fraction of the hosts plugin's rate that our plugins must
+	// reach.
 	least = 0.9
 )
 
-// crowd is a view of many nodes.
+// crowd returns a view of many nodes.
 func crowd(self string, up *upstream) state.NetworkView {
 	v := view(self, []string{"10.9.0.20"}, up)
 	var list []state.Node
@@ -41,7 +42,7 @@ func crowd(self string, up *upstream) state.NetworkView {
 	return v
 }
 
-// hostsOnly is the same server with the hosts plugin instead of ours.
+// hostsOnly starts the same server with the hosts plugin instead of ours.
 func (n *node) hostsOnly(v state.NetworkView, at string) *server {
 	n.t.Helper()
 	n.config(v)
@@ -63,7 +64,7 @@ func (n *node) hostsOnly(v state.NetworkView, at string) *server {
 	return s
 }
 
-// result is what one round came to.
+// result holds the figures of one round.
 type result struct {
 	perSecond float64
 	p50, p99  time.Duration
@@ -108,7 +109,7 @@ func TestAnswersPerSecondAndLatencyBesideTheHostsPlugin(t *testing.T) {
 	}
 }
 
-// idle tells what the server takes while nobody asks.
+// idle logs what the server uses while it gets no queries.
 func (s *server) idle(pause time.Duration) {
 	s.t.Helper()
 	before := s.usage()
@@ -122,14 +123,14 @@ type usage struct {
 	memory    int
 }
 
-// usage reads what the kernel counts of the server.
+// usage reads the kernel's figures of the server.
 func (s *server) usage() usage {
 	s.t.Helper()
 	text, err := readFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(text, ") ") // what follows the name, from the third field on
+	_, rest, _ := strings.Cut(text, ") ") // the text after the name, from the third field on
 	var n [24]int
 	for i, f := range strings.Fields(rest) {
 		if i < len(n) {
@@ -149,7 +150,7 @@ func middle(list []result, of func(result) float64) float64 {
 	return values[len(values)/2]
 }
 
-// load asks a server as fast as it answers.
+// load sends queries to a server as fast as it answers.
 func (n *node) load(at string) result {
 	n.t.Helper()
 	var wait sync.WaitGroup

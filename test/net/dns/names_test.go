@@ -22,7 +22,7 @@ func (s *server) signalReload() error {
 	return host.SignalPIDFile(s.path(coredns.PIDFile), syscall.SIGUSR1)
 }
 
-// kinds are the addresses of a host of each family.
+// kinds holds the addresses of a host of each family.
 var kinds = map[string][]string{"v4": {"10.9.0.20"}, "v6": {"fd09::20"}, "dual": {"10.9.0.20", "fd09::20"}}
 
 func TestHardCase30_EveryNameOfEveryFamilyAndOnlyThose(t *testing.T) {
@@ -61,7 +61,7 @@ func expectNames(s *server, at netip.Addr, has4, has6 bool) {
 	for _, name := range []string{"xapi.demo.example.com.", "apiX.demo.example.com.", "fooapps.demo.example.com.", "x.fooapps.demo.example.com.", "nobody.demo.example.com."} {
 		s.want(at, name, dns.TypeA, "NXDOMAIN")
 	}
-	for _, name := range []string{"apps.demo.example.com.", "demo.example.com."} { // there are names below them
+	for _, name := range []string{"apps.demo.example.com.", "demo.example.com."} { // names below them exist
 		s.want(at, name, dns.TypeA, "NOERROR")
 	}
 	for _, name := range []string{"x.apps.demo.example.com.", "api.demo.example.com.", "host-0.demo.example.com."} { // the site denies all
@@ -82,7 +82,8 @@ func (s *server) reconcile(p *names.Piece, v state.NetworkView) {
 	}
 }
 
-// pieceOf is the agent's piece, on a host that is only a folder.
+// pieceOf returns the agent's reconciler of names, for a host that is only a
+// folder.
 func pieceOf(n *node) *names.Piece {
 	return names.New(names.Options{Root: n.root, Zone: n.path(coredns.ZonePath), Image: "unused", Now: time.Now})
 }
@@ -104,14 +105,14 @@ func TestH1_AChangedNodeAddressIsServedWithinASecond(t *testing.T) {
 	report(t, "a changed node address is served", took)
 }
 
-// report tells a distribution.
+// report logs a distribution.
 func report(t *testing.T, what string, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)
 	t.Logf("%s: n=%d min %s median %s max %s", what, len(took), took[0].Round(time.Microsecond), took[len(took)/2].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond))
 }
 
-// changed upstreams: 20 times, with a client that asks 200 times a second and
+// The upstreams change 20 times, while a client that sends 200 queries a second
 // must not lose one answer.
 func TestChangedUpstreamsAreAskedWithinASecondAndNoAnswerIsLost(t *testing.T) {
 	site := newSite(t)
@@ -150,8 +151,8 @@ func TestChangedUpstreamsAreAskedWithinASecondAndNoAnswerIsLost(t *testing.T) {
 	report(t, "changed upstreams are asked", took)
 }
 
-// traffic asks for a name of the cluster over and over, and counts what has
-// no answer: what was lost is not sent again.
+// traffic queries a name of the cluster over and over, and counts the queries
+// without an answer. It repeats none.
 func (s *server) traffic(at netip.Addr, pause time.Duration) (stop chan struct{}, lost chan int) {
 	stop, lost = make(chan struct{}), make(chan int, 1)
 	go func() {
@@ -187,13 +188,14 @@ func (s *server) traffic(at netip.Addr, pause time.Duration) (stop chan struct{}
 	return stop, lost
 }
 
-// a reload that fails must leave server and health probe as they were: kubelet
-// would restart the server into a configuration that it cannot start with.
+// A reload that fails must leave the server and the health probe as they were:
+// kubelet would restart the server with a configuration with which it cannot
+// start.
 func TestAReloadThatFailsLeavesTheServerAndItsHealthAsTheyWere(t *testing.T) {
 	n := newSite(t).host("10.9.0.20/24", "10.9.0.22/24")
 	v := view("host-0", []string{"10.9.0.20"})
 	s := n.serve(v)
-	away := view("host-0", []string{"10.9.0.99"}) // which the host does not have
+	away := view("host-0", []string{"10.9.0.99"}) // an address that the host does not have
 	for _, spoil := range []func(){
 		func() { n.write(coredns.ConfigPath, "nonsense {") },
 		func() { n.config(away) },
@@ -234,7 +236,8 @@ func TestAServerFollowsItsHostToAnotherAddress(t *testing.T) {
 	report(t, "the server answers at the host's new address", took)
 }
 
-// a host of another network is refused until a person names that network.
+// A host of another network is refused until an administrator names that
+// network.
 func TestAStrangerIsRefusedUntilItsNetworkIsNamed(t *testing.T) {
 	site := newSite(t)
 	up := site.host("10.9.0.1/24").upstream("10.9.0.1")

@@ -37,7 +37,7 @@ type site struct {
 
 var sites atomic.Int32
 
-// newSite makes a link; all of it is gone after the test.
+// newSite makes a link, which is removed after the test.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("hfdns%d-%d", os.Getpid(), sites.Add(1))}
@@ -72,7 +72,7 @@ func (s *site) host(addrs ...string) *node {
 	return n
 }
 
-// nic plugs a host in.
+// nic connects a NIC of a host to the link.
 func (n *node) nic(name string, addrs ...string) {
 	n.t.Helper()
 	netnstest.Plug(n.t, n.sw, fmt.Sprintf("p%d%s", n.number, name), n.space, name)
@@ -84,7 +84,7 @@ func (n *node) address(nic string, addrs ...string) {
 	netnstest.Give(n.t, n.space, nic, addrs...)
 }
 
-// in runs something in a host's network. Sockets that it opens stay there.
+// in runs a function in a host's network. Sockets that it opens stay there.
 func (n *node) in(do func() error) error { return netnstest.Do(n.space, do) }
 
 func (n *node) must(do func() error) {
@@ -94,7 +94,7 @@ func (n *node) must(do func() error) {
 	}
 }
 
-// server is a CoreDNS that runs.
+// server is a running CoreDNS.
 type server struct {
 	*node
 	cmd   *exec.Cmd
@@ -150,7 +150,7 @@ func (n *node) write(file, text string) {
 	}
 }
 
-// launch starts the server on what is on disk.
+// launch starts the server with the files on disk.
 func (n *node) launch() *server {
 	n.t.Helper()
 	if err := os.MkdirAll(n.path(coredns.RunFolder), 0o755); err != nil {
@@ -162,7 +162,7 @@ func (n *node) launch() *server {
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // Pdeathsig is the end of this thread
+		runtime.LockOSThread() // Pdeathsig refers to the end of this thread
 		err := s.cmd.Start()
 		started <- err
 		if err == nil {
@@ -224,10 +224,10 @@ func (n *node) dial(network string, at netip.Addr) (*dns.Conn, error) {
 	return &dns.Conn{Conn: conn}, nil
 }
 
-// patience is how long a client waits for an answer, as glibc does.
+// patience is the time that a client waits for an answer, as with glibc.
 const patience = 5 * time.Second
 
-// exchange asks a server of the site from this host.
+// exchange sends a query from this host to a server of the site.
 func (n *node) exchange(network string, at netip.Addr, q *dns.Msg) (*dns.Msg, error) {
 	conn, err := n.dial(network, at)
 	if err != nil {
@@ -248,7 +248,7 @@ func (n *node) ask(at netip.Addr, name string, qtype uint16) (*dns.Msg, error) {
 	return n.exchange("udp", at, q)
 }
 
-// addresses are an answer's in words; without any, its code.
+// addresses describes the records of an answer, or its code if it has none.
 func addresses(m *dns.Msg) string {
 	var out []string
 	for _, rr := range m.Answer {
@@ -260,7 +260,7 @@ func addresses(m *dns.Msg) string {
 	return strings.Join(out, " ")
 }
 
-// want asks once, and compares.
+// want sends one query and compares the answer.
 func (s *server) want(at netip.Addr, name string, qtype uint16, want string) {
 	s.t.Helper()
 	m, err := s.ask(at, name, qtype)
@@ -271,7 +271,8 @@ func (s *server) want(at netip.Addr, name string, qtype uint16, want string) {
 	}
 }
 
-// until asks until the answer is the wanted one, and tells how long that took.
+// until sends queries until the answer is the wanted one, and returns the time
+// that it took.
 func (s *server) until(limit time.Duration, at netip.Addr, name string, qtype uint16, want string) time.Duration {
 	s.t.Helper()
 	start, got := time.Now(), ""
@@ -300,7 +301,7 @@ func eventually(t *testing.T, limit time.Duration, what string, is func() bool) 
 type upstream struct {
 	addr  netip.AddrPort
 	asked atomic.Int64
-	// answers is what it does with a question.
+	// answers is the current handler of queries.
 	answers atomic.Pointer[func(dns.ResponseWriter, *dns.Msg)]
 }
 
@@ -335,7 +336,7 @@ func (n *node) upstream(at string) *upstream {
 
 func (u *upstream) does(f func(dns.ResponseWriter, *dns.Msg)) { u.answers.Store(&f) }
 
-// says answers every question for an address with one.
+// says answers every query for an address with the given one.
 func says(addr string) func(dns.ResponseWriter, *dns.Msg) {
 	return func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg)
@@ -348,7 +349,7 @@ func says(addr string) func(dns.ResponseWriter, *dns.Msg) {
 	}
 }
 
-// code answers every question with a code.
+// code answers every query with a code.
 func code(rcode int) func(dns.ResponseWriter, *dns.Msg) {
 	return func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg)
@@ -359,7 +360,7 @@ func code(rcode int) func(dns.ResponseWriter, *dns.Msg) {
 // silent answers nothing, not even a probe.
 func silent(dns.ResponseWriter, *dns.Msg) {}
 
-// view is what a host sees of a cluster with two nodes.
+// view returns what a host sees of a cluster with two nodes.
 func view(self string, addrs []string, upstreams ...*upstream) state.NetworkView {
 	parse := func(list ...string) []netip.Addr {
 		var out []netip.Addr

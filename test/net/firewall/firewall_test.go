@@ -1,5 +1,5 @@
-// Package firewall_test plays our table of ports in the kernel: hosts that are
-// network namespaces on one switch, and a pod behind one of them.
+// Package firewall_test tests our table of ports in the kernel, with hosts that
+// are network namespaces on one switch, and a pod behind one of them.
 package firewall_test
 
 import (
@@ -31,8 +31,8 @@ func run(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-// site is a switch with two control planes, a worker, a stranger and a BMC, and a
-// pod on cp-1 whose packets leave cp-1 with its address.
+// site is a switch with two control planes, a worker, a foreign host and a BMC,
+// and a pod on cp-1 whose packets leave cp-1 with its address.
 type site struct {
 	t      *testing.T
 	prefix string
@@ -73,7 +73,7 @@ func (s *site) nft(name, script string) string { s.t.Helper(); return s.in(name,
 
 func (s *site) table(name string) firewall.Table { return firewall.Table{NetNS: int(s.spaces[name])} }
 
-// listen has a host answer at a TCP port, by both families.
+// listen makes a host answer at a TCP port, on both families.
 func (s *site) listen(name string, port int) {
 	s.t.Helper()
 	var l net.Listener
@@ -112,7 +112,7 @@ func (s *site) reaches(from, address string) bool {
 	return err == nil
 }
 
-// hears reports whether a packet of UDP arrives.
+// hears reports whether a UDP packet arrives.
 func (s *site) hears(at, from, address string) bool {
 	s.t.Helper()
 	_, port, _ := net.SplitHostPort(address)
@@ -193,7 +193,7 @@ func TestStrangersWorkersAndPodsReachNoPortThatIsNotTheirs(t *testing.T) {
 		{"worker", "[fd98::12]:2379", false},
 		{"stranger", "10.98.0.11:2379", false},
 		{"pod", "10.98.0.11:2379", false},
-		{"pod", "10.98.0.12:2379", false}, // it would come as cp-1
+		{"pod", "10.98.0.12:2379", false}, // its source would be cp-1
 		{"pod", "10.128.1.1:22623", false},
 		{"pod", "10.98.0.12:22623", false},
 		{"pod", "10.98.0.12:2382", false},
@@ -264,7 +264,7 @@ func TestTheKernelHasWhatTheRulesSayAndChangesAreNoticed(t *testing.T) {
 	}
 }
 
-// reachesNothing has a worker ask cp-1's etcd.
+// reachesNothing reports whether cp-1's etcd refuses a worker but not its peer.
 func (s *site) reachesNothing() bool {
 	s.t.Helper()
 	s.listen("cp-1", 2380)

@@ -26,7 +26,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// api is an API server with nodes and one Infrastructure, at the VIP of the
+// api is an API server with nodes and one Infrastructure, at the VIP, on the
 // machine beside a host.
 type api struct {
 	t        *testing.T
@@ -44,8 +44,8 @@ type api struct {
 const infrastructure = `{"metadata":{"name":"cluster","resourceVersion":"%d"},"status":{"platformStatus":{"type":"BareMetal","baremetal":{` +
 	`"apiServerInternalIPs":[%s],"ingressIPs":[%s],"machineNetworks":["10.98.0.0/16","fd98::/64"]}}}}`
 
-// newAPI returns an API server that does not serve yet; it gives the host
-// access.
+// newAPI returns an API server that does not serve yet, and gives the host
+// access to it.
 func newAPI(t *testing.T, h *host) *api {
 	t.Helper()
 	a := &api{
@@ -72,7 +72,8 @@ func newAPI(t *testing.T, h *host) *api {
 	return a
 }
 
-// serve serves beside the host until the test ends or stop is called.
+// serve serves on the machine beside the host until the test ends or stop is
+// called.
 func (a *api) serve(h *host) (stop func()) {
 	a.t.Helper()
 	listener := make(chan net.Listener)
@@ -157,8 +158,8 @@ func (a *api) watchOther(w http.ResponseWriter, r *http.Request) {
 	a.follow(w, r, events, a.others)
 }
 
-// follow ends the list in events and sends what follows. It is called with the
-// lock held and gives it up.
+// follow ends the list in events and sends the later events. The caller holds
+// the lock, which follow releases.
 func (a *api) follow(w http.ResponseWriter, r *http.Request, events chan string, watchers map[chan string]bool) {
 	events <- fmt.Sprintf(end, a.version)
 	watchers[events] = true
@@ -181,7 +182,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request, events chan string,
 	}
 }
 
-// node sets a node, as large as real ones are: most of it is images.
+// node sets a node as large as real ones, which consist mostly of images.
 func (a *api) node(name, address string, labels ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -233,7 +234,7 @@ func (a *api) vips(api, ingress string) {
 	}
 }
 
-// annotate gives a node what a merge patch says.
+// annotate applies the annotations of a merge patch to a node.
 func (a *api) annotate(w http.ResponseWriter, r *http.Request) {
 	var patch, node struct {
 		Metadata struct {
@@ -272,7 +273,7 @@ func (a *api) annotate(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":%q}}`, name)
 }
 
-// tell is called with the lock held.
+// tell sends an event to all watchers of nodes. The caller holds the lock.
 func (a *api) tell(kind, object string) {
 	for w := range a.watchers {
 		w <- `{"type":"` + kind + `","object":` + object + `}`

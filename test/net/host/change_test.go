@@ -22,8 +22,7 @@ func (h *host) ip(words string) {
 	}
 }
 
-// peers are the addresses that keepalived is told are the peers of the API's
-// instance.
+// peers returns the peers of the API's instance in keepalived's configuration.
 func (h *host) peers() []string {
 	_, rest, _ := strings.Cut(h.file(keepalived.ConfigPath), "vrrp_instance shop_API_0 ")
 	_, rest, _ = strings.Cut(rest, "unicast_peer {")
@@ -38,7 +37,7 @@ func (h *host) peers() []string {
 }
 
 // running starts the agent of an installed control plane beside an API with
-// that one and another node.
+// this node and another.
 func running(t *testing.T) (*host, *api) {
 	t.Helper()
 	h := newHost(t, state.RoleMaster)
@@ -74,7 +73,7 @@ func TestHardCase14_PeersAndBackendsFollowAClusterThatGrowsAndShrinks(t *testing
 		present = append(present, address)
 		follows(fmt.Sprintf("%d control planes", n))
 	}
-	// H10: down to as many as the site has, each step of it.
+	// H10: step by step down to the number that the site has.
 	for n := 5; n >= 4; n-- {
 		a.remove(fmt.Sprintf("h-%d", n))
 		present = present[:len(present)-1]
@@ -83,8 +82,8 @@ func TestHardCase14_PeersAndBackendsFollowAClusterThatGrowsAndShrinks(t *testing
 	if conf := h.file(haproxy.HostPaths.Config); strings.Contains(conf, "10.98.0.14:6443") {
 		t.Errorf("haproxy still has a node that is gone:\n%s", conf)
 	}
-	// From then on a Node that somebody deletes is still a control plane's: the
-	// host goes on, and nobody has taken it out of the site.
+	// From then on, a deleted Node still belongs to a control plane: the host
+	// goes on, and nobody has taken it out of the site.
 	a.remove("h-3")
 	a.remove("h-2")
 	a.node("late", "10.98.9.9")
@@ -130,7 +129,7 @@ func TestHardCase22_ASecondPairIsTakenOverWhileTheFirstStays(t *testing.T) {
 	if got := instance(h.file(keepalived.ConfigPath), "shop_API_0"); got != first || got == "" {
 		t.Errorf("the first pair's instance changed:\n%s\nwas:\n%s", got, first)
 	}
-	// Hard case 24: the same addresses, spelled otherwise.
+	// Hard case 24: the same addresses in another spelling.
 	h.until("the status has them", func() bool { return len(h.status().View.Settings.VIPs()) == 4 })
 	before := h.status()
 	a.vips(`"10.98.0.5","FD98:0::0005"`, `"::ffff:10.98.0.6","fd98::6"`)
@@ -142,15 +141,15 @@ func TestHardCase22_ASecondPairIsTakenOverWhileTheFirstStays(t *testing.T) {
 	h.until("the second pair is gone", func() bool { return !strings.Contains(h.file(keepalived.ConfigPath), "fd98::5") })
 }
 
-// instance is the block of one instance.
+// instance returns the block of one instance.
 func instance(conf, name string) string {
 	_, rest, _ := strings.Cut(conf, "vrrp_instance "+name+" {")
 	block, _, _ := strings.Cut(rest, "\n}")
 	return block
 }
 
-// Hard case 2, as far as it is the agent: kill -9, and it comes back to what
-// there is.
+// Hard case 2, the part of the agent: after kill -9 it comes back and uses what
+// exists.
 func TestHardCase02_AKilledAgentChangesNothingAndGoesOn(t *testing.T) {
 	h, a := running(t)
 	conf, zone := h.file(keepalived.ConfigPath), h.file("/etc/holdfast/coredns/cluster.zone")
@@ -168,8 +167,8 @@ func TestHardCase02_AKilledAgentChangesNothingAndGoesOn(t *testing.T) {
 	t.Logf("in step %s after its start", took)
 }
 
-// The machine that has the API is gone without a word: neither the watch nor a
-// request may wait for it.
+// The machine with the API disappears silently: neither the watch nor a request
+// may wait for it.
 func TestHardCase09_AConnectionThatLeadsNowhereIsGivenUp(t *testing.T) {
 	h, _ := running(t)
 	if out, err := exec.Command("ip", "-n", h.near, "link", "set", "eth0", "down").CombinedOutput(); err != nil {
@@ -177,7 +176,7 @@ func TestHardCase09_AConnectionThatLeadsNowhereIsGivenUp(t *testing.T) {
 	}
 	took := h.until("the watch is given up", func() bool { return strings.Contains(h.log.String(), "no server answers as it should") })
 	t.Logf("given up after %s", took)
-	if took > promise.Allowed(15*time.Second) { // all addresses were tried by then, two seconds each
+	if took > promise.Allowed(15*time.Second) { // by then it has tried all addresses, two seconds each
 		t.Error("more than 15 s")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// idle is how long the agent is watched while nothing happens.
+// idle is the time for which the agent is watched while nothing happens.
 const idle = 40 * time.Second
 
 func TestHardCase38_500NodesAreOneWatchAndNoList(t *testing.T) {
@@ -39,7 +39,7 @@ func TestHardCase38_500NodesAreOneWatchAndNoList(t *testing.T) {
 	watches, own := map[string]int{}, 0
 	for _, r := range a.asked() {
 		switch {
-		case strings.HasPrefix(r, "GET /api/v1/nodes/h-1 "): // a host keeps how its own Node looks
+		case strings.HasPrefix(r, "GET /api/v1/nodes/h-1 "): // a host stores its own Node
 			own++
 		case strings.Contains(r, "watch=1"):
 			watches[r]++

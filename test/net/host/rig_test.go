@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// asAgent has this test binary be the agent.
+// asAgent turns this test binary into the agent.
 const asAgent = "HOLDFAST_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -53,18 +53,18 @@ platform:
 `
 
 // host is one host with its files in a directory, and the machine beside it,
-// where the API is.
+// which has the API.
 type host struct {
 	t    *testing.T
 	dir  string
 	own  string // the network namespace of the host
-	near string // that of the machine beside it
+	near string // the network namespace of the machine beside it
 	proc *exec.Cmd
 	log  bytes.Buffer
 }
 
-// newHost makes an installed host of a role, 10.98.0.11, whose agent does not
-// run yet.
+// newHost makes an installed host of a role, 10.98.0.11, whose agent is not yet
+// running.
 func newHost(t *testing.T, role state.Role) *host {
 	t.Helper()
 	netnstest.NeedRoot(t)
@@ -97,7 +97,7 @@ func (h *host) write(path string, data []byte) {
 	}
 }
 
-// mounts puts the host's folders over the machine's, for the agent alone.
+// mounts mounts the host's folders over the machine's, for the agent only.
 const mounts = `set -e
 mount --make-rprivate /
 mkdir -p "$DIR/work"
@@ -123,7 +123,7 @@ func (h *host) start() {
 	}
 }
 
-// stop ends the agent in order.
+// stop ends the agent cleanly.
 func (h *host) stop() {
 	if h.proc == nil {
 		return
@@ -139,20 +139,20 @@ func (h *host) stop() {
 	}
 }
 
-// file returns a file of the host, empty where there is none.
+// file returns a file of the host, empty if there is none.
 func (h *host) file(path string) string {
 	data, _ := os.ReadFile(filepath.Join(h.dir, path))
 	return string(data)
 }
 
-// status is what the agent leaves for others.
+// status returns the agent's status file.
 func (h *host) status() network.Status {
 	var s network.Status
-	_ = json.Unmarshal([]byte(h.file(network.StatusPath)), &s) // nothing before it began
+	_ = json.Unmarshal([]byte(h.file(network.StatusPath)), &s) // there is none before the agent has begun
 	return s
 }
 
-// until waits until something is so, and returns how long that took.
+// until waits until a condition holds, and returns the time that it took.
 func (h *host) until(what string, so func() bool) time.Duration {
 	h.t.Helper()
 	began := time.Now()
@@ -165,7 +165,7 @@ func (h *host) until(what string, so func() bool) time.Duration {
 	return time.Since(began)
 }
 
-// usage is what the agent has used: processor time, and memory of its own.
+// usage returns the processor time and the memory that the agent has used.
 func (h *host) usage() (cpu time.Duration, memory int) {
 	h.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.proc.Process.Pid))

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// authority is a cluster's own.
+// authority is the authority of a cluster.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -77,8 +77,8 @@ func (a authority) issue(t *testing.T, names ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// idle is the first byte of a connection that is no TLS: it is kept open and
-// echoed, and stands for one of very many watches.
+// idle is the first byte of a connection without TLS, which is kept open and
+// echoed. It represents one of very many watches.
 const idle = 'W'
 
 // apiServer answers like an API server, or fails like one.
@@ -86,16 +86,17 @@ type apiServer struct {
 	name string
 	ns   *namespace
 	cert tls.Certificate
-	// ready is the status of /readyz, delay how long its answer takes.
+	// ready is the status of /readyz, delay the delay of its answer.
 	ready atomic.Int32
 	delay atomic.Int64
-	// checks counts the questions for /readyz, accepted all connections.
+	// checks counts the requests for /readyz, accepted all connections.
 	checks, accepted atomic.Int64
 
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
-	// hung is not nil while the process stands still; closing it lets it go on.
+	// hung is not nil while the process is frozen; closing it lets the process
+	// go on.
 	hung chan struct{}
 }
 
@@ -105,7 +106,7 @@ func newAPIServer(ns *namespace, name string, cert tls.Certificate) *apiServer {
 	return a
 }
 
-// start listens.
+// start starts listening.
 func (a *apiServer) start() {
 	a.ns.t.Helper()
 	l, err := a.ns.listen(apilb.ServerPort)
@@ -124,7 +125,7 @@ func (a *apiServer) start() {
 	go a.accept(l, handed)
 }
 
-// stop is a process that is killed: its sockets are reset.
+// stop acts as a killed process: its sockets are reset.
 func (a *apiServer) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +139,7 @@ func (a *apiServer) stop() {
 	a.open = map[net.Conn]bool{}
 }
 
-// hang is a process that stands still; the kernel goes on taking connections.
+// hang acts as a frozen process; the kernel still accepts connections.
 func (a *apiServer) hang() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,7 +153,7 @@ func (a *apiServer) resume() {
 	a.hung = nil
 }
 
-// breathe waits while the process stands still.
+// breathe waits while the process is frozen.
 func (a *apiServer) breathe() {
 	a.mu.Lock()
 	hung := a.hung
@@ -162,7 +163,7 @@ func (a *apiServer) breathe() {
 	}
 }
 
-// handed is a listener whose connections somebody else accepts.
+// handed is a listener that gets its connections from another one.
 type handed struct {
 	net.Listener
 	conns chan net.Conn
@@ -193,7 +194,7 @@ func (a *apiServer) accept(l net.Listener, to *handed) {
 	}
 }
 
-// take looks at a connection's first byte and serves it by that.
+// take reads a connection's first byte and serves it accordingly.
 func (a *apiServer) take(c net.Conn, to *handed) {
 	a.breathe()
 	reader := bufio.NewReaderSize(c, 16)
@@ -209,7 +210,7 @@ func (a *apiServer) take(c net.Conn, to *handed) {
 	to.conns <- &breathing{Conn: c, reader: reader, server: a}
 }
 
-// breathing is a connection that stands still with its process.
+// breathing is a connection that freezes with its process.
 type breathing struct {
 	net.Conn
 	reader *bufio.Reader

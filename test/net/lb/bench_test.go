@@ -19,15 +19,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestBenchmark measures how fast the load balancer follows, beside a haproxy
-// with the values that are usual elsewhere, and a monitor with theirs
-// (docs/facts/network.md#monitors and docs/facts/network.md#haproxy), on the same hosts
-// at the same events. It runs for some minutes:
+// TestBenchmark measures how fast the load balancer reacts. It compares it with
+// a haproxy with the values that are usual elsewhere, and a monitor with theirs
+// (docs/facts/network.md#monitors and docs/facts/network.md#haproxy), on the
+// same hosts at the same events. It runs for some minutes:
 //
 //	HOLDFAST_BENCH=20 go test ./test/net/lb -run TestBenchmark -v -timeout 60m
 //
-// The number is that of repetitions. HOLDFAST_BENCH_ONLY names one part: faults,
-// nodes or redirect.
+// The number is that of repetitions. HOLDFAST_BENCH_ONLY names one part:
+// faults, nodes or redirect.
 func TestBenchmark(t *testing.T) {
 	repetitions, err := strconv.Atoi(os.Getenv("HOLDFAST_BENCH"))
 	if err != nil || repetitions < 1 {
@@ -50,7 +50,7 @@ func TestBenchmark(t *testing.T) {
 	b.print()
 }
 
-// asked is 1 where a part is asked for, or all are, else 0.
+// asked returns 1 if a part is requested, or all are, else 0.
 func asked(only, part string) int {
 	if only == "" || only == part {
 		return 1
@@ -58,15 +58,15 @@ func asked(only, part string) int {
 	return 0
 }
 
-// bench is a site with both, and what was measured.
+// bench is a site with both load balancers, and the measurements.
 type bench struct {
 	t     *testing.T
 	s     *site
 	other *usual
-	// figures are times by event, ours and theirs.
+	// figures holds the times by event, ours and theirs.
 	figures map[string][2][]time.Duration
 	order   []string
-	// failures are the requests that failed, by kind of fault.
+	// failures holds the numbers of failed requests, by kind of fault.
 	failures map[string][2]int
 }
 
@@ -87,7 +87,8 @@ func (b *bench) note(event string, ours, theirs time.Duration) {
 	b.t.Logf("%s: %v, usual %v", event, ours.Round(time.Millisecond), theirs.Round(time.Millisecond))
 }
 
-// after measures how long something takes since a moment, both sides at once.
+// after measures, for both sides at once, the time from a moment until a
+// condition holds.
 func after(t *testing.T, since time.Time, ours, theirs func() bool) (time.Duration, time.Duration) {
 	t.Helper()
 	var took [2]time.Duration
@@ -119,7 +120,7 @@ func (b *bench) fault(what string, cause, heal func(*apiServer)) {
 		b.s.start(b.s.client, api(b.s.vips[0]), 50),
 		b.s.start(b.s.client, netip.AddrPortFrom(b.s.hosts[0].addresses[0], usualPort), 50),
 	}
-	time.Sleep(time.Second + time.Duration(time.Now().UnixNano()%1e9)) // no phase of a check is preferred
+	time.Sleep(time.Second + time.Duration(time.Now().UnixNano()%1e9)) // so that no phase of a check is preferred
 	moment := time.Now()
 	cause(server)
 	out, outUsual := after(b.t, moment, ours(false), theirs(false))
@@ -139,15 +140,15 @@ func (b *bench) fault(what string, cause, heal func(*apiServer)) {
 	b.note("backend "+what+": last request that failed", failed[0], failed[1])
 }
 
-// failed counts the requests that failed at an event, of the 50 a second that
-// each side was given.
+// failed counts the requests that failed at an event, of the 50 a second on
+// each side.
 func (b *bench) failed(what string, side, number int) {
 	all := b.failures[what]
 	all[side] += number
 	b.failures[what] = all
 }
 
-// readiness reports whether a haproxy gives a node requests.
+// readiness reports whether a haproxy sends requests to a node.
 func readiness(c haproxy.Client, node string) bool {
 	servers, err := c.Servers(context.Background())
 	if err != nil {
@@ -157,11 +158,11 @@ func readiness(c haproxy.Client, node string) bool {
 	return v.Backends[node]
 }
 
-// propagate changes the nodes that the cluster has.
+// propagate changes the nodes of the cluster.
 func (b *bench) propagate(what string, number int) {
 	b.t.Helper()
 	h := b.s.hosts[0]
-	time.Sleep(time.Duration(time.Now().UnixNano() % 6e9)) // no phase of a poll is preferred
+	time.Sleep(time.Duration(time.Now().UnixNano() % 6e9)) // so that no phase of a poll is preferred
 	moment := time.Now()
 	h.knows(nodes(b.s.hosts[:number]...))
 	b.other.knows(nodes(b.s.hosts[:number]...))
@@ -169,8 +170,8 @@ func (b *bench) propagate(what string, number int) {
 	b.note(what+" → haproxy", ours, theirs)
 }
 
-// serving reports whether a haproxy gives exactly so many nodes requests, all of
-// them checked.
+// serving reports whether a haproxy sends requests to exactly the given number
+// of nodes, all of them checked.
 func serving(c haproxy.Client, number int) bool {
 	servers, err := c.Servers(context.Background())
 	if err != nil {

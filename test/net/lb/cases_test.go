@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// balanced has a client ask until both of two servers have answered.
+// balanced makes a client send requests until all the wanted servers have
+// answered.
 func balanced(t *testing.T, s *site, from *namespace, vip netip.Addr, want ...string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -64,7 +65,7 @@ func TestHardCase03_HaproxyKilledOrHungLosesItsTrafficAndComesBack(t *testing.T)
 	h.runHaproxy(h.paths.Config, h.paths.Socket)
 	within(t, 3*time.Second, "redirect on after a start", h.redirected)
 
-	// H7: who does not answer is not asked for ever.
+	// H7: the agent does not wait forever for a haproxy that does not answer.
 	h.signal(syscall.SIGSTOP)
 	within(t, 2*time.Second, "redirect off while it hangs", func() bool { return !h.redirected() })
 	h.signal(syscall.SIGCONT)
@@ -92,7 +93,7 @@ func TestHardCase04_B30_ALocalAPIServerThatIsDownDoesNotMoveTheVIP(t *testing.T)
 		return v.LocalAPI.Known && !v.LocalAPI.Value
 	})
 	t.Log(l.loss(fault))
-	if got := l.loss(fault); got.failed > 2 { // those that were under way when it was killed
+	if got := l.loss(fault); got.failed > 2 { // the requests in progress when it was killed
 		t.Error("requests failed though a server lives:", got)
 	}
 }
@@ -179,7 +180,7 @@ func TestHardCase07_AnAPIServerOnItsWayOutKeepsItsWatches(t *testing.T) {
 	if w.ended.Load() || !w.moves(t) {
 		t.Error("the watch was cut")
 	}
-	// Then it ends: what is left is cut, new connections notice nothing.
+	// Then it ends: the remaining connections are cut, new ones notice nothing.
 	s.hosts[1].api.stop()
 	within(t, 2*time.Second, "the watch ends with its server", w.ended.Load)
 }
@@ -194,12 +195,13 @@ func TestHardCase08_ABackendThatNeverAnswersIsOutInThreeSeconds(t *testing.T) {
 	s.hosts[1].api.hang()
 	defer s.hosts[1].api.resume()
 	within(t, 3*time.Second, "a hanging backend is out", func() bool { return s.hosts[0].live() == 1 })
-	// B46: its connections do not wait for somebody else to give up.
+	// B46: its connections do not wait until the other side gives up.
 	within(t, apilb.HangTime+2*time.Second, "its connections are cut", w.ended.Load)
 	t.Logf("%v after the fault", time.Since(fault).Round(time.Millisecond))
 }
 
-// A host without time to spare is no reason to make all that watch list anew.
+// A host that is short of processor time must not cause all watches to list
+// again.
 func TestHardCase08_AnAPIServerThatWasStarvedKeepsItsWatches(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()
@@ -230,8 +232,8 @@ func TestHardCase09_ABackendInABlackHoleIsOutInThreeSeconds(t *testing.T) {
 	time.Sleep(time.Second)
 	got := l.loss(fault)
 	t.Log(got)
-	// What was on its way to the dead backend when it was marked down is cut with
-	// it: at most what comes in within the time for connecting.
+	// Requests on their way to the dead backend when it was marked down are cut
+	// with it: at most those that come within the connect timeout.
 	if got.failed > 40 || got.lastFailed > promise.Allowed(3*time.Second) {
 		t.Error("requests are lost for too long:", got)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// pid is the process that works.
+// pid returns the process that does the work.
 func (n *node) pid() int {
 	info, err := n.client.Info(n.t.Context())
 	if err != nil {
@@ -23,7 +23,7 @@ func (n *node) pid() int {
 	return info.PID
 }
 
-// names are the servers of the running haproxy.
+// names returns the servers of the running haproxy.
 func (n *node) names() string {
 	servers, err := n.client.Servers(n.t.Context())
 	if err != nil {
@@ -38,8 +38,8 @@ func (n *node) names() string {
 	return strings.Join(out, " ")
 }
 
-// H8: a node that is deleted is a backend no more; upstream it could stay for
-// ever. Target: one second each way.
+// H8: a deleted node must stop being a backend; upstream it could stay forever.
+// Target: one second each way.
 func TestH8_ANodeThatComesOrGoesIsBalancedWithinASecond(t *testing.T) {
 	s := newSite(t, onlyV4, 3)
 	for _, h := range s.hosts {
@@ -54,7 +54,7 @@ func TestH8_ANodeThatComesOrGoesIsBalancedWithinASecond(t *testing.T) {
 	within(t, time.Second, "a new node takes requests", func() bool { return h.live() == 3 })
 	h.knows(nodes(s.hosts[:2]...))
 	within(t, time.Second, "a deleted node is gone", func() bool { return h.names() == "cp-1 cp-2" })
-	// An address that changes is another server: the new one first.
+	// A changed address is another server: the new one comes first.
 	moved := nodes(s.hosts[:2]...)
 	moved[1].Addresses = s.hosts[2].addresses
 	h.knows(moved)
@@ -72,7 +72,7 @@ func TestH8_ANodeThatComesOrGoesIsBalancedWithinASecond(t *testing.T) {
 	}
 }
 
-// idleWatches opens connections that stay.
+// idleWatches opens connections that stay open.
 func (s *site) idleWatches(from *namespace, to netip.AddrPort, number int) []net.Conn {
 	s.t.Helper()
 	conns := make([]net.Conn, number)
@@ -102,7 +102,7 @@ func (s *site) idleWatches(from *namespace, to netip.AddrPort, number int) []net
 	return conns
 }
 
-// alive counts the connections that still echo what they are sent.
+// alive counts the connections that still echo.
 func alive(conns []net.Conn) int {
 	n := 0
 	for _, c := range conns {
@@ -121,8 +121,8 @@ func alive(conns []net.Conn) int {
 	return n
 }
 
-// The hard case says ten thousand; a process may have twenty thousand files
-// here, and each watch is two of them.
+// The hard case says ten thousand. A process may have twenty thousand files
+// here, and each watch uses two of them.
 func TestHardCase26_IdleWatchesSurviveChangesOfTheBackends(t *testing.T) {
 	const watches = 4000
 	s := newSite(t, onlyV4, 3)
@@ -215,7 +215,7 @@ func TestHardCase28_SilentAndHalfClosedClientsCostTheAPIServersNothing(t *testin
 		t.Errorf("API servers saw %d further connections", extra)
 	}
 
-	// Half closed: the server has said all, the client never closes.
+	// Half closed: the server has sent everything, the client never closes.
 	half := s.idleWatches(s.client, vip, 200)
 	s.hosts[0].api.stop()
 	s.hosts[1].api.stop()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestCost measures what looking costs: set HOLDFAST_BENCH. haproxy's share is
-// read while nothing but its checks and the agent's looks goes on.
+// TestCost measures the cost of observation; set HOLDFAST_BENCH. haproxy's
+// share is measured while only its checks and the agent's reads go on.
 func TestCost(t *testing.T) {
 	if os.Getenv("HOLDFAST_BENCH") == "" {
 		t.Skip("set HOLDFAST_BENCH")
@@ -36,10 +36,10 @@ func TestCost(t *testing.T) {
 	t.Logf("one look: %v of the agent, %v of haproxy", (self()-own)/looks, (h.used()-theirs)/looks)
 }
 
-// processes are haproxy's.
+// processes returns haproxy's processes.
 func (n *node) processes() []int { return []int{n.proc.Process.Pid, n.pid()} }
 
-// used is the CPU time of haproxy's processes so far.
+// used returns the CPU time of haproxy's processes so far.
 func (n *node) used() time.Duration {
 	var ticks int64
 	for _, pid := range n.processes() {
@@ -59,7 +59,7 @@ func (n *node) used() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// resident is the memory of haproxy's processes, in kB.
+// resident returns the memory of haproxy's processes, in kB.
 func (n *node) resident() int {
 	sum := 0
 	for _, pid := range n.processes() {
@@ -77,7 +77,7 @@ func (n *node) resident() int {
 	return sum
 }
 
-// self is the CPU time of this process so far.
+// self returns the CPU time of this process so far.
 func self() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -18,10 +18,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 )
 
-// patience of a client: longer than any of the times under test.
+// clientPatience is a client's timeout: longer than any of the times under
+// test.
 const clientPatience = 8 * time.Second
 
-// ask makes one request over a connection of its own and returns who answered.
+// ask makes one request over its own connection and returns the name of the
+// server that answered.
 func (s *site) ask(from *namespace, to netip.AddrPort) (string, error) {
 	conn, err := from.dial(to, clientPatience)
 	if err != nil {
@@ -42,12 +44,12 @@ func (s *site) ask(from *namespace, to netip.AddrPort) (string, error) {
 	return string(body), err
 }
 
-// api is the API behind a VIP.
+// api returns the address of the API behind a VIP.
 func api(vip netip.Addr) netip.AddrPort { return netip.AddrPortFrom(vip, apilb.ServerPort) }
 
-// result is how one request went.
+// result is the result of one request.
 type result struct {
-	at   time.Time // when it was made
+	at   time.Time // start of the request
 	took time.Duration
 	who  string
 	err  error
@@ -60,7 +62,7 @@ type load struct {
 	stop    func()
 }
 
-// start begins a load of so many requests per second.
+// start starts a load with the given number of requests per second.
 func (s *site) start(from *namespace, to netip.AddrPort, perSecond int) *load {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	l := &load{}
@@ -89,7 +91,7 @@ func (s *site) start(from *namespace, to netip.AddrPort, perSecond int) *load {
 	return l
 }
 
-// since are the results of the requests made from a time on.
+// since returns the results of the requests made since a time.
 func (l *load) since(t time.Time) []result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,14 +104,14 @@ func (l *load) since(t time.Time) []result {
 	return out
 }
 
-// slow is how long a request may take that nothing went wrong with.
+// slow is the longest time of a request without a problem.
 const slow = 500 * time.Millisecond
 
-// loss is what a client noticed of a fault.
+// loss is the loss that a client noticed in a fault.
 type loss struct {
 	requests, failed, slow int
-	// until is how long after the fault the last request was made that failed or
-	// was slow, lastFailed that of those that failed.
+	// until is the time from the fault to the last request that failed or was
+	// slow, lastFailed the time to the last one that failed.
 	until, lastFailed time.Duration
 }
 
@@ -120,7 +122,7 @@ func (l loss) String() string {
 
 func (l *load) loss(fault time.Time) loss { return l.between(fault, time.Now()) }
 
-// between is what it noticed of requests made between two moments.
+// between returns the loss among requests made between two moments.
 func (l *load) between(fault, end time.Time) loss {
 	var out loss
 	for _, r := range l.since(fault) {
@@ -142,7 +144,7 @@ func (l *load) between(fault, end time.Time) loss {
 	return out
 }
 
-// who counts who answered.
+// who counts the answers of each server.
 func who(results []result) map[string]int {
 	out := map[string]int{}
 	for _, r := range results {
@@ -153,7 +155,7 @@ func who(results []result) map[string]int {
 	return out
 }
 
-// lastTo is how long after a fault a server was last given a request.
+// lastTo returns the time from a fault to the last request that a server got.
 func (l *load) lastTo(server string, fault time.Time) time.Duration {
 	var last time.Duration
 	for _, r := range l.since(fault) {
@@ -164,7 +166,7 @@ func (l *load) lastTo(server string, fault time.Time) time.Duration {
 	return last
 }
 
-// watch is one long answer.
+// watch is one endless answer.
 type watch struct {
 	conn  net.Conn
 	from  string
@@ -172,7 +174,7 @@ type watch struct {
 	ended atomic.Bool
 }
 
-// watch begins one, and follows it.
+// watch starts a watch, and follows it.
 func (s *site) watch(from *namespace, to netip.AddrPort) *watch {
 	s.t.Helper()
 	conn, err := from.dial(to, clientPatience)
@@ -207,7 +209,7 @@ func (s *site) watch(from *namespace, to netip.AddrPort) *watch {
 	return w
 }
 
-// watchOf begins watches until one comes from a server.
+// watchOf starts watches until a certain server serves one.
 func (s *site) watchOf(from *namespace, to netip.AddrPort, server string) *watch {
 	s.t.Helper()
 	for range 20 {
@@ -219,7 +221,7 @@ func (s *site) watchOf(from *namespace, to netip.AddrPort, server string) *watch
 	return nil
 }
 
-// moves reports whether a watch gets something within a second.
+// moves reports whether a watch receives something within a second.
 func (w *watch) moves(t *testing.T) bool {
 	t.Helper()
 	before := w.lines.Load()

@@ -32,7 +32,7 @@ type node struct {
 	short string
 	api   *apiServer
 	board *network.Board
-	// paths are haproxy's, client asks it.
+	// paths are haproxy's paths. client asks haproxy.
 	paths  render.Paths
 	client haproxy.Client
 	root   string
@@ -43,7 +43,7 @@ type node struct {
 	stop func()
 }
 
-// addHost makes a host whose API server runs, and neither agent nor haproxy.
+// addHost makes a host whose API server runs, but neither agent nor haproxy.
 func (s *site) addHost(name string, number int) *node {
 	s.t.Helper()
 	dir, err := os.MkdirTemp("", "hflb")
@@ -56,7 +56,8 @@ func (s *site) addHost(name string, number int) *node {
 		Config: dir + "/etc/haproxy.cfg", CA: dir + "/etc/ca.crt",
 		Socket: dir + "/run/master.sock",
 	}
-	// Below the root that the piece writes to lies the folder that haproxy sees.
+	// The folder that haproxy sees lies below the root to which the reconciler
+	// writes.
 	for _, d := range []string{filepath.Dir(n.root + dir), dir + "/etc", dir + "/run", filepath.Dir(n.root + balancer.CAPath)} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			s.t.Fatal(err)
@@ -88,17 +89,17 @@ func (n *node) trust(ca authority) {
 	}
 }
 
-// knows tells the host's agent about the nodes.
+// knows gives the host's agent a list of nodes.
 func (n *node) knows(list []state.Node) {
 	n.board.Update(func(v *state.NetworkView) { v.Nodes = state.Known(list) })
 }
 
-// setVIPs tells the host's agent other settings.
+// setVIPs gives the host's agent other settings.
 func (n *node) setVIPs(settings state.NetworkSettings) {
 	n.board.Update(func(v *state.NetworkView) { v.Settings = settings })
 }
 
-// startAgent runs the loop with our pieces and sources.
+// startAgent runs the loop with our reconcilers and sources.
 func (n *node) startAgent() {
 	table := redirectpiece.New(redirect.Table{NetNS: int(n.handle)}, time.Now)
 	agent := &network.Agent{
@@ -124,7 +125,7 @@ func (n *node) startAgent() {
 	})
 }
 
-// accepts asks haproxy in the host's namespace.
+// accepts reports whether haproxy accepts a connection in the host's namespace.
 func (n *node) accepts(context.Context) bool {
 	conn, err := n.dial(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), apilb.BalancerPort), time.Second)
 	if err == nil {
@@ -133,7 +134,7 @@ func (n *node) accepts(context.Context) bool {
 	return err == nil
 }
 
-// localAPI is the probe of the host's own API server, in its namespace.
+// localAPI probes the host's own API server, in its namespace.
 type localAPI struct{ n *node }
 
 func (localAPI) Name() string { return "local API server" }
@@ -160,7 +161,7 @@ func (n *node) said() []string {
 	return append([]string(nil), n.log...)
 }
 
-// startHaproxy does what kubelet does once the configuration is there.
+// startHaproxy starts haproxy once its configuration exists, as kubelet does.
 func (n *node) startHaproxy() {
 	n.t.Helper()
 	within(n.t, 5*time.Second, n.short+": configuration written", func() bool {
@@ -175,7 +176,7 @@ func (n *node) runHaproxy(config, master string) {
 	n.proc = startHaproxy(n.t, n.namespace, config, master)
 }
 
-// startHaproxy starts a haproxy in a namespace and sees to its end.
+// startHaproxy starts a haproxy in a namespace, and ends it with the test.
 func startHaproxy(t *testing.T, n *namespace, config, master string) *exec.Cmd {
 	t.Helper()
 	log, err := os.OpenFile(config+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -202,12 +203,12 @@ func (n *node) signal(sig syscall.Signal) {
 	}
 }
 
-// redirected and live are what the host's view says.
+// redirected and live return what the host's view says.
 func (n *node) redirected() bool { return n.board.View().Redirected }
 func (n *node) live() int        { return n.board.View().Balancer.Value.Live() }
 
-// up starts agents and haproxies on all hosts, each knowing all, and waits until
-// all balance over all.
+// up starts agents and haproxies on all hosts, each with all nodes, and waits
+// until every haproxy balances over all of them.
 func (s *site) up() {
 	s.t.Helper()
 	for _, h := range s.hosts {

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/release"
 )
 
-// program finds what a release was built with, or skips the test.
+// program finds a program of the built release, or skips the test.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	cache, err := release.CacheDir()
@@ -65,7 +65,7 @@ func (n *namespace) spawn(dir, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// identity is a client's certificate; an API server takes O as its groups.
+// identity returns a client's certificate; an API server takes O as its groups.
 func (a authority) identity(t *testing.T, name, group string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -105,8 +105,8 @@ func keep(t *testing.T, dir, name string, c tls.Certificate) (cert, key string) 
 	return cert, key
 }
 
-// startReal runs a real API server on a host in place of the other, and its
-// etcd, which it returns.
+// startReal runs a real API server on a host in place of the simulated one, and
+// returns its etcd.
 func startReal(t *testing.T, h *node, ca authority, flags ...string) *exec.Cmd {
 	t.Helper()
 	server, store := program(t, "kube-apiserver"), program(t, "etcd")
@@ -130,7 +130,8 @@ func startReal(t *testing.T, h *node, ca authority, flags ...string) *exec.Cmd {
 	return etcd
 }
 
-// realWatch watches the namespaces and returns whether it has ended.
+// realWatch watches the namespaces. The result is true once the watch has
+// ended.
 func realWatch(t *testing.T, s *site, from *namespace, me tls.Certificate) *atomic.Bool {
 	t.Helper()
 	conn, err := from.dial(api(s.vips[0]), clientPatience)
@@ -155,10 +156,10 @@ func realWatch(t *testing.T, s *site, from *namespace, me tls.Certificate) *atom
 	return ended
 }
 
-// A control plane whose etcd stands still, as while two hosts settle who goes
-// on, keeps its watches; new connections are answered by it for want of a better
-// one. The flag is what render/kubeadm gives API servers; without it the watch
-// is cut after two checks.
+// The etcd of a control plane freezes, as while two hosts settle which one goes
+// on. Its API server must keep its watches, and answers new connections because
+// there is no better one. The flag is the one that render/kubeadm gives API
+// servers; without it the watch is cut after two checks.
 func TestARealAPIServerKeepsItsWatchesWhileItsEtcdStandsStill(t *testing.T) {
 	s := newSite(t, onlyV4, 1)
 	h := s.hosts[0]

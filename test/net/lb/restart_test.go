@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// B43: who is stopped lets go of new connections first, and of old ones only
-// after a time.
+// B43: a stopped haproxy first stops taking new connections, and cuts old ones
+// only after a time.
 func TestB43_AnOrderlyStopLosesNoRequestAndDrains(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()
@@ -40,7 +40,7 @@ func TestB43_AnOrderlyStopLosesNoRequestAndDrains(t *testing.T) {
 	within(t, 3*time.Second, "redirect on after a start", h.redirected)
 }
 
-// A new authority is what needs a reload: haproxy reads certificates once.
+// A new authority needs a reload, because haproxy reads certificates only once.
 func TestANewAuthorityIsReloadedOnceAndNobodyNotices(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()
@@ -52,7 +52,7 @@ func TestANewAuthorityIsReloadedOnceAndNobodyNotices(t *testing.T) {
 	bundle := s.ca
 	bundle.pem = append(append([]byte(nil), s.ca.pem...), newAuthority(t).pem...)
 	h.trust(bundle)
-	h.knows(nodes(s.hosts[1], s.hosts[0])) // any change wakes the piece; else it looks every 30 s
+	h.knows(nodes(s.hosts[1], s.hosts[0])) // any change wakes the reconciler; otherwise it looks every 30 s
 	within(t, 5*time.Second, "reloaded", func() bool { pid := h.pid(); return pid != 0 && pid != before })
 	after := h.pid()
 	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -73,7 +73,7 @@ func TestANewAuthorityIsReloadedOnceAndNobodyNotices(t *testing.T) {
 	}
 }
 
-// Who does not carry the cluster's authority is no API server.
+// A server without a certificate of the cluster's authority is no API server.
 func TestABackendWithAForeignCertificateGetsNothing(t *testing.T) {
 	s := newSite(t, onlyV4, 3)
 	s.hosts[2].api.stop()
@@ -93,8 +93,8 @@ func TestABackendWithAForeignCertificateGetsNothing(t *testing.T) {
 	}
 }
 
-// What changed while haproxy was away is there when it starts; and what its
-// starting process has from before is brought up to date.
+// A starting haproxy must get the changes that were made while it was away. A
+// process that starts with old data must be brought up to date.
 func TestARestartedHaproxyHasWhatChangedMeanwhile(t *testing.T) {
 	s := newSite(t, onlyV4, 3)
 	s.up()
@@ -113,7 +113,7 @@ func TestARestartedHaproxyHasWhatChangedMeanwhile(t *testing.T) {
 	h.runHaproxy(h.paths.Config, h.paths.Socket)
 	within(t, 5*time.Second, "two backends", func() bool { return h.names() == "cp-1 cp-2" && h.live() == 2 })
 
-	// A process that read its file a moment too early.
+	// This process read its file a moment too early.
 	h.signal(syscall.SIGKILL)
 	within(t, 2*time.Second, "gone", func() bool { return !h.board.View().Balancer.Known })
 	stale := filepath.Join(filepath.Dir(h.paths.Config), "stale.cfg")
@@ -124,7 +124,7 @@ func TestARestartedHaproxyHasWhatChangedMeanwhile(t *testing.T) {
 	within(t, 5*time.Second, "two backends again", func() bool { return h.names() == "cp-1 cp-2" })
 }
 
-// B32: without any backend the VIP is not led to haproxy.
+// B32: without any backend, nothing redirects the VIP to haproxy.
 func TestB32_WithoutAnyAPIServerNothingLeadsToHaproxy(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()
@@ -140,8 +140,8 @@ func TestB32_WithoutAnyAPIServerNothingLeadsToHaproxy(t *testing.T) {
 	}
 }
 
-// Hard case 41: a disk that is full keeps no server that is gone in a haproxy
-// that runs.
+// Hard case 41: a full disk must not keep a removed server in a running
+// haproxy.
 func TestHardCase41_OnAFullDiskARunningHaproxyStillFollows(t *testing.T) {
 	s := newSite(t, onlyV4, 3)
 	h := s.hosts[0]
@@ -167,7 +167,8 @@ func TestHardCase41_OnAFullDiskARunningHaproxyStillFollows(t *testing.T) {
 	})
 }
 
-// H7: a haproxy that takes questions and does not answer is not waited for.
+// H7: the agent does not wait for a haproxy that accepts requests and does not
+// answer.
 func TestH7_AQuestionHasADeadline(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "mute.sock")
 	l, err := net.Listen("unix", socket)
@@ -184,11 +185,11 @@ func TestH7_AQuestionHasADeadline(t *testing.T) {
 	}
 }
 
-// Hard case 22: the second family comes to a living cluster. haproxy has to
-// listen on it, which needs a reload; the first family notices nothing.
+// Hard case 22: the second family comes to a running cluster. haproxy must
+// listen on it, which needs a reload; the first family must notice nothing.
 func TestHardCase22_ASecondFamilyComesWithoutALostRequest(t *testing.T) {
 	s := newSite(t, dual, 2)
-	onlyFirst := func(list []netip.Addr) []netip.Addr { return list[:1] } // IPv4 is given first
+	onlyFirst := func(list []netip.Addr) []netip.Addr { return list[:1] } // IPv4 comes first in the list
 	small := nodes(s.hosts...)
 	for i := range small {
 		small[i].Addresses = onlyFirst(small[i].Addresses)

@@ -15,7 +15,7 @@ import (
 )
 
 // addPod puts a pod on a host: a namespace behind it, whose traffic leaves the
-// host with the host's own address, as with most pod networks.
+// host with the host's own address, as in most pod networks.
 func (s *site) addPod(h *node, number int) *namespace {
 	s.t.Helper()
 	pod := &namespace{t: s.t, name: fmt.Sprintf("%s-pod%d", s.prefix, number)}
@@ -44,8 +44,8 @@ func (s *site) addPod(h *node, number int) *namespace {
 	return pod
 }
 
-// everybody is each kind of client: a host that holds the VIP and one that does
-// not, a pod on each, and somebody else.
+// everybody returns each kind of client: a host that holds the VIP and one that
+// does not, a pod on each, and an external client.
 func (s *site) everybody() map[string]*namespace {
 	return map[string]*namespace{
 		"holder": s.hosts[0].namespace, "other host": s.hosts[1].namespace, "external": s.client,
@@ -53,7 +53,7 @@ func (s *site) everybody() map[string]*namespace {
 	}
 }
 
-// reachable has everybody reach every API server by every VIP.
+// reachable checks that every client reaches every API server by every VIP.
 func reachable(t *testing.T, s *site, all map[string]*namespace) {
 	t.Helper()
 	for name, from := range all {
@@ -115,7 +115,7 @@ func TestHardCase21_EverybodyReachesTheVIPsBesideOtherRules(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rules func(*node)
-		// service is whether the rules lead the Service's address anywhere.
+		// service is set if the rules redirect the Service's address.
 		service bool
 	}{
 		{"alone", func(*node) {}, false},
@@ -150,7 +150,7 @@ func TestHardCase21_AFlushIsMendedWithinASecondAndMovesNothing(t *testing.T) {
 		"nft flush ruleset": "flush ruleset",
 		"our table deleted": "delete table inet holdfast_api",
 		"its rules flushed": "flush table inet holdfast_api",
-		// What firewalld and nftables.service do when they are restarted.
+		// firewalld and nftables.service do this when they are restarted.
 		"everything replaced": "flush ruleset\n" + firewalld,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,9 +181,9 @@ func TestHardCase21_AFlushIsMendedWithinASecondAndMovesNothing(t *testing.T) {
 	}
 }
 
-// B37: what is translated is the port and not the address. haproxy and the
-// connection's own host see the VIP that was asked for, as do programs that
-// balance below the firewall.
+// B37: the port is translated and not the address. haproxy and the connection's
+// own host see the original VIP, as do programs that balance below the
+// firewall.
 func TestB37_TheAddressStaysTheVIP(t *testing.T) {
 	s := newSite(t, dual, 2)
 	s.up()
@@ -204,8 +204,8 @@ func TestB37_TheAddressStaysTheVIP(t *testing.T) {
 	}
 }
 
-// A host translates for addresses of its own only: what passes through it to the
-// holder is the holder's, who may have no haproxy at that moment.
+// A host translates only for its own addresses. It leaves packets that pass
+// through it to the holder, which may have no haproxy at that moment.
 func TestWhatPassesThroughAHostIsLeftToTheHolder(t *testing.T) {
 	s := newSite(t, dual, 2)
 	s.up()
@@ -223,8 +223,8 @@ func TestWhatPassesThroughAHostIsLeftToTheHolder(t *testing.T) {
 	}
 }
 
-// A replacement is one transaction: at no moment does a packet see half of it,
-// and connections that are translated already stay so.
+// A replacement is one transaction: no packet ever sees half of it, and
+// translated connections stay translated.
 func TestTheTableIsReplacedWithoutAGap(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()
@@ -253,7 +253,7 @@ func TestTheTableIsReplacedWithoutAGap(t *testing.T) {
 	}
 }
 
-// H4: after a change of the VIPs the old one leads nowhere any more.
+// H4: after a change of the VIPs the old one leads nowhere.
 func TestH4_AnotherVIPReplacesTheOldOne(t *testing.T) {
 	s := newSite(t, onlyV4, 2)
 	s.up()

@@ -19,20 +19,20 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// site is a switch, hosts on it, and a client that is no host.
+// site is a switch, hosts on it, and an external client.
 type site struct {
 	t      *testing.T
 	prefix string
 	sw     netns.NsHandle
 	ca     authority
-	// v4, v6 are the families that it has.
+	// v4 and v6 tell which families it has.
 	v4, v6 bool
 	vips   []netip.Addr
 	hosts  []*node
 	client *namespace
 }
 
-// families of a site.
+// families selects the families of a site.
 type families struct{ v4, v6 bool }
 
 var (
@@ -54,7 +54,7 @@ func (f families) String() string {
 
 var sites atomic.Int32
 
-// newSite makes a site of control planes, haproxy running on none of them yet.
+// newSite makes a site of control planes, on which no haproxy runs yet.
 func newSite(t *testing.T, f families, controlPlanes int) *site {
 	t.Helper()
 	netnstest.NeedRoot(t)
@@ -83,7 +83,7 @@ func newSite(t *testing.T, f families, controlPlanes int) *site {
 	return s
 }
 
-// namespace is a host as the network sees it.
+// namespace is the network of a host.
 type namespace struct {
 	t         *testing.T
 	name      string
@@ -113,7 +113,8 @@ func (n *namespace) add(prefix string) {
 	n.addresses = append(n.addresses, netip.MustParsePrefix(prefix).Addr())
 }
 
-// hold puts the VIPs on a host, and off all others: what keepalived does.
+// hold gives a host the VIPs and takes them from all others, as keepalived
+// does.
 func (s *site) hold(holder *node) {
 	s.t.Helper()
 	for _, h := range s.hosts {
@@ -137,8 +138,7 @@ func (s *site) hold(holder *node) {
 	}
 }
 
-// do runs f with a thread that is in the namespace: sockets that it makes stay
-// there.
+// do runs f on a thread in the namespace. Sockets that f opens stay there.
 func (n *namespace) do(f func() error) error { return netnstest.Do(n.handle, f) }
 
 // dial connects from the namespace.
@@ -167,7 +167,7 @@ func (n *namespace) run(program string, args ...string) string {
 	return must(n.t, "ip", append([]string{"netns", "exec", n.name, program}, args...)...)
 }
 
-// nft gives nft a script.
+// nft runs a script with nft.
 func (n *namespace) nft(script string) {
 	n.t.Helper()
 	cmd := exec.Command("ip", "netns", "exec", n.name, "nft", "-f", "-")
@@ -186,7 +186,7 @@ func must(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-// nodes are the nodes that a list of hosts makes.
+// nodes returns the nodes of a list of hosts.
 func nodes(hosts ...*node) []state.Node {
 	var out []state.Node
 	for _, h := range hosts {
@@ -197,8 +197,8 @@ func nodes(hosts ...*node) []state.Node {
 	return out
 }
 
-// within waits until a condition holds that is promised within a time, and
-// returns how long that took.
+// within waits for a condition that is promised within a time, and returns the
+// time that it took.
 func within(t *testing.T, promised time.Duration, what string, holds func() bool) time.Duration {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < promise.Allowed(promised); time.Sleep(10 * time.Millisecond) {

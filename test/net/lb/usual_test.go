@@ -18,10 +18,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// usualPort is where the other haproxy listens, beside ours.
+// usualPort is the port of the other haproxy, beside ours.
 const usualPort = 19445
 
-// usual is a haproxy with the usual values, and the usual monitors of it.
+// usual is a haproxy with the usual values, and its usual monitors.
 type usual struct {
 	t      *testing.T
 	h      *node
@@ -31,7 +31,7 @@ type usual struct {
 
 	mu    sync.Mutex
 	nodes []state.Node
-	// rule is whether its redirect would be there.
+	// rule is set while its redirect would exist.
 	rule bool
 }
 
@@ -106,8 +106,9 @@ backend api
 	}
 }
 
-// The usual monitors: a look every six seconds; a configuration after three
-// equal looks, a rule after three good and without it after eleven bad ones.
+// The values of the usual monitors: a poll every six seconds; a new
+// configuration after three equal polls; a rule after three good polls, and
+// none after eleven bad ones.
 const (
 	usualPoll       = 6 * time.Second
 	usualStable     = 3
@@ -116,7 +117,7 @@ const (
 	usualMonitorURL = "http://127.0.0.1:19454/haproxy_monitor"
 )
 
-// monitor renders and reloads.
+// monitor renders the configuration and reloads haproxy.
 func (u *usual) monitor(done <-chan struct{}) {
 	tick := time.NewTicker(usualPoll)
 	defer tick.Stop()
@@ -148,7 +149,7 @@ func (u *usual) monitor(done <-chan struct{}) {
 	}
 }
 
-// monitorRedirect counts good and bad looks.
+// monitorRedirect counts good and bad polls.
 func (u *usual) monitorRedirect(done <-chan struct{}) {
 	tick := time.NewTicker(usualPoll)
 	defer tick.Stop()

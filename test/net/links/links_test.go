@@ -1,5 +1,5 @@
-// Package links shows with the kernel itself, in network namespaces, what becomes
-// of a host's IPv6 default route when the host begins to forward.
+// Package links shows with the kernel itself, in network namespaces, what
+// happens to a host's IPv6 default route when the host begins to forward.
 package links
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// heardFor is how long what the router said counts.
+// heardFor is the lifetime of the router's advertisements.
 const heardFor = 6 * time.Second
 
-// kernel is the namespace's; what sysfs shows belongs to another one.
+// kernel is the namespace's kernel interface; sysfs shows another namespace.
 type kernel struct{ nic.Kernel }
 
 func (k kernel) Links() ([]uplink.Link, error) {
@@ -40,7 +40,7 @@ func set(t *testing.T, name, value string) {
 	}
 }
 
-// routed reports whether there is a default route that a router advertised.
+// routed reports whether a default route comes from a router's advertisement.
 func routed(t *testing.T) bool {
 	t.Helper()
 	list, err := netlink.RouteList(nil, netlink.FAMILY_V6)
@@ -64,7 +64,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// host is a namespace beside a router that advertises itself, and its view.
+// host makes a namespace beside a router that advertises itself, and returns
+// its view.
 func host(t *testing.T) state.NetworkView {
 	t.Helper()
 	there := netnstest.Pair(t, []string{"10.98.0.11/24"}, nil)
@@ -99,7 +100,8 @@ func host(t *testing.T) state.NetworkView {
 	}
 }
 
-// The test below is worth something: this is what the kernel does by itself.
+// This shows that the test below proves something: it is the kernel's own
+// behaviour.
 func TestAHostThatForwardsLosesItsRoute(t *testing.T) {
 	host(t)
 	set(t, "all/forwarding", "1")

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// This test's program is also what runs in the hosts.
+// verbVariable makes this test binary run as a program in the hosts.
 const verbVariable = "HOLDFAST_TEST_RESOLVER_VERB"
 
 // Addresses of the host, of the site's name server and of the API.
@@ -64,13 +64,13 @@ func child(verb string) error {
 	return fmt.Errorf("unknown verb %s", verb)
 }
 
-// looked is what a host says of itself.
+// looked is a host's view of its own resolver.
 type looked struct {
 	Writer  string
 	Servers []netip.AddrPort
 }
 
-// agent runs the piece and its source as the agent does.
+// agent runs the reconciler and its source as the agent does.
 func agent(ctx context.Context) error {
 	r := piece.New(piece.Options{})
 	var mu sync.Mutex
@@ -105,7 +105,7 @@ func agent(ctx context.Context) error {
 	return nil
 }
 
-// serve answers questions until the context ends.
+// serve answers queries until the context ends.
 func serve(ctx context.Context, at string, answer dns.HandlerFunc) error {
 	servers := []*dns.Server{{Addr: at, Net: "udp", Handler: answer}, {Addr: at, Net: "tcp", Handler: answer}}
 	failed := make(chan error, len(servers))
@@ -120,8 +120,8 @@ func serve(ctx context.Context, at string, answer dns.HandlerFunc) error {
 	}
 }
 
-// local is the host's own name server: it knows the API and asks the site for
-// the rest.
+// local is the host's own name server: it knows the API and forwards everything
+// else to the site.
 func local(w dns.ResponseWriter, q *dns.Msg) {
 	if strings.EqualFold(q.Question[0].Name, apiName+".") {
 		respond(w, q, apiIP)

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// machine is a real host: systemd in a container with a network of its own,
-// and beside it the site's name server.
+// machine is a real host: systemd in a container with its own network, and
+// beside it the site's name server.
 type machine struct {
 	t    *testing.T
 	name string
@@ -46,21 +46,21 @@ type machine struct {
 // kind is a way to configure a host's resolver.
 type kind struct {
 	packages []string
-	// files are the host's before its first boot; those that begin with -> are
-	// links.
+	// files are the host's files before its first boot; those that begin with
+	// -> are links.
 	files map[string]string
 	// prepare runs in the host's tree before it boots.
 	prepare string
-	// writer is who writes its resolver's configuration.
+	// writer is the tool that writes its resolver's configuration.
 	writer string
-	// up is what says that the host is configured, rewrite makes the tool write
-	// the configuration anew.
+	// up is the command that succeeds once the host is configured, rewrite the
+	// one that makes the tool write its configuration again.
 	up, rewrite string
-	// interfaces is true where the host configures its interfaces itself.
+	// interfaces is set if the host configures its interfaces itself.
 	interfaces bool
 }
 
-// sysReadOnly has tools believe that there is no udev, as in any container.
+// sysReadOnly makes tools believe that there is no udev, as in any container.
 const sysReadOnly = `[Unit]
 DefaultDependencies=no
 Before=NetworkManager.service systemd-networkd.service sysinit.target
@@ -126,14 +126,15 @@ func imageOf(t *testing.T, packages []string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A cache of its own: the labs' would push each other's images out.
+	// It has its own cache: the labs' images and these would push each other
+	// out.
 	if err := image.Ensure(t.Context(), filepath.Join(cache, "resolver"), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	return image.Ref()
 }
 
-// program is a folder with this test's program in it.
+// program returns a folder with this test's program in it.
 func (m *machine) program() string {
 	m.t.Helper()
 	self, err := os.Executable()
@@ -179,8 +180,8 @@ func (m *machine) furnish(k kind) {
 	}
 }
 
-// reboot has the host boot again. Its interfaces, which outlive a container,
-// begin anew as those of a machine would.
+// reboot boots the host again. Its interfaces outlive the container, so they
+// are reset as on a real machine.
 func (m *machine) reboot(k kind) {
 	m.t.Helper()
 	m.podman("stop", "-t", "10", m.name)
@@ -255,7 +256,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// sh runs a line in the host.
+// sh runs a command line in the host.
 func (m *machine) sh(line string) (string, error) {
 	return run("podman", "--runtime", "runc", "--events-backend", "file", "--cgroup-manager", "cgroupfs", "exec", m.name, "/bin/sh", "-c", line)
 }
@@ -267,7 +268,7 @@ func (m *machine) must(line string) string {
 	return out
 }
 
-// until waits until a line succeeds, and returns how long that took.
+// until waits until a command line succeeds, and returns the time that it took.
 func (m *machine) until(line string) time.Duration {
 	m.t.Helper()
 	began := time.Now()
@@ -283,19 +284,19 @@ func (m *machine) until(line string) time.Duration {
 	}
 }
 
-// tell is what a person would look at.
+// tell returns what a person would look at.
 func (m *machine) tell() string {
 	out, _ := m.sh("ls -l /etc/resolv.conf; cat /etc/resolv.conf; ip addr; systemctl --failed; journalctl -b --no-pager | tail -n 40")
 	return out
 }
 
-// child has this test's program do something in the host.
+// child runs a verb of this test's program in the host.
 func (m *machine) child(verb string) string {
 	m.t.Helper()
 	return m.must(verbVariable + "=" + verb + " /t/child")
 }
 
-// begin runs it in the background as a unit, which end ends.
+// begin runs it in the background as a unit, which end stops.
 func (m *machine) begin(verb string) {
 	m.t.Helper()
 	m.must("systemd-run --quiet --unit=t-" + verb + " --setenv=" + verbVariable + "=" + verb + " /t/child")
@@ -313,12 +314,13 @@ func (m *machine) look() looked {
 	return l
 }
 
-// resolves says whether a program of the host finds a name, by the C library.
+// resolves returns a command line that succeeds if a program of the host finds
+// a name by the C library.
 func resolves(name, address string) string {
 	return "getent ahostsv4 " + name + " | grep -q '^" + address + " '"
 }
 
-// file is what /etc/resolv.conf is, byte for byte.
+// file describes /etc/resolv.conf, byte for byte.
 func (m *machine) file() string {
 	m.t.Helper()
 	return m.must("stat -c '%F %a' /etc/resolv.conf; readlink /etc/resolv.conf; od -c /etc/resolv.conf; cat /etc/resolv.conf")

@@ -127,7 +127,7 @@ func die(t *testing.T, k kind) {
 	t.Logf("API's name found %s after the agent started", m.until(resolves(apiName, apiIP)).Round(time.Millisecond))
 	m.until(resolves(foreign, foreignIP))
 
-	// The tool writes its configuration anew.
+	// The tool writes its configuration again.
 	m.must(k.rewrite)
 	t.Logf("and %s after the tool wrote its configuration", m.until(resolves(apiName, apiIP)).Round(time.Millisecond))
 	m.quiet()
@@ -150,8 +150,8 @@ func die(t *testing.T, k kind) {
 	}
 }
 
-// TestB57_ASecondBootIsAsTheFirst has the tool write its configuration before
-// the agent runs, and the agent prepend again.
+// TestB57_ASecondBootIsAsTheFirst makes the tool write its configuration before
+// the agent runs, and the agent prepend its server again.
 func TestB57_ASecondBootIsAsTheFirst(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -173,7 +173,8 @@ func TestB57_ASecondBootIsAsTheFirst(t *testing.T) {
 	}
 }
 
-// TestB61_TheNameOfAVIPIsNotTheHosts asks NetworkManager what it understood.
+// TestB61_TheNameOfAVIPIsNotTheHosts checks how NetworkManager understood its
+// configuration.
 func TestB61_TheNameOfAVIPIsNotTheHosts(t *testing.T) {
 	m := start(t, kinds["NetworkManager"])
 	m.child("prepend")
@@ -185,8 +186,8 @@ func TestB61_TheNameOfAVIPIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// foreignNames looks names up in the host for ten seconds, each of which must
-// be found, and says how long the slowest took.
+// foreignNames looks names up in the host for ten seconds. Each must be found.
+// It reports the slowest lookup.
 func (m *machine) foreignNames(what string) string {
 	m.t.Helper()
 	out := m.must(`end=$(($(date +%s)+10)); slow=0; failed=0; n=0
@@ -204,7 +205,7 @@ echo "$failed of $n failed, the slowest took $slow ms"`)
 	return what + ": " + strings.TrimSpace(out)
 }
 
-// lines leaves out the dump of bytes, which the change of a word moves.
+// lines leaves out the dump of bytes, in which a changed word moves everything.
 func lines(file string) string {
 	var out []string
 	for line := range strings.Lines(file) {

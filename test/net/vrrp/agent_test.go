@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// agentDir is set in a process that is the agent of one host instead of the
-// tests: its folder is the host's root.
+// agentDir is set in a process that acts as the agent of one host instead of
+// running tests. Its value is the host's root folder.
 const agentDir = "HOLDFAST_VRRP_AGENT"
 
 func TestMain(m *testing.M) {
@@ -39,9 +39,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runAgent is the agent with the real loop and the real piece; what the other
-// sources would find out is in a file that the test writes, except for the
-// host's addresses.
+// runAgent is the agent with the real loop and the real reconciler. A file that
+// the test writes holds the facts of the other sources, except for the host's
+// addresses.
 func runAgent(dir string, log io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -72,7 +72,8 @@ func readView(dir string) (state.NetworkView, error) {
 	return v, err
 }
 
-// told is what a test says: the view but for what the agent finds out itself.
+// told is the source of the test's facts: the view without the facts that the
+// agent finds itself.
 type told struct{ dir string }
 
 func (told) Name() string { return "test" }

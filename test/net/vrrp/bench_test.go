@@ -20,16 +20,16 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// only chooses faults by a part of their names.
+// only selects faults by a part of their names.
 var only = flag.String("faults", "", "measure only the faults whose name contains this, of several separated by commas")
 
-// chosen reports whether a fault is to be measured.
+// chosen reports whether a fault is selected.
 func (f fault) chosen() bool {
 	return slices.ContainsFunc(strings.Split(*only, ","), func(part string) bool { return strings.Contains(f.name, part) })
 }
 
-// buried waits until nobody is left of a killed daemon, or the next one would
-// say that it is running already.
+// buried waits until no process of a killed daemon is left. Otherwise the next
+// daemon would complain that one is already running.
 func (h *testHost) buried() {
 	child := h.pid(render.VRRPPIDFile)
 	for began := time.Now(); child > 1 && syscall.Kill(child, 0) == nil && time.Since(began) < 5*time.Second; {
@@ -37,12 +37,12 @@ func (h *testHost) buried() {
 	}
 }
 
-// stopDaemon stops keepalived in order and waits for its end.
+// stopDaemon stops keepalived cleanly and waits for its end.
 func (h *testHost) stopDaemon() {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = h.daemon.Wait() }()
 	for {
-		_ = h.daemon.Process.Signal(syscall.SIGTERM) // one that is just starting may not heed it
+		_ = h.daemon.Process.Signal(syscall.SIGTERM) // one that is just starting may ignore it
 		select {
 		case <-ended:
 			return
@@ -51,7 +51,8 @@ func (h *testHost) stopDaemon() {
 	}
 }
 
-// moves is how often each move of a VIP is measured: go test -args -moves 20.
+// moves is the number of measurements of each move of a VIP: go test -args
+// -moves 20.
 var moves = flag.Int("moves", 0, "measure each move of a VIP so often, beside keepalived with the upstream values")
 
 // upstream is keepalived.conf with the values of docs/facts/network.md#weights:
@@ -125,17 +126,17 @@ func (r *rig) startUpstream() {
 	r.settle(both...)
 }
 
-// system is one way to hold VIPs that is measured.
+// system is one way of holding VIPs that is measured.
 type system struct {
 	name   string
 	r      *rig
-	again  func(h *testHost) // starts the daemon anew
-	sick   func(h *testHost) // haproxy is gone on a host
+	again  func(h *testHost) // starts the daemon again
+	sick   func(h *testHost) // removes haproxy from a host
 	heal   func(h *testHost)
 	client *testHost
 }
 
-// fault is something that happens to the host that holds the VIPs.
+// fault is a fault of the host that holds the VIPs.
 type fault struct {
 	name        string
 	happen, end func(s system, h *testHost)
@@ -152,17 +153,18 @@ var faults = []fault{
 	{"haproxy gone", func(s system, h *testHost) { s.sick(h) }, func(s system, h *testHost) { s.heal(h) }},
 }
 
-// addressAgain gives a host its IPv6 address again, which Linux takes away with
-// the link.
+// addressAgain gives a host its IPv6 address again, which Linux removes when
+// the link goes down.
 func (h *testHost) addressAgain() {
 	_ = h.command("ip.log", nil, "ip", "address", "replace", fmt.Sprintf("fd98::1%d/64", h.n), "dev", "eth0", "nodad").Wait()
 }
 
-// measured is what one fault did: how long clients of each family had no
-// answer, when the VIPs were elsewhere, and how long two hosts had one.
+// measured is the effect of one fault: the time without an answer for clients
+// of each family, the time until the VIPs were elsewhere, and the time during
+// which two hosts had one.
 type measured struct{ gap4, gap6, moved, two time.Duration }
 
-// measure lets a fault happen to the holder, and undoes it.
+// measure makes a fault happen to the holder, and undoes it.
 func (s system) measure(f fault) measured {
 	s.together()
 	h := s.r.holder(vip4)
@@ -173,7 +175,7 @@ func (s system) measure(f fault) measured {
 	f.happen(s, h)
 	s.r.movedWithin(h, 30*time.Second) // the usual configuration needs longer than ours may
 	m := measured{moved: time.Since(began)}
-	time.Sleep(1500 * time.Millisecond) // what comes late is seen too
+	time.Sleep(1500 * time.Millisecond) // late effects count too
 	m.gap4, m.gap6 = p4.longest(), p6.longest()
 	for _, vip := range both {
 		m.two = max(m.two, s.r.overlapSince(mark, vip, h.n))
@@ -184,8 +186,8 @@ func (s system) measure(f fault) measured {
 	return m
 }
 
-// together makes one host hold both VIPs, which is the case to be measured: the
-// others are stopped for a moment.
+// together makes one host hold both VIPs, which is the case to measure. It
+// stops the others for a moment.
 func (s system) together() {
 	if s.r.holder(vip4) == s.r.holder(vip6) {
 		return
@@ -201,7 +203,7 @@ func (s system) together() {
 	time.Sleep(8 * time.Second) // three successful checks
 }
 
-// pinger asks an address 200 times a second.
+// pinger pings an address 200 times a second.
 type pinger struct {
 	mu       sync.Mutex
 	sent     []time.Time
@@ -247,7 +249,7 @@ func (p *pinger) ask(ctx context.Context, conn net.PacketConn, to net.Addr, kind
 	}
 }
 
-// echo is an ICMP echo request; the kernel computes the checksum for IPv6.
+// echo returns an ICMP echo request; the kernel computes the checksum for IPv6.
 func echo(kind byte, n int) []byte {
 	b := []byte{kind, 0, 0, 0, 0x48, 0x46, 0, 0}
 	binary.BigEndian.PutUint16(b[6:], uint16(n))
@@ -274,7 +276,7 @@ func (p *pinger) hear(conn net.PacketConn, kind byte) {
 	}
 }
 
-// longest ends the questions and returns the longest time without an answer.
+// longest stops the pings and returns the longest time without an answer.
 func (p *pinger) longest() time.Duration {
 	p.stop()
 	p.done.Wait()
@@ -338,7 +340,7 @@ func TestMoves(t *testing.T) {
 			{"on two hosts", func(m measured) time.Duration { return m.two }},
 		} {
 			if f.name == "host lost" && what.name == "on two hosts" {
-				continue // the lost one has it still, and nobody can reach it
+				continue // the lost host still has it, and nobody can reach that host
 			}
 			a, b := pick(results[0], what.of), pick(results[1], what.of)
 			fmt.Printf("%-18s %-16s holdfast %s   upstream %s   ratio %.2f\n", f.name, what.name, spread(a), spread(b), ratio(a, b))
@@ -355,7 +357,7 @@ func pick(list []measured, of func(measured) time.Duration) []time.Duration {
 	return out
 }
 
-// spread is minimum, median and maximum in seconds.
+// spread returns minimum, median and maximum in seconds.
 func spread(l []time.Duration) string {
 	return fmt.Sprintf("%.2f/%.2f/%.2f s (n=%d)", l[0].Seconds(), l[len(l)/2].Seconds(), l[len(l)-1].Seconds(), len(l))
 }

@@ -15,14 +15,15 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// both are the API VIPs of the rigs.
+// both holds the API VIPs of the rigs.
 var both = []netip.Addr{vip4, vip6}
 
-// followed is how long a move may take; the longest that is promised is 0.8 s.
+// followed is the longest time of a move; 0.8 s is the longest that is
+// promised.
 const followed = 800 * time.Millisecond
 
-// moved waits until another host has every VIP of one, and returns how long the
-// slowest took.
+// moved waits until other hosts have every VIP of a host, and returns the time
+// of the slowest move.
 func (r *rig) moved(from *testHost) time.Duration {
 	r.t.Helper()
 	return r.movedWithin(from, followed)
@@ -53,8 +54,8 @@ func TestHardCase01_AHolderThatIsLostIsFollowed(t *testing.T) {
 	r.moved(h)
 }
 
-// The parent starts the daemon anew, or the agent removes what it left: in both
-// cases the address is on one host again within a second.
+// The parent starts the daemon again, or the agent removes what it left. In
+// both cases the address is on only one host again within a second.
 func TestHardCase02_AKilledVRRPProcessLeavesNoSecondHolder(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(h *testHost){
@@ -107,8 +108,8 @@ func TestHardCase02_AKilledAgentChangesNothingAndComesBackQuietly(t *testing.T) 
 	r.never("a VIP moved", 3*time.Second, func() bool { return r.mark() != mark })
 }
 
-// It is stopped for 10 s and then goes on: it was ended meanwhile, and its
-// addresses with it.
+// The daemon is frozen for 10 s and then goes on. Meanwhile it must have been
+// ended, and its addresses removed.
 func TestHardCase02_AStoppedDaemonIsEndedAndTheStaleHolderYields(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -138,8 +139,9 @@ func TestB18_ADaemonThatHoldsNothingAndHangsIsReplaced(t *testing.T) {
 	}
 }
 
-// farewell fails the test if another host followed only because it heard nothing
-// for the time of three adverts, and not because the holder said that it goes.
+// farewell fails the test if another host followed only because it received
+// nothing for the time of three adverts, and not because the holder announced
+// that it goes.
 func (r *rig) farewell(from *testHost) {
 	r.t.Helper()
 	for _, h := range r.others(from) {
@@ -188,7 +190,7 @@ func TestHardCase41_ATermDuringATakeOverLeavesOneHolder(t *testing.T) {
 func TestHardCase41_AFullDiskDoesNotKeepHealthFromKeepalived(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
-	for _, h := range r.hosts { // before the agent starts, so that it sees it
+	for _, h := range r.hosts { // before the agent starts, so that the agent sees it
 		must(t, os.MkdirAll(h.path("/etc/holdfast"), 0o755))
 		must(t, unix.Mount("none", h.path("/etc/holdfast"), "tmpfs", 0, "size=32k"))
 		t.Cleanup(func() { _ = unix.Unmount(h.path("/etc/holdfast"), unix.MNT_DETACH) })

@@ -23,7 +23,7 @@ func nodes(n int) state.Fact[[]state.Node] {
 	return state.Known(list)
 }
 
-// reloads counts how often a host's keepalived read its configuration anew.
+// reloads counts the reloads of a host's keepalived.
 func (h *testHost) reloads() int { return strings.Count(h.log("keepalived.log"), "Reload complete") }
 
 func TestHardCase13_LookUpsThatFailChangeNothing(t *testing.T) {
@@ -55,7 +55,7 @@ func TestHardCase14_GrowthFromOneToFiveAndBackNeverLosesTheVIP(t *testing.T) {
 	r.eventually("the first holds both", 5*time.Second, func() bool { return first.has(vip4) && first.has(vip6) })
 	r.settle(both...)
 	mark := r.mark()
-	for _, n := range []int{3, 5} { // the others list a new one before it takes part
+	for _, n := range []int{3, 5} { // the others list a new host before it takes part
 		for _, h := range r.hosts[:n] {
 			h.tell(func(v *state.NetworkView) { v.Nodes, v.Settings.ControlPlanes = nodes(n), n })
 		}
@@ -68,7 +68,7 @@ func TestHardCase14_GrowthFromOneToFiveAndBackNeverLosesTheVIP(t *testing.T) {
 		}
 		r.never("a VIP moved", 3*time.Second, func() bool { return r.mark() != mark })
 	}
-	for _, n := range []int{4, 3, 2, 1} { // a node is removed: it and the others learn of that
+	for _, n := range []int{4, 3, 2, 1} { // a node is removed: all hosts learn of that
 		for _, h := range r.hosts[:n+1] {
 			h.tell(func(v *state.NetworkView) { v.Nodes = nodes(n) })
 		}
@@ -88,7 +88,7 @@ func TestB4_AHostThatIsRemovedFromTheClusterNeverTakesTheVIP(t *testing.T) {
 	r.never("a VIP moved", 3*time.Second, func() bool { return r.mark() != mark })
 }
 
-// A reload with other peers on the holder, on the others and on all at once.
+// The peers change in a reload on the holder, on the others and on all at once.
 func TestAReloadMovesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -103,8 +103,9 @@ func TestAReloadMovesNothing(t *testing.T) {
 	}
 }
 
-// Peers that are off, as workers at night, hold up no advert to those that are
-// not: the kernel keeps what it cannot deliver, and has only so much place.
+// Peers that are off, like workers at night, must not delay adverts to the
+// other peers: the kernel stores packets that it cannot deliver, and has little
+// room for them.
 func TestPeersThatAreOffHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -118,7 +119,8 @@ func TestPeersThatAreOffHoldUpNobody(t *testing.T) {
 	r.tellAll(func(v *state.NetworkView) { v.Nodes = with })
 	r.start(both...)
 	mark := r.mark()
-	// A neighbour is given up after three seconds, and asked for again.
+	// The kernel gives a neighbour up after three seconds, and asks for it
+	// again.
 	r.never("a VIP moved", 8*time.Second, func() bool { return r.mark() != mark })
 }
 
@@ -147,7 +149,7 @@ func TestHardCase15_TheAddressMovesToABridge(t *testing.T) {
 	time.Sleep(time.Second)
 	r.settle(both...)
 	r.oneHolder(both...)
-	// It takes part again: it holds the VIPs when the other one is lost.
+	// It takes part again: it must hold the VIPs when the other one is lost.
 	r.others(h)[0].unplug()
 	r.eventually("held on the bridge", 3*time.Second, func() bool {
 		out := h.run("ip", "-brief", "address", "show", "br-very-long-15")
@@ -156,7 +158,7 @@ func TestHardCase15_TheAddressMovesToABridge(t *testing.T) {
 }
 
 // The first host brings the cluster up, the others join, the cluster is
-// complete: who began holds the VIP all the while.
+// complete: the first host must hold the VIP all the time.
 func TestHardCase36_TheBootstrapHandOverLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -189,7 +191,7 @@ func TestHardCase36_TheBootstrapHandOverLosesNothing(t *testing.T) {
 	r.moved(first)
 }
 
-// B22: it must come back after a blip, or nobody could join.
+// B22: it must take the VIP again after a short failure, or nobody could join.
 func TestB22_ABootstrappingHostThatComesBackTakesTheVIPAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -232,7 +234,7 @@ func TestHardCase37_TheIngressVIPFollowsTheRouters(t *testing.T) {
 	b.tell(router(true, false, true))
 	a.tell(router(false, false, false))
 	r.never("given up while it serves", 2*time.Second, func() bool { return !on(b)() })
-	c.tell(router(true, true, false)) // a second controller's
+	c.tell(router(true, true, false)) // that of a second controller
 	r.never("taken by a second controller", 2*time.Second, func() bool { return !on(b)() })
 	b.tell(router(false, false, false))
 	r.eventually("at the last router there is", 2*time.Second, on(c))
@@ -241,7 +243,7 @@ func TestHardCase37_TheIngressVIPFollowsTheRouters(t *testing.T) {
 	r.oneHolder(vip4, vip6, ingress4, ingress6)
 }
 
-// IPv6 alone fails on the holder: IPv4 goes with it.
+// Only IPv6 fails on the holder: IPv4 must move with it.
 func TestB28_FamiliesInSyncMoveTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -274,7 +276,7 @@ func TestHardCase27_NodesThatComeInABurstMoveNothing(t *testing.T) {
 	}
 }
 
-// The second pair comes, goes, and comes with another address.
+// The second pair is added, removed, and added with another address.
 func TestHardCase22_ASecondVIPThatComesAndGoesLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -299,9 +301,9 @@ func TestHardCase22_ASecondVIPThatComesAndGoesLeavesTheFirstAlone(t *testing.T) 
 	}
 }
 
-// After a boot keepalived is there before the agent, with yesterday's
-// configuration and nobody's word; the agent's word is heard as soon as it
-// comes.
+// After a boot keepalived starts before the agent, with yesterday's
+// configuration and no track files from the agent. It must follow the agent's
+// files as soon as they exist.
 func TestHardCase33_ABootedHostHoldsTheVIPAndListensToTheAgentThatComesLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -314,7 +316,7 @@ func TestHardCase33_ABootedHostHoldsTheVIPAndListensToTheAgentThatComesLater(t *
 		h.run("ip", "address", "flush", "dev", "eth0", "to", "10.98.0.5/32")
 		h.run("ip", "-6", "address", "flush", "dev", "eth0", "to", "fd98::5/128")
 		must(t, os.RemoveAll(h.path("/run")))
-		must(t, os.MkdirAll(h.path(render.TrackDir), 0o755)) // kubelet
+		must(t, os.MkdirAll(h.path(render.TrackDir), 0o755)) // kubelet makes the directory
 	}
 	for _, h := range r.hosts {
 		h.startDaemon()

@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// A host of these rigs has eth0 in 10.98.0.0/24 and eth1 in 10.99.0.0/24, both
-// on one switch, as on the single one of a shop. The API's VIP is in the first
-// network and the ingress VIP in the second.
+// A host of these rigs has eth0 in 10.98.0.0/24 and eth1 in 10.99.0.0/24. Both
+// are on one switch, like the only switch of a shop. The API's VIP is in the
+// first network and the ingress VIP in the second.
 
 func farAddress(n int) string { return fmt.Sprintf("10.99.0.1%d/24", n) }
 
-// saying is a node with the report of its agent.
+// saying returns a node with the report of its agent.
 func saying(i int, addresses ...string) state.Node {
 	n := nodeOf(i)
 	report := state.VIPReport{}
@@ -28,7 +28,8 @@ func saying(i int, addresses ...string) state.Node {
 	return n
 }
 
-// twoNetworks gives each host its second NIC, and tells it of both networks.
+// twoNetworks gives each host its second NIC, and puts both networks into its
+// view.
 func (r *rig) twoNetworks(without ...int) {
 	r.t.Helper()
 	var list []state.Node
@@ -47,7 +48,7 @@ func (r *rig) twoNetworks(without ...int) {
 	})
 }
 
-// onlyOn fails the test where an address is on another NIC.
+// onlyOn fails the test if an address is on another NIC.
 func (h *testHost) onlyOn(nic string, vip netip.Addr) {
 	h.r.t.Helper()
 	for line := range strings.Lines(h.run("ip", "-o", "address", "show")) {
@@ -85,8 +86,8 @@ func TestAHostWithoutAnAddressInTheNetworkOfAVIPLeavesItToTheOther(t *testing.T)
 	r.eventually("the API's VIP is held", 5*time.Second, func() bool { return len(r.holders(vip4)) == 1 })
 }
 
-// A worker in the network of the API's VIP, and one in that of the ingress VIP,
-// each with a router: both once held the ingress VIP, for good.
+// One worker is in the network of the API's VIP, and one in that of the ingress
+// VIP, each with a router. Both once held the ingress VIP permanently.
 func TestAHostOutsideTheNetworkOfAVIPNeverHoldsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -105,13 +106,13 @@ func TestAHostOutsideTheNetworkOfAVIPNeverHoldsIt(t *testing.T) {
 		h.startAgent()
 	}
 	r.hosts[1].startDaemon()
-	r.hosts[0].startDaemon() // it gets a configuration that holds nothing
+	r.hosts[0].startDaemon() // its configuration lets it hold nothing
 	r.eventually("the one that is in its network holds it", 8*time.Second, func() bool { return r.hosts[1].has(far) })
 	r.never("the other one too", 5*time.Second, func() bool { return r.hosts[0].has(far) })
 }
 
-// Either NIC could answer for either address: adverts would come to the one that
-// keepalived does not listen on.
+// Either NIC could answer for either address. Adverts would then arrive on the
+// one that keepalived does not listen on.
 func TestNeighboursThatAreLearnedAnewAreLearnedRight(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -135,7 +136,7 @@ func TestNeighboursThatAreLearnedAnewAreLearnedRight(t *testing.T) {
 	r.oneHolder(vip4, far)
 }
 
-// stateful is what firewalld makes of a host's input where nobody opened
+// stateful is firewalld's input chain of a host on which nobody opened
 // anything.
 const stateful = `table inet firewalld {
 	chain filter_INPUT {
@@ -147,8 +148,9 @@ const stateful = `table inet firewalld {
 	}
 }`
 
-// The adverts of the holder belong to nothing that a host which has just started
-// has sent: it would hear nobody, and with the higher address keep the VIP.
+// The adverts of the holder belong to no connection that a freshly started host
+// has opened. The host would receive no advert, and with the higher address
+// keep the VIP.
 func TestAHostBehindAStatefulFirewallLeavesTheVIPToItsHolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast/holdfast/test/net/promise"
 )
 
-// settle waits a second in which nothing about VIPs changes. That a host has one is
-// seen a moment before the kernel's event of it is noted, so a second that is over
-// says nothing.
+// settle waits for a second in which nothing about VIPs changes. A host's VIP
+// may be visible a moment before the kernel's event is recorded, so a second
+// that is already over proves nothing.
 func (r *rig) settle(vips ...netip.Addr) {
 	r.t.Helper()
 	began := time.Now()
@@ -40,7 +40,7 @@ func (r *rig) settle(vips ...netip.Addr) {
 	}
 }
 
-// holders are the hosts that have a VIP now.
+// holders returns the hosts that have a VIP now.
 func (r *rig) holders(vip netip.Addr) []int {
 	r.t.Helper()
 	var out []int
@@ -64,7 +64,7 @@ func (h *testHost) has(vip netip.Addr) bool {
 	})
 }
 
-// holder is the one host that has a VIP.
+// holder returns the only host that has a VIP.
 func (r *rig) holder(vip netip.Addr) *testHost {
 	r.t.Helper()
 	n := r.holders(vip)
@@ -74,12 +74,12 @@ func (r *rig) holder(vip netip.Addr) *testHost {
 	return r.hosts[n[0]-1]
 }
 
-// others are all hosts but one.
+// others returns all hosts but one.
 func (r *rig) others(h *testHost) []*testHost {
 	return slices.DeleteFunc(slices.Clone(r.hosts), func(o *testHost) bool { return o == h })
 }
 
-// eventually waits for what is promised within a time.
+// eventually waits for a condition that is promised within a time.
 func (r *rig) eventually(what string, promised time.Duration, holds func() bool) time.Duration {
 	r.t.Helper()
 	began := time.Now()
@@ -92,7 +92,7 @@ func (r *rig) eventually(what string, promised time.Duration, holds func() bool)
 	return time.Since(began)
 }
 
-// never fails the test if something holds within a while.
+// never fails the test if a condition holds at any moment of a time.
 func (r *rig) never(what string, during time.Duration, holds func() bool) {
 	r.t.Helper()
 	for began := time.Now(); time.Since(began) < during; time.Sleep(5 * time.Millisecond) {
@@ -102,7 +102,7 @@ func (r *rig) never(what string, during time.Duration, holds func() bool) {
 	}
 }
 
-// unplug takes a host off the bridge without its noticing.
+// unplug takes a host off the bridge without its notice.
 func (h *testHost) unplug() {
 	in(h.r.t, h.r.sw, func() { must(h.r.t, netlink.LinkSetNoMaster(link(h.r.t, h.port))) })
 }
@@ -111,7 +111,7 @@ func (h *testHost) plug() {
 	in(h.r.t, h.r.sw, func() { must(h.r.t, netlink.LinkSetMaster(link(h.r.t, h.port), link(h.r.t, "br0"))) })
 }
 
-// run runs a program in a host's namespace and returns what it said.
+// run runs a program in a host's namespace and returns its output.
 func (h *testHost) run(name string, args ...string) string {
 	h.r.t.Helper()
 	out, err := exec.Command("/usr/sbin/ip", append([]string{"netns", "exec", h.nsName, name}, args...)...).CombinedOutput()
@@ -121,20 +121,20 @@ func (h *testHost) run(name string, args ...string) string {
 	return string(out)
 }
 
-// log returns what a host's agent or daemon has written.
+// log returns the log of a host's agent or daemon.
 func (h *testHost) log(name string) string {
 	data, _ := os.ReadFile(filepath.Join(h.root, name))
 	return string(data)
 }
 
-// mark returns how many changes there were.
+// mark returns the number of changes so far.
 func (r *rig) mark() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events)
 }
 
-// since are the changes of a VIP after a mark.
+// since returns the changes of a VIP after a mark.
 func (r *rig) since(mark int, vip netip.Addr) []event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,10 +147,10 @@ func (r *rig) since(mark int, vip netip.Addr) []event {
 	return out
 }
 
-// overlap is the longest time that a VIP was on two hosts.
+// overlap returns the longest time during which a VIP was on two hosts.
 func (r *rig) overlap(vip netip.Addr) time.Duration { return r.overlapSince(0, vip) }
 
-// overlapSince is the same after a mark, when some hosts had it.
+// overlapSince is the same after a mark, at which the hosts in had had it.
 func (r *rig) overlapSince(mark int, vip netip.Addr, had ...int) time.Duration {
 	var longest time.Duration
 	var two time.Time
@@ -184,7 +184,7 @@ func (r *rig) oneHolder(vips ...netip.Addr) {
 	}
 }
 
-// report shows what happened where a test failed.
+// report logs the events if the test failed.
 func (r *rig) report() {
 	if !r.t.Failed() {
 		return

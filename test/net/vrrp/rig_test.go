@@ -1,5 +1,5 @@
 // Package vrrp shows with real keepalived, in network namespaces on one bridge,
-// that virtual IPs are where they should be whatever happens to hosts, links,
+// that virtual IPs are in the right place whatever happens to hosts, links,
 // daemons and the agent. The tests are named after docs/facts/network.md#cases.
 package vrrp
 
@@ -30,13 +30,13 @@ import (
 var (
 	vip4, vip6         = addr("10.98.0.5"), addr("fd98::5")
 	ingress4, ingress6 = addr("10.98.0.6"), addr("fd98::6")
-	// far is the ingress VIP of a second network.
+	// far is the ingress VIP in a second network.
 	far = addr("10.99.0.6")
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// rig is some hosts on one bridge.
+// rig holds hosts on one bridge.
 type rig struct {
 	t      *testing.T
 	prefix string
@@ -47,7 +47,7 @@ type rig struct {
 	events []event
 }
 
-// event is a VIP that came to a host or left it.
+// event records that a VIP came to a host or left it.
 type event struct {
 	at    time.Time
 	host  int
@@ -71,7 +71,7 @@ type testHost struct {
 
 var rigs atomic.Int32
 
-// newRig makes hosts 1 to n, each with keepalived's files laid out and nothing
+// newRig makes hosts 1 to n. Each has keepalived's files, but nothing is
 // started.
 func newRig(t *testing.T, n int) *rig {
 	t.Helper()
@@ -89,7 +89,7 @@ func newRig(t *testing.T, n int) *rig {
 		h.view = r.viewOf(h, n)
 		h.tell(func(*state.NetworkView) {})
 	}
-	t.Cleanup(r.report) // last, so that it runs while the hosts' files are there
+	t.Cleanup(r.report) // last, so that it runs while the hosts' files still exist
 	return r
 }
 
@@ -121,7 +121,7 @@ func (r *rig) addHost(n int) {
 	r.follow(h)
 }
 
-// follow writes down each VIP that comes and goes.
+// follow records each VIP that comes and goes.
 func (r *rig) follow(h *testHost) {
 	changes, done := make(chan netlink.AddrUpdate, 256), make(chan struct{})
 	must(r.t, netlink.AddrSubscribeWithOptions(changes, done, netlink.AddrSubscribeOptions{Namespace: &h.ns}))
@@ -138,7 +138,8 @@ func (r *rig) follow(h *testHost) {
 	}()
 }
 
-// viewOf is a healthy host among n control planes of an installed cluster.
+// viewOf returns the view of a healthy host among n control planes of an
+// installed cluster.
 func (r *rig) viewOf(h *testHost, n int) state.NetworkView {
 	v := state.NetworkView{
 		Settings: state.NetworkSettings{
@@ -167,7 +168,7 @@ func nodeOf(i int) state.Node {
 	}
 }
 
-// tell changes what a host's agent is told.
+// tell changes the facts that a host's agent gets.
 func (h *testHost) tell(change func(*state.NetworkView)) {
 	h.r.t.Helper()
 	change(&h.view)
@@ -184,7 +185,7 @@ func (r *rig) tellAll(change func(*state.NetworkView)) {
 	}
 }
 
-// command is a program in a host's namespace, with its output in a file.
+// command returns a program in a host's namespace, with its output in a file.
 func (h *testHost) command(log string, env []string, name string, args ...string) *exec.Cmd {
 	h.r.t.Helper()
 	out, err := os.OpenFile(filepath.Join(h.root, log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -196,7 +197,7 @@ func (h *testHost) command(log string, env []string, name string, args ...string
 	return cmd
 }
 
-// startAgent starts a host's agent; what it logs is shown where a test fails.
+// startAgent starts a host's agent. Its log is shown if the test fails.
 func (h *testHost) startAgent(env ...string) {
 	h.r.t.Helper()
 	self, err := os.Executable()
@@ -231,7 +232,7 @@ func (h *testHost) startDaemonWith(config string) {
 func (h *testHost) killDaemon() {
 	child := h.pid(render.VRRPPIDFile)
 	if child > 1 {
-		_ = syscall.Kill(child, syscall.SIGSTOP) // the end of its parent tells it to end in good order
+		_ = syscall.Kill(child, syscall.SIGSTOP) // otherwise the end of its parent would make it end cleanly
 	}
 	_ = h.daemon.Process.Kill()
 	if child > 1 {
@@ -239,7 +240,7 @@ func (h *testHost) killDaemon() {
 	}
 }
 
-// pid returns what a pid file holds, 0 where there is none.
+// pid returns the content of a pid file, 0 if there is none.
 func (h *testHost) pid(file string) int {
 	data, _ := os.ReadFile(h.path(file))
 	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
@@ -247,7 +248,7 @@ func (h *testHost) pid(file string) int {
 }
 
 // start starts agents and daemons on all hosts and waits until each VIP is
-// held, by the first host if it may.
+// held, if possible by the first host.
 func (r *rig) start(vips ...netip.Addr) {
 	r.t.Helper()
 	for i, h := range r.hosts {
@@ -257,7 +258,7 @@ func (r *rig) start(vips ...netip.Addr) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	for _, h := range r.hosts { // keepalived has been told that no stranger has them
+	for _, h := range r.hosts { // keepalived knows now that no foreign host has them
 		r.eventually(h.name+" takes part", 10*time.Second, func() bool {
 			return strings.Contains(h.log("keepalived.log"), "Startup complete") && strings.Contains(h.log("agent.log"), "nothing bars it")
 		})

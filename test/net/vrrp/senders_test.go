@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// hardware is the address of a host's NIC.
+// hardware returns the hardware address of a host's NIC.
 func (h *testHost) hardware() string {
 	var out string
 	in(h.r.t, h.ns, func() { out = link(h.r.t, "eth0").Attrs().HardwareAddr.String() })
 	return out
 }
 
-// knownByNICs has each host say which NIC it has.
+// knownByNICs gives every host the report of each host's NIC.
 func (r *rig) knownByNICs() {
 	r.t.Helper()
 	var list []state.Node
@@ -35,7 +35,8 @@ func (r *rig) knownByNICs() {
 	r.tellAll(func(v *state.NetworkView) { v.Nodes = state.Known(list) })
 }
 
-// A VIP that a host has with neither keepalived nor agent: nobody announces it.
+// A host has a VIP but neither keepalived nor agent, so nobody sends adverts
+// for it.
 func TestAVIPThatAHostLeftBehindIsTakenByAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -50,7 +51,7 @@ func TestAVIPThatAHostLeftBehindIsTakenByAnother(t *testing.T) {
 	}
 }
 
-// The same adverts move the VIP where hosts say nothing of their NICs
+// If hosts do not report their NICs, the same adverts move the VIP
 // (TestHardCase19_TheSameAdvertOfAPeerIsListenedTo).
 func TestAnAdvertInAPeersNameFromAnotherNICChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -60,7 +61,8 @@ func TestAnAdvertInAPeersNameFromAnotherNICChangesNothing(t *testing.T) {
 	h := r.holder(vip4)
 	peer := nodeOf(r.others(h)[0].n).Addresses[0]
 	s := r.stranger(9)
-	// He takes the peer's address and answers for it to nobody: adverts alone.
+	// It takes the peer's address but answers for it to nobody: it only sends
+	// adverts.
 	s.run("ip", "address", "flush", "dev", "eth0")
 	s.run("ip", "address", "add", peer.String()+"/32", "dev", "eth0")
 	s.run("ip", "link", "set", "eth0", "arp", "off")
@@ -70,7 +72,7 @@ func TestAnAdvertInAPeersNameFromAnotherNICChangesNothing(t *testing.T) {
 	}
 	mark := r.mark()
 	id, _ := decide.RouterIDs("shop")
-	must(t, h.agent.Process.Kill()) // so that it listens now and not within a minute
+	must(t, h.agent.Process.Kill()) // so that it listens now and not only within a minute
 	_ = h.agent.Wait()
 	h.startAgent()
 	for range 4 {
@@ -87,8 +89,8 @@ func TestAnAdvertInAPeersNameFromAnotherNICChangesNothing(t *testing.T) {
 	})
 }
 
-// A host whose NIC was changed while it could not say so is heard: two holders
-// would be worse than what a stranger can do.
+// If a host's NIC was replaced while it could not report that, its adverts
+// count: two holders would be worse than anything that a foreign host can do.
 func TestAPeerWithANICThatItCouldNotTellOfIsHeard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -107,7 +109,8 @@ func TestAPeerWithANICThatItCouldNotTellOfIsHeard(t *testing.T) {
 	}
 }
 
-// spoofTo sends adverts of the highest priority in a peer's name for a second.
+// spoofTo sends adverts of the highest priority to a host in a peer's name for
+// a second.
 func (h *testHost) spoofTo(to *testHost, from netip.Addr, id byte) {
 	hosts := h.r.hosts
 	h.r.hosts = []*testHost{to}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// noAPI is what a host is told that reaches no API server.
+// noAPI sets the view of a host that reaches no API server.
 func noAPI(v *state.NetworkView) {
 	b := state.Balancer{Backends: map[string]bool{}}
 	for _, n := range v.Nodes.Value {
@@ -48,8 +48,8 @@ func TestHardCase03_WithoutHaproxyOnTheHolderAnotherFollows(t *testing.T) {
 	r.oneHolder(both...)
 }
 
-// Every API server fails on every host, each seeing it at another moment, for
-// longer than any patience; all hosts still answer.
+// Every API server fails for every host, for each at another moment, for longer
+// than any timeout. All hosts still answer.
 func TestHardCase06_AnOverloadedAPIMovesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -77,10 +77,11 @@ func (h *testHost) deaf(to *testHost) {
 	h.run("nft", "add", "rule", "inet", "deaf", "in", "ip6", "saddr", fmt.Sprintf("fd98::1%d", to.n), "meta", "l4proto", "112", "drop")
 }
 
-// The holder does not hear the other one: nothing happens. The other one does
-// not hear the holder: it takes the VIP, and of two equals the lower address
-// yields. Where the one that hears has the higher address both hold it until
-// the link is mended: VRRP knows no better, and the runbook says so.
+// If the holder does not receive the other's adverts, nothing happens. If the
+// other does not receive the holder's, it takes the VIP, and of two equals the
+// lower address yields. If the one that receives has the higher address, both
+// hold it until the link is mended: VRRP cannot do better, and the runbook says
+// so.
 func TestHardCase11_AnAsymmetricSplitHealsToOneHolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -126,8 +127,9 @@ func TestHardCase12_TheMinoritySideYieldsAndAHealedSplitHasOneHolder(t *testing.
 	}
 }
 
-// No minority here: both sides of a split of two, whose verdict is not known,
-// hold the VIP; one is left as soon as they hear each other.
+// There is no minority here: both sides of a cut between two, with no known
+// verdict, hold the VIP. Only one must be left as soon as they receive each
+// other's adverts.
 func TestHardCase12_TwoThatHeldItBecomeOneWithinAMasterDownTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -150,7 +152,7 @@ func TestHardCase40_OnlyTheSurvivorOfAFenceHoldsTheVIPs(t *testing.T) {
 	r.moved(h)
 	r.farewell(h)
 	r.settle(both...)
-	// It stays away also when the survivor is gone, and when it is booted anew.
+	// It must stay away even when the survivor is gone, and after a boot.
 	o := r.others(h)[0]
 	o.unplug()
 	r.never("an inert host took it", 2*time.Second, func() bool { return h.has(vip4) || h.has(vip6) })
@@ -171,7 +173,7 @@ func TestHardCase40_ABootedHostOfTwoHoldsNothingUntilItIsSaid(t *testing.T) {
 	r.never("held, and nobody said so", 3*time.Second, func() bool { return len(r.holders(vip4))+len(r.holders(vip6)) > 0 })
 	r.hosts[0].tell(func(v *state.NetworkView) { v.MayHold = state.Known(true) })
 	r.eventually("held", 2*time.Second, func() bool { return r.hosts[0].has(vip4) && r.hosts[0].has(vip6) })
-	// What becomes unknown later stays as it was.
+	// A fact that becomes unknown later must change nothing.
 	r.hosts[0].tell(func(v *state.NetworkView) { v.MayHold = state.Fact[bool]{} })
 	r.never("given up", 2*time.Second, func() bool { return !r.hosts[0].has(vip4) })
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// stranger adds a machine that is no host of the cluster.
+// stranger adds a foreign host.
 func (r *rig) stranger(n int, addresses ...string) *testHost {
 	r.addHost(n)
 	h := r.hosts[len(r.hosts)-1]
@@ -62,18 +62,18 @@ func TestHardCase17_AStrangerThatTakesAHeldVIPIsReportedAndChangesNothing(t *tes
 	mark := r.mark()
 	r.stranger(9, "fd98::5/64", "10.98.0.5/24")
 	for vip, h := range map[netip.Addr]*testHost{vip4: r.holder(vip4), vip6: r.holder(vip6)} {
-		must(t, h.agent.Process.Kill()) // so that it looks now and not within a minute
+		must(t, h.agent.Process.Kill()) // so that it looks now and not only within a minute
 		_ = h.agent.Wait()
 		h.startAgent()
 		r.eventually("reported", 10*time.Second, func() bool {
 			return strings.Contains(h.log("agent.log"), "VIP "+vip.String()+" is also held")
 		})
 	}
-	r.never("given up", 2*time.Second, func() bool { return len(r.since(mark, vip4))+len(r.since(mark, vip6)) > 2 }) // the stranger's own two
+	r.never("given up", 2*time.Second, func() bool { return len(r.since(mark, vip4))+len(r.since(mark, vip6)) > 2 }) // the foreign host's own two
 }
 
 // The holder's VIP is on its interface before anything starts, as on the first
-// host of a cluster, which then goes on with it.
+// host of a cluster. That host must go on with it.
 func TestHardCase17_AVIPThatIsThereAtTheStartStaysOnOneHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -84,8 +84,8 @@ func TestHardCase17_AVIPThatIsThereAtTheStartStaysOnOneHost(t *testing.T) {
 	r.oneHolder(both...)
 }
 
-// advert is one that a sender with that priority would send; the checksum of
-// VRRPv3 over IPv4 covers addresses too.
+// advert returns an advert with a priority. The checksum of VRRPv3 over IPv4
+// covers addresses too.
 func advert(from, to, vip netip.Addr, id, priority byte) []byte {
 	b := append([]byte{0x31, id, priority, 1, 0, 20, 0, 0}, vip.AsSlice()...)
 	pseudo := append(append(append([]byte{}, from.AsSlice()...), to.AsSlice()...), 0, 112, 0, byte(len(b)))
@@ -142,13 +142,15 @@ func TestHardCase19_AnAdvertOfAStrangerWithTheHighestPriorityChangesNothing(t *t
 	if dropped < 20 {
 		t.Errorf("%d were dropped", dropped)
 	}
-	// Nor to a peer's address from further away.
+	// Adverts from a peer's address but from further away must change nothing
+	// either.
 	s.run("ip", "address", "add", "10.98.0.12/32", "dev", "eth0")
 	s.spoof(addr("10.98.0.12"), id, 254)
 	r.never("a VIP moved", time.Second, func() bool { return r.mark() != mark })
 }
 
-// The test above is worth something: the same adverts from a peer do move it.
+// This shows that the test above proves something: the same adverts from a peer
+// do move the VIP.
 func TestHardCase19_TheSameAdvertOfAPeerIsListenedTo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
@@ -163,9 +165,9 @@ func TestHardCase19_TheSameAdvertOfAPeerIsListenedTo(t *testing.T) {
 	}
 }
 
-// A worker is a peer for the ingress VIP, and may say nothing about the API's:
-// keepalived does not listen to that either, but what it hears so often keeps it
-// from sending its own (seen with 2.2.7, by root on a worker of a lab).
+// A worker is a peer for the ingress VIP, and its adverts for the API's must
+// not count. keepalived ignores those too, but receiving so many keeps it from
+// sending its own (seen with 2.2.7, by root on a worker of a lab).
 func TestAWorkersAdvertsForTheAPIsAddressChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -201,8 +203,8 @@ func TestHardCase21_TheFilterComesBackAfterAFlush(t *testing.T) {
 	}
 }
 
-// Another cluster of the same router ids on the same network, and a router that
-// sends multicast with one of them.
+// Another cluster with the same router IDs is on the same network, and a router
+// that sends multicast with one of them.
 func TestHardCase18_TwoClustersWithOneRouterIDDoNotNoticeEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4)
@@ -235,7 +237,7 @@ func TestHardCase18_TwoClustersWithOneRouterIDDoNotNoticeEachOther(t *testing.T)
 	noise.startDaemonWith(noise.path("noise.conf"))
 	r.never("a VIP moved", 4*time.Second, func() bool { return r.mark() != mark })
 	h := r.holder(vip4)
-	must(t, h.agent.Process.Kill()) // so that it listens now and not within a minute
+	must(t, h.agent.Process.Kill()) // so that it listens now and not only within a minute
 	_ = h.agent.Wait()
 	h.startAgent()
 	r.eventually("the other one is reported", 10*time.Second, func() bool {
@@ -243,8 +245,8 @@ func TestHardCase18_TwoClustersWithOneRouterIDDoNotNoticeEachOther(t *testing.T)
 	})
 }
 
-// Five at once when a host takes over, five again a second later, and one every
-// two seconds: what a switch missed it hears again.
+// Five announcements come at once when a host takes over, five more a second
+// later, and one every two seconds: a switch that missed one receives another.
 func TestB27_ATakenVIPIsAnnouncedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)

@@ -13,11 +13,13 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// stress is for how long the processors are kept busy; hard case 39 wants a day.
+// stress is the time for which the processors are kept busy; hard case 39 wants
+// a day.
 var stress = flag.Duration("stress", 15*time.Second, "how long all processors are kept busy")
 
-// Four programs for each processor, all favoured over ordinary ones, leave next
-// to nothing for anybody else. The adverts go on in time all the same.
+// Four programs for each processor, all with a higher priority than ordinary
+// ones, leave almost nothing for others. The adverts must still be sent in
+// time.
 func TestHardCase39_BusyProcessorsMoveNothing(t *testing.T) {
 	r := newRig(t, 3)
 	r.start(both...)
@@ -38,14 +40,14 @@ func TestHardCase39_BusyProcessorsMoveNothing(t *testing.T) {
 			t.Errorf("%s: a daemon was taken for hung", h.name)
 		}
 	}
-	if *moves > 0 { // what it would be without
+	if *moves > 0 { // the result without it
 		r.count("with a nice value of -20 instead", -20)
 		r.count("without either", 0)
 	}
 }
 
-// count says how much moves on busy processors with a nice value instead of
-// real-time scheduling.
+// count logs the number of moves on busy processors with a nice value instead
+// of real-time scheduling.
 func (r *rig) count(what string, nice int) {
 	for _, h := range r.hosts {
 		pid := h.pid(render.VRRPPIDFile)

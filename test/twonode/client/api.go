@@ -16,15 +16,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// registers is where the API's registers live, and how a run's are told apart.
+// registers is the path of the API's registers, and runLabel the label that
+// distinguishes the runs.
 const (
 	registers = "/api/v1/namespaces/default/configmaps"
 	runLabel  = "holdfast.test/run"
 )
 
-// StartAPI begins to write ConfigMaps through API servers. Each connection
-// carries one request at a time: with HTTP/2, a dead connection would be used
-// again for half a minute, and that would be measured.
+// StartAPI starts writing ConfigMaps through API servers. Each connection
+// carries one request at a time: HTTP/2 would use a dead connection for half a
+// minute, which would distort the measurement.
 func StartAPI(ctx context.Context, rec *Recorder, shape Shape, run string, dial Dialer, config *rest.Config) (*Load, error) {
 	shape = shape.withDefaults()
 	var stores []store
@@ -63,7 +64,8 @@ func newestList(ctx context.Context, stores []store, timeout time.Duration) (int
 	return 0, fmt.Errorf("no API server answers: %w", errors.Join(errs...))
 }
 
-// configMap is what the registers need of one, or of a list of them.
+// configMap holds the fields of a ConfigMap, or of a list of them, that the
+// registers need.
 type configMap struct {
 	Metadata metadata          `json:"metadata"`
 	Data     map[string]string `json:"data,omitempty"`
@@ -76,7 +78,7 @@ type metadata struct {
 }
 
 func (m configMap) revision() int64 {
-	n, _ := strconv.ParseInt(m.Metadata.ResourceVersion, 10, 64) // 0 is "none told"
+	n, _ := strconv.ParseInt(m.Metadata.ResourceVersion, 10, 64) // 0 means that there is none
 	return n
 }
 
@@ -86,7 +88,7 @@ type apiStore struct {
 	run  string
 }
 
-// write replaces the register whatever it holds, or makes it.
+// write replaces the register, whatever it holds, or creates it.
 func (s apiStore) write(ctx context.Context, key, value string) (int64, Outcome, error) {
 	object := configMap{Metadata: metadata{Name: key, Labels: map[string]string{runLabel: s.run}}, Data: map[string]string{"v": value}}
 	var answer configMap
@@ -100,8 +102,8 @@ func (s apiStore) write(ctx context.Context, key, value string) (int64, Outcome,
 	return answer.revision(), OK, nil
 }
 
-// outcome is what is known about a request that failed. It was not carried out
-// if nobody was reached or the server refused it.
+// outcome tells what is known about a failed request. It was not carried out if
+// there was no connection or the server refused it.
 func outcome(status int, err error) Outcome {
 	var dialed *net.OpError
 	if errors.As(err, &dialed) && dialed.Op == "dial" || status >= 400 && status < 500 {
@@ -110,8 +112,8 @@ func outcome(status int, err error) Outcome {
 	return Unknown
 }
 
-// read returns no revision: the one in the answer is that of the last write to
-// this object, not of the read.
+// read returns no revision: the answer has that of the last write to this
+// object, not that of the read.
 func (s apiStore) read(ctx context.Context, key string) (string, int64, error) {
 	var answer configMap
 	status, err := s.call(ctx, http.MethodGet, registers+"/"+key, nil, &answer)
@@ -121,14 +123,14 @@ func (s apiStore) read(ctx context.Context, key string) (string, int64, error) {
 	return answer.Data["v"], 0, err
 }
 
-// newest is the revision of a list.
+// newest returns the revision of a list.
 func (s apiStore) newest(ctx context.Context) (int64, error) {
 	var list configMap
 	_, err := s.call(ctx, http.MethodGet, registers+"?limit=1", nil, &list)
 	return list.revision(), err
 }
 
-// call returns the HTTP status, 0 without an answer.
+// call returns the HTTP status, 0 if there is no answer.
 func (s apiStore) call(ctx context.Context, method, path string, in, out any) (int, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -157,8 +159,8 @@ func (s apiStore) call(ctx context.Context, method, path string, in, out any) (i
 	return resp.StatusCode, json.Unmarshal(data, out)
 }
 
-// silence is how long a watch may be without a word while clients write: a
-// dead host's connection says nothing for ever.
+// silence is the longest time that a watch may be silent while clients write: a
+// dead host's connection is silent forever.
 const silence = 3 * time.Second
 
 func (s apiStore) watch(ctx context.Context, after int64, see func(key, value string, revision int64)) error {

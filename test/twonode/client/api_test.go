@@ -40,7 +40,7 @@ func TestAWriteThatReachedNobodyFailedAndOneWithoutAnswerIsUnknown(t *testing.T)
 		t.Errorf("refused: %s, %v", got, err)
 	}
 	s := apiServer(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client has gone
 		<-r.Context().Done()
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Save writes a history into a directory, as data and as a picture that a
-// browser shows.
+// Save writes a history into a directory, as data and as a picture for a
+// browser.
 func Save(dir string, h History) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err

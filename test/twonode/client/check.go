@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Check returns every way in which the cluster broke its word, joined.
+// Check returns every violation of the cluster's guarantees, joined.
 func Check(h History) error {
 	return errors.Join(
 		checkLinearizable(h),
@@ -21,7 +21,7 @@ func Check(h History) error {
 	)
 }
 
-// maxReported bounds the violations of one kind that are named.
+// maxReported bounds the number of reported violations of one kind.
 const maxReported = 5
 
 type violations struct {
@@ -44,7 +44,7 @@ func (v *violations) err() error {
 	return errors.Join(v.errs...)
 }
 
-// register is what porcupine is told about one operation.
+// register is porcupine's input for one operation.
 type register struct {
 	write bool
 	key   string
@@ -83,9 +83,10 @@ var model = porcupine.Model{
 	},
 }
 
-// operations translates a history for porcupine. A write of unknown outcome
-// may take effect at any later time, or at the very end, which is never. One
-// whose value nobody ever read needs no place in the order: values are unique.
+// operations translates a history for porcupine. A write of unknown outcome may
+// take effect at any later time, or at the very end, which means never. A write
+// of unknown outcome whose value nobody ever read needs no place in the order,
+// because values are unique.
 func operations(h History) []porcupine.Operation {
 	read := map[string]bool{}
 	for _, o := range h.Ops {
@@ -111,8 +112,8 @@ func operations(h History) []porcupine.Operation {
 	return out
 }
 
-// patience bounds the search for an order. Histories of these clients, with
-// few clients a key, take milliseconds.
+// patience bounds the search for an order. The histories of these clients, with
+// few clients for each key, take milliseconds.
 const patience = time.Minute
 
 func checkLinearizable(h History) error {
@@ -127,8 +128,9 @@ func checkLinearizable(h History) error {
 	}
 }
 
-// checkRevisions checks that no revision was given out twice, and that none
-// went back: what begins after something else has ended is not older.
+// checkRevisions checks that no revision was used twice, and that none went
+// back: an operation that begins after another has ended must not have an older
+// revision.
 func checkRevisions(h History) error {
 	var v violations
 	writers := map[int64]Op{}
@@ -161,8 +163,8 @@ func checkRevisions(h History) error {
 	return v.err()
 }
 
-// checkWatches checks each watch: its revisions rise, it saw every write that
-// was acknowledged, and it saw nothing that nobody wrote.
+// checkWatches checks each watch: its revisions rise, it saw every acknowledged
+// write, and it saw nothing that nobody wrote.
 func checkWatches(h History) error {
 	var v violations
 	written := map[string]bool{}
@@ -208,8 +210,8 @@ func skipped(spans []Span, revision int64) bool {
 	return slices.ContainsFunc(spans, func(s Span) bool { return s.From <= revision && revision <= s.Until })
 }
 
-// checkFinal checks that what is stored in the end is the newest acknowledged
-// write, or one that may have happened later.
+// checkFinal checks that each key holds the newest acknowledged write in the
+// end, or one that may have happened later.
 func checkFinal(h History) error {
 	if h.Final == nil {
 		return nil
@@ -229,8 +231,8 @@ func checkFinal(h History) error {
 	return v.err()
 }
 
-// mayBeNewer reports whether a value was written by an operation of unknown
-// outcome that may have taken effect after another one.
+// mayBeNewer reports whether an operation of unknown outcome wrote a value
+// other than that of an operation: it may have taken effect later.
 func mayBeNewer(h History, key, value string, than Op) bool {
 	return slices.ContainsFunc(h.Ops, func(o Op) bool {
 		return o.Kind == Write && o.Key == key && o.Value == value && o.Outcome == Unknown

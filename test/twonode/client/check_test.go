@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// sound is a history of two clients on one key, held to be right: a write
-// follows a write, reads between, one write of unknown outcome that a later
-// read found, one that nobody did.
+// sound is a correct history of two clients on one key: a write follows a
+// write, with reads between, one write of unknown outcome that a later read
+// found, and one that nobody read.
 func sound() History {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return History{

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// OpenEtcd returns a client of one member. It dials again quickly: otherwise
-// it would measure its own patience.
+// OpenEtcd returns a client of one member. The client reconnects quickly:
+// otherwise its own back-off would be measured.
 func OpenEtcd(t Target, dial Dialer, tlsConfig *tls.Config) (*clientv3.Client, error) {
 	params := grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.2, MaxDelay: 200 * time.Millisecond},
@@ -32,7 +32,7 @@ func OpenEtcd(t Target, dial Dialer, tlsConfig *tls.Config) (*clientv3.Client, e
 	})
 }
 
-// StartEtcd begins to write to etcd itself, below a prefix that nobody else
+// StartEtcd starts writing to etcd itself, below a prefix that nobody else
 // uses.
 func StartEtcd(ctx context.Context, rec *Recorder, shape Shape, prefix string, dial Dialer, tlsConfig *tls.Config) (*Load, error) {
 	shape = shape.withDefaults()
@@ -51,7 +51,7 @@ func StartEtcd(ctx context.Context, rec *Recorder, shape Shape, prefix string, d
 	return start(ctx, rec, shape, stores, prefix, after), nil
 }
 
-// currentRevision asks whichever member answers.
+// currentRevision returns the revision from the first member that answers.
 func currentRevision(ctx context.Context, stores []store, prefix string, timeout time.Duration) (int64, error) {
 	var errs []error
 	for _, s := range stores {
@@ -71,8 +71,8 @@ type etcdStore struct {
 	prefix string
 }
 
-// write takes every error for unknown: etcd may carry out what it could not
-// answer.
+// write treats every error as unknown: etcd may carry out a write although it
+// could not answer.
 func (s etcdStore) write(ctx context.Context, key, value string) (int64, Outcome, error) {
 	answer, err := s.client.Put(ctx, key, value)
 	if err != nil {
@@ -92,12 +92,13 @@ func (s etcdStore) read(ctx context.Context, key string) (string, int64, error) 
 	return string(answer.Kvs[0].Value), answer.Header.Revision, nil
 }
 
-// newest says that etcd has no reason to forget a change while a load runs.
+// newest always fails, because etcd has no reason to forget a change while a
+// load runs.
 func (s etcdStore) newest(context.Context) (int64, error) { return 0, errLost }
 
 func (s etcdStore) watch(ctx context.Context, after int64, see func(key, value string, revision int64)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the watch at the server too
+	defer cancel() // also ends the watch at the server
 	for answer := range s.client.Watch(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
 		if answer.CompactRevision != 0 {
 			return errLost

@@ -1,7 +1,7 @@
 // Package client writes to a cluster and reads from it while it is being
-// broken, keeps what it saw, and checks afterwards that the cluster kept its
-// word. It must never guess: what it does not know to have failed may have
-// happened.
+// broken. It records what it sees, and checks afterwards that the cluster kept
+// its guarantees. It must never guess: an operation that is not known to have
+// failed may have happened.
 package client
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Kind is what an operation did.
+// Kind is the kind of an operation.
 type Kind string
 
 // The kinds.
@@ -20,18 +20,18 @@ const (
 	Read  Kind = "read"
 )
 
-// Outcome is what the client knows about the end of an operation.
+// Outcome is the client's knowledge of the end of an operation.
 type Outcome string
 
-// The outcomes. What is Unknown may have happened, now or later; what Failed
-// surely did not.
+// The outcomes. An Unknown operation may have happened, now or later; a Failed
+// one surely did not.
 const (
 	OK      Outcome = "ok"
 	Failed  Outcome = "failed"
 	Unknown Outcome = "unknown"
 )
 
-// Op is one operation. Its times are since the beginning of the history, taken
+// Op is one operation. Its times are relative to the beginning of the history,
 // from a clock that never jumps.
 type Op struct {
 	Client   int           `json:"client"`
@@ -42,8 +42,8 @@ type Op struct {
 	Start    time.Duration `json:"start"`
 	End      time.Duration `json:"end"`
 	Outcome  Outcome       `json:"outcome"`
-	// Revision is that of the write, or the one at which the read happened;
-	// zero where the answer held none.
+	// Revision is the revision of the write, or the one at which the read
+	// happened; zero if the answer had none.
 	Revision int64  `json:"revision,omitempty"`
 	Error    string `json:"error,omitempty"`
 }
@@ -57,20 +57,20 @@ type Event struct {
 	At       time.Duration `json:"at"`
 }
 
-// History is what the clients of one run saw. Its zero value is not usable.
+// History holds what the clients of one run saw. Its zero value is not usable.
 type History struct {
 	// Began is the wall clock at time zero of the operations.
 	Began time.Time `json:"began"`
-	// Ops are in the order in which they ended.
+	// Ops holds the operations in the order in which they ended.
 	Ops    []Op    `json:"ops"`
 	Events []Event `json:"events"`
-	// Broken lists, for each watch, when it broke and was taken up again at the
-	// revision after the last one seen.
+	// Broken lists, for each watch, the times at which it broke and was resumed
+	// at the revision after the last one seen.
 	Broken map[string][]time.Duration `json:"broken,omitempty"`
-	// Skipped lists, for each watch, the revisions that it had to pass over: an
-	// API server that has just started knows no changes from before.
+	// Skipped lists, for each watch, the revisions that it had to skip: an API
+	// server that has just started knows no earlier changes.
 	Skipped map[string][]Span `json:"skipped,omitempty"`
-	// Final is what is stored at the end, by key.
+	// Final holds the stored values at the end, by key.
 	Final map[string]string `json:"final,omitempty"`
 }
 
@@ -80,7 +80,7 @@ type Span struct {
 	Until int64 `json:"until"`
 }
 
-// End is when the last operation ended.
+// End returns the time at which the last operation ended.
 func (h History) End() time.Duration {
 	if len(h.Ops) == 0 {
 		return 0
@@ -99,10 +99,10 @@ func NewRecorder() *Recorder {
 	return &Recorder{h: History{Began: time.Now(), Broken: map[string][]time.Duration{}, Skipped: map[string][]Span{}}}
 }
 
-// Since is the time since the beginning of the history.
+// Since returns the time since the beginning of the history.
 func (r *Recorder) Since() time.Duration { return time.Since(r.h.Began) }
 
-// At is a moment as the history counts it.
+// At converts a moment to the time of the history.
 func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.h.Began) }
 
 func (r *Recorder) op(o Op) {
@@ -130,7 +130,7 @@ func (r *Recorder) skipped(watch string, s Span) {
 	r.h.Skipped[watch] = append(r.h.Skipped[watch], s)
 }
 
-// Copy returns what was recorded so far.
+// Copy returns the history so far.
 func (r *Recorder) Copy() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *Recorder) Copy() History {
 	return h
 }
 
-// Last returns when the last acknowledged write ended, through an endpoint or,
-// if that is empty, through any.
+// Last returns the time at which the last acknowledged write ended, through an
+// endpoint or, if that is empty, through any.
 func (r *Recorder) Last(endpoint string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +156,7 @@ func (o Op) acknowledged(endpoint string) bool {
 	return o.Kind == Write && o.Outcome == OK && (endpoint == "" || o.Endpoint == endpoint)
 }
 
-// acks returns when writes were acknowledged, sorted.
+// acks returns the times of acknowledgements, sorted.
 func (h History) acks(endpoint string) []time.Duration {
 	var out []time.Duration
 	for _, o := range h.Ops {
@@ -168,7 +168,7 @@ func (h History) acks(endpoint string) []time.Duration {
 	return out
 }
 
-// Endpoints returns through which writes went, sorted.
+// Endpoints returns the endpoints of the operations, sorted.
 func (h History) Endpoints() []string {
 	seen := map[string]bool{}
 	for _, o := range h.Ops {

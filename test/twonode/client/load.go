@@ -20,13 +20,14 @@ type Target struct {
 	Address string // host and port
 }
 
-// Shape says how much a load does. The zero value of each field but Targets
-// has a default.
+// Shape describes the size of a load. The zero value of each field but Targets
+// means its default.
 type Shape struct {
 	Targets []Target
-	// Writers is how many clients write through each target; default 1.
+	// Writers is the number of clients that write through each target; default
+	// 1.
 	Writers int
-	// Pause lies between two operations of a client; default 20 ms.
+	// Pause is the time between two operations of a client; default 20 ms.
 	Pause time.Duration
 	// Timeout bounds one operation; default 1 s.
 	Timeout time.Duration
@@ -45,15 +46,15 @@ func (s Shape) withDefaults() Shape {
 	return s
 }
 
-// store is one target of a load: a set of registers. Its operations return
-// what is known of their outcome with their error.
+// store is one target of a load: a set of registers. Its operations return what
+// is known of their outcome, with their error.
 type store interface {
 	write(ctx context.Context, key, value string) (revision int64, outcome Outcome, err error)
 	read(ctx context.Context, key string) (value string, revision int64, err error)
-	// newest returns the revision to take a watch up at whose last changes are
-	// gone, or errLost where that must never happen.
+	// newest returns the revision at which to resume a watch whose last changes
+	// are gone, or errLost if that must never happen.
 	newest(ctx context.Context) (int64, error)
-	// watch hands every change behind a revision to see, until the context ends
+	// watch passes every change after a revision to see, until the context ends
 	// or the watch breaks.
 	watch(ctx context.Context, after int64, see func(key, value string, revision int64)) error
 	close()
@@ -70,7 +71,7 @@ type Load struct {
 	stopWriting, stopWatching context.CancelFunc
 }
 
-// settle is how long the end of a load waits for its watches and for its last
+// settle bounds the wait at the end of a load for its watches and its last
 // reads.
 const settle = 30 * time.Second
 
@@ -99,7 +100,7 @@ func start(ctx context.Context, rec *Recorder, shape Shape, stores []store, pref
 	return l
 }
 
-// paced calls step again and again, with the load's pause between.
+// paced calls step repeatedly, with the load's pause between two calls.
 func (l *Load) paced(ctx context.Context, step func(n int)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -114,8 +115,8 @@ func (l *Load) paced(ctx context.Context, step func(n int)) {
 	}
 }
 
-// write writes to each key in turn. Its operations are let finish when the
-// load ends: one that is torn off would be unknown for no reason.
+// write writes to each key in turn. Its operations may finish when the load
+// ends: an interrupted one would be unknown for no reason.
 func (l *Load) write(ctx context.Context, s store, name string, id int) {
 	l.paced(ctx, func(n int) {
 		key := l.keys[(id+n)%len(l.keys)]
@@ -144,7 +145,7 @@ func (l *Load) read(ctx context.Context, s store, name string, id int) {
 	})
 }
 
-// errLost says that a watch cannot be taken up where it broke.
+// errLost reports that a watch cannot be resumed where it broke.
 var errLost = errors.New("the changes since the last one seen are gone")
 
 func (l *Load) watch(ctx context.Context, s store, name string, after int64) {
@@ -164,12 +165,12 @@ func (l *Load) watch(ctx context.Context, s store, name string, after int64) {
 	})
 }
 
-// skip passes over the changes that a watch can no longer have.
+// skip skips the changes that a watch can no longer get.
 func (l *Load) skip(ctx context.Context, s store, name string, after int64) int64 {
 	newest, err := s.newest(ctx)
 	switch {
 	case errors.Is(err, errLost):
-		// The check finds an event that nobody wrote.
+		// The check will report it as an event that nobody wrote.
 		l.rec.event(Event{Watch: name, Value: err.Error(), Revision: after, At: l.rec.Since()})
 	case err == nil && newest > after:
 		l.rec.skipped(name, Span{From: after + 1, Until: newest})
@@ -178,8 +179,8 @@ func (l *Load) skip(ctx context.Context, s store, name string, after int64) int6
 	return after
 }
 
-// Stop ends the load. It waits until the watches have seen the last
-// acknowledged write, or for a while, and reads what is stored in the end.
+// Stop ends the load. It reads the values stored in the end, and waits for a
+// while until the watches have seen the last acknowledged write.
 func (l *Load) Stop(ctx context.Context) error {
 	l.stopWriting()
 	l.writing.Wait()
@@ -198,7 +199,7 @@ func (l *Load) Stop(ctx context.Context) error {
 	return err
 }
 
-// final reads every key through whichever target answers.
+// final reads every key through any target that answers.
 func (l *Load) final(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for _, key := range l.keys {
@@ -227,8 +228,8 @@ func (l *Load) finalOf(ctx context.Context, key string, into map[string]string) 
 	return errors.Join(err, ctx.Err())
 }
 
-// settleWatches waits until each watch has come as far as the writes. A watch
-// of a dead host never does; that is found by the check, if it matters.
+// settleWatches waits until each watch has seen the last write. A watch of a
+// dead host never does; if that matters, the check finds it.
 func (l *Load) settleWatches(ctx context.Context) {
 	for ctx.Err() == nil && !l.settled() {
 		_ = host.Sleep(ctx, l.shape.Pause)
@@ -259,7 +260,7 @@ func (l *Load) settled() bool {
 	return true
 }
 
-// text is a short form of an error: histories hold thousands.
+// text shortens an error, because histories hold thousands.
 func text(err error) string {
 	if err == nil {
 		return ""

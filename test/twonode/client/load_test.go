@@ -12,16 +12,16 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// fake is a store in memory that can be told to misbehave.
+// fake is a store in memory that can misbehave on demand.
 type fake struct {
 	mu       sync.Mutex
 	revision int64
 	values   map[string]string
 	events   []Event
 	down     bool
-	lose     bool // acknowledge a write and forget it
-	skip     bool // tell watches nothing
-	lost     bool // a watch cannot be taken up
+	lose     bool // acknowledge a write but forget it
+	skip     bool // send nothing to watches
+	lost     bool // a watch cannot be resumed
 }
 
 func (f *fake) write(_ context.Context, key, value string) (int64, Outcome, error) {

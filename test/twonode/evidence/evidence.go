@@ -1,5 +1,5 @@
-// Package evidence keeps what the scenarios of two nodes measured, and puts it
-// into a table.
+// Package evidence stores the measurements of the two-node scenarios, and
+// prints them as a table.
 package evidence
 
 import (
@@ -22,60 +22,60 @@ type Seconds float64
 // In returns a duration in seconds.
 func In(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
-// Trial is one fault and what followed. What was not seen is nil.
+// Trial is one fault and its effects. Anything that was not seen is nil.
 type Trial struct {
 	Scenario string    `json:"scenario"`
 	Time     time.Time `json:"time"`
 	Failed   bool      `json:"failed,omitempty"`
-	// The parts of a recovery, one after the other: until the membership had
-	// changed, until the fence was proven, until the survivor had decided, until
-	// etcd took a write, until an API server did.
+	// The parts of a recovery, one after the other: the times until the
+	// membership changed, until the fence was proven, until the survivor
+	// decided, until etcd took a write, and until an API server did.
 	Detect *Seconds `json:"detect,omitempty"`
 	Fence  *Seconds `json:"fence,omitempty"`
 	Decide *Seconds `json:"decide,omitempty"`
 	Etcd   *Seconds `json:"etcd,omitempty"`
 	API    *Seconds `json:"api,omitempty"`
-	// From the fault until a write was acknowledged again, by etcd, by the API
-	// of a host, by the API at its virtual address.
+	// The times from the fault until a write was acknowledged again, by etcd,
+	// by the API of a host, and by the API at its virtual address.
 	EtcdBack *Seconds `json:"etcdBack,omitempty"`
 	APIBack  *Seconds `json:"apiBack,omitempty"`
 	VIPBack  *Seconds `json:"vipBack,omitempty"`
-	// EtcdGap and APIGap are the longest times without any acknowledged write,
-	// VIPGap the one without any through the virtual address.
+	// EtcdGap and APIGap are the longest times without an acknowledged write,
+	// VIPGap the longest one without a write through the virtual address.
 	EtcdGap *Seconds `json:"etcdGap,omitempty"`
 	APIGap  *Seconds `json:"apiGap,omitempty"`
 	VIPGap  *Seconds `json:"vipGap,omitempty"`
-	// Voters is from the fault, or from its end where somebody had to end it,
-	// until there were two voters again.
+	// Voters is the time from the fault, or from its end if somebody had to end
+	// it, until there were two voters again.
 	Voters *Seconds `json:"voters,omitempty"`
-	// Told are from what Pacemaker, Corosync or the agent of etcd logged, or from
-	// when the API took writes again after it, until the API showed it. FirstTold
-	// is from the fault until the API showed anything of it.
+	// Told holds the times until the API showed a change. They begin at the log
+	// line of Pacemaker, Corosync or the etcd keeper, or when the API took
+	// writes again after that. FirstTold is the time from the fault until the
+	// API first showed anything of it.
 	Told      []Seconds `json:"told,omitempty"`
 	FirstTold *Seconds  `json:"firstTold,omitempty"`
-	// AgentCPU is what holdfast-agent used by host from the fault until all was
-	// well, in ms a second.
+	// AgentCPU is the processor time of holdfast-agent by host from the fault
+	// until the cluster was whole, in ms a second.
 	AgentCPU map[string]float64 `json:"agentCPU,omitempty"`
-	// Fences is how many were carried out.
+	// Fences is the number of fences that were carried out.
 	Fences int `json:"fences"`
-	// Held is the longest time without an acknowledged write through the virtual
-	// address while a fault was held, HeldAny the one through no way into the API
-	// at all. Hold is how long it was.
+	// Held is the longest time without an acknowledged write through the
+	// virtual address while a fault lasted, HeldAny the longest one without a
+	// write by any way into the API. Hold is the duration of the fault.
 	Held    *Seconds `json:"held,omitempty"`
 	HeldAny *Seconds `json:"heldAny,omitempty"`
 	Hold    Seconds  `json:"hold,omitempty"`
-	// Sick is the host that had the fault, Fenced are those that were fenced.
+	// Sick is the host that had the fault. Fenced lists the fenced hosts.
 	Sick   string   `json:"sick,omitempty"`
 	Fenced []string `json:"fenced,omitempty"`
 }
 
-// Moments are when the phases of a recovery ended; zero where not seen.
+// Moments holds the ends of the phases of a recovery; zero if not seen.
 type Moments struct {
 	Fault, Membership, Fenced, Decided, Etcd, API time.Time
 }
 
-// Split fills in the parts of a recovery. A part is known where both its ends
-// are.
+// Split fills in the parts of a recovery. A part is known if both its ends are.
 func (t *Trial) Split(m Moments) {
 	t.Detect = between(m.Fault, m.Membership)
 	t.Fence = between(m.Membership, m.Fenced)
@@ -91,8 +91,8 @@ func between(a, b time.Time) *Seconds {
 	return new(In(b.Sub(a)))
 }
 
-// Append adds a trial, of whatever kind of scenario, to a file, one JSON object
-// a line.
+// Append appends a trial, of any kind of scenario, to a file, with one JSON
+// object on each line.
 func Append[T any](path string, t T) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
@@ -147,7 +147,8 @@ var parts = []column{
 }
 
 // Table returns tables in Markdown: the recovery times of each scenario (p50 /
-// p90 / max, in seconds), their parts (p50 / max), and how soon people were told.
+// p90 / max, in seconds), their parts (p50 / max), and how soon people were
+// told.
 func Table(list []Trial) string {
 	var b strings.Builder
 	names, byName := group(list)
@@ -176,8 +177,9 @@ func Table(list []Trial) string {
 	return b.String() + held(names, byName) + told(names, byName)
 }
 
-// held is the table of faults that somebody has to mend: for how long nobody
-// outside could write while one was held, and who was fenced for it.
+// held returns the table of faults that somebody has to mend: the longest time
+// without a write from outside while one lasted, and the hosts that were fenced
+// for it.
 func held(names []string, byName map[string][]Trial) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -196,7 +198,7 @@ func held(names []string, byName map[string][]Trial) string {
 	return b.String()
 }
 
-// wrong counts fences of hosts that had no fault.
+// wrong counts the fences of hosts that had no fault.
 func wrong(list []Trial) int {
 	n := 0
 	for _, t := range list {
@@ -209,8 +211,9 @@ func wrong(list []Trial) int {
 	return n
 }
 
-// told is the third table: how soon people were told, over all changes of all
-// trials, and what the agents of the two hosts cost meanwhile, the busier first.
+// told returns the third table: how soon people were told, over all changes of
+// all trials, and the cost of the two hosts' agents meanwhile, the busier one
+// first.
 func told(names []string, byName map[string][]Trial) string {
 	var b strings.Builder
 	b.WriteString("\n| scenario | changes | event to API, p50 / p99 / max | fault to API, p50 / max | agents, ms of CPU a second, p50 |\n|---|---|---|---|---|\n")
@@ -244,7 +247,7 @@ func delaysOf(list []Trial) []float64 {
 	return out
 }
 
-// costs are the medians of the busier and of the calmer host's agent.
+// costs returns the medians of the busier and of the calmer host's agent.
 func costs(list []Trial) string {
 	var most, least []float64
 	for _, t := range list {
@@ -271,7 +274,7 @@ func heading(b *strings.Builder, second, third string, list []column) {
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
 }
 
-// group returns the scenarios in the order in which they first came.
+// group returns the scenarios in the order of their first appearance.
 func group(list []Trial) ([]string, map[string][]Trial) {
 	var names []string
 	byName := map[string][]Trial{}
@@ -294,7 +297,7 @@ func failed(list []Trial) int {
 	return n
 }
 
-// fences is the number of fences of a trial, or the range over several.
+// fences returns the number of fences of a trial, or the range over several.
 func fences(list []Trial) string {
 	least := slices.MinFunc(list, func(a, b Trial) int { return cmp.Compare(a.Fences, b.Fences) }).Fences
 	most := slices.MaxFunc(list, func(a, b Trial) int { return cmp.Compare(a.Fences, b.Fences) }).Fences
@@ -304,8 +307,8 @@ func fences(list []Trial) string {
 	return fmt.Sprintf("%d–%d", least, most)
 }
 
-// values are those of a column, sorted. Figures of failed trials count where
-// they were measured: leaving them out would flatter.
+// values returns the values of a column, sorted. Figures of failed trials count
+// if they were measured: without them the result would look too good.
 func values(list []Trial, c column) []float64 {
 	var out []float64
 	for _, t := range list {
@@ -332,8 +335,8 @@ func spread(sorted []float64, percentiles ...int) string {
 	return strings.Join(out, " / ")
 }
 
-// Percentile returns the nearest-rank percentile of sorted values: one that
-// was measured, not one between two.
+// Percentile returns the nearest-rank percentile of sorted values: a measured
+// value, not one between two.
 func Percentile(sorted []float64, p int) float64 {
 	rank := (len(sorted)*p + 99) / 100
 	return sorted[max(rank, 1)-1]

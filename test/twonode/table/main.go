@@ -1,4 +1,4 @@
-// Command table prints what the scenarios of two nodes measured as Markdown.
+// Command table prints the measurements of the two-node scenarios as Markdown.
 //
 //	go run ./test/twonode/table <_output/twonode/results.jsonl
 package main

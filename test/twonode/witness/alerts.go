@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// apart is how long an alert has to be away to have been away: an evaluation may
-// be late.
+// apart is the shortest break between two samples that ends an alert: an
+// evaluation may be late.
 const apart = 3 * every
 
-// times puts the samples of alerts together: one that is pending and then fires
-// is there all the time.
+// times joins the samples of alerts: an alert that is pending and then fires is
+// present all the time.
 func times(list []series) []Alert {
 	samples, labels := map[string][]time.Time{}, map[string]map[string]string{}
 	for _, s := range list {
@@ -44,7 +44,7 @@ func times(list []series) []Alert {
 	return out
 }
 
-// spans are the times without a break in samples.
+// spans returns the spans of samples without a break.
 func spans(at []time.Time) [][2]time.Time {
 	slices.SortFunc(at, time.Time.Compare)
 	var out [][2]time.Time
@@ -58,11 +58,11 @@ func spans(at []time.Time) [][2]time.Time {
 	return out
 }
 
-// lasts is how long an alert has to be there to be told of: a third of what the
-// rules want, as a scenario is over sooner than a person is woken.
+// lasts is the duration from which on an alert counts: a third of what the
+// rules demand, because a scenario is over before a person would be woken.
 const lasts = 10 * time.Second
 
-// Lasting are the alerts that lasted.
+// Lasting returns the alerts that lasted.
 func Lasting(list []Alert) []Alert {
 	var out []Alert
 	for _, a := range list {
@@ -73,8 +73,8 @@ func Lasting(list []Alert) []Alert {
 	return out
 }
 
-// Begun are the alerts that were not there before a moment: what was there
-// already, and was interrupted, tells nothing.
+// Begun returns the alerts that were not present before a moment. An alert that
+// was present and was interrupted proves nothing.
 func Begun(list []Alert, at time.Time) []Alert {
 	var out []Alert
 	for _, a := range list {

@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// Approved is what a scenario has to look like: subjects with their steps, each
-// on a line of its own. A step that begins with "? " may be missing, one with
-// "* " may come once or more often, one with "| " may stand in place of the one
-// before; a subject with "? " may be missing as a whole. Each such mark needs a
-// line "# why" before it, in the same subject. "as always" stands for the steps
-// and the mark that the subject has in the text that all scenarios share.
+// Approved describes how a scenario must look: subjects with their steps, each
+// on its own line. A step with "? " before it may be missing, one with "* " may
+// occur once or more often, one with "| " may replace the one before it; a
+// subject with "? " may be missing as a whole. Each such mark needs a line "#
+// why" before it, in the same subject. "as always" stands for the steps and the
+// mark of the subject in the text that all scenarios share.
 type Approved struct {
 	Head     []string // lines before the first subject
 	Sections []section
 	shared   map[string]section
 }
 
-// asAlways is the only line of a subject that goes as in the shared text.
+// asAlways is the only line of a subject that is as in the shared text.
 const asAlways = "as always"
 
-// section is one subject: its lines as a person wrote them, and what they allow.
+// section is one subject: its lines as a person wrote them, and the steps that
+// they allow.
 type section struct {
 	subject  string
 	optional bool
@@ -30,15 +31,15 @@ type section struct {
 	steps    []step
 }
 
-// step is one place in a row: any of its texts, or nothing where it is optional,
-// or many of them.
+// step is one place in a row. It matches one of its texts, nothing if it is
+// optional, or several of them.
 type step struct {
 	texts          []string
 	optional, many bool
 }
 
-// ReadScenario reads the approved text of a scenario, and the text that all of
-// them share.
+// ReadScenario reads the approved text of a scenario, and the text that all
+// scenarios share.
 func ReadScenario(text, shared string) (Approved, error) {
 	a, err := ReadApproved(text)
 	all, other := ReadApproved(shared)
@@ -68,7 +69,7 @@ func (a Approved) bySubject() map[string]section {
 // ReadApproved reads an approved text.
 func ReadApproved(text string) (Approved, error) {
 	var a Approved
-	var before []string // comments, which belong to what follows
+	var before []string // comments, which belong to the next line
 	var errs []error
 	why := false
 	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
@@ -116,7 +117,7 @@ func (s *section) add(line string) error {
 	return nil
 }
 
-// allows reports whether steps are what a person approved.
+// allows reports whether a person approved the steps.
 func (s section) allows(got []string) bool { return fits(s.steps, got) }
 
 func fits(want []step, got []string) bool {
@@ -133,9 +134,9 @@ func fits(want []step, got []string) bool {
 	return again || fits(want[1:], got[1:])
 }
 
-// With is the approved text once the rows are approved too: what is allowed
-// already stays as it was written, what is not is written anew. Where nothing
-// differs it is the same text.
+// With returns the approved text after the approval of the rows. Lines that
+// already allow them stay as they were written, others are rewritten. If
+// nothing differs the text is the same.
 func (a Approved) With(rows []Row) string {
 	var out strings.Builder
 	for _, line := range a.Head {
@@ -162,8 +163,8 @@ func (a Approved) With(rows []Row) string {
 	return out.String()
 }
 
-// ordered are the rows, and between them the subjects that may be missing and
-// are, in the order in which they were approved.
+// ordered returns the rows, and between them the optional subjects that are
+// missing, in the order in which they were approved.
 func (a Approved) ordered(rows []Row) []Row {
 	out := slices.Clone(rows)
 	for n, s := range a.Sections {

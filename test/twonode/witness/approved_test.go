@@ -148,7 +148,7 @@ func TestEveryApprovedTextIsReadAndSaysWhereItMayDiffer(t *testing.T) {
 	}
 }
 
-// least is the shortest play that an approved text allows.
+// least returns the shortest play that an approved text allows.
 func least(a Approved) []Row {
 	var rows []Row
 	for _, s := range a.Sections {

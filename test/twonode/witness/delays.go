@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Line is what was noted on a host: a line of the journal of another program, or
-// an event of ours.
+// Line is a record from a host: a line of another program's journal, or an
+// event of ours.
 type Line struct {
 	At      time.Time
 	Host    string
@@ -22,24 +22,25 @@ type Line struct {
 	Event   state.Event
 }
 
-// Delay is how long after an event on a host the API told of it.
+// Delay is the delay between an event on a host and its appearance in the API.
 type Delay struct {
 	Subject, Value string
 	Event, Told    time.Time
-	// Open is the moment from which the API could be told, Event or later.
+	// Open is the moment from which on the API could be written: Event or
+	// later.
 	Open time.Time
 }
 
-// Long is how long it took from when it could be told.
+// Long returns the duration from that moment on.
 func (d Delay) Long() time.Duration { return d.Told.Sub(d.Open) }
 
-// sign is what a host notes by itself when a condition changes: Pacemaker,
-// Corosync, or etcd's keeper, none of which is the collector.
+// sign is a host's own record of the cause of a changed condition: by
+// Pacemaker, Corosync, or the etcd keeper, none of which is the collector.
 type sign struct {
 	subject, value string                 // of the condition; %s is the host
 	message        string                 // a regular expression; %s is the host
 	form           *regexp.Regexp         // of the message
-	event          func(state.Event) bool // in place of a message
+	event          func(state.Event) bool // instead of a message
 }
 
 func (s sign) fits(l Line) bool {
@@ -49,8 +50,8 @@ func (s sign) fits(l Line) bool {
 	return l.Message != "" && s.form.MatchString(l.Message)
 }
 
-// signs are in the order in which they are tried. What other conditions follow
-// from is told by these.
+// signs lists the signs in the order in which they are tried. Other conditions
+// follow from these.
 var signs = []sign{
 	{subject: "node %s: Online", value: "False", message: `Members\[1\]`},
 	{subject: "node %s: Online", value: "True", message: `Node %s state is now member`},
@@ -66,9 +67,9 @@ var signs = []sign{
 	{subject: "cluster: Redundant", value: "True", event: func(e state.Event) bool { return e.Kind == state.EventRecord && e.State == state.EtcdPair }},
 }
 
-// Delays are those of the conditions of which hosts log the cause. Each is taken
-// from the last cause before it was told and after what the condition was
-// before. outages are the times in which nobody could write to the API.
+// Delays returns the delays of the conditions whose cause hosts log. Each
+// begins at the last cause between the previous value and the new one. outages
+// are the times in which nobody could write to the API.
 func Delays(versions []Version, journal []Line, hosts []string, outages [][2]time.Time) []Delay {
 	journal = slices.Clone(journal)
 	slices.SortStableFunc(journal, func(a, b Line) int { return a.At.Compare(b.At) })
@@ -92,7 +93,7 @@ func Delays(versions []Version, journal []Line, hosts []string, outages [][2]tim
 	return out
 }
 
-// named are the signs of each host.
+// named returns the signs of each host.
 func named(hosts []string) []sign {
 	var out []sign
 	for _, s := range signs {
@@ -110,7 +111,7 @@ func named(hosts []string) []sign {
 	return out
 }
 
-// cause is the last line that fits between two moments.
+// cause returns the time of the last line that fits between two moments.
 func cause(journal []Line, s sign, after, before time.Time) time.Time {
 	for _, l := range slices.Backward(journal) {
 		if l.At.Before(before) && l.At.After(after) && s.fits(l) {
@@ -120,8 +121,8 @@ func cause(journal []Line, s sign, after, before time.Time) time.Time {
 	return time.Time{}
 }
 
-// opened is when the API took writes again that was down at a moment, as clients
-// noticed, and at the latest when it was told.
+// opened returns a moment itself or, if the API was down then, the time at
+// which clients could write again, but not later than told.
 func opened(at, told time.Time, outages [][2]time.Time) time.Time {
 	for _, o := range outages {
 		if !at.Before(o[0]) && at.Before(o[1]) {
@@ -134,8 +135,9 @@ func opened(at, told time.Time, outages [][2]time.Time) time.Time {
 	return at
 }
 
-// Spent is what agents used of processors between two moments, in milliseconds
-// a second, by host: of each boot what it used after it was first seen.
+// Spent returns the processor time of agents between two moments, in
+// milliseconds a second, by host. Of each boot it counts only the time after
+// the first sample.
 func Spent(costs []Cost, from, until time.Time) map[string]float64 {
 	used := map[string]time.Duration{}
 	last := map[string]Cost{}
@@ -155,10 +157,10 @@ func Spent(costs []Cost, from, until time.Time) map[string]float64 {
 	return out
 }
 
-// Same reports whether two versions say the same.
+// Same reports whether two versions have the same values.
 func (v Version) Same(o Version) bool { return maps.Equal(v.Values, o.Values) }
 
-// Journal reads a host's journal in JSON; what is no text is passed over.
+// Journal reads a host's journal in JSON, and skips lines that are no text.
 func Journal(host string, data []byte) []Line {
 	var out []Line
 	for text := range bytes.Lines(data) {
@@ -176,7 +178,7 @@ func Journal(host string, data []byte) []Line {
 	return out
 }
 
-// Events reads a host's events, one in a line; what is none is passed over.
+// Events reads a host's events, one on each line, and skips other lines.
 func Events(host string, data []byte) []Line {
 	var out []Line
 	for text := range bytes.Lines(data) {

@@ -12,7 +12,7 @@ func TestADelayIsFromWhatTheHostLoggedToWhatTheAPIShowed(t *testing.T) {
 	alone := state.MembershipEvent(state.Known(state.Membership{Members: []string{"cp-1"}, Ring: 14, Quorate: true}))
 	pair := state.RecordEvent(state.EtcdRecord{State: state.EtcdPair}, state.EtcdVerdict{})
 	journal := []Line{
-		{At: at(-5), Host: "cp-1", Message: "Members[1]: an earlier time"}, // of an earlier loss
+		{At: at(-5), Host: "cp-1", Message: "Members[1]: an earlier time"}, // from an earlier loss
 		{At: at(1.8), Host: "cp-1", Message: "[QUORUM] Members[1]: 1"},
 		{At: at(1.9), Host: "cp-1", Event: alone},
 		{At: at(19.5), Host: "cp-1", Message: "notice: Node cp-2 state is now member"},
@@ -25,7 +25,7 @@ func TestADelayIsFromWhatTheHostLoggedToWhatTheAPIShowed(t *testing.T) {
 		got[d.Subject+" "+d.Value] = d
 	}
 	for what, want := range map[string]struct{ event, long float64 }{
-		"node cp-2: Online False Offline":   {1.8, 0.5}, // nobody could be told before 3.5
+		"node cp-2: Online False Offline":   {1.8, 0.5}, // the API could not be written before 3.5
 		"cluster: Redundant False PeerLost": {1.9, 0.5},
 		"node cp-2: Online True Online":     {19.5, 0.5},
 		"cluster: Redundant True Redundant": {23.4, 0.6},

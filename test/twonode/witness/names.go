@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Names are what differs from play to play and what is written instead: a
-// host's role for its name, what an address is for.
+// Names maps what differs from play to play to its replacement: the name of a
+// host to its role, an address to its purpose.
 type Names map[string]string
 
 // Figures that differ from play to play.
@@ -16,14 +16,14 @@ var figures = []struct {
 	form *regexp.Regexp
 	as   string
 }{
-	{regexp.MustCompile(`\b\d{8}-\d{6}-[a-z0-9.-]*[a-z0-9]`), "<name>"}, // of a report: the host that knew first may be either
+	{regexp.MustCompile(`\b\d{8}-\d{6}-[a-z0-9.-]*[a-z0-9]`), "<name>"}, // of a report: either host may have known first
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?Z?`), "<time>"},
 	{regexp.MustCompile(`\b\d+d(\d+h)?\b|\b\d+h(\d+m)?(\d+s)?\b|\b\d+m(\d+(\.\d+)?s)?\b|\b\d+(\.\d+)?m?s\b`), "<long>"},
 	{regexp.MustCompile(`\b\d+ pods?\b`), "N pods"},
 	{regexp.MustCompile(`\battempt \d+\b`), "attempt N"},
 }
 
-// In is a text with every name replaced.
+// In returns a text with every name replaced.
 func (n Names) In(text string) string {
 	for _, name := range n.longestFirst() {
 		text = strings.ReplaceAll(text, name, n[name])
@@ -34,7 +34,7 @@ func (n Names) In(text string) string {
 	return text
 }
 
-// Within are the roles that a text names, sorted.
+// Within returns the roles that a text names, sorted.
 func (n Names) Within(text string) string {
 	var found []string
 	for _, role := range slices.Compact(slices.Sorted(maps.Values(n))) {
@@ -45,7 +45,7 @@ func (n Names) Within(text string) string {
 	return strings.Join(found, " ")
 }
 
-// Sorted are the roles of hosts.
+// Sorted returns the roles of hosts.
 func (n Names) Sorted(hosts []string) string {
 	var out []string
 	for _, h := range hosts {
@@ -55,7 +55,8 @@ func (n Names) Sorted(hosts []string) string {
 	return strings.Join(out, " and ")
 }
 
-// longestFirst keeps 10.0.0.1 from being found in 10.0.0.12.
+// longestFirst returns the names, the longest first, so that 10.0.0.1 is not
+// found in 10.0.0.12.
 func (n Names) longestFirst() []string {
 	return slices.SortedFunc(maps.Keys(n), func(a, b string) int {
 		if len(a) != len(b) {

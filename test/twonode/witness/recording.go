@@ -15,40 +15,39 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/incident"
 )
 
-// Recording is what was seen while one scenario was played.
+// Recording holds what was seen during one scenario.
 type Recording struct {
-	// Versions are those of the objects whose conditions are watched, by their
-	// revisions.
+	// Versions holds the versions of the watched objects, by their revisions.
 	Versions []Version
 	Events   []corev1.Event
 	Alerts   []Alert
 	Reports  []incident.Incident
 }
 
-// Version is what all conditions of an object were, from a moment on.
+// Version holds all conditions of an object from a moment on.
 type Version struct {
-	At       time.Time // when the first watch brought it
+	At       time.Time // when the first watch received it
 	Revision int64
-	// Values are "True Online" by "node cp-1 Online".
+	// Values maps "node cp-1: Online" to "True Online".
 	Values map[string]string
-	// Born is when the object was made.
+	// Born is the time at which the object was made.
 	Born time.Time
 }
 
-// Alert is a time in which an alert was there, pending or firing.
+// Alert is a span of time in which an alert was pending or firing.
 type Alert struct {
 	Name        string
 	Labels      map[string]string // host, instance, resource, vip and the like
 	From, Until time.Time
 }
 
-// Row is what one subject went through, in its order.
+// Row holds the steps of one subject, in their order.
 type Row struct {
 	Subject string
 	Steps   []string
 }
 
-// Conditions are the conditions of a PacemakerCluster by subject.
+// Conditions returns the conditions of a PacemakerCluster by subject.
 func Conditions(o etcdv1.PacemakerCluster) map[string]string {
 	out := map[string]string{}
 	values(out, "cluster", o.Status.Conditions)
@@ -73,8 +72,8 @@ func values(into map[string]string, subject string, list []metav1.Condition) {
 	}
 }
 
-// Rows are the subjects of which something was seen, sorted; a condition that
-// stayed as it was is none.
+// Rows returns the subjects with changes, sorted; a condition that did not
+// change is left out.
 func (r Recording) Rows(names Names) []Row {
 	out := slices.Concat(r.conditions(names), r.events(names), r.alerts(names))
 	slices.SortStableFunc(out, func(a, b Row) int { return cmp.Compare(a.Subject, b.Subject) })
@@ -99,7 +98,7 @@ func (r Recording) conditions(names Names) []Row {
 	return out
 }
 
-// events are told by kind and by what they are about.
+// events returns the events, grouped by kind and by their objects.
 func (r Recording) events(names Names) []Row {
 	list := slices.Clone(r.Events)
 	slices.SortStableFunc(list, func(a, b corev1.Event) int { return a.FirstTimestamp.Compare(b.FirstTimestamp.Time) })
@@ -121,9 +120,9 @@ func (r Recording) events(names Names) []Row {
 	return rows(byKind)
 }
 
-// ofCondition reports whether an event tells that a condition changed. Whoever
-// looks first tells it, host or operator, in the words that the condition has
-// then; the corpus of states has those.
+// ofCondition reports whether an event announces a changed condition. The first
+// observer, host or operator, announces it with the condition's words at that
+// time; the corpus of states has those words.
 func ofCondition(reason string) bool {
 	return strings.HasPrefix(reason, "Pacemaker") && reason != "PacemakerFencingEvent" && reason != "PacemakerFailedResourceAction"
 }
@@ -149,8 +148,9 @@ func rows(byKind map[string][]string) []Row {
 	return out
 }
 
-// reports are the phases of each failure by their names, with their words. In
-// which order they came differs from play to play: who held a virtual IP does.
+// reports returns the phases of each failure by their names, with their words.
+// Their order differs from play to play, and so does the holder of a virtual
+// IP.
 func (r Recording) reports(names Names) []Row {
 	var out []Row
 	for n, i := range r.Reports {
@@ -169,7 +169,7 @@ func (r Recording) reports(names Names) []Row {
 			out = append(out, row)
 			for _, m := range slices.SortedFunc(slices.Values(f.Moments), func(a, b incident.Moment) int { return cmp.Compare(a.Phase, b.Phase) }) {
 				if m.Phase == incident.PhaseClients {
-					continue // in a lab of two hosts it is chance whether the other one has time to measure
+					continue // in a lab of two hosts chance decides whether the other one has time to measure
 				}
 				words := names.In(m.Words)
 				if m.At.IsZero() {

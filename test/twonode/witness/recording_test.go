@@ -16,13 +16,14 @@ import (
 
 var start = time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)
 
-// at is a moment, in seconds after the start.
+// at returns a moment, in seconds after the start.
 func at(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// names are those of a play in which a host survives; swapped are those of
-// another play of the same scenario, in which the other one does.
+// names returns the names of a play in which a certain host survives; swapped,
+// they are those of another play of the same scenario, in which the other host
+// does.
 func names(survivor, lost string) Names {
 	return Names{survivor: "survivor", lost: "lost", "10.0.0.5": "the API's VIP"}
 }
@@ -34,7 +35,8 @@ func event(second int, component, reason, message string) corev1.Event {
 	}
 }
 
-// recording is a power cut, as it might be seen. late is how late everything is.
+// recording returns a possible recording of a power cut. late is added to every
+// time.
 func recording(survivor, lost string, late float64) Recording {
 	values := func(online, redundant string) map[string]string {
 		return map[string]string{

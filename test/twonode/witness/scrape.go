@@ -25,14 +25,14 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
-// Root is where the files of a running host are reached on the machine:
+// Root returns the path of a running host's files on the machine:
 // /proc/PID/root.
 type Root func(ctx context.Context, host string) (string, error)
 
-// Each second every host is asked and every alert looked at.
+// Every host is scraped and every alert evaluated each second.
 const every = time.Second
 
-// Prometheus is a real one that asks both hosts' agents.
+// Prometheus is a real Prometheus that scrapes both hosts' agents.
 type Prometheus struct {
 	hosts []string
 	root  Root
@@ -48,16 +48,16 @@ type Prometheus struct {
 	cost []Cost
 }
 
-// Cost is what the agent of a host had used of processors, in one boot, at a
+// Cost is the processor time that a host's agent had used, in one boot, at a
 // moment.
 type Cost struct {
 	At   time.Time
 	Host string
-	Root string // names the boot
+	Root string // identifies the boot
 	CPU  time.Duration
 }
 
-// Program is where hack/promtool leaves Prometheus.
+// Program returns the path at which hack/promtool installs Prometheus.
 func Program() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -70,7 +70,8 @@ func Program() (string, error) {
 	return path, nil
 }
 
-// StartPrometheus begins to ask the hosts, and returns once each was asked.
+// StartPrometheus starts a Prometheus that scrapes the hosts, and returns once
+// it has scraped each.
 func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheus, error) {
 	program, err := Program()
 	if err != nil {
@@ -99,14 +100,14 @@ func StartPrometheus(ctx context.Context, hosts []string, root Root) (*Prometheu
 	command.Env = []string{"GOMAXPROCS=1"}
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	p.end = end
-	p.ended.Go(func() { _, _ = host.Run(run, command) }) // what it does not do, ready tells
+	p.ended.Go(func() { _, _ = host.Run(run, command) }) // ready notices if it fails
 	if err := p.ready(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
 
-// configure writes JSON, which is YAML.
+// configure writes the configuration as JSON, which is valid YAML.
 func (p *Prometheus) configure() error {
 	var targets []any
 	for _, h := range p.hosts {
@@ -133,7 +134,7 @@ func (p *Prometheus) configure() error {
 	)
 }
 
-// ready waits until both hosts were asked and the rules evaluated.
+// ready waits until both hosts were scraped and the rules evaluated.
 func (p *Prometheus) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("Prometheus does not get to know both hosts"))
 	defer cancel()
@@ -145,11 +146,11 @@ func (p *Prometheus) ready(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		_ = host.Sleep(ctx, tryAgain) // the loop looks at the context itself
+		_ = host.Sleep(ctx, tryAgain) // the loop checks the context itself
 	}
 }
 
-// Stop ends it and takes what it kept away.
+// Stop ends Prometheus and removes its files.
 func (p *Prometheus) Stop() error {
 	if p.end != nil {
 		p.end()
@@ -158,8 +159,8 @@ func (p *Prometheus) Stop() error {
 	return errors.Join(p.http.Close(), os.RemoveAll(p.dir))
 }
 
-// serve asks the agent of the host that the path names, within the host: it
-// listens there only.
+// serve forwards a request to the agent of the host that the path names, within
+// that host, because the agent listens only there.
 func (p *Prometheus) serve(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	root, err := p.root(r.Context(), name)
@@ -187,7 +188,7 @@ func (p *Prometheus) serve(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = answer.Body.Close() }()
 	w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // Prometheus tells of what is cut off
+	_, _ = io.Copy(w, answer.Body) // Prometheus reports a truncated answer
 }
 
 // dialWithin connects from within a network namespace.
@@ -204,15 +205,15 @@ func dialWithin(ctx context.Context, namespace, network, address string) (conn n
 	return conn, err
 }
 
-// noteCost reads what the agent's control group has used.
+// noteCost records the processor time of the agent's control group.
 func (p *Prometheus) noteCost(name, root string) {
 	const group = "system.slice/holdfast-agent.service/cpu.stat"
 	data, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup", group))
-	if err != nil { // where the machine has both kinds of control groups
+	if err != nil { // if the machine has both kinds of control groups
 		data, err = os.ReadFile(filepath.Join(root, "sys/fs/cgroup/unified", group))
 	}
 	if err != nil {
-		return // it is about to start, or to end
+		return // it is starting or ending
 	}
 	if used, ok := usage(string(data)); ok {
 		p.mu.Lock()
@@ -221,7 +222,7 @@ func (p *Prometheus) noteCost(name, root string) {
 	}
 }
 
-// usage is what a control group's cpu.stat says that it used.
+// usage returns the processor time in a control group's cpu.stat.
 func usage(stat string) (time.Duration, bool) {
 	for line := range strings.Lines(stat) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -232,7 +233,7 @@ func usage(stat string) (time.Duration, bool) {
 	return 0, false
 }
 
-// Costs are what was noted until now.
+// Costs returns the costs recorded so far.
 func (p *Prometheus) Costs() []Cost {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +271,7 @@ func (p *Prometheus) query(ctx context.Context, expr string) ([]series, error) {
 	return out.Data.Result, nil
 }
 
-// Alerts are those that were pending or firing since it began.
+// Alerts returns the alerts that were pending or firing since the start.
 func (p *Prometheus) Alerts(ctx context.Context) ([]Alert, error) {
 	list, err := p.query(ctx, fmt.Sprintf("ALERTS[%ds]", int(time.Since(p.began).Seconds())+1))
 	if err != nil {

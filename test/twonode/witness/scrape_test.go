@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 )
 
-// hostAlone is a network namespace in which something listens as an agent does,
-// and the folder by which its host is reached.
+// hostAlone makes a network namespace with a listener like an agent's, and
+// returns the root folder of its host.
 func hostAlone(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	type made struct {
@@ -30,7 +30,7 @@ func hostAlone(t *testing.T, handler http.Handler) string {
 		err error
 	}
 	done := make(chan made)
-	go func() { // on a thread that ends with it
+	go func() { // on a thread that ends with this goroutine
 		runtime.LockOSThread()
 		var m made
 		defer func() { done <- m }()

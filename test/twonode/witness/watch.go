@@ -24,10 +24,10 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Dialer reaches addresses of the cluster's hosts.
+// Dialer connects to addresses of the cluster's hosts.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// What is watched, and for how long at a time: a connection to a host that has
+// The watched paths, and the times of a watch: a connection to a host that has
 // just died never ends by itself.
 const (
 	pacemakerPath = "/apis/etcd.openshift.io/v1/pacemakerclusters"
@@ -35,22 +35,22 @@ const (
 	eventsPath    = "/api/v1/namespaces/default/events"
 	watchFor      = 8 * time.Second
 	tryAgain      = 200 * time.Millisecond
-	atOnce        = 2 * time.Second // for an answer to begin
+	atOnce        = 2 * time.Second // until an answer begins
 )
 
-// API watches through each API server by itself. What several bring counts when
-// the first did.
+// API watches through each API server separately. An observation of several
+// servers counts from the first one on.
 type API struct {
 	mu       sync.Mutex
 	versions map[string]map[int64]Version // by path
 	events   map[string]corev1.Event      // by name
-	listed   map[string]bool              // what was read once, by server and path
+	listed   map[string]bool              // paths that were listed once, by server and path
 	end      context.CancelFunc
 	done     sync.WaitGroup
 }
 
-// StartAPI begins to watch through the API servers at these addresses, and
-// returns once each of those that answer has shown how things are.
+// StartAPI starts watching through the API servers at these addresses. It
+// returns once each server that answers has sent the current state.
 func StartAPI(ctx context.Context, config *rest.Config, dial Dialer, addresses []string) (*API, error) {
 	ctx, end := context.WithCancel(ctx)
 	a := &API{versions: map[string]map[int64]Version{}, events: map[string]corev1.Event{}, listed: map[string]bool{}, end: end}
@@ -84,7 +84,7 @@ func (a *API) ready(ctx context.Context, lists int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		_ = host.Sleep(ctx, tryAgain/4) // the loop looks at the context itself
+		_ = host.Sleep(ctx, tryAgain/4) // the loop checks the context itself
 	}
 }
 
@@ -94,9 +94,9 @@ func (a *API) Stop() {
 	a.done.Wait()
 }
 
-// Seen is what the watches brought since a moment: versions by revision, with the
-// last from before it, and the events that were made after it of what was after
-// it: an operator that is elected late tells of what came before.
+// Seen returns the observations since a moment: the versions by revision, with
+// the last one before it, and the events after it. It leaves out later events
+// about earlier times, because an operator that is elected late reports those.
 func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,10 +122,11 @@ func (a *API) Seen(since time.Time) (versions []Version, events []corev1.Event) 
 	return versions, events
 }
 
-// Current is the newest version of the PacemakerCluster.
+// Current returns the newest version of the PacemakerCluster.
 func (a *API) Current() Version { return a.newest(pacemakerPath) }
 
-// Judgement is what the etcd operator's object says of Pacemaker now.
+// Judgement returns the current judgement of Pacemaker in the etcd operator's
+// object.
 func (a *API) Judgement() string { return a.newest(etcdPath).Values[judgement] }
 
 func (a *API) newest(path string) Version {
@@ -170,7 +171,7 @@ func (a *API) take(path string, raw json.RawMessage, at time.Time) (string, erro
 	return meta.Metadata.ResourceVersion, err
 }
 
-// judged is the condition of etcd's object that Pacemaker's state makes,
+// judged is the condition of etcd's object that follows from Pacemaker's state,
 // judgement its subject.
 const (
 	judged    = "PacemakerHealthCheckDegraded"
@@ -194,15 +195,15 @@ func conditionsIn(path string, raw json.RawMessage) (map[string]string, error) {
 	return out, err
 }
 
-// server is one API server, followed for good.
+// server is one API server, which is followed until the end.
 type server struct {
 	api        *API
 	http       *http.Client
 	base, name string
 }
 
-// follow lists once and then watches from the last version that came, also when
-// the server was away meanwhile.
+// follow lists once and then watches from the last received version, even after
+// the server was away.
 func (s server) follow(ctx context.Context, path string) {
 	last := ""
 	for ctx.Err() == nil {
@@ -213,7 +214,7 @@ func (s server) follow(ctx context.Context, path string) {
 			last, err = s.watch(ctx, path, last)
 		}
 		if err != nil && ctx.Err() == nil {
-			_ = host.Sleep(ctx, tryAgain) // the loop looks at the context itself
+			_ = host.Sleep(ctx, tryAgain) // the loop checks the context itself
 		}
 	}
 }
@@ -244,8 +245,8 @@ func (s server) list(ctx context.Context, path string) (string, error) {
 	return answer.Metadata.ResourceVersion, nil
 }
 
-// watch returns the last version that came. An empty one begins anew: the
-// server does not know any more what came after it.
+// watch returns the last received version. An empty one means to list again,
+// because the server no longer knows the later changes.
 func (s server) watch(ctx context.Context, path, last string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchFor+2*atOnce)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// fakeAPI is an API server that tells of versions of the PacemakerCluster after
-// the one that it is asked about, and may end each answer after one.
+// fakeAPI is an API server that sends the versions of the PacemakerCluster
+// after the requested one, and may end each answer after one version.
 type fakeAPI struct {
 	mu       sync.Mutex
 	newest   int
@@ -93,7 +93,7 @@ func TestWhatSeveralWatchesBringCountsOnceAndInOrderAlsoAfterOneWasCutOff(t *tes
 		t.Fatal(err)
 	}
 	defer a.Stop()
-	fakes[0].move(7) // the second is behind
+	fakes[0].move(7) // the second one lags behind
 	for _, c := range []struct {
 		fake int
 		to   int

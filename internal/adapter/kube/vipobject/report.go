@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// OperatorName is the ClusterOperator that tells about virtual IPs.
+// OperatorName is the ClusterOperator that reports on virtual IPs.
 const OperatorName = "network"
 
-// Extension is what the ClusterOperator holds besides its conditions.
+// Extension is the content of the ClusterOperator besides its conditions.
 type Extension struct {
 	vips.Rollout
 	API     []netip.Addr `json:"api,omitempty"`
 	Ingress []netip.Addr `json:"ingress,omitempty"`
-	// Applied are the VIPs with which a change was last complete.
+	// Applied are the VIPs with which the last change was complete.
 	Applied []netip.Addr `json:"complete,omitempty"`
 }
 
-// Text is how it stands in the object.
+// Text returns the extension in the form that the object stores.
 func (e Extension) Text() []byte {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -34,15 +34,15 @@ func (e Extension) Text() []byte {
 	return data
 }
 
-// Report is what the ClusterOperator says.
+// Report is the content of the ClusterOperator.
 type Report struct {
-	// There is false where there is no such object.
+	// There is false if the object does not exist.
 	There      bool
 	Conditions []vips.Condition
 	Extension  Extension
 }
 
-// Reported reads what a cluster says about its virtual IPs.
+// Reported reads what a cluster reports about its virtual IPs.
 func Reported(ctx context.Context, c client.Reader) (Report, error) {
 	var op configv1.ClusterOperator
 	err := c.Get(ctx, client.ObjectKey{Name: OperatorName}, &op)
@@ -62,11 +62,11 @@ func Reported(ctx context.Context, c client.Reader) (Report, error) {
 			}
 		}
 	}
-	_ = json.Unmarshal(op.Status.Extension.Raw, &out.Extension) // what another version wrote is as good as nothing
+	_ = json.Unmarshal(op.Status.Extension.Raw, &out.Extension) // what another version wrote counts as empty
 	return out, nil
 }
 
-// conditionTypes is the order in which vips.Conditions returns them.
+// conditionTypes has the order in which vips.Conditions returns them.
 var conditionTypes = []string{
 	vips.ConditionAccepted, vips.ConditionProgressing, vips.ConditionApplied, vips.ConditionAvailable, vips.ConditionDegraded,
 }

@@ -1,5 +1,5 @@
-// Package vipobject reads and writes the objects of a cluster that its virtual
-// IPs stand in, for the operator and for a person's command alike.
+// Package vipobject reads and writes the objects of a cluster that hold its
+// virtual IPs, for both the operator and the commands of administrators.
 package vipobject
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ClusterName is the name of the objects that there is one of.
+// ClusterName is the name of the objects that exist only once.
 const ClusterName = "cluster"
 
-// Open returns a client for the objects here, by a kubeconfig.
+// Open returns a client for these objects, with the access of a kubeconfig.
 func Open(kubeconfig string) (client.Client, error) {
 	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(kubeconfig string) (client.Client, error) {
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// Look reads all that a decision about virtual IPs looks at. Of the questions
-// to hosts it reads those of one asker.
+// Look reads everything that a decision about virtual IPs needs. Of the
+// questions to hosts it reads only those of one asker.
 func Look(ctx context.Context, c client.Reader, asker string) (*configv1.Infrastructure, vips.Snapshot, error) {
 	infra := &configv1.Infrastructure{}
 	if err := c.Get(ctx, client.ObjectKey{Name: ClusterName}, infra); err != nil {
@@ -62,8 +62,7 @@ func Look(ctx context.Context, c client.Reader, asker string) (*configv1.Infrast
 	return infra, vips.SnapshotOf(infra, network, hosts), nil
 }
 
-// Question puts an asker's question to a host, or takes it back where it is
-// nil.
+// Question puts an asker's question to a host, or removes it if probe is nil.
 func Question(ctx context.Context, c client.Client, node, asker string, probe *state.VIPProbe) error {
 	var value any
 	if probe != nil {
@@ -83,8 +82,8 @@ func Question(ctx context.Context, c client.Client, node, asker string, probe *s
 }
 
 // WriteSpec writes lists into the spec of a bare-metal cluster, provided that
-// the object is what was read. Lists without entries are left out: once there,
-// a list may not be null.
+// the object has not changed since it was read. It leaves out empty lists: a
+// list that exists may not become null.
 func WriteSpec(ctx context.Context, c client.Client, infra *configv1.Infrastructure, v vips.Values) error {
 	patch, err := patchOf(infra, "spec", "platformSpec", values(v))
 	if err != nil {
@@ -96,8 +95,8 @@ func WriteSpec(ctx context.Context, c client.Client, infra *configv1.Infrastruct
 	return nil
 }
 
-// WriteStatus writes lists into the status, and into its older fields the
-// first of each.
+// WriteStatus writes lists into the status, and the first entry of each into
+// the older fields.
 func WriteStatus(ctx context.Context, c client.Client, infra *configv1.Infrastructure, v vips.Values) error {
 	fields := values(v)
 	if len(v.API) > 0 {

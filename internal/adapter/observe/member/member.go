@@ -1,6 +1,5 @@
-// Package member gathers what one of two etcd hosts sees into the snapshot
-// that the two-node protocol decides on. What could not be found out in time
-// stays unknown.
+// Package member gathers what one of two etcd hosts sees into the snapshot on which
+// the two-node protocol decides. What it could not find out in time stays unknown.
 package member
 
 import (
@@ -15,45 +14,47 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Look is what the local etcd answers about itself.
+// Look is the local etcd's answer about itself.
 type Look struct {
 	Cluster, Member, Leader state.MemberID
 	Members                 []state.EtcdMember
 }
 
-// Sources are the adapters that a snapshot is made of. Each call is bounded by
-// its adapter.
+// Sources are the adapters from which a snapshot is made. Each adapter bounds its
+// call.
 type Sources struct {
-	// Boot names this boot and says how long ago it began.
+	// Boot returns the id of this boot and the time since it began.
 	Boot func() (id string, uptime time.Duration, err error)
 	Now  func() time.Time
 	// Record reads the durable record.
 	Record func() (state.EtcdRecord, error)
-	// Held reports whether a process holds the copy, which is what running means.
+	// Held reports whether a process holds the data, which counts as running.
 	Held func() (bool, error)
 	// Look asks the local etcd.
 	Look func(context.Context) (Look, error)
-	// Inspect examines the copy of an etcd that is down.
+	// Inspect examines the data of an etcd that is down.
 	Inspect func(context.Context) (state.EtcdData, error)
-	// StandIn is the member for which a stand-in speaks on this host, or zero.
+	// StandIn returns the member for which a stand-in speaks on this host, or zero.
 	StandIn func() (state.MemberID, error)
-	// Statement reads what the peer published last.
+	// Statement reads the peer's last statement.
 	Statement func(ctx context.Context, peer string) (state.EtcdStatement, bool, error)
 	Fenced    func(peer string) (state.Fact[state.EtcdFenced], error)
 	Human     func() (state.Fact[state.Confirmation], error)
-	// Power is what the peer's BMC said a moment ago, unknown where nobody asked.
+	// Power returns the recent answer of the peer's BMC, unknown if nobody asked
+	// it.
 	Power func() state.Fact[string]
 	// GivesWay reports whether the peer said, since it was lost, that it gives way
-	// to this host; nil for never.
+	// to this host; nil counts as never.
 	GivesWay func() bool
-	// Pulse returns for how long nothing was committed through the local etcd,
-	// and what this host's own tests found; nil for nobody.
+	// Pulse returns for how long nothing was committed through the local etcd, and
+	// what this host's own tests found; nil if nobody measures that.
 	Pulse func(running bool) (stalled time.Duration, sick string)
-	// Addresses are those of this host on all its networks; nil for none.
+	// Addresses returns this host's addresses on all its networks; nil for none.
 	Addresses func() []netip.Addr
 }
 
-// Observer makes snapshots, and remembers between them what has a duration.
+// Observer makes snapshots, and remembers between them everything that has a
+// duration.
 type Observer struct {
 	Host, Peer string
 	Sources
@@ -64,28 +65,28 @@ type Observer struct {
 
 	data       state.Fact[state.EtcdData]
 	dataIsOld  bool
-	leaderless time.Duration // when it began, zero for not
+	leaderless time.Duration // when it began, zero if there is a leader
 	answered   time.Duration // when etcd last answered
-	down       time.Duration // when etcd was first seen down, zero for up
+	down       time.Duration // when etcd was first seen down, zero while it is up
 	received   state.EtcdStatement
 	receivedAt time.Duration
 }
 
-// SetMembership notes what Corosync says now. It may be called at any time.
+// SetMembership takes Corosync's present membership. It may be called at any time.
 func (o *Observer) SetMembership(m state.Fact[state.Membership]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.membership = m
 }
 
-// Ring is the present membership's number, zero where it is unknown.
+// Ring returns the present membership's number, zero if it is unknown.
 func (o *Observer) Ring() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.membership.Value.Ring
 }
 
-// Snapshot looks at everything once.
+// Snapshot reads everything once.
 func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.EtcdSnapshot, error) {
 	boot, uptime, err := o.Boot()
 	if err != nil {
@@ -110,8 +111,7 @@ func (o *Observer) Snapshot(ctx context.Context, w state.EtcdWishNote) (state.Et
 	return s, nil
 }
 
-// Mute is how long etcd has held its copy without an answer, Down how long it
-// has not held it.
+// Mute returns for how long etcd has held its data without answering.
 func (o *Observer) Mute(s state.EtcdSnapshot) time.Duration {
 	if !state.Is(s.Local.Running, true) || s.Local.Members.Known {
 		return 0
@@ -119,7 +119,7 @@ func (o *Observer) Mute(s state.EtcdSnapshot) time.Duration {
 	return s.Uptime - o.answered
 }
 
-// Down is how long etcd has been down.
+// Down returns for how long etcd has been down.
 func (o *Observer) Down(s state.EtcdSnapshot) time.Duration {
 	if o.down == 0 {
 		return 0
@@ -127,7 +127,7 @@ func (o *Observer) Down(s state.EtcdSnapshot) time.Duration {
 	return s.Uptime - o.down
 }
 
-// Forget makes the next snapshot examine the copy anew.
+// Forget makes the next snapshot examine the data anew.
 func (o *Observer) Forget() { o.dataIsOld = true }
 
 func (o *Observer) pacemaker(s *state.EtcdSnapshot, w state.EtcdWishNote) error {
@@ -175,7 +175,7 @@ func (o *Observer) local(ctx context.Context, s *state.EtcdSnapshot) {
 }
 
 func (o *Observer) running(ctx context.Context, s *state.EtcdSnapshot) {
-	if o.down != 0 || o.answered == 0 { // it has its time to answer from now on
+	if o.down != 0 || o.answered == 0 { // its time to answer begins now
 		o.answered = s.Uptime
 	}
 	o.down, o.dataIsOld = 0, true
@@ -198,7 +198,7 @@ func (o *Observer) running(ctx context.Context, s *state.EtcdSnapshot) {
 	s.Local.Leaderless = s.Uptime - o.leaderless
 }
 
-// stopped examines the copy once for each time that etcd stopped.
+// stopped examines the data once each time etcd stops.
 func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 	if o.down == 0 {
 		o.down = s.Uptime
@@ -213,9 +213,9 @@ func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 	s.Data = o.data
 }
 
-// statement takes the peer's newest statement. Pacemaker may bring an older one of
-// the same boot back: when hosts meet, what the writer of attributes had is sent to
-// all, and that may be older than what each of them got meanwhile.
+// statement takes the peer's newest statement. Pacemaker may bring back an older
+// one of the same boot: when hosts meet, the writer of attributes sends its values
+// to all, and these may be older than what each host received meanwhile.
 func (o *Observer) statement(ctx context.Context, s *state.EtcdSnapshot) {
 	st, found, err := o.Statement(ctx, o.Peer)
 	if err != nil || !found {

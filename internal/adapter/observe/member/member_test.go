@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// seen is what an observer can see of a host, one second later at each look.
+// seen is what an observer can see of a host; each look is one second later.
 type seen struct {
 	clock     time.Duration
 	held      bool
@@ -139,7 +139,7 @@ func TestContactIsTheMembershipOfCorosync(t *testing.T) {
 	}
 }
 
-// When hosts meet, Pacemaker may bring back what the peer said before.
+// When hosts meet, Pacemaker may bring back an earlier statement of the peer.
 func TestAnOlderStatementOfTheSameBootDoesNotCount(t *testing.T) {
 	h := &seen{}
 	o := newObserver(t, h)

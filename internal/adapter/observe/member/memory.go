@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Memory is what an observer knows from before, in a file that lives as long
-// as the boot: when the peer last joined, and whether it was heard.
+// Memory is what an observer remembers, in a file that lasts as long as the
+// boot: when the peer last joined, and whether it was heard.
 type Memory struct {
 	path string
 	m    memory
@@ -27,18 +27,19 @@ type memory struct {
 	Ring    uint64        `json:"ring"`
 	Contact bool          `json:"contact"`
 	Joined  time.Duration `json:"joined"`
-	// Unseen is true where Joined is when the peer may have joined.
+	// Unseen is true if Joined is only the time at which the peer may have
+	// joined.
 	Unseen bool `json:"unseen,omitempty"`
-	// Together is since when the peer was in every membership.
+	// Together is the time since which the peer was in every membership.
 	Together time.Duration `json:"together,omitempty"`
 	Heard    string        `json:"heard,omitempty"`
-	// Stalls counts how often the pair committed nothing until this host went on
-	// alone; Stalled is when that was for the last time.
+	// Stalls counts how often the pair committed nothing until this host went
+	// on alone; Stalled is the time of the last one.
 	Stalls  int           `json:"stalls,omitempty"`
 	Stalled time.Duration `json:"stalled,omitempty"`
 }
 
-// OpenMemory reads the memory of this boot; that of another one is forgotten.
+// OpenMemory reads the memory of this boot and ignores that of another one.
 func OpenMemory(path, boot string) (*Memory, error) {
 	out := &Memory{path: path, m: memory{Boot: boot}, blind: true}
 	data, err := os.ReadFile(path)
@@ -55,9 +56,9 @@ func OpenMemory(path, boot string) (*Memory, error) {
 	return out, nil
 }
 
-// Joined notes the present membership and returns when the peer last joined.
-// Where it may have joined and left again unseen it counts as having joined
-// now: a fence of before proves nothing about it.
+// Joined notes the present membership and returns when the peer last joined. If
+// the peer may have joined and left again unseen, it counts as having joined
+// now: an earlier fence proves nothing about it.
 func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duration) (time.Duration, error) {
 	if m.m.Boot == boot && m.m.Ring == ring {
 		m.blind = false
@@ -68,8 +69,8 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	if !contact || m.m.Boot != boot || !m.m.Contact || !state.RingFollows(m.m.Ring, ring) {
 		next.Together = now
 	}
-	// A host that is alone forms one membership after the other while packets of
-	// its peer still come in: the peer is in none of them.
+	// A host that is alone forms one membership after the other while packets
+	// of its peer still come in, but the peer is in none of them.
 	known := m.m.Ring != 0 && (m.m.Contact || !state.RingFollows(m.m.Ring, ring))
 	if contact || known && (m.blind || !m.m.Contact) {
 		next.Joined, next.Unseen = now, !contact
@@ -78,17 +79,18 @@ func (m *Memory) Joined(boot string, ring uint64, contact bool, now time.Duratio
 	return next.Joined, m.write(next)
 }
 
-// Together is since when the peer was in every membership, as far as somebody
-// looked. It counts while the peer is in contact.
+// Together returns the time since which the peer was in every observed
+// membership. It is valid while the peer is in contact.
 func (m *Memory) Together() time.Duration { return m.m.Together }
 
-// Unseen reports whether the peer was not seen when it last joined, if it did.
+// Unseen reports whether Joined is only the time at which the peer may have
+// joined.
 func (m *Memory) Unseen() bool { return m.m.Unseen }
 
-// Heard is the boot in which the peer said that it had not gone on alone.
+// Heard returns the boot in which the peer said that it had not gone on alone.
 func (m *Memory) Heard() string { return m.m.Heard }
 
-// Hear remembers that the peer said so in this boot.
+// Hear notes that the peer said so in this boot.
 func (m *Memory) Hear(boot string) error {
 	if m.m.Heard == boot {
 		return nil
@@ -98,14 +100,14 @@ func (m *Memory) Hear(boot string) error {
 	return m.write(next)
 }
 
-// sameStall is how long one stall may take: what happens in it counts once.
-// forgetStalls is how long nothing may have stalled for the count to begin anew.
+// sameStall is the longest duration of one stall: calls within it count once.
+// After forgetStalls without a stall the count begins anew.
 const (
 	sameStall    = 2 * time.Minute
 	forgetStalls = 6 * time.Hour
 )
 
-// Stall remembers that the pair committed nothing until this host went on alone.
+// Stall notes that the pair committed nothing until this host went on alone.
 func (m *Memory) Stall(now time.Duration) error {
 	if m.m.Stalls > 0 && now-m.m.Stalled < sameStall {
 		return nil
@@ -118,8 +120,8 @@ func (m *Memory) Stall(now time.Duration) error {
 	return m.write(next)
 }
 
-// Quarantine is until when a learner is not promoted, since boot; zero where
-// nothing stalled.
+// Quarantine returns the time since boot until which a learner is not promoted;
+// zero if nothing stalled.
 func (m *Memory) Quarantine() time.Duration {
 	if m.m.Stalls == 0 {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ring is a membership's number.
+// ring returns the number of a membership.
 func ring(seq uint64) uint64 { return seq<<state.RepresentativeBits | 1 }
 
 func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
@@ -49,8 +49,8 @@ func TestAHostThatStaysAloneHasNotMetItsPeer(t *testing.T) {
 	}
 }
 
-// TestMembershipsOfTheSameHostsAreOneTimeTogether has packets get lost, so that
-// Corosync forms one membership after the other of both hosts.
+// TestMembershipsOfTheSameHostsAreOneTimeTogether loses packets, so that
+// Corosync forms one membership of both hosts after the other.
 func TestMembershipsOfTheSameHostsAreOneTimeTogether(t *testing.T) {
 	const s = time.Second
 	m, err := OpenMemory(filepath.Join(t.TempDir(), "memory.json"), "one")

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkRead reads what a host of a cluster of 500 nodes has: a route to the
-// pods of each. It tells the processor's time, which does not depend on what
-// else the machine does.
+// BenchmarkRead reads the network of a host in a cluster of 500 nodes, which
+// has a route to the pods of each. It reports processor time, which does not
+// depend on what else the machine does.
 func BenchmarkRead(b *testing.B) {
 	w := newWorld(b)
 	w.add("eth0", "10.98.0.11/23")

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
 )
 
-// FuzzChosen checks that whatever lies on the disk as the choice of an earlier
-// boot gives a host no address that it does not have.
+// FuzzChosen checks that the stored choice of an earlier boot, whatever lies on
+// the disk, gives a host no address that it does not have.
 func FuzzChosen(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", `{"addresses":["10.98.0.22"],"interface":"eth0"}`, `{"addresses":[""]}`, `{"addresses":["10.98.0.5","::ffff:10.98.0.11","fe80::1%eth0"]}`,

@@ -9,13 +9,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// deepest bounds how far links are followed: a VLAN on a VLAN on a bond.
+// deepest bounds how many links are followed: for example a VLAN on a VLAN on a
+// bond.
 const deepest = 4
 
-// hardware are, by interface with an address, the hardware addresses that its
-// packets may come from: its own, and those of a bond's members, from each of
-// which a bond that balances sends as from itself. Interfaces of pods have no
-// address of the host's, and come and go.
+// hardware returns, by interface with an address, the hardware addresses from
+// which its packets may come: its own, and those of a bond's members, since a
+// bond that balances sends from each of them as from itself. It leaves out
+// interfaces of pods, which have no address of the host and come and go.
 func hardware(links []netlink.Link, addresses []state.HostAddress) map[string][]string {
 	byIndex := map[int]netlink.Link{}
 	for _, l := range links {
@@ -55,8 +56,8 @@ func sources(l netlink.Link, links []netlink.Link, byIndex map[int]netlink.Link,
 	return slices.Compact(out)
 }
 
-// ethernet is an address of Ethernet as people write it; others, and that of
-// the loopback interface, are none.
+// ethernet returns an address of Ethernet in its usual notation; it returns
+// nothing for other addresses and for that of the loopback interface.
 func ethernet(a net.HardwareAddr) []string {
 	if len(a) != 6 || !slices.ContainsFunc(a, func(b byte) bool { return b != 0 }) {
 		return nil

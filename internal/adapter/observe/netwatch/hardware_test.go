@@ -32,7 +32,7 @@ func TestAnInterfacesPacketsComeFromItselfAndFromItsBondsMembers(t *testing.T) {
 		&netlink.Vlan{LinkAttrs: attrs(5, "bond0.7", 2, func(a *netlink.LinkAttrs) { a.ParentIndex = 4 })},
 		&netlink.Bridge{LinkAttrs: attrs(6, "br0", 6, nil)},
 		&netlink.Device{LinkAttrs: attrs(7, "eth2", 7, func(a *netlink.LinkAttrs) { a.MasterIndex = 6 })},
-		&netlink.Veth{LinkAttrs: attrs(8, "eth3", 8, func(a *netlink.LinkAttrs) { a.ParentIndex = 2 })}, // of another namespace
+		&netlink.Veth{LinkAttrs: attrs(8, "eth3", 8, func(a *netlink.LinkAttrs) { a.ParentIndex = 2 })}, // its parent is in another namespace
 		&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: 9, Name: "ib0", HardwareAddr: make(net.HardwareAddr, 20)}},
 		&netlink.Device{LinkAttrs: attrs(10, "veth1", 10, nil)},
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/nodeaddress"
 )
 
-// Path is where a host keeps which of its addresses are its own.
+// Path is the file in which a host keeps its choice of its own addresses.
 const Path = "/var/lib/holdfast/node-address.json"
 
-// Chosen returns what was chosen before, nothing where nothing was. A
-// file that cannot be understood counts as none: it is chosen anew.
+// Chosen returns the choice that was stored before, or none. A file that cannot
+// be decoded counts as none: the host chooses anew.
 func Chosen(path string) (nodeaddress.Choice, error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -29,7 +29,7 @@ func Chosen(path string) (nodeaddress.Choice, error) {
 	return choice, nil
 }
 
-// Keep writes down what was chosen.
+// Keep stores a choice.
 func Keep(path string, choice nodeaddress.Choice) error {
 	data, err := json.MarshalIndent(choice, "", "  ")
 	if err != nil {

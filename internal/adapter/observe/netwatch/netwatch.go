@@ -1,5 +1,5 @@
 // Package netwatch reads the addresses and routes of a host from the kernel,
-// and follows them as they change.
+// and follows their changes.
 package netwatch
 
 import (
@@ -19,38 +19,39 @@ import (
 
 // Times of the source.
 const (
-	// Resync is how often everything is read without the kernel having said
-	// that it changed.
+	// Resync is the interval at which everything is read even if the kernel
+	// reported no change.
 	Resync = 30 * time.Second
-	// Lasting is how long another choice of the host's own addresses must hold
-	// before it takes the former's place for good: an interface that bounces
-	// takes its address with it for a moment.
+	// Lasting is how long a different choice of the host's own addresses must
+	// hold before it replaces the former one for good: an interface that
+	// bounces loses its address for a moment.
 	Lasting = time.Minute
-	// settle is how long a change is given to be followed by others: an
-	// interface that comes up is many.
+	// settle is the wait for further changes after a change: an interface that
+	// comes up causes many.
 	settle = 20 * time.Millisecond
-	// retry is how long to wait before following the kernel again.
+	// retry is the pause before following the kernel again.
 	retry = time.Second
 )
 
 // Source follows the kernel. It puts Addresses and Routes into the view, and
-// the host's own addresses and interface as they follow from these.
+// also the host's own addresses and interface, which follow from these.
 type Source struct {
-	// Namespace is the network namespace to look at; nil is this process's own.
+	// Namespace is the network namespace to read; nil means this process's own.
 	Namespace *netns.NsHandle
-	// Path is where the host's own addresses are kept for the next boot; empty
-	// for nowhere.
+	// Path is the file that keeps the host's own addresses for the next boot;
+	// empty for none.
 	Path string
-	// Logf tells what a person should know; nil for nobody.
+	// Logf logs what an administrator should know; nil drops it.
 	Logf func(format string, args ...any)
-	// Now returns the time; nil stands for time.Now.
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 
 	mu sync.Mutex
-	// chosen is what was chosen for good: while the host has these addresses
-	// they are its own.
+	// chosen is the lasting choice: while the host has these addresses, they
+	// are its own.
 	chosen nodeaddress.Choice
-	// current is what the view says, since when.
+	// current is the choice in the view, and since is the time of its last
+	// change.
 	current nodeaddress.Choice
 	since   time.Time
 }
@@ -66,8 +67,8 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	var last Snapshot
 	known := false
 	for ctx.Err() == nil {
-		// The error says that the kernel said more than could be read, or that
-		// the socket broke: what is there is read anew.
+		// An error means that the kernel sent more than could be read, or that
+		// the socket broke: read everything anew.
 		_ = s.session(ctx, func(now Snapshot) {
 			if !known || !now.equal(last) {
 				last, known = now, true
@@ -75,13 +76,13 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			}
 			s.last()
 		})
-		_ = host.Sleep(ctx, retry) // the loop looks at the context itself
+		_ = host.Sleep(ctx, retry) // the loop itself checks the context
 	}
 	return nil
 }
 
-// apply puts a snapshot into the view. An address that goes for a moment, with
-// none to take its place, is still the host's.
+// apply puts a snapshot into the view. An address that disappears for a moment,
+// without another in its place, remains the host's.
 func (s *Source) apply(v *state.NetworkView, now Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *Source) apply(v *state.NetworkView, now Snapshot) {
 	}
 }
 
-// recall reads what was chosen in the boot before.
+// recall reads the choice of the boot before.
 func (s *Source) recall() (err error) {
 	if s.Path != "" {
 		s.chosen, err = Chosen(s.Path)
@@ -108,7 +109,7 @@ func (s *Source) recall() (err error) {
 	return err
 }
 
-// last makes a choice that lasted the one that stays.
+// last makes a choice lasting that has held for long enough.
 func (s *Source) last() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *Source) last() {
 	}
 	if s.Path != "" {
 		if err := Keep(s.Path, s.current); err != nil {
-			s.logf("%v", err) // the next look tries again
+			s.logf("%v", err) // the next read tries again
 			return
 		}
 	}
@@ -139,7 +140,8 @@ func (s *Source) logf(format string, args ...any) {
 	}
 }
 
-// session subscribes, reads everything, and again after each change.
+// session subscribes to changes, reads everything, and reads again after each
+// change.
 func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -159,7 +161,7 @@ func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 	}
 }
 
-// next waits for a change, or until it is time to look without one.
+// next waits for a change, but no longer than Resync.
 func next(ctx context.Context, changed <-chan struct{}) error {
 	timer := time.NewTimer(Resync)
 	defer timer.Stop()
@@ -173,9 +175,8 @@ func next(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// subscribe returns a channel on which each change of an address, a route or a
-// link is said. fail is called when a subscription ends; all end with the
-// context.
+// subscribe returns a channel that reports each change of an address, a route
+// or a link. It calls fail when a subscription ends; all end with the context.
 func (s *Source) subscribe(ctx context.Context, fail context.CancelCauseFunc) (<-chan struct{}, error) {
 	broke := func(err error) { fail(fmt.Errorf("follow the kernel's network: %w", err)) }
 	changed := make(chan struct{}, 1)
@@ -203,7 +204,7 @@ func (s *Source) subscribe(ctx context.Context, fail context.CancelCauseFunc) (<
 	return changed, nil
 }
 
-// say passes on that there was a change. It ends with its subscription.
+// say reports each change on a channel. It ends with its subscription.
 func say[T any](updates <-chan T, changed chan<- struct{}, fail context.CancelCauseFunc) {
 	for range updates {
 		select {

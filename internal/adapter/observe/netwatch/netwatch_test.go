@@ -77,7 +77,7 @@ func (w *world) del(link, text string) {
 	w.do(w.AddrDel(w.link(link), w.addr(text, 0)))
 }
 
-// short are the addresses and routes as lines.
+// short returns the addresses and routes as lines.
 func short(s Snapshot) string {
 	var out strings.Builder
 	for _, a := range s.Addresses {
@@ -161,7 +161,8 @@ func follow(t *testing.T, s *Source) *follower {
 	return f
 }
 
-// until waits for a view, and returns how long that took.
+// until waits for a view for which good returns true, and returns how long that
+// took.
 func (f *follower) until(what string, good func(state.NetworkView) bool) time.Duration {
 	f.t.Helper()
 	start, patience := time.Now(), time.After(10*time.Second)
@@ -186,14 +187,14 @@ func TestHardCase15_AnAddressThatMovesToAnotherLinkIsFollowed(t *testing.T) {
 	w.add("eth0", "10.98.0.11/24")
 	f := follow(t, &Source{Namespace: &w.ns})
 	f.until("the host's address", on("eth0", "10.98.0.11"))
-	const long = "bond0.354-longer" // 15 characters are the most
+	const long = "bond0.354-longer" // only 15 characters are allowed
 	for _, step := range []struct{ from, to string }{{"eth0", "br0"}, {"br0", long[:15]}} {
 		w.do(w.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: step.to}}))
 		w.up(step.to)
 		w.del(step.from, "10.98.0.11/24")
 		w.add(step.to, "10.98.0.11/24")
 		took := f.until("on "+step.to, on(step.to, "10.98.0.11"))
-		if took > 5*time.Second { // far less than until the next look at everything
+		if took > 5*time.Second { // far less than until the next read of everything
 			t.Errorf("it took %s", took)
 		}
 		t.Logf("from %s to %s: followed after %s", step.from, step.to, took.Round(time.Millisecond))
@@ -244,7 +245,8 @@ func TestNothingIsSaidWhereNothingChanges(t *testing.T) {
 	w.add("eth0", "10.98.0.11/24")
 	f := follow(t, &Source{Namespace: &w.ns})
 	f.until("the host's address", on("eth0", "10.98.0.11"))
-	// What is no business of ours: a link of its own, its link-local addresses.
+	// These changes do not concern us: a link of its own, its link-local
+	// addresses.
 	for i := range 20 {
 		w.do(w.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("veth", i)}, PeerName: fmt.Sprint("peer", i)}))
 		w.up(fmt.Sprint("veth", i))
@@ -292,7 +294,7 @@ func TestABrokenSubscriptionIsMadeAnew(t *testing.T) {
 	}
 }
 
-// at returns a snapshot with one network's addresses.
+// at returns a snapshot with addresses on one network.
 func at(addresses ...string) (s Snapshot) {
 	for _, a := range addresses {
 		s.Addresses = append(s.Addresses, state.HostAddress{Interface: "eth0", Index: 2, Prefix: netip.MustParsePrefix(a), Usable: true})

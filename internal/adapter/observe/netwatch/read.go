@@ -15,12 +15,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Snapshot is what the kernel has.
+// Snapshot is the kernel's state.
 type Snapshot struct {
 	Addresses []state.HostAddress
 	Routes    []state.HostRoute
-	// Hardware are, by interface with an address, the hardware addresses that its
-	// packets may come from.
+	// Hardware holds, by interface with an address, the hardware addresses from
+	// which its packets may come.
 	Hardware map[string][]string
 }
 
@@ -28,8 +28,8 @@ func (s Snapshot) equal(o Snapshot) bool {
 	return slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Routes, o.Routes) && maps.EqualFunc(s.Hardware, o.Hardware, slices.Equal)
 }
 
-// Read returns the addresses and routes of a namespace, nil for this
-// process's own, in an order that depends on nothing else than what they are.
+// Read returns the addresses and routes of a namespace, nil for this process's
+// own, in an order that depends only on their values.
 func Read(namespace *netns.NsHandle) (Snapshot, error) {
 	h, err := open(namespace)
 	if err != nil {
@@ -57,11 +57,12 @@ func open(namespace *netns.NsHandle) (*netlink.Handle, error) {
 	return netlink.NewHandleAt(*namespace, unix.NETLINK_ROUTE)
 }
 
-// dumps is how often a list is read again that changed while it was read.
+// dumps bounds how often a list is read again because it changed during the
+// read.
 const dumps = 5
 
-// whole reads a list until it did not change meanwhile. Of a host whose list
-// never rests the last reading is taken: the next change brings another.
+// whole reads a list until it did not change during the read. If the list never
+// rests, it returns the last result: the next change brings another.
 func whole[T any](list func() ([]T, error)) (out []T, err error) {
 	for range dumps {
 		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -99,13 +100,13 @@ func addresses(h *netlink.Handle, names map[int]string) ([]state.HostAddress, er
 	return out, nil
 }
 
-// unusable are the flags of an address that the kernel still checks, has found
-// taken, or is phasing out.
+// unusable are the flags of an address that the kernel is still checking, has
+// found in use elsewhere, or is phasing out.
 const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
 
-// address is an address of a link, if it reaches beyond that. A temporary one,
-// which the host replaces by another for privacy, is as one that is being
-// phased out: it will be.
+// address converts an address of a link, if it is valid beyond that link. A
+// temporary address, which the host replaces for privacy, counts as one that is
+// being phased out, since it will be.
 func address(a netlink.Addr, name string) (state.HostAddress, bool) {
 	if a.Scope != int(netlink.SCOPE_UNIVERSE) || a.IPNet == nil {
 		return state.HostAddress{}, false
@@ -118,8 +119,9 @@ func address(a netlink.Addr, name string) (state.HostAddress, bool) {
 	return out, ok && name != ""
 }
 
-// usable reads the flags of an address. An optimistic one may be used while it
-// is checked. The flag of a temporary one means something else in IPv4.
+// usable evaluates the flags of an address. An optimistic address may be used
+// while the kernel checks it. In IPv4 the flag of a temporary address means
+// something else.
 func usable(flags int, is6 bool) bool {
 	if flags&unix.IFA_F_OPTIMISTIC != 0 {
 		flags &^= unix.IFA_F_TENTATIVE
@@ -130,8 +132,8 @@ func usable(flags int, is6 bool) bool {
 	return flags&unusable == 0
 }
 
-// prefixOf keeps the family that the kernel has: its mask tells a mapped
-// address of IPv6 from one of IPv4.
+// prefixOf keeps the family that the kernel has: the mask distinguishes a
+// mapped address of IPv6 from one of IPv4.
 func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	ones, bits := n.Mask.Size()
 	addr, ok := netip.AddrFromSlice(n.IP)
@@ -171,7 +173,7 @@ func compareRoutes(a, b state.HostRoute) int {
 	return a.Gateway.Compare(b.Gateway)
 }
 
-// hops are a route's ways, of which it may have several.
+// hops returns the next hops of a route, which may have several.
 func hops(r netlink.Route, family int, names map[int]string) []state.HostRoute {
 	base := state.HostRoute{Destination: destination(r.Dst, family), Metric: r.Priority, Advertised: r.Protocol == unix.RTPROT_RA}
 	if base.Destination.Addr().IsLinkLocalUnicast() || base.Destination.Addr().IsMulticast() {
@@ -192,7 +194,7 @@ func hops(r netlink.Route, family int, names map[int]string) []state.HostRoute {
 	return out
 }
 
-// gateway is the next hop of a way, which may be of the other family.
+// gateway returns the next hop of a way, which may be of the other family.
 func gateway(way *netlink.NexthopInfo) netip.Addr {
 	ip := way.Gw
 	if via, ok := way.Via.(*netlink.Via); ok && ip == nil {
@@ -202,7 +204,8 @@ func gateway(way *netlink.NexthopInfo) netip.Addr {
 	return addr.Unmap()
 }
 
-// destination is the whole family where the kernel names none.
+// destination returns the destination of a route; it is the whole family if the
+// kernel names none.
 func destination(n *net.IPNet, family int) netip.Prefix {
 	if n != nil {
 		if prefix, ok := prefixOf(n); ok {

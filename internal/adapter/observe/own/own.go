@@ -17,7 +17,7 @@ import (
 )
 
 // Facts returns what a host knows about itself. It fails while the host has no
-// name or not yet an address of each family of the machine networks.
+// name, or lacks an address of a family of the machine networks.
 func Facts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -48,8 +48,8 @@ func cgroupV1() bool {
 	return err == nil && fs.Type != unix.CGROUP2_SUPER_MAGIC
 }
 
-// ownAddresses chooses among the addresses that the host has now, as in the
-// boot before where it still has those.
+// ownAddresses chooses among the host's present addresses. It repeats the
+// choice of the boot before if the host still has those addresses.
 func ownAddresses(networks []netip.Prefix, vips []netip.Addr) (nodeaddress.Choice, error) {
 	now, err := netwatch.Read(nil)
 	if err != nil {

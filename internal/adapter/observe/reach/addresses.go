@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// notOurs are interfaces that join pods and containers, not hosts.
+// notOurs are the prefixes of interfaces that join pods and containers, not
+// hosts.
 var notOurs = []string{"lo", "cni", "flannel", "docker", "podman", "veth", "kube-", "virbr", "nodelocaldns"}
 
 func joinsHosts(nic string) bool {
 	return !slices.ContainsFunc(notOurs, func(p string) bool { return strings.HasPrefix(nic, p) })
 }
 
-// Addresses returns the addresses by which another host may reach this one, on
-// all its networks, sorted. Virtual IPs are not among them: they are single
+// Addresses returns the addresses at which another host may reach this one, on
+// all its networks, sorted. It leaves out virtual IPs: they are single
 // addresses, and move.
 func Addresses() ([]netip.Addr, error) {
 	links, err := net.Interfaces()

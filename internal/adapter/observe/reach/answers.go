@@ -19,15 +19,15 @@ import (
 type asked struct {
 	link netlink.Link
 	ip   netip.Addr
-	mac  net.HardwareAddr // as it was before, nil where nobody knew it
+	mac  net.HardwareAddr // the one known before the question, nil if there was none
 }
 
-// Answers reports whether a host answers at one of its addresses a question that
-// is asked after the call, within Patience. It is unknown where none of the
-// addresses is on a network of this host whose NIC carries a signal, and where the
-// only answers are of addresses whose hardware address nobody knew before. An
-// answer of another one is not the host's: somebody took its address, or answers
-// for others.
+// Answers reports whether a host answers, at one of its addresses and within
+// Patience, a question that is asked after the call. The result is unknown if
+// none of the addresses is on a network of this host whose NIC carries a
+// signal. It is also unknown if answers come only for addresses without a
+// hardware address known before. An answer from another hardware address is not
+// the host's: somebody took its address, or answers for others.
 func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], error) {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -47,7 +47,7 @@ func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], err
 	if len(list) == 0 {
 		return state.Fact[bool]{}, nil
 	}
-	someone := false // answered where no hardware address was known before
+	someone := false // an answer came where no hardware address was known before
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
 		if err := host.Sleep(ctx, look); err != nil {
 			return state.Fact[bool]{}, err
@@ -58,7 +58,7 @@ func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], err
 			case err != nil:
 				return state.Fact[bool]{}, err
 			case found && len(a.mac) == 0:
-				someone = true // the host may still answer at another address
+				someone = true // the host may still answer at another of its addresses
 			case found:
 				return state.Known(true), nil
 			}
@@ -70,8 +70,9 @@ func Answers(ctx context.Context, addresses []netip.Addr) (state.Fact[bool], err
 	return state.Known(false), nil
 }
 
-// askAt has the kernel ask an address, on the interface whose network it is on.
-// Where there is none, or its NIC has no signal, the result has no link.
+// askAt makes the kernel ask an address, on the interface whose network
+// contains it. The result has no link if there is no such interface, or its NIC
+// has no signal.
 func askAt(nl *netlink.Handle, ip netip.Addr) (asked, error) {
 	link, err := linkTo(nl, ip)
 	if err != nil || link == nil || !carries(link) {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// heard asks until the answer is as wanted: the kernel needs a moment to find a
-// neighbour.
+// heard asks until the answer is the wanted one: the kernel needs a moment to
+// find a neighbour.
 func heard(t *testing.T, want state.Fact[bool], addresses ...string) {
 	t.Helper()
 	var list []netip.Addr
@@ -44,14 +44,14 @@ func TestAHostIsHeardOnAnyNetworkThatItShares(t *testing.T) {
 			heard(t, state.Known(false), "192.0.2.1", address)
 			restore(t, there)
 			heard(t, state.Known(true), address)
-			netnstest.In(t, there, func() { down(t) }) // silence without a signal says nothing
+			netnstest.In(t, there, func() { down(t) }) // without a signal, silence says nothing
 			heard(t, state.Fact[bool]{}, address)
 		})
 	}
 }
 
-// TestAnAddressThatNobodyKnewHidesNoOther asks at two addresses of a host, of
-// which the first has no known hardware address.
+// TestAnAddressThatNobodyKnewHidesNoOther asks at two addresses of a host; the
+// first has no known hardware address.
 func TestAnAddressThatNobodyKnewHidesNoOther(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24", "10.98.0.2/24"})
 	heard(t, state.Known(true), "10.98.0.2")
@@ -67,8 +67,8 @@ func TestWhoSharesNoNetworkIsNotHeardNorSilent(t *testing.T) {
 	heard(t, state.Fact[bool]{})
 }
 
-// TestWhoAnswersForAnotherIsNotHeard has another machine answer for the address,
-// as a router with proxy ARP does.
+// TestWhoAnswersForAnotherIsNotHeard lets another machine answer for the
+// address, as a router with proxy ARP does.
 func TestWhoAnswersForAnotherIsNotHeard(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24"})
 	link, err := netlink.LinkByName("eth0")

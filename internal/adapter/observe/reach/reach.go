@@ -1,6 +1,6 @@
-// Package reach asks the neighbours of a host whether packets get to them and
-// back: by ARP or neighbour discovery, through the kernel's own table, so that
-// nothing is opened and no other traffic is needed.
+// Package reach asks the neighbours of a host whether packets reach them and come
+// back. It uses ARP or neighbour discovery through the kernel's own table, so that
+// it opens nothing and needs no other traffic.
 package reach
 
 import (
@@ -20,40 +20,40 @@ import (
 )
 
 const (
-	// Patience is how long a neighbour may take to answer: one on the same
-	// network takes a millisecond.
+	// Patience is the time that a neighbour gets to answer: one on the same network
+	// needs a millisecond.
 	Patience = 200 * time.Millisecond
 	// look is the pause between two looks at the answers.
 	look = 10 * time.Millisecond
-	// most is how many neighbours are asked, gateways before others.
+	// most bounds how many neighbours are asked, gateways first.
 	most = 5
-	// forget is how long a neighbour that does not answer is asked on.
+	// forget is the time for which a neighbour without an answer is still asked.
 	forget = 10 * time.Minute
-	// tired is after how many questions without an answer a neighbour is asked
-	// only now and then: the kernel drops such an entry, and asks the whole
-	// network when it is needed.
+	// tired is the number of unanswered questions after which a neighbour is asked
+	// only in every nowAndThen-th round: the kernel drops such an entry, and asks
+	// the whole network when it is needed.
 	tired, nowAndThen = 20, 30
 )
 
-// Prober asks the neighbours on the network that an address of this host is on.
+// Prober asks the neighbours on the network of one of this host's addresses.
 type Prober struct {
 	// Own is this host's address on the machine network, Peer the other host's.
 	Own, Peer netip.Addr
-	// Uptime is the clock of the boot.
+	// Uptime returns the time since boot.
 	Uptime func() time.Duration
 
 	known []*neighbour
-	peer  net.HardwareAddr // as it was seen last
+	peer  net.HardwareAddr // its last known hardware address
 	round int
 }
 
 type neighbour struct {
 	reach.Neighbour
 	mac  net.HardwareAddr
-	seen time.Duration // when it was last in a table
+	seen time.Duration // when it was last in the kernel's table
 }
 
-// Round asks everybody once and returns what is known of them, and whether the
+// Round asks each neighbour once and returns what is known of them, and whether the
 // NIC carries a signal.
 func (p *Prober) Round(ctx context.Context) (state.Fact[bool], []reach.Neighbour, error) {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -92,16 +92,16 @@ func linkOf(nl *netlink.Handle, own netip.Addr) (netlink.Link, error) {
 	return nil, fmt.Errorf("no interface has the address %s", own)
 }
 
-// carries reports whether a NIC has a signal, as the kernel sees it: of a bond
-// or a VLAN that of what lies below.
+// carries reports whether a NIC has a signal, as the kernel sees it; for a bond or
+// a VLAN that is the signal of the NICs below.
 func carries(link netlink.Link) bool {
 	a := link.Attrs()
 	return a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
 }
 
-// gather takes up the gateways and those in the kernel's table that answered
-// somebody. What has the peer's hardware address is the peer, with whatever
-// address: virtual IPs too.
+// gather collects the gateways and those neighbours in the kernel's table that
+// answered somebody. A neighbour with the peer's hardware address is the peer,
+// whatever its address, virtual IPs included.
 func (p *Prober) gather(nl *netlink.Handle, link netlink.Link) error {
 	table, err := nl.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *Prober) gather(nl *netlink.Handle, link netlink.Link) error {
 	return p.resolve(nl, link, gateways)
 }
 
-// rank puts gateways first, then who has answered before.
+// rank puts gateways first, then neighbours that have answered before.
 func rank(n *neighbour) int {
 	switch {
 	case n.Gateway:
@@ -183,8 +183,8 @@ func gatewaysOf(nl *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// resolve has the kernel look for gateways and the peer where they are not in
-// its table yet: a host without traffic has never asked for them.
+// resolve makes the kernel look for gateways and the peer if they are not in its
+// table yet: a host without traffic has never asked for them.
 func (p *Prober) resolve(nl *netlink.Handle, link netlink.Link, gateways []netip.Addr) error {
 	if p.round%nowAndThen != 1 {
 		return nil
@@ -199,7 +199,8 @@ func (p *Prober) resolve(nl *netlink.Handle, link netlink.Link, gateways []netip
 	return nil
 }
 
-// lookFor has the kernel look for an address, as if a packet were to be sent there.
+// lookFor makes the kernel look for an address, as if it had a packet to send
+// there.
 func lookFor(nl *netlink.Handle, link netlink.Link, ip netip.Addr) error {
 	entry := entryOf(link, ip, nil, unix.NUD_NONE)
 	entry.Flags = unix.NTF_USE
@@ -209,8 +210,8 @@ func lookFor(nl *netlink.Handle, link netlink.Link, ip netip.Addr) error {
 	return nil
 }
 
-// doubt makes the kernel ask a neighbour itself: from stale to probe, since an
-// entry that is in doubt already has to be asked anew.
+// doubt makes the kernel itself ask a neighbour. It sets the entry to stale and
+// then to probe, since an entry that is already in doubt has to be asked anew.
 func doubt(nl *netlink.Handle, link netlink.Link, ip netip.Addr, mac net.HardwareAddr) error {
 	for _, nud := range []int{unix.NUD_STALE, unix.NUD_PROBE} {
 		if err := nl.NeighSet(entryOf(link, ip, mac, nud)); err != nil {
@@ -256,7 +257,7 @@ func (p *Prober) ask(ctx context.Context, nl *netlink.Handle, link netlink.Link)
 	return nil
 }
 
-// note writes down who answered.
+// note records who answered.
 func (p *Prober) note(answered map[netip.Addr]bool, asked []*neighbour) {
 	now := p.Uptime()
 	for _, n := range asked {

@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// newProber asks as the host 10.98.0.11, whose peer has 10.98.0.12 and whose
-// router is 10.98.0.1.
+// newProber returns a prober of a host with the address own, whose peer has the
+// address peer.
 func newProber(own, peer string) *Prober {
 	begin := time.Now().Add(-time.Hour)
 	return &Prober{Own: netip.MustParseAddr(own), Peer: netip.MustParseAddr(peer), Uptime: func() time.Duration { return time.Since(begin) }}
 }
 
-// rounds asks until one neighbour is as wanted.
+// rounds asks until fits returns true.
 func rounds(t *testing.T, p *Prober, fits func(state.Fact[bool], []reach.Neighbour) bool) []reach.Neighbour {
 	t.Helper()
 	var signal state.Fact[bool]
@@ -33,7 +33,7 @@ func rounds(t *testing.T, p *Prober, fits func(state.Fact[bool], []reach.Neighbo
 		if fits(signal, list) {
 			return list
 		}
-		time.Sleep(20 * time.Millisecond) // the kernel needs a moment to find a neighbour, a second after a cable came in
+		time.Sleep(20 * time.Millisecond) // the kernel needs a moment to find a neighbour, and a second after a cable came in
 	}
 	t.Fatalf("signal %v, neighbours %+v", signal, list)
 	return nil
@@ -53,7 +53,7 @@ func TestAGatewayThatAnswersIsFoundWithoutOtherTraffic(t *testing.T) {
 			if !list[0].Gateway || list[0].Address.String() != other {
 				t.Errorf("%+v", list)
 			}
-			drop(t, there) // it carries a signal still, and answers nothing
+			drop(t, there) // it still carries a signal, but answers nothing
 			rounds(t, p, func(signal state.Fact[bool], list []reach.Neighbour) bool {
 				return signal.Value && list[0].Missed >= reach.Missed
 			})
@@ -65,7 +65,7 @@ func TestAGatewayThatAnswersIsFoundWithoutOtherTraffic(t *testing.T) {
 
 func TestThePeerIsNoNeighbourWhateverItsAddress(t *testing.T) {
 	netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.12/24", "10.98.0.5/32"})
-	route(t, "10.98.0.12") // even if it were the gateway
+	route(t, "10.98.0.12") // it is left out even if it were the gateway
 	p := newProber("10.98.0.11", "10.98.0.12")
 	rounds(t, p, func(state.Fact[bool], []reach.Neighbour) bool { return len(p.peer) > 0 })
 	for range 3 {
@@ -125,7 +125,7 @@ func down(t *testing.T) {
 	}
 }
 
-// drop makes the other host answer for nothing, while its cable stays in.
+// drop makes the other host stop answering, while its cable stays in.
 func drop(t *testing.T, there netns.NsHandle) {
 	t.Helper()
 	netnstest.In(t, there, func() {

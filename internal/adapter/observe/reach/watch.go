@@ -8,23 +8,25 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How often neighbours are asked: while all is well, and while somebody does
-// not answer or the peer is lost. A host whose cable is dead knows so 1.6 s after
-// its last answer at the latest (calm, and three rounds of Patience with alarm
-// between). Corosync forms a new membership after 1.8 s (token 1.5 s, consensus
-// 0.3 s). With calm at 1 s it knew after 2.1 s, and a fence was under way.
+// The pause between two rounds: calm while all is well, and alarm while
+// somebody does not answer or the peer is lost. A host with a dead cable knows
+// it at the latest 1.6 s after its last answer (calm, and three rounds of
+// Patience with alarm between them). Corosync forms a new membership after 1.8
+// s (token 1.5 s, consensus 0.3 s). With calm at 1 s the host knew it after 2.1
+// s, when a fence was already under way.
 const (
 	calm  = 500 * time.Millisecond
 	alarm = 250 * time.Millisecond
 )
 
-// Contact is whether Corosync has the peer, and when it lost it, since boot.
+// Contact returns whether Corosync has the peer, and when it lost it, since
+// boot.
 type Contact func() (there bool, lost time.Duration)
 
-// Watch asks until the context ends, and tells each change of what a host knows
-// of its own reach. A round that fails changes nothing; the first failure of
-// its kind is told to failed. A value from hurry makes the next round come at
-// once.
+// Watch repeats rounds until the context ends, and passes each change of this
+// host's reach to changed. A round that fails changes nothing; an error that
+// differs from the one before goes to failed. A value from hurry makes the next
+// round begin at once.
 func Watch(ctx context.Context, p *Prober, contact Contact, hurry <-chan struct{}, changed func(state.Reach), failed func(error)) error {
 	var now state.Reach
 	var trouble string

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/netnstest"
 )
 
-// watched is a host that watches its own reach, with a clock that can be put
-// forward.
+// watched is a host that watches its own reach, with a clock that a test can
+// advance.
 type watched struct {
 	*Prober
 	ahead time.Duration
@@ -25,8 +25,7 @@ type watched struct {
 	told  []state.Reach
 }
 
-// watch takes one change after the other to the step that it belongs to, and
-// ends after the last.
+// watch passes each change to the next step, and ends after the last step.
 func (w *watched) watch(t *testing.T, steps ...func(state.Reach)) {
 	t.Helper()
 	begin := time.Now().Add(-time.Hour)
@@ -46,7 +45,7 @@ func (w *watched) watch(t *testing.T, steps ...func(state.Reach)) {
 	}
 }
 
-// reachable is a host whose gateway is the other one of a pair.
+// reachable returns a host whose gateway is the other host of a pair.
 func reachable(t *testing.T) (*watched, netns.NsHandle) {
 	t.Helper()
 	there := netnstest.Pair(t, []string{"10.98.0.11/24"}, []string{"10.98.0.1/24"})
@@ -103,7 +102,7 @@ func TestAGatewayThatIsGoneBesideItsPeerSaysNothingAfterTenSeconds(t *testing.T)
 }
 
 func TestAFailureOfItsKindIsToldOnce(t *testing.T) {
-	p := newProber("192.0.2.77", "192.0.2.78") // which no interface has
+	p := newProber("192.0.2.77", "192.0.2.78") // no interface has this address
 	ctx, stop := context.WithCancel(t.Context())
 	hurry := make(chan struct{}, 8)
 	rounds, told := 0, 0

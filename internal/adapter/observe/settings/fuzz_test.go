@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// FuzzLoad checks that whatever lies on the disk as the settings of an earlier
-// run, a site has virtual IPs that are addresses.
+// FuzzLoad checks that a site has virtual IPs that are addresses, whatever lies
+// on the disk as the settings of an earlier run.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", `{"BareMetal":true,"APIVIPs":["10.98.0.7"],"IngressVIPs":["10.98.0.8"]}`,

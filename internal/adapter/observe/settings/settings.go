@@ -1,6 +1,6 @@
-// Package settings is the source of what the cluster says about its own
-// network: from the site's configuration at first, from the Infrastructure
-// object once the API shows it, and from the disk in between.
+// Package settings provides the cluster's settings of its own network: first
+// from the site's configuration, then from the Infrastructure object once the
+// API shows it, and in between from the disk.
 package settings
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is where a host keeps the last settings that the API gave.
+// Path is the file in which a host keeps the last settings from the API.
 const Path = "/var/lib/holdfast/network/settings.json"
 
-// Of returns the settings that a site begins with.
+// Of returns the initial settings of a site.
 func Of(s *site.Site) (state.NetworkSettings, error) {
 	machines, err := s.MachineNetworks()
 	pods, errPods := s.PodNetworks()
@@ -40,7 +40,7 @@ func Of(s *site.Site) (state.NetworkSettings, error) {
 }
 
 // Load returns the settings with which a host starts: those of an earlier run
-// where there are any of the same cluster, else the site's.
+// if they exist and can be used, otherwise the site's.
 func Load(s *site.Site, path string) (state.NetworkSettings, error) {
 	first, err := Of(s)
 	if err != nil {
@@ -63,9 +63,9 @@ func Load(s *site.Site, path string) (state.NetworkSettings, error) {
 	return first, nil
 }
 
-// Apply returns settings with what the Infrastructure object says, and whether
-// they can be believed: an object that lacks what its platform must have is half
-// written.
+// Apply returns the settings as changed by the Infrastructure object, and
+// whether the object can be believed: one that lacks what its platform must
+// have is half written.
 func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettings, bool) {
 	if !in.BareMetal {
 		return s, false
@@ -87,11 +87,11 @@ func Apply(s state.NetworkSettings, in kube.Infrastructure) (state.NetworkSettin
 
 func invalid(a netip.Addr) bool { return !a.IsValid() }
 
-// Source is the source of NetworkView.Settings. The board begins with what
-// Load returns.
+// Source is the source of NetworkView.Settings. The view begins with the result
+// of Load.
 type Source struct {
 	Servers *kube.Servers
-	// Path is the file with the last settings of the API.
+	// Path is the file with the last settings from the API.
 	Path string
 	Logf func(format string, args ...any)
 }

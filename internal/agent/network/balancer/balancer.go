@@ -1,6 +1,6 @@
-// Package balancer keeps haproxy on a control plane in step with the cluster:
-// its static pod, its configuration for the next start, and the API servers of
-// the one that runs.
+// Package balancer keeps haproxy on a control plane in step with the cluster: its
+// static pod, its configuration for the next start, and the API servers of the
+// running haproxy.
 package balancer
 
 import (
@@ -20,41 +20,42 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
 )
 
-// CAPath is where kubeadm keeps the certificates that API servers are verified
-// with. haproxy is given a copy: it may read nothing else in that folder, and a
+// CAPath is the file in which kubeadm keeps the certificates that verify API
+// servers. haproxy gets a copy: it may read nothing else in that folder, and a
 // new authority is noticed.
 const CAPath = "/etc/kubernetes/pki/ca.crt"
 
 // The times of a reload.
 const (
-	// reloadPause is the least time between two reloads. Only what does not
-	// concern API servers needs one, which is rare; should it come often, it
-	// must not use up haproxy's old processes.
+	// reloadPause is the least time between two reloads. Only a change that does
+	// not concern API servers needs a reload, which is rare. Should it come
+	// often, it must not use up haproxy's old processes.
 	reloadPause = 10 * time.Second
 	// reloadTime bounds how long a new process may take to answer.
 	reloadTime = 5 * time.Second
 	reloadStep = 50 * time.Millisecond
 )
 
-// passes bounds how often the servers are looked at in one run: what is drained
-// and idle goes in the second.
+// passes bounds how often one run looks at the servers: one that is drained and
+// idle is removed in the second pass.
 const passes = 3
 
-// Options say where everything is.
+// Options says where everything is.
 type Options struct {
-	// Root is where the host's files lie, "/" but for tests.
+	// Root is the root of the host's files, "/" except in tests.
 	Root string
 	// CA is the file with the cluster's authority, below Root.
 	CA string
 	// Image is haproxy's.
 	Image string
-	// Paths are haproxy's own, as it sees them; Client's are as this process does.
+	// Paths are haproxy's own, as haproxy sees them; Client's are as this process
+	// does.
 	Paths  render.Paths
 	Client haproxy.Client
 	Now    func() time.Time
 }
 
-// HostOptions are the options on a host.
+// HostOptions returns the options of a host.
 func HostOptions(image string) Options {
 	return Options{
 		Root: "/", CA: CAPath, Image: image, Paths: render.HostPaths,
@@ -69,16 +70,16 @@ type Piece struct {
 	reloaded time.Time
 }
 
-// New makes the piece.
+// New returns the reconciler.
 func New(o Options) *Piece { return &Piece{Options: o} }
 
-// Name is for people.
+// Name returns the name for people.
 func (*Piece) Name() string { return "haproxy" }
 
 // Withdraw does nothing: haproxy outlives the agent.
 func (*Piece) Withdraw(context.Context) error { return nil }
 
-// Reconcile writes what haproxy starts with, then leads the one that runs there.
+// Reconcile writes what haproxy starts with, then brings a running haproxy to it.
 func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	wanted := apilb.Wanted(v)
 	switch {
@@ -100,13 +101,13 @@ func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, err
 	if len(written) > 0 {
 		said = append(said, "wrote "+strings.Join(written, ", "))
 	}
-	// A full disk must not keep API servers that are gone in a running haproxy.
+	// A full disk must not keep lost API servers in a running haproxy.
 	done, err := p.lead(ctx, site, failed == nil)
 	return strings.Join(append(said, done...), "; "), errors.Join(failed, err)
 }
 
-// site is what haproxy should be, unknown while the nodes are or while the host
-// has no authority yet.
+// site returns what haproxy should be, unknown while the nodes are or while the
+// host has no authority yet.
 func (p *Piece) site(v state.NetworkView) (render.Site, bool, error) {
 	backends := apilb.Backends(v)
 	if !backends.Known {
@@ -123,7 +124,7 @@ func (p *Piece) site(v state.NetworkView) (render.Site, bool, error) {
 	return render.Site{V6: v6, Backends: backends.Value, CA: ca, Paths: p.Paths}, true, nil
 }
 
-// remove takes the pod away where the host should have none.
+// remove removes the pod from a host that should have none.
 func (p *Piece) remove() (string, error) {
 	err := os.Remove(filepath.Join(p.Root, render.PodPath))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,8 +136,8 @@ func (p *Piece) remove() (string, error) {
 	return "removed its pod", nil
 }
 
-// lead brings a running haproxy to what was written. One that does not run
-// starts with it.
+// lead brings a running haproxy to what was written. One that does not run starts
+// with it.
 func (p *Piece) lead(ctx context.Context, site render.Site, written bool) ([]string, error) {
 	info, err := p.Client.Info(ctx)
 	if err != nil || info.Stopping {
@@ -158,7 +159,8 @@ func (p *Piece) lead(ctx context.Context, site render.Site, written bool) ([]str
 	return append(said, changes...), errors.Join(failed, err)
 }
 
-// reload has haproxy read its configuration and waits until it works by it.
+// reload makes haproxy read its configuration and waits until haproxy works by
+// it.
 func (p *Piece) reload(ctx context.Context, fingerprint string) error {
 	if err := p.Client.Reload(ctx); err != nil {
 		return fmt.Errorf("reload haproxy: %w", err)

@@ -13,8 +13,8 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
 )
 
-// onHost makes a piece on a folder that stands for a host; no haproxy runs on it. What a running
-// one is told is in test/net/lb.
+// onHost returns a reconciler on a folder that stands for a host. No haproxy runs
+// on it; test/net/lb tests what a running one is told.
 func onHost(t *testing.T) (*Piece, string) {
 	t.Helper()
 	root := t.TempDir()
@@ -59,7 +59,7 @@ func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
 	return said
 }
 
-// servers counts the API servers in the configuration, -1 without one.
+// servers counts the API servers in the configuration; it returns -1 without one.
 func servers(t *testing.T, root string) int {
 	t.Helper()
 	text, err := os.ReadFile(root + render.HostPaths.Config)
@@ -88,7 +88,7 @@ func TestFilesAreWrittenOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// Hard case 13: a list that fails, or is empty, or of which we are no part.
+// Hard case 13: a list that fails, or is empty, or lacks this host.
 func TestHardCase13_APartialViewTakesNothingAway(t *testing.T) {
 	p, root := onHost(t)
 	write(t, root+CAPath, "authority")

@@ -1,4 +1,4 @@
-// Package firewall keeps the ports of this host from those who have no business
+// Package firewall closes the ports of this host to those who have no business
 // there, by one nftables table of ours, and looks what a firewall of the site
 // refuses. It changes no table but its own.
 package firewall
@@ -25,15 +25,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The pauses of the piece.
+// The pauses of the reconciler.
 const (
 	// settle is the least time between two looks at the table.
 	settle = time.Second
-	// readEvery is the pause between two looks at what a person wrote.
+	// readEvery is the pause between two reads of the administrator's file.
 	readEvery = 5 * time.Second
-	// trusted is how long a table that was compared is taken to be the same.
+	// trusted is how long a table that was compared counts as unchanged.
 	trusted = 10 * time.Second
-	// rewatch is the pause before a watch that failed is begun anew.
+	// rewatch is the pause before a failed watch is started again.
 	rewatch = time.Second
 	// lookEvery is the pause between two looks at the firewalls of the site, each
 	// of which starts programs, and at the names of management controllers.
@@ -43,26 +43,26 @@ const (
 	lookTime = time.Minute
 )
 
-// Table is our table: firewall.Table.
+// Table is our table. firewall.Table implements it.
 type Table interface {
-	// Set makes the table what the rules say and reports whether it was not.
+	// Set makes the table what the rules say, and reports whether it changed it.
 	Set(r ports.Rules) (changed bool, err error)
-	// Watch calls told whenever something happened to the table, our own changes
-	// included.
+	// Watch calls told whenever something happened to the table, including our
+	// own changes.
 	Watch(ctx context.Context, told func()) error
 }
 
-// Options are what the piece works with.
+// Options holds what the reconciler needs.
 type Options struct {
-	// Root is where the host's files lie, "/" on a host.
+	// Root is the root of the host's files, "/" on a host.
 	Root string
-	// Flannel is true where the pod network is ours.
+	// Flannel is true if the pod network is ours.
 	Flannel bool
 	// BMCs are the hosts of management controllers, names or addresses.
 	BMCs  []string
 	Table Table
-	// Site looks at the firewalls of the site, and Resolve for the addresses of a
-	// name.
+	// Site looks at the firewalls of the site, Resolve looks up the addresses of
+	// a name.
 	Site    func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 	Resolve func(context.Context, string) ([]netip.Addr, error)
 	Now     func() time.Time
@@ -80,30 +80,30 @@ type Piece struct {
 	memory ports.Memory
 	// known is false until a view was seen.
 	known bool
-	// rings are those of the last corosync.conf that could be read, names the
-	// addresses of management controllers that have names.
+	// rings are the addresses of the last readable corosync.conf, names those of
+	// management controllers that have names.
 	rings []netip.Addr
 	names map[string][]netip.Addr
-	// last are the rules that were compared with the table last, and when.
+	// last are the rules that were last compared with the table, checked is when.
 	last    ports.Rules
 	checked time.Time
-	// said is the last table in words, mended what was done since the last
-	// Reconcile, which tells it.
+	// said describes the last table, mended what was done since the last
+	// Reconcile, which reports it.
 	said   string
 	mended []string
-	// found are the firewalls of the site that were told last.
+	// found are the firewalls of the site that were logged last.
 	found []state.SiteFirewall
 }
 
-// New makes the piece.
+// New returns the reconciler.
 func New(o Options) *Piece {
 	return &Piece{Options: o, poke: make(chan struct{}, 1), names: map[string][]netip.Addr{}}
 }
 
-// Name is for people.
+// Name returns the name for people.
 func (*Piece) Name() string { return "firewall" }
 
-// Withdraw leaves the table: the ports stay closed without the agent.
+// Withdraw leaves the table, so that the ports stay closed without the agent.
 func (*Piece) Withdraw(context.Context) error { return nil }
 
 // Reconcile makes the table what the view says.
@@ -119,11 +119,11 @@ func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error
 	return said, err
 }
 
-// mend decides, compares and writes. It returns when it has to be done again
-// though nothing changes, zero for never. What a person wrote that nobody
-// understands is told, and keeps no rule from being made. The view changes often
-// and the rules seldom: the same ones are not compared again at once, unless
-// the table was touched.
+// mend decides, compares and writes. It returns the time when it must run again
+// even if nothing changes, or zero for never. Its error also reports what nobody
+// understands in the administrator's file; the rules are made nevertheless. The
+// view changes often and the rules seldom: the same ones are not compared again
+// at once, unless the table was touched.
 func (p *Piece) mend(touched bool) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func describe(r ports.Rules, settled bool) string {
 	return words
 }
 
-// host is what this host's disk says. The caller holds the lock.
+// host returns what this host's disk says. The caller holds the lock.
 func (p *Piece) host() (ports.Host, error) {
 	out := ports.Host{Flannel: p.Flannel, BMCs: p.bmcs()}
 	var errs []error
@@ -195,8 +195,8 @@ func (p *Piece) host() (ports.Host, error) {
 
 func (p *Piece) path(name string) string { return filepath.Join(p.Root, name) }
 
-// readRings reads the addresses of the two hosts. Where that cannot be done they
-// are those that were read last.
+// readRings reads the addresses of the two hosts. If it fails, it keeps those
+// that were read last.
 func (p *Piece) readRings() error {
 	text, err := os.ReadFile(p.path(corosync.Path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -221,8 +221,8 @@ func (p *Piece) readRings() error {
 	return nil
 }
 
-// bmcs are the addresses of management controllers: of the site as it was
-// installed, and of the device that this host has now.
+// bmcs returns the addresses of management controllers: those of the site as it
+// was installed, and of the device that this host has now.
 func (p *Piece) bmcs() []netip.Addr {
 	var out []netip.Addr
 	for _, h := range p.bmcHosts() {
@@ -235,8 +235,8 @@ func (p *Piece) bmcs() []netip.Addr {
 	return out
 }
 
-// bmcHosts reads devices for their addresses alone. One that cannot be read is
-// told of by who has to fence with it.
+// bmcHosts reads devices for their addresses alone. It skips an unreadable one,
+// which is reported where it is needed for fencing.
 func (p *Piece) bmcHosts() []string {
 	out := slices.Clone(p.BMCs)
 	files := records.Files{Root: p.Root}
@@ -260,7 +260,7 @@ func (p *Piece) wake() {
 	}
 }
 
-// Run mends the table when something of it was taken away and when the decision
+// Run mends the table when something of it was removed and when the decision
 // asked for it, and looks at the firewalls of the site, until the context ends.
 func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var parts sync.WaitGroup
@@ -268,12 +268,12 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 	parts.Go(func() {
 		for ctx.Err() == nil {
 			_ = p.Table.Watch(ctx, p.wake) // without it the next Reconcile mends
-			_ = host.Sleep(ctx, rewatch)   // the loop looks at the context
+			_ = host.Sleep(ctx, rewatch)   // the loop checks the context
 		}
 	})
 	parts.Go(func() {
 		for ctx.Err() == nil {
-			_ = host.Sleep(ctx, p.look(ctx, update)) // the loop looks at the context
+			_ = host.Sleep(ctx, p.look(ctx, update)) // the loop checks the context
 		}
 	})
 	for touched := true; ctx.Err() == nil; {
@@ -284,7 +284,7 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 	return nil
 }
 
-// await waits for the time again, or until the files are to be read again, and
+// await waits for the time again, or until the files must be read again, and
 // reports whether it was poked meanwhile.
 func (p *Piece) await(ctx context.Context, again time.Time) bool {
 	pause := readEvery
@@ -302,7 +302,7 @@ func (p *Piece) await(ctx context.Context, again time.Time) bool {
 	return false
 }
 
-// look looks at what changes seldom, and returns when to look again.
+// look looks at what changes seldom, and returns the pause before the next look.
 func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView))) time.Duration {
 	p.mu.Lock()
 	v, known, hosts := p.view, p.known, p.bmcHosts()
@@ -329,7 +329,7 @@ func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView)))
 	return pause
 }
 
-// tell logs what firewalls of the site refuse, once.
+// tell logs once what firewalls of the site refuse.
 func (p *Piece) tell(found []state.SiteFirewall) {
 	for _, f := range found {
 		if f.Refuses() && !slices.ContainsFunc(p.found, func(o state.SiteFirewall) bool { return reflect.DeepEqual(o, f) }) {
@@ -339,9 +339,9 @@ func (p *Piece) tell(found []state.SiteFirewall) {
 	p.found = found
 }
 
-// resolve looks for the addresses of management controllers that have names, and
-// reports whether it has them all. Those of a name that has none at the moment
-// are those that it had.
+// resolve looks up the addresses of management controllers that have names, and
+// reports whether it found them all. A name without addresses at the moment keeps
+// those that it had.
 func (p *Piece) resolve(ctx context.Context, hosts []string) bool {
 	all := true
 	for _, h := range hosts {
@@ -361,12 +361,12 @@ func (p *Piece) resolve(ctx context.Context, hosts []string) bool {
 	return all
 }
 
-// Kind is what a host is, as far as its ports depend on it.
+// Kind returns what kind of host this is, as far as its ports depend on that.
 func Kind(v state.NetworkView, flannel bool) ports.Kind {
 	return ports.Kind{ControlPlane: v.Role.ControlPlane(), Fencing: v.Settings.Fencing, Flannel: flannel}
 }
 
-// Place is where a host is.
+// Place returns where a host is.
 func Place(v state.NetworkView) ports.Place {
 	return ports.Place{Interface: v.Host.Interface, Machines: v.Settings.MachineNetworks, Pods: v.Settings.PodNetworks}
 }

@@ -118,7 +118,7 @@ func view() state.NetworkView {
 	}
 }
 
-// running runs the piece in the bubble of a test; its end ends it.
+// running runs the reconciler in the bubble of a test, until the test ends.
 func (b *bench) running() <-chan state.NetworkView {
 	ctx, stop := context.WithCancel(b.t.Context())
 	told, ended := make(chan state.NetworkView, 16), make(chan struct{})

@@ -1,5 +1,5 @@
-// Package holders tells who holds a virtual IP: in an annotation of this host's
-// node, and in the metrics of its agent.
+// Package holders publishes which VIPs this host holds, in an annotation of its
+// node.
 package holders
 
 import (
@@ -15,9 +15,9 @@ import (
 // cluster's order, separated by commas; it is empty where it holds none.
 const Annotation = state.AnnotationDomain + "vips"
 
-// Announcer is the piece that owns the annotation of this host's node.
+// Announcer is the reconciler that owns the annotation of this host's node.
 type Announcer struct {
-	// Annotate gives this host's node an annotation.
+	// Annotate sets an annotation of this host's node.
 	Annotate func(ctx context.Context, node, name, value string) error
 }
 
@@ -40,7 +40,7 @@ func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string,
 	return "the API knows that this host holds " + want, nil
 }
 
-// Withdraw implements network.Piece. The host may go on holding.
+// Withdraw implements network.Piece. It does nothing: the host may go on holding.
 func (a *Announcer) Withdraw(context.Context) error { return nil }
 
 func words(list []netip.Addr) string {

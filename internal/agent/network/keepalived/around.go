@@ -15,8 +15,8 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// How control planes that are in doubt are asked: each so often, for at most so
-// long, and so many times in vain before they count as out of reach.
+// How control planes in doubt are asked: the pause, the limit of one request, and
+// the number of failures in a row after which they count as out of reach.
 const (
 	reachEvery  = 500 * time.Millisecond
 	reachAtMost = 500 * time.Millisecond
@@ -48,7 +48,7 @@ func (p *Piece) reach(ctx context.Context, update func(func(*state.NetworkView))
 		if ctx.Err() == nil {
 			update(func(v *state.NetworkView) { v.Reachable = state.Known(found) })
 		}
-		_ = host.Sleep(ctx, max(reachEvery-p.Now().Sub(began), 0)) // the loop looks at the context
+		_ = host.Sleep(ctx, max(reachEvery-p.Now().Sub(began), 0)) // the loop checks the context
 	}
 	return context.Cause(ctx)
 }
@@ -59,7 +59,7 @@ func (p *Piece) doubted() map[string]netip.Addr {
 	return vrrp.Doubted(p.view)
 }
 
-// askAll asks hosts all at once.
+// askAll asks all hosts at once.
 func askAll(ctx context.Context, hosts map[string]netip.Addr) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, reachAtMost)
 	defer cancel()
@@ -78,7 +78,7 @@ func askAll(ctx context.Context, hosts map[string]netip.Addr) map[string]bool {
 	return out
 }
 
-// wait waits for an event, or a while; it reports whether the time is up.
+// wait waits for an event or for d, and reports whether d is over.
 func wait[T any](ctx context.Context, wake <-chan T, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -91,8 +91,8 @@ func wait[T any](ctx context.Context, wake <-chan T, d time.Duration) bool {
 	return false
 }
 
-// How strangers are looked for: briefly before a VIP is taken for the first
-// time, and then now and then, more often while there is one.
+// How foreign hosts are looked for: briefly before a VIP is taken for the first
+// time, then now and then, and more often while there is one.
 const (
 	firstLook    = 600 * time.Millisecond
 	laterLook    = 3 * time.Second
@@ -101,7 +101,7 @@ const (
 	lookPatience = 5 * time.Second
 )
 
-// strangers listens now and then for whoever else claims the cluster's VIPs.
+// strangers listens now and then for foreign hosts that claim the cluster's VIPs.
 func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
 	for ctx.Err() == nil {
 		instances, fresh := p.asking()
@@ -170,8 +170,8 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 	return claims, namesakes, vrrp.Forged(heard, p.view, instances)
 }
 
-// asking are the instances to look after; fresh are those whose VIP was never
-// asked for.
+// asking returns the instances to look after; fresh are those for whose VIP no
+// look was made yet.
 func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,9 +184,9 @@ func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
 	return instances, fresh
 }
 
-// unasked reports whether nobody was asked yet who has a VIP that this host
-// does not have. One for which keepalived already takes part was asked about by
-// an earlier run. The caller holds the lock.
+// unasked reports whether this host lacks a VIP and has not yet looked who has
+// it. If keepalived already takes part for the VIP, an earlier run looked. The
+// caller holds the lock.
 func (p *Piece) unasked(i vrrp.Instance) bool {
 	if p.NoProbe || p.asked[i.VIP] {
 		return false
@@ -197,7 +197,8 @@ func (p *Piece) unasked(i vrrp.Instance) bool {
 	return !p.asked[i.VIP]
 }
 
-// looked lets the VIPs be taken that nobody else has, and says who has one.
+// looked records a look: VIPs that nobody else has may be taken now. It logs who
+// has one.
 func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,11 +219,11 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forge
 	p.retell()
 }
 
-// mostNamesakes bounds of how many machines that use our router ids the log tells:
-// whoever forges adverts may be as many as he likes.
+// mostNamesakes bounds how many machines with our router ids are logged: whoever
+// forges adverts can pretend to be any number of them.
 const mostNamesakes = 16
 
-// met says once of each machine that uses a router id of ours for itself.
+// met logs once each machine that uses a router id of ours for itself.
 func (p *Piece) met(namesakes []state.VIPClaim) {
 	for _, c := range namesakes {
 		if len(p.namesakes) < mostNamesakes && !slices.Contains(p.namesakes, c) {

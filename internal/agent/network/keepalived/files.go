@@ -19,11 +19,11 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// toldPath holds the hash of the configuration that keepalived was last told
-// of. It must not outlive a boot: keepalived then reads what is there.
+// toldPath holds the hash of the configuration that keepalived was last told to
+// read. It must not outlive a boot, after which keepalived reads what is there.
 const toldPath = "/run/holdfast/keepalived.told"
 
-// value returns what a track file says.
+// value returns the value in a track file.
 func (f files) value(name string) (state.Fact[int], error) {
 	data, err := os.ReadFile(filepath.Join(f.path(render.TrackDir), name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,8 +39,8 @@ func (f files) value(name string) (state.Fact[int], error) {
 	return state.Known(n), nil
 }
 
-// track writes a track file unless it says that already. keepalived follows the
-// folder, and reads the file as it is replaced.
+// track writes a track file unless it has that value already. keepalived follows
+// the folder, and reads the file when it is replaced.
 func (f files) track(name string, value int) (wrote bool, err error) {
 	if now, err := f.value(name); err != nil || state.Is(now, value) {
 		return false, err
@@ -48,7 +48,7 @@ func (f files) track(name string, value int) (wrote bool, err error) {
 	return true, f.rewrite(name, value)
 }
 
-// rewrite writes a track file whatever it says, which wakes keepalived.
+// rewrite writes a track file even if its value stays, which wakes keepalived.
 func (f files) rewrite(name string, value int) error {
 	return host.WriteFileAtomic(filepath.Join(f.path(render.TrackDir), name), fmt.Appendln(nil, value), state.DefaultFileMode)
 }
@@ -70,10 +70,10 @@ func (f files) prune(wanted []string) error {
 	return nil
 }
 
-// configure writes the configuration, and the static pod once there is
-// something to hold, and tells keepalived if its configuration is another than
-// it was told of: also if an earlier run wrote it and was killed, or failed,
-// before it could tell.
+// configure writes the configuration, and the static pod once there is something
+// to hold. It tells keepalived if that was told of another configuration. So it
+// also tells it after an earlier run that wrote the file and was killed, or
+// failed, before it could tell.
 func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 	before, err := f.known()
 	if err != nil {
@@ -96,7 +96,7 @@ func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 	return true, host.WriteFileAtomic(f.path(toldPath), now, state.DefaultFileMode)
 }
 
-// known is the hash of the configuration that keepalived has: the one it was
+// known returns the hash of the configuration that keepalived has: the one it was
 // told of, or after a boot the one that it started with.
 func (f files) known() ([]byte, error) {
 	told, err := os.ReadFile(f.path(toldPath))
@@ -110,7 +110,7 @@ func (f files) known() ([]byte, error) {
 	return now, host.WriteFileAtomic(f.path(toldPath), now, state.DefaultFileMode)
 }
 
-// hash is that of the configuration on disk, empty without one.
+// hash returns the hash of the configuration on disk, or nothing without one.
 func (f files) hash() ([]byte, error) {
 	data, err := os.ReadFile(f.path(render.ConfigPath))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func (f files) hash() ([]byte, error) {
 	return []byte(hex.EncodeToString(sum[:]) + "\n"), nil
 }
 
-// number is a track file's value for a person.
+// number returns a track file's value in words for people.
 func number(value int) string {
 	if value <= vrrp.Fault {
 		return "off"

@@ -1,7 +1,7 @@
-// Package keepalived keeps the virtual IPs of a host: the configuration of
-// keepalived, the files by which it is told how healthy this host is, and its
-// process. keepalived moves the addresses; nothing here does, but for those
-// that a dead or mute keepalived leaves behind.
+// Package keepalived keeps the VIPs of a host: the configuration of keepalived,
+// the files that tell it how healthy this host is, and its process. keepalived
+// moves the addresses; this package only removes those that a dead or mute
+// keepalived leaves behind.
 package keepalived
 
 import (
@@ -22,19 +22,19 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// Options are what the piece works with.
+// Options holds what the reconciler needs.
 type Options struct {
-	// Root is where the host's files lie, "/" on a host.
+	// Root is the root of the host's files, "/" on a host.
 	Root string
-	// Pod is the static pod's manifest, nil where something else runs keepalived.
+	// Pod is the static pod's manifest, or nil if something else runs keepalived.
 	Pod []byte
 	// Now is the clock.
 	Now func() time.Time
-	// Logf tells what happens between two reconciliations; it must not block.
+	// Logf logs what happens between two reconciliations; it must not block.
 	Logf func(format string, args ...any)
 	// NoFilter leaves nftables and the kernel's settings alone.
 	NoFilter bool
-	// NoProbe sends no question about who else holds a VIP.
+	// NoProbe sends no requests to find who else holds a VIP.
 	NoProbe bool
 }
 
@@ -49,30 +49,31 @@ type Piece struct {
 	verdict vrrp.Verdict
 	health  vrrp.Health
 	said    map[string]vrrp.Weight
-	// due is when the health is to be looked at again though nothing changes,
-	// later when the configuration is.
+	// due is when to look at the health again even if nothing changes, later is
+	// the same for the configuration.
 	due, later time.Time
 	// told is when keepalived was last told of its configuration.
 	told time.Time
-	// asked are the VIPs that may be taken as far as others are concerned, since
-	// it was asked who has them. listened are those that this run of the agent
-	// asked about, and claims is what came of it.
+	// asked are the VIPs that this host may take as far as others are concerned,
+	// because it was asked who has them. listened are those that this run of the
+	// agent asked about; claims and forged are the results.
 	asked, listened map[netip.Addr]bool
 	claims          []state.VIPClaim
 	forged          []state.ForgedAdvert
 	// seen are the hardware addresses at which the kernel reaches its neighbours,
-	// neighbours those of peers, and loose the peers that are not where they say.
+	// neighbours those of peers. loose are the peers that are not where they say.
 	seen       map[keepalived.Neighbour]string
 	neighbours map[netip.Addr]string
 	loose      []netip.Addr
-	// namesakes are the machines with a router id of ours that the log has told
-	// of. It belongs to the part that looks for strangers.
+	// namesakes are the machines with a router id of ours that were logged. Only
+	// the part that looks for foreign hosts uses it.
 	namesakes []state.VIPClaim
-	// These tell the parts of Run that something changed; each holds one.
+	// These channels tell the parts of Run that something changed; each holds one
+	// value.
 	wake, wakeReach, wakeLook chan struct{}
 }
 
-// New returns the piece of a host.
+// New returns the reconciler of a host.
 func New(o Options) *Piece {
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
@@ -84,11 +85,11 @@ func New(o Options) *Piece {
 	}
 }
 
-// Name is for people.
+// Name returns the name for people.
 func (*Piece) Name() string { return "keepalived" }
 
-// Reconcile tells keepalived how healthy this host is, at once and whatever
-// else fails, and then gives it the configuration that the view asks for.
+// Reconcile first tells keepalived how healthy this host is, whatever else fails,
+// and then gives it the configuration that the view asks for.
 func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +134,7 @@ func (p *Piece) track() (string, error) {
 	return p.say(said)
 }
 
-// bar is the weight of an instance's own file: anything but 0 is a fault.
+// bar returns the weight of an instance's own file: anything but 0 is a fault.
 func (p *Piece) bar(i vrrp.Instance) vrrp.Weight {
 	switch {
 	case p.unasked(i):
@@ -144,7 +145,8 @@ func (p *Piece) bar(i vrrp.Instance) vrrp.Weight {
 	return vrrp.Weight{Why: "nothing bars it"}
 }
 
-// say writes what differs from what was last said, or from what is there.
+// say writes what differs from the files, and describes what is new since the
+// last call.
 func (p *Piece) say(said map[string]vrrp.Weight) (string, error) {
 	var changes []string
 	var errs []error
@@ -162,12 +164,12 @@ func (p *Piece) say(said map[string]vrrp.Weight) (string, error) {
 	return sorted(changes), errors.Join(errs...)
 }
 
-// reloadEvery is the least time between two reloads: nodes that come in a burst
-// are one, or a few.
+// reloadEvery is the least time between two reloads: a burst of new nodes causes
+// one reload, or a few.
 const reloadEvery = time.Second
 
-// configure writes the configuration, tells keepalived, and keeps strangers
-// out. The caller holds the lock.
+// configure writes the configuration, tells keepalived, and keeps adverts of
+// foreign hosts out. The caller holds the lock.
 func (p *Piece) configure() (string, error) {
 	if !p.verdict.Known {
 		return "", nil
@@ -197,8 +199,8 @@ func (p *Piece) configure() (string, error) {
 	return changed, err
 }
 
-// forget removes the track files of instances that are no more, so that one of
-// the same name is asked about anew.
+// forget removes the track files of former instances, so that an instance of the
+// same name is asked about anew.
 func (p *Piece) forget() error {
 	wanted := []string{string(vrrp.API), string(vrrp.Ingress)}
 	for _, i := range p.verdict.Instances {
@@ -216,8 +218,8 @@ func (p *Piece) forget() error {
 	return nil
 }
 
-// filter lets the peers' adverts in and no stranger's, and keeps peers that are
-// off from holding up those to the others.
+// filter lets in the peers' adverts and nobody else's, and keeps peers that are
+// off from delaying the adverts to the others.
 func (p *Piece) filter() (string, error) {
 	if p.NoFilter || !p.verdict.Known {
 		return "", nil
@@ -250,8 +252,8 @@ func (p *Piece) filter() (string, error) {
 	return join(told...), nil
 }
 
-// vips are all VIPs of the cluster. Those of the running configuration are
-// among them also before a view was had.
+// vips returns all VIPs of the cluster. Before there is a view, these are those
+// of the running configuration.
 func (p *Piece) vips() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,8 +269,8 @@ type files struct{ root string }
 
 func (f files) path(p string) string { return filepath.Join(f.root, p) }
 
-// reload makes keepalived read its configuration; nobody is told where it does
-// not run, since it reads what is there when it starts.
+// reload makes keepalived read its configuration. If keepalived does not run it
+// does nothing, because keepalived reads what is there when it starts.
 func (f files) reload() error {
 	d, _, runs, err := keepalived.ByPIDFile(f.path(render.PIDFile))
 	if err != nil || !runs {

@@ -26,7 +26,7 @@ var (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// bench is a piece with its files in a folder and a clock that a test moves.
+// bench is a reconciler with its files in a folder and a clock that a test moves.
 type bench struct {
 	*Piece
 	t   *testing.T
@@ -179,8 +179,8 @@ func TestTrackFilesOfFormerInstancesAreRemoved(t *testing.T) {
 	}
 }
 
-// A VIP that nobody was asked about yet is not taken; one for which keepalived
-// already takes part is not asked about again.
+// A VIP is taken only after others were asked who has it. One for which
+// keepalived already takes part is not asked about again.
 func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 	b := newBench(t, "")
 	b.NoProbe = false
@@ -213,7 +213,7 @@ func TestANewVIPIsAskedAboutOnce(t *testing.T) {
 }
 
 // A peer whose NIC was changed while nobody could be told is let in at once: to
-// drop what it sends would give the VIP two holders.
+// drop its adverts would give the VIP two holders.
 func TestAPeerIsBoundToItsNICUntilTheKernelReachesItElsewhere(t *testing.T) {
 	const own, other = "02:00:00:00:00:0c", "02:00:00:00:00:63"
 	b := newBench(t, "")
@@ -244,7 +244,7 @@ func TestAPeerIsBoundToItsNICUntilTheKernelReachesItElsewhere(t *testing.T) {
 	}
 }
 
-// Health that has to last is believed when it has, without another change.
+// A health that must last is believed when it has lasted, without another change.
 func TestAChangeOfHealthIsBelievedOnceItHasLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "")
@@ -274,7 +274,8 @@ func TestAChangeOfHealthIsBelievedOnceItHasLasted(t *testing.T) {
 	})
 }
 
-// The configuration is told again if an earlier run wrote it and was killed.
+// keepalived is told again of a configuration that an earlier run wrote before it
+// was killed.
 func TestAnUntoldConfigurationIsTold(t *testing.T) {
 	b := newBench(t, "")
 	b.reconcile(viewOf(3))
@@ -286,8 +287,8 @@ func TestAnUntoldConfigurationIsTold(t *testing.T) {
 	}
 }
 
-// Fifty nodes within ten seconds: keepalived is told a few times, the last time
-// of all of them.
+// Fifty nodes come within ten seconds: keepalived is told a few times, the last
+// time of all of them.
 func TestHardCase27_ManyChangesAreFewReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "")
@@ -322,8 +323,8 @@ func TestHardCase27_ManyChangesAreFewReloads(t *testing.T) {
 	})
 }
 
-// gateways with our router id are there for good, and whoever forges adverts is as
-// many as he likes.
+// Gateways with our router id are there for good, and whoever forges adverts can
+// be any number of machines.
 func TestNamesakesAreToldOfOnceAndNotWithoutEnd(t *testing.T) {
 	b, lines := newBench(t, ""), 0
 	b.Logf = func(string, ...any) { lines++ }

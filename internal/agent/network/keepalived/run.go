@@ -17,8 +17,8 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
-// Run watches keepalived and the hosts around until the context ends: it
-// removes the VIPs that a daemon leaves behind, ends one that hangs, believes a
+// Run watches keepalived and the hosts around until the context ends. It removes
+// the VIPs that a daemon leaves behind, ends a daemon that hangs, believes a
 // change of health once it has lasted, and puts into the view which control
 // planes answer and who else claims a VIP.
 func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
@@ -53,10 +53,11 @@ func (p *Piece) believe(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// never is the pause where only an event is waited for.
+// never is the pause of a wait for an event only.
 const never = 24 * time.Hour
 
-// dueAt is when something is to be done though nothing changes, zero if never.
+// dueAt returns when something is to be done even if nothing changes, or zero for
+// never.
 func (p *Piece) dueAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *Piece) dueAt() time.Time {
 	return p.due
 }
 
-// again does what was put off.
+// again does what was postponed.
 func (p *Piece) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +96,8 @@ func (p *Piece) retell() {
 	}
 }
 
-// refilter puts the filter back as soon as somebody changes it. What goes
-// wrong is seen to by the next reconciliation.
+// refilter puts the filter back as soon as somebody changes it. The next
+// reconciliation repairs what goes wrong here.
 func (p *Piece) refilter(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := keepalived.WatchFilter(ctx, func() {
@@ -107,14 +108,14 @@ func (p *Piece) refilter(ctx context.Context) error {
 		if err != nil {
 			p.Logf("keepalived: %v", err)
 		}
-		_ = host.Sleep(ctx, guardEvery) // the loop looks at the context
+		_ = host.Sleep(ctx, guardEvery) // the loop checks the context
 	}
 	return context.Cause(ctx)
 }
 
-// guardEvery is the pause between two looks for a daemon that is not there,
-// should the folder of its pid say nothing. deadParent is how long a parent may
-// take to start the one that speaks VRRP.
+// guardEvery is the pause between two looks for a missing daemon, in case the
+// folder of its pid file gives no event. deadParent is how long a parent may take
+// to start the process that speaks VRRP.
 const (
 	guardEvery = 2 * time.Second
 	deadParent = 15 * time.Second
@@ -122,7 +123,7 @@ const (
 
 // guard follows the process that speaks VRRP from one to the next.
 func (p *Piece) guard(ctx context.Context) error {
-	var events <-chan fsnotify.Event // nil where it cannot be had: then it is looked now and then
+	var events <-chan fsnotify.Event // nil if inotify is not available: then only guardEvery counts
 	follow, err := fsnotify.NewWatcher()
 	if err == nil {
 		defer func() { _ = follow.Close() }()
@@ -163,7 +164,7 @@ func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
 	if err := d.AwaitEnd(ctx); err != nil {
 		if ctx.Err() == nil {
 			p.Logf("keepalived: %v", err)
-			_ = host.Sleep(ctx, guardEvery) // then it is looked for anew
+			_ = host.Sleep(ctx, guardEvery) // then guard looks for it anew
 		}
 		return
 	}
@@ -177,10 +178,10 @@ func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
 // settled is how long a daemon may take to start.
 const settled = 3 * time.Second
 
-// hearing ends a daemon that cannot follow its files, once there is room for
-// the next one to: it would hold a VIP however ill this host is.
+// hearing ends a daemon that cannot follow its files, once there is room for the
+// next one to: it would hold a VIP however ill this host is.
 func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
-	if host.Sleep(ctx, settled) != nil || len(p.instances()) == 0 { // without any it has no file to follow
+	if host.Sleep(ctx, settled) != nil || len(p.instances()) == 0 { // without instances it has no file to follow
 		return
 	}
 	follows, err := d.Follows()
@@ -199,8 +200,9 @@ func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
 }
 
 // farewell tells the peers that a daemon that just ended holds nothing any more:
-// one that was killed could not. Only who still has a VIP was its holder; from
-// another host it would make the others doubt the one there is.
+// one that was killed could not. It does so only for a VIP that this host still
+// has, and so held. For another VIP it would make the others doubt the present
+// holder.
 func (p *Piece) farewell(ctx context.Context) {
 	held, err := keepalived.Held(p.vips())
 	if err != nil {
@@ -222,7 +224,7 @@ func (p *Piece) instances() []vrrp.Instance {
 	return p.verdict.Instances
 }
 
-// sweep takes off what no daemon holds.
+// sweep removes the VIPs that no daemon holds.
 func (p *Piece) sweep(why string) {
 	removed, err := keepalived.Remove(p.vips())
 	if len(removed) > 0 {
@@ -233,7 +235,7 @@ func (p *Piece) sweep(why string) {
 	}
 }
 
-// replace ends a parent that does not start its child anew; kubelet then starts
+// replace ends a parent that does not start its child again; kubelet then starts
 // the container.
 func (p *Piece) replace(gone time.Time) {
 	if gone.IsZero() || p.Now().Sub(gone) < deadParent {
@@ -247,7 +249,7 @@ func (p *Piece) replace(gone time.Time) {
 	}
 }
 
-// pulse looks whether a daemon moves, and ends one that does not.
+// pulse checks whether a daemon moves, and ends one that does not.
 func (p *Piece) pulse(ctx context.Context, d keepalived.Daemon) {
 	var seen vrrp.Pulse
 	for ctx.Err() == nil {

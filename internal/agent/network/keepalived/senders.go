@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// follow follows at which hardware addresses the kernel reaches the peers,
-// and lets a peer's adverts in from any as soon as it is not where it said.
+// follow watches at which hardware addresses the kernel reaches the peers. As
+// soon as a peer is not where it said, its adverts are let in from any address.
 func (p *Piece) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -23,17 +23,17 @@ func (p *Piece) follow(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			p.Logf("keepalived: %v", err)
 		}
-		_ = host.Sleep(ctx, guardEvery) // the loop looks at the context
+		_ = host.Sleep(ctx, guardEvery) // the loop checks the context
 	}
 	return context.Cause(ctx)
 }
 
-// neighbour takes in what the kernel says of one.
+// neighbour takes in what the kernel reports of a neighbour.
 func (p *Piece) neighbour(n keepalived.Neighbour, at string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen[n] == at {
-		return // its state alone: there are many such words
+		return // only its state changed: there are many such messages
 	}
 	p.seen[n] = at
 	if at == "" {
@@ -44,8 +44,8 @@ func (p *Piece) neighbour(n keepalived.Neighbour, at string) {
 	}
 }
 
-// reached are the hardware addresses at which the kernel reaches peers, each on
-// the interface of its adverts. The caller holds the lock.
+// reached returns the hardware addresses at which the kernel reaches peers, each
+// on the interface of its adverts. The caller holds the lock.
 func (p *Piece) reached() map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, i := range p.verdict.Instances {
@@ -62,9 +62,9 @@ func (p *Piece) reached() map[netip.Addr]string {
 	return out
 }
 
-// senders are the hardware addresses that the filter lets adverts in from, and
-// what there is to say about peers of which it compares none though they say
-// theirs. The caller holds the lock.
+// senders returns the hardware addresses that the filter lets adverts in from.
+// said describes the peers that publish theirs and yet are let in from any. The
+// caller holds the lock.
 func (p *Piece) senders() (list map[netip.Addr][]string, said []string) {
 	p.neighbours = p.reached()
 	list = vrrp.Senders(p.view, p.verdict.Instances, p.neighbours)

@@ -1,6 +1,6 @@
-// Package links keeps what the kernel does with the host's interfaces as virtual
-// IPs and routes need it: ARP is answered by the interface that has the address,
-// and router advertisements are heard though the host forwards.
+// Package links sets what the kernel does with the host's interfaces as VIPs and
+// routes need it: the interface that has an address answers ARP for it, and the
+// host accepts router advertisements although it forwards.
 package links
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Kernel is what the piece changes: nic.Kernel.
+// Kernel is what the reconciler changes. nic.Kernel implements it.
 type Kernel interface {
 	Links() ([]uplink.Link, error)
 	Settings() (uplink.Settings, error)
@@ -30,11 +30,11 @@ type Piece struct {
 // Name implements network.Piece.
 func (*Piece) Name() string { return "links" }
 
-// Withdraw implements network.Piece: the host goes on as it is.
+// Withdraw implements network.Piece. It does nothing: the host goes on as it is.
 func (*Piece) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. It changes what is as the kernel has it by
-// itself, and nothing that somebody has set.
+// Reconcile implements network.Piece. It changes only what has the kernel's
+// default, and nothing that somebody has set.
 func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (string, error) {
 	arp, err := p.arp()
 	heard, failed := p.hear(ctx, view)
@@ -47,9 +47,9 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (string, 
 	return strings.Join(told, "; "), errors.Join(err, failed)
 }
 
-// arp has each interface answer for its own addresses: with two NICs in one
-// network either would answer for both, and the adverts of a VIP would come to
-// the one that nobody listens on.
+// arp makes each interface answer for its own addresses only. With two NICs in
+// one network either would answer for both, and the adverts of a VIP would come
+// to the one that nobody listens on.
 func (p *Piece) arp() (string, error) {
 	s, err := p.Kernel.Settings()
 	if err != nil || !s.Loose() {
@@ -61,7 +61,7 @@ func (p *Piece) arp() (string, error) {
 	return "each interface answers ARP for its own addresses alone", nil
 }
 
-// hear has the kernel take router advertisements where it took them before this
+// hear makes the kernel accept router advertisements where it did before this
 // host forwarded, and asks the routers at once: the route may be gone already.
 func (p *Piece) hear(ctx context.Context, view state.NetworkView) (string, error) {
 	list, err := p.Kernel.Links()

@@ -19,7 +19,7 @@ var (
 	_ Kernel        = nic.Kernel{}
 )
 
-// kernel is one that remembers what it is told.
+// kernel plays a kernel and remembers what it is told.
 type kernel struct {
 	links    []uplink.Link
 	settings uplink.Settings
@@ -68,7 +68,7 @@ func TestAHostHearsItsRoutersThoughItForwardsAndAsksThemAtOnce(t *testing.T) {
 	if said, err := p.Reconcile(t.Context(), host()); said != "" || err != nil || k.writes != 2 || len(asked) != 1 || asked[0] != "eth0" {
 		t.Errorf("again it says %q, %v; %d writes, asked on %v", said, err, k.writes, asked)
 	}
-	// Somebody takes it back, as a tool that knows the default alone.
+	// Somebody takes it back, as a tool does that knows only the default.
 	k.links[0].AcceptRA, k.settings.ARPIgnore = state.Known(1), state.Known(0)
 	if said, err := p.Reconcile(t.Context(), host()); said == "" || err != nil || k.writes != 4 {
 		t.Errorf("it says %q, %v; %d writes", said, err, k.writes)

@@ -1,5 +1,5 @@
-// Package mayhold is the source of whether this host may hold virtual IPs at
-// all, which on two hosts that fence each other the keeper of etcd knows.
+// Package mayhold is the source of whether this host may hold VIPs at all. On two
+// hosts that fence each other the etcd keeper knows that.
 package mayhold
 
 import (
@@ -12,28 +12,28 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is where the last word is kept for the next run of the agent in the same
-// boot.
+// Path is the file that keeps the last answer for the next run of the agent in
+// the same boot.
 const Path = "/run/holdfast/may-hold"
 
-// every is the pause between two questions to a keeper that does not answer, or
-// does not wait with its answer. Less than the moment in which a host that
-// leaves hands its leadership over: its VIPs are to be gone before its API
-// server is without an etcd. One that waits tells each change at once.
+// every is the pause between two requests to a keeper that does not answer, or
+// does not wait with its answer. It is less than the time in which a leaving host
+// hands its leadership over: the VIPs must be gone before the host's API server
+// is without an etcd. A keeper that waits reports each change at once.
 const every = 250 * time.Millisecond
 
-// patience is how long a question may wait, longer than the keeper makes it.
+// patience bounds a request; it is longer than the keeper waits with its answer.
 const patience = 15 * time.Second
 
 // Source is the source of NetworkView.MayHold.
 type Source struct {
 	// Fencing is true on a cluster whose two control planes fence each other.
 	Fencing bool
-	// Path is the file with the last word.
+	// Path is the file with the last answer.
 	Path string
 	// Recorded reports whether the host has a record of its part in the pair.
 	Recorded func() bool
-	// Ask asks the keeper for a report that has another mark than this one.
+	// Ask asks the keeper for a report with another mark than this one.
 	Ask  func(ctx context.Context, mark string) (state.EtcdReport, error)
 	Logf func(format string, args ...any)
 }
@@ -41,7 +41,7 @@ type Source struct {
 // Name implements network.Source.
 func (s *Source) Name() string { return "may-hold" }
 
-// The words in the file.
+// The contents of the file.
 const (
 	wordYes = "yes\n"
 	wordNo  = "no\n"
@@ -75,8 +75,8 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	return context.Cause(ctx)
 }
 
-// first is what holds before the keeper was asked: the last word of this boot,
-// or what a boot begins with.
+// first returns the answer before the keeper was asked: the last one of this
+// boot, or the one that a boot begins with.
 func (s *Source) first() decide.Verdict {
 	const reason = "as before the agent's start"
 	switch data, err := os.ReadFile(s.Path); {
@@ -96,8 +96,8 @@ func (s *Source) keep(may bool) error {
 	return host.WriteFileAtomic(s.Path, []byte(word), state.DefaultFileMode)
 }
 
-// next is the keeper's next report, unknown where it does not answer. Nothing
-// new is not asked for again at once. The error is the context's end.
+// next returns the keeper's next report, unknown if the keeper does not answer.
+// If there is nothing new it pauses first. The error is the context's end.
 func (s *Source) next(ctx context.Context, mark string) (state.Fact[state.EtcdReport], error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, patience)

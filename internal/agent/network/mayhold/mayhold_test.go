@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// run runs a source in a bubble and returns what it says after a while.
+// run runs a source in a bubble and returns what it reports after a while.
 func run(t *testing.T, s *Source, d time.Duration) state.Fact[bool] {
 	t.Helper()
 	var view state.NetworkView
@@ -73,7 +73,7 @@ func TestWithoutFencingNobodyIsAsked(t *testing.T) {
 	})
 }
 
-// keeper waits with its answer until there is another, or for ten seconds.
+// keeper waits with its answer until there is a new one, or for ten seconds.
 type keeper struct {
 	asked   int
 	changed chan struct{}

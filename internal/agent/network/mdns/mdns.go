@@ -10,22 +10,22 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Publisher makes adverts known.
+// Publisher publishes adverts.
 type Publisher interface {
-	// Set makes an advert known in place of what was, and reports whether that
-	// is anything new.
+	// Set publishes an advert in place of the last one, and reports whether it is
+	// a new one.
 	Set(decide.Advert) (changed bool, err error)
-	// Close takes back what was made known.
+	// Close withdraws what was published.
 	Close() error
 }
 
-// Piece owns what the host says of itself.
+// Piece owns what the host publishes of itself.
 type Piece struct {
 	publisher Publisher
 	speaks    bool
 }
 
-// New returns the piece.
+// New returns the reconciler.
 func New(p Publisher) *Piece { return &Piece{publisher: p} }
 
 // Name implements network.Piece.
@@ -56,8 +56,8 @@ func (p *Piece) silence() (string, error) {
 	return "makes itself known no more", p.publisher.Close()
 }
 
-// Withdraw implements network.Piece: nobody answers for the host once the agent
-// is gone, so it says goodbye.
+// Withdraw implements network.Piece. It says goodbye, because nobody answers for
+// the host once the agent is gone.
 func (p *Piece) Withdraw(context.Context) error {
 	_, err := p.silence()
 	return err

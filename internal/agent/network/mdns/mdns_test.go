@@ -16,7 +16,7 @@ var (
 	_ Publisher     = (*publisher.Publisher)(nil)
 )
 
-// recorder is a publisher that keeps what it is to say.
+// recorder is a Publisher that keeps what it is to publish.
 type recorder struct {
 	said  string
 	byes  int

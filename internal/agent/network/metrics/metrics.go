@@ -1,5 +1,5 @@
-// Package metrics tells Prometheus how the network of a host is doing: who
-// holds a virtual IP first of all.
+// Package metrics exports to Prometheus how the network of a host is doing, above
+// all who holds a VIP.
 package metrics
 
 import (
@@ -22,11 +22,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Address is where the agent serves its metrics: for whoever collects them on
-// this host, and nobody else.
+// Address is where the agent serves its metrics, to collectors on this host only.
 const Address = "127.0.0.1:29446"
 
-// Collector makes metrics of the board and of the pieces when it is asked.
+// Collector makes metrics of the view and of the reconcilers when it is asked.
 type Collector struct {
 	Agent *network.Agent
 
@@ -123,7 +122,7 @@ func (c *Collector) vips(view state.NetworkView, out metric.Send) {
 	}
 }
 
-// forgers are the forged adverts, each sender once however he forges.
+// forgers returns the forged adverts, each sender once however it forges.
 func forgers(list []state.ForgedAdvert) map[state.ForgedAdvert]bool {
 	out := map[state.ForgedAdvert]bool{}
 	for _, f := range list {
@@ -154,8 +153,8 @@ func (c *Collector) Follow(ctx context.Context) error {
 	}
 }
 
-// count counts what is held now and was not, and the other way round. What is
-// held at the agent's start was taken before.
+// count counts the VIPs that are held now and were not, and the other way round.
+// Those that are held at the agent's start were taken before.
 func (c *Collector) count(view state.NetworkView) {
 	now := heldNow(view)
 	c.mu.Lock()
@@ -177,8 +176,7 @@ func (c *Collector) count(view state.NetworkView) {
 }
 
 // Serve serves the metrics, and those of others, at an address until the context
-// ends. A collector that fails takes its own metrics away, not those of the
-// rest.
+// ends. A collector that fails loses its own metrics and no others.
 func (c *Collector) Serve(ctx context.Context, address string, others ...prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
 	for _, m := range append([]prometheus.Collector{

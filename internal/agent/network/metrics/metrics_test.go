@@ -107,9 +107,9 @@ func TestMovesAreCountedFromTheAgentsStartOn(t *testing.T) {
 	}
 }
 
-// TestTheRecordedMetricsAreThoseThatAreServed keeps what the tests of alerts and
-// of the board are played with in step with what a host serves: cp-1 holds the
-// VIP of the API, cp-2 that of the ingress, until cp-2 is lost.
+// TestTheRecordedMetricsAreThoseThatAreServed keeps the metrics for the tests of
+// alerts and of the dashboard in step with what a host serves: cp-1 holds the VIP
+// of the API, cp-2 that of the ingress, until cp-2 is lost.
 func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
 	ingress := netip.MustParseAddr("10.98.0.6")
 	for _, m := range []struct {
@@ -142,7 +142,7 @@ func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
 	}
 }
 
-// broken is a collector that fails at each look.
+// broken is a collector that fails each time.
 type broken struct{}
 
 var never = prometheus.NewDesc("holdfast_never", "A test.", nil, nil)

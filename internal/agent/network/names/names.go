@@ -19,24 +19,24 @@ import (
 	"github.com/holdfast/holdfast/internal/render/coredns"
 )
 
-// Options are what a piece needs besides the view.
+// Options holds what the reconciler needs besides the view.
 type Options struct {
-	// Root stands before every path; empty is the host itself.
+	// Root comes before every path; empty means the host itself.
 	Root string
-	// Zone is where the server finds the zone file, whose path on the host is
-	// below Root; empty is the same path.
+	// Zone is the path at which the server finds the zone file. On the host the
+	// file is below Root. Empty means the same path.
 	Zone string
 	// Image is the full name of the image that holds CoreDNS.
 	Image string
-	// Reload makes a running server read its configuration again, and is no
-	// error where none runs. Nil sends it SIGUSR1.
+	// Reload makes a running server read its configuration again, and is no error
+	// if none runs. Nil sends SIGUSR1.
 	Reload func() error
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// patience is how long a configuration with name servers to ask stays while
-// the view has none: the agent may only just have begun to look for them.
+// patience is how long a configuration with upstream name servers stays while the
+// view has none: the agent may only just have begun to look for them.
 const patience = 15 * time.Second
 
 // Piece owns the name server's files.
@@ -48,7 +48,7 @@ type Piece struct {
 	reload bool
 }
 
-// New returns the piece.
+// New returns the reconciler.
 func New(opts Options) *Piece {
 	if opts.Zone == "" {
 		opts.Zone = coredns.ZonePath
@@ -64,11 +64,12 @@ func New(opts Options) *Piece {
 // Name implements network.Piece.
 func (p *Piece) Name() string { return "names" }
 
-// Withdraw implements network.Piece: names are needed as long as the host runs.
+// Withdraw implements network.Piece. It does nothing: names are needed while the
+// host runs.
 func (p *Piece) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. The zone comes first, since a server
-// that starts reads it; a server that runs sees its change by itself.
+// Reconcile implements network.Piece. The zone comes first, because a server that
+// starts reads it; a running server sees a change of it by itself.
 func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
 	if p.begun.IsZero() {
 		p.begun = p.opts.Now()
@@ -95,8 +96,8 @@ func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, er
 
 func (p *Piece) path(file string) string { return filepath.Join(p.opts.Root, file) }
 
-// files returns what is to be on disk, none while the view is not enough to
-// tell: what is there stays then.
+// files returns the wanted files, or none while the view does not know enough:
+// then the present files stay.
 func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
 	zone, named := decide.Decide(view)
 	server, placed := decide.DecideServer(view)
@@ -122,9 +123,9 @@ func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
 	return append(files, state.File{Path: coredns.PodPath, Data: pod, Mode: state.SecretFileMode}), nil
 }
 
-// wanted reports whether the host has a name server of its own. One that it has
-// stays when the site takes its load balancer over: names of nodes are still
-// asked of it.
+// wanted reports whether the host has a name server of its own. An existing one
+// stays when the site takes over the load balancer: it is still asked for names
+// of nodes.
 func (p *Piece) wanted(view state.NetworkView) (bool, error) {
 	if decide.Ours(view) {
 		return true, nil
@@ -133,8 +134,8 @@ func (p *Piece) wanted(view state.NetworkView) (bool, error) {
 	return len(have) > 0, err
 }
 
-// keepsZone reports whether the zone on disk is better than one without the
-// nodes: one that had them, when nobody knows them now.
+// keepsZone reports whether the zone on disk is better than the new one: it has
+// the nodes, and nobody knows them now.
 func (p *Piece) keepsZone(z decide.Zone) (bool, error) {
 	if z.Complete {
 		return false, nil
@@ -143,8 +144,8 @@ func (p *Piece) keepsZone(z decide.Zone) (bool, error) {
 	return coredns.Complete(have), err
 }
 
-// keepsConfig reports whether the configuration on disk stays for a while yet,
-// since no name server of the site has been found so far.
+// keepsConfig reports whether the configuration on disk stays for a while,
+// because no name server of the site has been found so far.
 func (p *Piece) keepsConfig(s decide.Server) (bool, error) {
 	if len(s.Upstreams) > 0 || p.opts.Now().Sub(p.begun) >= patience {
 		return false, nil

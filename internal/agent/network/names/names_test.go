@@ -16,7 +16,7 @@ import (
 
 var _ network.Piece = (*Piece)(nil)
 
-// rig is a piece on a host of its own, with a clock and a server that counts
+// rig is a reconciler on a host of its own, with a clock and a server that counts
 // its reloads.
 type rig struct {
 	*Piece
@@ -33,7 +33,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// restart is another agent on the same host.
+// restart starts another agent on the same host.
 func (r *rig) restart() {
 	r.Piece = New(Options{
 		Root: r.root, Image: "image",
@@ -78,7 +78,7 @@ func TestTheFirstViewWritesZoneConfigurationAndPodAndTheSameOneNothing(t *testin
 	}
 }
 
-// a changed node, or its address only (H1), is no reload.
+// A changed node, or just its address (H1), causes no reload.
 func TestH1_AChangedNodeIsAnotherZoneAndNoReload(t *testing.T) {
 	r := newRig(t)
 	r.reconcile(view())
@@ -102,7 +102,8 @@ func TestAChangedUpstreamIsOneReload(t *testing.T) {
 	}
 }
 
-// who may ask follows the machine networks of the Infrastructure object.
+// The networks that may ask follow the machine networks of the Infrastructure
+// object.
 func TestAMachineNetworkThatComesMayAsk(t *testing.T) {
 	r := newRig(t)
 	v := view()
@@ -148,8 +149,8 @@ func TestAViewThatIsNotEnoughLeavesEverythingAsItIs(t *testing.T) {
 	}
 }
 
-// hard case 33, the part of DNS: an agent that starts and cannot look at the
-// API must not take the names away that the one before it knew.
+// Hard case 33, the part of DNS: an agent that starts and cannot read the API
+// must not remove the names that the agent before it knew.
 func TestHardCase33_AnAgentThatDoesNotKnowTheNodesKeepsTheZoneOfOneThatDid(t *testing.T) {
 	r := newRig(t)
 	r.reconcile(view())

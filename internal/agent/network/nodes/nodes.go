@@ -1,7 +1,7 @@
-// Package nodes is the source of who the cluster's nodes are: one watch of the
-// API, and the last whole list on the disk for a host that boots without one. Of
-// control planes it goes on with what it knows where the API has lost their
-// Nodes or labels (decide/peers).
+// Package nodes is the source of the cluster's nodes: one watch of the API, and
+// the last whole list on the disk for a host that boots without the API. If the
+// API has lost the Nodes or labels of control planes, it goes on with what it
+// knows of them (decide/peers).
 package nodes
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is where a host keeps the last whole list of nodes.
+// Path is the file in which a host keeps the last whole list of nodes.
 const Path = "/var/lib/holdfast/network/nodes.json"
 
 // Source is the source of NetworkView.Nodes and Stale.
@@ -28,7 +28,7 @@ type Source struct {
 	Servers *kube.Servers
 	// Path is the file with the last whole list.
 	Path string
-	// Site is what the site is made of.
+	// Site holds the facts about the site that peers.Merge needs.
 	Site peers.Site
 	Logf func(format string, args ...any)
 
@@ -40,12 +40,12 @@ type Source struct {
 // Name implements network.Source.
 func (s *Source) Name() string { return "nodes" }
 
-// Listen has a function called with each whole list that the API gave, as it
-// gave it, so that a host needs one watch only. It is called before Run, and the function must
-// not block for long.
+// Listen registers a function that gets each whole list as the API gave it, so
+// that a host needs one watch only. Call it before Run. The function must not
+// block for long.
 func (s *Source) Listen(heard func([]state.Node)) { s.listeners = append(s.listeners, heard) }
 
-// Last returns the last whole list, nil before the first one.
+// Last returns the last whole list, or nil before the first one.
 func (s *Source) Last() []state.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *Source) keep(list []state.Node) {
 	s.last = list
 }
 
-// differ reports whether two lists differ in what is worth a write to the disk:
-// not in who is ready or what hosts hold, which a boot makes old anyway.
+// differ reports whether two lists differ in what is worth a write to the disk.
+// Readiness and what hosts hold are not: a boot makes them old anyway.
 func differ(a, b []state.Node) bool { return !reflect.DeepEqual(lasting(a), lasting(b)) }
 
 func lasting(list []state.Node) []state.Node {
@@ -112,8 +112,8 @@ func lasting(list []state.Node) []state.Node {
 	return out
 }
 
-// load returns the list of an earlier run. A file that is not understood is as
-// good as none: the API has it all.
+// load returns the list of an earlier run. An unreadable file counts as none: the
+// API has it all.
 func (s *Source) load() []state.Node {
 	data, err := os.ReadFile(s.Path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// rig runs a source on a directory against an API server that says lines one
-// after the other, each when the test sends it.
+// rig runs a source on a directory against an API server that writes one line
+// after the other, each when the test gives it.
 type rig struct {
 	source *Source
 	lines  chan string

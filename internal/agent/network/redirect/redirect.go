@@ -1,5 +1,5 @@
-// Package redirect keeps the API port of the virtual IPs leading to this host's
-// load balancer while there is one that works.
+// Package redirect makes the API port of the VIPs lead to this host's load
+// balancer while that works.
 package redirect
 
 import (
@@ -15,20 +15,21 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Look is the pause between two looks at the table while no event tells of it:
-// the safety net below the watch.
+// Look is the pause between two looks at the table without an event: the safety
+// net below the watch.
 const Look = 10 * time.Second
 
 // settle is the least time between two looks: somebody who removes the table
-// again and again shall not keep this host busy.
+// again and again must not keep this host busy.
 const settle = 20 * time.Millisecond
 
-// rewatch is the pause before a watch that failed is begun anew.
+// rewatch is the pause before a failed watch is started again.
 const rewatch = time.Second
 
-// Table is the table that leads there: redirect.Table.
+// Table is the table of the redirect. redirect.Table implements it.
 type Table interface {
-	// Set makes the table what the redirect says and reports whether it was not.
+	// Set makes the table what the redirect says, and reports whether it changed
+	// it.
 	Set(r apilb.Redirect) (changed bool, err error)
 	// Matches reports whether the table is what the redirect says.
 	Matches(r apilb.Redirect) (bool, error)
@@ -37,9 +38,9 @@ type Table interface {
 }
 
 // Piece is the one writer of the table. It is a source too: it watches the table,
-// mends it as soon as somebody else has touched it, and says in the view whether
-// it leads anywhere. It mends by itself, since a table that was flushed and is
-// back in a few milliseconds must not move a virtual IP.
+// mends it as soon as somebody else has touched it, and puts into the view
+// whether it leads anywhere. It mends by itself, because a table that was flushed
+// and is back in a few milliseconds must not move a VIP.
 type Piece struct {
 	table Table
 	now   func() time.Time
@@ -51,20 +52,20 @@ type Piece struct {
 	memory apilb.Memory
 	// known is false until a view was seen.
 	known bool
-	// leads is whether the table is as wanted and leads somewhere.
+	// leads is true if the table is as wanted and leads somewhere.
 	leads bool
-	// said is the last table in words, mended what was done since the last
-	// Reconcile, which tells it.
+	// said describes the last table, mended what was done since the last
+	// Reconcile, which reports it.
 	said   string
 	mended []string
 }
 
-// New makes the piece.
+// New returns the reconciler.
 func New(table Table, now func() time.Time) *Piece {
 	return &Piece{table: table, now: now, poke: make(chan struct{}, 1)}
 }
 
-// Name is for people.
+// Name returns the name for people.
 func (*Piece) Name() string { return "redirect" }
 
 // Withdraw leaves the table: haproxy goes on without the agent. Should haproxy
@@ -85,8 +86,8 @@ func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error
 	return said, err
 }
 
-// mend decides, compares and writes. It returns when it has to be done again
-// though nothing changes, zero for never.
+// mend decides, compares and writes. It returns the time when it must run again
+// even if nothing changes, or zero for never.
 func (p *Piece) mend() (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +105,8 @@ func (p *Piece) mend() (time.Time, error) {
 	}
 	wrote, err := p.table.Set(want.Value)
 	if err != nil {
-		// What is there is not known: neither lost nor won, unless it should not be.
+		// The table is unknown: leads stays as it was, unless nothing should
+		// lead.
 		p.leads = p.leads && len(want.Value.VIPs) > 0
 		return again, err
 	}
@@ -121,7 +123,7 @@ func (p *Piece) mend() (time.Time, error) {
 }
 
 // leftOn reports whether an earlier run of the agent left the table leading to
-// haproxy, while this one does not know yet.
+// haproxy. It is asked while this run does not know yet.
 func (p *Piece) leftOn() (bool, error) {
 	vips := p.view.Settings.APIVIPs
 	if len(vips) == 0 {
@@ -159,7 +161,7 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 	defer watch.Wait()
 	watch.Go(func() {
 		for ctx.Err() == nil {
-			_ = p.table.Watch(ctx, p.wake) // without it the safety net is left
+			_ = p.table.Watch(ctx, p.wake) // without it only the safety net is left
 			_ = host.Sleep(ctx, rewatch)
 		}
 	})

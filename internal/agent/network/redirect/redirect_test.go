@@ -52,7 +52,7 @@ func (f *fake) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// flush is what somebody else does.
+// flush empties the table, as somebody else would.
 func (f *fake) flush() {
 	f.mu.Lock()
 	f.is = apilb.Redirect{}
@@ -74,7 +74,7 @@ func view(live bool) state.NetworkView {
 	}
 }
 
-// running runs the piece and returns what it told, one value per change.
+// running runs the reconciler and returns what it told, one value per change.
 func running(t *testing.T, p *Piece) <-chan bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,6 @@
-// Package registration is the piece that makes this host's Node again where
-// somebody deleted it while kubelet runs (decide/registration). It owns the copy
-// of the Node on the disk, and never changes a Node that is there.
+// Package registration makes this host's Node again if somebody deleted it while
+// kubelet runs (decide/registration). It owns the copy of the Node on the disk,
+// and never changes a Node that exists.
 package registration
 
 import (
@@ -23,28 +23,30 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is where a host keeps its Node as it was last.
+// Path is the file in which a host keeps its Node as it was last.
 const Path = "/var/lib/holdfast/network/node.json"
 
-// kubeletHealth is where a kubelet says that it is well, on its own host alone.
+// kubeletHealth is where a kubelet reports its health, to its own host alone.
 const kubeletHealth = "http://127.0.0.1:10248/healthz"
 
-// look is the pause between two looks at a Node in which nothing that the watch
-// shows has changed: podCIDRs, taints and others' annotations do, seldom.
+// look is the pause between two reads of a Node in which nothing that the watch
+// shows has changed: podCIDRs, taints and others' annotations do change, but
+// seldom.
 const look = 25 * time.Second
 
-// API is what is asked of the API, by the account of this host that may most.
+// API is the part of the API that is needed, by the account of this host with
+// most rights.
 type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	CreateNode(ctx context.Context, n *corev1.Node) error
 	CreateEvent(ctx context.Context, e *corev1.Event) error
 }
 
-// Options are what the piece works with.
+// Options holds what the reconciler needs.
 type Options struct {
-	// Try does something with an API server that answers.
+	// Try calls do with an API server that answers.
 	Try func(ctx context.Context, do func(context.Context, API) error) error
-	// Kubelet is whether the host's kubelet is well.
+	// Kubelet reports whether the host's kubelet is healthy.
 	Kubelet func(ctx context.Context) bool
 	Path    string
 	Now     func() time.Time
@@ -54,12 +56,12 @@ type Options struct {
 type Piece struct {
 	Options
 	known  *corev1.Node
-	seen   state.Node // as the watch had it when the Node was looked at
+	seen   state.Node // as the watch had it when the Node was read
 	looked time.Time
 	made   []time.Time
 }
 
-// New returns the piece.
+// New returns the reconciler.
 func New(o Options) *Piece { return &Piece{Options: o} }
 
 // Name implements network.Piece.
@@ -90,16 +92,16 @@ func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, err
 	return p.make(ctx, verdict)
 }
 
-// keep remembers the Node while it is there.
+// keep remembers the Node while it exists.
 func (p *Piece) keep(ctx context.Context, self state.Node) error {
-	self.Ready = true // that changes nothing of what is kept
+	self.Ready = true // readiness changes nothing of what is kept
 	if p.known != nil && p.Now().Sub(p.looked) < look && reflect.DeepEqual(self, p.seen) {
 		return nil
 	}
 	var n *corev1.Node
 	err := p.Try(ctx, func(ctx context.Context, api API) (err error) { n, err = api.Node(ctx, self.Name); return err })
 	if errors.Is(err, fs.ErrNotExist) || err == nil && n == nil {
-		return nil // no access yet; or it is gone, and the watch will say so
+		return nil // no access yet; or it is gone, and the watch will tell
 	}
 	if err != nil {
 		return err
@@ -120,8 +122,7 @@ func (p *Piece) keep(ctx context.Context, self state.Node) error {
 	return nil
 }
 
-// load reads what an agent before this one kept. A file that is not understood
-// is as good as none.
+// load reads what an earlier agent kept. An unreadable file counts as none.
 func (p *Piece) load(name string) error {
 	if p.known != nil {
 		return nil
@@ -140,7 +141,7 @@ func (p *Piece) load(name string) error {
 	return nil
 }
 
-// make makes the Node, and tells of it.
+// make makes the Node, and an event about it.
 func (p *Piece) make(ctx context.Context, v registration.Verdict) (string, error) {
 	at := p.Now()
 	said := "somebody deleted the Node of this host while its kubelet runs: made it again as it was"
@@ -152,7 +153,7 @@ func (p *Piece) make(ctx context.Context, v registration.Verdict) (string, error
 		return "", fmt.Errorf("the Node of this host is gone, and cannot be made again (sudo systemctl restart kubelet): %w", err)
 	}
 	p.made, p.looked = append(p.made, at), time.Time{}
-	// That it cannot be told is no reason to make the Node again.
+	// A failed event is no reason to make the Node again.
 	_ = p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateEvent(ctx, event(v.Make.Name, said, at)) })
 	return said, nil
 }
@@ -167,7 +168,7 @@ func event(node, text string, at time.Time) *corev1.Event {
 	}
 }
 
-// KubeletIsWell asks this host's kubelet.
+// KubeletIsWell reports whether this host's kubelet is healthy.
 func KubeletIsWell(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package resolver is the piece of the agent that has the host's programs ask
-// the host's own name server first while that answers, and the source of what
-// the view says of name servers: the site's, and whether the host's own
-// answers. It is the one writer of the resolver's configuration.
+// Package resolver is the reconciler that makes the host's programs ask the
+// host's own name server first while that answers. It is also the source of what
+// the view says of name servers: the site's, and whether the host's own answers.
+// It is the one writer of the resolver's configuration.
 package resolver
 
 import (
@@ -22,24 +22,24 @@ import (
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
 
-// Options are what a resolver works with.
+// Options holds what a resolver needs.
 type Options struct {
-	// Host is the host's resolver; nil stands for that of this machine.
+	// Host is the host's resolver; nil means that of this machine.
 	Host *resolver.Host
-	// Root is the directory that holds what kubelet waits for; empty is /.
+	// Root is the directory with the files that kubelet waits for; empty means /.
 	Root string
 	// Expected reports whether kubelet starts a name server on this host. Nil
-	// stands for whether its static pod is there.
+	// looks for its static pod.
 	Expected func() bool
-	// Addresses lists the host's own addresses; nil stands for the kernel's.
+	// Addresses lists the host's own addresses; nil means the kernel's.
 	Addresses func() ([]netip.Addr, error)
-	// Now returns the time; nil stands for time.Now.
+	// Now returns the time; nil means time.Now.
 	Now func() time.Time
-	// Port is where the host's name server answers; 0 stands for 53.
+	// Port is the port of the host's name server; 0 means 53.
 	Port uint16
 }
 
-// Resolver is the piece and the source.
+// Resolver is the reconciler and the source.
 type Resolver struct {
 	Options
 	start   time.Time
@@ -47,10 +47,11 @@ type Resolver struct {
 
 	mu       sync.Mutex
 	answered bool
-	// view is the last that Reconcile was given, known once it was.
+	// view is the last one that Reconcile was given; known is true once there was
+	// one.
 	view  state.NetworkView
 	known bool
-	// asked is said when there is another name server to ask.
+	// asked gets a value when there is another name server to ask.
 	asked chan struct{}
 }
 
@@ -95,7 +96,7 @@ func (r *Resolver) Reconcile(ctx context.Context, view state.NetworkView) (strin
 	return r.apply(ctx)
 }
 
-// again brings the file back in order after somebody else wrote it.
+// again repairs the file after somebody else wrote it.
 func (r *Resolver) again(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *Resolver) again(ctx context.Context) error {
 	return err
 }
 
-// apply needs mu.
+// apply carries the decision out. The caller holds mu.
 func (r *Resolver) apply(ctx context.Context) (string, error) {
 	r.answered = r.answered || state.Is(r.view.LocalDNS, true)
 	d := decide.Decide(r.view, decide.Memory{
@@ -141,8 +142,8 @@ func (r *Resolver) prepend(ctx context.Context, d decide.Decision) (string, erro
 	return "name server " + d.Server.String() + " comes first: " + d.Reason, err
 }
 
-// ready tells kubelet that pods may copy the configuration as it is, whether
-// or not it could be made what it should be.
+// ready tells kubelet that pods may copy the configuration as it is, whether or
+// not it could be made right.
 func (r *Resolver) ready() error {
 	path := filepath.Join(r.Root, resolvconf.ReadyPath)
 	if host.Exists(path) {
@@ -151,12 +152,12 @@ func (r *Resolver) ready() error {
 	return host.WriteFileAtomic(path, nil, 0o644)
 }
 
-// Withdraw does nothing: the name server outlives the agent, and resolvers go
-// on with the next one when it is gone.
+// Withdraw does nothing: the name server outlives the agent, and when it is gone,
+// resolvers go on with the next one.
 func (r *Resolver) Withdraw(context.Context) error { return nil }
 
-// Remove takes back what the agent did to the resolver's configuration, when
-// the host leaves its cluster.
+// Remove undoes what the agent did to the resolver's configuration, when the host
+// leaves its cluster.
 func (r *Resolver) Remove(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ var self = netip.MustParseAddr("127.0.0.1")
 
 const site = "search office.test\nnameserver 192.0.2.1\n"
 
-// world is a host in a folder, with an agent of which only this piece runs.
+// world is a host in a folder, with an agent that runs only this reconciler.
 type world struct {
 	t    *testing.T
 	root string
@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// reboot starts the agent anew, with nothing of what it knew.
+// reboot starts the agent anew, without anything that it knew.
 func (w *world) reboot() {
 	run := func(context.Context, host.Cmd) ([]byte, error) { return nil, w.fail }
 	w.r = New(Options{
@@ -95,7 +95,7 @@ func (w *world) prepended() bool {
 	return first == self
 }
 
-// start runs the source and, for each change of the view, the piece.
+// start runs the source and, for each change of the view, the reconciler.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup
@@ -129,7 +129,7 @@ func (w *world) update(change func(*state.NetworkView)) {
 	}
 }
 
-// until waits for something to be so and returns how long that took.
+// until waits until so is true and returns how long that took.
 func (w *world) until(what string, so func() bool) time.Duration {
 	w.t.Helper()
 	start := time.Now()
@@ -142,8 +142,8 @@ func (w *world) until(what string, so func() bool) time.Duration {
 	return time.Since(start)
 }
 
-// serve runs the host's name server until the returned function is called.
-// Told to, it listens and says nothing.
+// serve runs the host's name server until the returned function is called. A
+// silent one listens and answers nothing.
 func (w *world) serve(silent bool) (stop func()) {
 	w.t.Helper()
 	c, err := net.ListenPacket("udp", netip.AddrPortFrom(self, w.port).String())
@@ -338,7 +338,7 @@ func TestOneMissedAnswerIsNoDeathAndOneAnswerNoRevival(t *testing.T) {
 }
 
 // TestANameServerThatDiesOverAndOverRestartsNoServiceTooOften counts how often
-// systemd-resolved would be restarted: it bears five starts in ten seconds.
+// systemd-resolved would be restarted: it tolerates five starts in ten seconds.
 func TestANameServerThatDiesOverAndOverRestartsNoServiceTooOften(t *testing.T) {
 	var p pulse
 	restarts, elapsed := 0, time.Duration(0)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// How often things are looked at without anybody having said that they changed.
+// The times of looks that no event asked for.
 const (
 	// resync is for the files, which are watched.
 	resync = 30 * time.Second
@@ -30,18 +30,19 @@ const (
 	askDown = 500 * time.Millisecond
 	// askPatience is how long an answer may take.
 	askPatience = time.Second
-	// failures is how many questions in a row must fail before a name server
-	// that answered is taken for dead.
+	// failures is how many questions in a row must fail before a name server that
+	// answered counts as dead.
 	failures = 3
-	// revival is how many answers in a row bring one back that was dead: each
-	// time a service may be restarted, and systemd bears five in ten seconds.
+	// revival is how many answers in a row bring back one that was dead: each
+	// time a service may be restarted, and systemd tolerates five restarts in ten
+	// seconds.
 	revival = 10
 )
 
 type update = func(func(*state.NetworkView))
 
-// Run keeps the view's Upstreams and LocalDNS up to date, and the resolver's
-// configuration in order where another tool writes it.
+// Run keeps the view's Upstreams and LocalDNS up to date, and repairs the
+// resolver's configuration when another tool writes it.
 func (r *Resolver) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	g, ctx := errgroup.WithContext(ctx)
 	changed := make(chan struct{}, 1)
@@ -51,8 +52,8 @@ func (r *Resolver) Run(ctx context.Context, update func(func(*state.NetworkView)
 	return g.Wait()
 }
 
-// watch says when a file changed. Where the kernel has no watch left, or a
-// watch ends, the files are looked at now and then all the same.
+// watch tells follow when a file changed. If the kernel has no watch left, or a
+// watch ends, follow still looks at the files now and then.
 func (r *Resolver) watch(ctx context.Context, changed chan<- struct{}) error {
 	for ctx.Err() == nil {
 		_ = r.Host.Watch(ctx, func() { // follow looks by itself until the next try
@@ -61,7 +62,7 @@ func (r *Resolver) watch(ctx context.Context, changed chan<- struct{}) error {
 			default:
 			}
 		})
-		_ = host.Sleep(ctx, resync) // the loop looks at the context itself
+		_ = host.Sleep(ctx, resync) // the loop checks the context itself
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func (r *Resolver) watch(ctx context.Context, changed chan<- struct{}) error {
 func (r *Resolver) follow(ctx context.Context, changed <-chan struct{}, update update) error {
 	var last []netip.AddrPort
 	for first := true; ctx.Err() == nil; first = false {
-		// An error leaves things as they were: the piece tells it when it is
+		// An error leaves things as they were: Reconcile reports it when it is
 		// called, and what could not be read is read again.
 		if found, err := r.siteServers(); err == nil && (first || !slices.Equal(found, last)) {
 			last = found
@@ -77,12 +78,13 @@ func (r *Resolver) follow(ctx context.Context, changed <-chan struct{}, update u
 		}
 		_ = r.again(ctx)
 		wait(ctx, changed, resync)
-		_ = host.Sleep(ctx, settle) // the loop looks at the context itself
+		_ = host.Sleep(ctx, settle) // the loop checks the context itself
 	}
 	return nil
 }
 
-// siteServers are the site's name servers but for virtual IPs.
+// siteServers returns the configured name servers without the host's own
+// addresses. VIPs may be among them.
 func (r *Resolver) siteServers() ([]netip.AddrPort, error) {
 	found, err := r.Host.Servers()
 	if err != nil {
@@ -92,7 +94,7 @@ func (r *Resolver) siteServers() ([]netip.AddrPort, error) {
 	return decide.Upstreams(found, own, nil), err
 }
 
-// ask finds out whether the host's own name server answers.
+// ask finds out again and again whether the host's own name server answers.
 func (r *Resolver) ask(ctx context.Context, update update) error {
 	var p pulse
 	for ctx.Err() == nil {
@@ -113,17 +115,18 @@ func (r *Resolver) ask(ctx context.Context, update update) error {
 	return nil
 }
 
-// pulse is what is known of a name server from its last answers.
+// pulse holds what the last answers of a name server show.
 type pulse struct {
 	said state.Fact[bool]
-	// missed and got count the last questions without and with an answer.
+	// missed and got count the last questions in a row without and with an
+	// answer.
 	missed, got int
 	// died is true once it answered and then did not.
 	died bool
 }
 
-// next takes in one more question: one answer is enough for a name server that
-// was never dead, one without an answer is not enough for its death.
+// next takes in one more question. One answer is enough for a name server that
+// was never dead; one missing answer is not enough for its death.
 func (p pulse) next(answered bool) pulse {
 	if answered {
 		p.missed, p.got = 0, p.got+1
@@ -140,15 +143,15 @@ func (p pulse) next(answered bool) pulse {
 	return p
 }
 
-// question is what to ask whom: the API's name, which our name server knows by
-// itself. There is none before the host has an address.
+// question returns the name to ask for, and the server: the API's name, which our
+// name server knows by itself. There is none before the host has an address.
 func (r *Resolver) question() (server, name string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.questionLocked()
 }
 
-// questionLocked needs mu.
+// questionLocked is question for a caller that holds mu.
 func (r *Resolver) questionLocked() (server, name string, ok bool) {
 	if !r.known || len(r.view.Host.Addresses) == 0 || r.view.Settings.Domain == "" {
 		return "", "", false
@@ -176,7 +179,7 @@ func exchange(ctx context.Context, server, name string) (*dns.Msg, error) {
 	return reply, nil
 }
 
-// wait returns when something was said, after a while, or with the context.
+// wait returns when said gets a value, after d, or with the context.
 func wait(ctx context.Context, said <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// api is a real kube-apiserver, nil where there is none.
+// api is a real kube-apiserver, or nil if there is none.
 var api *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &api)) }
 
-// TestARealAPIServerTakesTheNewCertificateWithoutARestart proves what the piece
-// counts on: that kube-apiserver follows the file.
+// TestARealAPIServerTakesTheNewCertificateWithoutARestart proves what the
+// reconciler relies on: kube-apiserver follows the file.
 func TestARealAPIServerTakesTheNewCertificateWithoutARestart(t *testing.T) {
 	apitest.Need(t, api)
 	dir := api.Certificates
-	pki(t, dir, "10.98.0.11", "127.0.0.1", "10.98.0.5") // takes the place of the one that it started with
+	pki(t, dir, "10.98.0.11", "127.0.0.1", "10.98.0.5") // replaces the one that it started with
 	p, c := newPiece(t, dir, strings.TrimPrefix(api.Config.Host, "https://"))
 	before, err := p.shown(t.Context())
 	for end := time.Now().Add(2 * time.Minute); err == nil && len(before) != 3 && time.Now().Before(end); {

@@ -1,13 +1,13 @@
-// Package servingcert keeps the certificate of a control plane's API server
-// good for every API VIP, also for one that is added to a running cluster.
+// Package servingcert keeps the certificate of a control plane's API server valid
+// for every API VIP, even for one that is added to a running cluster.
 //
-// kube-apiserver follows the files of its certificate and takes a new one for
-// new connections by itself (k8s.io/apiserver v0.36,
-// dynamiccertificates/dynamic_serving_content.go): nothing is restarted. The
-// key stays and only the certificate's file is replaced, in one rename, so that
-// there is no moment in which they do not belong together; kubeadm would make a
-// new key. What kubeadm renews later keeps the addresses: it takes them from
-// the certificate that is there.
+// kube-apiserver follows the files of its certificate and takes a new one for new
+// connections by itself (k8s.io/apiserver v0.36,
+// dynamiccertificates/dynamic_serving_content.go), without a restart. The key
+// stays, and one rename replaces only the certificate's file, so that they belong
+// together at every moment; kubeadm would make a new key. A certificate that
+// kubeadm renews later keeps the addresses: kubeadm takes them from the present
+// one.
 package servingcert
 
 import (
@@ -36,45 +36,45 @@ const (
 	Folder = "/etc/kubernetes/pki"
 	// Endpoint is the host's own API server.
 	Endpoint = "127.0.0.1:6443"
-	// RecordPath remembers which VIPs the certificate was ever made good for, so
-	// that those that are gone can be taken out again.
+	// RecordPath keeps the VIPs that the certificate was last made for, so that
+	// those that are gone can be taken out again.
 	RecordPath = "/var/lib/holdfast/network/certificate-vips.json"
 )
 
 // The times of a renewal.
 const (
-	// patience is how long the others before this host are waited for: one whose
-	// agent does not run must not hold up the rest.
+	// patience bounds the wait for the hosts whose turn is before this one's: one
+	// whose agent does not run must not hold up the rest.
 	patience = 15 * time.Second
 	// takesUp is how long an API server may take to show a new certificate. It
-	// follows the file, and looks once a minute where that fails.
+	// follows the file, and if that fails, looks once a minute.
 	takesUp = 5 * time.Second
 	// dialLimit bounds one look at the API server.
 	dialLimit = 2 * time.Second
-	// lookEvery is how long the last look counts.
+	// lookEvery is how long the result of the last look counts.
 	lookEvery = 20 * time.Second
 )
 
-// Options are where the piece works.
+// Options says where the reconciler works.
 type Options struct {
-	// Folder, Endpoint and Record are those above where they are empty.
+	// Folder, Endpoint and Record are the constants above if they are empty.
 	Folder, Endpoint, Record string
 	Now                      func() time.Time
 }
 
-// Piece is the certificate of one API server. It is a network.Piece.
+// Piece keeps the certificate of one API server. It is a network.Piece.
 type Piece struct {
 	Options
-	// since is when it was first seen that the certificate has to be another.
+	// since is when the need for another certificate was first seen.
 	since time.Time
-	// looked is when the API server was last seen to show the right one.
+	// looked is when the API server last showed the right one.
 	looked time.Time
 
 	mu     sync.Mutex
 	served []netip.Addr
 }
 
-// New returns the piece.
+// New returns the reconciler.
 func New(o Options) *Piece {
 	set := func(field *string, otherwise string) {
 		if *field == "" {
@@ -93,11 +93,12 @@ func New(o Options) *Piece {
 // Name implements network.Piece.
 func (p *Piece) Name() string { return "serving-certificate" }
 
-// Withdraw implements network.Piece: the certificate outlives the agent.
+// Withdraw implements network.Piece. It does nothing: the certificate outlives
+// the agent.
 func (p *Piece) Withdraw(context.Context) error { return nil }
 
-// Served returns the addresses that the API server's certificate is for, as it
-// shows it; while it does not run, as it will.
+// Served returns the addresses in the certificate that the API server shows.
+// While the server does not run, these are the ones that it will show.
 func (p *Piece) Served() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +137,7 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed 
 
 func (p *Piece) file(name string) string { return filepath.Join(p.Folder, name) }
 
-// wanted are the addresses that the certificate is to be for: those it has,
+// wanted returns the addresses that the certificate should have: the present ones
 // without VIPs that are gone, and the VIPs that it lacks.
 func (p *Piece) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
 	wanted := slices.DeleteFunc(slices.Clone(have), func(a netip.Addr) bool {
@@ -150,8 +151,8 @@ func (p *Piece) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
 	return wanted
 }
 
-// mine is nil when it is this host's turn: one API server at a time takes a new
-// certificate, so that whatever is wrong with it meets one of them only.
+// mine returns nil when it is this host's turn: one API server at a time takes a
+// new certificate, so that a fault in it hits only one of them.
 func (p *Piece) mine(view state.NetworkView) error {
 	now := p.Now()
 	if p.since.IsZero() {
@@ -180,7 +181,7 @@ func (p *Piece) renew(old string, want []netip.Addr) error {
 	return host.WriteFileAtomic(p.file("apiserver.crt"), []byte(fresh), state.DefaultFileMode)
 }
 
-// look waits until the API server shows the certificate that is there.
+// look waits until the API server shows the certificate in the file.
 func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
 	if slices.Equal(p.Served(), want) && p.Now().Sub(p.looked).Abs() < lookEvery {
 		return nil
@@ -192,7 +193,7 @@ func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
 		if err != nil && ctx.Err() == nil {
 			served = want // one that does not run reads the file when it starts
 		}
-		p.set(served) // nothing, where our own time ended the question
+		p.set(served) // nothing, if our own time limit ended the request
 		if slices.Equal(served, want) {
 			p.looked = p.Now()
 			return nil
@@ -232,18 +233,18 @@ func (p *Piece) shown(ctx context.Context) ([]netip.Addr, error) {
 	return out, conn.Close()
 }
 
-// recorded are the VIPs that the certificate was made good for.
+// recorded returns the VIPs that the certificate was last made for.
 func (p *Piece) recorded() []netip.Addr {
 	data, err := os.ReadFile(p.Record)
 	if err != nil {
-		return nil // then an address too many stays in the certificate
+		return nil // then a surplus address stays in the certificate
 	}
 	var out []netip.Addr
 	_ = json.Unmarshal(data, &out) // likewise
 	return out
 }
 
-// remember keeps the VIPs of now.
+// remember records the present VIPs.
 func (p *Piece) remember(now []netip.Addr) error {
 	if slices.Equal(p.recorded(), now) {
 		return nil

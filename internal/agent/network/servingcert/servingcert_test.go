@@ -105,7 +105,7 @@ func put(t *testing.T, path, kind string, der []byte) {
 	}
 }
 
-// server shows the certificate in a folder, as long as it follows the files.
+// server shows the certificate in a folder, and new ones while follows is true.
 func server(t *testing.T, dir string) (endpoint string, follows *atomic.Bool) {
 	t.Helper()
 	follows = &atomic.Bool{}
@@ -129,7 +129,7 @@ func server(t *testing.T, dir string) (endpoint string, follows *atomic.Bool) {
 	return listener.Addr().String(), follows
 }
 
-// clock moves on as a test says.
+// clock is a clock that a test moves.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -148,7 +148,7 @@ func view(vips ...string) state.NetworkView {
 	}
 }
 
-// shown are the addresses that clients are shown, in words.
+// shown returns the addresses in the certificate that clients see, as text.
 func shown(t *testing.T, p *Piece) string {
 	t.Helper()
 	list, err := p.shown(t.Context())
@@ -184,8 +184,8 @@ func TestACertificateFollowsTheVIPsInPlace(t *testing.T) {
 		{"10.98.0.5", "", "10.96.0.1 10.98.0.12 127.0.0.1 10.98.0.5 10.98.0.99"},
 		{"10.98.0.5 fd98::7", "fd98::7", "10.96.0.1 10.98.0.12 127.0.0.1 10.98.0.5 10.98.0.99 fd98::7"},
 		{"10.98.0.5 fd98::7", "", "10.96.0.1 10.98.0.12 127.0.0.1 10.98.0.5 10.98.0.99 fd98::7"},
-		// A typo that is taken back does not stay in the certificate; what a
-		// person put there does.
+		// A typo that is taken back does not stay in the certificate; what an
+		// administrator put there does.
 		{"10.98.0.5", "10.98.0.5", "10.96.0.1 10.98.0.12 127.0.0.1 10.98.0.5 10.98.0.99"},
 		{"10.98.0.5 fd98::5", "fd98::5", "10.96.0.1 10.98.0.12 127.0.0.1 10.98.0.5 10.98.0.99 fd98::5"},
 	} {
@@ -259,7 +259,7 @@ func TestOneAPIServerAtATime(t *testing.T) {
 	if words := reconcile(t, p, v); words == "" {
 		t.Error("it goes on waiting")
 	}
-	// One whose agent does not run is not waited for without end.
+	// A host whose agent does not run is not waited for forever.
 	v = view("10.98.0.5")
 	before.Annotations = nil
 	v.Settings.APIVIPs = addrs("10.98.0.5", "fd98::9")

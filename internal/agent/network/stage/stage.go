@@ -1,4 +1,4 @@
-// Package stage is the source of how far this host's installation is, as far as
+// Package stage is the source of the stage of this host's installation, as far as
 // its part in the network depends on it.
 package stage
 
@@ -14,7 +14,7 @@ import (
 )
 
 // every is the pause between two looks for the installation's marks, which are
-// files. Nobody looks any more once the host is installed.
+// files. The looks end once the host is installed.
 const every = 250 * time.Millisecond
 
 // Source is the source of NetworkView.Stage.
@@ -45,7 +45,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	}
 }
 
-// Now returns the stage that the marks say.
+// Now returns the stage that the marks show.
 func (s *Source) Now() (state.NetworkStage, error) {
 	for _, m := range []struct {
 		path  string

@@ -1,6 +1,6 @@
-// Package vipcheck is what a host tells the cluster about virtual IPs, in
-// annotations of its own node: which it is set up for and which it holds, and
-// who on its networks answers for an address that somebody asks about.
+// Package vipcheck publishes what a host knows of VIPs, in annotations of its own
+// node: which it is set up for and which it holds, and who on its networks
+// answers for an address that somebody asks about.
 package vipcheck
 
 import (
@@ -22,40 +22,40 @@ import (
 
 // The times of a report.
 const (
-	// settling is how long the other pieces are waited for before a report says
-	// what keeps them.
+	// settling is how long a report waits for the other reconcilers before it
+	// says what keeps them.
 	settling = 10 * time.Second
-	// passing is how long a piece may fail that is not to be told of.
+	// passing is how long a reconciler may fail before a report says so.
 	passing = 3 * time.Second
 	// settleEvery is the pause between two looks at them.
 	settleEvery = 50 * time.Millisecond
 )
 
-// Options are what the piece works with.
+// Options holds what the reconciler needs.
 type Options struct {
-	// Annotate gives this host's node annotations, and takes those from it
-	// whose value is nil.
+	// Annotate sets annotations of this host's node, and removes those whose
+	// value is nil.
 	Annotate func(ctx context.Context, node string, values map[string]*string) error
 	// Holders finds out who answers for addresses on the network of an
 	// interface.
 	Holders func(ctx context.Context, iface string, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error)
-	// Certificate returns the addresses that the host's API server's certificate
-	// is for; nil on a worker.
+	// Certificate returns the addresses in the certificate of the host's API
+	// server; it is nil on a worker.
 	Certificate func() []netip.Addr
-	// Pieces returns how the pieces of this host are doing; nil if nobody says.
+	// Pieces returns how the reconcilers of this host are doing; it may be nil.
 	Pieces func() []network.PieceState
-	// Settling is settling where it is zero.
+	// Settling replaces the constant settling; zero means that one.
 	Settling time.Duration
 }
 
 // Piece tells the cluster about this host. It is a network.Piece.
 type Piece struct{ Options }
 
-// concerned are the pieces without which a host does not have its VIPs, by
-// name. Trouble of others is not that of a change of VIPs.
+// concerned names the reconcilers without which a host does not have its VIPs.
+// Trouble of others does not concern a change of VIPs.
 var concerned = []string{"keepalived", "haproxy", "redirect", "names", "serving-certificate"}
 
-// New returns the piece.
+// New returns the reconciler.
 func New(o Options) *Piece {
 	if o.Settling == 0 {
 		o.Settling = settling
@@ -66,23 +66,23 @@ func New(o Options) *Piece {
 // Name implements network.Piece.
 func (p *Piece) Name() string { return "vip-report" }
 
-// Withdraw implements network.Piece: the report is what the host does without
-// its agent, too.
+// Withdraw implements network.Piece. The report stays: the host does the same
+// without its agent.
 func (p *Piece) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. It writes nothing where the node says
-// all of it already.
+// Reconcile implements network.Piece. It writes nothing if the node has all of it
+// already.
 func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
 	self, there := view.Self()
 	if !there || self.Absent || view.Stale {
-		return "", nil // there is no API to tell, or it does not know this host
+		return "", nil // there is no API, or it does not know this host
 	}
 	answers, err := p.answer(ctx, view, self)
 	report, failed := p.report(ctx, view, self)
 	return strings.Trim(answers+"; "+report, "; "), errors.Join(err, failed)
 }
 
-// report gives the node the host's report, if it is another than it has.
+// report gives the node the host's report, if that has changed.
 func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
 	text := self.Annotations[state.AnnotationVIPs]
 	before := state.ParseAnnotation[state.VIPReport](text)
@@ -105,8 +105,8 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 	return fmt.Sprintf("told the cluster that this host has %v", now.VIPs), nil
 }
 
-// settle waits until each other piece has made the VIPs true and works, and
-// says which have not. VIPs that are new to this host are waited for longer.
+// settle waits until each other reconciler has made the VIPs true and works, and
+// returns which have not. It waits longer for VIPs that are new to this host.
 func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fact[state.VIPReport]) string {
 	if p.Pieces == nil {
 		return ""
@@ -128,7 +128,8 @@ func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fa
 	}
 }
 
-// behind names the pieces that fail, or have not run yet with some VIPs.
+// behind names the reconcilers that fail, or have not run yet with the wanted
+// VIPs.
 func behind(wanted []netip.Addr, now []network.PieceState) string {
 	var out []string
 	for _, piece := range now {
@@ -143,8 +144,8 @@ func behind(wanted []netip.Addr, now []network.PieceState) string {
 	return strings.Join(out, "; ")
 }
 
-// answer gives the node the answers to open questions, and takes back those
-// that nobody wants any more.
+// answer gives the node the answers to open questions, and removes those that
+// nobody wants any more.
 func (p *Piece) answer(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
 	questions, obsolete := vips.Open(self.Annotations)
 	values := map[string]*string{}
@@ -198,7 +199,7 @@ func (p *Piece) look(ctx context.Context, view state.NetworkView, q state.VIPPro
 	return out, errors.Join(errs...)
 }
 
-// sort puts what was found on one interface into the answer. What could not be
+// sort puts the findings on one interface into the answer. What could not be
 // asked is unknown, never free.
 func sort(out *state.VIPAnswer, asked []netip.Addr, found map[netip.Addr]net.HardwareAddr, err error) {
 	for _, a := range asked {

@@ -24,7 +24,7 @@ func addrs(texts ...string) []netip.Addr {
 	return out
 }
 
-// cluster is the API as far as a piece writes there.
+// cluster is the API as far as the reconciler writes there.
 type cluster struct {
 	annotations map[string]string
 	writes      int
@@ -56,7 +56,7 @@ func (c *cluster) report(t *testing.T) state.VIPReport {
 	return out.Value
 }
 
-// view is a control plane of a cluster with some API VIPs.
+// view returns the view of a control plane of a cluster with some API VIPs.
 func (c *cluster) view(vips ...string) state.NetworkView {
 	return state.NetworkView{
 		Settings: state.NetworkSettings{
@@ -109,7 +109,7 @@ func TestAHostTellsWhatItHasOnce(t *testing.T) {
 	}
 }
 
-// The view goes on with what the Node said last; the Node itself lacks it.
+// The view keeps what the Node said last; the Node itself lacks it.
 func TestAReportThatSomebodyDeletedIsToldAnew(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
 	p := New(Options{Annotate: c.annotate, Holders: nobody})
@@ -236,8 +236,8 @@ func TestAHostLooksWhoAnswersAndSaysSoOnce(t *testing.T) {
 	}
 }
 
-// What an agent that was just started does not know yet must not stand in the
-// report for a moment: each report wakes the operator and every host.
+// Gaps in the knowledge of an agent that just started must not stand in the
+// report even for a moment: each report wakes the operator and every host.
 func TestAnAgentThatWasJustStartedDoesNotTakeItsReportBack(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
 	served := addrs("10.98.0.5")

@@ -25,9 +25,9 @@ func (m *Machine) PowerOff(context.Context) error { m.On.Store(false); return ni
 // Shutdown implements bmc.Machine.
 func (m *Machine) Shutdown(context.Context) error { return nil }
 
-// Serve runs a controller at an address, with port 0 for any, until the test
-// ends, and returns where. The port is bound by its number, so that the
-// controller gets it back after the quirk unreachable.
+// Serve runs a controller until the test ends, and returns its address. Port 0
+// stands for any. The port is bound by its number, so that the controller gets
+// it back after the quirk unreachable.
 func Serve(t testing.TB, s *bmc.Server, address string) string {
 	t.Helper()
 	free := listen(t, address)

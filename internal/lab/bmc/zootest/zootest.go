@@ -1,6 +1,6 @@
-// Package zootest plays, for the tests of their clients, BMCs as vendors ship
-// them: each from a file of answers, for what differs between vendors is mostly
-// fields. What behaves in another way is a quirk of the simulator.
+// Package zootest plays BMCs as vendors ship them, for the tests of their
+// clients. Each has a file of answers, because vendors differ mostly in fields.
+// Other differences in behaviour are quirks of the simulator.
 package zootest
 
 import (
@@ -24,21 +24,21 @@ import (
 	"time"
 )
 
-// BMC is what one kind of BMC answers, as its file has it.
+// BMC holds the answers of one kind of BMC, as read from its file.
 type BMC struct {
-	// Name is that of the file.
+	// Name is the name of the file.
 	Name   string `json:"-"`
 	Kind   string `json:"bmc"`
 	Source string `json:"source"`
-	// Host is what the host's SMBIOS tells.
+	// Host is the identity that the host's SMBIOS shows.
 	Host struct{ UUID, Serial string } `json:"host"`
-	// SystemID is a person's word, where one is needed.
+	// SystemID is the ID that an administrator gives, where one is needed.
 	SystemID string `json:"systemID"`
 	// System is the path of the host's system.
 	System    string                     `json:"system"`
 	Resources map[string]json.RawMessage `json:"resources"`
-	// Reset answers a reset, and WhenOff a power-off of a machine that is off. A
-	// reset that is answered by an error is not carried out.
+	// Reset is the answer to a reset, WhenOff that to a power-off of a machine
+	// that is off. A reset whose answer is an error is not carried out.
 	Reset   Answer `json:"reset"`
 	WhenOff Answer `json:"whenOff"`
 	IfMatch string `json:"ifMatch"` // needed, refused, or either way
@@ -49,19 +49,20 @@ type BMC struct {
 	} `json:"want"`
 
 	off atomic.Bool
-	// Asked are the resets that were asked for, Odd what no client should ask.
+	// asked holds the requested resets, odd the requests that no client should
+	// make.
 	mu    sync.Mutex
 	asked []string
 	odd   []string
 }
 
-// Answer is what is said to a reset.
+// Answer is the answer to a reset.
 type Answer struct {
 	Status int             `json:"status"`
 	Body   json.RawMessage `json:"body"`
 }
 
-// Load reads all files of a directory. Each call begins with machines that run.
+// Load reads all files of a directory. After each call all machines run.
 func Load(t testing.TB, dir string) []*BMC {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -83,13 +84,14 @@ func Load(t testing.TB, dir string) []*BMC {
 	return all
 }
 
-// Legacy reports whether the BMC speaks older TLS only.
+// Legacy reports whether the BMC speaks only older TLS.
 func (b *BMC) Legacy() bool { return b.TLS != "" }
 
 // Off reports whether the machine has no power.
 func (b *BMC) Off() bool { return b.off.Load() }
 
-// Asked are the resets that were asked for, and what else no client should ask.
+// Asked returns the requested resets, and the requests that no client should
+// make.
 func (b *BMC) Asked() (resets, odd []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +114,8 @@ func (b *BMC) Serve(t testing.TB) string {
 	return srv.URL
 }
 
-// certificate has an RSA key, without which there is no RSA key exchange.
+// certificate returns a certificate with an RSA key, which RSA key exchange
+// needs.
 func certificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

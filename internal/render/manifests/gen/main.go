@@ -1,7 +1,7 @@
-// Command gen copies the definitions of the kinds that Holdfast uses out of
-// the API's module and out of the Gateway API's: `gen API GATEWAY DESTINATION`.
-// Where the API's module has a variant for each feature set it takes the one
-// with everything in it, since two control planes need CustomNoUpgrade and one
+// Command gen copies the definitions of the kinds that Holdfast uses from the
+// API's module and from the Gateway API's: `gen API GATEWAY DESTINATION`. If
+// the API's module has a variant for each feature set, it takes the one with
+// all features, because two control planes need CustomNoUpgrade and one
 // definition serves all sites.
 package main
 
@@ -13,28 +13,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plurals are the kinds that are rendered, by the part of the API's module
-// that they come from.
+// plurals lists the rendered kinds, by the part of the API's module from which
+// they come.
 var plurals = map[string][]string{
 	"config-operator": {"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
 	"etcd":            {"etcds", "pacemakerclusters"},
 	"ingress":         {"ingresscontrollers"},
-	// Where operators say how they are doing.
+	// The kind in which operators report their state.
 	"cluster-version-operator": {"clusteroperators"},
 }
 
-// folders of the module are where definitions are, the first one that has a
-// kind being it.
+// folders lists the module's folders of definitions; the first one that
+// contains a kind counts.
 var folders = []string{"payload-manifests/crds", "etcd/v1/zz_generated.crd-manifests", "config/v1/zz_generated.crd-manifests", "operator/v1/zz_generated.crd-manifests"}
 
-// gatewayPlurals are the kinds of the Gateway API that routers follow: who finds
-// another one here would believe that somebody does.
+// gatewayPlurals lists the kinds of the Gateway API that routers follow. With
+// another kind here, users would believe that something follows it.
 var gatewayPlurals = []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants", "tlsroutes"}
 
-// gatewayPrefix begins the names of the files of the Gateway API's kinds.
+// gatewayPrefix begins the file names of the Gateway API's kinds.
 const gatewayPrefix = "gateway.networking.k8s.io_"
 
-// variants are the endings of a definition's name, the wanted one first.
+// variants lists the endings of a definition's name, in order of preference.
 var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", ""}
 
 func main() {
@@ -88,9 +88,9 @@ func copyKind(module, destination, part, plural string) error {
 	return fmt.Errorf("the module has no single definition of %s", plural)
 }
 
-// copyGateways takes the kinds of the standard channel without their words:
-// they are three quarters of what every site would carry, and nobody's to edit
-// here.
+// copyGateways copies the kinds of the standard channel without their
+// descriptions. Those are three quarters of the bytes that every site would
+// carry, and nobody edits these kinds here.
 func copyGateways(source, destination string) error {
 	for _, plural := range gatewayPlurals {
 		if err := copyWordless(filepath.Join(source, gatewayPrefix+plural+".yaml"), filepath.Join(destination, "gateway-"+plural+".yaml")); err != nil {
@@ -116,7 +116,8 @@ func copyWordless(source, destination string) error {
 	return os.WriteFile(destination, data, 0o644)
 }
 
-// wordless drops descriptions; a property of that name is no text.
+// wordless removes descriptions, but keeps properties with that name, whose
+// value is no text.
 func wordless(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

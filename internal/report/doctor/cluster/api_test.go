@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// server is the API server of this package's tests, nil where there is none.
+// server is the API server of this package's tests, nil if there is none.
 var server *apitest.API
 
 func TestMain(m *testing.M) { os.Exit(apitest.Main(m, &server)) }
 
-// says puts what a check found into lines.
+// says formats the findings of a check as lines.
 func says(facts decide.Facts, id finding.ID) string {
 	var out []string
 	for _, r := range decide.Examine(facts, id) {
@@ -34,7 +34,7 @@ func says(facts decide.Facts, id finding.ID) string {
 	return strings.Join(out, "\n")
 }
 
-// site is a cluster of two in a real API server.
+// site creates a cluster of two in a real API server.
 func site(t *testing.T) (*apitest.API, *Cluster) {
 	t.Helper()
 	api := apitest.Need(t, server)
@@ -50,7 +50,8 @@ func site(t *testing.T) (*apitest.API, *Cluster) {
 	api.Kubectl(t, "-n", "shop", "patch", "pod", "done", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Succeeded"}}`)
 	api.Kubectl(t, "-n", "shop", "patch", "daemonset", "reboots", "--subresource=status", "--type=merge", "-p",
 		`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"numberMisscheduled":0,"numberReady":2}}`)
-	// As the disruption controller works it out, which does not run here.
+	// These are the disruption controller's results; the controller does not run
+	// here.
 	for name, status := range map[string]string{
 		"db":  `{"observedGeneration":1,"expectedPods":1,"desiredHealthy":1,"currentHealthy":1,"disruptionsAllowed":0}`,
 		"web": `{"observedGeneration":1,"expectedPods":2,"desiredHealthy":1,"currentHealthy":2,"disruptionsAllowed":1}`,

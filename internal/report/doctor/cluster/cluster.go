@@ -1,6 +1,6 @@
-// Package cluster gathers from the API what decide/doctor judges about a
-// cluster. It only reads. A part that cannot be read is unknown, the others are
-// known all the same.
+// Package cluster gathers from the API the facts that decide/doctor judges
+// about a cluster. It only reads. If it cannot read one part, that part is
+// unknown and the others are still known.
 package cluster
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Cluster is a cluster to look at.
+// Cluster reads from the API of a cluster.
 type Cluster struct {
 	reader client.Reader
 	config *rest.Config
 }
 
-// Open returns the cluster of a kubeconfig. It reaches nothing yet but what the
-// client needs to know about the API.
+// Open returns the cluster of a kubeconfig. So far it contacts the API only for
+// what the client has to know about it.
 func Open(kubeconfig string) (*Cluster, error) {
 	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
 	if err != nil {
@@ -38,10 +38,10 @@ func Open(kubeconfig string) (*Cluster, error) {
 	return At(cfg)
 }
 
-// dialTime bounds how long an API that is away is waited for.
+// dialTime bounds the wait for an API that is away.
 const dialTime = 15 * time.Second
 
-// At is Open for an access that is there already.
+// At works like Open with an existing configuration.
 func At(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = dialTime
@@ -56,17 +56,17 @@ func At(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{reader: c, config: cfg}, nil
 }
 
-// Found is what the API says: about the cluster, and what its agents published
-// about control planes.
+// Found holds the facts from the API: those about the cluster, and those that
+// the agents published about control planes.
 type Found struct {
 	Cluster decide.Cluster
-	// Hosts are the control planes, ordered by name; one whose agent published
-	// nothing has only a name.
+	// Hosts are the control planes, ordered by name. If a host's agent published
+	// nothing, only its name is set.
 	Hosts    []decide.Host
 	Topology decide.Topology
 }
 
-// Look reads everything. It fails where not even nodes can be read: then there
+// Look reads everything. It fails only if it cannot read the nodes: then there
 // is no API.
 func (c *Cluster) Look(ctx context.Context) (Found, error) {
 	var nodes corev1.NodeList
@@ -91,7 +91,7 @@ func (c *Cluster) Look(ctx context.Context) (Found, error) {
 	return f, nil
 }
 
-// ask reads one part, and notes why it cannot be read.
+// ask reads one part, and notes the error if that fails.
 func ask[T any](ctx context.Context, f *Found, read func(context.Context) ([]T, error)) state.Fact[[]T] {
 	list, err := read(ctx)
 	if err != nil {
@@ -101,11 +101,12 @@ func ask[T any](ctx context.Context, f *Found, read func(context.Context) ([]T, 
 	return state.Known(list)
 }
 
-// topology is what the hosts were installed for, else what there is.
+// topology returns the topology that the hosts were installed with, or else the
+// present one.
 func (c *Cluster) topology(ctx context.Context, nodes []corev1.Node, hosts []decide.Host) decide.Topology {
 	t := decide.Topology{ControlPlanes: len(hosts), Workers: len(nodes) - len(hosts), Fencing: c.dual(ctx)}
 	if t.Fencing {
-		t.ControlPlanes = 2 // one may have been taken out of the cluster
+		t.ControlPlanes = 2 // one may have been removed from the cluster
 	}
 	for _, h := range hosts {
 		if h.Topology.Known {
@@ -116,8 +117,8 @@ func (c *Cluster) topology(ctx context.Context, nodes []corev1.Node, hosts []dec
 	return t
 }
 
-// dual reports whether the Infrastructure object says that two control planes
-// fence each other. Where it cannot be read the hosts say it.
+// dual reports whether the Infrastructure object declares two control planes
+// that fence each other. If it cannot be read, the hosts declare it.
 func (c *Cluster) dual(ctx context.Context) bool {
 	var o unstructured.Unstructured
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"})
@@ -128,8 +129,8 @@ func (c *Cluster) dual(ctx context.Context) bool {
 	return err == nil && mode == "DualReplica"
 }
 
-// controlPlane is whether a node is labelled as one, or its kubelet says that it
-// was installed as one: it may have lost the label.
+// controlPlane reports whether a node has the label of a control plane, or its
+// kubelet declares that it was installed as one: the label may be lost.
 func controlPlane(n *corev1.Node) bool {
 	_, ok := n.Labels[state.LabelControlPlane]
 	return ok || n.Labels[noderole.Claim] == string(state.RoleMaster)
@@ -142,8 +143,8 @@ func nodeOf(n *corev1.Node) decide.Node {
 		Allocatable: amount(n.Status.Allocatable), Machine: n.Annotations[state.AnnotationMachine],
 	}
 	for _, t := range n.Spec.Taints {
-		// A host that is gone for a moment still counts, one that workloads are
-		// kept from does not.
+		// A host that is away for a moment still counts. A host whose taint keeps
+		// workloads away does not.
 		out.Closed = out.Closed || t.Effect != corev1.TaintEffectPreferNoSchedule && strings.HasPrefix(t.Key, "node-role.kubernetes.io/")
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 var now = time.Date(2026, 11, 20, 3, 0, 0, 300_000_000, time.UTC)
 
 func TestATimeToldToTheSecondBoundsTheOffset(t *testing.T) {
-	// The answer took 100 ms; the server's clock is 2 s ahead, and said :02.
+	// The answer took 100 ms. The server's clock is 2 s ahead, and showed :02.
 	o, err := told("Fri, 20 Nov 2026 03:00:02 GMT", now, now.Add(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestATimeToldToTheSecondBoundsTheOffset(t *testing.T) {
 }
 
 func TestAHostThatLooksWhileOneWaitsBoundsItsOffset(t *testing.T) {
-	// 5 s of looking between 50 ms of ssh before and 30 ms after it, 7 s ahead.
+	// 5 s of gathering, after 50 ms and before 30 ms of ssh, 7 s ahead.
 	begin := now.Add(7*time.Second + 50*time.Millisecond)
 	h := decide.Host{From: begin, To: begin.Add(5 * time.Second)}
 	o := Between(h, now, now.Add(5080*time.Millisecond))

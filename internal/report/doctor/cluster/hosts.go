@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// hosts are the control planes as their agents published them, with how far
-// their clocks are from this machine's.
+// hosts returns the control planes as their agents published them, with the
+// offset of their clocks to this machine's.
 func (c *Cluster) hosts(ctx context.Context, nodes []corev1.Node) []decide.Host {
 	out := []decide.Host{}
 	for i := range nodes {
@@ -30,7 +30,7 @@ func (c *Cluster) hosts(ctx context.Context, nodes []corev1.Node) []decide.Host 
 	return sorted(out)
 }
 
-// published reads what an agent left, as far as it is understood.
+// published reads the facts that an agent published, if they can be parsed.
 func published(n *corev1.Node) decide.Host {
 	var h decide.Host
 	text, ok := n.Annotations[decide.Annotation]
@@ -41,14 +41,14 @@ func published(n *corev1.Node) decide.Host {
 	return h
 }
 
-// apiPort is where each API server listens on its own host.
+// apiPort is the port on which each API server listens on its own host.
 const apiPort = "6443"
 
-// clockTime bounds one question for the time.
+// clockTime bounds one request for the time.
 const clockTime = 4 * time.Second
 
-// offset asks the API server of a host what time it is: each answer has it, to
-// the second. The server proves by its certificate that it is the one.
+// offset asks a host's API server for the time, which each answer contains in
+// whole seconds. The server's certificate proves its identity.
 func (c *Cluster) offset(ctx context.Context, n *corev1.Node) state.Fact[decide.Offset] {
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
@@ -64,7 +64,7 @@ func (c *Cluster) offset(ctx context.Context, n *corev1.Node) state.Fact[decide.
 func (c *Cluster) askTime(ctx context.Context, at string) (decide.Offset, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTime)
 	defer cancel()
-	// Whoever is there needs no account of ours to tell the time.
+	// The request for the time needs no account.
 	h, err := rest.HTTPClientFor(rest.AnonymousClientConfig(c.config))
 	if err != nil {
 		return decide.Offset{}, err
@@ -83,8 +83,8 @@ func (c *Cluster) askTime(ctx context.Context, at string) (decide.Offset, error)
 	return told(res.Header.Get("Date"), begin, end)
 }
 
-// told bounds an offset by a time without fractions that was told between two
-// instants.
+// told returns the bounds of an offset from a time in whole seconds that a
+// server wrote between two instants.
 func told(date string, begin, end time.Time) (decide.Offset, error) {
 	at, err := http.ParseTime(date)
 	if err != nil {
@@ -93,7 +93,8 @@ func told(date string, begin, end time.Time) (decide.Offset, error) {
 	return decide.Offset{Low: at.Sub(end), High: at.Add(time.Second).Sub(begin)}, nil
 }
 
-// Between bounds the offset of a host that looked while one waited for it.
+// Between returns the bounds of the offset of a host that gathered its facts
+// between two instants.
 func Between(h decide.Host, begin, end time.Time) decide.Offset {
 	return decide.Offset{Low: h.To.Sub(end), High: h.From.Sub(begin)}
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/holdfast/holdfast/internal/render/flannel"
 )
 
-// unenforced lists the NetworkPolicies that nobody enforces: all but the
-// operator's own while the refusal of new ones is there, which whoever brings an
-// enforcer takes away. Clusters of earlier releases have a warning of that name.
+// unenforced lists the NetworkPolicies that nobody enforces: all except the
+// operator's own, as long as the policy that refuses new ones exists. Whoever
+// installs an enforcer removes that policy. In clusters of earlier releases a
+// policy with the same name only warns.
 func (c *Cluster) unenforced(ctx context.Context) ([]string, error) {
 	err := c.reader.Get(ctx, client.ObjectKey{Name: flannel.RefusalName}, &admissionv1.ValidatingAdmissionPolicy{})
 	if apierrors.IsNotFound(err) {

@@ -17,7 +17,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
-// objects lists those of a kind that the API may not have.
+// objects lists the objects of a kind that the API may not have.
 func (c *Cluster) objects(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -31,14 +31,14 @@ func (c *Cluster) objects(ctx context.Context, kind schema.GroupVersionKind) ([]
 	return list.Items, nil
 }
 
-// Annotations by which metal3 is told about a host.
+// Annotations with instructions to metal3 about a host.
 const (
 	detached       = "baremetalhost.metal3.io/detached"
 	rebootRequest  = "reboot.metal3.io"
 	labelInstaller = "installer.openshift.io/role"
 )
 
-// bareMetalHost is as much of a BareMetalHost as matters.
+// bareMetalHost contains the relevant fields of a BareMetalHost.
 type bareMetalHost struct {
 	Spec struct {
 		Online bool `json:"online"`
@@ -80,11 +80,11 @@ func (c *Cluster) metal(ctx context.Context) ([]decide.BareMetalHost, error) {
 	return out, nil
 }
 
-// annotationNode names the node of a remediation that is not called like it.
+// annotationNode names the node of a remediation whose own name is another.
 const annotationNode = "remediation.medik8s.io/node-name"
 
-// remedial are the kinds by which operators restart or delete nodes: by a
-// selector, or by their own name.
+// remedial lists the kinds with which operators restart or delete nodes, either
+// by a selector or by their own name.
 var remedial = []struct {
 	schema.GroupVersionKind
 
@@ -116,7 +116,7 @@ func (c *Cluster) remedies(ctx context.Context) ([]decide.RemediationRule, error
 	return out, nil
 }
 
-// selectorOf reads spec.selector, which selects nothing where it is missing.
+// selectorOf reads spec.selector. A missing selector selects nothing.
 func selectorOf(item unstructured.Unstructured) (*metav1.LabelSelector, error) {
 	raw, found, err := unstructured.NestedMap(item.Object, "spec", "selector")
 	if err != nil || !found {

@@ -12,7 +12,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
-// hostname is the label that is different on each host.
+// hostname is the label whose value differs on each host.
 const hostname = corev1.LabelHostname
 
 func (c *Cluster) pods(ctx context.Context) ([]decide.Pod, error) {
@@ -38,7 +38,7 @@ func (c *Cluster) pods(ctx context.Context) ([]decide.Pod, error) {
 	return out, nil
 }
 
-// fixed reports whether a pod belongs to its host.
+// fixed reports whether a pod is bound to its host.
 func fixed(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -51,7 +51,7 @@ func fixed(p *corev1.Pod) bool {
 	return false
 }
 
-// stays says what keeps a pod's replacement on the host.
+// stays returns what keeps a pod's replacement on the same host.
 func stays(p *corev1.Pod, local map[string]bool) string {
 	if _, ok := p.Spec.NodeSelector[hostname]; ok {
 		return "its node selector names one host"
@@ -87,7 +87,7 @@ func namesHost(s *corev1.NodeSelector) bool {
 	return len(s.NodeSelectorTerms) == 1
 }
 
-// localVolumes are the claims whose volume is on one host.
+// localVolumes returns the claims whose volume is on one host.
 func (c *Cluster) localVolumes(ctx context.Context) (map[string]bool, error) {
 	var list corev1.PersistentVolumeList
 	if err := c.reader.List(ctx, &list); err != nil {
@@ -103,7 +103,7 @@ func (c *Cluster) localVolumes(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// alone reports whether no two of a pod's kind run on one host.
+// alone reports whether only one pod of this kind can run on a host.
 func alone(p *corev1.Pod) bool {
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
@@ -122,8 +122,9 @@ func alone(p *corev1.Pod) bool {
 	return false
 }
 
-// requests is what the scheduler counts of a pod: its containers with those that
-// run beside them, or the most that one of the others needs first.
+// requests returns the resources that the scheduler counts for a pod: the sum of
+// its containers and sidecars or, if that is more, the greatest need of another
+// init container.
 func requests(s *corev1.PodSpec) decide.Amount {
 	var sum, first decide.Amount
 	for _, c := range s.InitContainers {
@@ -194,7 +195,7 @@ func (c *Cluster) workloads(ctx context.Context) ([]decide.Workload, error) {
 	return out, nil
 }
 
-// replicas is one where nothing is said.
+// replicas returns the number of replicas, which is one by default.
 func replicas(n *int32) int32 {
 	if n == nil {
 		return 1
@@ -210,7 +211,7 @@ func workload(kind string, o client.Object, n int32, t *corev1.PodTemplateSpec) 
 	return w
 }
 
-// unready reports whether a pod says that it is not ready to serve.
+// unready reports whether a pod declares that it is not ready.
 func unready(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -220,7 +221,7 @@ func unready(p *corev1.Pod) bool {
 	return false
 }
 
-// nameServices are the Services at which pods ask for names.
+// nameServices returns the Services that pods use for DNS.
 func (c *Cluster) nameServices(ctx context.Context) ([]decide.DNSService, error) {
 	var list corev1.ServiceList
 	err := c.reader.List(ctx, &list, client.InNamespace(decide.DNSNamespace), client.MatchingLabels{decide.DNSLabel: decide.DNSValue})

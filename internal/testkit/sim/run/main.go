@@ -75,7 +75,8 @@ func table(out io.Writer) int {
 	return 0
 }
 
-// say prints; whoever closed the output does not want to read it.
+// say prints. It ignores errors: if the output was closed, nobody wants to read
+// it.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func replayArgs(bug string, faults int) string {

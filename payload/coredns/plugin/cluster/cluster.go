@@ -21,11 +21,11 @@ type Cluster struct {
 // Name implements plugin.Handler.
 func (c *Cluster) Name() string { return "cluster" }
 
-// ServeDNS implements plugin.Handler. A name that is here exists, and an address
-// that is not here is none: a resolver would take the "no such name" of somebody
-// else for all of it. What else there is about a name below the zone's is others'
-// to say, and so is what is at a name that is here only because names below it
-// are.
+// ServeDNS implements plugin.Handler. A name in the file exists, and an address
+// that the file lacks does not exist: a resolver would take another server's
+// "no such name" for the whole name. The next plugin is asked for the other
+// record types of a name in the zone, and for a name that exists only because
+// names below it do.
 func (c *Cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
 	z := c.file.zone.Load()

@@ -29,7 +29,7 @@ host-0.demo.example.org.   5 IN A    192.0.2.20
 host-0.                    5 IN A    192.0.2.20
 ` + soaLine
 
-// only leaves one family of a zone.
+// only returns a zone with one family left.
 func only(text, family string) string {
 	return strings.Join(slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool {
 		f := strings.Fields(line)
@@ -37,14 +37,15 @@ func only(text, family string) string {
 	}), "")
 }
 
-// passedOn is the plugin behind, which marks what it gets.
+// passedOn is the next plugin, which marks the queries that it gets.
 var passedOn = test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	m := new(dns.Msg)
 	m.SetRcode(r, dns.RcodeNameError)
 	return dns.RcodeNameError, w.WriteMsg(m)
 })
 
-// others is a plugin behind that gives one answer to all, a record or a code.
+// others returns a next plugin that gives one answer to all queries, a record
+// or a code.
 func others(code int, answer string) test.HandlerFunc {
 	return func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		m := new(dns.Msg)
@@ -82,7 +83,7 @@ func ask(t *testing.T, c *Cluster, name string, qtype uint16) *dns.Msg {
 	return rec.Msg
 }
 
-// addressesOf are the answer's addresses, sorted.
+// addressesOf returns the answer's addresses, sorted.
 func addressesOf(m *dns.Msg) []string {
 	var out []string
 	for _, rr := range m.Answer {
@@ -119,8 +120,8 @@ func TestEveryNameHasItsAddressesOfBothFamilies(t *testing.T) {
 	}
 }
 
-// empty NOERROR with SOA, in both directions: B49 was a "no such name" that
-// broke hosts of one family.
+// The answer is an empty NOERROR with SOA, in both directions: B49 was a "no
+// such name" that broke hosts of one family.
 func TestHardCase30_B49_TheOtherFamilyIsAnEmptyAnswer(t *testing.T) {
 	for family, qtype := range map[string]uint16{"A": dns.TypeAAAA, "AAAA": dns.TypeA} {
 		c := with(t, only(dual, family))
@@ -144,8 +145,8 @@ func TestAnEmptyAnswerForAShortNameIsOfThatName(t *testing.T) {
 	}
 }
 
-// a site keeps what is no address beside the cluster's: the challenge of a
-// certificate, the keys of a host.
+// Beside the cluster's addresses a site has records of other types: the
+// challenge of a certificate, the keys of a host.
 func TestWhatIsNoAddressIsTheSitesToSay(t *testing.T) {
 	c := with(t, dual)
 	for _, q := range []struct {
@@ -167,7 +168,7 @@ func TestWhatIsNoAddressIsTheSitesToSay(t *testing.T) {
 	}
 }
 
-// an answer that denies the name is believed of its addresses as well.
+// A resolver that gets a denial of the name believes it of the addresses, too.
 func TestNobodyElseDeniesANameOfTheCluster(t *testing.T) {
 	c := with(t, dual)
 	for _, name := range []string{"api.demo.example.org.", "x.apps.demo.example.org.", "host-0.demo.example.org."} {
@@ -188,8 +189,8 @@ func TestNobodyElseDeniesANameOfTheCluster(t *testing.T) {
 	}
 }
 
-// forward's health check asks for NS records: whether this server lives must not
-// hang on whether the site's does.
+// The health check of forward asks for NS records. Whether this server counts
+// as alive must not depend on the site's server.
 func TestAHostIsNobodysZoneAndIsSaidToBeNoneWithoutAskingOthers(t *testing.T) {
 	c := with(t, dual)
 	c.Next = others(dns.RcodeServerFailure, "")
@@ -207,7 +208,7 @@ func TestAHostIsNobodysZoneAndIsSaidToBeNoneWithoutAskingOthers(t *testing.T) {
 	}
 }
 
-// what is asked about a node's short name leads nowhere but here.
+// A query about a node's short name goes to no other server.
 func TestAShortNameIsNoneForOthers(t *testing.T) {
 	c := with(t, dual)
 	c.Next = others(dns.RcodeSuccess, "host-0. 60 IN TXT leaked")
@@ -216,7 +217,7 @@ func TestAShortNameIsNoneForOthers(t *testing.T) {
 	}
 }
 
-// RFC 8020: whoever denies a name denies all that are below it.
+// RFC 8020: a server that denies a name denies all names below it.
 func TestANameAboveOneOfTheClusterIsNotDenied(t *testing.T) {
 	rack := strings.Replace(dual, "host-0.   ", "host-1.rack.demo.example.org. 5 IN A 192.0.2.21\nhost-0.   ", 1)
 	for _, name := range []string{"apps.demo.example.org.", "APPS.demo.example.org.", "rack.demo.example.org.", "demo.example.org."} {
@@ -307,7 +308,7 @@ func TestAZoneThatIsNotWholeIsRefused(t *testing.T) {
 	}
 }
 
-// a file may be cut off anywhere, in the middle of an address too.
+// The file may be cut off anywhere, even in the middle of an address.
 func TestAZoneCutOffAnywhereIsRefused(t *testing.T) {
 	text := strings.TrimSuffix(dual, "\n")
 	for n := range len(text) {
@@ -332,7 +333,7 @@ func serve(t *testing.T, text string) (*Cluster, string) {
 	return c, path
 }
 
-// replace writes as the agent does.
+// replace writes the file as the agent does.
 func replace(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -343,7 +344,7 @@ func replace(t *testing.T, path, text string) {
 	}
 }
 
-// within asks until the answer is as wanted, and tells how long it took.
+// within asks until the answer is right, and returns the time that it took.
 func within(t *testing.T, limit time.Duration, c *Cluster, name string, want ...string) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -359,7 +360,7 @@ func within(t *testing.T, limit time.Duration, c *Cluster, name string, want ...
 	}
 }
 
-// the address of a node changes while its name stays.
+// The address of a node changes while its name stays.
 func TestH1_AChangedAddressIsServedWithinASecondAndWithoutAReload(t *testing.T) {
 	c, path := serve(t, dual)
 	within(t, 0, c, "host-0.", "192.0.2.20")

@@ -10,19 +10,20 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// lookInterval is how often the file is looked at where no event tells of it:
+// lookInterval is the interval at which the file is checked without an event:
 // an event can be lost, and not every file system has them.
 const lookInterval = 500 * time.Millisecond
 
-// settleTime is how long a look waits after an event, so that a burst of them
-// is one look.
+// settleTime is the wait between an event and a look, so that a burst of events
+// causes one look.
 const settleTime = 10 * time.Millisecond
 
 // file follows a zone file.
 type file struct {
 	path string
 	zone atomic.Pointer[zone]
-	// seen is the file that was last read, good or not. Only look touches it.
+	// seen describes the file that was last read, good or not. Only look
+	// touches it.
 	seen os.FileInfo
 }
 
@@ -39,8 +40,8 @@ func (f *file) follows(before *file) {
 	}
 }
 
-// look reads the file if it is another one than before. What the zone was
-// stays if the file is gone or broken; that is said once for each file.
+// look reads the file if it has changed. If the file is gone or broken, the
+// zone stays as it was, and look returns one error for each such file.
 func (f *file) look() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -61,7 +62,7 @@ func (f *file) look() error {
 	return nil
 }
 
-// missing tells once of a file that went away.
+// missing returns one error for a file that went away.
 func (f *file) missing(err error) error {
 	if f.seen == nil {
 		return nil
@@ -79,8 +80,8 @@ func read(path string) (*zone, error) {
 	return parseZone(r, path)
 }
 
-// follow looks at the file whenever something happens in its folder, and now
-// and then besides, until stop is closed.
+// follow looks at the file after each event in its folder, and also at
+// intervals, until stop is closed.
 func (f *file) follow(stop <-chan struct{}) {
 	events, done := watch(filepath.Dir(f.path))
 	defer done()
@@ -119,8 +120,8 @@ func settle(events <-chan fsnotify.Event, stop <-chan struct{}) {
 	}
 }
 
-// watch returns the events of a folder: none if it cannot be watched, which
-// leaves the looks.
+// watch returns the events of a folder. If the folder cannot be watched there
+// are none, and only the looks at intervals remain.
 func watch(dir string) (events <-chan fsnotify.Event, done func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -132,7 +133,7 @@ func watch(dir string) (events <-chan fsnotify.Event, done func()) {
 	}
 	go func() {
 		for range w.Errors {
-			continue // a lost event is made up for by the looks
+			continue // the looks make up for a lost event
 		}
 	}()
 	return w.Events, func() { _ = w.Close() }

@@ -12,8 +12,8 @@ import (
 
 var log = clog.NewWithPlugin("cluster")
 
-// serving is the file of the configuration that serves. The one of the next
-// begins with its names: a reload must not lose them to a file that is broken.
+// serving is the file of the configuration that serves. The next configuration
+// begins with its names, so that a reload does not lose them to a broken file.
 var serving atomic.Pointer[file]
 
 func init() { plugin.Register("cluster", setup) }

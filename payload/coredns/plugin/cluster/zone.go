@@ -10,26 +10,26 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxRecords bounds what a damaged file can make of the memory: a cluster of
-// 5000 nodes has 20,000 records.
+// maxRecords bounds the memory that a damaged file can take: a cluster of 5000
+// nodes has 20,000 records.
 const maxRecords = 1 << 17
 
-// zone is what one file says. It is never changed once it serves.
+// zone is the content of one file. It never changes once it serves.
 type zone struct {
 	soa   *dns.SOA
 	names map[string]*addresses
-	// wildcards are by the name below which they match.
+	// wildcards holds addresses by the name below which they match.
 	wildcards map[string]*addresses
-	// above are the names of the zone that have no addresses and exist all the
-	// same, since names below them do.
+	// above holds the names of the zone that have no addresses but exist,
+	// because names below them do.
 	above map[string]bool
 }
 
-// addresses are all addresses of one name.
+// addresses holds all addresses of one name.
 type addresses struct {
 	v4, v6 []net.IP
 	ttl    uint32
-	// wildcard is set where they are those of any name below one.
+	// wildcard is set if they belong to every name below one.
 	wildcard bool
 }
 
@@ -38,8 +38,8 @@ var empty = &zone{soa: &dns.SOA{Hdr: dns.RR_Header{Name: "."}}}
 
 var errIncomplete = errors.New("it has to begin and end with the same SOA record: the file is not complete")
 
-// parseZone reads a zone. A file that holds anything unexpected is refused whole:
-// half a zone would take names away.
+// parseZone reads a zone. It refuses a file with anything unexpected as a
+// whole, because half a zone would take names away.
 func parseZone(file io.Reader, path string) (*zone, error) {
 	z := &zone{names: map[string]*addresses{}, wildcards: map[string]*addresses{}, above: map[string]bool{}}
 	parser := dns.NewZoneParser(file, ".", path)
@@ -71,7 +71,7 @@ func parseZone(file io.Reader, path string) (*zone, error) {
 	return z, nil
 }
 
-// addAbove notes the names above one, up to the zone's own.
+// addAbove notes the names above a name, up to the zone's own.
 func (z *zone) addAbove(name string) {
 	for off, end := dns.NextLabel(name, 0); !end; off, end = dns.NextLabel(name, off) {
 		if above := name[off:]; z.holds(above) && z.names[above] == nil {
@@ -80,8 +80,8 @@ func (z *zone) addAbove(name string) {
 	}
 }
 
-// holds reports whether a name is the zone's own or below it: nodes' short
-// names are not.
+// holds reports whether a name is the zone's own or below it. The short names
+// of nodes are not.
 func (z *zone) holds(name string) bool { return dns.IsSubDomain(z.soa.Hdr.Name, name) }
 
 // add takes one record, and reports whether it closes the zone.
@@ -125,9 +125,9 @@ func (z *zone) entry(h dns.RR_Header) *addresses {
 	return a
 }
 
-// lookup finds a name, lower case and with its final dot, and reports whether it
-// exists: without addresses if it does for those below it alone. A wildcard
-// matches at any depth below its name, not the name itself.
+// lookup finds a name, in lower case and with its final dot, and reports
+// whether it exists. found is nil if it exists only because names below it do.
+// A wildcard matches at any depth below its name, not the name itself.
 func (z *zone) lookup(name string) (found *addresses, exists bool) {
 	if a, ok := z.names[name]; ok {
 		return a, true
@@ -146,8 +146,9 @@ func (z *zone) lookup(name string) (found *addresses, exists bool) {
 	return nil, false
 }
 
-// whole reports whether all there is of a type is here: addresses, and that the
-// name of a host is no zone of somebody's. Below a wildcard a site may have one.
+// whole reports whether the file says everything about a type: it has all
+// addresses, and the name of a host is nobody's zone. Below a wildcard a site
+// may have a zone.
 func (a *addresses) whole(qtype uint16) bool {
 	switch qtype {
 	case dns.TypeA, dns.TypeAAAA, dns.TypeANY:
@@ -171,7 +172,7 @@ func (a *addresses) answer(name string, qtype uint16) []dns.RR {
 	return nil
 }
 
-// records makes address records, of the type that each address is of.
+// records makes address records, each of the type of its address.
 func records(name string, ttl uint32, ips []net.IP) []dns.RR {
 	out := make([]dns.RR, len(ips))
 	for i, ip := range ips {
@@ -184,9 +185,9 @@ func records(name string, ttl uint32, ips []net.IP) []dns.RR {
 	return out
 }
 
-// authority returns the SOA record that goes with an empty answer, by which
-// a resolver knows how long to remember it. Names outside of the zone, as a
-// node's short name, stand for their own.
+// authority returns the SOA record for an empty answer, which tells a resolver
+// how long to remember that answer. For a name outside of the zone, such as a
+// node's short name, the record has that name.
 func (z *zone) authority(name string) dns.RR {
 	soa := *z.soa
 	if !z.holds(name) {

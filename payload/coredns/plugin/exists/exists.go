@@ -1,4 +1,4 @@
-// Package exists keeps others from denying a name that is known here.
+// Package exists keeps other servers from denying a name that is known here.
 package exists
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Ask lets the next plugin answer about a name that exists here, for what is not
-// known here of it. What others say counts, but for "no such name": a resolver
-// would believe it of all types (RFC 2308) and of all names below it (RFC 8020).
-// An empty answer with the SOA record soa stands in its place.
+// Ask lets the next plugin answer about a name that exists here, for types that
+// are not known here. Its answer counts, except "no such name": a resolver
+// would believe that of all types (RFC 2308) and of all names below it (RFC
+// 8020). An empty answer with the SOA record soa replaces it.
 func Ask(ctx context.Context, asker string, next plugin.Handler, w dns.ResponseWriter, r *dns.Msg, soa dns.RR) (int, error) {
 	said := nonwriter.New(w)
 	code, err := plugin.NextOrFailure(asker, next, ctx, said, r)
@@ -20,7 +20,8 @@ func Ask(ctx context.Context, asker string, next plugin.Handler, w dns.ResponseW
 	if m == nil {
 		return code, err
 	}
-	// With an answer the name is an alias there, and its target is denied.
+	// If there is an answer, the name is an alias there, and the denial is of
+	// its target.
 	if m.Rcode == dns.RcodeNameError && len(m.Answer) == 0 {
 		m = Empty(r, soa)
 	}
@@ -30,7 +31,7 @@ func Ask(ctx context.Context, asker string, next plugin.Handler, w dns.ResponseW
 	return dns.RcodeSuccess, err
 }
 
-// Empty is an answer that holds nothing: the name is there, the type is not.
+// Empty returns an answer without records: the name exists, the type does not.
 func Empty(r *dns.Msg, soa dns.RR) *dns.Msg {
 	m := new(dns.Msg).SetReply(r)
 	m.Authoritative, m.RecursionAvailable = true, true

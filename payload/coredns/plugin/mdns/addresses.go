@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// addresses are the host's, by the number of their interface, asked of the
-// kernel at once: package net asks anew for each interface, and a host has one
-// for every pod.
+// addresses returns the host's addresses by the number of their interface, with
+// one request to the kernel. Package net makes one for each interface, and a
+// host has an interface for every pod.
 func addresses() (map[int][]netip.Prefix, error) {
 	data, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
 	if err != nil {
@@ -37,8 +37,8 @@ func addresses() (map[int][]netip.Prefix, error) {
 	return out, nil
 }
 
-// local4or6 is the own address: on a link between two the other attribute is
-// the other's.
+// local4or6 returns the host's own address. On a point-to-point link the other
+// attribute is the address of the other end.
 func local4or6(attributes []syscall.NetlinkRouteAttr) (found netip.Addr, ok bool) {
 	for _, a := range attributes {
 		if a.Attr.Type != syscall.IFA_LOCAL && (a.Attr.Type != syscall.IFA_ADDRESS || ok) {

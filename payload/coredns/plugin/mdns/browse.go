@@ -10,26 +10,26 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The times of browsing. A neighbour makes itself known when it comes, so the
-// questions are for those that were there before and for those that were not
-// heard; known answers keep the replies few.
+// The times of browsing. A neighbour announces itself when it comes, so queries
+// are for neighbours that were there before or were not heard; known answers
+// keep the replies few.
 const (
 	firstQuery   = 50 * time.Millisecond
 	lastInterval = 30 * time.Second
 	placesCheck  = time.Second
-	// askAgain bounds how often one contested host is asked.
+	// askAgain is the least time between two queries for one contested host.
 	askAgain = time.Second
-	// received bounds the packets that wait to be looked at.
+	// received bounds the packets that wait to be read.
 	received = 256
 )
 
-// browser listens to the neighbours. All but known belongs to run.
+// browser listens to the neighbours. All fields but known belong to run.
 type browser struct {
 	known atomic.Pointer[neighbours]
 	conf  config
 	cache cache
 	links map[place]*link
-	// heard are packets with the link that they came from.
+	// heard holds packets with the link on which they arrived.
 	heard chan heard
 	asked map[string]time.Time
 	// interval is the pause to the next query.
@@ -51,7 +51,8 @@ func newBrowser(conf config) *browser {
 	return b
 }
 
-// follow takes over what another browser knows, if that is for the same names.
+// follow takes over the neighbours of another browser, if that is for the same
+// names.
 func (b *browser) follow(before *browser) {
 	if before == nil || before.conf.zone != b.conf.zone || before.conf.filter != b.conf.filter {
 		return
@@ -94,8 +95,8 @@ func (b *browser) close() {
 	}
 }
 
-// move listens where the own addresses are now, and reports whether that is
-// another place than before, where all have to be asked.
+// move listens at the places of the current own addresses. It reports whether a
+// place is new, where all neighbours must be asked.
 func (b *browser) move() bool {
 	want, err := places(b.conf.bind, b.links)
 	if err != nil {
@@ -128,7 +129,7 @@ func (b *browser) move() bool {
 	return moved
 }
 
-// complain says each error once: it is met again every second.
+// complain logs each error once, because it occurs again every second.
 func (b *browser) complain(err error) {
 	if why := err.Error(); why != b.saidWhy {
 		log.Warning(why)
@@ -136,8 +137,8 @@ func (b *browser) complain(err error) {
 	}
 }
 
-// listen hands on what comes in until the link is closed. What comes too fast
-// is dropped: it is told again.
+// listen passes on packets until the link is closed. It drops packets that come
+// too fast, because they are sent again.
 func (b *browser) listen(l *link) {
 	buffer := make([]byte, maxMessage+1)
 	for {
@@ -146,7 +147,7 @@ func (b *browser) listen(l *link) {
 			return
 		}
 		if err != nil {
-			time.Sleep(firstQuery) // an interface that goes down says so at once and again
+			time.Sleep(firstQuery) // an interface that goes down fails at once and again
 			continue
 		}
 		select {
@@ -157,7 +158,7 @@ func (b *browser) listen(l *link) {
 	}
 }
 
-// hear takes in what has come.
+// hear takes in the packets that have arrived.
 func (b *browser) hear(h heard) {
 	now, publish := time.Now(), false
 	for range received {
@@ -174,7 +175,7 @@ func (b *browser) hear(h heard) {
 	}
 }
 
-// take reports whether a packet changed what is known.
+// take takes in a packet and reports whether it changed the known neighbours.
 func (b *browser) take(h heard, now time.Time) bool {
 	claims, err := read(h.packet, h.on.networks)
 	if err != nil {
@@ -212,7 +213,7 @@ func (b *browser) forget(now time.Time) {
 	}
 }
 
-// ask asks for a host's address, so that the one who has the name says so.
+// ask asks for a host's address, so that the owner of the name answers.
 func (b *browser) ask(host string, now time.Time) {
 	if _, lately := b.asked[host]; lately {
 		return
@@ -225,7 +226,7 @@ func (b *browser) ask(host string, now time.Time) {
 	b.send(m)
 }
 
-// query asks for all that is not known or soon forgotten.
+// query asks for everything that is not known or expires soon.
 func (b *browser) query(now time.Time) {
 	services := []string{workstation}
 	for s := range b.conf.services {
@@ -239,11 +240,11 @@ func (b *browser) query(now time.Time) {
 	b.interval = min(2*b.interval, lastInterval)
 }
 
-// answersPerPacket keeps a packet below any link's size.
+// answersPerPacket keeps a packet smaller than any link allows.
 const answersPerPacket = 12
 
-// questions asks for a service, with the answers that are known already, in as
-// many packets as they need; all but the last say that more come.
+// questions returns the query for a service, with the answers that are already
+// known, in as many packets as these need. All but the last announce more.
 func questions(service string, known []dns.RR) []*dns.Msg {
 	m := &dns.Msg{Compress: true, Question: []dns.Question{{Name: service + local, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}}
 	out := []*dns.Msg{m}

@@ -9,14 +9,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of what neighbours, or one that floods, can make this one keep.
+// Bounds for what neighbours, or one that floods, can store here.
 const (
 	maxEntries        = 4096
 	maxEntriesPerAddr = 8
 )
 
-// challengeTime is how long the one who has a host's name may take to say so
-// after another has claimed it.
+// challengeTime is the time in which the owner of a host's name must answer
+// after another neighbour has claimed it.
 const challengeTime = 2500 * time.Millisecond
 
 // entry is a service of a neighbour.
@@ -24,29 +24,30 @@ type entry struct {
 	service, instance, host string
 	port                    uint16
 	addr                    netip.Addr
-	// learned is when it was last heard of, expires when it is forgotten.
+	// learned is the time of its last packet, expires the time at which it is
+	// forgotten.
 	learned, expires time.Time
-	// challenged is when somebody else claimed its host's name, zero if nobody
-	// has since it was last heard of.
+	// challenged is the time at which another neighbour claimed its host's
+	// name, zero if none has since learned.
 	challenged time.Time
 }
 
-// cache is all that was heard. It belongs to one goroutine.
+// cache holds everything that was received. It belongs to one goroutine.
 type cache struct {
 	conf    config
 	entries []entry
 }
 
-// outcome is what a claim led to.
+// outcome is the effect of a claim.
 type outcome int
 
 const (
 	ignored   outcome = iota
-	changed           // what is known is another than before
-	contested         // the host has the name that another claims, and is to be asked
+	changed           // the known neighbours have changed
+	contested         // another host has the claimed name, and must be asked
 )
 
-// take keeps what a neighbour says of itself.
+// take stores a neighbour's claim.
 func (c *cache) take(cl claim, now time.Time) outcome {
 	if cl.ttl == 0 {
 		return c.remove(cl)
@@ -72,7 +73,7 @@ func (c *cache) take(cl claim, now time.Time) outcome {
 	return changed
 }
 
-// wanted reports whether a claim is of a service and a group that is browsed.
+// wanted reports whether a claim is for a service and a group that are browsed.
 func (c *cache) wanted(cl claim) bool {
 	_, further := c.conf.services[cl.service]
 	if cl.service != workstation && !further || slices.Contains(c.conf.except, cl.host) {
@@ -84,10 +85,10 @@ func (c *cache) wanted(cl claim) bool {
 // clusterText begins the string of a TXT record that names an instance's group.
 const clusterText = "cluster="
 
-// ofGroup reports whether a claim is of the group that the filter names. What
-// its text says counts, whole: an instance's label may be shortened, and the name
-// of one group may be a part of another's. A publisher that tells no text is
-// known by its label, which begins with the group's name and a space.
+// ofGroup reports whether a claim belongs to the group that the filter names.
+// Its whole text decides: an instance's label may be shortened, and the name of
+// one group may be a part of another's. A publisher without such a text is
+// recognized by its label, which begins with the group's name and a space.
 func (c *cache) ofGroup(cl claim) bool {
 	told := false
 	for _, s := range cl.text {
@@ -101,9 +102,9 @@ func (c *cache) ofGroup(cl claim) bool {
 	return !told && strings.HasPrefix(cl.instance, c.conf.filter+" ")
 }
 
-// contest sees whether a host's name is that of another neighbour, of the
-// same family, who is still there. One that does not answer loses it; changed
-// says that the claim may be taken.
+// contest checks whether a host's name belongs to another neighbour, of the
+// same family, that is still there. A neighbour that does not answer loses the
+// name. The result changed means that the claim may be taken.
 func (c *cache) contest(cl claim, now time.Time) outcome {
 	mine := func(e entry) bool { return e.addr == cl.addr && e.host == cl.host && now.Before(e.expires) }
 	if slices.ContainsFunc(c.entries, mine) {
@@ -128,7 +129,7 @@ func (c *cache) contest(cl claim, now time.Time) outcome {
 	return changed
 }
 
-// renew takes an address that was told alone for a sign of life.
+// renew takes an address without a service as a sign of life.
 func (c *cache) renew(cl claim, now time.Time) outcome {
 	out := ignored
 	for i := range c.entries {
@@ -140,7 +141,7 @@ func (c *cache) renew(cl claim, now time.Time) outcome {
 	return out
 }
 
-// remove takes back what a neighbour has said itself.
+// remove deletes what a neighbour itself takes back.
 func (c *cache) remove(cl claim) outcome {
 	before := len(c.entries)
 	c.entries = slices.DeleteFunc(c.entries, func(e entry) bool {
@@ -175,14 +176,15 @@ func (c *cache) of(a netip.Addr) int {
 	return n
 }
 
-// expire forgets what nobody has told again in time.
+// expire forgets entries that nobody has renewed in time, and reports whether
+// there were any.
 func (c *cache) expire(now time.Time) bool {
 	before := len(c.entries)
 	c.entries = slices.DeleteFunc(c.entries, func(e entry) bool { return !now.Before(e.expires) })
 	return len(c.entries) != before
 }
 
-// known returns what serves.
+// known returns the neighbours to serve.
 func (c *cache) known() neighbours {
 	out := neighbours{}
 	for _, e := range c.entries {
@@ -194,8 +196,8 @@ func (c *cache) known() neighbours {
 	return out
 }
 
-// fresh are the instances of a service that need not be told again: more than
-// half of their time is left.
+// fresh returns the instances of a service that need not answer again: more
+// than half of their time is left.
 func (c *cache) fresh(service string, now time.Time) []dns.RR {
 	var out []dns.RR
 	for _, e := range c.entries {

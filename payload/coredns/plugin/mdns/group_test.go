@@ -6,7 +6,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// on one link a site's clusters are called alike: edge, edge-2, my-edge.
+// On one link a site's clusters may have similar names: edge, edge-2, my-edge.
 func TestAClusterWhoseNameContainsOursIsAnotherOne(t *testing.T) {
 	instance := func(name string) string { return escape(name) + "._workstation._tcp.local." }
 	for _, c := range []struct {

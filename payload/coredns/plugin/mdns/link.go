@@ -20,16 +20,16 @@ var (
 	group6 = netip.MustParseAddr("ff02::fb")
 )
 
-// place is where neighbours are listened to: one family on one interface. It
-// is another place once the interface or its networks are.
+// place is a place to listen for neighbours: one family on one interface. When
+// the interface or its networks change, it is another place.
 type place struct {
 	index    int
 	v6       bool
 	networks string // the prefixes on the link, in words
 }
 
-// places returns where the addresses are, and what networks each has. What is
-// open already is there: that the interface has the address says so.
+// places returns the places of the addresses, with the networks of each. An
+// open place needs no further check, because its interface has the address.
 func places(bind []netip.Addr, open map[place]*link) (map[place][]netip.Prefix, error) {
 	have, err := addresses()
 	if err != nil {
@@ -48,7 +48,7 @@ func places(bind []netip.Addr, open map[place]*link) (map[place][]netip.Prefix, 
 	return out, nil
 }
 
-// hears reports whether multicast is to be had on an interface.
+// hears reports whether an interface is up and has multicast.
 func hears(index int) bool {
 	nic, err := net.InterfaceByIndex(index)
 	return err == nil && nic.Flags&net.FlagUp != 0 && nic.Flags&net.FlagMulticast != 0
@@ -70,8 +70,8 @@ func around(own netip.Addr, have []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// linkOf is the network that an address is on. DHCPv6 gives an address alone
-// and leaves it to routers to tell the network, which is a /64 there.
+// linkOf returns the network of an address. DHCPv6 gives a single address and
+// leaves it to routers to announce the network, which is then a /64.
 func linkOf(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is6() && p.IsSingleIP() {
 		return netip.PrefixFrom(p.Addr(), 64).Masked()
@@ -121,8 +121,8 @@ func open(at place, networks []netip.Prefix) (*link, error) {
 	return l, nil
 }
 
-// share lets others on the host have the port too, and keeps packets of groups
-// away that they have joined on other interfaces.
+// share lets other programs on the host use the port too, and keeps away
+// packets for groups that they have joined on other interfaces.
 func share(network, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
@@ -146,7 +146,7 @@ func (l *link) send(data []byte) error {
 	return err
 }
 
-// receive waits for a packet that came in here.
+// receive waits for a packet that arrives on this link.
 func (l *link) receive(buffer []byte) (packet, error) {
 	for {
 		n, index, hops, from, err := l.read(buffer)

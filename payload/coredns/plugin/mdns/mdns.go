@@ -1,5 +1,5 @@
-// Package mdns is a CoreDNS plugin that answers for the hosts that make
-// themselves known on the local network by multicast DNS (RFC 6762, 6763).
+// Package mdns is a CoreDNS plugin that answers for the hosts that announce
+// themselves on the local network by multicast DNS (RFC 6762, 6763).
 package mdns
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/payload/coredns/plugin/exists"
 )
 
-// The times to live of answers, in seconds: what is known is known here, so
-// clients need not remember it for long.
+// The times to live of answers, in seconds. Clients need not remember an answer
+// for long, because they can ask here again.
 const (
 	answerTTL   = 5
 	negativeTTL = 1
@@ -31,18 +31,19 @@ type MDNS struct {
 	now     func() time.Time
 }
 
-// config is what a Corefile says.
+// config is the configuration from a Corefile.
 type config struct {
 	// zone is the domain in which hosts appear, with its final dot.
 	zone string
-	// bind are the own addresses on whose interfaces neighbours are listened to.
+	// bind holds the own addresses on whose interfaces the browser listens.
 	bind []netip.Addr
-	// filter is what a service instance has to be of, empty for any.
+	// filter is the group that a service instance must belong to, empty for
+	// any.
 	filter string
-	// except are names of the zone that no neighbour may take.
+	// except lists names of the zone that no neighbour may take.
 	except []string
-	// services are further service types, and the number of hosts from which on
-	// each is answered for.
+	// services holds further service types, each with the number of hosts from
+	// which on it is answered.
 	services map[string]int
 }
 
@@ -69,7 +70,7 @@ func (m *MDNS) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	return dns.RcodeSuccess, nil
 }
 
-// hosts reports whether a question is about a neighbour, whatever it asks.
+// hosts reports whether a question is about a neighbour, whatever its type.
 func (m *MDNS) hosts(state request.Request) bool {
 	name, ok := strings.CutSuffix(state.Name(), "."+m.conf.zone)
 	if !ok || state.QClass() != dns.ClassINET {
@@ -79,7 +80,8 @@ func (m *MDNS) hosts(state request.Request) bool {
 	return known
 }
 
-// answer returns the records for a question, and whether it is one for here.
+// answer returns the records for a question, and reports whether the question
+// is for this plugin.
 func (m *MDNS) answer(state request.Request) ([]dns.RR, bool) {
 	name, ok := strings.CutSuffix(state.Name(), "."+m.conf.zone)
 	if !ok || state.QClass() != dns.ClassINET {
@@ -100,7 +102,7 @@ func (m *MDNS) answer(state request.Request) ([]dns.RR, bool) {
 	return nil, false
 }
 
-// authority goes with an empty answer.
+// authority returns the SOA record of an empty answer.
 func (m *MDNS) authority() dns.RR {
 	return &dns.SOA{
 		Hdr: dns.RR_Header{Name: m.conf.zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: negativeTTL},
@@ -109,11 +111,11 @@ func (m *MDNS) authority() dns.RR {
 	}
 }
 
-// neighbours are what serves at one time. They are never changed.
+// neighbours are the neighbours to serve at one time. They never change.
 type neighbours map[string][]entry
 
-// addresses returns the address records of a host, and whether it is known at
-// all: one of the other family is.
+// addresses returns the address records of a host, and reports whether the host
+// is known at all, if only by the other family.
 func (n neighbours) addresses(host, name string, qtype uint16, now time.Time) (answer []dns.RR, known bool) {
 	var seen []netip.Addr
 	for _, e := range n[host] {

@@ -20,7 +20,7 @@ var (
 	onLink = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64"), netip.MustParsePrefix("fe80::/64")}
 )
 
-// neighbour says what a publisher says.
+// neighbour describes the announcements of a publisher.
 type neighbour struct {
 	host, cluster string
 	addrs         []string
@@ -106,7 +106,7 @@ func (r *rig) pass(d time.Duration) {
 	r.browser.forget(r.clock)
 }
 
-// ask returns the answer's addresses, or the code of an answer without any.
+// ask returns the addresses in the answer, or its code if it has none.
 func (r *rig) ask(name string, qtype uint16) string {
 	r.t.Helper()
 	q := new(dns.Msg)
@@ -136,7 +136,7 @@ func host(n int) neighbour {
 	return neighbour{fmt.Sprintf("host-%d", n), "demo", []string{fmt.Sprintf("192.0.2.%d", 20+n), fmt.Sprintf("2001:db8::%d", 20+n)}, 120}
 }
 
-// says are the packets of a neighbour, one of each family.
+// says returns the packets of a neighbour, one of each family.
 func (n neighbour) says() []packet {
 	var out []packet
 	for _, a := range n.addrs {
@@ -162,7 +162,7 @@ func TestWhatIsNotANeighboursAddressIsPassedOn(t *testing.T) {
 	r.want("_workstation._tcp.demo.example.org.", dns.TypeSRV, "NXDOMAIN")
 }
 
-// a resolver that is told so of one type believes it of the addresses too.
+// A resolver that gets a denial for one type believes it of the addresses, too.
 func TestNobodyElseDeniesTheNameOfANeighbour(t *testing.T) {
 	r := newRig(t)
 	r.hear(host(0).says()...)
@@ -191,7 +191,7 @@ func TestHardCase35_ANeighbourThatSaysNoMoreIsForgotten(t *testing.T) {
 	r.hear(host(0).says()...)
 	r.pass(119 * time.Second)
 	r.want("host-0.demo.example.org.", dns.TypeA, "192.0.2.20")
-	r.clock = start.Add(120 * time.Second) // before anybody has swept
+	r.clock = start.Add(120 * time.Second) // before expired entries are removed
 	r.want("host-0.demo.example.org.", dns.TypeA, "NXDOMAIN")
 	r.pass(0)
 	if len(r.browser.cache.entries) > 0 {
@@ -220,7 +220,7 @@ func TestHardCase35_AGoodbyeOfThePointerAloneIsOneToo(t *testing.T) {
 	r.want("host-0.demo.example.org.", dns.TypeA, "NXDOMAIN")
 }
 
-// B73: answers are given from a value that nobody changes, whatever is heard.
+// B73: answers come from a value that nobody changes, whatever packets arrive.
 func TestB73_AQuestionIsAnsweredWhilePacketsAreTakenIn(t *testing.T) {
 	r := newRig(t)
 	r.hear(host(0).says()...)
@@ -303,7 +303,7 @@ func TestHardCase35_NobodyTakesTheNameOfANeighbourThatIsStillThere(t *testing.T)
 		r.hear(thief.says()...)
 		r.pass(time.Second)
 		r.want("host-0.demo.example.org.", dns.TypeA, "192.0.2.20")
-		r.hear(host(0).says()...) // it is asked, and says that it is there
+		r.hear(host(0).says()...) // it is asked, and answers
 	}
 	if len(r.asked) == 0 {
 		t.Error("nobody was asked")
@@ -317,7 +317,7 @@ func TestHardCase35_AnAddressThatNobodyAnswersForIsGivenUpForTheNewOne(t *testin
 	r := newRig(t)
 	r.hear(host(0).says()...)
 	moved := neighbour{"host-0", "demo", []string{"192.0.2.99", "2001:db8::20"}, 120}
-	for _, at := range []time.Duration{0, time.Second, 2 * time.Second} { // the announcements
+	for _, at := range []time.Duration{0, time.Second, 2 * time.Second} { // times of the announcements
 		r.pass(at)
 		r.hear(moved.says()...)
 	}
@@ -359,7 +359,8 @@ func TestHardCase35_AGoodbyeOfThePointerCountsWhateverStandsBesideIt(t *testing.
 	}
 }
 
-// a label of more than 63 bytes keeps no whole cluster name: the text has it.
+// A label is cut to 63 bytes and then lacks a part of the cluster's name; the
+// text has the whole name.
 func TestHardCase35_AnInstanceWhoseLabelWasShortenedIsKnownByItsText(t *testing.T) {
 	r := newRig(t, func(c *config) { c.filter = "a-cluster-with-a-rather-long-name" })
 	records := host(0).records()
@@ -461,7 +462,7 @@ func TestOnlyTheInterfacesOfTheOwnAddressesAreListenedTo(t *testing.T) {
 	}
 }
 
-// what package net says, in one question.
+// One request to the kernel gives what package net returns.
 func TestTheKernelsAddressesAreAllThere(t *testing.T) {
 	have, err := addresses()
 	if err != nil {
@@ -474,7 +475,7 @@ func TestTheKernelsAddressesAreAllThere(t *testing.T) {
 	for _, nic := range nics {
 		want, err := nic.Addrs()
 		if err != nil {
-			continue // it went away meanwhile
+			continue // it disappeared meanwhile
 		}
 		for _, a := range want {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && !slices.Contains(have[nic.Index], p) {
@@ -492,7 +493,7 @@ func BenchmarkAddresses(b *testing.B) {
 	}
 }
 
-// B12 for names: an address of DHCPv6 has 128 bits.
+// B12 for names: an address from DHCPv6 has a prefix of 128 bits.
 func TestANeighbourWithAnAddressOfDHCPv6IsOnTheLink(t *testing.T) {
 	own := netip.MustParsePrefix("2001:db8::20/128")
 	networks := around(own.Addr(), []netip.Prefix{own, netip.MustParsePrefix("fe80::1/64")})

@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// packet is one message as it came from the network.
+// packet is one message as it was received from the network.
 type packet struct {
 	data []byte
 	from netip.AddrPort
@@ -17,7 +17,7 @@ type packet struct {
 	hops int
 }
 
-// The rules of RFC 6762 that a packet has to keep.
+// The rules of RFC 6762 for a packet.
 const (
 	port        = 5353
 	fullHops    = 255
@@ -28,23 +28,23 @@ const (
 
 var errIgnored = errors.New("ignored")
 
-// claim is what one neighbour says of itself: a service that it has at the
-// address that it speaks from, for so long. A ttl of zero takes it back.
+// claim is one neighbour's announcement about itself: a service at the address
+// from which it was sent, and its lifetime. A ttl of zero takes it back.
 type claim struct {
 	service, instance, host string
 	port                    uint16
 	addr                    netip.Addr
 	ttl                     time.Duration
-	// text are the strings that go with the service.
+	// text holds the strings that go with the service.
 	text []string
 }
 
-// longestTTL bounds how long a neighbour is believed that says no more.
+// longestTTL bounds the time for which a silent neighbour is believed.
 const longestTTL = time.Hour
 
-// read returns what a packet says. It believes a neighbour only of its own
-// link, and only of the address that it speaks from: nobody is made to lead
-// anywhere by another.
+// read returns the claims in a packet. It believes a neighbour only on its own
+// link, and only about the address that it sends from, so that nobody can
+// direct clients to another host.
 func read(p packet, onLink []netip.Prefix) ([]claim, error) {
 	from := p.from.Addr().Unmap().WithZone("")
 	if p.hops != fullHops || p.from.Port() != port || len(p.data) > maxMessage || !contains(onLink, from) {
@@ -69,7 +69,7 @@ func contains(networks []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// claims puts the records of one packet together.
+// claims combines the records of one packet.
 func claims(records []dns.RR, from netip.Addr) []claim {
 	var out []claim
 	gone, texts, ttl := map[string]bool{}, map[string][]string{}, map[string]uint32{}
@@ -95,7 +95,7 @@ func claims(records []dns.RR, from netip.Addr) []claim {
 			name := strings.ToLower(srv.Hdr.Name)
 			seconds, spoken := ttl[c.host]
 			if c.ttl == 0 || gone[name] {
-				seconds, spoken = 0, true // a goodbye need not tell the address
+				seconds, spoken = 0, true // a goodbye need not hold the address
 			}
 			c.addr, c.text, c.ttl = from, texts[name], lifetime(min(seconds, srv.Hdr.Ttl))
 			hosts[c.host] = true
@@ -108,8 +108,9 @@ func claims(records []dns.RR, from netip.Addr) []claim {
 	return append(out, withoutService(gone, hosts, ttl, from)...)
 }
 
-// withoutService are claims of packets that hold only a part: an instance that
-// is taken back, a host whose address is told anew or taken back.
+// withoutService returns the claims of packets that hold only a part: an
+// instance that is taken back, or a host whose address is renewed or taken
+// back.
 func withoutService(gone, hosts map[string]bool, ttl map[string]uint32, from netip.Addr) []claim {
 	var out []claim
 	for name, is := range gone {
@@ -129,8 +130,8 @@ func lifetime(seconds uint32) time.Duration {
 	return min(time.Duration(seconds)*time.Second, longestTTL)
 }
 
-// note keeps the time to live of a host's address if it is the one that the
-// packet came from.
+// note stores the time to live of a host's address if the packet came from that
+// address.
 func note(ttl map[string]uint32, h dns.RR_Header, ip []byte, from netip.Addr) {
 	a, ok := netip.AddrFromSlice(ip)
 	if host, is := hostLabel(h.Name); is && ok && a.Unmap() == from {
@@ -138,14 +139,14 @@ func note(ttl map[string]uint32, h dns.RR_Header, ip []byte, from netip.Addr) {
 	}
 }
 
-// service takes an SRV record apart.
+// service parses an SRV record.
 func service(srv *dns.SRV) (claim, bool) {
 	instance, service, ok := split(strings.ToLower(srv.Hdr.Name))
 	host, is := hostLabel(srv.Target)
 	return claim{service: service, instance: instance, host: host, port: srv.Port, ttl: lifetime(srv.Hdr.Ttl)}, ok && is
 }
 
-// split takes instance._service._proto.local. apart, lower case.
+// split splits instance._service._proto.local., in lower case.
 func split(name string) (instance, service string, ok bool) {
 	rest, ok := strings.CutSuffix(name, local)
 	if !ok {
@@ -158,7 +159,7 @@ func split(name string) (instance, service string, ok bool) {
 	return unescape(labels[0]), labels[1] + "." + labels[2], true
 }
 
-// hostLabel returns the one label of host.local., lower case.
+// hostLabel returns the only label of host.local., in lower case.
 func hostLabel(name string) (string, bool) {
 	host, ok := strings.CutSuffix(strings.ToLower(name), local)
 	return host, ok && host != "" && !strings.ContainsAny(host, `.\`)

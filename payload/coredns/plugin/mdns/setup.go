@@ -14,8 +14,8 @@ import (
 
 var log = clog.NewWithPlugin("mdns")
 
-// serving is the browser of the configuration that serves. The one of the next
-// begins with what it knows: a reload must not make anybody unknown.
+// serving is the browser of the configuration that serves. The next
+// configuration begins with its neighbours, so that a reload forgets none.
 var serving atomic.Pointer[browser]
 
 func init() { plugin.Register("mdns", setup) }
@@ -100,8 +100,8 @@ func property(c *caddy.Controller, conf *config) error {
 	return nil
 }
 
-// leastServers is the number of hosts without which a service is not answered
-// for: a client that got fewer at first would go on with those.
+// leastServers is the number of hosts below which a service is not answered: a
+// client that got fewer at first would go on with those.
 const leastServers = 3
 
 func serviceProperty(c *caddy.Controller, conf *config, args []string) error {

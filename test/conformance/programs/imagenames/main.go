@@ -1,6 +1,6 @@
 // imagenames prints the full names of the images that Kubernetes' Conformance
-// tests run, as a JSON object by the names that the tests' source has for them.
-// Registries are those of the file in KUBE_TEST_REPO_LIST, as for the tests.
+// tests run, as a JSON object keyed by the names in the tests' source. The
+// registries come from the file in KUBE_TEST_REPO_LIST, as for the tests.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/test/utils/image"
 )
 
-// used are the images of Conformance tests. A new name here needs an image in
+// used holds the images of Conformance tests. A new name here needs an image in
 // test/conformance.
 var used = map[string]image.ImageID{
 	"Agnhost":         image.Agnhost,

@@ -1,5 +1,5 @@
-// Command record takes the state of a lab's two hosts into the corpus: for each
-// what crm_mon, corosync.conf and the agent of etcd say now.
+// Command record takes the state of a lab's two hosts into the corpus: the
+// current output of crm_mon, corosync.conf and the etcd keeper of each.
 //
 //	go run ./test/corpus/pacemaker/record --lab NAME --name CASE
 //
@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 )
 
-// taken are the commands whose output is kept, by the name of its file. What a
-// host cannot say, as one that is off, is left out.
+// taken lists the commands whose output is stored, by the name of its file.
+// Missing output, as of a host that is off, is left out.
 var taken = map[string][]string{
 	"crm_mon.xml":   {"crm_mon", "--one-shot", "--inactive", "--fence-history=3", "--output-as=xml"},
 	"corosync.conf": {"cat", "/etc/corosync/corosync.conf"},
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// caseName keeps the names of folders plain.
+// caseName allows only plain names of folders.
 var caseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 func run(ctx context.Context, out io.Writer, args []string) error {
@@ -76,8 +76,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return err
 }
 
-// record keeps what one host says. Without Pacemaker's own word there is no
-// case.
+// record stores the output of one host. Without Pacemaker's own output there is
+// no case.
 func (o options) record(ctx context.Context, name string) error {
 	said := map[string][]byte{}
 	for file, command := range taken {

@@ -14,7 +14,7 @@ func TestACaseIsTakenFromTheHostsThatAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A lab whose second host is off.
+	// This is a lab whose second host is off.
 	program := filepath.Join(dir, "holdfast")
 	script := "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'lab exec --name site' ] && [ \"$5\" = cp-1 ] || exit 1\n" +
 		"case \"$7\" in crm_mon) cat " + state + "/crm_mon.xml;; cat) cat " + state + "/corosync.conf;; *) exit 7;; esac\n"
