@@ -147,17 +147,18 @@ const ownAPIServer = "https://127.0.0.1:6443"
 // newScheme returns the kinds that controllers read and write.
 func newScheme() (*runtime.Scheme, error) { return kube.NewScheme(router.InstallHosts) }
 
-// managing says how a manager runs.
+// managing holds the settings of a manager.
 type managing struct {
 	health, metrics string
 	// twoNode is true if it may see what two control planes are set up with.
 	twoNode bool
 }
 
-// leaseDuration is how long a lost operator keeps the next one waiting, counted
-// from the next one's start. renewDeadline is how long an operator that cannot
-// reach the API holds on. A take-over of etcd takes less (docs/RECOVERY.md), so a
-// leader on the survivor stays leader. While it cannot write it does no harm.
+// leaseDuration is the time for which a lost operator keeps the next one waiting,
+// counted from the next one's start. renewDeadline is the time for which an
+// operator that cannot reach the API stays leader. A take-over of etcd takes less
+// (docs/RECOVERY.md), so a leader on the survivor stays leader. While it cannot
+// write it does no harm.
 const (
 	leaseDuration = 10 * time.Second
 	renewDeadline = 8 * time.Second

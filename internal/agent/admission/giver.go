@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// HostLifetime is how long a host's own token is valid: the longest time that an
+// HostLifetime is the validity of a host's own token: the longest time that an
 // installation may reasonably take.
 const HostLifetime = 24 * time.Hour
 
@@ -65,7 +65,7 @@ func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpos
 }
 
 // ReadReporter checks the token of a host that reports. It works while the API
-// does not answer too, because that is when somebody wants the report.
+// does not answer too, because then the report matters most.
 func (g *Giver) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
 	return jointoken.Read(g.Key.Known(), token, jointoken.Host, g.Now())
 }

@@ -12,7 +12,7 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/guards"
 )
 
-// keeping says how a guard is kept at this look.
+// keeping holds the conditions under which a guard is kept at this look.
 type keeping struct {
 	// onlyMissing leaves existing policies alone.
 	onlyMissing bool

@@ -39,8 +39,8 @@ type Reconciler struct {
 	Client client.Client
 	Now    func() time.Time
 
-	// last is the time of the last seen status, seen is when that was first seen.
-	// moved is true if another status was seen before.
+	// last is the time in the last seen status, seen the moment when that status
+	// was first seen. moved is true if another status was seen before.
 	last, seen time.Time
 	moved      bool
 	told       map[string]bool

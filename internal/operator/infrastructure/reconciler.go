@@ -55,7 +55,7 @@ type Reconciler struct {
 	// it, as one of an older release.
 	told    vipobject.Report
 	nowhere bool
-	// wrote is when a report was last written.
+	// wrote is the time of the last written report.
 	wrote time.Time
 }
 

@@ -14,8 +14,8 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// askAgain is how long the answer counts that a cluster has no operator of
-// Prometheus. It may be installed at any time.
+// askAgain is the pause before a cluster without an operator of Prometheus is
+// asked again. One may be installed at any time.
 const askAgain = 10 * time.Minute
 
 // monitors holds whether the cluster knows ServiceMonitors, and when it was last
@@ -40,8 +40,8 @@ func (r *Reconciler) knowsMonitors() (bool, error) {
 	return r.monitors.known, nil
 }
 
-// monitorLook is how soon a ServiceMonitor that somebody changed or deleted is
-// noticed.
+// monitorLook is the longest time before a ServiceMonitor that somebody changed
+// or deleted is noticed.
 const monitorLook = time.Minute
 
 // lookAtMonitor returns the pause before the next look at the ServiceMonitor, or

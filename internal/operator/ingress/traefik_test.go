@@ -56,8 +56,8 @@ type router struct {
 	c      *cluster
 	name   string
 	folder string
-	// endpoint is where it reads the cluster. args replaces the rendered
-	// arguments.
+	// endpoint is the API server from which it reads the cluster. args replaces
+	// the rendered arguments.
 	endpoint string
 	args     []string
 	stop     context.CancelFunc

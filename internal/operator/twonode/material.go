@@ -37,7 +37,7 @@ const (
 	fencingPrefix = "fencing-credentials-"
 )
 
-// material is what Jobs are made from.
+// material holds the contents of Jobs.
 type material struct {
 	cluster   string
 	hosts     []Host // two, in the order of their names

@@ -59,7 +59,7 @@ type Reconciler struct {
 // Host is a control plane and the address by which its peer reaches it.
 type Host struct {
 	Name, Address string
-	// Machine is what the node says about itself.
+	// Machine identifies the machine, by the node's own annotation.
 	Machine state.Machine
 	// Authorities is the digest of etcd's authorities on this host, empty if the
 	// host has not published it. It counts for the host's own manifest alone.
