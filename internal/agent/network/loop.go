@@ -207,7 +207,7 @@ func (a *Agent) Hung() string {
 	return ""
 }
 
-// withdraw withdraws all reconcilers at once. The end of ctx does not end that.
+// withdraw withdraws all reconcilers at once, although ctx has ended.
 func (a *Agent) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()

@@ -58,7 +58,7 @@ type Reconciler struct {
 // replaced.
 func (r *Reconciler) Copied() bool { return r.copied.Load() }
 
-// Reconcile does one look. What it does does not depend on what it did before.
+// Reconcile does one look, independent of earlier looks.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {

@@ -63,7 +63,7 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile does one look. What it does does not depend on what it did before.
+// Reconcile does one look, independent of earlier looks.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	after, err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {

@@ -87,8 +87,8 @@ func (c *cluster) addedServer() error {
 }
 
 // TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies plays such a server,
-// as Conformance's sample API server is. It is not ready beside a policy with a
-// ConfigMap, which shows that the test would notice.
+// as Conformance's sample API server is. Beside a policy with a ConfigMap it is
+// not ready: so the test would notice.
 func TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies(t *testing.T) {
 	c := newCluster(t)
 	c.settle()

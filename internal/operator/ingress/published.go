@@ -40,7 +40,7 @@ func (r *Reconciler) publishCertificate(ctx context.Context, g *gathered) error 
 }
 
 // nobodysDomains returns the published domains that no IngressController has: if
-// somebody removed its finalizer, its certificate was not taken back.
+// somebody removed the finalizer of one, nobody took its domain back.
 func (g *gathered) nobodysDomains() []string {
 	if g.certs == nil {
 		return nil

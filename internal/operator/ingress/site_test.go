@@ -311,8 +311,7 @@ func (c *cluster) says(name, want string) {
 	}
 }
 
-// runs plays the controller of Deployments: it reports that many routers are
-// ready.
+// runs plays the controller of Deployments: it sets the number of ready routers.
 func (c *cluster) runs(name string, ready int32) {
 	c.t.Helper()
 	d := c.deployment(name)

@@ -35,7 +35,7 @@ type gathered struct {
 	// uids are the Jobs' own, by name: a later Job of the same name is not the
 	// one that a decision is about.
 	uids map[string]types.UID
-	// material holds the contents of Jobs, nil while something is missing.
+	// material holds the inputs of Jobs, nil while something is missing.
 	material *material
 }
 

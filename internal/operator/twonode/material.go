@@ -37,7 +37,7 @@ const (
 	fencingPrefix = "fencing-credentials-"
 )
 
-// material holds the contents of Jobs.
+// material holds the inputs of Jobs.
 type material struct {
 	cluster   string
 	hosts     []Host // two, in the order of their names

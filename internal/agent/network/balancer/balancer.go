@@ -40,7 +40,7 @@ const (
 // idle is removed in the second pass.
 const passes = 3
 
-// Options holds the places of everything.
+// Options holds the paths, the image and the client of haproxy.
 type Options struct {
 	// Root is the root of the host's files, "/" except in tests.
 	Root string

@@ -1,5 +1,5 @@
 // Package firewall closes the ports of this host to those who have no business
-// there, by one nftables table of ours, and looks what a firewall of the site
+// there, by one nftables table of ours, and finds out what a firewall of the site
 // refuses. It changes no table but its own.
 package firewall
 

@@ -252,8 +252,7 @@ func (p *Piece) filter() (string, error) {
 	return join(told...), nil
 }
 
-// vips returns all VIPs of the cluster. Before there is a view, these are those
-// of the running configuration.
+// vips returns the VIPs of the view, and those of the last known instances.
 func (p *Piece) vips() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
