@@ -87,8 +87,8 @@ const (
 	maxTrouble  = 160
 )
 
-// presentable returns h as everybody may see it who can read nodes: it hides the
-// addresses of BMCs and bounds the troubles.
+// presentable returns h without what not everybody with access to nodes may see:
+// it hides the addresses of BMCs and bounds the troubles.
 func presentable(h decide.Host) decide.Host {
 	list := append([]decide.BMC{}, h.BMCs.Value...) // a nil list would read as unknown
 	for i := range list {

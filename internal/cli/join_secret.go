@@ -158,8 +158,8 @@ func (r *joinKeyRotation) run(ctx context.Context) error {
 	return errors.Join(r.print(done), done.err())
 }
 
-// controlPlanes asks each control plane about a secret signed with the site's
-// old key: once in a dry run, otherwise until the control plane refuses it.
+// controlPlanes asks each control plane about a join secret signed with the key
+// of s: once in a dry run, otherwise until the control plane refuses it.
 func (r *joinKeyRotation) controlPlanes(ctx context.Context, s *site.Site, nodes []state.Node) ([]controlPlane, error) {
 	old := *s
 	old.Identity.JoinUntil = r.now().Add(time.Hour)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// cleaner passes on whole lines without the secrets in them. A step shows none
-// by itself; what a BMC answers is not in its hands.
+// cleaner passes on whole lines without the secrets in them. A step itself shows
+// none, but it does not control what a BMC answers.
 type cleaner struct {
 	to   io.Writer
 	hide *strings.Replacer
@@ -29,7 +29,7 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush passes on a last line without its end.
+// flush passes on a last line that lacks its end.
 func (c *cleaner) flush() {
 	if len(c.rest) > 0 {
 		_, _ = io.WriteString(c.to, c.hide.Replace(string(c.rest))+"\n") // nobody is left to tell

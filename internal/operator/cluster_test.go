@@ -31,7 +31,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// patience bounds what is waited for, on a machine with other work.
+// patience bounds each wait, on a machine with other work.
 const patience = time.Minute
 
 // cluster is a cluster of two control planes without hosts: the test is their
@@ -42,13 +42,13 @@ type cluster struct {
 	admin client.Client
 
 	mu sync.Mutex
-	// outcome says how a step ends: its words and whether it fails; it is not
-	// over while it is nil for that step.
+	// outcome returns how a step ends: its words, whether it fails, and whether
+	// it is over. The last is false while the step still runs.
 	outcome func(step, node string, attempt int) (words string, fails, over bool)
 	// ran are the steps that ended, as "STEP NODE", in their order.
 	ran  []string
 	etcd map[string]handover.Member
-	// inputs are what the steps were told last, by node.
+	// inputs are what the steps last got, by node.
 	inputs map[string]string
 }
 
@@ -73,7 +73,7 @@ func newCluster(t *testing.T) *cluster {
 	if c.admin, err = client.New(api.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, c.admin.DeleteAllOf(t.Context(), &corev1.Node{})) // of another test
+	must(t, c.admin.DeleteAllOf(t.Context(), &corev1.Node{})) // those of another test
 	return c
 }
 
@@ -125,7 +125,7 @@ func (c *cluster) steps(outcome func(step, node string, attempt int) (string, bo
 	c.outcome = outcome
 }
 
-// past returns what ended so far and forgets it.
+// past returns what has ended so far and forgets it.
 func (c *cluster) past() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func (c *cluster) past() string {
 	return out
 }
 
-// kubelets ends the pods of Jobs as the outcome says, until the context ends.
+// kubelets ends the pods of Jobs by the outcome, until the context ends.
 func (c *cluster) kubelets(ctx context.Context) {
 	for ctx.Err() == nil {
 		var pods corev1.PodList
@@ -152,7 +152,7 @@ func (c *cluster) kubelets(ctx context.Context) {
 
 func (c *cluster) end(ctx context.Context, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
-		_ = c.admin.Delete(ctx, p, client.GracePeriodSeconds(0)) // as kubelet, when its containers are gone
+		_ = c.admin.Delete(ctx, p, client.GracePeriodSeconds(0)) // as kubelet does when its containers are gone
 		return
 	}
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
@@ -199,7 +199,7 @@ func (c *cluster) operator() (stop func()) {
 	return c.run(manager)
 }
 
-// asOperator is access by the operator's account.
+// asOperator returns access by the operator's account.
 func (c *cluster) asOperator() *rest.Config {
 	cfg := rest.CopyConfig(c.api.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/report/status"
 )
 
-// newDashboard is a verb of its own, so that the page runs in a pod of its own
-// with an account that may only read.
+// newDashboard makes a verb of its own, so that the page runs in a pod of its
+// own, with an account that may only read.
 func newDashboard(streams command.Streams) *cobra.Command {
 	var kubeconfig, address string
 	cmd := &cobra.Command{

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/report/dashboard"
 )
 
-// TestTheDashboardsAccountSeesTheClusterAndNothingElse looks through the account
-// that the installation gives it.
+// TestTheDashboardsAccountSeesTheClusterAndNothingElse uses the account that the
+// installation gives the dashboard.
 func TestTheDashboardsAccountSeesTheClusterAndNothingElse(t *testing.T) {
 	c := newCluster(t)
 	c.join("cp-1", "10.98.0.11")
@@ -28,8 +28,8 @@ func TestTheDashboardsAccountSeesTheClusterAndNothingElse(t *testing.T) {
 	must(t, err)
 	v, err := look(t.Context())
 	must(t, err)
-	// Who may compare every object of the cluster's own has to read nearly all of
-	// them: the page says that it does not.
+	// A comparison of all objects of the cluster's own needs to read nearly all
+	// of them: the page says that it does not compare.
 	limits := "whether objects of the cluster's own are missing was not looked at: this account may not read kube-system/cluster-config-v1"
 	if len(v.Hosts) < 2 || len(v.VIPs) == 0 || !v.Sources[0].Answered || strings.Join(v.Sources[0].Limits, "; ") != limits {
 		t.Fatalf("%+v", v)
@@ -54,7 +54,7 @@ func TestTheDashboardsAccountSeesTheClusterAndNothingElse(t *testing.T) {
 	}
 }
 
-// as is the access of an account of the operator's namespace.
+// as returns access by an account of the operator's namespace.
 func (c *cluster) as(account string) *rest.Config {
 	c.t.Helper()
 	token := &authenticationv1.TokenRequest{}

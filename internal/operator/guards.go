@@ -10,9 +10,9 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// addGuards adds the controller of what keeps two control planes from being
-// taken apart. It works in every cluster: where there are not two it takes away
-// what is left.
+// addGuards adds the controller of the guards, which keep two control planes from
+// being taken apart. It works in every cluster: in one without two control planes
+// it removes leftover guards.
 func addGuards(manager ctrl.Manager) error {
 	controller := &guards.Reconciler{
 		Client: manager.GetClient(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,

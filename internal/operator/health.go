@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/operator/health"
 )
 
-// addHealth adds the controller that judges how the hosts are.
+// addHealth adds the controller that judges the health of the hosts.
 func addHealth(manager ctrl.Manager) error {
 	controller := &health.Reconciler{Client: manager.GetClient(), Now: time.Now}
 	if err := controller.SetUp(manager); err != nil {

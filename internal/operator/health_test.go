@@ -37,8 +37,8 @@ func (c *cluster) judge() (stop func()) {
 	return c.run(manager)
 }
 
-// saw writes the status of a recorded state, as a host does; with addresses
-// those take the place of the recorded ones.
+// saw writes the status of a recorded state, as a host does. Given addresses
+// replace the recorded ones.
 func (c *cluster) saw(name string, at time.Time, addresses ...string) {
 	c.t.Helper()
 	dir := filepath.Join("../../test/corpus/pacemaker/cases", name, "cp-1")
@@ -61,7 +61,7 @@ func (c *cluster) saw(name string, at time.Time, addresses ...string) {
 	must(c.t, c.admin.Status().Patch(c.t.Context(), o, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// handOver says that Pacemaker runs etcd, beside a condition of somebody else.
+// handOver writes that Pacemaker runs etcd, beside a condition of somebody else.
 func (c *cluster) handOver() {
 	c.t.Helper()
 	o := c.etcdObject()
@@ -73,7 +73,7 @@ func (c *cluster) handOver() {
 	must(c.t, c.admin.Status().Update(c.t.Context(), o))
 }
 
-// prometheus is a cluster's operator of Prometheus, as far as alerts go.
+// prometheus plays a cluster's operator of Prometheus, as far as alerts go.
 func (c *cluster) prometheus() {
 	c.t.Helper()
 	crd := filepath.Join(c.t.TempDir(), "crd.yaml")
@@ -123,7 +123,7 @@ func TestTheAlertsOfPrometheusComeBackWithTheNextLook(t *testing.T) {
 	}
 	look() // there is no Prometheus
 	c.prometheus()
-	own, err = client.New(c.asOperator(), client.Options{Scheme: scheme}) // kinds are known for a while
+	own, err = client.New(c.asOperator(), client.Options{Scheme: scheme}) // a client remembers the kinds for a while
 	must(t, err)
 	r.Client = own
 	look()
@@ -169,7 +169,7 @@ func TestTheHealthOfTheHostsIsJudged(t *testing.T) {
 		t.Errorf("the alerts are not given: %s", got)
 	}
 
-	// The next operator judges alike and tells nothing twice.
+	// The next operator judges alike and makes no event twice.
 	before := c.reasons()
 	stop = c.judge()
 	c.saw("lost-fenced", begin.Add(2*time.Second))
@@ -185,7 +185,7 @@ func TestTheHealthOfTheHostsIsJudged(t *testing.T) {
 		t.Errorf("no warning: %s", got)
 	}
 
-	// An object that a person deletes comes back, and silence is noticed.
+	// An object that an administrator deletes comes back, and silence is noticed.
 	must(t, c.admin.Delete(t.Context(), &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
 	c.until(func() bool {
 		return c.admin.Get(t.Context(), client.ObjectKey{Name: "cluster"}, &etcdv1.PacemakerCluster{}) == nil

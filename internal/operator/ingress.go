@@ -29,8 +29,8 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// addIngress has the manager keep the routers of IngressControllers, and what
-// they read of Secrets.
+// addIngress makes the manager keep the routers of IngressControllers, and the
+// Secrets that they read.
 func addIngress(manager ctrl.Manager) error {
 	copies := &certificates.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name),
@@ -48,8 +48,8 @@ func addIngress(manager ctrl.Manager) error {
 	return nil
 }
 
-// held says of which namespaces the manager holds which kinds: of the cluster
-// it sees what it may see, and keeps no more in memory.
+// held returns which kinds the manager caches of which namespaces: only what it
+// may see, and no more than it needs in memory.
 func held(twoNode bool) map[client.Object]cache.ByObject {
 	secrets := append(slices.Clone(ingress.SecretNamespaces), decide.CertificatesNamespace)
 	configMaps := append(slices.Clone(ingress.ConfigMapNamespaces), decide.CertificatesNamespace)
@@ -70,7 +70,7 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 	} {
 		out[o] = in(decide.OperandNamespace)
 	}
-	// Those of all namespaces: whose hosts are depends on all of them.
+	// Ingresses of all namespaces: all of them decide whose a host is.
 	out[&networkingv1.Ingress{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	return out
 }
@@ -83,8 +83,9 @@ func in(namespaces ...string) cache.ByObject {
 	return cache.ByObject{Namespaces: out}
 }
 
-// isTwoNode asks what the cluster is. That does not change while it lives, so
-// an operator has what it needs from its first minute or ends and asks again.
+// isTwoNode asks whether the cluster is a two-node one. That does not change
+// while it lives, so an operator has what it needs from its first minute, or ends
+// and asks again.
 func isTwoNode(ctx context.Context, cfg *rest.Config) (bool, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -100,7 +101,8 @@ func isTwoNode(ctx context.Context, cfg *rest.Config) (bool, error) {
 		if err == nil && infra.Status.ControlPlaneTopology != "" {
 			return infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode, nil
 		}
-		// It is written in the installation's last steps, of which this is one.
+		// It is written in the last steps of the installation, and this is one of
+		// them.
 		if host.Sleep(ctx, time.Second) != nil {
 			return false, fmt.Errorf("read the cluster's topology: %w", cmp.Or(err, context.Cause(ctx)))
 		}

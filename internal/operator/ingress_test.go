@@ -23,7 +23,7 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// counter counts what an operator writes, its lease and its words apart.
+// counter counts what an operator writes, except its lease and events.
 type counter struct {
 	mu     sync.Mutex
 	writes []string
@@ -43,7 +43,7 @@ func (w *counter) around(next http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip is the function itself.
+// RoundTrip calls the function itself.
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func (w *counter) written() []string {
@@ -54,7 +54,7 @@ func (w *counter) written() []string {
 	return out
 }
 
-// ingressOperator runs the controller of ingress as it runs where there are no
+// ingressOperator runs the controller of ingress as it runs in a cluster without
 // two control planes, with the rights that it has there.
 func (c *cluster) ingressOperator() (*counter, func()) {
 	c.t.Helper()
@@ -88,7 +88,7 @@ func inRouters(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: decide.OperandNamespace, Name: name}
 }
 
-// steady is how long nothing may be written.
+// steady returns how long nothing may be written.
 func steady(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("HOLDFAST_SOAK")
@@ -100,8 +100,8 @@ func steady(t *testing.T) time.Duration {
 	return d
 }
 
-// TestTheOperatorKeepsRouters by what the API tells it, with the rights of a
-// cluster that is no two-node one, and over a restart.
+// TestTheOperatorKeepsRouters runs the operator by the events of the API, with
+// the rights of a cluster that is no two-node one, and over a restart.
 func TestTheOperatorKeepsRouters(t *testing.T) {
 	c := newCluster(t)
 	c.api.Kubectl(t, "delete", "clusterrolebinding", render.Name+"-two-node")

@@ -23,15 +23,15 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// inputWait bounds how long kubelet may take to show the newest input: it
-// brings a changed Secret to a pod within about a minute.
+// inputWait bounds how long kubelet may take to show the newest input: it brings
+// a changed Secret to a pod within about a minute.
 const inputWait = 2 * time.Minute
 
 // job is one step on this host, from within a container.
 type job struct {
 	step, input, digest string
-	// root is the host's root, as a container that shares its process ids
-	// sees it.
+	// root is the host's root as seen by a container that shares the host's
+	// process ids.
 	root    string
 	command []string
 	// last is the file in which kubelet looks for the reason of a failure.
@@ -39,8 +39,8 @@ type job struct {
 	streams command.Streams
 }
 
-// onHost enters the host's namespaces with the host's own program: below its
-// root there is none of the container's.
+// onHost enters the host's namespaces with the host's own program, because none
+// of the container's exists below the host's root.
 var onHost = []string{
 	"/usr/bin/nsenter", "-t", "1", "-m", "-u", "-n", "-i", "-p", "--",
 	"/usr/local/bin/holdfast-agent", "two-node",
@@ -107,8 +107,8 @@ func (j job) run(ctx context.Context) error {
 	return fmt.Errorf("step %s failed on this host (exit code %d)", j.step, host.ExitCode(err))
 }
 
-// lastWords is what the step said last. Its command line says nothing, and the
-// pod's termination message holds 4 kB: the end is what counts.
+// lastWords returns the end of the step's output. Its command line says nothing,
+// and the pod's termination message holds 4 kB: the end is what counts.
 func lastWords(err error, hide *strings.Replacer) string {
 	failed, ok := errors.AsType[*host.RunError](err)
 	if !ok || strings.TrimSpace(failed.Output) == "" {
@@ -123,7 +123,7 @@ func lastWords(err error, hide *strings.Replacer) string {
 
 const maxWords = 1500
 
-// read reads the input, once it is the one that the Job was made for.
+// read waits for the input for which the Job was made, and reads it.
 func (j job) read(ctx context.Context) ([]byte, error) {
 	end, stop := context.WithTimeoutCause(ctx, inputWait, errors.New("an older one is there"))
 	defer stop()
@@ -141,7 +141,7 @@ func (j job) read(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// hiding replaces the secrets of an input.
+// hiding returns a replacer of the secrets in an input.
 func hiding(input []byte) (*strings.Replacer, error) {
 	var in twonode.Input
 	if err := json.Unmarshal(input, &in); err != nil {

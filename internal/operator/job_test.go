@@ -13,7 +13,7 @@ import (
 
 const jobInput = `{"cluster":"shop-abcde","nodes":[],"self":"cp-1","token":"t0k3n-t0k3n-t0k3n","fencing":[{"target":"cp-2","password":"hush-2"}]}`
 
-// newStep is a Job whose step is a shell script on this machine.
+// newStep returns a Job whose step is a shell script on this machine.
 func newStep(t *testing.T, script string) (job, *bytes.Buffer) {
 	t.Helper()
 	if os.Getuid() != 0 {

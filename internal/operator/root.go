@@ -1,6 +1,6 @@
 // Package operator is the `holdfast-operator` command: the controllers of a
-// cluster, and the Jobs by which they reach its hosts. It composes what knows
-// and holds no rule of its own.
+// cluster, and the Jobs by which they reach its hosts. It only composes other
+// packages and holds no rule of its own.
 package operator
 
 import (

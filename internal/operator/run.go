@@ -32,7 +32,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// options are the flags of `holdfast-operator run`.
+// options holds the flags of `holdfast-operator run`.
 type options struct {
 	kubeconfig string
 	health     string
@@ -95,9 +95,9 @@ func (o options) addTwoNode(manager ctrl.Manager) error {
 	return addTwoNode(manager, members.Ask, members.Identity.CA)
 }
 
-// identity is what etcd is asked with: the operator's own pair. The pod of an
-// earlier release has kubeadm's folder and no other, until its Deployment is
-// that of this one.
+// identity returns the files with which etcd is asked: the operator's own pair.
+// The pod of an earlier release has only kubeadm's folder, until its Deployment
+// is that of this release.
 func identity(given, own, former string) etcd.Identity {
 	folder := cmp.Or(given, own)
 	if _, err := os.Stat(own); given == "" && errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func identity(given, own, former string) etcd.Identity {
 // formerClient is kubeadm's client of etcd.
 const formerClient = "healthcheck-client"
 
-// asker asks etcd how its members are.
+// asker asks etcd for the state of its members.
 type asker func(context.Context, []twonode.Host) map[string]handover.Member
 
 func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
@@ -127,8 +127,8 @@ func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
 	return addHealth(manager)
 }
 
-// access is how the cluster's API is reached. From a pod it is asked on its own
-// host first: what an operator has to mend may be the way to the others.
+// access returns the way to the cluster's API. From a pod it asks its own host's
+// server first: what an operator has to mend may be the way to the others.
 func (o options) access() (*rest.Config, error) {
 	if o.kubeconfig != "" {
 		return kube.Access{Kubeconfig: o.kubeconfig, Limit: kube.LoopLimit}.Config()
@@ -140,23 +140,25 @@ func (o options) access() (*rest.Config, error) {
 	return servers.Config()
 }
 
-// ownAPIServer is this host's, which is for its loopback address too.
+// ownAPIServer is this host's API server, whose certificate is also for its
+// loopback address.
 const ownAPIServer = "https://127.0.0.1:6443"
 
-// newScheme knows the kinds that controllers read and write.
+// newScheme returns the kinds that controllers read and write.
 func newScheme() (*runtime.Scheme, error) { return kube.NewScheme(router.InstallHosts) }
 
-// managing is how a manager runs.
+// managing holds the settings of a manager.
 type managing struct {
 	health, metrics string
-	// twoNode is true where it may see what two control planes are set up with.
+	// twoNode is true if it may see what two control planes are set up with.
 	twoNode bool
 }
 
-// How long an operator that was lost keeps the next one waiting, which begins
-// to count when it starts, and how long one holds on that cannot reach the API:
-// a take-over of etcd takes less (docs/RECOVERY.md), so whoever leads on the
-// survivor leads on. One that cannot write does no harm meanwhile.
+// leaseDuration is the time for which a lost operator keeps the next one waiting,
+// counted from the next one's start. renewDeadline is the time for which an
+// operator that cannot reach the API stays leader. A take-over of etcd takes less
+// (docs/RECOVERY.md), so a leader on the survivor stays leader. While it cannot
+// write it does no harm.
 const (
 	leaseDuration = 10 * time.Second
 	renewDeadline = 8 * time.Second
@@ -193,7 +195,7 @@ func newManager(cfg *rest.Config, m managing, logger logr.Logger) (ctrl.Manager,
 	return manager, err
 }
 
-// synced is nil once the cluster was read.
+// synced returns nil once the cluster was read.
 func synced(ctx context.Context, c cache.Cache) error {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()

@@ -18,11 +18,11 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// wholeWay is the order of the steps; those that run together are in the order
-// of their nodes only by chance.
+// wholeWay is the order of the steps. Steps that run together are in the order of
+// their nodes only by chance.
 const wholeWay = "auth auth fencing fencing setup manifest manifest hand-over hand-over finish finish"
 
-// stepsOf leaves the nodes out.
+// stepsOf leaves out the nodes.
 func stepsOf(ran string) string {
 	var out []string
 	for entry := range strings.SplitSeq(ran, ", ") {
@@ -32,8 +32,8 @@ func stepsOf(ran string) string {
 	return strings.Join(out, " ")
 }
 
-// TestTwoHostsAreSetUpStepByStep takes one cluster from its first host to
-// years later, with the API and the Job controller of the release.
+// TestTwoHostsAreSetUpStepByStep plays one cluster from its first host to years
+// later, with the API and the Job controller of the release.
 func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	c := newCluster(t)
 	ctx, stopKubelets := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	c.eventually(handover.SetupProgressing, "True Setup step 3 of 6 (setup) on cp-1")
 
 	t.Log("the operator is restarted while a step runs: that step is not repeated")
-	c.until(func() bool { // it is said before it is done
+	c.until(func() bool { // the condition comes before the Job
 		return c.admin.Get(t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: "two-node-setup"}, &batchv1.Job{}) == nil
 	}, func() string { return "the Job of the setup is not made" })
 	stop()
@@ -98,7 +98,7 @@ func (c *cluster) job(name string) *batchv1.Job {
 	return j
 }
 
-// theHandOverIsOneWay tries what would make kubelet start etcd again.
+// theHandOverIsOneWay tries to make kubelet start etcd again.
 func (c *cluster) theHandOverIsOneWay() {
 	c.t.Helper()
 	c.t.Log("the hand-over cannot be taken back")
@@ -139,8 +139,8 @@ func (c *cluster) theManifestsArePublished() {
 	}
 }
 
-// noInputIsLeft looks for what the Jobs were told, once none of them runs: the
-// kubelet of a node may read what a Job there was given, also of one that ended.
+// noInputIsLeft looks for inputs of Jobs once none of them runs: the kubelet of a
+// node may read what a Job there was given, even one that has ended.
 func (c *cluster) noInputIsLeft() {
 	c.t.Helper()
 	var left []string
@@ -158,7 +158,7 @@ func (c *cluster) noInputIsLeft() {
 }
 
 // anotherAddressIsRefused writes another address into the status of a node, as
-// whoever may do that of any node could.
+// anybody with that right could.
 func (c *cluster) anotherAddressIsRefused() {
 	c.t.Helper()
 	c.t.Log("an address that a node says after the hand-over changes nothing and is told")
@@ -229,7 +229,8 @@ func (c *cluster) changesAreCarriedOut() {
 	}
 }
 
-// afterwards waits until all is done again, and compares what was done for it.
+// afterwards waits until all is done again, and compares the steps that ran for
+// it.
 func (c *cluster) afterwards(want string) {
 	c.t.Helper()
 	got := ""

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// HostLifetime is how long a host's own token is valid: the longest time that an
+// HostLifetime is the validity of a host's own token: the longest time that an
 // installation may reasonably take.
 const HostLifetime = 24 * time.Hour
 
@@ -64,8 +64,8 @@ func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpos
 	return jointoken.Read(key, token, purpose, g.Now())
 }
 
-// ReadReporter checks the token of a host that reports. It works while the API
-// does not answer too, because that is when somebody wants the report.
+// ReadReporter checks the token of a host that reports. It also works while the
+// API does not answer, because then the report matters most.
 func (g *Giver) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
 	return jointoken.Read(g.Key.Known(), token, jointoken.Host, g.Now())
 }

@@ -21,9 +21,9 @@ import (
 // after a key other than the site's own was made.
 const KeyPath = "/etc/holdfast/join-key"
 
-// keyAge is how long the cluster's answer about the key is reused. An old secret
-// opens at most that much longer, and unknown callers cause at most one request
-// to the API in that time.
+// keyAge is the time for which the cluster's answer about the key is reused. An
+// old secret opens at most that much longer, and unknown callers cause at most
+// one request to the API in that time.
 const keyAge = 5 * time.Second
 
 // Key is the key that signs join secrets: the site's own until an administrator

@@ -41,8 +41,8 @@ import (
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
-// notOfAgents maps each method of the client that the agent of a control plane
-// does not call by its own account to its caller.
+// notOfAgents maps methods of the client to their callers. The agent of a control
+// plane does not call these by its own account.
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",

@@ -28,7 +28,7 @@ type Finding struct {
 // Monitored returns the parts that can be monitored.
 func Monitored() []string { return []string{"keepalived", "haproxy", "coredns"} }
 
-// silent is the oldest that the status gets while the agent works.
+// silent is the greatest age of the status while the agent works.
 const silent = 3 * network.Resync
 
 // Monitor compares the files of a part with what the agent would write, and adds

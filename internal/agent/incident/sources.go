@@ -144,8 +144,8 @@ func (s sources) addEvents(_ context.Context, now decide.Record, m *memory) erro
 	return errors.Join(errs...)
 }
 
-// eventIsLate is how long after a record its event may reach its file: the event
-// is written once the record is durable.
+// eventIsLate is the longest time from a record to its event in the file: the
+// event is written once the record is durable.
 const eventIsLate = 10 * time.Second
 
 // addRecord records what etcd's record says if no event tells it: before the

@@ -23,7 +23,7 @@ type recorder struct {
 }
 
 // start records that a step runs. A retry replaces its failed try: a host may try
-// for days, and a report has a largest size.
+// for days, and a report has a size limit.
 func (r *recorder) start(name string) {
 	r.update(func(p *state.Progress) {
 		p.Error = ""

@@ -46,18 +46,18 @@ type Agent struct {
 // PieceState describes how a reconciler is doing.
 type PieceState struct {
 	Name string `json:"name"`
-	// Changed describes its last change, ChangedAt is when that was.
+	// Changed describes its last change, ChangedAt is the time of that.
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
-	// Error says why it cannot do what it should, empty if it can. Failures
-	// counts the failures in a row, since FailingSince.
+	// Error describes why it cannot do its work, empty if it can. Failures counts
+	// the failures in a row, since FailingSince.
 	Error        string    `json:"error,omitempty"`
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Runs counts all its runs, Took is how long the last one took.
+	// Runs counts all its runs, Took is the duration of the last one.
 	Runs int           `json:"runs"`
 	Took time.Duration `json:"tookNanoseconds"`
-	// Since is when the present run began, or zero if none is under way.
+	// Since is the start of the present run, zero if none is under way.
 	Since time.Time `json:"runningSince,omitzero"`
 	// VIPs are those of the view that it last made true.
 	VIPs []netip.Addr `json:"-"`
@@ -207,7 +207,7 @@ func (a *Agent) Hung() string {
 	return ""
 }
 
-// withdraw withdraws all reconcilers at once. The end of ctx does not end that.
+// withdraw withdraws all reconcilers at once, although ctx has ended.
 func (a *Agent) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()

@@ -223,13 +223,13 @@ func (c *Collector) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Log, "pacemaker status: "+format+"\n", args...)
 }
 
-// publication is what this host knows of the object in the API.
+// publication holds what this host knows of the object in the API.
 type publication struct {
 	// object is nil if it was not read, or has changed since.
 	object *etcdv1.PacemakerCluster
-	// at is the time in its status; moved is when this host last saw another one
-	// change it, by this host's clock.
+	// at is the time in its status; moved is the last time at which this host saw
+	// another one change it, by this host's clock.
 	at, moved time.Time
-	// read and wrote are when this host last read and wrote it.
+	// read and wrote are the times at which this host last read and wrote it.
 	read, wrote time.Time
 }

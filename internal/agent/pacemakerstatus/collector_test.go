@@ -242,9 +242,9 @@ func TestTwoCollectorsDoNotFightAndWriteOnlySignsOfLife(t *testing.T) {
 	})
 }
 
-// TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt is what the lab
-// showed where Pacemaker checks itself every minute: each look postponed the next
-// one by 30 s. So signs of life, and the looks for them, came up to a minute
+// TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt plays a finding of
+// the lab, where Pacemaker checks itself every minute: each look postponed the
+// next one by 30 s. So signs of life, and the looks for them, came up to a minute
 // apart, and the other host took the writer for dead.
 func TestASignOfLifeComesInTimeHoweverOftenTheClusterIsLookedAt(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 19 * time.Second, 29 * time.Second, 45 * time.Second, time.Minute} {

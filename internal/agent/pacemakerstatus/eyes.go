@@ -26,7 +26,7 @@ import (
 // happens lists the folders in which something is written when something happens:
 // Pacemaker's log, which has each change of the CIB and of attributes on every
 // node within 30 ms, its configuration, Corosync's, and the proofs of fences. A
-// write is only a hint to look; the facts are read elsewhere.
+// write is only a hint; look reads the facts themselves.
 var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/corosync", state.FencedDir}
 
 // eyes gathers what this host can see.

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
-// moment is what a host sees at a moment of a story: a healthy site, the loss of
-// cp-2, and its return. Seconds count from the start of the story.
+// moment holds what a host sees at a moment of a story: a healthy site, the loss
+// of cp-2, and its return. Seconds count from the start of the story.
 type moment struct {
 	name, host, corpus string
 	at                 int64

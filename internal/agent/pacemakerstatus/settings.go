@@ -16,11 +16,11 @@ type settings struct {
 }
 
 const (
-	// setBackApart is the least time between two times: it does not fight within
-	// seconds with somebody who sets a setting again and again, and what cannot
-	// be set back fails slowly.
+	// setBackApart is the least time between two attempts: it does not fight
+	// within seconds with somebody who sets a setting again and again, and what
+	// cannot be set back fails slowly.
 	setBackApart = time.Minute
-	// setBackTime bounds one time: pcs takes a second for each setting that is
+	// setBackTime bounds one attempt: pcs takes a second for each setting that is
 	// not a property.
 	setBackTime = 2 * time.Minute
 )

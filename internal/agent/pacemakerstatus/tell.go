@@ -60,8 +60,8 @@ type telling struct {
 	made       bool
 }
 
-// atOnce is how many events are created at a time: a host that is back has some
-// 25, and the next status waits for them.
+// atOnce is the number of events that are created at a time: a host that is back
+// has some 25, and the next status waits for them.
 const atOnce = 8
 
 func (c *Collector) create(ctx context.Context, list []*telling) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// DefaultWait is how long a step waits for the work of others.
+// DefaultWait bounds the wait of a step for the work of others.
 const DefaultWait = 3 * time.Minute
 
 // poll is the pause between two looks of a waiting step.

@@ -17,7 +17,7 @@ import (
 // work is the folder in which the CIB is changed before it is pushed.
 const work = "/run/holdfast/two-node"
 
-// pushes is how many times a push is tried: somebody else may change the CIB
+// pushes is the number of tries of a push: somebody else may change the CIB
 // between reading and pushing.
 const pushes = 3
 

@@ -43,7 +43,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// patience bounds what is waited for, on a machine with other work.
+// patience bounds each wait, on a machine with other work.
 const patience = time.Minute
 
 // cluster is a cluster without hosts, in which the controller runs with the
@@ -136,7 +136,7 @@ func (c *cluster) namespace(name string) {
 	must(c.t, client.IgnoreAlreadyExists(c.admin.Create(c.t.Context(), o)))
 }
 
-// pair is a new certificate with its key, as a Secret's data.
+// pair returns a new certificate with its key, as a Secret's data.
 func pair(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -168,7 +168,7 @@ func ingress(namespace, name, class string, secrets ...string) *networkingv1.Ing
 	return out
 }
 
-// copied is what a copy holds, by keys, nil where there is none.
+// copied returns what a copy holds, by keys, or nil if there is none.
 func (c *cluster) copied(name string) map[string][]byte {
 	c.t.Helper()
 	o := &corev1.Secret{}
@@ -184,7 +184,7 @@ func same(a, b map[string][]byte) bool {
 	return maps.EqualFunc(a, b, func(x, y []byte) bool { return slices.Equal(x, y) })
 }
 
-// copies are the names of all there are.
+// copies returns the names of all copies.
 func (c *cluster) copies() string {
 	c.t.Helper()
 	var list corev1.SecretList
@@ -196,8 +196,8 @@ func (c *cluster) copies() string {
 	return strings.Join(out, " ")
 }
 
-// TestRoutersAreGivenWhatIsNamedWhileItIsNamed: the life of a certificate in a
-// namespace that is made while the operator runs.
+// TestRoutersAreGivenWhatIsNamedWhileItIsNamed plays the life of a certificate in
+// a namespace that is made while the operator runs.
 func TestRoutersAreGivenWhatIsNamedWhileItIsNamed(t *testing.T) {
 	c := newCluster(t)
 	c.until("the operator has looked", c.r.Copied)
@@ -257,7 +257,8 @@ func TestRoutersAreGivenWhatIsNamedWhileItIsNamed(t *testing.T) {
 	c.until("nor one that nobody names any more", func() bool { return c.copies() == "somebodys" })
 }
 
-// TestWhatIsTheClustersIsNeverCopied although somebody may make Ingresses there.
+// TestWhatIsTheClustersIsNeverCopied shows that, although somebody may make
+// Ingresses there.
 func TestWhatIsTheClustersIsNeverCopied(t *testing.T) {
 	c := newCluster(t)
 	for _, namespace := range []string{operator.Namespace, metav1.NamespaceSystem, "openshift-config", decide.CertificatesNamespace} {
@@ -275,12 +276,11 @@ func TestWhatIsTheClustersIsNeverCopied(t *testing.T) {
 		}
 		return len(told) == 4
 	})
-	if got := c.copies(); got != "key shop.key" { // the first one is its own source
+	if got := c.copies(); got != "key shop.key" { // the first one is both source and copy
 		t.Errorf("copied: %s (%v)", got, told)
 	}
 }
 
-// TestGatewaysAndTheirAuthoritiesAreGivenToo.
 func TestGatewaysAndTheirAuthoritiesAreGivenToo(t *testing.T) {
 	c := newCluster(t)
 	of := func(kind, version, name string, spec string) {
@@ -310,7 +310,6 @@ func TestGatewaysAndTheirAuthoritiesAreGivenToo(t *testing.T) {
 	})
 }
 
-// TestTheRightOfFormerRoutersGoesWithTheLastOfThem.
 func TestTheRightOfFormerRoutersGoesWithTheLastOfThem(t *testing.T) {
 	c := newCluster(t)
 	named := metav1.ObjectMeta{Name: router.FormerAccess}

@@ -14,10 +14,11 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// key is a copy's kind and name.
+// key holds a copy's kind and name.
 type key struct{ kind, name string }
 
-// copies are those that there are. What somebody else put beside them is none.
+// copies returns the copies that exist. What somebody else put beside them does
+// not count.
 func (r *Reconciler) copies(ctx context.Context) (map[key]client.Object, error) {
 	out := map[key]client.Object{}
 	in := client.InNamespace(decide.CertificatesNamespace)
@@ -42,8 +43,8 @@ func (r *Reconciler) copies(ctx context.Context) (map[key]client.Object, error) 
 	return out, nil
 }
 
-// keep makes a copy what its source is, and takes it from those that are to go.
-// Where a source cannot be copied, its last good copy stays.
+// keep makes a copy what its source is, and removes it from have, whose rest is
+// deleted. If a source cannot be copied, its last good copy stays.
 func (r *Reconciler) keep(ctx context.Context, n decide.Needed, have map[key]client.Object) (problem string, err error) {
 	k := key{n.Kind, n.CopyName()}
 	seen := &metav1.PartialObjectMetadata{}
@@ -71,7 +72,7 @@ func (r *Reconciler) keep(ctx context.Context, n decide.Needed, have map[key]cli
 	return "", r.write(ctx, n, present, n.Made(version(source), content), content)
 }
 
-// gone is nothing where a source is not there: it may come.
+// gone returns no error if a source does not exist: it may come.
 func gone(err error, n decide.Needed) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -79,8 +80,8 @@ func gone(err error, n decide.Needed) error {
 	return fmt.Errorf("read %s: %w", n.Source, err)
 }
 
-// version tells one version of an object from all others, also from those of
-// one of the same name.
+// version identifies one version of an object, even among objects of the same
+// name.
 func version(o client.Object) string { return string(o.GetUID()) + " " + o.GetResourceVersion() }
 
 func empty(kind string) client.Object {
@@ -104,7 +105,7 @@ func contentOf(o client.Object) map[string][]byte {
 	return out
 }
 
-// write makes or changes a copy.
+// write creates or changes a copy.
 func (r *Reconciler) write(ctx context.Context, n decide.Needed, present client.Object, made map[string]string, content map[string][]byte) error {
 	next := empty(n.Kind)
 	if present != nil {
@@ -142,7 +143,7 @@ func (r *Reconciler) write(ctx context.Context, n decide.Needed, present client.
 	return nil
 }
 
-// drop takes a copy away that no route names, or whose source is gone.
+// drop deletes a copy that no route names, or whose source is gone.
 func (r *Reconciler) drop(ctx context.Context, o client.Object) error {
 	uid := o.GetUID()
 	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// dropFormer takes away the right of earlier releases' routers to read every
-// Secret, once none of those is left: one that lost it would never start again.
+// dropFormer removes the right of earlier releases' routers to read every Secret,
+// once none of those routers is left: one that lost the right would never start
+// again.
 func (r *Reconciler) dropFormer(ctx context.Context) error {
 	needed, err := r.formerRouters(ctx)
 	if err != nil || needed {
@@ -38,8 +39,8 @@ func (r *Reconciler) dropFormer(ctx context.Context) error {
 	return nil
 }
 
-// formerRouters reports whether there are routers of earlier releases, or may
-// be again.
+// formerRouters reports whether there are routers of earlier releases, or may be
+// again.
 func (r *Reconciler) formerRouters(ctx context.Context) (bool, error) {
 	in, routers := client.InNamespace(decide.OperandNamespace), client.HasLabels{decide.LabelOwner}
 	var deployments appsv1.DeploymentList
@@ -56,8 +57,8 @@ func (r *Reconciler) formerRouters(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("list routers: %w", err)
 	}
 	for i := range pods.Items {
-		// One that is told to leave has read what it serves. On a host that was
-		// lost it never says that it is gone.
+		// A pod that was told to leave has read what it serves. On a host that
+		// was lost it never reports that it is gone.
 		if p := &pods.Items[i]; p.DeletionTimestamp == nil && !router.ReadsCopies(&p.Spec) {
 			return true, nil
 		}

@@ -1,8 +1,8 @@
-// Package certificates is the operator's controller of what routers read of
-// Secrets and ConfigMaps. Routers run on workers, so their account reads one
-// namespace and no other; this controller copies into it what Ingresses and
-// Gateways name, and takes out what none names any more. What is copied decides
-// decide/ingress.
+// Package certificates is the operator's controller of the Secrets and ConfigMaps
+// that routers read. Routers run on workers, so their account reads one namespace
+// and no other. This controller copies what Ingresses and Gateways name into that
+// namespace, and removes what none of them names any more. Package decide/ingress
+// decides what is copied.
 package certificates
 
 import (
@@ -22,46 +22,47 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// The pauses after which the cluster is looked at although nothing was told.
+// The pauses before a look at the cluster that no event asked for.
 const (
 	lookAnew = 100 * time.Millisecond
 	resync   = 30 * time.Second
 )
 
-// Reconciler copies.
+// Reconciler keeps the copies.
 type Reconciler struct {
 	// Client reads copies and routers through the manager's cache, and writes.
 	Client client.Client
-	// Routes reads what names sources, and of sources what changed and nothing of
-	// their content: the operator does not hold the Secrets of a cluster.
+	// Routes reads the objects that name sources. Of sources it reads only what
+	// changed, not their content: the operator does not hold the Secrets of a
+	// cluster.
 	Routes client.Reader
 	// Live reads a source itself.
 	Live client.Reader
-	// Events tells people; nil tells nobody.
+	// Events publishes events for people; nil publishes none.
 	Events events.EventRecorder
 
-	// kinds are those of the Gateway API that the cluster knows.
+	// kinds are the kinds of the Gateway API that the cluster knows.
 	kinds kinds
-	// copied is true once everything that was named had been copied.
+	// copied becomes true when everything that was named has been copied.
 	copied atomic.Bool
-	// told are the refusals that were told, each once.
+	// told are the refusals that an event was made of, each once.
 	told map[string]bool
 
 	mu sync.Mutex
-	// named are the sources of the last look: only a change of one of them counts.
+	// named are the sources of the last look: only changes of these count.
 	named map[decide.Source]bool
 }
 
-// Copied reports whether routers that read copies alone would find all that is
-// there to be found: before that, one that reads Secrets itself must not be
+// Copied reports whether a router that reads only copies would find everything
+// that exists. Before that, a router that reads Secrets itself must not be
 // replaced.
 func (r *Reconciler) Copied() bool { return r.copied.Load() }
 
-// Reconcile looks once. What it does does not depend on what it did before.
+// Reconcile does one look, independent of earlier looks.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	}
 	if err == nil {
 		r.copied.Store(true)
@@ -96,7 +97,7 @@ func (r *Reconciler) step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// remember notes which sources count.
+// remember notes the sources that count.
 func (r *Reconciler) remember(needed []decide.Needed) {
 	named := map[decide.Source]bool{}
 	for _, n := range needed {
@@ -107,15 +108,14 @@ func (r *Reconciler) remember(needed []decide.Needed) {
 	r.named = named
 }
 
-// counts reports whether a Secret or a ConfigMap is one that is copied, or a
-// copy.
+// counts reports whether a Secret or a ConfigMap is a copied one, or a copy.
 func (r *Reconciler) counts(kind string, o client.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return o.GetNamespace() == decide.CertificatesNamespace || r.named[decide.Source{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}]
 }
 
-// tell says to whoever made a route what of it routers are not given, once.
+// tell reports once, on a route, what routers are not given of it.
 func (r *Reconciler) tell(refused []decide.Refused) {
 	told := map[string]bool{}
 	for _, f := range refused {

@@ -24,11 +24,11 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// kinds are those of the Gateway API that name sources; the zero value of one
-// is a kind that the cluster does not know.
+// kinds are the kinds of the Gateway API that name sources. A zero value means
+// that the cluster does not know the kind.
 type kinds struct{ gateway, policy, grant schema.GroupVersionKind }
 
-// known are the kinds that the cluster knows.
+// known returns the kinds that the cluster knows.
 func known(mapper meta.RESTMapper) kinds {
 	of := func(kind string) schema.GroupVersionKind {
 		m, err := mapper.RESTMapping(schema.GroupKind{Group: decide.GatewayGroup, Kind: kind})
@@ -40,9 +40,10 @@ func known(mapper meta.RESTMapper) kinds {
 	return kinds{gateway: of("Gateway"), policy: of("BackendTLSPolicy"), grant: of("ReferenceGrant")}
 }
 
-// SetUp has the manager call the reconciler whenever something changes that
+// SetUp makes the manager call the reconciler whenever an object changes that
 // names a source, or a source that is named. It reads the whole cluster by a
-// cache of its own: the manager's holds a few namespaces, and whole Secrets.
+// cache of its own: the manager's cache holds only a few namespaces, and whole
+// Secrets.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	r.kinds = known(mgr.GetRESTMapper())
 	all, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -76,8 +77,8 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// strip leaves out what nobody here asks for. An annotation may hold a whole
-// Secret: what was applied last.
+// strip removes what nobody here needs. An annotation may hold a whole Secret:
+// the one with what was applied last.
 func strip(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
@@ -120,8 +121,8 @@ func (r *Reconciler) routes(ctx context.Context) (decide.Routes, error) {
 	return out, err
 }
 
-// list reads the objects of a kind that this program has no type of, none where
-// the cluster does not know it.
+// list reads the objects of a kind that this program has no type for, or none if
+// the cluster does not know the kind.
 func list[T any](ctx context.Context, c client.Reader, kind schema.GroupVersionKind) ([]T, error) {
 	if kind.Empty() {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package etcdobject keeps conditions in the one object about etcd, which
-// several controllers say something in.
+// Package etcdobject keeps conditions in the one object about etcd, to which
+// several controllers write.
 package etcdobject
 
 import (
@@ -17,14 +17,14 @@ import (
 )
 
 // SetConditions brings the conditions of the object that was read to what is
-// wanted, those of others untouched. Nothing is written where nothing changes.
+// wanted, and leaves those of others alone. It writes nothing if nothing changes.
 func SetConditions(ctx context.Context, c client.Client, etcd *operatorv1.Etcd, want []handover.Condition, now time.Time) error {
 	list, changed := handover.Kept(etcd.Status.Conditions, want, now.Truncate(time.Second))
 	if !changed {
 		return nil
 	}
-	// A list is replaced as a whole, so what others wrote meanwhile must not be
-	// lost: the version that was read has to be the one that is changed.
+	// A list is replaced as a whole. To lose nothing that others wrote meanwhile,
+	// the change is only valid for the version that was read.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": etcd.ResourceVersion},
 		"status":   map[string]any{"conditions": list},

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// before are objects of the cluster that are older than its guards, good ones
+// before returns objects of the cluster that are older than its guards, good ones
 // and bad ones.
 func before() []string {
 	return []string{
@@ -112,7 +112,7 @@ const (
 	switchesOff    = "switches the host off"
 )
 
-// hostCases are what may be done to the BareMetalHost of a control plane.
+// hostCases are the changes of a control plane's BareMetalHost.
 func hostCases() []attempt {
 	annotate := func(key, value string) string {
 		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value)
@@ -156,7 +156,7 @@ func hostCases() []attempt {
 	}
 }
 
-// bmcCases are how a control plane is recognised.
+// bmcCases are the ways in which a control plane is recognised.
 func bmcCases() []attempt {
 	address := func(name, text, refused string) attempt {
 		return attempt{name, creates, bmh("any", "", "", text, "online: true"), "", refused}

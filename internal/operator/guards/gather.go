@@ -15,10 +15,11 @@ import (
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
-// wanted is how many control planes a cluster with guards has.
+// wanted is the number of control planes in a cluster with guards.
 const wanted = 2
 
-// present are the policies and bindings of the cluster by name, others' too.
+// present holds the policies and bindings of the cluster by name, including
+// others'.
 type present struct {
 	policies map[string]*admissionv1.ValidatingAdmissionPolicy
 	bindings map[string]*admissionv1.ValidatingAdmissionPolicyBinding
@@ -43,8 +44,8 @@ func (r *Reconciler) present(ctx context.Context) (present, error) {
 	return out, nil
 }
 
-// controlPlanes are the hosts that have joined, and those that may be fenced:
-// a node that was deleted is a host that still runs.
+// controlPlanes returns the hosts that have joined, and those that may be fenced:
+// a host whose node was deleted still runs.
 func (r *Reconciler) controlPlanes(ctx context.Context) ([]render.ControlPlane, error) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane}); err != nil {
@@ -71,12 +72,13 @@ func (r *Reconciler) controlPlanes(ctx context.Context) ([]render.ControlPlane, 
 	return out, nil
 }
 
-// isAccount is whether a Secret has the account of a control plane's BMC.
+// isAccount reports whether a Secret has the account of a control plane's BMC.
 func isAccount(o client.Object) bool {
 	return o.GetNamespace() == manifests.NamespaceEtcd && strings.HasPrefix(o.GetName(), manifests.FencingSecretPrefix)
 }
 
-// roleChanged is whether a node became a control plane, or is none any more.
+// roleChanged reports whether a node became a control plane, or stopped being
+// one.
 func roleChanged(e event.UpdateEvent) bool {
 	_, was := e.ObjectOld.GetLabels()[state.LabelControlPlane]
 	_, is := e.ObjectNew.GetLabels()[state.LabelControlPlane]

@@ -12,16 +12,16 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/guards"
 )
 
-// keeping is how a guard is kept at this look.
+// keeping holds the conditions under which a guard is kept at this look.
 type keeping struct {
-	// onlyMissing leaves alone what is there.
+	// onlyMissing leaves existing policies alone.
 	onlyMissing bool
 	lift        render.Lift
 	now         time.Time
 }
 
-// keep makes both objects of a guard what they should be, and says so. It
-// replaces a whole spec: what another one added to it may be what weakens it.
+// keep makes both objects of a guard what they should be, and publishes an event.
+// It replaces a whole spec: what somebody added to it may weaken it.
 func (r *Reconciler) keep(ctx context.Context, have present, g render.Guard, k keeping) error {
 	policy, binding := have.policies[g.Name()], have.bindings[g.Name()]
 	changed := false
@@ -69,7 +69,7 @@ func carries(have, want map[string]string) bool {
 	return maps.Equal(have, labelled(have, want))
 }
 
-// labelled leaves others' labels as they are.
+// labelled keeps the labels of others as they are.
 func labelled(have, want map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, have)
@@ -77,7 +77,7 @@ func labelled(have, want map[string]string) map[string]string {
 	return out
 }
 
-// say tells what became of a guard, once.
+// say makes an event of what became of a guard, once.
 func (r *Reconciler) say(g render.Guard, k keeping, changed bool) {
 	text, kind, reason := "", corev1.EventTypeNormal, "GuardKept"
 	switch {

@@ -26,7 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// keeper is the controller without its manager, with the operator's rights.
+// keeper runs the controller without its manager, with the operator's rights.
 type keeper struct {
 	*site
 	r    *Reconciler
@@ -39,7 +39,7 @@ func newKeeper(t *testing.T) *keeper {
 	s := newSite(t)
 	s.install()
 	s.until(func() bool { return s.topology(configv1.DualReplicaTopologyMode) == nil }, func() string {
-		return "the cluster cannot be made one of two control planes" // while guards of the last test are not forgotten
+		return "the cluster cannot be made one of two control planes" // while the API server still has the guards of the last test
 	})
 	t.Cleanup(s.clearGuards)
 	c, err := client.New(asOperator(s.api.Config), client.Options{Scheme: newScheme(t)})
@@ -58,13 +58,13 @@ func asOperator(admin *rest.Config) *rest.Config {
 	return cfg
 }
 
-// look has the controller look once, and returns when it wants to look again
-// and what it said.
+// look makes the controller look once, and returns the pause before its next look
+// and its events.
 func (k *keeper) look() (time.Duration, string) {
 	k.t.Helper()
 	result, err := k.r.Reconcile(k.t.Context(), reconcile.Request{})
 	must(k.t, err)
-	for result.RequeueAfter == lookAnew { // the API server itself writes what it thinks of a policy
+	for result.RequeueAfter == lookAnew { // the API server itself writes its findings about a policy
 		result, err = k.r.Reconcile(k.t.Context(), reconcile.Request{})
 		must(k.t, err)
 	}
@@ -75,7 +75,7 @@ func (k *keeper) look() (time.Duration, string) {
 	return result.RequeueAfter, strings.Join(said, "\n")
 }
 
-// texts are the specs of the guards by kind and name.
+// texts returns the specs of the guards by kind and name.
 func (s *site) texts() map[string]string {
 	s.t.Helper()
 	policies, bindings := s.ours()
@@ -93,7 +93,7 @@ func (s *site) texts() map[string]string {
 	return out
 }
 
-// versions are those of the guards, which move with every write.
+// versions returns the versions of the guards, which change with every write.
 func (s *site) versions() string {
 	s.t.Helper()
 	policies, bindings := s.ours()
@@ -267,7 +267,7 @@ func TestAnotherTopologyHasTheGuardsOfEveryCluster(t *testing.T) {
 	foreign.Spec = render.All(nil)[0].Policy.Spec
 	must(t, client.IgnoreAlreadyExists(k.admin.Create(t.Context(), foreign)))
 	k.until(func() bool { return k.topology(configv1.HighlyAvailableTopologyMode) == nil }, func() string {
-		return "the cluster cannot be made another one" // while guards of the last test are not forgotten
+		return "the cluster cannot be made another one" // while the API server still has the guards of the last test
 	})
 	k.guard()
 	k.look()
@@ -308,7 +308,7 @@ func TestATopologyThatIsNotKnownTakesNoGuardAway(t *testing.T) {
 	}
 }
 
-// clearTopologyGuard is what somebody does who gets past it.
+// clearTopologyGuard does what somebody does who gets past that guard.
 func (s *site) clearTopologyGuard() {
 	s.t.Helper()
 	b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "holdfast-topology"}}

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// verb is how an object is changed.
+// verb is the way in which an object is changed.
 type verb string
 
 const (
@@ -27,19 +27,19 @@ const (
 	deletesAll    verb = "deletecollection"
 )
 
-// attempt is one request, and the words with which it is refused, none where
-// it is let through.
+// attempt is one request, and the text of its refusal, or none if it is let
+// through.
 type attempt struct {
 	name string
 	verb verb
-	// object is an object, of which those in the cluster are asked for by name;
-	// change is what a patch changes.
+	// object is an object. One that is in the cluster is read by its name. change
+	// is the content of a patch.
 	object, change string
 	refused        string
 }
 
-// do sends the request. Nothing changes: admission judges a dry run like any
-// other.
+// do sends the request. Nothing changes, because admission judges a dry run like
+// any other request.
 func (s *site) do(a attempt) error {
 	ctx := s.t.Context()
 	o := parse(s.t, a.object)
@@ -71,10 +71,10 @@ func (s *site) do(a attempt) error {
 	return fmt.Errorf("no verb %q", a.verb)
 }
 
-// TestTheGuardsOfTwoControlPlanes is the whole matrix against the API server of
-// the release, with nothing of ours running: first without guards, as on one
-// and three control planes, where everything has to be let through; then with
-// them.
+// TestTheGuardsOfTwoControlPlanes plays the whole matrix against the API server
+// of the release, with nothing of ours running. First there are no guards, as
+// with one or three control planes, and everything must be let through; then
+// there are.
 func TestTheGuardsOfTwoControlPlanes(t *testing.T) {
 	for name, text := range map[string]string{"one": sitetest.OneNone, "three": sitetest.ThreeV6} {
 		if _, guards := filesOf(t, text); len(guards) > 0 {
@@ -90,7 +90,7 @@ func TestTheGuardsOfTwoControlPlanes(t *testing.T) {
 	t.Run("without guards", func(t *testing.T) {
 		s := &site{t, s.api, s.admin}
 		for _, a := range matrix() {
-			var err error // the API server forgets a policy as it learns of one: in a moment
+			var err error // the API server forgets a policy only after a moment, as it learns of one
 			s.until(func() bool { err = s.do(a); return err == nil }, func() string { return fmt.Sprintf("%s, %s: %v", a.verb, a.name, err) })
 		}
 	})
@@ -120,8 +120,8 @@ func (s *site) judged(a attempt, err error) {
 	}
 }
 
-// make makes an object with its status. What has a finalizer begins to be
-// deleted.
+// make makes an object with its status. It also starts the deletion of an object
+// with a finalizer.
 func (s *site) make(text string) {
 	s.t.Helper()
 	o := parse(s.t, text)
@@ -136,8 +136,8 @@ func (s *site) make(text string) {
 	}
 }
 
-// untilGuarded waits until each guard refuses something: the API server learns
-// of a new policy within a moment.
+// untilGuarded waits until each guard refuses something: the API server learns of
+// a new policy only after a moment.
 func (s *site) untilGuarded() {
 	s.t.Helper()
 	policies, bindings := s.ours()
@@ -167,7 +167,7 @@ func (s *site) untilGuarded() {
 }
 
 // typesAreChecked waits until the API's own controller has compared the
-// expressions with the kinds there are.
+// expressions with the existing kinds.
 func (s *site) typesAreChecked() {
 	s.t.Helper()
 	policies, _ := s.ours()

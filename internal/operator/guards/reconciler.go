@@ -1,10 +1,10 @@
-// Package guards is the operator's controller of what keeps a cluster of two
-// control planes from being taken apart, and the accounts on workers to their
-// own hosts: admission policies, which hold without it. It brings back what
-// somebody deleted or weakened, follows the names of the control planes, lifts
-// a guard for as long as a person asks for, and takes those of two control
-// planes away where the cluster is another one. Package render/guards renders
-// the policies.
+// Package guards is the operator's controller of guards: admission policies that
+// keep a cluster of two control planes from being taken apart, and the accounts
+// on workers to their own hosts. The policies hold without the controller. It
+// restores what somebody deleted or weakened, follows the names of the control
+// planes, and lifts a guard for as long as an administrator asks for. In a
+// cluster of another kind it removes the guards of two control planes. Package
+// render/guards renders the policies.
 package guards
 
 import (
@@ -31,7 +31,7 @@ import (
 // clusterName is the name of the object that says what the cluster is.
 const clusterName = "cluster"
 
-// The pauses after which the cluster is looked at although nothing was told.
+// The pauses before a look at the cluster that no event asked for.
 const (
 	lookAnew = 100 * time.Millisecond
 	resync   = 30 * time.Second
@@ -40,16 +40,16 @@ const (
 // Reconciler keeps guards.
 type Reconciler struct {
 	Client client.Client
-	// Events tells people.
+	// Events publishes events for people.
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	// told is what was said last of a guard, by its name.
+	// told is the last event text about each guard, by its name.
 	told map[string]string
 }
 
-// SetUp has the manager call the reconciler whenever a guard changes, or what
-// they are made from.
+// SetUp makes the manager call the reconciler whenever a guard changes, or an
+// object from which guards are made.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
@@ -63,11 +63,11 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile looks once. What it does does not depend on what it did before.
+// Reconcile does one look, independent of earlier looks.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	after, err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -87,14 +87,14 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	}
 	topology := infra.Status.ControlPlaneTopology
 	if topology == "" {
-		return always, nil // not known is no reason to take any away
+		return always, nil // an unknown topology is no reason to remove any
 	}
 	if topology == configv1.DualReplicaTopologyMode {
 		hosts, err := r.controlPlanes(ctx)
 		if err != nil {
 			return 0, err
 		}
-		// Of fewer hosts the names of the others are missing, not gone.
+		// With fewer hosts, the names of the others are missing, not gone.
 		again, err := r.keepAll(ctx, have, render.All(hosts), len(hosts) < wanted)
 		if err != nil {
 			return 0, err
@@ -104,8 +104,8 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	return always, r.removeAll(ctx, have) // those of another release or topology
 }
 
-// keepAll makes what there is of some guards what it should be, takes them from
-// what there is, and returns when to look again.
+// keepAll brings the given guards to what they should be, removes them from have,
+// and returns the pause before the next look.
 func (r *Reconciler) keepAll(ctx context.Context, have present, guards []render.Guard, onlyMissing bool) (time.Duration, error) {
 	again, now := resync, r.Now()
 	for _, g := range guards {

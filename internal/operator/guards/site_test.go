@@ -25,14 +25,14 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// inOwnNamespace is what the operator holds of Secrets.
+// inOwnNamespace limits the operator's cache of Secrets to its own namespace.
 func inOwnNamespace() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Namespaces: map[string]cache.Config{manifests.NamespaceEtcd: {}}},
 	}}
 }
 
-// patience bounds what is waited for, on a machine with other work.
+// patience bounds each wait, on a machine with other work.
 const patience = time.Minute
 
 // site is a cluster of two control planes without hosts, and without a single
@@ -68,7 +68,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// filesOf are the manifests of a configuration: those of guards, and the rest.
+// filesOf returns the manifests of a configuration: those of guards, and the
+// rest.
 func filesOf(t *testing.T, text string) (rest, guards []state.File) {
 	t.Helper()
 	c, err := config.Parse([]byte(text))
@@ -85,11 +86,11 @@ func filesOf(t *testing.T, text string) (rest, guards []state.File) {
 	return rest, guards
 }
 
-// installed is whether the API server has what install applies.
+// installed reports whether the API server has what install applies.
 var installed bool
 
-// install applies the manifests of two control planes without guards, and the
-// kinds of others.
+// install applies the manifests of two control planes without guards, and others'
+// kinds.
 func (s *site) install() {
 	s.t.Helper()
 	if installed {
@@ -102,7 +103,8 @@ func (s *site) install() {
 	s.api.Kubectl(s.t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", filepath.Join("testdata", "crds"))
 }
 
-// breaks is for a test that leaves the site another one.
+// breaks is for a test that changes the site for good: the next test installs it
+// anew.
 func (s *site) breaks() { s.t.Cleanup(func() { installed = false }) }
 
 // guard applies the guards as an installation does.
@@ -132,11 +134,11 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// ours are the guards that the cluster has.
+// ours returns the guards that the cluster has.
 func (s *site) ours() ([]admissionv1.ValidatingAdmissionPolicy, []admissionv1.ValidatingAdmissionPolicyBinding) {
 	s.t.Helper()
 	var policies admissionv1.ValidatingAdmissionPolicyList
-	ctx := context.WithoutCancel(s.t.Context()) // what a test ends with does so too
+	ctx := context.WithoutCancel(s.t.Context()) // the end of a test uses this too
 	must(s.t, s.admin.List(ctx, &policies, client.HasLabels{render.Label}))
 	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	must(s.t, s.admin.List(ctx, &bindings, client.HasLabels{render.Label}))
@@ -154,7 +156,7 @@ func (s *site) until(is func() bool, otherwise func() string) {
 	}
 }
 
-// topology writes what the cluster is.
+// topology writes the topology of the cluster.
 func (s *site) topology(mode configv1.TopologyMode) error {
 	infra := &configv1.Infrastructure{}
 	if err := s.admin.Get(context.WithoutCancel(s.t.Context()), client.ObjectKey{Name: clusterName}, infra); err != nil {

@@ -1,8 +1,7 @@
-// Package health is the operator's controller of how two hosts are: it makes
-// the object PacemakerCluster once etcd is handed over, judges what hosts write
-// there, says in etcd's object whether that degrades, and makes events of what
-// changed. Package clusterhealth decides what
-// counts as degraded.
+// Package health is the operator's controller of the health of two hosts. It
+// creates the object PacemakerCluster once etcd is handed over, judges what hosts
+// write there, publishes in etcd's object whether that degrades it, and makes
+// events of changes. Package clusterhealth decides what counts as degraded.
 package health
 
 import (
@@ -29,28 +28,28 @@ import (
 // clusterName is the name of the objects that there is one of.
 const clusterName = "cluster"
 
-// The pauses after which the cluster is looked at although nothing was told.
+// The pauses before a look at the cluster that no event asked for.
 const (
 	lookAnew = 100 * time.Millisecond
 	resync   = 30 * time.Second
 )
 
-// Reconciler judges.
+// Reconciler judges the health of the hosts.
 type Reconciler struct {
 	Client client.Client
 	Now    func() time.Time
 
-	// last is the time of the status that was seen last, seen is when that was
-	// first, moved is whether another one was seen before.
+	// last is the time in the last seen status, seen the moment when that status
+	// was first seen. moved is true if another status was seen before.
 	last, seen time.Time
 	moved      bool
 	told       map[string]bool
-	given      bool      // the alerts
-	looked     time.Time // whether they are there
+	given      bool      // Prometheus got the alerts
+	looked     time.Time // when keepRules last ran
 }
 
-// SetUp has the manager call the reconciler whenever something changes that is
-// judged.
+// SetUp makes the manager call the reconciler whenever something changes that it
+// judges.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
@@ -61,12 +60,12 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile judges once. What it says does not depend on what it said before,
-// so a write that fails is done at the next look.
+// Reconcile judges once. The result does not depend on earlier ones, so the next
+// look repeats a write that failed.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	after, err := r.step(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -110,8 +109,8 @@ func handedOver(etcd *operatorv1.Etcd) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// object returns the object, and makes it where there is none. It is made
-// without a status: that is the hosts' to write.
+// object returns the object, and creates it if there is none. It creates no
+// status, because that is the hosts' to write.
 func (r *Reconciler) object(ctx context.Context) (*etcdv1.PacemakerCluster, error) {
 	o := &etcdv1.PacemakerCluster{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, o)
@@ -128,7 +127,7 @@ func (r *Reconciler) object(ctx context.Context) (*etcdv1.PacemakerCluster, erro
 	return o, nil
 }
 
-// note remembers when the time of the status was seen to move.
+// note remembers when the time of the status was last seen to change.
 func (r *Reconciler) note(o *etcdv1.PacemakerCluster, now time.Time) (seen time.Time, moved bool) {
 	at := o.Status.LastUpdated.Time
 	if r.seen.IsZero() || !at.Equal(r.last) {
@@ -138,8 +137,8 @@ func (r *Reconciler) note(o *etcdv1.PacemakerCluster, now time.Time) (seen time.
 	return r.seen, r.moved
 }
 
-// tell makes the events of what changed. Their names follow from what they
-// tell: what is told already is not told again, by whatever operator.
+// tell makes the events of changes. Their names follow from their content, so
+// that no operator makes the same one again.
 func (r *Reconciler) tell(ctx context.Context, in clusterhealth.Input) error {
 	known := map[string]bool{}
 	for _, e := range clusterhealth.Events(in.Object, in.Now) {

@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast/holdfast/internal/render/alerts"
 )
 
-// fieldManager is whose fields of the alerts ours are.
+// fieldManager owns our fields of the alerts.
 const fieldManager = client.FieldOwner("holdfast-operator-health")
 
-// giveRules gives Prometheus' operator the alerts, in a cluster that has one.
-// Elsewhere they are a file. Once given in a process they are a person's to
-// change until the next start; deleted they are back with the next look. Nobody
-// watches a kind that may not be there, or may go.
+// giveRules gives the alerts to Prometheus' operator, in a cluster that has one;
+// elsewhere they are a file. Once this process has given them, an administrator
+// may change them until its next start; deleted ones are back with the next look.
+// It does not watch them, because the kind may not exist, or may go.
 func (r *Reconciler) giveRules(ctx context.Context) error {
 	if now := r.Now(); now.Sub(r.looked) >= resync {
 		r.looked = now

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// answerLimit bounds one question to a VIP.
+// answerLimit bounds one request to a VIP.
 const answerLimit = 2 * time.Second
 
 // The ports at which VIPs answer.
@@ -23,17 +23,18 @@ const (
 	ingressPort = 443
 )
 
-// Asker asks for virtual IPs as a client of the cluster does.
+// Asker asks VIPs as a client of the cluster does.
 type Asker struct {
 	// Roots are the authorities of the cluster's API.
 	Roots *x509.CertPool
-	// apiPort and ingressPort take the place of the ports above where they are not 0.
+	// apiPort and ingressPort replace the ports above if they are not 0.
 	apiPort, ingressPort uint16
 }
 
-// Ask asks for all VIPs at once. At an API VIP an API server has to show a
-// certificate for that very address; at an ingress VIP a host has to answer,
-// if only by refusing: whether a router listens there is not the VIP's matter.
+// Ask asks all VIPs at once and returns why each does not answer, empty if it
+// does. At an API VIP an API server must show a certificate for that very
+// address. At an ingress VIP a host must answer, if only by refusing: whether a
+// router listens there does not concern the VIP.
 func (a Asker) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string {
 	var mu sync.Mutex
 	out := map[netip.Addr]string{}
@@ -81,8 +82,8 @@ func (a Asker) ingress(ctx context.Context, vip netip.Addr) error {
 	return conn.Close()
 }
 
-// brief is an error without what changes from one try to the next, such as the
-// port of this end: it is told only when something else is the matter.
+// brief describes an error without what changes from one try to the next, such as
+// the port of this end: so it is reported only when something else is wrong.
 func brief(err error) string {
 	if named, ok := errors.AsType[x509.HostnameError](err); ok {
 		return fmt.Sprintf("the certificate there is not for %s", named.Host)

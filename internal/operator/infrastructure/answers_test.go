@@ -56,7 +56,7 @@ func TestAnAPIVIPAnswersWithACertificateForItselfOnly(t *testing.T) {
 	}
 }
 
-// Whether a router listens is not the VIP's matter; whether a host has it is.
+// Whether a router listens does not concern the VIP; whether a host has it does.
 func TestAnIngressVIPAnswersIfOnlyByRefusing(t *testing.T) {
 	if got := (Asker{ingressPort: 1}).Ask(t.Context(), nil, parse("127.0.0.1", "::1")); got[netip.MustParseAddr("127.0.0.1")] != "" || got[netip.MustParseAddr("::1")] != "" {
 		t.Errorf("got %v", got)
@@ -70,7 +70,7 @@ func TestAnIngressVIPAnswersIfOnlyByRefusing(t *testing.T) {
 	}
 }
 
-// What is told must not change from look to look, or it would be written anew.
+// The text must not change from look to look, or it would be written anew.
 func TestTheSameTroubleHasTheSameWords(t *testing.T) {
 	asker := Asker{apiPort: 1}
 	first := asker.Ask(t.Context(), parse("127.0.0.1"), nil)

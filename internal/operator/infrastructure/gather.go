@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// gathered is what one look at the cluster found.
+// gathered holds the findings of one look at the cluster.
 type gathered struct {
 	infra    *configv1.Infrastructure
 	snapshot vips.Snapshot
 	reported vipobject.Report
 }
 
-// gather looks once; it returns nil where there is no Infrastructure object.
+// gather looks once; it returns nil if there is no Infrastructure object.
 func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 	infra, snapshot, err := vipobject.Look(ctx, r.Client, asker)
 	if apierrors.IsNotFound(err) {
@@ -35,8 +35,8 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 	return &gathered{infra: infra, snapshot: snapshot, reported: before}, err
 }
 
-// nodeChanged is whether a node differs in what is looked at. Its heartbeat
-// does not count.
+// nodeChanged reports whether a node changed in something that decisions use. Its
+// heartbeat does not count.
 func nodeChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, also := e.ObjectNew.(*corev1.Node)
@@ -48,7 +48,7 @@ func nodeChanged(e event.UpdateEvent) bool {
 		!maps.Equal(ours(before), ours(after))
 }
 
-// ours are the annotations that are looked at.
+// ours returns the annotations that decisions use.
 func ours(n *corev1.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{state.AnnotationVIPs, state.AnnotationVIPProbe + asker, state.AnnotationVIPAnswer + asker} {

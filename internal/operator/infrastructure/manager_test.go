@@ -54,7 +54,7 @@ func (s *site) manage() (stop func()) {
 	}
 }
 
-// until has the hosts play until the change to some VIPs is complete, and
+// until lets the hosts play until the change to some VIPs is complete, and
 // returns how long that took.
 func (s *site) until(want ...string) time.Duration {
 	s.t.Helper()
@@ -104,7 +104,7 @@ func TestTheControllerIsWokenByTheObjectAndByTheHosts(t *testing.T) {
 	t.Errorf("there is no event in the API, only %d others", len(list.Items))
 }
 
-// leavesNoQuestionsSoon gives the last question the time to be taken back.
+// leavesNoQuestionsSoon waits for the last question to be taken back.
 func (s *site) leavesNoQuestionsSoon() {
 	s.t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.NewTimer(50 * time.Millisecond).C {

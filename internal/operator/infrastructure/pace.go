@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// A report holds what each host has done, and each host does it on its own: of
-// hundreds, every one would have all of them written again. Of few hosts each
-// step is written at once.
+// A report holds what each host has done. With hundreds of hosts, each of them
+// would cause a write of them all, so details are written seldomer. With few
+// hosts each step is written at once.
 const (
 	fewHosts   = 10
 	pausePer   = 20 * time.Millisecond
 	pauseLimit = 5 * time.Second
 )
 
-// pace is how long the report about so many hosts stands at least before its
+// pace returns how long a report about so many hosts stands at least before its
 // details are written again.
 func pace(hosts int) time.Duration {
 	if hosts <= fewHosts {
@@ -25,8 +25,8 @@ func pace(hosts int) time.Duration {
 	return min(time.Duration(hosts)*pausePer, pauseLimit)
 }
 
-// urgent is whether a report says something else than before, and not only
-// more of the same: that never waits.
+// urgent reports whether a report says something else than before, and not only
+// more of the same. Such a report never waits.
 func urgent(before, now vipobject.Report) bool {
 	if !before.There || len(before.Conditions) != len(now.Conditions) {
 		return true
@@ -41,7 +41,7 @@ func urgent(before, now vipobject.Report) bool {
 		!vips.SameSet(a.API, b.API) || !vips.SameSet(a.Ingress, b.Ingress) || !vips.SameSet(a.Applied, b.Applied)
 }
 
-// wait is how long a report has to wait, nothing where it is to be written now.
+// wait returns how long a report has to wait, or 0 if it is to be written now.
 func (r *Reconciler) wait(before, now vipobject.Report) time.Duration {
 	if r.wrote.IsZero() || urgent(before, now) {
 		return 0

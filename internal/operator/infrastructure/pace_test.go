@@ -84,8 +84,8 @@ func TestManyHostsThatApplyAChangeAreFewReports(t *testing.T) {
 			reports++
 		}
 	}
-	// The first detail, the last one, which is another condition, and at most
-	// one between.
+	// One report for the first detail, one for the last, which is another
+	// condition, and at most one between.
 	if reports == 0 || reports > 3 {
 		t.Errorf("%d hosts were %d reports", len(many), reports)
 	}

@@ -1,8 +1,7 @@
-// Package infrastructure is the operator's controller of virtual IPs: it
-// compares the spec of the Infrastructure object with its status, has hosts look
-// who answers for a new address, and reports in the ClusterOperator network how
-// far the hosts are. Package vips decides whether a requested change is
-// accepted.
+// Package infrastructure is the operator's controller of VIPs. It compares the
+// spec of the Infrastructure object with its status, lets hosts look who answers
+// for a new address, and reports in the ClusterOperator network how far the hosts
+// are. Package vips decides whether a requested change is accepted.
 package infrastructure
 
 import (
@@ -27,10 +26,10 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// asker is whose questions to hosts those of the operator are.
+// asker marks the operator's questions to hosts.
 const asker = "operator"
 
-// The pauses after which the cluster is looked at although nothing was told.
+// The pauses before a look at the cluster that no event asked for.
 const (
 	lookAnew        = 100 * time.Millisecond
 	lookWhileAsking = 500 * time.Millisecond
@@ -38,30 +37,30 @@ const (
 	lookWhenDone    = 30 * time.Second
 )
 
-// Reconciler brings a cluster's virtual IPs to what is wished.
+// Reconciler brings a cluster's VIPs to the requested ones.
 type Reconciler struct {
 	// Client reads through the cache, Live from the API.
 	Client client.Client
 	Live   client.Reader
-	// Events tells people.
+	// Events publishes events for people.
 	Events events.EventRecorder
-	// Answers asks for VIPs as a client does, and returns by VIP why it does not
-	// answer, empty where it does.
+	// Answers asks VIPs as a client does, and returns by VIP why it does not
+	// answer, empty if it does.
 	Answers func(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string
 	Now     func() time.Time
 
-	// trouble is what was wrong at the last look.
+	// trouble is the problem at the last look.
 	trouble vips.Trouble
-	// told is what was reported last; it counts where the cluster has nowhere to
-	// keep it, as one of an older release.
+	// told is the last report. It counts in a cluster that has nowhere to keep
+	// it, as one of an older release.
 	told    vipobject.Report
 	nowhere bool
-	// wrote is when a report was written last.
+	// wrote is the time of the last written report.
 	wrote time.Time
 }
 
-// SetUp has the manager call the reconciler whenever something changes that a
-// decision looks at.
+// SetUp makes the manager call the reconciler whenever something changes that a
+// decision uses.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: vipobject.ClusterName}}}
@@ -73,12 +72,12 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile looks at the cluster once and does what is to be done now. It may
-// be cut off anywhere: what was done is seen at the next look.
+// Reconcile looks at the cluster once and does what is to be done now. It may be
+// cut off anywhere: the next look sees what was done.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	g, err := r.gather(ctx)
 	if err == nil && g == nil {
-		return reconcile.Result{}, nil // not a cluster that has any
+		return reconcile.Result{}, nil // a cluster without an Infrastructure object
 	}
 	var after time.Duration
 	if err == nil {
@@ -88,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	case err == nil:
 		return reconcile.Result{RequeueAfter: after}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	case ctx.Err() != nil:
 		return reconcile.Result{}, err
 	}
@@ -111,8 +110,8 @@ func (r *Reconciler) step(ctx context.Context, g *gathered) (time.Duration, erro
 	return r.report(ctx, g, d)
 }
 
-// decide asks for the decision twice: what hosts have to find out follows from
-// the first.
+// decide makes the decision twice, because the first one says what hosts have to
+// find out.
 func (g *gathered) decide(now time.Time) (vips.Probing, vips.Decision) {
 	first := vips.Decide(g.snapshot)
 	probing := vips.Probe(first.Unasked(), g.snapshot.Hosts, now)
@@ -120,8 +119,8 @@ func (g *gathered) decide(now time.Time) (vips.Probing, vips.Decision) {
 	return probing, vips.Decide(g.snapshot)
 }
 
-// report says in the ClusterOperator and by events what is, and returns when
-// to look again.
+// report publishes the state in the ClusterOperator and by events, and returns
+// the pause before the next look.
 func (r *Reconciler) report(ctx context.Context, g *gathered, d vips.Decision) (time.Duration, error) {
 	status := g.snapshot.Status
 	if d.Status != nil {
@@ -143,7 +142,7 @@ func (r *Reconciler) report(ctx context.Context, g *gathered, d vips.Decision) (
 	return again, nil
 }
 
-// answers asks for the VIPs, where there is a host's to ask for.
+// answers asks the VIPs, if hosts hold any.
 func (r *Reconciler) answers(ctx context.Context, p vips.Plan) map[netip.Addr]string {
 	if p.UserManaged || len(p.All()) == 0 {
 		return nil
@@ -151,7 +150,7 @@ func (r *Reconciler) answers(ctx context.Context, p vips.Plan) map[netip.Addr]st
 	return r.Answers(ctx, p.API, p.Ingress)
 }
 
-// again is when to look again.
+// again returns the pause before the next look.
 func (r *Reconciler) again(d vips.Decision, s vips.Standing) time.Duration {
 	switch {
 	case d.Outcome == vips.Unmanaged:
@@ -164,7 +163,7 @@ func (r *Reconciler) again(d vips.Decision, s vips.Standing) time.Duration {
 	return lookWhenDone
 }
 
-// complain says in the ClusterOperator that this look failed, once that lasts.
+// complain reports in the ClusterOperator that this look failed, once that lasts.
 func (r *Reconciler) complain(ctx context.Context, why error) error {
 	standing := vips.Standing{Failure: why.Error()}
 	before, err := r.reported(ctx)
@@ -176,7 +175,7 @@ func (r *Reconciler) complain(ctx context.Context, why error) error {
 	return err
 }
 
-// note takes the time of a trouble.
+// note updates the current trouble, and since when it lasts.
 func (r *Reconciler) note(s vips.Standing) {
 	r.trouble = s.Trouble().Lasting(r.trouble, r.Now())
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected goes the way of
-// a person who mistypes an address while one host is off.
+// TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected plays an administrator
+// who mistypes an address while one host is off.
 func TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected(t *testing.T) {
 	s := newSite(t)
 	s.settle()
@@ -123,7 +123,7 @@ func TestHardCase22_AnAddressThatSomebodyHasIsRefusedUntilItIsFree(t *testing.T)
 	s.settle()
 	s.has("10.98.0.5", "10.98.0.6")
 	s.condition(vips.ConditionAccepted, `False RuleBroken spec.platformSpec.baremetal.ingressIPs[1]: Invalid value: "fd98::6": is taken: 52:54:00:00:00:99 answers for it`)
-	for range 130 { // it is looked for anew each minute, and stays refused meanwhile
+	for range 130 { // each minute it is looked for again, and it stays refused meanwhile
 		s.look()
 		s.playHosts()
 		s.condition(vips.ConditionAccepted, "False RuleBroken")
@@ -186,7 +186,7 @@ func TestHardCase23_AnUpgradedClusterIsFilledAndHostsSeeNoChange(t *testing.T) {
 	}
 }
 
-// in has a subtest use the site; what it returns gives the site back.
+// in lets a subtest use the site; the returned function gives the site back.
 func (s *site) in(t *testing.T) func() {
 	outer := s.t
 	s.t = t
@@ -275,13 +275,13 @@ func TestInSteadyStateNothingIsWritten(t *testing.T) {
 	s.wish("10.98.0.5", "10.98.0.6")
 	quiet("a host is off", 0)
 	s.wish("10.98.0.7", "10.98.0.6")
-	quiet("a refusal that nobody mends", 1) // that it is a trouble by now
+	quiet("a refusal that nobody mends", 1) // the one write: it counts as a trouble by now
 	s.restart()
 	quiet("after a restart", 0)
 }
 
-// What others write into the object stays, and what a newer API server adds to
-// it is not taken away again.
+// What others write into the object stays, and so does what a newer API server
+// adds to it.
 func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 	s := newSite(t)
 	s.settle()
@@ -337,7 +337,7 @@ func TestB77_DegradedWaitsTwoMinutesAndThenSaysWhy(t *testing.T) {
 	s.has("10.98.0.5 fd98::5", "10.98.0.6 fd98::6")
 }
 
-// story is a whole change with everything that is written in it.
+// story plays a whole change with all its writes.
 func (s *site) story() {
 	s.t.Helper()
 	s.wish("10.98.0.5 fd98::5", "10.98.0.6 fd98::6")
@@ -347,7 +347,7 @@ func (s *site) story() {
 }
 
 // TestARestartAtEveryStepLosesNothing cuts the operator off at each of its
-// writes, once before and once after the API has taken it.
+// writes, once before and once after the API has accepted it.
 func TestARestartAtEveryStepLosesNothing(t *testing.T) {
 	s := newSite(t)
 	s.settle()
@@ -398,7 +398,7 @@ func TestARestartAtEveryStepLosesNothing(t *testing.T) {
 }
 
 // TestHardCase22_TheAPIIsDownInTheMiddle takes the API from the operator after
-// each of the first looks at a wish, for longer than is told of.
+// each of the first looks at a request, long enough to be reported.
 func TestHardCase22_TheAPIIsDownInTheMiddle(t *testing.T) {
 	s := newSite(t)
 	for looks := range 6 {
@@ -426,7 +426,7 @@ func TestHardCase22_TheAPIIsDownInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestAConflictStormIsWaitedOut has somebody else write into the object before
+// TestAConflictStormIsWaitedOut lets somebody else write into the object before
 // each of the operator's first writes.
 func TestAConflictStormIsWaitedOut(t *testing.T) {
 	s := newSite(t)
@@ -456,7 +456,7 @@ func TestAConflictStormIsWaitedOut(t *testing.T) {
 	s.condition(vips.ConditionApplied, "True")
 }
 
-// A wish that changes while its question is open must not be accepted by the
+// A request that changes while its question is open must not be accepted by the
 // answers to the question before.
 func TestAnswersCountForTheWishThatTheyWereAskedFor(t *testing.T) {
 	s := newSite(t)
@@ -496,8 +496,8 @@ func TestTheVIPThatIsAwayForAMomentIsNoUnfinishedChange(t *testing.T) {
 	s.condition(vips.ConditionDegraded, "False")
 }
 
-// refusedByTheAPI is what the kind's own rules refuse before the operator sees
-// it; the operator's rules hold for the rest.
+// The API's own rules refuse these before the operator sees them; the operator's
+// rules hold for the rest.
 func TestTheAPIRefusesWhatItsOwnRulesForbid(t *testing.T) {
 	s := newSite(t)
 	for what, text := range map[string]string{

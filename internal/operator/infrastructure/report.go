@@ -22,14 +22,15 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// fieldManager is whose fields of the ClusterOperator ours are.
+// fieldManager owns our fields of the ClusterOperator.
 const fieldManager = client.FieldOwner("holdfast-operator-infrastructure")
 
-// maxMessage bounds a condition's message, in bytes: it is for reading.
+// maxMessage bounds a condition's message, in bytes, so that people can read it.
 const maxMessage = 4 << 10
 
-// reported reads what the ClusterOperator says. In a cluster of an older
-// release, which has none, it is what was told last.
+// reported returns the last report from the ClusterOperator. A cluster of an
+// older release has none; there it returns what was reported last by this
+// process.
 func (r *Reconciler) reported(ctx context.Context) (vipobject.Report, error) {
 	out, err := vipobject.Reported(ctx, r.Live)
 	if !out.There {
@@ -38,9 +39,8 @@ func (r *Reconciler) reported(ctx context.Context) (vipobject.Report, error) {
 	return out, err
 }
 
-// publish keeps the ClusterOperator, and tells of news by events. It writes
-// nothing where nothing is new, and returns how long a detail that is new has
-// to wait.
+// publish updates the ClusterOperator, and makes events of news. It writes
+// nothing if nothing is new, and returns how long a new detail has to wait.
 func (r *Reconciler) publish(ctx context.Context, before vipobject.Report, s vips.Standing) (time.Duration, error) {
 	r.note(s)
 	now := vips.Conditions(s, r.trouble, before.Conditions, r.Now().UTC().Truncate(1e9))
@@ -76,8 +76,8 @@ func extensionOf(s vips.Standing, before vipobject.Extension) vipobject.Extensio
 	return out
 }
 
-// apply writes the ClusterOperator by server-side apply: conditions of others
-// stay theirs.
+// apply writes the ClusterOperator by server-side apply, which leaves conditions
+// of others to them.
 func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Condition, extension vipobject.Extension) error {
 	op := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
@@ -115,10 +115,10 @@ func (r *Reconciler) apply(ctx context.Context, there bool, conditions []vips.Co
 	return nil
 }
 
-// errNoKind is for a cluster of a release that had no ClusterOperators.
+// errNoKind reports a cluster of a release that had no ClusterOperators.
 var errNoKind = errors.New("this cluster has no ClusterOperators: reporting by events and in this log")
 
-// create makes the object that is reported in.
+// create creates the object for the report.
 func (r *Reconciler) create(ctx context.Context, there bool) error {
 	if there {
 		return nil
@@ -133,7 +133,7 @@ func (r *Reconciler) create(ctx context.Context, there bool) error {
 	return nil
 }
 
-// tell makes events of what is new.
+// tell makes events of news.
 func (r *Reconciler) tell(before, now []vips.Condition) {
 	infra := &configv1.Infrastructure{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Infrastructure"},
@@ -148,7 +148,7 @@ func (r *Reconciler) tell(before, now []vips.Condition) {
 	}
 }
 
-// eventReason is what an event about a condition is called.
+// eventReason returns the reason of an event about a condition.
 func eventReason(c vips.Condition) string {
 	switch {
 	case c.Reason == vips.ReasonNotManagedHere:

@@ -44,19 +44,19 @@ type site struct {
 	now time.Time
 
 	hosts []*agent
-	// taken are addresses that a stranger holds.
+	// taken are addresses that a foreign host holds.
 	taken map[netip.Addr]string
 
 	mu sync.Mutex
 	// wrote are the operator's writes, as "VERB KIND".
 	wrote []string
-	// before is called before each of them; its error is what the API says.
+	// before is called before each of them; its error is the API's answer.
 	before func(n int) error
 	// after is called after each of them; its error is what the operator sees.
 	after  func(n int) error
 	events []string
-	// down is what every request of the operator's meets, nil while the API is
-	// there. Hosts that are on notice nothing of it: they have other ways.
+	// down is the error of each of the operator's requests, nil while the API
+	// answers. Running hosts do not notice it: they have other ways.
 	down error
 }
 
@@ -71,8 +71,8 @@ type agent struct {
 
 var installed sync.Once
 
-// newSite is a dual-stack cluster of two control planes and a worker with one
-// pair of VIPs.
+// newSite returns a dual-stack cluster of two control planes and a worker with
+// one pair of VIPs.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	api := apitest.Need(t, server)
@@ -92,7 +92,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// operatorAccount is the operator's own.
+// operatorAccount is the operator's own account.
 var operatorAccount = rest.ImpersonationConfig{
 	UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
 	Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
@@ -126,7 +126,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// reset makes the cluster new.
+// reset puts the cluster back to its beginning.
 func (s *site) reset() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -189,7 +189,7 @@ func (s *site) setReady(h *agent, ready bool) {
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"`+status+`"}]}}`))))
 }
 
-// restart makes an operator that knows nothing of what was before.
+// restart starts an operator that knows nothing of the time before.
 func (s *site) restart() {
 	counted := interceptor.NewClient(s.own, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -220,7 +220,7 @@ func kindOf(o client.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1.")
 }
 
-// write is one write of the operator's.
+// write plays one write of the operator.
 func (s *site) write(what string, do func() error) error {
 	if s.down != nil {
 		return s.down
@@ -269,7 +269,7 @@ func (s *site) told() string {
 	return out
 }
 
-// status are the VIPs of the status.
+// status returns the VIPs of the status.
 func (s *site) status() (api, ingress []string) {
 	s.t.Helper()
 	infra := s.infra()
@@ -286,7 +286,7 @@ func (s *site) infra() *configv1.Infrastructure {
 	return out
 }
 
-// answers are what clients find at VIPs: those that some host holds answer.
+// answers plays what clients find at VIPs: those that some host holds answer.
 func (s *site) answers(list []netip.Addr) map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, a := range list {
@@ -312,8 +312,8 @@ func (s *site) report(name string) state.Fact[state.VIPReport] {
 	return state.ParseAnnotation[state.VIPReport](s.node(name).Annotations[state.AnnotationVIPs])
 }
 
-// playHosts has each host that is on follow the cluster once, and reports
-// whether any of them wrote.
+// playHosts lets each running host follow the cluster once, and reports whether
+// any of them wrote.
 func (s *site) playHosts() (wrote bool) {
 	s.t.Helper()
 	api, ingress := s.status()
@@ -339,8 +339,8 @@ func (s *site) playHosts() (wrote bool) {
 	return wrote
 }
 
-// says is a host's report. The first control plane holds the VIPs of the API,
-// the first host with a router those of ingress.
+// says returns a host's report. The first control plane holds the VIPs of the
+// API, the first host with a router those of ingress.
 func (s *site) says(h *agent, api, ingress []string, held map[string]bool) state.VIPReport {
 	out := state.VIPReport{VIPs: parse(append(slices.Clone(api), ingress...)...), Router: h.router, Gateways: parse("10.98.0.1", "fd98::1")}
 	if h.controlPlane {
@@ -386,7 +386,7 @@ func parse(texts ...string) []netip.Addr {
 	return out
 }
 
-// look has the operator look once.
+// look makes the operator look once.
 func (s *site) look() {
 	s.t.Helper()
 	if _, err := s.r.Reconcile(s.t.Context(), reconcile.Request{}); err != nil {
@@ -395,7 +395,7 @@ func (s *site) look() {
 	s.now = s.now.Add(time.Second)
 }
 
-// settle has operator and hosts take turns until nobody writes any more.
+// settle lets operator and hosts take turns until nobody writes any more.
 func (s *site) settle() {
 	s.t.Helper()
 	for range 40 {
@@ -426,7 +426,7 @@ func (s *site) wish(api, ingress string) {
 		`{"spec":{"platformSpec":{"baremetal":{"apiServerInternalIPs":`+list(api)+`,"ingressIPs":`+list(ingress)+`}}}}`)
 }
 
-// has fails unless the status has some lists.
+// has fails unless the status has these lists.
 func (s *site) has(api, ingress string) {
 	s.t.Helper()
 	gotAPI, gotIngress := s.status()
@@ -438,7 +438,8 @@ func (s *site) has(api, ingress string) {
 	}
 }
 
-// condition fails unless one begins with some words, "STATUS REASON MESSAGE".
+// condition fails unless a condition, as "STATUS REASON MESSAGE", begins with
+// want.
 func (s *site) condition(kind, want string) {
 	s.t.Helper()
 	report, err := vipobject.Reported(s.t.Context(), s.admin)

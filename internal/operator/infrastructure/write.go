@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
-// ask puts questions to hosts and takes back those that are answered.
+// ask puts questions to hosts and removes those that are answered.
 func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 	for _, node := range p.Ask {
 		if err := vipobject.Question(ctx, r.Client, node, asker, &p.Request); err != nil {
@@ -30,9 +30,9 @@ func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 	return nil
 }
 
-// write makes the object what was decided. Spec and status are two requests:
-// the API drops a status that comes with the rest, and the second builds on
-// what the first returned.
+// write makes the object what was decided. Spec and status need two requests: the
+// API drops a status that comes with the rest. The second builds on the result of
+// the first.
 func (r *Reconciler) write(ctx context.Context, g *gathered, d vips.Decision) error {
 	if d.Spec != nil {
 		if err := vipobject.WriteSpec(ctx, r.Client, g.infra, *d.Spec); err != nil {

@@ -17,8 +17,8 @@ import (
 // default certificate.
 const trustName = "default-ingress-cert"
 
-// keepCertificates does what was decided about authority and certificate, and
-// publishes the authorities.
+// keepCertificates carries out what was decided about authority and certificate,
+// and publishes the authorities.
 func (r *Reconciler) keepCertificates(ctx context.Context, g *gathered, w decide.CertificateWork) error {
 	if err := r.keepAuthority(ctx, g, w); err != nil {
 		return err
@@ -33,8 +33,8 @@ func (r *Reconciler) keepCertificates(ctx context.Context, g *gathered, w decide
 	return errors.Join(err, r.publish(ctx, g))
 }
 
-// keepAuthority makes, announces or promotes the signer. What it read is
-// replaced by what it wrote.
+// keepAuthority makes, announces or promotes the signer. It replaces in g what it
+// read by what it wrote.
 func (r *Reconciler) keepAuthority(ctx context.Context, g *gathered, w decide.CertificateWork) error {
 	if !w.NewAuthority && !w.NewNext && !w.Promote {
 		return nil
@@ -87,7 +87,8 @@ func (r *Reconciler) serveOwn(ctx context.Context, g *gathered) error {
 	return r.serve(ctx, g, made.cert, made.key)
 }
 
-// serve writes what the routers serve, unless the Secret is somebody else's.
+// serve writes the certificate that the routers serve, unless the Secret is
+// somebody else's.
 func (r *Reconciler) serve(ctx context.Context, g *gathered, cert, key []byte) error {
 	after := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -119,7 +120,7 @@ func (r *Reconciler) putSecret(ctx context.Context, before, after *corev1.Secret
 }
 
 // publish tells clients in the cluster whom to trust: every authority whose
-// certificates the default routers serve, served or will serve.
+// certificates the default routers served, serve or will serve.
 func (r *Reconciler) publish(ctx context.Context, g *gathered) error {
 	if g.name != decide.DefaultName || g.authority == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// settle does what has to be done once in a cluster's life, and again where
-// somebody took it away: the default placement and the default
-// IngressController. It reports whether it wrote.
+// settle creates what is created once in a cluster's life, and again if somebody
+// deleted it: the default placement and the default IngressController. It reports
+// whether it wrote.
 func (r *Reconciler) settle(ctx context.Context, g *gathered) (bool, error) {
 	if g.config.Status.DefaultPlacement == "" {
 		return true, r.settlePlacement(ctx, g.config)
@@ -30,8 +30,8 @@ func (r *Reconciler) settle(ctx context.Context, g *gathered) (bool, error) {
 	return true, nil
 }
 
-// settlePlacement writes the default placement where there is none. Of several
-// that try, one succeeds, and all write the same.
+// settlePlacement writes the default placement if there is none. If several try,
+// one succeeds; all write the same.
 func (r *Reconciler) settlePlacement(ctx context.Context, config *configv1.Ingress) error {
 	after := config.DeepCopy()
 	after.Status.DefaultPlacement = decide.SettledPlacement(config.Status.DefaultPlacement)

@@ -27,13 +27,14 @@ import (
 // clusterName is the name of the objects that there is one of.
 const clusterName = "cluster"
 
-// errNotYet is the answer of a cluster that does not say yet what it is.
+// errNotYet is the answer of a cluster that does not yet say what it is.
 var errNotYet = errors.New("the cluster does not say yet what it is")
 
-// gathered is what one look at the cluster found, for one IngressController.
+// gathered holds the findings of one look at the cluster, for one
+// IngressController.
 type gathered struct {
 	name string
-	// controller is nil where there is none of that name.
+	// controller is nil if there is none of that name.
 	controller *operatorv1.IngressController
 	all        []operatorv1.IngressController
 	config     *configv1.Ingress
@@ -46,7 +47,7 @@ type gathered struct {
 	monitors   bool
 	observed   decide.Observed
 
-	// What there is, nil where there is none; whosever it is.
+	// The existing objects, nil where there is none; others may own them.
 	deployment          *appsv1.Deployment
 	internal, published *corev1.Service
 	budget              *policyv1.PodDisruptionBudget
@@ -78,7 +79,7 @@ func (g *gathered) snapshot(now time.Time) decide.Snapshot {
 	return out
 }
 
-// certificates is what there is of certificates.
+// certificates returns the present state of certificates.
 func (g *gathered) certificates() decide.Certificates {
 	out := decide.Certificates{Name: decide.CertificateName(g.name), Domain: g.domain()}
 	if g.authority != nil {
@@ -96,7 +97,7 @@ func (g *gathered) certificates() decide.Certificates {
 	return out
 }
 
-// domain is what the decision about admission takes.
+// domain returns the domain by which the decision admits the controller.
 func (g *gathered) domain() string {
 	return decide.Admit(g.controller, nil, g.cluster, nil).Domain
 }
@@ -122,7 +123,7 @@ func (r *Reconciler) gather(ctx context.Context, name string) (*gathered, error)
 	return g, errors.Join(r.gatherObjects(ctx, g), r.gatherPods(ctx, g), r.gatherInputs(ctx, g), r.gatherRouted(ctx, g))
 }
 
-// gatherCluster reads what the cluster says about itself.
+// gatherCluster reads the cluster's own configuration objects.
 func (r *Reconciler) gatherCluster(ctx context.Context, g *gathered) error {
 	var infra configv1.Infrastructure
 	g.config = &configv1.Ingress{}
@@ -131,7 +132,7 @@ func (r *Reconciler) gatherCluster(ctx context.Context, g *gathered) error {
 		r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, g.config),
 	)
 	if apierrors.IsNotFound(err) || err == nil && infra.Status.PlatformStatus == nil {
-		return errNotYet // its status is written after it
+		return errNotYet // its status is written after the object
 	}
 	if err != nil {
 		return fmt.Errorf("read what the cluster is: %w", err)
@@ -140,7 +141,7 @@ func (r *Reconciler) gatherCluster(ctx context.Context, g *gathered) error {
 		ControlPlane: infra.Status.ControlPlaneTopology, Infrastructure: infra.Status.InfrastructureTopology,
 		Placement: g.config.Status.DefaultPlacement, Domain: g.config.Spec.Domain,
 	}
-	// The status, not the wish: hosts hold these.
+	// The status, not the spec: hosts hold these.
 	if held := vips.SnapshotOf(&infra, nil, nil).Status.Ingress; len(held) > 0 {
 		g.cluster.Address = held[0]
 	}
@@ -162,7 +163,7 @@ func hostOf(n *corev1.Node) decide.Host {
 	})}
 }
 
-// gatherObjects reads what there is under the names of this IngressController.
+// gatherObjects reads the objects under the names of this IngressController.
 func (r *Reconciler) gatherObjects(ctx context.Context, g *gathered) error {
 	router := decide.RouterName(g.name)
 	err := errors.Join(
@@ -186,7 +187,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, g *gathered) error {
 	return err
 }
 
-// kept is whether a person keeps the routers' Secret and says so.
+// kept reports whether an administrator keeps the routers' Secret and says so.
 func (g *gathered) kept(o client.Object) bool {
 	ref := g.controller.Spec.DefaultCertificate
 	_, secret := o.(*corev1.Secret)
@@ -226,7 +227,7 @@ func (r *Reconciler) gatherPods(ctx context.Context, g *gathered) error {
 	return nil
 }
 
-// gatherInputs reads what the IngressController refers to.
+// gatherInputs reads the objects that the IngressController refers to.
 func (r *Reconciler) gatherInputs(ctx context.Context, g *gathered) error {
 	spec := &g.controller.Spec
 	err := errors.Join(
@@ -266,8 +267,7 @@ func (r *Reconciler) gatherNamespaces(ctx context.Context, g *gathered, wanted *
 	return nil
 }
 
-// get reads an object of the routers' namespace; into stays nil where there is
-// none.
+// get reads an object of the routers' namespace; into stays nil if there is none.
 func get[T any, P interface {
 	*T
 	client.Object

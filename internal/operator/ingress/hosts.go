@@ -10,13 +10,13 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// noLists is said where the operator is newer than the cluster's objects, or
-// somebody deleted the kind.
+// noLists is the warning for an operator that is newer than the cluster's
+// objects, or for a kind that somebody deleted.
 var noLists = "nobody keeps whose hosts are, since the cluster has no kind " + render.HostsKind.Kind + " of " + render.HostsKind.Group +
 	": apply the files of this release that docs/runbook/ingress.md names, and restart the operator"
 
-// knowsLists asks whether the cluster knows the kind of lists of hosts. A watch of
-// one that it does not know would end the operator, and all that it keeps.
+// knowsLists reports whether the cluster knows the kind of lists of hosts. A
+// watch of an unknown kind would end the operator, and all that it keeps.
 func knowsLists(mapper meta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(render.HostsKind.GroupKind(), render.HostsKind.Version)
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -25,8 +25,8 @@ func knowsLists(mapper meta.RESTMapper) (bool, error) {
 	return err == nil, nil
 }
 
-// gatherHosts reads whose hosts are, and the ConfigMap that said so in earlier
-// releases.
+// gatherHosts reads the list of whose hosts are, and the ConfigMap that held it
+// in earlier releases.
 func (r *Reconciler) gatherHosts(ctx context.Context, g *gathered) error {
 	if !r.lists {
 		return nil
@@ -43,7 +43,7 @@ func (r *Reconciler) gatherHosts(ctx context.Context, g *gathered) error {
 	return nil
 }
 
-// keepHosts writes the list, and then takes the former one away: in between a
+// keepHosts writes the list, and then deletes the former one: in between, a
 // policy of either release finds one.
 func (r *Reconciler) keepHosts(ctx context.Context, g *gathered, want *render.RouteHosts) error {
 	if !r.lists {

@@ -26,8 +26,9 @@ import (
 // guest is the account of an API server that somebody added to the cluster.
 const guest = "system:serviceaccount:default:guest"
 
-// guestMay gives it what the documentation of aggregated API servers gives them:
-// policies and namespaces, and nothing that policies have as parameters.
+// guestMay gives it the rights that the documentation of aggregated API servers
+// asks for: policies and namespaces, but nothing that policies have as
+// parameters.
 func (c *cluster) guestMay() kubernetes.Interface {
 	c.t.Helper()
 	admin, err := kubernetes.NewForConfig(c.api.Config)
@@ -47,9 +48,9 @@ func (c *cluster) guestMay() kubernetes.Interface {
 	return admin
 }
 
-// addedServer is the part of an API server that somebody added which judges by
-// policies: the plugin that each has by default, and its answer about informers when
-// it has looked at all policies.
+// addedServer plays the part of an added API server that judges by policies: the
+// plugin that each has by default, and its answer about informers once it has
+// looked at all policies.
 func (c *cluster) addedServer() error {
 	c.t.Helper()
 	cfg := rest.CopyConfig(c.api.Config)
@@ -74,7 +75,7 @@ func (c *cluster) addedServer() error {
 	if !plugin.WaitForReady() {
 		c.t.Fatal("it did not read the policies")
 	}
-	// The check informer-sync of /readyz asks this.
+	// The check informer-sync of /readyz asks for this.
 	now := make(chan struct{})
 	close(now)
 	for kind, synced := range factory.WaitForCacheSync(now) {
@@ -85,9 +86,9 @@ func (c *cluster) addedServer() error {
 	return nil
 }
 
-// TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies: Conformance's sample
-// API server is one. That one beside a policy with a ConfigMap is not shows that
-// this would be noticed.
+// TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies plays such a server,
+// as Conformance's sample API server is. Beside a policy with a ConfigMap it is
+// not ready: so the test would notice.
 func TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies(t *testing.T) {
 	c := newCluster(t)
 	c.settle()
@@ -124,8 +125,9 @@ func TestAnAPIServerThatMayReadNothingIsReadyBesideOurPolicies(t *testing.T) {
 	}
 }
 
-// TestTheListOfAnEarlierReleaseGivesWayToTheKind: whoever had a host by it has it
-// by the new one, also where another namespace's object is older.
+// TestTheListOfAnEarlierReleaseGivesWayToTheKind shows that whoever had a host by
+// the old list has it by the new one, even if another namespace's object is
+// older.
 func TestTheListOfAnEarlierReleaseGivesWayToTheKind(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example"}`)
@@ -139,7 +141,7 @@ func TestTheListOfAnEarlierReleaseGivesWayToTheKind(t *testing.T) {
 	foreign := &corev1.ConfigMap{ObjectMeta: objectMeta(decide.OperandNamespace, decide.HostsName(decide.DefaultName))}
 	c.create(former)
 	c.create(foreign)
-	for c.cutAfter(1) { // an operator that is lost on the way
+	for c.cutAfter(1) { // each operator is lost on the way
 	}
 	c.settle()
 	list := &render.RouteHosts{}
@@ -167,8 +169,8 @@ func TestTheListOfAnEarlierReleaseGivesWayToTheKind(t *testing.T) {
 	c.get(decide.OperandNamespace, list.Name, &render.RouteHosts{})
 }
 
-// TestTheOperatorKeepsRoutersWithoutTheKind: it may be newer than the cluster's
-// objects, and leaves then what said whose hosts are.
+// TestTheOperatorKeepsRoutersWithoutTheKind plays an operator that is newer than
+// the cluster's objects. It then leaves the former list of whose hosts are.
 func TestTheOperatorKeepsRoutersWithoutTheKind(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example"}`)
@@ -190,7 +192,8 @@ func TestTheOperatorKeepsRoutersWithoutTheKind(t *testing.T) {
 	}
 }
 
-// TestAFullListFitsIntoTheAPI, with names as long as they may be and as short.
+// TestAFullListFitsIntoTheAPI tries names that are as long, and as short, as they
+// may be.
 func TestAFullListFitsIntoTheAPI(t *testing.T) {
 	c := newCluster(t)
 	for _, length := range []int{8, 60, 250} {

@@ -52,9 +52,9 @@ func TestTheDefaultIngressControllerComesByItselfAndBecomesRouters(t *testing.T)
 	}
 }
 
-// TestHardCase08_ZeroWritesInSteadyState for ten minutes of the operator's
-// time, beside an API server that fills in what this program does not know,
-// with a host's heartbeat and restarts of the operator.
+// TestHardCase08_ZeroWritesInSteadyState plays ten minutes of the operator's
+// time, beside an API server that fills in what this program does not know, with
+// a host's heartbeat and restarts of the operator.
 func TestHardCase08_ZeroWritesInSteadyState(t *testing.T) {
 	c := newCluster(t)
 	c.make("shard", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"shard.example","namespaceSelector":{"matchLabels":{"a":"b"}}}`)
@@ -88,7 +88,7 @@ func TestHardCase08_ZeroWritesInSteadyState(t *testing.T) {
 	}
 }
 
-// containerWith is a container with more fields, as JSON.
+// containerWith returns a container with more fields, as JSON.
 func containerWith(t *testing.T, container corev1.Container, more string) string {
 	t.Helper()
 	return strings.TrimSuffix(mustJSON(t, container), "}") + "," + more + "}"
@@ -116,8 +116,8 @@ func TestHardCase03_AnAbsentDefaultPlacementIsSettledOnce(t *testing.T) {
 	c.must(c.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "cp-3")}))
 }
 
-// TestHardCase04_AConflictStormOnTheDefaultPlacement: whoever is faster, it is
-// settled, and nothing that others wrote is lost.
+// TestHardCase04_AConflictStormOnTheDefaultPlacement shows that it is settled
+// whoever is faster, and that nothing that others wrote is lost.
 func TestHardCase04_AConflictStormOnTheDefaultPlacement(t *testing.T) {
 	c := newCluster(t)
 	c.unsettle()
@@ -136,7 +136,7 @@ func TestHardCase04_AConflictStormOnTheDefaultPlacement(t *testing.T) {
 	}
 }
 
-// TestAConflictStormOnEverything: somebody touches every object before each
+// TestAConflictStormOnEverything lets somebody touch every object before each
 // write of the operator, for a while.
 func TestAConflictStormOnEverything(t *testing.T) {
 	c := newCluster(t)
@@ -147,7 +147,7 @@ func TestAConflictStormOnEverything(t *testing.T) {
 			return
 		}
 		touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"storm":"%d"}}}`, n))
-		if n%3 == 0 { // each time, not even the finalizer would be written
+		if n%3 == 0 { // if it were each time, not even the finalizer would be written
 			c.must(c.admin.Patch(t.Context(), &operatorv1.IngressController{ObjectMeta: objectMeta(decide.Namespace, "x")}, touch))
 		}
 		for _, o := range []client.Object{&corev1.Service{ObjectMeta: objectMeta(decide.OperandNamespace, "router-x")}, c.emptyDeployment("x")} {
@@ -169,8 +169,8 @@ func TestAConflictStormOnEverything(t *testing.T) {
 	}
 }
 
-// TestHardCase01_ExternalGetsWorkersAndOneWarning, and no default
-// IngressController that nobody asked for.
+// TestHardCase01_ExternalGetsWorkersAndOneWarning also shows that there is no
+// default IngressController that nobody asked for.
 func TestHardCase01_ExternalGetsWorkersAndOneWarning(t *testing.T) {
 	c := newCluster(t)
 	c.topology(configv1.ExternalTopologyMode, configv1.HighlyAvailableTopologyMode)
@@ -196,8 +196,8 @@ func TestHardCase01_ExternalGetsWorkersAndOneWarning(t *testing.T) {
 	}
 }
 
-// TestHardCase07_ForeignObjectsAreNeverTouched, of whatever kind, and
-// everything else is kept all the same.
+// TestHardCase07_ForeignObjectsAreNeverTouched covers every kind, and shows that
+// everything else is kept nevertheless.
 func TestHardCase07_ForeignObjectsAreNeverTouched(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"x.example"}`)
@@ -249,8 +249,8 @@ func TestHardCase07_ForeignObjectsAreNeverTouched(t *testing.T) {
 	}
 }
 
-// TestHardCase13_ScalingKeepsTheVersion: by the subresource, as autoscalers and
-// people do.
+// TestHardCase13_ScalingKeepsTheVersion scales by the subresource, as autoscalers
+// and people do.
 func TestHardCase13_ScalingKeepsTheVersion(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example","replicas":1}`)
@@ -267,8 +267,8 @@ func TestHardCase13_ScalingKeepsTheVersion(t *testing.T) {
 	}
 }
 
-// TestHardCase14_AFencedHostLetsARollOutAndADrainGoOn and makes no new version;
-// when it is back, everything is as before.
+// TestHardCase14_AFencedHostLetsARollOutAndADrainGoOn also shows that there is no
+// new version, and that everything is as before when the host is back.
 func TestHardCase14_AFencedHostLetsARollOutAndADrainGoOn(t *testing.T) {
 	c := newCluster(t)
 	c.settle()
@@ -321,7 +321,7 @@ func TestHardCase15_TheOneThatWaitedIsAdmittedWhenTheFirstIsGone(t *testing.T) {
 	}
 }
 
-// TestALaterInvalidOneKeepsItsRouters as they are.
+// TestALaterInvalidOneKeepsItsRouters shows that they stay as they are.
 func TestALaterInvalidOneKeepsItsRouters(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"x.example"}`)
@@ -342,7 +342,8 @@ func TestALaterInvalidOneKeepsItsRouters(t *testing.T) {
 	}
 }
 
-// TestDriftIsReverted in what routers are; what others add stays.
+// TestDriftIsReverted shows that for the routers' own fields; what others add
+// stays.
 func TestDriftIsReverted(t *testing.T) {
 	c := newCluster(t)
 	c.settle()
@@ -409,8 +410,8 @@ func TestWarningsOfNothingKnownAreNone(t *testing.T) {
 	}
 }
 
-// TestRoutersShowTheIngressVIPAlsoAfterItHasChanged: 'holdfast vip' changes
-// what the status of the Infrastructure object says that hosts hold.
+// TestRoutersShowTheIngressVIPAlsoAfterItHasChanged plays 'holdfast vip', which
+// changes the VIPs in the status of the Infrastructure object, which hosts hold.
 func TestRoutersShowTheIngressVIPAlsoAfterItHasChanged(t *testing.T) {
 	c := newCluster(t)
 	infra := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}

@@ -24,8 +24,8 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestARestartAfterAnyWriteChangesNothingAboutTheEnd: an IngressController is
-// made, and the operator cut off after each of its writes in turn.
+// TestARestartAfterAnyWriteChangesNothingAboutTheEnd makes an IngressController,
+// and cuts the operator off after each of its writes in turn.
 func TestARestartAfterAnyWriteChangesNothingAboutTheEnd(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"x.example"}`)
@@ -59,8 +59,8 @@ func (c *cluster) pod(name, node string, finalizers ...string) *corev1.Pod {
 	return p
 }
 
-// TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck and with the
-// operator cut off after each of its writes.
+// TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck also cuts the
+// operator off after each of its writes.
 func TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck(t *testing.T) {
 	c := published(t)
 	c.pod("x-old", "cp-1")
@@ -90,7 +90,7 @@ func TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck(t *testing.T)
 	if !c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
 		t.Fatal("it was forgotten while a router drained")
 	}
-	c.now = c.now.Add(3 * time.Minute) // a minute's grace, and what is added to it
+	c.now = c.now.Add(3 * time.Minute) // a minute's grace, and the surcharge on it
 	for c.cutAfter(1) {
 	}
 	if c.there(decide.Namespace, "x", &operatorv1.IngressController{}) {
@@ -106,7 +106,7 @@ func TestHardCase17_ADeletionEndsDuringARollOutWithAPodThatIsStuck(t *testing.T)
 	}
 }
 
-// certificate is what is served for an IngressController.
+// certificate returns what is served for an IngressController.
 func (c *cluster) certificate(name string) *x509.Certificate {
 	c.t.Helper()
 	s := &corev1.Secret{}
@@ -117,7 +117,7 @@ func (c *cluster) certificate(name string) *x509.Certificate {
 	return cert
 }
 
-// trust are the authorities that clients are told of.
+// trust returns the authorities that clients are told of.
 func (c *cluster) trust() *x509.CertPool {
 	c.t.Helper()
 	cm := &corev1.ConfigMap{}
@@ -129,9 +129,9 @@ func (c *cluster) trust() *x509.CertPool {
 	return pool
 }
 
-// TestHardCase16_CertificatesOverFourYears: at every moment what is served is
-// good, and was signed by somebody whom clients knew for long; routers are
-// never replaced for it.
+// TestHardCase16_CertificatesOverFourYears shows that at every moment the served
+// certificate is valid and was signed by an authority that clients knew for long.
+// Routers are never replaced for it.
 func TestHardCase16_CertificatesOverFourYears(t *testing.T) {
 	c := newCluster(t)
 	c.settle()
@@ -161,8 +161,8 @@ func TestHardCase16_CertificatesOverFourYears(t *testing.T) {
 	}
 }
 
-// TestHardCase16_AnOwnDefaultCertificate is served once it is there and good,
-// and the last good one until then.
+// TestHardCase16_AnOwnDefaultCertificate shows that it is served once it exists
+// and is valid, and the last good one until then.
 func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
 	c := newCluster(t)
 	c.settle()
@@ -204,8 +204,8 @@ func TestHardCase16_AnOwnDefaultCertificate(t *testing.T) {
 	}
 }
 
-// TestClientsAuthoritiesReachTheRouters with their configuration, and are never
-// left out.
+// TestClientsAuthoritiesReachTheRouters shows that they come with the
+// configuration, and are never left out.
 func TestClientsAuthoritiesReachTheRouters(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example","clientTLS":{"clientCertificatePolicy":"Required","clientCA":{"name":"people"}}}`)

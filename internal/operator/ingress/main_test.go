@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 )
 
-// server is the API server of this package's tests, nil where there is none.
+// server is the API server of this package's tests, or nil if there is none.
 var server *apitest.API
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard()) // what has no logger of its own is libraries' small talk
+	ctrl.SetLogger(logr.Discard()) // what has no logger of its own is only small talk of libraries
 	os.Exit(apitest.Main(m, &server))
 }

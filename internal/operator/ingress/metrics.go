@@ -12,7 +12,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// conditionMetric is 1 for the present status of each condition.
+// conditionMetric has the present status of each condition.
 var conditionMetric = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "holdfast_ingress_controller_conditions",
 	Help: "Conditions of IngressControllers: 1 true, 0 false, -1 unknown.",
@@ -20,17 +20,17 @@ var conditionMetric = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(conditionMetric) } //nolint:gochecknoinits // the registry is the library's own
 
-// measure shows the conditions of one IngressController.
+// measure exports the conditions of one IngressController.
 func measure(name string, conditions []operatorv1.OperatorCondition) {
 	for _, c := range conditions {
 		conditionMetric.WithLabelValues(name, c.Type).Set(metric.Condition(c.Status))
 	}
 }
 
-// forget drops what is shown of one that is gone.
+// forget drops the metrics of an IngressController that is gone.
 func forget(name string) { conditionMetric.DeletePartialMatch(prometheus.Labels{"name": name}) }
 
-// tell makes events of what a person would want to know without looking.
+// tell makes events of what people want to know without looking.
 func (r *Reconciler) tell(ic *operatorv1.IngressController, after operatorv1.IngressControllerStatus) {
 	for _, kind := range []string{decide.Admitted, decide.Available, decide.Degraded} {
 		was, is := condition(ic.Status.Conditions, kind), condition(after.Conditions, kind)

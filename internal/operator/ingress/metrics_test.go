@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// shown are the conditions of one IngressController as metrics have them.
+// shown returns the conditions of one IngressController as metrics have them.
 func shown(t *testing.T, name string) string {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -14,18 +14,18 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// askAgain is how long a cluster without Prometheus' operator is believed to
-// have none. It may be installed at any time.
+// askAgain is the pause before a cluster without an operator of Prometheus is
+// asked again. One may be installed at any time.
 const askAgain = 10 * time.Minute
 
-// monitors is whether the cluster knows ServiceMonitors, and when that was
-// asked last.
+// monitors holds whether the cluster knows ServiceMonitors, and when it was last
+// asked.
 type monitors struct {
 	known bool
 	asked time.Time
 }
 
-// knowsMonitors asks where that is not known, now and then where the answer
+// knowsMonitors asks if that is not known, and again after askAgain if the answer
 // was no.
 func (r *Reconciler) knowsMonitors() (bool, error) {
 	if r.monitors.known || !r.monitors.asked.IsZero() && r.Now().Before(r.monitors.asked.Add(askAgain)) {
@@ -40,12 +40,12 @@ func (r *Reconciler) knowsMonitors() (bool, error) {
 	return r.monitors.known, nil
 }
 
-// monitorLook is after what time a ServiceMonitor that somebody changed or
-// deleted is noticed.
+// monitorLook is the longest time before a ServiceMonitor that somebody changed
+// or deleted is noticed.
 const monitorLook = time.Minute
 
-// lookAtMonitor is when to look again because of the ServiceMonitor, zero for
-// never.
+// lookAtMonitor returns the pause before the next look at the ServiceMonitor, or
+// zero for none.
 func (g *gathered) lookAtMonitor() time.Duration {
 	if g.monitors {
 		return monitorLook
@@ -53,8 +53,8 @@ func (g *gathered) lookAtMonitor() time.Duration {
 	return 0
 }
 
-// gatherMonitor reads the ServiceMonitor, from the API: nobody watches a kind
-// that may not be there, or may go.
+// gatherMonitor reads the ServiceMonitor from the API. It is not watched, because
+// the kind may not exist, or may go.
 func (r *Reconciler) gatherMonitor(ctx context.Context, g *gathered) error {
 	known, err := r.knowsMonitors()
 	if err != nil || !known {
@@ -74,8 +74,8 @@ func (r *Reconciler) gatherMonitor(ctx context.Context, g *gathered) error {
 	return nil
 }
 
-// keepMonitor writes the ServiceMonitor where there are any. A cluster that has
-// lost the kind has lost the objects too.
+// keepMonitor writes the ServiceMonitor if the cluster knows the kind. A cluster
+// that has lost the kind has lost the objects too.
 func (r *Reconciler) keepMonitor(ctx context.Context, g *gathered, want *unstructured.Unstructured) error {
 	if !g.monitors {
 		return nil

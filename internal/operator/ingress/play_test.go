@@ -35,8 +35,8 @@ func mustJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// unsettle takes the default placement away, as in a cluster from before it
-// was known. Only a new object has none.
+// unsettle removes the default placement, as in a cluster from before it existed.
+// Only a new object has none.
 func (c *cluster) unsettle() { c.unsettleTo("") }
 
 func (c *cluster) unsettleTo(placement configv1.DefaultPlacement) {
@@ -56,7 +56,7 @@ func (c *cluster) unsettleTo(placement configv1.DefaultPlacement) {
 // recorder keeps events as "REASON TEXT".
 type recorder struct{ all []string }
 
-// Eventf is the library's.
+// Eventf implements events.EventRecorder.
 func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
 	r.all = append(r.all, reason+" "+fmt.Sprintf(note, args...))
 }

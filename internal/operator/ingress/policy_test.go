@@ -17,7 +17,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// namespaces are those of tenants.
+// namespaces makes the namespaces of tenants.
 func (c *cluster) namespaces(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
@@ -29,8 +29,8 @@ func (c *cluster) namespaces(names ...string) {
 	}
 }
 
-// gatewayRoute is a route of the Gateway API for hosts, to a Service or, in the form
-// KIND.GROUP/NAME, to something else.
+// gatewayRoute returns a route of the Gateway API for hosts, to a Service or, in
+// the form KIND.GROUP/NAME, to something else.
 func gatewayRoute(kind, namespace, backend, path string, hosts ...any) *unstructured.Unstructured {
 	to := map[string]any{"name": backend, "port": int64(80)}
 	if k, name, other := strings.Cut(backend, "/"); other {
@@ -54,8 +54,8 @@ func gatewayRoute(kind, namespace, backend, path string, hosts ...any) *unstruct
 	return o
 }
 
-// try asks the API whether an object would be taken, until the answer is the
-// wanted one: none, or a refusal that says something.
+// try asks the API whether it would accept an object, until the answer is the
+// wanted one: no error, or a refusal that contains want.
 func (c *cluster) try(what string, want string, do func() error) {
 	c.t.Helper()
 	var err error
@@ -68,7 +68,7 @@ func (c *cluster) try(what string, want string, do func() error) {
 	c.t.Errorf("%s: %v, want %q", what, err, want)
 }
 
-// created is a dry run of a creation.
+// created returns the creation of an object as a dry run.
 func (c *cluster) created(o client.Object) func() error {
 	return func() error {
 		copied, _ := o.DeepCopyObject().(client.Object)
@@ -86,8 +86,8 @@ func ofClass(i *networkingv1.Ingress, class string) *networkingv1.Ingress {
 	return i
 }
 
-// What an Ingress asks of the routers themselves is refused, whatever is said
-// of hosts (docs/attacks.md, F9).
+// An Ingress that asks something of the routers themselves is refused, whatever
+// is said of hosts (docs/attacks.md, F9).
 func TestNobodyReachesIntoTheRouters(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example","routeAdmission":{"namespaceOwnership":"InterNamespaceAllowed"}}`)
@@ -133,7 +133,7 @@ func TestNobodyReachesIntoTheRouters(t *testing.T) {
 	c.try("a mirror of requests", toTraefik, c.created(mirror))
 }
 
-// TestAHostOfAnotherNamespaceIsRefused by each kind of object and by an update
+// TestAHostOfAnotherNamespaceIsRefused tries each kind of object, and an update
 // (docs/attacks.md, F9).
 func TestAHostOfAnotherNamespaceIsRefused(t *testing.T) {
 	c := newCluster(t)

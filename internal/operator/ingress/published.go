@@ -14,12 +14,12 @@ import (
 )
 
 // PublishedCertificates is the Secret in which other operators of the cluster
-// find what the routers of each domain serve, certificate and key in one text
-// by domain. The name is theirs.
+// find the certificates that routers serve: by domain, certificate and key in one
+// text. Those operators chose the name.
 const PublishedCertificates = "router-certs"
 
 // publishCertificate keeps what one IngressController serves in that Secret. It
-// is what the routers have, not what they will have: the Secret that they read
+// takes what the routers have, not what they will have: the Secret that they read
 // is watched, so the next look follows.
 func (r *Reconciler) publishCertificate(ctx context.Context, g *gathered) error {
 	domain := g.domain()
@@ -39,8 +39,8 @@ func (r *Reconciler) publishCertificate(ctx context.Context, g *gathered) error 
 	})
 }
 
-// nobodysDomains are published domains that no IngressController has: whose
-// finalizer somebody took off was not taken back.
+// nobodysDomains returns the published domains that no IngressController has: if
+// somebody removed the finalizer of one, nobody took its domain back.
 func (g *gathered) nobodysDomains() []string {
 	if g.certs == nil {
 		return nil
@@ -58,8 +58,8 @@ func (g *gathered) nobodysDomains() []string {
 	return out
 }
 
-// unpublishCertificate takes it back when the IngressController goes. Another
-// one of the same domain, which waited for that, has its own in its place.
+// unpublishCertificate takes it back when the IngressController goes. If another
+// one of the same domain waited for that, its own certificate stays.
 func (r *Reconciler) unpublishCertificate(ctx context.Context, g *gathered) error {
 	domain := g.controller.Status.Domain
 	if g.certs == nil || g.certs.Data[domain] == nil || g.othersDomain(domain) {
@@ -68,7 +68,8 @@ func (r *Reconciler) unpublishCertificate(ctx context.Context, g *gathered) erro
 	return r.putPublished(ctx, g, func(data map[string][]byte) { delete(data, domain) })
 }
 
-// othersDomain is whether another IngressController was admitted with a domain.
+// othersDomain reports whether another IngressController was admitted with a
+// domain.
 func (g *gathered) othersDomain(domain string) bool {
 	return slices.ContainsFunc(g.all, func(ic operatorv1.IngressController) bool {
 		return ic.Name != g.name && ic.Status.Domain == domain &&

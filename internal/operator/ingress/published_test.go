@@ -18,7 +18,7 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// publishedDomains are the domains of which certificate and key are published.
+// publishedDomains returns the domains whose certificate and key are published.
 func (c *cluster) publishedDomains() []string {
 	c.t.Helper()
 	s := &corev1.Secret{}
@@ -94,7 +94,7 @@ func TestWhatRoutersServeIsPublishedByDomain(t *testing.T) {
 	}
 }
 
-// monitor reads a ServiceMonitor, nil where there is none.
+// monitor reads a ServiceMonitor; it returns nil if there is none.
 func (c *cluster) monitor(name string) *unstructured.Unstructured {
 	c.t.Helper()
 	o := &unstructured.Unstructured{}

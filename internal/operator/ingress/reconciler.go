@@ -1,6 +1,6 @@
-// Package ingress is the operator's controller of IngressControllers: it
-// gathers one value, has package decide/ingress decide from it, and writes what
-// differs. It holds no rule of its own.
+// Package ingress is the operator's controller of IngressControllers. It gathers
+// one value, lets package decide/ingress decide from it, and writes what differs.
+// It holds no rule of its own.
 package ingress
 
 import (
@@ -23,38 +23,38 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// The pauses after which is looked anew: after somebody else wrote first, while
-// what routers serve is copied, and where the cluster does not say yet what it
-// is.
+// The pauses before another look: after somebody else wrote first, while the
+// routers' certificates are copied, and while the cluster does not yet say what
+// it is.
 const (
 	lookAnew      = 100 * time.Millisecond
 	lookForCopies = 500 * time.Millisecond
 	lookForAll    = 10 * time.Second
 )
 
-// Reconciler keeps routers what their IngressControllers say.
+// Reconciler makes routers what their IngressControllers say.
 type Reconciler struct {
 	// Client reads through the cache.
 	Client client.Client
 	Plane  render.DataPlane
-	// Events tells people what was done; nil tells nobody.
+	// Events publishes what was done for people; nil publishes nothing.
 	Events events.EventRecorder
 	Now    func() time.Time
 	// Random makes keys.
 	Random io.Reader
-	// Copied reports whether routers would find copies of all that Ingresses and
-	// Gateways name: none is made before that.
+	// Copied reports whether routers would find copies of everything that
+	// Ingresses and Gateways name. No router is made before that.
 	Copied func() bool
 
-	// gateways is true where the cluster knows the Gateway API.
+	// gateways is true if the cluster knows the Gateway API.
 	gateways bool
-	// noGateways says why not, empty where it does.
+	// noGateways says why it does not, empty if it does.
 	noGateways string
-	// lists is true where the cluster knows the kind of lists of hosts.
+	// lists is true if the cluster knows the kind of lists of hosts.
 	lists    bool
 	monitors monitors
-	// warned are the warnings that were given, each once; taken are the conflicts
-	// of hosts that were told, by IngressController.
+	// warned are the warnings that were given, each once; taken are the reported
+	// conflicts of hosts, by IngressController.
 	warned map[string]bool
 	taken  map[string]map[string]bool
 }
@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err == nil:
 		return reconcile.Result{RequeueAfter: again}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	default:
 		return reconcile.Result{}, err
 	}
@@ -115,15 +115,15 @@ func (r *Reconciler) keep(ctx context.Context, g *gathered) (time.Duration, erro
 		wrote = errors.Join(wrote, r.write(ctx, g, want), r.publishCertificate(ctx, g))
 		r.tellTaken(g, d.Router.Hosts)
 	}
-	// What could not be written does not keep the status from being true.
+	// The status is written even if something else could not be.
 	if err := errors.Join(wrote, r.setStatus(ctx, g.controller, d.Status)); err != nil {
 		return 0, err
 	}
 	return sooner(sooner(d.Again, work.Again), g.lookAtMonitor()), nil
 }
 
-// waitsForCopies reports whether routers would begin to read copies before all
-// of those are there, and serve the default certificate in place of others.
+// waitsForCopies reports whether routers would begin to read copies before all of
+// those exist, and so serve the default certificate in place of others.
 func (r *Reconciler) waitsForCopies(g *gathered) bool {
 	read := g.deployment != nil && render.ReadsCopies(&g.deployment.Spec.Template.Spec)
 	return !read && !r.Copied()
@@ -145,12 +145,12 @@ func (r *Reconciler) setFinalizer(ctx context.Context, ic *operatorv1.IngressCon
 	return nil
 }
 
-// lockedMerge is a patch that fails if somebody else wrote meanwhile.
+// lockedMerge returns a patch that fails if somebody else wrote meanwhile.
 func lockedMerge(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// remove goes on with a deletion, wherever it was cut off.
+// remove continues a deletion, wherever it was cut off.
 func (r *Reconciler) remove(ctx context.Context, g *gathered) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(g.controller, decide.Finalizer) {
 		return 0, nil
@@ -176,7 +176,8 @@ func (r *Reconciler) remove(ctx context.Context, g *gathered) (time.Duration, er
 	return d.Again, nil
 }
 
-// warn tells what in the cluster's own words cannot be, and what it lacks.
+// warn reports what the cluster's settings ask for and cannot be, and what it
+// lacks.
 func (r *Reconciler) warn(ctx context.Context, g *gathered) {
 	for _, text := range decide.DefaultPlacement(g.cluster).Warnings {
 		r.warnOnce(ctx, g, "Topology", text)
@@ -201,10 +202,10 @@ func (r *Reconciler) warnOnce(ctx context.Context, g *gathered, reason, text str
 	r.event(g.controller, corev1.EventTypeWarning, reason, text)
 }
 
-// maxEvent is what an event holds, with room for what is added.
+// maxEvent bounds the text of an event, with room for what is added.
 const maxEvent = 1000
 
-// event tells people about an IngressController.
+// event publishes an event about an IngressController.
 func (r *Reconciler) event(about client.Object, kind, reason, text string) {
 	if len(text) > maxEvent {
 		text = text[:maxEvent] + " ..."

@@ -14,10 +14,12 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// legacyClass is how Ingresses named their class before they had a field for it.
+// legacyClass is the annotation with an Ingress's class from before there was a
+// field for it.
 const legacyClass = "kubernetes.io/ingress.class"
 
-// routeKinds are the routes that ask for hosts and that routers follow.
+// routeKinds returns the kinds of routes that ask for hosts and that routers
+// follow.
 func routeKinds() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, kind := range render.GatewayKinds() {
@@ -56,8 +58,8 @@ func (r *Reconciler) gatherRouted(ctx context.Context, g *gathered) error {
 	return nil
 }
 
-// ofIngress is what an Ingress asks for; without a class no router follows it.
-// Whoever has rules has no default backend.
+// ofIngress returns what an Ingress asks for; without a class no router follows
+// it. An Ingress with rules has no default backend.
 func ofIngress(i *networkingv1.Ingress) decide.Routed {
 	out := decide.Routed{
 		Kind: "Ingress", Namespace: i.Namespace, Name: i.Name, UID: string(i.UID),
@@ -85,7 +87,8 @@ func ofIngress(i *networkingv1.Ingress) decide.Routed {
 	return out
 }
 
-// ofRoute is what a route asks for. One that names no Gateway asks for nothing.
+// ofRoute returns what a route asks for. One that names no Gateway asks for
+// nothing.
 func ofRoute(o *unstructured.Unstructured) decide.Routed {
 	out := decide.Routed{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), Created: o.GetCreationTimestamp().Time,
@@ -114,7 +117,7 @@ func toGateway(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// pathsOf are the paths of an HTTPRoute. Other kinds have a host as a whole.
+// pathsOf returns the paths of an HTTPRoute. Other kinds have a host as a whole.
 func pathsOf(o *unstructured.Unstructured) []string {
 	if o.GetKind() != "HTTPRoute" {
 		return []string{decide.AnyPath}
@@ -139,8 +142,9 @@ func pathsOf(o *unstructured.Unstructured) []string {
 	return out
 }
 
-// tellTaken tells of each object that asks for another namespace's host, once
-// for as long as it does, where its owner looks: on the object.
+// tellTaken makes an event for each object that asks for another namespace's
+// host, once for as long as it does. The event is about the object, where its
+// owner looks.
 func (r *Reconciler) tellTaken(g *gathered, hosts decide.HostList) {
 	before := r.taken[g.name]
 	now := map[string]bool{}

@@ -27,23 +27,24 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// Namespaces whose objects the manager's cache has to hold, by kind. Of those
-// of NamespaceManaged it holds the Secret PublishedCertificates alone.
+// Namespaces whose objects the manager's cache must hold, by kind. Of Secrets in
+// NamespaceManaged it holds only PublishedCertificates.
 var (
 	SecretNamespaces    = []string{decide.OperandNamespace, decide.Namespace}
 	ConfigMapNamespaces = []string{decide.OperandNamespace, namespaceConfig, NamespaceManaged}
 )
 
 const (
-	// namespaceConfig is where people put authorities of clients.
+	// namespaceConfig is the namespace in which people put authorities of
+	// clients.
 	namespaceConfig = "openshift-config"
-	// NamespaceManaged is where the authority of default certificates is
-	// published, and what routers serve.
+	// NamespaceManaged is the namespace in which the authority of default
+	// certificates is published, and what routers serve.
 	NamespaceManaged = "openshift-config-managed"
 )
 
-// SetUp has the manager call the reconciler whenever something changes that a
-// decision looks at.
+// SetUp makes the manager call the reconciler whenever something changes that a
+// decision uses.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	lacks := lackingForGateways(mgr)
 	r.gateways = len(lacks) == 0
@@ -88,12 +89,12 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// asked keeps to changes of what objects ask routers for: their status is the
-// routers' own and changes often.
+// asked limits a watch to changes of what objects ask routers for: their status
+// is the routers' own and changes often.
 var asked = builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 
-// lackingForGateways are the kinds without which routers would wait for ever
-// before they follow a Gateway.
+// lackingForGateways returns the missing kinds without which routers would wait
+// forever before they follow a Gateway.
 func lackingForGateways(mgr ctrl.Manager) []string {
 	var out []string
 	for _, kind := range render.GatewayKinds() {
@@ -104,7 +105,8 @@ func lackingForGateways(mgr ctrl.Manager) []string {
 	return out
 }
 
-// in keeps to some namespaces: other controllers have the cache hold more.
+// in limits a watch to some namespaces: other controllers make the cache hold
+// more.
 func in(namespaces ...string) builder.Predicates {
 	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 		for _, n := range namespaces {
@@ -116,7 +118,7 @@ func in(namespaces ...string) builder.Predicates {
 	}))
 }
 
-// all asks for every IngressController, and for the one that there has to be.
+// all requests a look at every IngressController, and at the one that must exist.
 func (r *Reconciler) all(ctx context.Context, changed client.Object) []reconcile.Request {
 	var list operatorv1.IngressControllerList
 	if err := r.Client.List(ctx, &list, client.InNamespace(decide.Namespace)); err != nil {
@@ -132,8 +134,8 @@ func (r *Reconciler) all(ctx context.Context, changed client.Object) []reconcile
 	return requests(names)
 }
 
-// owner asks for the IngressController that an object belongs to, or would by
-// its name: whoever takes the label away is noticed too.
+// owner requests a look at the IngressController to which an object belongs, or
+// would by its name: so the removal of the label is noticed too.
 func owner(_ context.Context, changed client.Object) []reconcile.Request {
 	names := map[string]bool{}
 	for _, key := range []string{decide.LabelOwner, decide.LabelDeployment} {
@@ -155,8 +157,8 @@ func requests(names map[string]bool) []reconcile.Request {
 	return out
 }
 
-// hostChanged is whether a node differs in what is looked at. Its heartbeat
-// does not count.
+// hostChanged reports whether a node changed in something that decisions use. Its
+// heartbeat does not count.
 func hostChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, also := e.ObjectNew.(*corev1.Node)

@@ -18,10 +18,10 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// backdate covers clients whose clock is behind.
+// backdate is for clients whose clock is behind.
 const backdate = time.Hour
 
-// pair is a certificate and its key, PEM.
+// pair holds a certificate and its key, in PEM.
 type pair struct{ cert, key []byte }
 
 func newAuthority(random io.Reader, now time.Time) (pair, error) {
@@ -38,8 +38,7 @@ func newAuthority(random io.Reader, now time.Time) (pair, error) {
 	return sign(template, nil, nil)
 }
 
-// newLeaf makes a certificate for a domain, which ends no later than its
-// authority.
+// newLeaf makes a certificate for a domain. It ends no later than its authority.
 func newLeaf(random io.Reader, authority map[string][]byte, domain string, now time.Time) (pair, error) {
 	issuer, err := decide.ParsePair(authority[corev1.TLSCertKey], authority[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -65,7 +64,8 @@ func newLeaf(random io.Reader, authority map[string][]byte, domain string, now t
 	return sign(template, issuer, signer)
 }
 
-// commonName is bounded by X.509; clients look at the alternative names.
+// commonName shortens a name to the limit of X.509; clients look at the
+// alternative names.
 func commonName(name string) string { return name[:min(len(name), 64)] }
 
 func serialNumber(random io.Reader) (*big.Int, error) {
@@ -77,8 +77,8 @@ func serialNumber(random io.Reader) (*big.Int, error) {
 	return new(big.Int).SetBytes(data), nil
 }
 
-// sign makes a key and a certificate for it; without an issuer it signs
-// itself.
+// sign makes a key and a certificate for it; without an issuer the certificate is
+// self-signed.
 func sign(template, issuer *x509.Certificate, signer crypto.Signer) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

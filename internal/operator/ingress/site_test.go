@@ -52,7 +52,7 @@ type cluster struct {
 
 var install sync.Once
 
-// newCluster is one with two control planes and the manifests of an
+// newCluster returns one with two control planes and the manifests of an
 // installation, in which nothing was reconciled yet.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -85,7 +85,8 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// start is a new process of the operator: it knows nothing of the one before.
+// start starts a new process of the operator, which knows nothing of the one
+// before.
 func (c *cluster) start() {
 	c.t.Helper()
 	cfg := rest.CopyConfig(c.api.Config)
@@ -106,9 +107,9 @@ type wire struct {
 	next   http.RoundTripper
 	mu     sync.Mutex
 	writes []string
-	// limit is after how many writes it is cut off; 0 for never.
+	// limit is the number of writes after which it is cut off; 0 means never.
 	limit int
-	// meddle is called before each write, as somebody else who is faster.
+	// meddle is called before each write and plays somebody else who is faster.
 	meddle func()
 }
 
@@ -177,8 +178,8 @@ func (c *cluster) topology(controlPlane, infrastructure configv1.TopologyMode) {
 	c.must(c.admin.Status().Patch(c.t.Context(), infra, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// node makes a host that is a control plane and a worker, or changes whether
-// it is ready.
+// node makes a host that is a control plane and a worker, or changes its
+// readiness.
 func (c *cluster) node(name string, ready bool) {
 	c.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -246,7 +247,7 @@ func (c *cluster) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// patch changes an object of the routers' namespace as a person would.
+// patch changes an object of the routers' namespace as an administrator would.
 func (c *cluster) patch(o client.Object, name, patch string) {
 	c.t.Helper()
 	o.SetNamespace(decide.OperandNamespace)
@@ -254,7 +255,7 @@ func (c *cluster) patch(o client.Object, name, patch string) {
 	c.must(c.admin.Patch(c.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// names are all there are, and the one that there has to be.
+// names returns all IngressControllers, and the one that must exist.
 func (c *cluster) names() []string {
 	c.t.Helper()
 	var list operatorv1.IngressControllerList
@@ -266,7 +267,7 @@ func (c *cluster) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// pass has every IngressController looked at once.
+// pass looks at every IngressController once.
 func (c *cluster) pass() error {
 	var errs []error
 	for _, name := range c.names() {
@@ -276,11 +277,11 @@ func (c *cluster) pass() error {
 	return errors.Join(errs...)
 }
 
-// maxPasses bounds how often everything is looked at until nothing is written.
+// maxPasses bounds the passes until nothing is written.
 const maxPasses = 20
 
-// settle looks at everything until nothing is written any more, and returns
-// what was.
+// settle runs passes until nothing is written any more, and returns what was
+// written.
 func (c *cluster) settle() []string {
 	c.t.Helper()
 	var all []string
@@ -310,7 +311,7 @@ func (c *cluster) says(name, want string) {
 	}
 }
 
-// runs plays the controller of Deployments: so many routers are ready.
+// runs plays the controller of Deployments: it sets the number of ready routers.
 func (c *cluster) runs(name string, ready int32) {
 	c.t.Helper()
 	d := c.deployment(name)

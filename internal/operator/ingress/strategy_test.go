@@ -12,7 +12,8 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 )
 
-// published is an IngressController x with the strategy NodePortService.
+// published returns a cluster with an IngressController x of strategy
+// NodePortService.
 func published(t *testing.T) *cluster {
 	c := newCluster(t)
 	c.make("x", nodePortSpec[:len(nodePortSpec)-1]+`,"domain":"x.example"}`)
@@ -20,7 +21,7 @@ func published(t *testing.T) *cluster {
 	return c
 }
 
-// ports are the node ports of x's Service, as "http=30080 ...".
+// ports returns the node ports of x's Service, as "http=30080 ...".
 func (c *cluster) ports() string {
 	c.t.Helper()
 	var out []string
@@ -30,7 +31,7 @@ func (c *cluster) ports() string {
 	return strings.Join(out, " ")
 }
 
-// setPorts writes them as an edit in an editor would: the whole list.
+// setPorts writes them as somebody does in an editor: the whole list.
 func (c *cluster) setPorts(ports string) {
 	c.t.Helper()
 	var list []string
@@ -43,7 +44,7 @@ func (c *cluster) setPorts(ports string) {
 	c.patch(&corev1.Service{}, "router-x", `{"spec":{"ports":[`+strings.Join(list, ",")+`]}}`)
 }
 
-// TestHardCase05_StaticNodePortsStay by every way to set them, over restarts
+// TestHardCase05_StaticNodePortsStay tries every way to set them, over restarts
 // and upgrades of the operator.
 func TestHardCase05_StaticNodePortsStay(t *testing.T) {
 	c := published(t)
@@ -113,8 +114,8 @@ func TestHardCase05_StaticNodePortsStay(t *testing.T) {
 	}
 }
 
-// TestHardCase05_StaticNodePortsByApply: a person's own field manager keeps
-// them, and neither takes the other's fields.
+// TestHardCase05_StaticNodePortsByApply shows that a person's own field manager
+// keeps them, and that neither takes the other's fields.
 func TestHardCase05_StaticNodePortsByApply(t *testing.T) {
 	c := published(t)
 	file := t.TempDir() + "/service.yaml"
@@ -134,8 +135,8 @@ spec:
 	}
 }
 
-// TestHardCase06_OneWriteReverts what decides where traffic goes, and a Service
-// without its owner's label is named and left alone.
+// TestHardCase06_OneWriteReverts shows that for what decides where traffic goes.
+// A Service without its owner's label is named and left alone.
 func TestHardCase06_OneWriteReverts(t *testing.T) {
 	c := published(t)
 	c.setPorts("http=30080 https=30443 metrics=30936")
@@ -180,7 +181,7 @@ var strategies = []operatorv1.EndpointPublishingStrategyType{
 	operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType,
 }
 
-// whole checks that everything is of one strategy and nothing of another.
+// whole checks that every object is of one strategy and none of another.
 func (c *cluster) whole(t *testing.T, kind operatorv1.EndpointPublishingStrategyType) {
 	t.Helper()
 	ic := c.controller("x")
@@ -213,8 +214,8 @@ func (c *cluster) whole(t *testing.T, kind operatorv1.EndpointPublishingStrategy
 	}
 }
 
-// TestHardCase11_EachOfTheTwelveSwitchesIsDoneCompletely, also where the
-// operator is cut off after any of its writes.
+// TestHardCase11_EachOfTheTwelveSwitchesIsDoneCompletely also cuts the operator
+// off after each of its writes.
 func TestHardCase11_EachOfTheTwelveSwitchesIsDoneCompletely(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example"}`)
@@ -238,8 +239,8 @@ func TestHardCase11_EachOfTheTwelveSwitchesIsDoneCompletely(t *testing.T) {
 	}
 }
 
-// cutAfter has an operator started that is cut off after some writes, and
-// reports whether it was. What it had not done the next one does.
+// cutAfter starts an operator that is cut off after some writes, and reports
+// whether it was. The next one does what it had not done.
 func (c *cluster) cutAfter(writes int) bool {
 	c.t.Helper()
 	c.start()
@@ -261,8 +262,8 @@ func (c *cluster) cutAfter(writes int) bool {
 	return false
 }
 
-// TestHardCase11_ASwitchThatCannotBeDoneIsRefusedWithItsReason and changes
-// nothing; once it can, it is done.
+// TestHardCase11_ASwitchThatCannotBeDoneIsRefusedWithItsReason shows that nothing
+// changes; once the switch is possible, it is done.
 func TestHardCase11_ASwitchThatCannotBeDoneIsRefusedWithItsReason(t *testing.T) {
 	c := newCluster(t)
 	c.make("x", `{"domain":"x.example","endpointPublishingStrategy":{"type":"Private"}}`)

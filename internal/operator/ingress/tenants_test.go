@@ -29,12 +29,12 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// answeredBy is the header in which a tenant's Service says whose it is.
+// answeredBy is the header in which a tenant's Service names its tenant.
 const answeredBy = "Answered-By"
 
-// tenant makes a namespace with a Service, which says of each answer that it is
-// its own. It is reached as a node port on this machine's loopback address,
-// where the API takes no endpoints.
+// tenant makes a namespace with a Service that marks each answer as its own. It
+// is reached at a node port on this machine's loopback address, because the API
+// accepts no endpoints there.
 func (c *cluster) tenant(namespace, service string) {
 	c.t.Helper()
 	c.namespaces(namespace)
@@ -60,7 +60,7 @@ func (c *cluster) tenant(namespace, service string) {
 	c.t.Cleanup(server.Close)
 }
 
-// rule is an Ingress of one rule, which leads to a Service of its namespace.
+// rule returns an Ingress of one rule, which leads to a Service of its namespace.
 func rule(namespace, name, host, path, service string) *networkingv1.Ingress {
 	return &networkingv1.Ingress{ObjectMeta: objectMeta(namespace, name), Spec: networkingv1.IngressSpec{
 		IngressClassName: new("openshift-x"),
@@ -95,13 +95,14 @@ func (c *cluster) secured(i *networkingv1.Ingress, secret string) *networkingv1.
 	return i
 }
 
-// whose is who answers for a host and a path, empty where no tenant does.
+// whose returns who answers for a host and a path, empty if no tenant does.
 func (r *router) whose(port int32, host, path string) string {
 	_, header := r.ask("http", port, host, path, nil)
 	return header.Get(answeredBy)
 }
 
-// shows is the name in the certificate that a client which asks for a host sees.
+// shows returns the name in the certificate that a client sees when it asks for a
+// host.
 func (r *router) shows(port int32, host string) string {
 	r.t.Helper()
 	ctx, done := context.WithTimeout(r.t.Context(), 5*time.Second)
@@ -115,7 +116,7 @@ func (r *router) shows(port int32, host string) string {
 	return secure.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// startBriefly is a start of a router that leaves at once when the test ends.
+// startBriefly starts a router that leaves at once when the test ends.
 func (r *router) startBriefly() {
 	settled := r.rendered(configv1.HighlyAvailableTopologyMode)
 	settled.Drain = decide.Drain{Finish: time.Second}
@@ -123,9 +124,9 @@ func (r *router) startBriefly() {
 	r.start()
 }
 
-// TestNamesThatAreJoinedAreNobodyElses: whoever has namespace shop can name an
-// Ingress, a Service and a Secret so that, joined by hyphens, they are those of
-// namespace shop-prod.
+// TestNamesThatAreJoinedAreNobodyElses: an owner of namespace shop can name an
+// Ingress, a Service and a Secret so that, joined by hyphens, the names are those
+// of namespace shop-prod.
 func TestNamesThatAreJoinedAreNobodyElses(t *testing.T) {
 	r, ports := onPorts(t)
 	c := r.c
@@ -152,8 +153,8 @@ func TestNamesThatAreJoinedAreNobodyElses(t *testing.T) {
 	}
 }
 
-// unbound takes the policies of Ingresses and routes away until the end of the
-// test: what tenants make then is what they had made before there were any.
+// unbound removes the policies of Ingresses and routes until the end of the test:
+// what tenants make then stands for what they made before there were policies.
 func (c *cluster) unbound() {
 	c.t.Helper()
 	for _, name := range []string{render.ShapePolicyName, render.HostsPolicyName} {
@@ -171,10 +172,9 @@ func (c *cluster) unbound() {
 	c.try("what the policies refuse", "", c.created(rule("default", "evil", "", "/`", "api")))
 }
 
-// TestRoutersKeepWhatIsTheirs from objects that no policy refused: those that
-// were there before, or that an administrator made. They are those of
-// docs/attacks.md, F9, by an Ingress and by a Gateway, and every way to the
-// routers' API.
+// TestRoutersKeepWhatIsTheirs plays objects that no policy refused, because they
+// are older, or an administrator made them: those of docs/attacks.md, F9, by an
+// Ingress and by a Gateway, and every way to the routers' API.
 func TestRoutersKeepWhatIsTheirs(t *testing.T) {
 	r, ports := onPorts(t)
 	c := r.c
@@ -216,7 +216,7 @@ func TestRoutersKeepWhatIsTheirs(t *testing.T) {
 	c.create(rule("evil", "last", "last.example.com", "/", "web"))
 	r.startBriefly()
 	r.until("it serves the last Ingress", func() bool { return r.whose(ports[0], "last.example.com", "/") != "" })
-	// Nothing here has endpoints, which a route answers with 500.
+	// Nothing here has endpoints; a route answers 500 then.
 	r.until("and the Gateways' routes", func() bool {
 		return r.answer("http", ports[0], "web.example.com", "/", nil) == http.StatusInternalServerError &&
 			r.answer("http", ports[2], "web.example.com", "/", nil) == http.StatusInternalServerError
@@ -265,7 +265,7 @@ func TestRoutersKeepWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// gatewayOf is a Gateway of the routers' class on a port.
+// gatewayOf returns a Gateway of the routers' class on a port.
 func gatewayOf(namespace, name string, port int32) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"gatewayClassName": "openshift-x",

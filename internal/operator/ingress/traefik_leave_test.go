@@ -16,12 +16,12 @@ import (
 )
 
 // TestWhoSpeaksLateToARouterThatLeavesIsNotKeptWaiting: clients dial ahead, and
-// may say their first word when the router has closed its ports. They then have
-// to hear that nobody is there, and not to wait for the end of its grace time.
+// may send their first bytes after the router has closed its ports. They must
+// then hear that nobody is there, and not wait for the end of its grace time.
 func TestWhoSpeaksLateToARouterThatLeavesIsNotKeptWaiting(t *testing.T) {
 	r, ports := onPorts(t)
 	pair := r.rendered(configv1.HighlyAvailableTopologyMode)
-	pair.Drain.Accept = time.Second // it need not be long here
+	pair.Drain.Accept = time.Second // a short time is enough here
 	r.args = render.Arguments(pair)
 	r.start()
 	dial := func(port int32) (net.Conn, error) {
@@ -37,7 +37,7 @@ func TestWhoSpeaksLateToARouterThatLeavesIsNotKeptWaiting(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		silent[scheme] = conn
 	}
-	// It has taken them once it has taken one that came later.
+	// It has accepted them once it has accepted one that came later.
 	if r.answer("http", ports[0], "nobody.x.example", "/", nil) == 0 || r.answer("https", ports[1], "nobody.x.example", "/", r.roots()) == 0 {
 		t.Fatal("it does not answer")
 	}
@@ -53,7 +53,7 @@ func TestWhoSpeaksLateToARouterThatLeavesIsNotKeptWaiting(t *testing.T) {
 	}
 	first := map[string]string{
 		"http": "GET / HTTP/1.1\r\nHost: nobody.x.example\r\n\r\n",
-		// The head of a handshake's record, and a hello that is none.
+		// The head of a handshake's record, and an invalid hello.
 		"https": "\x16\x03\x01\x00\x05\x01\x00\x00\x01" + strings.Repeat("\x00", 200),
 	}
 	for scheme, conn := range silent {

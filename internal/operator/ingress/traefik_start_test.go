@@ -18,7 +18,7 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// onPorts is a router of IngressController x on three free ports.
+// onPorts returns a router of IngressController x on three free ports.
 func onPorts(t *testing.T) (r *router, ports []int32) {
 	t.Helper()
 	c := newCluster(t)
@@ -30,7 +30,7 @@ func onPorts(t *testing.T) (r *router, ports []int32) {
 	return &router{t: t, c: c, name: "x"}, ports
 }
 
-// rendered is what the router is on a cluster.
+// rendered returns the decision about the router on a cluster.
 func (r *router) rendered(topology configv1.TopologyMode) *decide.Router {
 	return decide.RouterOf(decide.Snapshot{
 		Controller: r.c.controller(r.name), Gateways: true,
@@ -83,9 +83,9 @@ func (g *gate) pass(ctx context.Context, from net.Conn, address string) {
 	_, _ = io.Copy(from, to) // the same
 }
 
-// TestARouterThatStartsDeniesNoHost: as long as it has not read the cluster it
-// says that it will know later, of every host and to every client, and it goes
-// over to serving without ever saying that a host is not there.
+// TestARouterThatStartsDeniesNoHost: until it has read the cluster, it tells
+// every client of every host to ask later. It then begins to serve without ever
+// saying that a host does not exist.
 func TestARouterThatStartsDeniesNoHost(t *testing.T) {
 	r, ports := onPorts(t)
 	r.c.route("mine", "openshift-x")
@@ -118,15 +118,15 @@ func TestARouterThatStartsDeniesNoHost(t *testing.T) {
 	r.until("it has read the cluster", func() bool { return stats(paths.Started) == http.StatusOK })
 }
 
-// TestAHostThatNobodyKnowsIsUnavailable, and whoever names a default backend or
-// a Gateway's route is asked before that is said.
+// TestAHostThatNobodyKnowsIsUnavailable also shows that a default backend or a
+// Gateway's route is asked first.
 func TestAHostThatNobodyKnowsIsUnavailable(t *testing.T) {
 	r, ports := onPorts(t)
 	r.c.route("mine", "openshift-x")
 	r.c.gateway("shop.x.example", ports[0])
 	r.start()
 	roots := r.roots()
-	// ours is whether the router itself answers.
+	// ours reports whether the router itself answers.
 	ours := func(scheme string, port int32, name, path string) bool {
 		code, header := r.ask(scheme, port, name, path, roots)
 		return code == 0 || code == http.StatusServiceUnavailable && header.Get("Retry-After") == "1"
@@ -143,7 +143,7 @@ func TestAHostThatNobodyKnowsIsUnavailable(t *testing.T) {
 	if !ours("http", ports[0], "shop.x.example", "/nowhere") {
 		t.Error("a path that the Gateway's route does not name is answered by somebody")
 	}
-	// Who answers for all others is an administrator's, beside the routers.
+	// An administrator makes the backend for all other hosts, beside the routers.
 	class := "openshift-x"
 	all := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: decide.InternalName("x"), Port: networkingv1.ServiceBackendPort{Number: 80}}}
 	r.c.create(&networkingv1.Ingress{ObjectMeta: objectMeta(decide.OperandNamespace, "rest"), Spec: networkingv1.IngressSpec{IngressClassName: &class, DefaultBackend: &all}})
@@ -176,9 +176,9 @@ func (c *cluster) gateway(name string, port int32) {
 	}))
 }
 
-// TestALoneRouterKeepsNobodyWaitingForSilence: it takes no new connections from
-// the moment in which it is told to leave, and is gone soon, also where clients
-// have connections on which they say nothing.
+// TestALoneRouterKeepsNobodyWaitingForSilence: it accepts no new connections once
+// it is told to leave, and is gone soon, even if clients keep connections on
+// which they send nothing.
 func TestALoneRouterKeepsNobodyWaitingForSilence(t *testing.T) {
 	r, ports := onPorts(t)
 	lone := r.rendered(configv1.SingleReplicaTopologyMode)
@@ -190,7 +190,7 @@ func TestALoneRouterKeepsNobodyWaitingForSilence(t *testing.T) {
 		r.c.must(err)
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	// It has taken them once it has taken one that came later.
+	// It has accepted them once it has accepted one that came later.
 	if r.answer("http", ports[0], "nobody.x.example", "/", nil) == 0 {
 		t.Fatal("it does not answer")
 	}
@@ -208,7 +208,7 @@ func TestALoneRouterKeepsNobodyWaitingForSilence(t *testing.T) {
 	r.ended <- err // for the end of the test
 	took := time.Since(began)
 	t.Logf("no new connections after %s, gone after %s", closed, took)
-	// What it took with five seconds to finish.
+	// The time that it took with five seconds to finish.
 	if lone.Drain.Accept != 0 || took >= 5*time.Second || closed >= took {
 		t.Errorf("it took connections for %s and was gone after %s (%+v)", closed, took, lone.Drain)
 	}

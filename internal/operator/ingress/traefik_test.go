@@ -29,7 +29,7 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
-// findTraefik is the release's router as it was built last.
+// findTraefik returns the release's router as it was built last.
 func findTraefik(t *testing.T) string {
 	t.Helper()
 	cache, err := release.CacheDir()
@@ -49,15 +49,15 @@ func findTraefik(t *testing.T) string {
 	return newest
 }
 
-// router is a Traefik that runs with what was rendered for it, on this
-// machine's loopback address, with its own account's rights.
+// router runs a Traefik with what was rendered for it, on this machine's loopback
+// address, with its own account's rights.
 type router struct {
 	t      *testing.T
 	c      *cluster
 	name   string
 	folder string
-	// endpoint is where it reads the cluster, args what it is started with, if
-	// not what is rendered for it.
+	// endpoint is the API server from which it reads the cluster. args replaces
+	// the rendered arguments.
 	endpoint string
 	args     []string
 	stop     context.CancelFunc
@@ -78,7 +78,7 @@ func (r *router) said() string {
 	return r.words.String()
 }
 
-// files lays what the pod mounts into a folder, as kubelet does: a new folder
+// files puts what the pod mounts into a folder, as kubelet does: a new folder
 // each time, and links to it that change at once.
 func (r *router) files() {
 	t := r.t
@@ -99,7 +99,7 @@ func (r *router) files() {
 	r.c.must(os.Symlink(stamp, filepath.Join(r.folder, "..tmp")))
 	r.c.must(os.Rename(filepath.Join(r.folder, "..tmp"), filepath.Join(r.folder, "..data")))
 	for _, name := range []string{"dynamic", "tls"} {
-		_ = os.Symlink("..data/"+name, filepath.Join(r.folder, name)) // there after the first time
+		_ = os.Symlink("..data/"+name, filepath.Join(r.folder, name)) // it exists after the first time
 	}
 	if old != "" {
 		r.c.must(os.RemoveAll(filepath.Join(r.folder, old)))
@@ -152,7 +152,7 @@ func (r *router) start() {
 	})
 }
 
-// authority is a file with the certificate that the test's API server shows.
+// authority returns a file with the certificate that the test's API server shows.
 func (r *router) authority() string {
 	r.t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(r.c.api.Config.Host, "https://"))
@@ -168,13 +168,13 @@ func (r *router) authority() string {
 	return path
 }
 
-// answer is a status code, 0 for none.
+// answer returns a status code, or 0 for none.
 func (r *router) answer(scheme string, port int32, name, path string, roots *x509.CertPool) int {
 	code, _ := r.ask(scheme, port, name, path, roots)
 	return code
 }
 
-// ask is a status code, 0 for none, and what the answer's headers say.
+// ask returns a status code, or 0 for none, and the answer's headers.
 func (r *router) ask(scheme string, port int32, name, path string, roots *x509.CertPool) (int, http.Header) {
 	dialer := &net.Dialer{}
 	transport := &http.Transport{
@@ -218,7 +218,7 @@ func (c *cluster) route(name, class string) {
 	c.create(o)
 }
 
-// backend is the one Service that every cluster has.
+// backend returns the one Service that every cluster has.
 func backend() networkingv1.IngressBackend {
 	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "kubernetes", Port: networkingv1.ServiceBackendPort{Number: 443}}}
 }
@@ -230,10 +230,10 @@ func (c *cluster) create(o client.Object) {
 	c.t.Cleanup(func() { c.must(client.IgnoreNotFound(c.admin.Delete(context.WithoutCancel(c.t.Context()), o))) })
 }
 
-// TestTheReleasesRouterDoesWhatIsRenderedForIt: it starts with no more than its
-// account's rights, is started once it has read the cluster and not before,
-// serves Ingresses of its class with the default certificate, takes a new one
-// without a restart, and says for a while that it leaves.
+// TestTheReleasesRouterDoesWhatIsRenderedForIt: the router starts with only its
+// account's rights, is ready once it has read the cluster and not before, serves
+// Ingresses of its class with the default certificate, takes a new one without a
+// restart, and says for a while that it leaves.
 func TestTheReleasesRouterDoesWhatIsRenderedForIt(t *testing.T) {
 	c := newCluster(t)
 	findTraefik(t)
@@ -325,8 +325,8 @@ func TestTheReleasesRouterDoesWhatIsRenderedForIt(t *testing.T) {
 	}
 	r.until("it is gone", func() bool { return stats(paths.Alive) == 0 })
 	for line := range strings.Lines(r.said()) {
-		// It may look at a folder of certificates in the moment in which the next
-		// one takes its place, and looks again.
+		// It may look at a folder of certificates at the moment when the next one
+		// takes its place, and then looks again.
 		if strings.Contains(line, "reading directory") {
 			continue
 		}
@@ -338,7 +338,7 @@ func TestTheReleasesRouterDoesWhatIsRenderedForIt(t *testing.T) {
 	}
 }
 
-// header is whose a router says it is.
+// header returns whose a router says it is.
 func (r *router) header(port int32, path string) string {
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	r.c.must(err)
@@ -348,7 +348,7 @@ func (r *router) header(port int32, path string) string {
 	return resp.Header.Get(probe.ControllerHeader)
 }
 
-// serves is the certificate that a client is shown.
+// serves returns the certificate that a client is shown.
 func (r *router) serves(port int32) *x509.Certificate {
 	r.t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))

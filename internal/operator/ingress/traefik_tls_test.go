@@ -39,7 +39,8 @@ func (c *cluster) certified(namespace, host string) *corev1.Secret {
 	return o
 }
 
-// certificateFor is whose name the certificate has that a client is shown for a name.
+// certificateFor returns the name in the certificate that a client gets when it
+// asks for a name.
 func (r *router) certificateFor(port int32, name string) string {
 	r.t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: name}}).DialContext(r.t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -58,10 +59,10 @@ func (c *cluster) copyCertificates() {
 	c.must(err)
 }
 
-// TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis: a namespace
-// that is made while a router runs is served with its own certificate within
-// seconds, by the same process and the same connections as before; a Gateway's
-// too, of another namespace.
+// TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis: a namespace is
+// made while a router runs. Within seconds the same process serves its
+// certificate, and old connections go on. The same holds for a Gateway's
+// certificate, of another namespace.
 func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T) {
 	r, ports := onPorts(t)
 	c := r.c
@@ -107,8 +108,7 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	gateway.SetGroupVersionKind(schema.GroupVersionKind{Group: decide.GatewayGroup, Version: "v1", Kind: "Gateway"})
 	gateway.SetNamespace("edge")
 	gateway.SetName("gate")
-	// What the operator does with it has a test of its own: this one is the
-	// routers' part.
+	// The operator's part has a test of its own: this one is the routers' part.
 	var mine corev1.Secret
 	c.get("edge", "tls", &mine)
 	c.create(&corev1.Secret{ObjectMeta: objectMeta(decide.CertificatesNamespace, "edge.tls"), Data: mine.Data})
@@ -127,8 +127,9 @@ func TestATenantsCertificateIsServedByARouterThatReadsNoSecretOfHis(t *testing.T
 	}
 }
 
-// TestNoRouterIsMadeBeforeWhatItServesIsCopied, nor is one of an earlier release
-// replaced; one that reads copies follows its IngressController as ever.
+// TestNoRouterIsMadeBeforeWhatItServesIsCopied also shows that no router of an
+// earlier release is replaced; one that reads copies follows its
+// IngressController as ever.
 func TestNoRouterIsMadeBeforeWhatItServesIsCopied(t *testing.T) {
 	c := newCluster(t)
 	copied := false

@@ -20,7 +20,8 @@ import (
 	render "github.com/holdfast/holdfast/internal/render/router"
 )
 
-// objects are all that was found, whosever it is, without what is only read.
+// objects returns all objects that were found, including others', without those
+// that are only read.
 func (g *gathered) objects() []client.Object {
 	var out []client.Object
 	out = add(out, g.published)
@@ -48,7 +49,7 @@ func add[T any, P interface {
 	return append(list, o)
 }
 
-// rest is what a deletion takes after the routers.
+// rest returns the objects that a deletion removes after the routers.
 func (g *gathered) rest() []client.Object {
 	var out []client.Object
 	for _, o := range g.objects() {
@@ -60,8 +61,8 @@ func (g *gathered) rest() []client.Object {
 	return out
 }
 
-// write makes the objects what is wanted, in an order in which each finds what
-// it names, and takes away what the strategy does not have.
+// write makes the objects what is wanted, in an order in which each finds what it
+// names, and deletes what the strategy does not have.
 func (r *Reconciler) write(ctx context.Context, g *gathered, want render.Objects) error {
 	err := errors.Join(
 		ensure(ctx, r, g, g.configMap, want.Config, plain[corev1.ConfigMap]("data")),
@@ -85,8 +86,8 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, want render.Objects
 	)
 }
 
-// defaultClass makes the default IngressController's class the one of whatever
-// names none. It is asked for once: who takes it away meant that.
+// defaultClass makes the default IngressController's class the default class of
+// the cluster. It does so once: whoever removed that meant it.
 func (r *Reconciler) defaultClass(g *gathered, class *networkingv1.IngressClass) *networkingv1.IngressClass {
 	if g.name != decide.DefaultName || g.class != nil {
 		return class
@@ -100,7 +101,7 @@ func (r *Reconciler) defaultClass(g *gathered, class *networkingv1.IngressClass)
 	return class
 }
 
-// obsolete deletes what is ours and not wanted any more.
+// obsolete deletes an object of ours that is not wanted any more.
 func (r *Reconciler) obsolete(ctx context.Context, g *gathered, o client.Object, gone bool) error {
 	if !gone || isNil(o) || !decide.Owned(g.name, o.GetLabels()) || o.GetDeletionTimestamp() != nil {
 		return nil
@@ -108,7 +109,7 @@ func (r *Reconciler) obsolete(ctx context.Context, g *gathered, o client.Object,
 	return r.drop(ctx, o)
 }
 
-// drop deletes exactly the object that was looked at.
+// drop deletes exactly the version of the object that was read.
 func (r *Reconciler) drop(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	opts = append(opts, client.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -122,12 +123,12 @@ func (r *Reconciler) drop(ctx context.Context, o client.Object, opts ...client.D
 // merge returns what an object has to become and whether that is a change.
 type merge[P any] func(live, wanted P) (P, bool, error)
 
-// plain lays what is wanted over what is there.
+// plain lays the wanted fields over the present object.
 func plain[T any](gone ...string) merge[*T] {
 	return func(live, wanted *T) (*T, bool, error) { return decide.Overlay(live, wanted, gone...) }
 }
 
-// ensure makes one object what is wanted. What is somebody else's stays.
+// ensure makes one object what is wanted. It leaves somebody else's alone.
 func ensure[T any, P interface {
 	*T
 	client.Object
@@ -156,8 +157,9 @@ func ensure[T any, P interface {
 	return nil
 }
 
-// patchFrom names only what differs: fields of a newer API that this program
-// does not know stay. In a Deployment that holds inside its lists too.
+// patchFrom returns a patch that names only what differs: fields of a newer API
+// that this program does not know stay. In a Deployment that holds inside lists
+// too.
 func patchFrom(live client.Object) client.Patch {
 	if _, ok := live.(*appsv1.Deployment); ok {
 		return client.StrategicMergeFrom(live, client.MergeFromWithOptimisticLock{})
@@ -188,7 +190,7 @@ func (r *Reconciler) setStatus(ctx context.Context, ic *operatorv1.IngressContro
 	return nil
 }
 
-// kindOf is a kind for a person.
+// kindOf returns the name of a kind for people.
 func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind

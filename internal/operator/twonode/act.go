@@ -22,14 +22,14 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// podConfigMap holds what etcd is to run as on each host, for whoever wants to
-// see it: the hosts get it with their Jobs.
+// podConfigMap holds the manifests of etcd on each host, for whoever wants to see
+// them: the hosts get them with their Jobs.
 const podConfigMap = "external-etcd-pod"
 
-// act does what was decided. It may be cut off anywhere: the next look finds
+// act carries the decision out. It may be cut off anywhere: the next look finds
 // what is still to be done.
 func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) error {
-	// First of all what a person waits for.
+	// The conditions come first, because people wait for them.
 	if err := etcdobject.SetConditions(ctx, r.Client, g.etcd, d.Conditions, r.Now()); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (r *Reconciler) act(ctx context.Context, g *gathered, d handover.Decision) 
 	return r.dropInputs(ctx)
 }
 
-// publishPods shows etcd's manifests in the cluster.
+// publishPods publishes etcd's manifests in the cluster.
 func (r *Reconciler) publishPods(ctx context.Context, m *material) error {
 	want := map[string]string{}
 	for node, pod := range m.manifests {
@@ -87,8 +87,8 @@ func (r *Reconciler) write(ctx context.Context, o client.Object, there bool) err
 	return r.Client.Create(ctx, o)
 }
 
-// begin says in etcd's object that etcd is run from outside. From then on there
-// is no way back.
+// begin records in etcd's object that etcd runs outside of kubelet. From then on
+// there is no way back.
 func (r *Reconciler) begin(ctx context.Context, etcd *operatorv1.Etcd) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
 		"unsupportedConfigOverrides": map[string]bool{operator.UseExternal: true, operator.MayRemove: true},
@@ -103,7 +103,7 @@ func (r *Reconciler) begin(ctx context.Context, etcd *operatorv1.Etcd) error {
 	return nil
 }
 
-// begun reports whether etcd's object says that etcd is run from outside.
+// begun reports whether etcd's object says that etcd runs outside of kubelet.
 func begun(etcd *operatorv1.Etcd) bool {
 	var overrides map[string]any
 	if json.Unmarshal(etcd.Spec.UnsupportedConfigOverrides.Raw, &overrides) != nil {
@@ -112,8 +112,8 @@ func begun(etcd *operatorv1.Etcd) bool {
 	return overrides[operator.UseExternal] == true && overrides[operator.MayRemove] == true
 }
 
-// deleteJob ends a Job. One that still runs stays, as being deleted, until its
-// pod is gone: the next of its name must not run beside it.
+// deleteJob deletes a Job. A running one stays, marked as being deleted, until
+// its pod is gone: the next one of its name must not run beside it.
 func (r *Reconciler) deleteJob(ctx context.Context, g *gathered, name string) error {
 	policy := metav1.DeletePropagationBackground
 	if slices.ContainsFunc(g.jobs, func(j handover.Job) bool { return j.Name == name && j.State == handover.JobRunning }) {
@@ -128,7 +128,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, g *gathered, name string) er
 	return nil
 }
 
-// createJob makes a Job and, before it, what it reads.
+// createJob makes a Job and, before that, its input.
 func (r *Reconciler) createJob(ctx context.Context, m *material, w handover.Work) error {
 	input, err := m.input(w.Node)
 	if err != nil {
@@ -148,9 +148,9 @@ func (r *Reconciler) createJob(ctx context.Context, m *material, w handover.Work
 	return nil
 }
 
-// dropInputs takes away what the Jobs of a node were told once none of them runs:
-// the accounts of both BMCs and the hosts' secret are in it, and the kubelet of a
-// node may read what a Job there mounted for as long as it is there.
+// dropInputs deletes the input of the Jobs of a node once none of them runs. It
+// holds the accounts of both BMCs and the hosts' secret, and the kubelet of a
+// node may read what a Job there mounted for as long as it exists.
 func (r *Reconciler) dropInputs(ctx context.Context) error {
 	var secrets corev1.SecretList
 	if err := r.Client.List(ctx, &secrets, client.InNamespace(operator.Namespace)); err != nil {
@@ -160,7 +160,7 @@ func (r *Reconciler) dropInputs(ctx context.Context) error {
 	if len(secrets.Items) == 0 {
 		return nil
 	}
-	// The cache may not have the Job that was made a moment ago.
+	// The cache may lack a Job that was made a moment ago.
 	var jobs batchv1.JobList
 	if err := r.Live.List(ctx, &jobs, client.InNamespace(operator.Namespace), client.HasLabels{operator.LabelStep}); err != nil {
 		return fmt.Errorf("list Jobs: %w", err)
@@ -179,7 +179,7 @@ func (r *Reconciler) dropInputs(ctx context.Context) error {
 	return nil
 }
 
-// reads is whether a Job may still read a Secret.
+// reads reports whether a Job may still read a Secret.
 func reads(j *batchv1.Job, secret string) bool {
 	if s := jobOf(j).State; s == handover.JobSucceeded || s == handover.JobFailed {
 		return false

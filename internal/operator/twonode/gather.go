@@ -25,17 +25,17 @@ import (
 	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// gathered is what one look at the cluster found.
+// gathered holds the findings of one look at the cluster.
 type gathered struct {
 	etcd  *operatorv1.Etcd
 	nodes []handover.Node
 	// missing, awaited and moved are as in handover.Snapshot.
 	missing, awaited, moved []string
 	jobs                    []handover.Job
-	// uids are the Jobs' own, by name: another one of the same name is none of
-	// those that a decision is about.
+	// uids are the Jobs' own, by name: a later Job of the same name is not the
+	// one that a decision is about.
 	uids map[string]types.UID
-	// material is what Jobs are made from, nil while something is missing.
+	// material holds the inputs of Jobs, nil while something is missing.
 	material *material
 }
 
@@ -65,8 +65,8 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 	return g, r.jobs(ctx, g)
 }
 
-// hosts lists the control planes in the order of their names, and asks etcd
-// how their members are.
+// hosts lists the control planes in the order of their names, and asks etcd for
+// the state of their members.
 func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.HasLabels{state.LabelControlPlane}); err != nil {
@@ -112,7 +112,8 @@ func appendText(list []string, text string) []string {
 	return append(list, text)
 }
 
-// internalAddresses are the node's, of which the first is of the primary family.
+// internalAddresses returns the node's internal addresses. The first is of the
+// primary family.
 func internalAddresses(n *corev1.Node) []string {
 	var out []string
 	for _, a := range n.Status.Addresses {
@@ -123,9 +124,9 @@ func internalAddresses(n *corev1.Node) []string {
 	return out
 }
 
-// known are the addresses by which Corosync and etcd know the hosts, once those
-// were set up: what the hosts write of Corosync, and until they do what etcd was
-// told with their Jobs.
+// known returns the addresses by which Corosync and etcd know the hosts, once
+// they are set up: those that the hosts publish from Corosync, and until they do,
+// those in etcd's published manifests.
 func (r *Reconciler) known(ctx context.Context, settled bool) (map[string]string, error) {
 	if !settled {
 		return nil, nil
@@ -159,8 +160,8 @@ func knownOf(cluster *etcdv1.PacemakerCluster, manifests map[string]string) map[
 	return out
 }
 
-// nodeChanged is whether a node differs in what is looked at. Its heartbeat
-// does not count.
+// nodeChanged reports whether a node changed in something that decisions use. Its
+// heartbeat does not count.
 func nodeChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, also := e.ObjectNew.(*corev1.Node)
@@ -174,12 +175,12 @@ func nodeChanged(e event.UpdateEvent) bool {
 		before.Annotations[state.AnnotationAuthorities] != after.Annotations[state.AnnotationAuthorities]
 }
 
-// isInput is whether Jobs are made from a Secret.
+// isInput reports whether Jobs are made from a Secret.
 func isInput(o client.Object) bool {
 	return o.GetName() == tokenSecret || strings.HasPrefix(o.GetName(), fencingPrefix)
 }
 
-// jobs reads the Jobs of the steps, and of those that failed why.
+// jobs reads the Jobs of the steps, and why the failed ones failed.
 func (r *Reconciler) jobs(ctx context.Context, g *gathered) error {
 	var list batchv1.JobList
 	if err := r.Client.List(ctx, &list, client.InNamespace(operator.Namespace), client.HasLabels{operator.LabelStep}); err != nil {
@@ -205,7 +206,7 @@ func jobOf(j *batchv1.Job) handover.Job {
 		Name: j.Name, Key: j.Annotations[operator.AnnotationKey], Before: j.Annotations[operator.AnnotationBefore],
 		State: handover.JobRunning,
 	}
-	out.Attempt, _ = strconv.Atoi(j.Annotations[operator.AnnotationAttempt]) // what is not a number is the first one
+	out.Attempt, _ = strconv.Atoi(j.Annotations[operator.AnnotationAttempt]) // a missing number means the first
 	out.Attempt = max(out.Attempt, 1)
 	if c, ok := jobCondition(j, batchv1.JobComplete); ok {
 		out.State, out.Ended = handover.JobSucceeded, c.LastTransitionTime.Time
@@ -229,8 +230,8 @@ func jobCondition(j *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCon
 	return j.Status.Conditions[i], true
 }
 
-// lastWords is why a Job failed: what its container said last, else what
-// became of its pod, else what the Job says.
+// lastWords returns why a Job failed: its container's last output, else the state
+// of its pod, else the Job's condition.
 func (r *Reconciler) lastWords(ctx context.Context, j *batchv1.Job) (string, error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(j.Namespace), client.MatchingLabels{batchv1.JobNameLabel: j.Name}); err != nil {
@@ -257,7 +258,7 @@ func podsWords(p *corev1.Pod) string {
 	return strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")
 }
 
-// secret returns the data of a Secret, nil if there is none.
+// secret returns the data of a Secret, or nil if there is none.
 func (r *Reconciler) secret(ctx context.Context, name string) (map[string][]byte, error) {
 	var s corev1.Secret
 	err := r.Client.Get(ctx, inNamespace(name), &s)

@@ -27,15 +27,17 @@ import (
 )
 
 const (
-	// tokenSecret holds the secret of the two hosts, which their keys are made from.
+	// tokenSecret holds the secret of the two hosts, from which their keys are
+	// made.
 	tokenSecret = "pacemaker-auth"
 	tokenKey    = "token"
 	tokenBytes  = 32
-	// fencingPrefix and a node's name are the Secret with its BMC's account.
+	// fencingPrefix and a node's name form the name of the Secret with its BMC's
+	// account.
 	fencingPrefix = "fencing-credentials-"
 )
 
-// material is what Jobs are made from.
+// material holds the inputs of Jobs.
 type material struct {
 	cluster   string
 	hosts     []Host // two, in the order of their names
@@ -44,7 +46,7 @@ type material struct {
 	manifests map[string]string // by node
 }
 
-// collect reads what Jobs are made from, or notes what of it is missing.
+// collect reads what Jobs are made from, or notes what is missing.
 func (r *Reconciler) collect(ctx context.Context, g *gathered, hosts []Host) error {
 	if len(hosts) != 2 || len(g.nodes) != 2 {
 		return nil
@@ -76,7 +78,7 @@ func (r *Reconciler) collect(ctx context.Context, g *gathered, hosts []Host) err
 	return nil
 }
 
-// token returns the secret of the hosts' trust, and makes it the first time.
+// token returns the secret of the hosts' trust, and creates it the first time.
 func (r *Reconciler) token(ctx context.Context) (string, error) {
 	data, err := r.secret(ctx, tokenSecret)
 	if err != nil || len(data[tokenKey]) > 0 {
@@ -95,7 +97,7 @@ func (r *Reconciler) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// deviceOf reads a BMC's account, and names what is missing of it.
+// deviceOf reads a BMC's account, and returns what it lacks.
 func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingDevice, []string) {
 	name := fencingPrefix + node
 	if data == nil {
@@ -121,8 +123,8 @@ func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingD
 	return device, missing
 }
 
-// ordered are devices as somebody ordered them: a host that tells which
-// certificate it saw first has it already, and needs no Job for it.
+// ordered returns devices as somebody ordered them. A host that reports which
+// certificate it saw first has that certificate already, and needs no Job for it.
 func ordered(devices []state.FencingDevice) []state.FencingDevice {
 	out := slices.Clone(devices)
 	for i := range out {
@@ -133,7 +135,7 @@ func ordered(devices []state.FencingDevice) []state.FencingDevice {
 	return out
 }
 
-// renderPods renders what etcd is to run as on each host.
+// renderPods renders the manifest of etcd for each host.
 func (r *Reconciler) renderPods(m *material) error {
 	bundle, err := r.authorities()
 	if err != nil {
@@ -158,7 +160,7 @@ func (r *Reconciler) renderPods(m *material) error {
 	return nil
 }
 
-// input is what the steps on a host are told.
+// input returns the input of the steps on a host.
 func (m *material) input(node string) ([]byte, error) {
 	in := twonode.Input{Cluster: m.cluster, Self: node, Token: m.token, Fencing: m.devices, Manifest: m.manifests[node]}
 	for _, h := range m.hosts {
@@ -180,14 +182,14 @@ func (m *material) digests() handover.Digests {
 	return d
 }
 
-// digest stands for values of which nobody may guess the secrets among them:
-// it is keyed by the hosts' secret, and so changes with that too.
+// digest stands for values and reveals no secret among them: it is keyed by the
+// hosts' secret, and so changes with that too.
 func (m *material) digest(values ...any) string {
 	mac := hmac.New(sha256.New, []byte(m.token))
 	for _, v := range values {
 		data, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // values of this package, which JSON can hold
+			panic(err) // cannot happen: JSON can hold the values of this package
 		}
 		mac.Write(data)
 		mac.Write([]byte{0})
@@ -195,8 +197,8 @@ func (m *material) digest(values ...any) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// redact hides the secrets that Jobs are given in what they say. Nothing of
-// ours writes one; a BMC or a program may.
+// redact hides the secrets that Jobs are given in their output. Nothing of ours
+// writes one; a BMC or a program may.
 func (m *material) redact(text string) string {
 	if m == nil {
 		return text

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 )
 
-// Members asks etcd on each host how its member is.
+// Members asks etcd on each host for the state of its member.
 type Members struct{ etcd.Members }
 
 // Ask asks all hosts at once. A host that does not answer is not in the result.
@@ -23,8 +23,7 @@ func (m *Members) Ask(ctx context.Context, hosts []Host) map[string]handover.Mem
 	return out
 }
 
-// health judges what a member says of itself: whether the other one may be
-// stopped.
+// health judges by a member's own report whether the other one may be stopped.
 func health(look etcd.Look) handover.Member {
 	if look.Serves && look.Leader != 0 && !look.Learner && len(look.Errors) == 0 {
 		return handover.MemberHealthy

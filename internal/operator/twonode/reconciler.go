@@ -1,8 +1,8 @@
 // Package twonode is the operator's controller of clusters with two control
-// planes: it has their hosts set up so that either survives the loss of the
-// other, step by step, and says in etcd's object how far that is. Package
-// handover decides the next step; this package gathers the facts for it and
-// carries it out.
+// planes. Step by step it sets their hosts up so that either survives the loss of
+// the other, and publishes in etcd's object how far that is. Package handover
+// decides the next step; this package gathers the facts for it and carries it
+// out.
 package twonode
 
 import (
@@ -35,8 +35,8 @@ import (
 // clusterName is the name of the objects that there is one of.
 const clusterName = "cluster"
 
-// The pauses after which the cluster is looked at although nothing was told:
-// etcd's health and its authorities' file tell nobody when they change.
+// The pauses before a look at the cluster that no event asked for: etcd's health
+// and its authorities' file change without an event.
 const (
 	lookAnew             = 100 * time.Millisecond
 	lookWhileOutstanding = 2 * time.Second
@@ -48,7 +48,8 @@ type Reconciler struct {
 	// Client reads through the cache, Live from the API.
 	Client client.Client
 	Live   client.Reader
-	// Etcd tells how the members are, by node, of those that it could ask.
+	// Etcd returns the state of the members, by node, as far as it could ask
+	// them.
 	Etcd func(context.Context, []Host) map[string]handover.Member
 	// CABundle is the file with the authorities of etcd.
 	CABundle string
@@ -58,15 +59,15 @@ type Reconciler struct {
 // Host is a control plane and the address by which its peer reaches it.
 type Host struct {
 	Name, Address string
-	// Machine is what the node says about itself.
+	// Machine identifies the machine, by the node's own annotation.
 	Machine state.Machine
-	// Authorities is the digest of etcd's authorities there, empty where the host
-	// has not said it. It decides over its own manifest alone.
+	// Authorities is the digest of etcd's authorities on this host, empty if the
+	// host has not published it. It counts for the host's own manifest alone.
 	Authorities string `json:"-"`
 }
 
-// SetUp has the manager call the reconciler whenever something changes that a
-// decision looks at.
+// SetUp makes the manager call the reconciler whenever something changes that a
+// decision uses.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusterName}}}
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	case err == nil:
 		return reconcile.Result{RequeueAfter: again(d)}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return reconcile.Result{RequeueAfter: lookAnew}, nil // what was looked at is not what is
+		return reconcile.Result{RequeueAfter: lookAnew}, nil // the cluster changed after it was read
 	default:
 		return reconcile.Result{}, errors.Join(err, r.complain(ctx, err))
 	}
@@ -107,8 +108,8 @@ func (r *Reconciler) step(ctx context.Context) (handover.Decision, error) {
 	return d, r.act(ctx, g, d)
 }
 
-// complain says in etcd's object what keeps the operator from working, where
-// that is more than a moment's trouble with the API.
+// complain reports in etcd's object what keeps the operator from working, unless
+// it is only a moment's trouble with the API.
 func (r *Reconciler) complain(ctx context.Context, why error) error {
 	if passing(why) {
 		return nil
@@ -122,7 +123,7 @@ func (r *Reconciler) complain(ctx context.Context, why error) error {
 	}}, r.Now())
 }
 
-// passing is whether an error ends by itself.
+// passing reports whether an error ends by itself.
 func passing(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) // the API's connection
@@ -130,7 +131,7 @@ func passing(err error) bool {
 	return !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsBadRequest(err)
 }
 
-// again is when to look again.
+// again returns the pause before the next look.
 func again(d handover.Decision) time.Duration {
 	after := lookWhileOutstanding
 	for _, c := range d.Conditions {
@@ -153,7 +154,7 @@ func (r *Reconciler) isTwoNode(ctx context.Context) (bool, error) {
 	return infra.Status.ControlPlaneTopology == configv1.DualReplicaTopologyMode, nil
 }
 
-// authorities reads the file of those that sign etcd's certificates.
+// authorities reads the file of the authorities that sign etcd's certificates.
 func (r *Reconciler) authorities() ([]byte, error) {
 	data, err := os.ReadFile(r.CABundle)
 	if err != nil {

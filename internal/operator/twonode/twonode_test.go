@@ -210,8 +210,8 @@ func TestNoSecretIsRepeated(t *testing.T) {
 	}
 }
 
-// Bundles differ in the middle of a rotation. Where the operator runs then must
-// not matter: each of its moves would restart both etcds.
+// Bundles differ in the middle of a rotation. Then it must not matter where the
+// operator runs: each of its moves would restart both etcds.
 func TestAMoveOfTheOperatorBetweenHostsWithOtherAuthoritiesChangesNoManifest(t *testing.T) {
 	render := func(onOperatorsHost string, change func(*material)) map[string]string {
 		t.Helper()

@@ -40,7 +40,7 @@ const (
 // idle is removed in the second pass.
 const passes = 3
 
-// Options says where everything is.
+// Options holds the paths, the image and the client of haproxy.
 type Options struct {
 	// Root is the root of the host's files, "/" except in tests.
 	Root string
@@ -66,7 +66,7 @@ func HostOptions(image string) Options {
 // Piece is the one writer of haproxy's files and servers.
 type Piece struct {
 	Options
-	// reloaded is when haproxy was last told to read its configuration.
+	// reloaded is the time of the last reload of haproxy.
 	reloaded time.Time
 }
 

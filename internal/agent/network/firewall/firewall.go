@@ -1,5 +1,5 @@
 // Package firewall closes the ports of this host to those who have no business
-// there, by one nftables table of ours, and looks what a firewall of the site
+// there, by one nftables table of ours, and finds out what a firewall of the site
 // refuses. It changes no table but its own.
 package firewall
 
@@ -31,7 +31,7 @@ const (
 	settle = time.Second
 	// readEvery is the pause between two reads of the administrator's file.
 	readEvery = 5 * time.Second
-	// trusted is how long a table that was compared counts as unchanged.
+	// trusted is the time for which a compared table counts as unchanged.
 	trusted = 10 * time.Second
 	// rewatch is the pause before a failed watch is started again.
 	rewatch = time.Second
@@ -84,7 +84,8 @@ type Piece struct {
 	// management controllers that have names.
 	rings []netip.Addr
 	names map[string][]netip.Addr
-	// last are the rules that were last compared with the table, checked is when.
+	// last are the rules that were last compared with the table, checked is the
+	// time of that.
 	last    ports.Rules
 	checked time.Time
 	// said describes the last table, mended what was done since the last

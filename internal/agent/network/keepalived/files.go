@@ -71,9 +71,9 @@ func (f files) prune(wanted []string) error {
 }
 
 // configure writes the configuration, and the static pod once there is something
-// to hold. It tells keepalived if that was told of another configuration. So it
-// also tells it after an earlier run that wrote the file and was killed, or
-// failed, before it could tell.
+// to hold. It tells keepalived to read a configuration other than the one that it
+// was last told of. This covers an earlier run that wrote the file and was
+// killed, or failed, before it could tell.
 func (f files) configure(conf, pod []byte, wanted bool) (told bool, err error) {
 	before, err := f.known()
 	if err != nil {

@@ -49,10 +49,10 @@ type Piece struct {
 	verdict vrrp.Verdict
 	health  vrrp.Health
 	said    map[string]vrrp.Weight
-	// due is when to look at the health again even if nothing changes, later is
+	// due is the time of the next look at the health without any change, later is
 	// the same for the configuration.
 	due, later time.Time
-	// told is when keepalived was last told of its configuration.
+	// told is the time at which keepalived was last told of its configuration.
 	told time.Time
 	// asked are the VIPs that this host may take as far as others are concerned,
 	// because it was asked who has them. listened are those that this run of the
@@ -252,8 +252,7 @@ func (p *Piece) filter() (string, error) {
 	return join(told...), nil
 }
 
-// vips returns all VIPs of the cluster. Before there is a view, these are those
-// of the running configuration.
+// vips returns the VIPs of the view, and those of the last known instances.
 func (p *Piece) vips() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -114,8 +114,8 @@ func (p *Piece) refilter(ctx context.Context) error {
 }
 
 // guardEvery is the pause between two looks for a missing daemon, in case the
-// folder of its pid file gives no event. deadParent is how long a parent may take
-// to start the process that speaks VRRP.
+// folder of its pid file gives no event. deadParent bounds the time in which a
+// parent must start the process that speaks VRRP.
 const (
 	guardEvery = 2 * time.Second
 	deadParent = 15 * time.Second
@@ -175,7 +175,7 @@ func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
 	p.sweep("ended")
 }
 
-// settled is how long a daemon may take to start.
+// settled bounds the start of a daemon.
 const settled = 3 * time.Second
 
 // hearing ends a daemon that cannot follow its files, once there is room for the

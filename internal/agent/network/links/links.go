@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Kernel is what the reconciler changes. nic.Kernel implements it.
+// Kernel is the part of the kernel that the reconciler changes. nic.Kernel
+// implements it.
 type Kernel interface {
 	Links() ([]uplink.Link, error)
 	Settings() (uplink.Settings, error)

@@ -22,7 +22,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Address is where the agent serves its metrics, to collectors on this host only.
+// Address is the address of the agent's metrics, for collectors on this host
+// only.
 const Address = "127.0.0.1:29446"
 
 // Collector makes metrics of the view and of the reconcilers when it is asked.

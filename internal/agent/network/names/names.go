@@ -35,14 +35,14 @@ type Options struct {
 	Now func() time.Time
 }
 
-// patience is how long a configuration with upstream name servers stays while the
-// view has none: the agent may only just have begun to look for them.
+// patience is the time for which a configuration with upstream name servers stays
+// while the view has none: the agent may only just have begun to look for them.
 const patience = 15 * time.Second
 
 // Piece owns the name server's files.
 type Piece struct {
 	opts Options
-	// begun is when the first view came.
+	// begun is the time of the first view.
 	begun time.Time
 	// reload is true while a running server may not know its configuration.
 	reload bool

@@ -26,7 +26,7 @@ import (
 // Path is the file in which a host keeps its Node as it was last.
 const Path = "/var/lib/holdfast/network/node.json"
 
-// kubeletHealth is where a kubelet reports its health, to its own host alone.
+// kubeletHealth is the address of kubelet's health check, for its own host alone.
 const kubeletHealth = "http://127.0.0.1:10248/healthz"
 
 // look is the pause between two reads of a Node in which nothing that the watch

@@ -21,21 +21,21 @@ import (
 const (
 	// resync is for the files, which are watched.
 	resync = 30 * time.Second
-	// settle is how long a file is left alone after a change of it: some tools
-	// write in more than one step.
+	// settle is the time for which a file is left alone after a change of it:
+	// some tools write in more than one step.
 	settle = 50 * time.Millisecond
 	// askUp and askDown are for the name server, while it answers and while it
 	// does not.
 	askUp   = 2 * time.Second
 	askDown = 500 * time.Millisecond
-	// askPatience is how long an answer may take.
+	// askPatience bounds the wait for an answer.
 	askPatience = time.Second
-	// failures is how many questions in a row must fail before a name server that
-	// answered counts as dead.
+	// failures is the number of questions in a row that must fail before a name
+	// server that answered counts as dead.
 	failures = 3
-	// revival is how many answers in a row bring back one that was dead: each
-	// time a service may be restarted, and systemd tolerates five restarts in ten
-	// seconds.
+	// revival is the number of answers in a row that bring back one that was
+	// dead: each time a service may be restarted, and systemd tolerates five
+	// restarts in ten seconds.
 	revival = 10
 )
 

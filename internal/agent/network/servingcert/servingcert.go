@@ -46,16 +46,16 @@ const (
 	// patience bounds the wait for the hosts whose turn is before this one's: one
 	// whose agent does not run must not hold up the rest.
 	patience = 15 * time.Second
-	// takesUp is how long an API server may take to show a new certificate. It
+	// takesUp bounds the wait for an API server to show a new certificate. It
 	// follows the file, and if that fails, looks once a minute.
 	takesUp = 5 * time.Second
 	// dialLimit bounds one look at the API server.
 	dialLimit = 2 * time.Second
-	// lookEvery is how long the result of the last look counts.
+	// lookEvery is the time for which the result of the last look counts.
 	lookEvery = 20 * time.Second
 )
 
-// Options says where the reconciler works.
+// Options holds the places in which the reconciler works.
 type Options struct {
 	// Folder, Endpoint and Record are the constants above if they are empty.
 	Folder, Endpoint, Record string
@@ -65,9 +65,9 @@ type Options struct {
 // Piece keeps the certificate of one API server. It is a network.Piece.
 type Piece struct {
 	Options
-	// since is when the need for another certificate was first seen.
+	// since is the time at which the need for another certificate was first seen.
 	since time.Time
-	// looked is when the API server last showed the right one.
+	// looked is the last time at which the API server showed the right one.
 	looked time.Time
 
 	mu     sync.Mutex

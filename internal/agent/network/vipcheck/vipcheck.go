@@ -22,10 +22,10 @@ import (
 
 // The times of a report.
 const (
-	// settling is how long a report waits for the other reconcilers before it
-	// says what keeps them.
+	// settling bounds the wait of a report for the other reconcilers. After that
+	// it says what keeps them.
 	settling = 10 * time.Second
-	// passing is how long a reconciler may fail before a report says so.
+	// passing is the longest failure of a reconciler that a report leaves out.
 	passing = 3 * time.Second
 	// settleEvery is the pause between two looks at them.
 	settleEvery = 50 * time.Millisecond
