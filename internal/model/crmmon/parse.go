@@ -212,12 +212,19 @@ func (r *reader) operations(c *Cluster, history *element) {
 	}
 }
 
+// noCode stands for a code that crm_mon does not write as a number. 0 would make
+// an expected result of a failed probe.
+const noCode = -1
+
 func (r *reader) failure(e *element) Failure {
 	out := Failure{
 		Node: e.text("node", "id"), Task: e.text("task"), Words: e.text("exitreason"), Call: e.text("call"), When: r.time(e.text("last-rc-change")),
 		Key: e.text("op_key"), Status: e.text("exitstatus"), Reason: e.text("exitreason"),
 	}
-	out.Code, _ = strconv.Atoi(e.text("exitcode")) // a code that is no number counts as 0
+	var err error
+	if out.Code, err = strconv.Atoi(e.text("exitcode")); err != nil {
+		out.Code = noCode
+	}
 	out.Resource = resourceOf(e.text("op_key"), out.Task)
 	out.Probe = out.Task == "probe" || strings.HasSuffix(e.text("op_key"), "_monitor_0")
 	if out.Words == "" || out.Words == "none" {

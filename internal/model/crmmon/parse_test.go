@@ -91,6 +91,19 @@ func TestAFailedActionNamesItsResource(t *testing.T) {
 	}
 }
 
+func TestAFailedProbeWithoutACodeIsAFailure(t *testing.T) {
+	for code, expected := range map[string]bool{`exitcode="7"`: true, `exitcode="0"`: true, `exitcode="1"`: false, `exitcode="?"`: false, ``: false} {
+		list := `<failures><failure op_key="etcd_monitor_0" node="cp-1" ` + code + ` exitstatus="error" call="5" status="complete"/></failures>`
+		c, err := Parse([]byte(strings.Replace(string(recorded(t, "healthy")), "</pacemaker-result>", list+"</pacemaker-result>", 1)), time.UTC)
+		if err != nil || len(c.Failures) != 1 {
+			t.Fatalf("%s: %v, %+v", code, err, c.Failures)
+		}
+		if got := c.Failures[0].Expected(); got != expected {
+			t.Errorf("%s: expected %v", code, got)
+		}
+	}
+}
+
 func TestHardCase33TimesAroundAChangeOfTheClock(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
