@@ -72,7 +72,7 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
-	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.logf)
+	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.Log)
 	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.keep(ctx) })
 	if every, watched := host.WatchdogInterval(); watched {
 		group.Go(func() error {
-			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.logf)
+			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.Log)
 		})
 	}
 	group.Go(func() error {
@@ -103,9 +103,6 @@ func (d *daemon) run(ctx context.Context) error {
 	})
 	return group.Wait()
 }
-
-// logf is for what the agent of a host uses too, whose log has lines alone.
-func (d *daemon) logf(format string, args ...any) { d.Log.Warn(fmt.Sprintf(format, args...)) }
 
 // hung is what the keeper's loop does for longer than it may.
 func (d *daemon) hung() string {

@@ -8,8 +8,8 @@ import (
 )
 
 // Watchdog says every now and then that the agent works, until the context
-// ends: while the board can be read and no piece hangs. Whoever listens ends a
+// ends: while the board can be read and no loop hangs. Whoever listens ends a
 // process that stays silent.
 func (a *Agent) Watchdog(ctx context.Context, every time.Duration, alive func() error) error {
-	return host.Watchdog(ctx, every, func() string { a.Board.View(); return a.Hung() }, alive, a.Logf)
+	return host.Watchdog(ctx, every, func() string { a.Board.View(); return a.Loops.Hung() }, alive, a.Loops.Log)
 }

@@ -3,6 +3,7 @@ package pacemakerstatus
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -31,7 +32,7 @@ var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/cor
 
 // eyes see what this host can.
 type eyes struct {
-	logf func(string, ...any)
+	log *slog.Logger
 	// settings are what Pacemaker's files say and what they should.
 	settings func() (have, want twonode.Config, err error)
 
@@ -127,17 +128,14 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 }
 
 // watch wakes whenever something happens, until the context ends.
-func (e *eyes) watch(ctx context.Context, wake func()) {
-	go thisHostsMembers(e.logf).watch(ctx, func(m state.Fact[state.Membership]) {
+func (e *eyes) watch(ctx context.Context, loops *loop.Loops, wake func()) {
+	go thisHostsMembers(e.log).watch(ctx, func(m state.Fact[state.Membership]) {
 		e.join(m)
 		wake()
 	})
-	for ctx.Err() == nil {
-		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
-			e.logf("watch Pacemaker's files: %v", err)
-		}
-		_ = host.Sleep(ctx, slowly) // the loop looks at the context itself
-	}
+	loops.Watch(ctx, loop.Watch{Name: "watch of Pacemaker's files", Pause: slowly, Run: func(ctx context.Context, _ func()) error {
+		return watchFolders(ctx, wake, happens)
+	}})
 }
 
 // watchFolders wakes whenever something is written in one of the folders. A
