@@ -126,6 +126,8 @@ type Host struct {
 	Firewalls Seen[[]state.SiteFirewall]
 	// Trouble is what keeps its network from being set up, empty for nothing.
 	Trouble Seen[string]
+	// Loops are how those of its agent are doing that are not of its network.
+	Loops Seen[[]state.Loop]
 }
 
 // Kubelet is a kubelet as the API knows it.

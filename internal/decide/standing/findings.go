@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
@@ -200,9 +201,66 @@ func (d describer) ofNodes() []Finding {
 				Type: "sudo holdfast-agent monitor", On: h.Name,
 			})
 		}
+		out = append(out, d.ofLoops(h)...)
 		out = append(out, ofFirewalls(h)...)
 	}
 	return out
+}
+
+// failing is how long a loop may fail before a person is told: most go on by
+// themselves within seconds.
+const failing = time.Minute
+
+// ofLoops is one finding of the loops of a host's agent that fail or hang: an API
+// that is away has several of them fail. It says what is wrong with the one that
+// is so for longest.
+func (d describer) ofLoops(h Host) []Finding {
+	var list []state.Loop
+	for _, l := range h.Loops.Value {
+		if since, _ := unwell(l); !since.IsZero() && d.age(since) > failing {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b state.Loop) int {
+		first, _ := unwell(a)
+		second, _ := unwell(b)
+		return first.Compare(second)
+	})
+	since, words := unwell(list[0])
+	what := fmt.Sprintf("agent of %s: %s: %s%s", h.Name, list[0].Name, words, d.long(since))
+	if list[0].Error != "" {
+		what += ": " + strings.ReplaceAll(list[0].Error, "\n", "; ")
+	}
+	if len(list) > 1 {
+		var names []string
+		for _, l := range list[1:] {
+			names = append(names, l.Name)
+		}
+		what += "; also " + strings.Join(names, ", ")
+	}
+	means := "It tries again by itself. Until it succeeds, this part of its work stands still."
+	if list[0].Hangs {
+		means = "This part of its work stands still until it ends or the agent is started anew."
+	}
+	return []Finding{{
+		ID: AgentLoopFailing, Level: Warning, What: what, Means: means,
+		Type: "sudo journalctl -u holdfast-agent", On: h.Name,
+	}}
+}
+
+// unwell is since when a loop fails or hangs, and which of the two; zero where it
+// is well.
+func unwell(l state.Loop) (time.Time, string) {
+	switch {
+	case l.Hangs:
+		return l.Since, "it hangs"
+	case l.Error != "":
+		return l.FailingSince, "it fails"
+	}
+	return time.Time{}, ""
 }
 
 // ofFirewalls are firewalls of the site that refuse what the cluster needs.
