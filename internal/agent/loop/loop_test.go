@@ -529,8 +529,10 @@ func TestTheNewestOfManyValuesIsHandedOver(t *testing.T) {
 		l.Put(i)
 	}
 	<-l.Wake
-	if l.Get() != 9 || l.Get() != 9 || len(l.Wake) != 0 {
-		t.Errorf("%d", l.Get())
+	for range 2 {
+		if got := l.Get(); got != 9 || len(l.Wake) != 0 {
+			t.Errorf("%d", got)
+		}
 	}
 }
 
