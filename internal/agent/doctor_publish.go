@@ -3,16 +3,13 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/report/doctor"
 )
 
@@ -22,6 +19,7 @@ import (
 const (
 	doctorEvery = 30 * time.Minute
 	doctorAgain = time.Minute
+	doctorLimit = 5 * time.Minute
 )
 
 // doctorPublisher publishes this control plane's doctor report in the API, for an
@@ -30,11 +28,9 @@ const (
 type doctorPublisher struct {
 	look func(context.Context) decide.Host
 	tell func(ctx context.Context, node, value string) error
-	wait func(context.Context, time.Duration) error
-	log  io.Writer
 }
 
-func newDoctorPublisher(log io.Writer) doctorPublisher {
+func newDoctorPublisher() doctorPublisher {
 	return doctorPublisher{
 		look: func(ctx context.Context) decide.Host {
 			s, _ := doctor.ReadSite() // without it the agent would not run
@@ -47,29 +43,14 @@ func newDoctorPublisher(log io.Writer) doctorPublisher {
 			}
 			return c.Annotate(ctx, node, decide.Annotation, value)
 		},
-		wait: host.Sleep, log: log,
 	}
 }
 
-// run publishes until the context ends. While the API is away it tries again.
-func (p doctorPublisher) run(ctx context.Context) error {
-	trouble := pace.Trouble{Now: time.Now, Logf: func(format string, args ...any) {
-		_, _ = fmt.Fprintf(p.log, "tell what this host is like: "+format+"\n", args...)
+// task publishes now and then. An API that is away is told later.
+func (p doctorPublisher) task() loop.Task {
+	return loop.Task{Name: "doctor report", Every: doctorEvery, Retry: doctorAgain, Limit: doctorLimit, Spared: true, Step: func(ctx context.Context) (loop.Result, error) {
+		return loop.Result{}, p.publish(ctx)
 	}}
-	for {
-		pause := doctorEvery
-		err := p.publish(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		trouble.Hear(err)
-		if err != nil {
-			pause = doctorAgain
-		}
-		if err := p.wait(ctx, pause); err != nil {
-			return err
-		}
-	}
 }
 
 func (p doctorPublisher) publish(ctx context.Context) error {

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -67,34 +71,29 @@ func TestAHostWithNoDevicesIsPublishedAsOneWithNone(t *testing.T) {
 }
 
 func TestItIsPublishedEveryHalfHourAndTriedAgainAfterAMinute(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	answers := []error{errors.New("no API"), errors.New("no API"), nil, errors.New("no API")}
-	var waits []time.Duration
-	var log bytes.Buffer
-	p := doctorPublisher{
-		look: func(context.Context) decide.Host { return decide.Host{Name: "cp-1"} },
-		tell: func(context.Context, string, string) error { return answers[len(waits)] },
-		wait: func(ctx context.Context, d time.Duration) error {
-			if waits = append(waits, d); len(waits) == len(answers) {
-				stop()
-			}
-			return ctx.Err()
-		},
-		log: &log,
-	}
-	if err := p.run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	want := []time.Duration{time.Minute, time.Minute, 30 * time.Minute, time.Minute}
-	for i, w := range want {
-		if waits[i] != w {
-			t.Errorf("pauses %v, want %v", waits, want)
-			break
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		answers := []error{errors.New("no API"), errors.New("no API"), nil, errors.New("no API"), nil}
+		var at []time.Duration
+		var log bytes.Buffer
+		began := time.Now()
+		p := doctorPublisher{
+			look: func(context.Context) decide.Host { return decide.Host{Name: "cp-1"} },
+			tell: func(context.Context, string, string) error {
+				if at = append(at, time.Since(began)); len(at) == len(answers) {
+					stop()
+				}
+				return answers[len(at)-1]
+			},
 		}
-	}
-	if got := strings.Count(log.String(), "no API"); got != 2 {
-		t.Errorf("said %d times, want once for each time that it began: %q", got, log.String())
-	}
+		loop.New(time.Now, slog.New(slog.NewTextHandler(&log, nil))).Run(ctx, p.task())
+		if want := []time.Duration{0, time.Minute, 2 * time.Minute, 32 * time.Minute, 33 * time.Minute}; !slices.Equal(at, want) {
+			t.Errorf("published at %v, want %v", at, want)
+		}
+		if got := strings.Count(log.String(), "msg=fails"); got != 2 {
+			t.Errorf("said %d times, want once for each time that it began: %q", got, log.String())
+		}
+	})
 }
 
 func TestTheVerbRefusesAnotherFormat(t *testing.T) {

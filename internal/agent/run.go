@@ -2,10 +2,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -38,8 +37,9 @@ the disk for the time without one. It runs until it is stopped;
 holdfast-agent.service starts it at boot.
 
 How the network is doing is in /run/holdfast/network.json, how Pacemaker is in
-/run/holdfast/pacemaker.json. Metrics are served for Prometheus on this host's
-loopback address.`,
+/run/holdfast/pacemaker.json, how everything else that the agent does again and
+again is in /run/holdfast/loops.json. Metrics are served for Prometheus on this
+host's loopback address.`,
 		Example: `  # what holdfast-agent.service runs
   holdfast-agent run
 
@@ -50,69 +50,67 @@ loopback address.`,
   jq '{writes, why, api}' /run/holdfast/pacemaker.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settle(streams.Out)
+			log := command.JournalLogger(streams.Out)
+			settle(log)
 			s, err := readSite()
 			if err != nil {
 				return err
 			}
-			return runAgent(cmd.Context(), s, streams.Out, address)
+			return runAgent(cmd.Context(), s, log, address)
 		},
 	}
 	cmd.Flags().StringVar(&address, "metrics", address, "loopback address and port that metrics are served at")
 	return cmd
 }
 
-// settle removes from an installed host what only the installation needed. A
-// failure is logged and stops nothing.
-func settle(log io.Writer) {
+// settle takes what only an installation needed from a host that is installed. It
+// keeps nothing else from running.
+func settle(log *slog.Logger) {
 	if _, err := os.Stat(install.CompletePath); err != nil {
 		return // it is being installed
 	}
 	took, err := install.Settle()
 	if len(took) > 0 {
-		_, _ = fmt.Fprintf(log, "removed what only the installation needed: %s\n", strings.Join(took, ", "))
+		log.Info("removed what only the installation needed", "files", took)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(log, "remove what only the installation needed: %v\n", err)
+		log.Warn("what only the installation needed is still there", "err", err)
 	}
 }
 
-// runAgent runs the parts of the agent and writes the events that they report.
-func runAgent(ctx context.Context, s *site.Site, log io.Writer, address string) error {
-	events := eventlog.OnThisHost(state.AgentEvents, time.Now, func(format string, args ...any) {
-		_, _ = fmt.Fprintf(log, format+"\n", args...)
-	})
+// runAgent runs the parts of the agent, and writes the events that they note.
+func runAgent(ctx context.Context, s *site.Site, log *slog.Logger, address string) error {
+	events := eventlog.OnThisHost(state.AgentEvents, time.Now, log)
 	return events.During(ctx, func(ctx context.Context) error { return runParts(ctx, s, log, address, events.Append) })
 }
 
-// runParts runs the parts that this host's role and the cluster's topology need,
-// until the context ends or one of them fails.
-func runParts(ctx context.Context, s *site.Site, log io.Writer, address string, event func(state.Event)) error {
+// runParts runs what this host's role and the cluster's shape ask for, until the
+// context ends or a part of it cannot go on. All of it shares the loops that the
+// watchdog asks.
+func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address string, event func(state.Event)) error {
 	if err := install.CloseFiles("/"); err != nil {
-		_, _ = fmt.Fprintln(log, err) // not fatal: the host works without it
+		log.Warn("files of the installation", "err", err) // all that is about keeps the host going
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	loops := loop.New(time.Now, log)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
 	net, err := hostnet.New(ctx, hostnet.Options{
-		Site: s, Log: log, Now: time.Now, Metrics: address,
+		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}},
 	})
 	if err != nil {
 		return err
 	}
 	if s.Role.ControlPlane() {
-		agent := controlplane.New(controlplane.Options{Site: s, Log: log, Now: time.Now, Event: event})
+		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
-		group.Go(func() error {
-			_ = newDoctorPublisher(log).run(ctx) // it ends only with the context, which is no failure of the agent
-			return nil
-		})
+		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 	}
 	if s.Role.ControlPlane() && s.Topology().Fencing {
-		group.Go(func() error { status.Run(ctx); return nil })
+		group.Go(func() error { status.Run(ctx, loops); return nil })
 		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
-		group.Go(func() error { incidents.Run(ctx); return nil })
+		group.Go(func() error { incidents.Run(ctx, loops); return nil })
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()

@@ -74,7 +74,7 @@ var errAgain = errors.New("the parameters changed: beginning anew")
 func Serve(ctx context.Context, o Options) error {
 	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
 	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
-	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.logf)
+	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.Log)
 	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.keep(ctx) })
 	if every, watched := host.WatchdogInterval(); watched {
 		group.Go(func() error {
-			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.logf)
+			return host.Watchdog(ctx, every, d.hung, func() error { return host.Notify("WATCHDOG=1") }, d.Log)
 		})
 	}
 	group.Go(func() error {
@@ -106,10 +106,6 @@ func (d *daemon) run(ctx context.Context) error {
 	})
 	return group.Wait()
 }
-
-// logf is the logger for packages that are shared with the host's agent, whose
-// log has plain lines only.
-func (d *daemon) logf(format string, args ...any) { d.Log.Warn(fmt.Sprintf(format, args...)) }
 
 // hung returns the step for which the keeper's loop takes longer than it may,
 // empty for none.

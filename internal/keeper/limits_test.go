@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,7 +72,7 @@ func TestAKeeperThatHangsIsNamedAndTheWatchdogStarves(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		watched := make(chan struct{})
 		go func() {
-			_ = host.Watchdog(ctx, 10*time.Second, k.Hung, func() error { fed.Add(1); return nil }, t.Logf)
+			_ = host.Watchdog(ctx, 10*time.Second, k.Hung, func() error { fed.Add(1); return nil }, slog.New(slog.DiscardHandler))
 			close(watched)
 		}()
 		time.Sleep(time.Minute)

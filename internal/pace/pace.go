@@ -1,37 +1,13 @@
-// Package pace provides waiting with debounce, and throttled error messages, for
-// loops that must never exit.
+// Package pace tells of errors that last, for loops that must never exit: once,
+// then each minute, and that they are over.
 package pace
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 )
-
-// Wait waits for an event, or for d, and reports whether the context goes on.
-// Events that follow within calm count as one.
-func Wait(ctx context.Context, wake <-chan struct{}, d, calm time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-wake:
-	}
-	timer.Reset(calm)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	}
-	select {
-	case <-wake:
-	default:
-	}
-	return true
-}
 
 // every is the interval at which trouble that lasts is logged again. The errors
 // of an unreachable API differ from attempt to attempt, so equal texts cannot
@@ -40,8 +16,8 @@ const every = time.Minute
 
 // Trouble logs the errors of one loop. Only that loop may use it.
 type Trouble struct {
-	Logf func(format string, args ...any)
-	Now  func() time.Time
+	Log *slog.Logger
+	Now func() time.Time
 
 	since, told time.Time
 }
@@ -55,13 +31,13 @@ func (t *Trouble) Hear(err error) {
 	case errors.Is(err, context.Canceled):
 	case err == nil && t.since.IsZero():
 	case err == nil:
-		t.Logf("works again, after %s", now.Sub(t.since).Round(time.Second))
+		t.Log.Info("works again", "after", now.Sub(t.since).Round(time.Second))
 		t.since = time.Time{}
 	case t.since.IsZero():
 		t.since, t.told = now, now
-		t.Logf("%v", err)
+		t.Log.Warn("fails", "err", err)
 	case now.Sub(t.told) >= every:
 		t.told = now
-		t.Logf("still, for %s: %v", now.Sub(t.since).Round(time.Second), err)
+		t.Log.Warn("still fails", "for", now.Sub(t.since).Round(time.Second), "err", err)
 	}
 }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/observe"
@@ -9,10 +10,10 @@ import (
 	"github.com/holdfast/holdfast/internal/pace"
 )
 
-// OnThisHost returns the log of a program of this host. It logs with logf what
+// OnThisHost returns the log of a program of this host, which logs what
 // keeps events from being written.
-func OnThisHost(program string, now func() time.Time, logf func(format string, args ...any)) *Log {
-	trouble := pace.Trouble{Logf: logf, Now: now}
+func OnThisHost(program string, now func() time.Time, log *slog.Logger) *Log {
+	trouble := pace.Trouble{Log: log.With("writing", "events"), Now: now}
 	return New(Options{
 		Write: func(events []state.Event) error { return records.Files{}.AppendEvents(program, events) },
 		Boot:  observe.Boot, Now: now, Hear: trouble.Hear,

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -43,21 +44,21 @@ func Limited[T any](what string, limit time.Duration, ask func() (T, error)) fun
 	}
 }
 
-// Watchdog calls alive at each interval to report that this process works,
-// until the context ends. While hung names something, Watchdog stays silent,
-// and the receiver of these reports, systemd, ends the process.
-func Watchdog(ctx context.Context, every time.Duration, hung func() string, alive func() error, logf func(format string, args ...any)) error {
+// Watchdog says every now and then that this process works, by alive, until the
+// context ends. While hung names something it stays silent, and who listens ends
+// the process.
+func Watchdog(ctx context.Context, every time.Duration, hung func() string, alive func() error, log *slog.Logger) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for said := ""; ; {
 		what := hung()
 		if what != "" && what != said {
-			logf("%s hangs: this process is to be started anew", what)
+			log.Error("hangs: this process is to be started anew", "what", what)
 		}
 		said = what
 		if what == "" {
 			if err := alive(); err != nil {
-				logf("watchdog: %v", err)
+				log.Warn("watchdog", "err", err)
 			}
 		}
 		select {

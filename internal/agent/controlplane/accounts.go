@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/fence"
 )
 
@@ -14,17 +14,17 @@ import (
 // does not know yet. A look lists a folder.
 const accountInterval = 30 * time.Second
 
-// tellAccounts gives the cluster the BMC accounts that were rotated on this host
-// while the API was away.
-func (r *Agent) tellAccounts(ctx context.Context) {
-	store, trouble := fence.NewStore(), r.trouble("tell the cluster of BMC accounts")
-	for host.Sleep(ctx, accountInterval) == nil {
+// accountsTask tells the cluster of BMC accounts that were rotated on this
+// host while the API was away.
+func (r *Agent) accountsTask() loop.Task {
+	store := fence.NewStore()
+	return loop.Task{Name: "BMC accounts", First: accountInterval, Every: accountInterval, Limit: aRequest, Step: func(ctx context.Context) (out loop.Result, err error) {
 		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return r.open() })
 		if len(pushed) > 0 {
-			r.logf("the cluster knows the new BMC accounts of %v", pushed)
+			out.Changed = fmt.Sprintf("told the cluster the new BMC accounts of %v", pushed)
 		}
-		trouble.Hear(err)
-	}
+		return out, err
+	}}
 }
 
 // pushAccounts returns the hosts whose accounts it gave to the cluster. If none

@@ -2,12 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -24,27 +22,20 @@ const (
 	tellAnew = 30
 )
 
-// tellAuthorities publishes the digest of etcd's authorities on this host in its
-// node, on a control plane of two. So each host's etcd is restarted for its own
-// file, wherever the operator runs.
-func (r *Agent) tellAuthorities(ctx context.Context) {
-	if !r.Site.Topology().Fencing {
-		return
-	}
-	trouble := r.trouble("etcd's authorities")
+// authoritiesTask says in this host's node which authorities etcd here has, on
+// a control plane of two: each host's etcd is restarted for its own file, wherever
+// the operator runs.
+func (r *Agent) authoritiesTask() loop.Task {
 	said := saying{}
-	for host.Sleep(ctx, authoritiesEvery) == nil {
-		err := said.tell(etcdAuthorities, func(digest string) error {
+	return loop.Task{Name: "etcd authorities", First: authoritiesEvery, Every: authoritiesEvery, Limit: aRequest, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		return loop.Result{}, said.tell(etcdAuthorities, func(digest string) error {
 			client, err := r.open()
 			if err != nil {
 				return err
 			}
 			return client.Annotate(ctx, r.facts.NodeName, state.AnnotationAuthorities, digest)
 		})
-		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
-			trouble.Hear(err)
-		}
-	}
+	}}
 }
 
 // saying holds the digest that was published last, and how many looks ago.

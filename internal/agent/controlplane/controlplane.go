@@ -5,8 +5,10 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,16 +17,17 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/pace"
 )
 
 // Options holds what the agent of a control plane needs.
 type Options struct {
-	Site *site.Site
-	Log  io.Writer
-	Now  func() time.Time
+	Site  *site.Site
+	Loops *loop.Loops
+	Log   *slog.Logger
+	Now   func() time.Time
 	// Event records what was done to the API. It does not block.
 	Event func(state.Event)
 }
@@ -33,8 +36,8 @@ type Options struct {
 type Agent struct {
 	Options
 	facts state.HostFacts
-	told  bool // the node says which machine this is; used by followNodes alone
-	nodes chan []state.Node
+	told  bool // which machine this is; used by the follower of nodes alone
+	nodes *loop.Latest[[]state.Node]
 	// proven reports whether this host's installation as a control plane is
 	// complete.
 	proven func() bool
@@ -50,7 +53,7 @@ type Agent struct {
 // cluster through Nodes.
 func New(o Options) *Agent {
 	return &Agent{
-		Options: o, nodes: make(chan []state.Node, 1), open: openAgent, admin: openAdmin,
+		Options: o, nodes: loop.NewLatest[[]state.Node](), open: openAgent, admin: openAdmin,
 		proven: func() bool { return host.Exists(install.CompletePath) }, stands: install.ControlPlaneStands,
 	}
 }
@@ -62,18 +65,48 @@ func (r *Agent) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.serveConfig(ctx) })
-	group.Go(func() error { r.keepIdentity(ctx); return nil })
-	group.Go(func() error { r.followNodes(ctx); return nil })
-	group.Go(func() error { r.keepTaints(ctx); return nil })
-	group.Go(func() error { r.tellAccounts(ctx); return nil })
-	group.Go(func() error { r.tellAuthorities(ctx); return nil })
-	group.Go(func() error { r.keepObjects(ctx); return nil })
-	group.Go(func() error { r.keepOperatorKey(ctx); return nil })
-	group.Go(func() error { r.approve(ctx); return nil })
-	group.Go(func() error { r.watchJoining(ctx); return nil })
-	group.Go(func() error { r.keepEncryption(ctx); return nil })
+	tasks, watches := r.loops()
+	group.Go(func() error { r.Loops.Run(ctx, tasks...); return nil })
+	for _, w := range watches {
+		group.Go(func() error { r.Loops.Watch(ctx, w); return nil })
+	}
 	return group.Wait()
 }
+
+// loops are what this control plane keeps in step.
+func (r *Agent) loops() ([]loop.Task, []loop.Watch) {
+	tasks := []loop.Task{
+		r.identityTask(), r.nodesTask(), r.accountsTask(), r.objectsTask(), r.operatorKeyTask(), r.joiningTask(),
+	}
+	var watches []loop.Watch
+	if r.Site.Identity.Encrypts() {
+		tasks = append(tasks, r.encryptionTask())
+	}
+	fencing := r.Site.Topology().Fencing
+	if fencing {
+		tasks = append(tasks, r.authoritiesTask())
+	}
+	if len(r.facts.Addresses) == 0 {
+		return tasks, watches
+	}
+	approve, requests := r.approval(r.ownAPI)
+	tasks, watches = append(tasks, approve), append(watches, requests)
+	if fencing {
+		taints, causes := r.taints()
+		tasks, watches = append(tasks, taints), append(watches, causes...)
+	}
+	return tasks, watches
+}
+
+// What a run of a task may take: one request to the API may take 15 s.
+const (
+	aRequest     = time.Minute
+	manyRequests = 5 * time.Minute
+)
+
+// notSetUp reports whether an error says that the host has no access to the API
+// yet.
+func notSetUp(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // findAddresses waits for the host's own addresses. Without them it can neither
 // name itself in a certificate nor take part in VRRP.
@@ -89,7 +122,7 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 		}
 		if err.Error() != said {
 			said = err.Error()
-			r.logf("waiting: %s", said)
+			r.Log.Info("waiting for this host's addresses", "err", said)
 		}
 		if err := host.Sleep(ctx, time.Second); err != nil {
 			return err
@@ -97,11 +130,5 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 	}
 }
 
-// trouble returns the logger of one loop's errors; about says what the loop does.
-func (r *Agent) trouble(about string) pace.Trouble {
-	return pace.Trouble{Logf: func(format string, args ...any) { r.logf(about+": "+format, args...) }, Now: r.Now}
-}
-
-func (r *Agent) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.Log, format+"\n", args...)
-}
+// logf is the log of what tells in whole lines.
+func (r *Agent) logf(format string, args ...any) { r.Log.Info(fmt.Sprintf(format, args...)) }

@@ -3,15 +3,15 @@ package controlplane
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -39,32 +39,24 @@ type keyring struct {
 	secret []byte // the keys are derived from it
 	node   string
 	open   func() (keyAPI, error)
-	logf   func(format string, args ...any)
+	log    *slog.Logger
 	// told is the digest of the file that was published last, looks how many
 	// looks ago.
 	told  string
 	looks int
 }
 
-// keepEncryption keeps the keyring until the context ends, on a site that has
-// keys.
-func (r *Agent) keepEncryption(ctx context.Context) {
-	if !r.Site.Identity.Encrypts() {
-		return
-	}
+// encryptionTask does that, on a site that has keys.
+func (r *Agent) encryptionTask() loop.Task {
 	k := &keyring{
-		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, logf: r.logf,
+		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, log: r.Log,
 		open: func() (keyAPI, error) {
 			return openBy(state.AgentKubeconfig, "https://127.0.0.1:"+strconv.Itoa(site.APIPort))
 		},
 	}
-	trouble := r.trouble("keys of secrets in etcd")
-	for host.Sleep(ctx, encryptionEvery) == nil {
-		err := k.step(ctx)
-		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
-			trouble.Hear(err)
-		}
-	}
+	return loop.Task{Name: "encryption keys", First: encryptionEvery, Every: encryptionEvery, Limit: aRequest, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		return loop.Result{}, k.step(ctx)
+	}}
 }
 
 // step writes the wanted keys to the file, and publishes them once the API server
@@ -98,7 +90,7 @@ func (k *keyring) step(ctx context.Context) error {
 		return err
 	}
 	if len(wrote) > 0 {
-		k.logf("the API server is to have keys %s of secrets in etcd, its file had %s", wish, have)
+		k.log.Info("the API server is to have other keys of secrets in etcd", "keys", wish, "before", have)
 	}
 	return k.tell(ctx, api, file.Data, wish)
 }

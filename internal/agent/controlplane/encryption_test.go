@@ -52,7 +52,7 @@ func newKeyring(t *testing.T) *keyrings {
 	t.Helper()
 	k := &keyrings{t: t}
 	k.keyring = &keyring{
-		root: t.TempDir(), secret: []byte("0123456789abcdef0123456789abcdef"), node: "cp-1", logf: t.Logf,
+		root: t.TempDir(), secret: []byte("0123456789abcdef0123456789abcdef"), node: "cp-1", log: quietLog,
 		open: func() (keyAPI, error) { return k, nil },
 	}
 	k.put(1)

@@ -13,9 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/identity"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
@@ -46,24 +46,13 @@ func openBy(kubeconfig, server string) (*kube.Client, error) {
 	return kube.OpenAt(kubeconfig, server)
 }
 
-// keepIdentity keeps the account that this host's agent has in the API until the
-// context ends, even on a host that an earlier release installed.
-func (r *Agent) keepIdentity(ctx context.Context) {
-	trouble := r.trouble("the agent's own account")
+// identityTask keeps who the agent of this host is to the API, also on a host that
+// an earlier release installed.
+func (r *Agent) identityTask() loop.Task {
 	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Now: r.Now}
-	for {
-		err := r.identify(ctx, keeper)
-		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
-			trouble.Hear(err)
-		}
-		pause := identityEvery
-		if err != nil {
-			pause = identitySoon
-		}
-		if host.Sleep(ctx, pause) != nil {
-			return
-		}
-	}
+	return loop.Task{Name: "agent account", Every: identityEvery, Retry: identitySoon, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		return loop.Result{}, r.identify(ctx, keeper)
+	}}
 }
 
 // identify gives agents their rights, once in the life of an agent, and then this
@@ -82,7 +71,7 @@ func (r *Agent) identify(ctx context.Context, keeper identity.Keeper) error {
 	}
 	renewed, err := keeper.Keep()
 	if renewed {
-		r.logf("this agent has a new certificate for the API")
+		r.Log.Info("this agent has a new certificate for the API")
 	}
 	if noAdmin {
 		rights = nil // entitle asks again by the agent's own account
@@ -144,7 +133,7 @@ func (r *Agent) complete(ctx context.Context, client *kube.Client, o ownObject) 
 	if err := admin.AddRules(ctx, path, missing); err != nil {
 		return err
 	}
-	r.logf("added %d rules to %s, which an agent of this release needs", len(missing), o.what)
+	r.Log.Info("added rules that an agent of this release needs", "to", o.what, "rules", len(missing))
 	return nil
 }
 

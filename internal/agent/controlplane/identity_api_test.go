@@ -3,8 +3,8 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +43,7 @@ func identified(t *testing.T, name string) (*Agent, identity.Keeper, *syncLog) {
 	t.Helper()
 	api := apitest.Need(t, server)
 	log := &syncLog{}
-	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: log, Now: time.Now})
+	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now})
 	a.facts.NodeName = name
 	keeper := keeperOf(t, api, name)
 	a.open = func() (*kube.Client, error) { return openBy(keeper.Root+state.AgentKubeconfig, "") }
@@ -224,7 +224,7 @@ func TestALaterReleaseAddsWhatItsAgentsNeedAndTakesNothing(t *testing.T) {
 
 func TestThatOnlyAnAdministratorCouldMakeItIsSaid(t *testing.T) {
 	client, _ := storeAPI(t, nil)
-	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: io.Discard})
+	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: quietLog})
 	a.admin = noAdmin
 	own, err := ownObjects(a.Site)
 	if err != nil {

@@ -2,14 +2,12 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
@@ -47,7 +45,7 @@ func (r *Agent) removeAutoApproval(ctx context.Context, client *kube.Client) err
 	if err := client.DeleteObject(ctx, kube.ClusterRoleBindings+"/"+kubeadm.AutoApproval); err != nil {
 		return fmt.Errorf("ClusterRoleBinding %s: %w", kubeadm.AutoApproval, err)
 	}
-	r.logf("removed ClusterRoleBinding %s: control planes approve the certificates of joining hosts", kubeadm.AutoApproval)
+	r.Log.Info("removed a ClusterRoleBinding: control planes approve the certificates of joining hosts", "name", kubeadm.AutoApproval)
 	return nil
 }
 
@@ -56,73 +54,43 @@ func (r *Agent) removeAutoApproval(ctx context.Context, client *kube.Client) err
 // host waiting.
 const joiningInterval = 5 * time.Second
 
-// approve decides about the certificates of joining hosts until the context ends.
-func (r *Agent) approve(ctx context.Context) {
-	if len(r.facts.Addresses) == 0 {
-		return
-	}
-	if client := r.ownAPI(ctx, "joining hosts"); client != nil {
-		r.approveBy(ctx, client)
-	}
-}
-
-func (r *Agent) approveBy(ctx context.Context, client *kube.Client) {
-	a := &admission.Approver{Site: joining.Of(r.Site.Config), API: client, Now: r.Now, Logf: r.logf}
-	latest := make(chan []joining.Request, 1)
-	go func() {
-		for ctx.Err() == nil {
-			_ = client.FollowRequests(ctx, func(list []joining.Request) { newest(latest, list) }) // it ends with the context
-			_ = host.Sleep(ctx, again)
+// approval decides about the certificates of joining hosts, whenever a watch tells
+// of them.
+func (r *Agent) approval(open func() (*kube.Client, error)) (loop.Task, loop.Watch) {
+	requests := loop.NewLatest[[]joining.Request]()
+	decide := loop.Task{Name: "joining certificates", Wake: requests.Wake, Retry: again, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		list := requests.Get()
+		if len(list) == 0 {
+			return loop.Result{}, nil
 		}
-	}()
-	trouble := r.trouble("certificates of joining hosts")
-	follow(ctx, latest, a.Judge, trouble.Hear)
-}
-
-// watchJoining looks at bootstrap tokens until the context ends: it deletes those
-// that have served, and while others remain it looks for requests made with them.
-func (r *Agent) watchJoining(ctx context.Context) {
-	trouble := r.trouble("joining hosts")
-	for host.Sleep(ctx, joiningInterval) == nil {
-		client, err := r.open()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the host is not set up yet
-		}
-		if err == nil {
-			err = (&admission.Approver{Site: joining.Of(r.Site.Config), API: client, Now: r.Now, Logf: r.logf}).Look(ctx)
-		}
-		trouble.Hear(err)
-	}
-}
-
-// newest replaces the value that nobody took yet. The channel must hold one value
-// and have one sender.
-func newest[T any](c chan T, value T) {
-	select {
-	case <-c:
-	default:
-	}
-	c <- value
-}
-
-// follow calls do with each list that comes, and again a second after a failure,
-// until the context ends.
-func follow[T any](ctx context.Context, lists <-chan T, do func(context.Context, T) error, hear func(error)) {
-	retry := time.NewTimer(again)
-	retry.Stop()
-	defer retry.Stop()
-	var list T
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case list = <-lists:
-		case <-retry.C:
-		}
-		err := do(ctx, list)
+		client, err := open()
 		if err != nil {
-			retry.Reset(again)
+			return loop.Result{}, err
 		}
-		hear(err)
-	}
+		return loop.Result{}, r.approver(client).Judge(ctx, list)
+	}}
+	watch := loop.Watch{Name: "watch of certificate requests", Pause: again, NotYet: notSetUp, Run: func(ctx context.Context, works func()) error {
+		client, err := open()
+		if err != nil {
+			return err
+		}
+		return client.FollowRequests(ctx, func(list []joining.Request) { works(); requests.Put(list) })
+	}}
+	return decide, watch
+}
+
+func (r *Agent) approver(client *kube.Client) *admission.Approver {
+	return &admission.Approver{Site: joining.Of(r.Site.Config), API: client, Now: r.Now, Logf: r.logf}
+}
+
+// joiningTask looks at bootstrap tokens: it ends those that have served, and while
+// there are others it looks for what was asked with them.
+func (r *Agent) joiningTask() loop.Task {
+	return loop.Task{Name: "joining hosts", First: joiningInterval, Every: joiningInterval, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		client, err := r.open()
+		if err != nil {
+			return loop.Result{}, err
+		}
+		return loop.Result{}, r.approver(client).Look(ctx)
+	}}
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/admission"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -70,7 +72,7 @@ func newJoiningCluster(t *testing.T) *joiningCluster {
 	c := &joiningCluster{t: t, api: apitest.Need(t, server), log: &syncLog{}}
 	s := sitetest.New(t, sitetest.TwoDual)
 	s.Role = state.RoleMaster
-	c.agent = New(Options{Site: s, Log: c.log, Now: time.Now})
+	c.agent = New(Options{Site: s, Log: slog.New(slog.NewTextHandler(c.log, nil)), Now: time.Now})
 	c.agent.admin = func() (*kube.Client, error) { return kube.Open(c.api.Kubeconfig()) }
 	keeper := keeperOf(t, c.api, "cp-1")
 	c.agent.open = func() (*kube.Client, error) { return openBy(keeper.Root+state.AgentKubeconfig, "") }
@@ -250,7 +252,10 @@ func (c *joiningCluster) runAgent() {
 	}
 	ctx, stop := context.WithCancel(c.t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { c.agent.approveBy(ctx, client) })
+	approve, requests := c.agent.approval(func() (*kube.Client, error) { return client, nil })
+	loops := loop.New(time.Now, c.agent.Log)
+	running.Go(func() { loops.Run(ctx, approve) })
+	running.Go(func() { loops.Watch(ctx, requests) })
 	c.t.Cleanup(func() {
 		stop()
 		running.Wait()

@@ -27,7 +27,7 @@ func (r *Agent) tellMachine(ctx context.Context, client *kube.Client, nodes []st
 	}
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
-		r.logf("%v", err) // and publish an empty identity
+		r.Log.Warn("which machine this is", "err", err) // and say that it tells nothing
 	}
 	m := state.Machine{UUID: uuid, Serial: serial}
 	if err := client.Annotate(ctx, r.facts.NodeName, state.AnnotationMachine, m.String()); err != nil {

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"log/slog"
 	"os"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 
 // server is the API server of this package's tests, or nil if there is none.
 var server *apitest.API
+
+var quietLog = slog.New(slog.DiscardHandler)
 
 func TestMain(m *testing.M) {
 	os.Exit(apitest.Main(m, &server,

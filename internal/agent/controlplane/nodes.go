@@ -3,11 +3,11 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
@@ -17,37 +17,15 @@ import (
 // for example.
 const again = time.Second
 
-// Nodes receives the nodes of the cluster from their watcher. It never blocks;
-// only the newest list counts. It must have one caller.
-func (r *Agent) Nodes(list []state.Node) {
-	select {
-	case <-r.nodes:
-	default:
-	}
-	r.nodes <- list
-}
+// Nodes takes the nodes of the cluster from whoever watches them. It never
+// blocks; only the newest list counts. There is one caller.
+func (r *Agent) Nodes(list []state.Node) { r.nodes.Put(list) }
 
-// followNodes keeps the labels of nodes in step until the context ends.
-func (r *Agent) followNodes(ctx context.Context) {
-	retry := time.NewTimer(again)
-	defer retry.Stop()
-	var list []state.Node
-	trouble := r.trouble("nodes")
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case list = <-r.nodes:
-		case <-retry.C:
-		}
-		err := r.keepStep(ctx, list)
-		if err != nil {
-			retry.Reset(again)
-		}
-		if !errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
-			trouble.Hear(err)
-		}
-	}
+// nodesTask keeps the labels of nodes in step.
+func (r *Agent) nodesTask() loop.Task {
+	return loop.Task{Name: "node labels", Wake: r.nodes.Wake, Retry: again, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		return loop.Result{}, r.keepStep(ctx, r.nodes.Get())
+	}}
 }
 
 // keepStep labels nodes and publishes which machine this is, as far as needed.
@@ -89,7 +67,7 @@ func (r *Agent) label(ctx context.Context, client *kube.Client, nodes []state.No
 			errs = append(errs, err)
 			continue
 		}
-		r.logf("node %s is now labelled %v", n.Name, missing)
+		r.Log.Info("labelled a node", "node", n.Name, "labels", missing)
 	}
 	return errors.Join(errs...)
 }

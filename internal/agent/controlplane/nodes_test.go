@@ -14,26 +14,52 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 func TestOnlyTheNewestListOfNodesCounts(t *testing.T) {
-	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: io.Discard})
+	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: quietLog})
 	for range 100 { // nobody takes them
 		a.Nodes(nil)
 	}
 	a.Nodes([]state.Node{{Name: "cp-1"}})
-	if got := <-a.nodes; len(got) != 1 {
+	if got := a.nodes.Get(); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 }
 
+func TestWhatAControlPlaneKeepsFollowsFromItsSite(t *testing.T) {
+	common := []string{"BMC accounts", "agent account", "cluster objects", "encryption keys", "joining certificates", "joining hosts", "node labels", "operator certificate", "watch of certificate requests"}
+	two := []string{"etcd authorities", "taints", "watch of fence evidence", "watch of taints"}
+	for shape, want := range map[string][]string{sitetest.ThreeV6: common, sitetest.TwoDual: slices.Concat(common, two)} {
+		a := New(Options{Site: sitetest.New(t, shape), Log: quietLog, Now: time.Now})
+		a.facts.Addresses = a.Site.VIPs()
+		var got []string
+		tasks, watches := a.loops()
+		for _, task := range tasks {
+			if got = append(got, task.Name); task.Limit == 0 {
+				t.Errorf("nobody would notice that %s hangs", task.Name)
+			}
+		}
+		for _, w := range watches {
+			got = append(got, w.Name)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", shape, got, want)
+		}
+	}
+}
+
 func TestNothingIsAskedOfTheAPIWhereNothingIsToBeDone(t *testing.T) {
-	a := New(Options{Site: sitetest.New(t, sitetest.ThreeV6), Log: io.Discard})
+	a := New(Options{Site: sitetest.New(t, sitetest.ThreeV6), Log: quietLog})
 	a.facts.NodeName = "cp-1"
 	labelled := state.Node{Name: "cp-1", Labels: map[string]string{}}
 	for _, l := range noderole.Missing(map[string]string{state.LabelControlPlane: ""}, false, false) {
@@ -53,10 +79,10 @@ func TestNothingIsAskedOfTheAPIWhereNothingIsToBeDone(t *testing.T) {
 
 func TestWithoutAccessTheNodesAreLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := New(Options{Site: sitetest.New(t, sitetest.ThreeV6), Log: io.Discard})
+		a := New(Options{Site: sitetest.New(t, sitetest.ThreeV6), Log: quietLog})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { a.followNodes(ctx); close(done) }()
+		go func() { loop.New(time.Now, quietLog).Run(ctx, a.nodesTask()); close(done) }()
 		a.Nodes([]state.Node{{Name: "w-1", Labels: map[string]string{noderole.Claim: "worker"}}})
 		synctest.Wait()
 		stop()
@@ -98,7 +124,7 @@ func anew(name, role string) state.Node {
 
 func controlPlaneCalled(t *testing.T, name, shape string) (*Agent, func() []string) {
 	t.Helper()
-	a := New(Options{Site: sitetest.New(t, shape), Log: io.Discard})
+	a := New(Options{Site: sitetest.New(t, shape), Log: quietLog})
 	a.Site.Role, a.facts.NodeName, a.told = state.RoleMaster, name, true
 	a.proven = func() bool { return true }
 	var changes func() []string

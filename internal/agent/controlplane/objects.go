@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
@@ -79,28 +79,23 @@ func ownObjects(s *site.Site) ([]ownObject, error) {
 	return out, nil
 }
 
-// keepObjects makes deleted objects of the cluster's own again, until the context
-// ends. Every control plane does: the result is the same.
-func (r *Agent) keepObjects(ctx context.Context) {
-	trouble := r.trouble("objects of the cluster's own")
-	own, err := ownObjects(r.Site)
-	if err != nil {
-		trouble.Hear(err)
-		return
-	}
-	for host.Sleep(ctx, objectInterval) == nil {
+// objectsTask makes objects of the cluster's own again that somebody deleted.
+// Every control plane does: the result is the same.
+func (r *Agent) objectsTask() loop.Task {
+	own, broken := ownObjects(r.Site)
+	return loop.Task{Name: "cluster objects", First: objectInterval, Every: objectInterval, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+		if broken != nil {
+			return loop.Result{}, broken
+		}
 		if !r.proven() {
-			continue // the installation makes them
+			return loop.Result{}, fs.ErrNotExist // the installation makes them
 		}
 		client, err := r.open()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err != nil {
+			return loop.Result{}, err
 		}
-		if err == nil {
-			err = errors.Join(r.remake(ctx, client, own), r.removeAutoApproval(ctx, client))
-		}
-		trouble.Hear(err)
-	}
+		return loop.Result{}, errors.Join(r.remake(ctx, client, own), r.removeAutoApproval(ctx, client))
+	}}
 }
 
 // remake makes the missing ones of these objects, by an administrator's account,
@@ -125,7 +120,7 @@ func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject
 			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
 			continue
 		}
-		r.logf("made %s, which was missing", o.what)
+		r.Log.Info("made an object that was missing", "object", o.what)
 	}
 	return errors.Join(errs...)
 }

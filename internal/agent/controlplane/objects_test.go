@@ -51,7 +51,7 @@ func storeAPI(t *testing.T, have map[string]bool) (client *kube.Client, made *[]
 }
 
 func TestObjectsOfTheClustersOwnThatSomebodyDeletedAreMadeAgain(t *testing.T) {
-	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: io.Discard})
+	a := New(Options{Site: sitetest.New(t, sitetest.TwoDual), Log: quietLog})
 	own, err := ownObjects(a.Site)
 	if err != nil {
 		t.Fatal(err)

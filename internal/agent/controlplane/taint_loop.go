@@ -3,19 +3,23 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/pace"
 )
 
 // The pauses between two looks at the taints: taintSoon growing to taintSlowly
 // while something is to be done, and taintResync as a safety net beside the
 // events.
 const (
+	taintOpen   = time.Second // between two attempts to have access to the API
 	taintSoon   = 100 * time.Millisecond
 	taintSlowly = 2 * time.Second
 	taintResync = 30 * time.Second
@@ -31,52 +35,48 @@ type nodeAPI interface {
 // taints keeps the taints of this cluster's nodes in step with the proofs.
 type taints struct {
 	host     string
-	api      nodeAPI
+	open     func() (nodeAPI, error)
+	api      nodeAPI // nil until it could be opened
 	boot     func() (id string, uptime time.Duration, err error)
 	now      func() time.Time
-	logf     func(format string, args ...any)
+	log      *slog.Logger
 	event    func(state.Event) // does not wait
 	evidence func() ([]state.EtcdFenced, error)
 	// word reports whether an administrator has confirmed anything in this boot.
 	word   func() bool
 	report func(context.Context) (state.EtcdReport, error)
 
-	trouble pace.Trouble
-
 	mu     sync.Mutex
 	marked []string // nodes that carried our mark when they last changed
 }
 
-// loop works until the context ends.
-func (t *taints) loop(ctx context.Context, wake <-chan struct{}) {
-	pause := taintSoon
-	for {
-		pending := t.step(ctx)
-		wait := pause
-		if pending {
-			pause = min(2*pause, taintSlowly)
-		} else {
-			wait, pause = taintResync, taintSoon
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-wake:
-			timer.Stop()
-			pause = taintSoon
-		case <-timer.C:
-		}
+// task looks soon again while something is to be done, and quickly after each
+// event.
+func (t *taints) task(wake loop.Kick) loop.Task {
+	return loop.Task{
+		Name: "taints", Wake: wake, Every: taintResync, Retry: taintSoon, MaxRetry: taintSlowly, RetryAnew: true,
+		Limit: aRequest, Step: t.step,
 	}
 }
 
-// step looks at each node that may need a change, logs errors, and reports
-// whether it has to look again soon.
-func (t *taints) step(ctx context.Context) (pending bool) {
+// step looks at each node that may need a change. Evidence that cannot be read
+// does not change by itself.
+func (t *taints) step(ctx context.Context) (loop.Result, error) {
+	if t.api == nil {
+		api, err := t.open()
+		if errors.Is(err, fs.ErrNotExist) { // the host is not set up yet
+			return loop.Result{Again: taintOpen}, nil
+		}
+		if err != nil {
+			return loop.Result{Again: taintOpen}, err
+		}
+		t.api = api
+	}
 	pending, err := t.look(ctx)
-	t.trouble.Hear(err)
-	return pending
+	if err != nil && !pending {
+		return loop.Result{Again: taintResync}, err
+	}
+	return loop.Result{Soon: pending}, err
 }
 
 func (t *taints) look(ctx context.Context) (pending bool, err error) {
@@ -152,7 +152,7 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 		if err := t.api.PatchNode(ctx, in.Node.Name, outofservice.Patch(in.Node, v)); err != nil {
 			return true, err
 		}
-		t.logf("taint %s of node %s: %s, %s", outofservice.Key, in.Node.Name, v.Action, v.Reason)
+		t.log.Info("taint of a node", "node", in.Node.Name, "taint", outofservice.Key, "decided", fmt.Sprintf("%s, %s", v.Action, v.Reason))
 		t.event(state.TaintEvent(in.Node.Name, v.Action == outofservice.Add, v.Reason))
 		t.note(in.Node.Name, v.Action == outofservice.Add)
 	}

@@ -3,7 +3,8 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
@@ -86,9 +87,8 @@ func (w *world) MarkUnready(_ context.Context, _, _ string, now time.Time) error
 
 func (w *world) taints() *taints {
 	now := func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) }
-	logf := func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 	return &taints{
-		host: "cp-1", api: w, now: now, logf: logf, trouble: pace.Trouble{Logf: logf, Now: now},
+		host: "cp-1", api: w, now: now, log: w.logger(),
 		event: func(e state.Event) { w.events = append(w.events, e) },
 		boot:  func() (string, time.Duration, error) { return "b", time.Hour, nil },
 		evidence: func() ([]state.EtcdFenced, error) {
@@ -106,6 +106,14 @@ func (w *world) taints() *taints {
 	}
 }
 
+func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// Write takes a line of the log.
+func (w *world) Write(line []byte) (int, error) {
+	w.log = append(w.log, string(line))
+	return len(line), nil
+}
+
 func (w *world) returns() {
 	w.report.Snapshot.Pacemaker.Contact = state.Known(true)
 	w.report.Snapshot.Pacemaker.Joined = 55 * time.Minute
@@ -118,18 +126,25 @@ func (w *world) isTainted() bool {
 	return len(w.node.Taints) == 1
 }
 
+// pending does a step and reports whether there is to be another one soon.
+func pending(t *testing.T, ts *taints) bool {
+	t.Helper()
+	r, _ := ts.step(t.Context()) // that it failed shows in what it did
+	return r.Soon
+}
+
 func TestAFencedNodeIsTaintedUntilItIsBack(t *testing.T) {
 	w := newWorld()
 	ts := w.taints()
-	if again := ts.step(t.Context()); again || !w.isTainted() || w.node.Ready {
+	if again := pending(t, ts); again || !w.isTainted() || w.node.Ready {
 		t.Fatalf("again %t, %+v", again, w.node)
 	}
-	ts.step(t.Context())
+	pending(t, ts)
 	if !w.isTainted() || len(w.log) != 1 || !strings.Contains(w.log[0], "add, fenced") {
 		t.Errorf("%+v, %q", w.node, w.log)
 	}
 	w.returns()
-	if ts.step(t.Context()); w.isTainted() || outofservice.Ours(w.node) {
+	if pending(t, ts); w.isTainted() || outofservice.Ours(w.node) {
 		t.Errorf("%+v", w.node)
 	}
 	if e := w.events; len(e) != 2 || e[0].Kind != state.EventTaint || e[1].Kind != state.EventUntaint || e[0].Target != "cp-2" || e[0].Why == "" {
@@ -142,11 +157,11 @@ func TestTheAPIIsToldUntilItKnows(t *testing.T) {
 	w.unheard = 2
 	ts := w.taints()
 	for range 2 {
-		if again := ts.step(t.Context()); !again || !w.isTainted() || !w.node.Ready {
+		if again := pending(t, ts); !again || !w.isTainted() || !w.node.Ready {
 			t.Fatalf("again %t, %+v", again, w.node)
 		}
 	}
-	if again := ts.step(t.Context()); again || w.node.Ready {
+	if again := pending(t, ts); again || w.node.Ready {
 		t.Errorf("again %t, %+v", again, w.node)
 	}
 }
@@ -154,7 +169,7 @@ func TestTheAPIIsToldUntilItKnows(t *testing.T) {
 func TestWithoutAProofNobodyIsAsked(t *testing.T) {
 	w := newWorld()
 	w.fence = nil
-	if again := w.taints().step(t.Context()); again || w.asked != 0 {
+	if again := pending(t, w.taints()); again || w.asked != 0 {
 		t.Errorf("again %t, %d requests", again, w.asked)
 	}
 }
@@ -168,7 +183,7 @@ func TestAnotherHostsMarkIsRemovedAfterAReboot(t *testing.T) {
 	if !ts.noteMarked([]outofservice.Node{{Name: "other"}, w.node}) {
 		t.Fatal("the mark was not seen")
 	}
-	if ts.step(t.Context()); w.isTainted() {
+	if pending(t, ts); w.isTainted() {
 		t.Errorf("%+v", w.node)
 	}
 }
@@ -185,7 +200,7 @@ func TestNoTaintWhileSomethingIsUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			change(w)
-			if again := w.taints().step(t.Context()); !again || w.isTainted() {
+			if again := pending(t, w.taints()); !again || w.isTainted() {
 				t.Errorf("again %t, %+v", again, w.node.Taints)
 			}
 		})
@@ -196,7 +211,7 @@ func TestAPersonsWordTaintsThePeerToo(t *testing.T) {
 	w := newWorld()
 	w.fence = nil
 	w.report.Snapshot.Proofs.Human = state.Known(state.Confirmation{Who: "ops", Boot: "b", At: 50 * time.Minute})
-	if w.taints().step(t.Context()); !w.isTainted() {
+	if pending(t, w.taints()); !w.isTainted() {
 		t.Errorf("%+v", w.node)
 	}
 }
@@ -204,8 +219,9 @@ func TestAPersonsWordTaintsThePeerToo(t *testing.T) {
 func TestBrokenEvidenceDoesNotHideTheOther(t *testing.T) {
 	w := newWorld()
 	w.broken = errors.New("evidence cp-3.json: unexpected end")
-	if w.taints().step(t.Context()); !w.isTainted() || len(w.log) != 2 {
-		t.Errorf("%+v, %q", w.node, w.log)
+	r, err := w.taints().step(t.Context())
+	if !w.isTainted() || len(w.log) != 1 || !errors.Is(err, w.broken) || r.Again != taintResync {
+		t.Errorf("%+v, %q, %v, %+v", w.node, w.log, err, r)
 	}
 }
 
@@ -214,9 +230,9 @@ func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
 		w := newWorld()
 		w.fence = nil
 		ctx, cancel := context.WithCancel(t.Context())
-		wake := newWaker()
+		wake := loop.NewKick()
 		done := make(chan struct{})
-		go func() { defer close(done); w.taints().loop(ctx, wake.c) }()
+		go func() { defer close(done); loop.New(time.Now, w.logger()).Run(ctx, w.taints().task(wake)) }()
 		time.Sleep(time.Minute)
 		w.mu.Lock()
 		if w.asked != 0 {
@@ -224,7 +240,7 @@ func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
 		}
 		w.fence, w.refuses = newWorld().fence, 3
 		w.mu.Unlock()
-		wake.wake()
+		wake.Kick()
 		start := time.Now()
 		for !w.isTainted() && time.Since(start) < time.Minute {
 			time.Sleep(50 * time.Millisecond)
@@ -240,17 +256,34 @@ func TestTheTaintComesAsSoonAsTheAPITakesWrites(t *testing.T) {
 	})
 }
 
+func TestWithoutAccessToTheAPINothingIsLookedAtAndNobodyIsTold(t *testing.T) {
+	w := newWorld()
+	ts := w.taints()
+	ts.api, ts.open = nil, func() (nodeAPI, error) { return nil, fs.ErrNotExist }
+	if r, err := ts.step(t.Context()); err != nil || r.Again != time.Second || w.asked != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	ts.open = func() (nodeAPI, error) { return nil, errors.New("not understood") }
+	if r, err := ts.step(t.Context()); err == nil || r.Again != time.Second {
+		t.Errorf("%+v, %v", r, err)
+	}
+	ts.open = func() (nodeAPI, error) { return w, nil }
+	if pending(t, ts); !w.isTainted() {
+		t.Errorf("%+v", w.node)
+	}
+}
+
 func TestEachProofWakesAndNothingElseDoes(t *testing.T) {
 	for file, wakes := range map[string]bool{"fenced/cp-2.json": true, "confirmation.json": true, "progress.json": false} {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			wake := newWaker()
+			wake := loop.NewKick()
 			go func() {
-				_ = evidenceEvents(ctx, wake, filepath.Join(dir, "fenced"), filepath.Join(dir, "confirmation.json"))
+				_ = evidenceEvents(ctx, wake.Kick, filepath.Join(dir, "fenced"), filepath.Join(dir, "confirmation.json"))
 			}()
-			<-wake.c // it watches
+			<-wake // it watches
 			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +292,7 @@ func TestEachProofWakesAndNothingElseDoes(t *testing.T) {
 				limit = 200 * time.Millisecond
 			}
 			select {
-			case <-wake.c:
+			case <-wake:
 				if !wakes {
 					t.Error("it woke")
 				}

@@ -7,7 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/network/nodes"
@@ -37,9 +38,10 @@ const unnamed = time.Second
 
 // Options holds what New needs.
 type Options struct {
-	Site *site.Site
-	Log  io.Writer
-	Now  func() time.Time
+	Site  *site.Site
+	Loops *loop.Loops
+	Log   *slog.Logger
+	Now   func() time.Time
 	// Metrics is the address that serves the metrics, including those of
 	// Collectors.
 	Metrics    string
@@ -63,7 +65,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.agent = &network.Agent{Board: network.NewBoard(first), Logf: n.logf, Now: o.Now}
+	n.agent = &network.Agent{Board: network.NewBoard(first), Loops: o.Loops}
 	n.servers = &kube.Servers{
 		Kubeconfig: kubeconfig, Name: o.Site.APIHost(),
 		Addresses: func() []string { return apiServers(n.agent.Board.View(), o.Site.APIHost()) },
@@ -116,21 +118,21 @@ func (n *Network) Listen(heard func([]state.Node)) { n.nodes.Listen(heard) }
 // Run keeps the network until the context ends, and tells systemd that the agent
 // is ready and alive.
 func (n *Network) Run(ctx context.Context) error {
-	reporter := network.NewReporter(n.agent, network.StatusPath)
 	collector := &metrics.Collector{Agent: n.agent}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.agent.Run(ctx) })
-	group.Go(func() error { return quiet(ctx, reporter.Run(ctx)) })
+	files := []loop.Task{n.agent.File(network.StatusPath), n.Loops.File(state.LoopsStatusPath)}
+	group.Go(func() error { n.Loops.Run(ctx, files...); return nil })
 	group.Go(func() error { return quiet(ctx, collector.Follow(ctx)) })
-	group.Go(func() error { n.serve(ctx, collector); return nil })
-	group.Go(func() error { n.outside().Run(ctx); return nil })
+	group.Go(func() error { n.Loops.Watch(ctx, n.metrics(collector)); return nil })
+	group.Go(func() error { n.outside().Run(ctx, n.Loops); return nil })
 	if every, watched := host.WatchdogInterval(); watched {
 		group.Go(func() error {
 			return quiet(ctx, n.agent.Watchdog(ctx, every, func() error { return host.Notify("WATCHDOG=1") }))
 		})
 	}
 	if err := host.Notify("READY=1"); err != nil {
-		n.logf("%v", err)
+		n.Log.Warn("systemd is not told that the agent works", "err", err)
 	}
 	return group.Wait()
 }
@@ -139,7 +141,7 @@ func (n *Network) Run(ctx context.Context) error {
 // succeed.
 func (n *Network) outside() *outside.Probe {
 	return outside.New(outside.Options{
-		View: n.agent.Board.View, Logf: n.logf, Now: n.Now,
+		View: n.agent.Board.View, Log: n.Log, Now: n.Now,
 		TLS: func() (*tls.Config, error) { return kube.TLS(kubeconfig, n.Site.APIHost()) },
 	})
 }
@@ -152,15 +154,11 @@ func quiet(ctx context.Context, err error) error {
 	return nil // it was asked to end
 }
 
-// serve serves the metrics until the context ends, and logs what stops it. The
-// host's network works without them.
-func (n *Network) serve(ctx context.Context, c *metrics.Collector) {
-	for ctx.Err() == nil {
-		if err := c.Serve(ctx, n.Metrics, n.Collectors...); err != nil && ctx.Err() == nil {
-			n.logf("%v", err)
-		}
-		_ = host.Sleep(ctx, network.Resync) // the loop checks the context itself
-	}
+// metrics serves the metrics. Without them the host's network works as well.
+func (n *Network) metrics(c *metrics.Collector) loop.Watch {
+	return loop.Watch{Name: "metrics", Pause: network.Resync, Run: func(ctx context.Context, _ func()) error {
+		return c.Serve(ctx, n.Metrics, n.Collectors...)
+	}}
 }
 
 // annotate sets an annotation of this host's node.
@@ -178,6 +176,5 @@ func (n *Network) setAnnotations(ctx context.Context, node string, values map[st
 	return err
 }
 
-func (n *Network) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(n.Log, format+"\n", args...)
-}
+// logf is the log of sources and pieces, which tell in whole lines.
+func (n *Network) logf(format string, args ...any) { n.Log.Info(fmt.Sprintf(format, args...)) }

@@ -76,7 +76,7 @@ func (l *Loop) hear(ctx context.Context, a api) error {
 		return err
 	}
 	for _, limit := range limits {
-		l.logf("%s", limit)
+		l.Log.Warn("what another host shows of incidents", "limit", limit)
 	}
 	delete(hosts, l.self)
 	l.stale = l.stale || !reflect.DeepEqual(hosts, l.peers)
@@ -179,7 +179,7 @@ func (l *Loop) tell(ctx context.Context, a api) error {
 		if err := l.remember(e.Name); err != nil {
 			return err
 		}
-		l.logf("%s", e.Message)
+		l.Log.Info("told the API of an incident", "event", e.Message)
 	}
 	return l.forget()
 }

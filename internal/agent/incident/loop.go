@@ -13,24 +13,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/site"
-	"github.com/holdfast/holdfast/internal/pace"
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // Options holds what the loop of a host needs.
 type Options struct {
 	Site *site.Site
-	Log  io.Writer
+	Log  *slog.Logger
 	Now  func() time.Time
 }
 
@@ -40,8 +39,9 @@ const (
 	lively   = 2 * time.Second  // the pause while something happens
 	quiet    = 60 * time.Second // the pause while nothing does: no event is lost meanwhile
 	calm     = 3 * time.Minute  // how long after the last record something still happens
-	calmAPI  = 5 * time.Minute  // between two reads of the other host's records, while nothing happens
-	patience = 6 * time.Second  // the limit of one attempt at the API
+	calmAPI  = 5 * time.Minute  // between two looks at the other host's, while nothing happens
+	patience = 6 * time.Second  // for one attempt at the API
+	limit    = 2 * time.Minute  // for one look, however slow the disk is
 )
 
 // Loop records and reports. It does nothing before Run.
@@ -62,13 +62,12 @@ type Loop struct {
 	asked   time.Time
 	stale   bool // something is known that is not in the reports
 	moving  bool // pods of a lost host may still be moving
-	trouble pace.Trouble
+	begun   bool // it has taken up what was noted before
 }
 
 // New returns the loop of a host, which is one of two control planes.
 func New(o Options) *Loop {
 	l := &Loop{Options: o, dir: incident.Dir, write: writeFile, peers: map[string]incident.Published{}}
-	l.trouble = pace.Trouble{Logf: l.logf, Now: func() time.Time { return l.Now() }}
 	l.name = func() (string, error) {
 		name, err := os.Hostname()
 		return strings.ToLower(name), err
@@ -79,31 +78,30 @@ func New(o Options) *Loop {
 	return l
 }
 
-// Run works until the context ends. No error ends it, because reports must not
-// end the agent of a host.
-func (l *Loop) Run(ctx context.Context) {
-	for {
-		err := l.start()
-		if err == nil {
-			break
-		}
-		l.complain(err)
-		if host.Sleep(ctx, quiet) != nil {
-			return
-		}
-	}
-	wake := make(chan struct{}, 1)
-	go l.watch(ctx, func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	})
-	for {
-		l.complain(l.Step(ctx))
-		if !pace.Wait(ctx, wake, l.pause(), debounce) {
-			return
-		}
+// Run works until the context ends. Nothing that it runs into ends it: reports
+// must not take the agent of a host with them.
+func (l *Loop) Run(ctx context.Context, loops *loop.Loops) {
+	wake := loop.NewKick()
+	go l.watch(ctx, wake.Kick)
+	loops.Run(ctx, l.task(wake))
+}
+
+// task looks at the pace of what happens, whether a look failed or not. A host
+// without the API's files is not set up yet.
+func (l *Loop) task(wake loop.Kick) loop.Task {
+	return loop.Task{
+		Name: "incidents", Wake: wake, Debounce: debounce, Limit: limit, Spared: true,
+		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) },
+		Step: func(ctx context.Context) (loop.Result, error) {
+			if !l.begun {
+				if err := l.start(); err != nil {
+					return loop.Result{Again: quiet}, err
+				}
+				l.begun = true
+			}
+			err := l.Step(ctx)
+			return loop.Result{Again: l.pause()}, err
+		},
 	}
 }
 
@@ -119,12 +117,12 @@ func (l *Loop) start() error {
 	}
 	memory, err := readMemory(l.dir)
 	if err != nil {
-		l.logf("%v; it is begun anew from the events", err)
+		l.Log.Warn("what this host noted of incidents is begun anew from the events", "err", err)
 	}
 	l.memory, l.stale = memory, true
 	reports, problems, err := incident.Files(l.dir)
 	for _, p := range problems {
-		l.logf("%s", p)
+		l.Log.Warn("report of an incident", "problem", p)
 	}
 	l.reports = reports
 	return err
@@ -190,16 +188,4 @@ func (l *Loop) report() error {
 	}
 	l.reports, l.stale = list[max(0, len(list)-incident.Kept):], false
 	return nil
-}
-
-// complain logs the errors of the last round, but not a missing file: a host
-// without the API's files is not set up yet.
-func (l *Loop) complain(err error) {
-	if !errors.Is(err, fs.ErrNotExist) {
-		l.trouble.Hear(err)
-	}
-}
-
-func (l *Loop) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(l.Log, "incidents: "+format+"\n", args...)
 }

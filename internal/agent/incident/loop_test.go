@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -160,7 +160,7 @@ func (m *machine) id() string {
 }
 
 func (m *machine) loop(b *budget) *Loop {
-	l := New(Options{Log: io.Discard, Now: func() time.Time { return m.now }})
+	l := New(Options{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return m.now }})
 	l.dir = filepath.Join(m.dir, "incidents")
 	l.name = func() (string, error) { return m.name, nil }
 	l.write = func(path string, data []byte, mode fs.FileMode) error {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -12,7 +13,7 @@ import (
 type Board struct {
 	mu        sync.Mutex
 	view      state.NetworkView
-	followers []chan struct{}
+	followers []loop.Kick
 }
 
 // NewBoard returns a board with what is known from the start.
@@ -37,19 +38,21 @@ func (b *Board) Update(change func(*state.NetworkView)) {
 	}
 	b.view = next
 	for _, f := range b.followers {
-		select {
-		case f <- struct{}{}:
-		default: // it has been woken and has not looked yet
-		}
+		f.Kick()
 	}
 }
 
 // Follow returns a channel that gets a value after a change. Several changes may
 // give one value.
 func (b *Board) Follow() <-chan struct{} {
+	f := loop.NewKick()
+	b.Wake(f)
+	return f
+}
+
+// Wake has a kick given after a change, as Follow does.
+func (b *Board) Wake(f loop.Kick) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := make(chan struct{}, 1)
 	b.followers = append(b.followers, f)
-	return f
 }

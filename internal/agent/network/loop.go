@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The times of the loop.
@@ -33,32 +35,15 @@ type Agent struct {
 	Board   *Board
 	Sources []Source
 	Pieces  []Piece
-	Logf    func(format string, args ...any)
-	Now     func() time.Time
+	Loops   *loop.Loops
 
-	mu     sync.Mutex
-	states map[string]*PieceState
-	// Changed, if set, is called after each Reconcile that did something, failed
-	// or recovered; it must not block.
-	Changed func(PieceState)
+	mu   sync.Mutex
+	vips map[string][]netip.Addr // what the view said that a piece last made true
 }
 
 // PieceState describes how a reconciler is doing.
 type PieceState struct {
-	Name string `json:"name"`
-	// Changed describes its last change, ChangedAt is the time of that.
-	Changed   string    `json:"changed,omitempty"`
-	ChangedAt time.Time `json:"changedAt,omitzero"`
-	// Error describes why it cannot do its work, empty if it can. Failures counts
-	// the failures in a row, since FailingSince.
-	Error        string    `json:"error,omitempty"`
-	Failures     int       `json:"failures,omitempty"`
-	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Runs counts all its runs, Took is the duration of the last one.
-	Runs int           `json:"runs"`
-	Took time.Duration `json:"tookNanoseconds"`
-	// Since is the start of the present run, zero if none is under way.
-	Since time.Time `json:"runningSince,omitzero"`
+	state.Loop
 	// VIPs are those of the view that it last made true.
 	VIPs []netip.Addr `json:"-"`
 }
@@ -76,135 +61,58 @@ func (a *Agent) Run(asked context.Context) error {
 			return nil
 		})
 	}
+	var tasks []loop.Task
 	for _, p := range a.Pieces {
-		wake := a.Board.Follow()
-		group.Go(func() error { a.keep(ctx, p, wake); return nil })
+		tasks = append(tasks, a.task(p))
 	}
+	group.Go(func() error { a.Loops.Run(ctx, tasks...); return nil })
 	if err := group.Wait(); err != nil {
 		return err // systemd starts the agent again, and what the reconcilers own lives on
 	}
 	return a.withdraw(asked)
 }
 
-// keep runs a reconciler until the context ends.
-func (a *Agent) keep(ctx context.Context, p Piece, wake <-chan struct{}) {
-	for ctx.Err() == nil {
-		pause := a.reconcile(ctx, p)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-wake:
-			if pause < Resync { // a failing reconciler does not run for each of many changes
-				_ = host.Sleep(ctx, firstRetry)
+// task has a piece follow the view. A failing one is not tried for each of many
+// changes.
+func (a *Agent) task(p Piece) loop.Task {
+	return loop.Task{
+		Name: p.Name(), Part: part, Wake: a.Board.Follow(), RetryDebounce: firstRetry,
+		Every: Resync, Retry: firstRetry, MaxRetry: lastRetry, Limit: atMost,
+		Step: func(ctx context.Context) (loop.Result, error) {
+			view := a.Board.View()
+			changed, err := p.Reconcile(ctx, view)
+			if err == nil {
+				a.note(p.Name(), view.Settings.VIPs())
 			}
-		}
-		timer.Stop()
+			return loop.Result{Changed: changed}, err
+		},
 	}
 }
 
-// reconcile runs a reconciler once and returns the pause before the next run
-// without a change of the view.
-func (a *Agent) reconcile(ctx context.Context, p Piece) time.Duration {
-	began := a.Now()
-	a.note(p.Name(), func(s *PieceState) { s.Since = began })
-	limited, cancel := context.WithTimeout(ctx, atMost)
-	defer cancel()
-	view := a.Board.View()
-	changed, err := p.Reconcile(limited, view)
-	if ctx.Err() != nil {
-		err = nil // it was interrupted
-	}
-	before, after := a.note(p.Name(), func(s *PieceState) {
-		if s.ran(began, a.Now(), changed, err); err == nil {
-			s.VIPs = view.Settings.VIPs()
-		}
-	})
-	a.tell(before, after, changed)
-	if err != nil {
-		return retryAfter(after.Failures)
-	}
-	return Resync
-}
+// part is what pieces are called together.
+const part = "network"
 
-// retryAfter returns the pause after so many failures in a row.
-func retryAfter(failures int) time.Duration {
-	return min(firstRetry<<min(failures-1, 10), lastRetry)
-}
-
-// ran records how a run went.
-func (s *PieceState) ran(began, ended time.Time, changed string, err error) {
-	s.Since, s.Took, s.Runs = time.Time{}, ended.Sub(began), s.Runs+1
-	if changed != "" {
-		s.Changed, s.ChangedAt = changed, ended
-	}
-	if err == nil {
-		s.Error, s.Failures, s.FailingSince = "", 0, time.Time{}
-		return
-	}
-	if s.Failures == 0 {
-		s.FailingSince = ended
-	}
-	s.Error, s.Failures = err.Error(), s.Failures+1
-}
-
-// tell logs what a run changed, and logs an error once.
-func (a *Agent) tell(before, after PieceState, changed string) {
-	if changed != "" {
-		a.Logf("%s: %s", after.Name, changed)
-	}
-	switch {
-	case after.Error != "" && after.Error != before.Error:
-		a.Logf("%s: %s", after.Name, after.Error)
-	case after.Error == "" && before.Error != "":
-		a.Logf("%s: works again after %d tries", after.Name, before.Failures+1)
-	case changed == "":
-		return
-	}
-	if a.Changed != nil {
-		a.Changed(after)
-	}
-}
-
-// note changes the state of a reconciler and returns the old and the new one.
-func (a *Agent) note(name string, change func(*PieceState)) (before, after PieceState) {
+func (a *Agent) note(name string, vips []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.states == nil {
-		a.states = map[string]*PieceState{}
+	if a.vips == nil {
+		a.vips = map[string][]netip.Addr{}
 	}
-	s := a.states[name]
-	if s == nil {
-		s = &PieceState{Name: name}
-		a.states[name] = s
-	}
-	before = *s
-	change(s)
-	return before, *s
+	a.vips[name] = vips
 }
 
 // States returns how each reconciler is doing, in their order.
 func (a *Agent) States() []PieceState {
+	all := a.Loops.States(part)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []PieceState
 	for _, p := range a.Pieces {
-		if s := a.states[p.Name()]; s != nil {
-			out = append(out, *s)
+		if i := slices.IndexFunc(all, func(s state.Loop) bool { return s.Name == p.Name() }); i >= 0 {
+			out = append(out, PieceState{Loop: all[i], VIPs: a.vips[p.Name()]})
 		}
 	}
 	return out
-}
-
-// Hung returns the name of a reconciler whose run has lasted longer than it may
-// and that has not heeded its context either, or nothing if there is none.
-func (a *Agent) Hung() string {
-	for _, s := range a.States() {
-		if !s.Since.IsZero() && a.Now().Sub(s.Since) > atMost+atMost/2 {
-			return s.Name
-		}
-	}
-	return ""
 }
 
 // withdraw withdraws all reconcilers at once, although ctx has ended.

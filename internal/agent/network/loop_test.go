@@ -1,8 +1,10 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -61,8 +64,7 @@ func (s *fakeSource) Run(ctx context.Context, update func(func(*state.NetworkVie
 type rig struct {
 	*Agent
 	source *fakeSource
-	log    strings.Builder
-	logged sync.Mutex
+	log    bytes.Buffer // slog writes one line at a time
 	ended  chan error
 	stop   context.CancelFunc
 }
@@ -72,13 +74,8 @@ func start(t *testing.T, pieces ...Piece) *rig {
 	t.Helper()
 	r := &rig{source: &fakeSource{fail: make(chan error, 1)}, ended: make(chan error, 1)}
 	r.Agent = &Agent{
-		Board: NewBoard(state.NetworkView{}), Sources: []Source{r.source}, Pieces: pieces, Now: time.Now,
-		Logf: func(f string, args ...any) {
-			r.logged.Lock()
-			defer r.logged.Unlock()
-			t.Logf(f, args...)
-			r.log.WriteString(f + "\n")
-		},
+		Board: NewBoard(state.NetworkView{}), Sources: []Source{r.source}, Pieces: pieces,
+		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(&r.log, nil))),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	r.stop = stop
@@ -171,7 +168,7 @@ func TestAFailingPieceIsTriedAgainLessAndLessOftenAndHindersNoOther(t *testing.T
 		if s := r.States()[0]; s.Failures != 0 || s.Error != "" {
 			t.Errorf("a change that mends it is not tried soon: %+v", s)
 		}
-		if n := strings.Count(r.log.String(), "%s: %s"); n != 1 {
+		if n := strings.Count(r.log.String(), "no disk"); n != 1 {
 			t.Errorf("the same error is logged %d times", n)
 		}
 		r.end(t)
@@ -187,8 +184,8 @@ func TestAPieceThatHeedsItsContextIsEndedAfterAMinute(t *testing.T) {
 		r := start(t, p)
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if r.Hung() != "" || p.runs() < 2 {
-			t.Errorf("hung %q, %d runs", r.Hung(), p.runs())
+		if r.Loops.Hung() != "" || p.runs() < 2 {
+			t.Errorf("hung %q, %d runs", r.Loops.Hung(), p.runs())
 		}
 		r.end(t)
 	})
@@ -214,8 +211,8 @@ func TestAHungPieceKeepsTheWatchdogFromBeingFed(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		before := fed.Load()
 		time.Sleep(time.Minute)
-		if more := fed.Load() - before; more != 0 || r.Hung() != "stuck" {
-			t.Errorf("fed %d times more though %q hangs", more, r.Hung())
+		if more := fed.Load() - before; more != 0 || r.Loops.Hung() != "stuck" {
+			t.Errorf("fed %d times more though %q hangs", more, r.Loops.Hung())
 		}
 		close(release)
 		stop()

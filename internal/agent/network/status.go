@@ -1,13 +1,13 @@
 package network
 
 import (
-	"context"
 	"encoding/json"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -36,59 +36,24 @@ func Held(v state.NetworkView) []netip.Addr {
 	return out
 }
 
-// statusPause keeps many changes from causing as many writes.
-const statusPause = 100 * time.Millisecond
-
-// Reporter writes the status whenever something in it changes.
-type Reporter struct {
-	Agent *Agent
-	Path  string
-	wake  chan struct{}
+// File is the task that writes the status whenever something in it changes.
+func (a *Agent) File(path string) loop.Task {
+	wake := a.Loops.Follow(part)
+	a.Board.Wake(wake)
+	return loop.File("status of the network", wake, func() error { return a.Write(path) })
 }
 
-// NewReporter returns the reporter of an agent. Call it before the agent runs.
-func NewReporter(a *Agent, path string) *Reporter {
-	r := &Reporter{Agent: a, Path: path, wake: make(chan struct{}, 1)}
-	a.Changed = func(PieceState) {
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
-	}
-	return r
-}
-
-// Run writes until the context ends.
-func (r *Reporter) Run(ctx context.Context) error {
-	changed := r.Agent.Board.Follow()
-	resync := time.NewTicker(Resync)
-	defer resync.Stop()
-	for {
-		if err := r.Write(); err != nil {
-			r.Agent.Logf("status: %v", err)
-		}
-		_ = host.Sleep(ctx, statusPause)
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-changed:
-		case <-r.wake:
-		case <-resync.C:
-		}
-	}
-}
-
-// Status returns the present status.
-func (r *Reporter) Status() Status {
-	view := r.Agent.Board.View()
-	return Status{At: r.Agent.Now(), Holds: Held(view), Pieces: r.Agent.States(), View: view}
+// Status returns how things are now.
+func (a *Agent) Status() Status {
+	view := a.Board.View()
+	return Status{At: a.Loops.Now(), Holds: Held(view), Pieces: a.States(), View: view}
 }
 
 // Write writes the status once.
-func (r *Reporter) Write() error {
-	data, err := json.Marshal(r.Status())
+func (a *Agent) Write(path string) error {
+	data, err := json.Marshal(a.Status())
 	if err != nil {
 		return err
 	}
-	return host.WriteFileAtomic(r.Path, append(data, '\n'), state.DefaultFileMode)
+	return host.WriteFileAtomic(path, append(data, '\n'), state.DefaultFileMode)
 }

@@ -2,6 +2,7 @@ package outside
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
@@ -49,7 +50,7 @@ func TestEachWriteReachesEtcd(t *testing.T) {
 				Stage:    state.StageInstalled, Host: state.HostFacts{NodeName: holder},
 			}
 		},
-		TLS: trust, Logf: t.Logf, Now: time.Now,
+		TLS: trust, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	p.port = vip.Port()
 	p.Step(t.Context())

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,8 +22,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -32,6 +33,9 @@ import (
 // waits longer takes the API for gone. A hanging attempt would also hide the
 // moment in which the API comes back.
 const patience = time.Second
+
+// limit is how long a step may take: an attempt, and what it waits for on the host.
+const limit = 20 * time.Second
 
 // answerSize bounds how much of an answer is read. It is read so that its
 // connection can be reused.
@@ -44,10 +48,10 @@ var errOwn = errors.New("the virtual IP is this host's own")
 type Options struct {
 	// View returns what the host knows of its network.
 	View func() state.NetworkView
-	// TLS returns the verification of the API server, and this host's account.
-	TLS  func() (*tls.Config, error)
-	Logf func(format string, args ...any)
-	Now  func() time.Time
+	// TLS is how the API server is verified, and this host's account.
+	TLS func() (*tls.Config, error)
+	Log *slog.Logger
+	Now func() time.Time
 }
 
 // Probe asks the API through the VIP while another host holds it.
@@ -62,14 +66,13 @@ type Probe struct {
 func New(o Options) *Probe { return &Probe{Options: o, port: site.APIPort} }
 
 // Run measures until the context ends.
-func (p *Probe) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := decide.Quiet
+func (p *Probe) Run(ctx context.Context, loops *loop.Loops) {
+	loops.Run(ctx, loop.Task{Name: "writes through the API VIP", Every: decide.Quiet, Limit: limit, Step: func(ctx context.Context) (loop.Result, error) {
 		if p.Step(ctx); p.known.Writes(p.Now()) {
-			pause = decide.Lively
+			return loop.Result{Again: decide.Lively}, nil
 		}
-		_ = host.Sleep(ctx, pause) // the loop checks the context itself
-	}
+		return loop.Result{}, nil
+	}})
 	p.drop()
 }
 
@@ -82,7 +85,7 @@ func (p *Probe) Step(ctx context.Context) {
 	}
 	if p.known = p.known.Next(a); len(p.known.Gaps) != was {
 		g := p.known.Gaps[len(p.known.Gaps)-1]
-		p.Logf("writes through %s succeed again from here, after %s without", g.VIP, g.Long.Round(time.Millisecond))
+		p.Log.Info("writes through the virtual IP succeed again from here", "vip", g.VIP, "without", g.Long.Round(time.Millisecond))
 	}
 }
 

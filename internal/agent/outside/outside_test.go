@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -109,7 +112,7 @@ type worker struct {
 
 	view    state.NetworkView
 	elapsed time.Duration
-	said    []string
+	said    bytes.Buffer
 }
 
 func (a *api) worker() *worker {
@@ -121,7 +124,7 @@ func (a *api) worker() *worker {
 	w.Probe = New(Options{
 		View: func() state.NetworkView { return w.view },
 		TLS:  trusting(a.server),
-		Logf: func(format string, _ ...any) { w.said = append(w.said, format) },
+		Log:  slog.New(slog.NewTextHandler(&w.said, nil)),
 		Now:  func() time.Time { return time.Now().Add(w.elapsed) },
 	})
 	w.port = host.Port()
@@ -153,7 +156,7 @@ func TestAWorkerMeasuresHowLongItCouldNotWrite(t *testing.T) {
 			w.Step(t.Context())
 			got := decide.Measured("cp-1", map[string]string{"worker-1": a.lease}, time.Time{})
 			// The worker's clock is 5 s ahead of the server's by now.
-			if len(got) != 1 || time.Since(got[0].At).Abs() > 3*time.Second || got[0].Took < 5*time.Second || got[0].Took > 30*time.Second || got[0].VIPs[0] != "127.0.0.5" || a.methods() != "PATCH PATCH" || len(w.said) != 1 {
+			if len(got) != 1 || time.Since(got[0].At).Abs() > 3*time.Second || got[0].Took < 5*time.Second || got[0].Took > 30*time.Second || got[0].VIPs[0] != "127.0.0.5" || a.methods() != "PATCH PATCH" || strings.Count(w.said.String(), "\n") != 1 {
 				t.Errorf("%s, %+v, from %q", a.methods(), got, a.lease)
 			}
 			a.is("well")
@@ -251,7 +254,7 @@ func TestAnAgentThatEndsSaysNothingOfTheAPI(t *testing.T) {
 	a.is("hangs")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("the agent is stopped"))
 	defer cancel()
-	w.Run(ctx)
+	w.Run(ctx, loop.New(w.Now, w.Log))
 	if w.known.Writes(w.Now()) {
 		t.Error("a question that was cut off counts as one without an answer")
 	}

@@ -7,24 +7,23 @@ package pacemakerstatus
 import (
 	"context"
 	"fmt"
-	"io"
+	"log/slog"
 	"sync"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/model/site"
-	"github.com/holdfast/holdfast/internal/pace"
 )
 
 // Options holds what the collector of a host needs.
 type Options struct {
 	Site *site.Site
-	Log  io.Writer
+	Log  *slog.Logger
 	Now  func() time.Time
 }
 
@@ -38,7 +37,8 @@ const (
 	slowly   = 5 * time.Second
 	unready  = 10 * time.Second // there is nothing to write to yet
 	resync   = decide.Heartbeat
-	beats    = resync - apart // a sign of life that is written in time
+	beats    = resync - apart // a sign of life is in time
+	limit    = time.Minute    // for one look and what it writes
 )
 
 // Collector keeps the status. Its metrics may be collected at any time.
@@ -46,7 +46,7 @@ type Collector struct {
 	Options
 	host  func() (string, error)
 	look  func(ctx context.Context, host string) decide.Input
-	watch func(ctx context.Context, wake func())
+	watch func(ctx context.Context, loops *loop.Loops, wake func())
 	api   access
 	// standIn returns the times of the last stand-in's steps, in milliseconds.
 	standIn func() map[string]float64
@@ -58,9 +58,8 @@ type Collector struct {
 	told     map[string]bool
 	pubbed   publication
 	heard    time.Time // when redundancy was last known
-	retakes  time.Time // since when Pacemaker has recorded anew what runs; zero while it does not
-	wake     chan struct{}
-	trouble  pace.Trouble
+	retakes  time.Time // since when Pacemaker writes down anew what runs; zero while it does not
+	wake     loop.Kick
 
 	mu       sync.Mutex
 	current  decide.Report
@@ -72,59 +71,65 @@ type Collector struct {
 func New(o Options) *Collector {
 	c := &Collector{
 		Options: o, host: ownName, standIn: lastStandIn, files: files{live: decide.LivePath, kept: decide.KeptPath},
-		told: map[string]bool{}, wake: make(chan struct{}, 1),
+		told: map[string]bool{}, wake: loop.NewKick(), settings: settings{order: loop.NewLatest[order]()},
 	}
-	c.trouble = pace.Trouble{Logf: c.logf, Now: func() time.Time { return c.Now() }}
-	keeper := twonode.NewHost(o.Log)
+	keeper := twonode.NewHost(slog.NewLogLogger(o.Log.Handler(), slog.LevelInfo).Writer())
 	c.setBack = keeper.SetBack
-	eyes := &eyes{logf: c.logf, settings: keeper.Settings}
+	eyes := &eyes{log: o.Log, settings: keeper.Settings}
 	c.look, c.watch, c.api = eyes.look, eyes.watch, accessOf(o.Site, eyes.peers)
 	return c
 }
 
 // Run works until the context ends, on a host that is one of two control planes.
-// No error ends it, because a status must not end the agent of a host.
-func (c *Collector) Run(ctx context.Context) {
-	name, err := c.host()
-	for ; err != nil; name, err = c.host() {
-		c.complain(fmt.Errorf("name of this host: %w", err))
-		if host.Sleep(ctx, unready) != nil {
-			return
-		}
-	}
-	c.pubbed.moved = c.Now()
-	c.set(c.files.read(name), decide.Input{Host: name})
-	go c.watch(ctx, c.Wake)
-	go c.keepFailover(ctx)
-	c.loop(ctx, name)
+// Nothing that it runs into ends it: a status must not take the agent of a host
+// with it.
+func (c *Collector) Run(ctx context.Context, loops *loop.Loops) {
+	go c.watch(ctx, loops, c.Wake)
+	loops.Run(ctx, c.task(), c.settingsTask(), c.failoverTask())
 }
 
-// Wake requests a look at the cluster soon. It never blocks.
-func (c *Collector) Wake() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
+// Wake has the cluster looked at soon. It never blocks.
+func (c *Collector) Wake() { c.wake.Kick() }
+
+// task looks at the cluster. A host without the API's files is not set up yet.
+func (c *Collector) task() loop.Task {
+	name := ""
+	return loop.Task{
+		Name: "pacemaker status", Wake: c.wake, Debounce: debounce, Retry: retry, MaxRetry: after,
+		NotYet: isNoAccess, Limit: limit, Spared: true,
+		Step: func(ctx context.Context) (loop.Result, error) {
+			if name == "" {
+				own, err := c.host()
+				if err != nil {
+					return loop.Result{Again: unready}, fmt.Errorf("name of this host: %w", err)
+				}
+				name = own
+				c.pubbed.moved = c.Now()
+				c.set(c.files.read(name), decide.Input{Host: name})
+			}
+			began := c.Now()
+			more, err := c.step(ctx, name)
+			return c.next(began, more, err), err
+		},
 	}
 }
 
-func (c *Collector) loop(ctx context.Context, name string) {
-	pause := retry
-	for next := time.Duration(0); pace.Wait(ctx, c.wake, next, debounce); {
-		began := c.Now()
-		more, err := c.step(ctx, name)
-		c.complain(err)
-		switch {
-		case isNoAccess(err):
-			next = unready
-		case err != nil:
-			next, pause = pause, min(2*pause, after) // an API that is back gets the status within seconds
-		case more:
-			next, pause = after, retry
-		default:
-			next, pause = c.due(), retry
-		}
-		next = max(next, apart-c.Now().Sub(began))
+// next is when to look again; what fails is tried again within seconds, so that an
+// API that is back is told.
+func (c *Collector) next(began time.Time, more bool, err error) loop.Result {
+	switch {
+	case isNoAccess(err):
+		return loop.Result{Again: unready}
+	case err != nil:
+		return loop.Result{}
+	case more:
+		return loop.Result{Again: after}
 	}
+	pause := max(c.due(), apart-c.Now().Sub(began))
+	if pause <= 0 {
+		pause = -1
+	}
+	return loop.Result{Again: pause}
 }
 
 // due returns how long it is until the status needs a sign of life, or until this
@@ -165,7 +170,7 @@ func (c *Collector) step(ctx context.Context, name string) (more bool, err error
 	if err != nil {
 		r.API = err.Error()
 	}
-	c.keepSettings(ctx, in, now) // the status above shows what is different
+	c.keepSettings(in, now) // what is different was told
 	c.set(r, in)
 	if keepErr == nil {
 		keepErr = c.files.write(r, false)
@@ -209,18 +214,6 @@ func (c *Collector) seen() (decide.Report, decide.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current, c.input
-}
-
-// complain logs the errors of the last look, but not missing access: a host
-// without the API's files is not set up yet.
-func (c *Collector) complain(err error) {
-	if !isNoAccess(err) {
-		c.trouble.Hear(err)
-	}
-}
-
-func (c *Collector) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.Log, "pacemaker status: "+format+"\n", args...)
 }
 
 // publication holds what this host knows of the object in the API.

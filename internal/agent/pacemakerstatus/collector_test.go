@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -185,10 +186,10 @@ func (c *cluster) read(dir string) decide.Input {
 
 // start starts the collector of a host, with files in a folder.
 func (c *cluster) start(host, dir string) {
-	n := New(Options{Log: io.Discard, Now: time.Now})
+	n := New(Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	n.host = func() (string, error) { return host, nil }
 	n.look = c.look
-	n.watch = func(ctx context.Context, _ func()) { <-ctx.Done() }
+	n.watch = func(ctx context.Context, _ *loop.Loops, _ func()) { <-ctx.Done() }
 	n.api = func(ctx context.Context, do func(context.Context, api) error) error {
 		return do(ctx, asHost{c.api, host})
 	}
@@ -202,7 +203,7 @@ func (c *cluster) start(host, dir string) {
 	ctx, stop := context.WithCancel(c.t.Context())
 	c.host[host], c.stop[host] = n, stop
 	done := make(chan struct{})
-	go func() { defer close(done); n.Run(ctx) }()
+	go func() { defer close(done); n.Run(ctx, loop.New(time.Now, n.Log)) }()
 	c.t.Cleanup(func() { stop(); <-done }) // it writes into the test's folder until then
 }
 

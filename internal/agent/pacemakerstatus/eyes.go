@@ -3,6 +3,7 @@ package pacemakerstatus
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -31,7 +32,7 @@ var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/cor
 
 // eyes gathers what this host can see.
 type eyes struct {
-	logf func(string, ...any)
+	log *slog.Logger
 	// settings returns what Pacemaker's files say and what they should say.
 	settings func() (have, want twonode.Config, err error)
 
@@ -126,18 +127,15 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 	return keeperclient.Report(ctx, state.EtcdSocketPath)
 }
 
-// watch calls wake whenever something happens, until the context ends.
-func (e *eyes) watch(ctx context.Context, wake func()) {
-	go thisHostsMembers(e.logf).watch(ctx, func(m state.Fact[state.Membership]) {
+// watch wakes whenever something happens, until the context ends.
+func (e *eyes) watch(ctx context.Context, loops *loop.Loops, wake func()) {
+	go thisHostsMembers(e.log).watch(ctx, func(m state.Fact[state.Membership]) {
 		e.join(m)
 		wake()
 	})
-	for ctx.Err() == nil {
-		if err := watchFolders(ctx, wake, happens); ctx.Err() == nil {
-			e.logf("watch Pacemaker's files: %v", err)
-		}
-		_ = host.Sleep(ctx, slowly) // the loop checks the context itself
-	}
+	loops.Watch(ctx, loop.Watch{Name: "watch of Pacemaker's files", Pause: slowly, Run: func(ctx context.Context, _ func()) error {
+		return watchFolders(ctx, wake, happens)
+	}})
 }
 
 // watchFolders calls wake whenever something is written in one of the folders. At

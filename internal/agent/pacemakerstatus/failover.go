@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/metric"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/clusterhealth"
 )
 
@@ -25,22 +25,28 @@ const (
 	countLoad     = 5 * time.Minute
 	countAgain    = 30 * time.Second // if this host does not write, or no API server answered
 	countPatience = 30 * time.Second
+	countLimit    = time.Minute
 )
 
-// keepFailover counts what each host would have to run without the other, until
-// the context ends. It publishes nothing that it could not count.
-func (c *Collector) keepFailover(ctx context.Context) {
-	for next := countAgain; host.Sleep(ctx, next) == nil; {
-		var counted []clusterhealth.Failover
-		next = countAgain
-		if c.Report().Writes {
-			if f, err := c.count(ctx); err == nil {
-				counted, next = f, countLoad
+// failoverTask counts what each host would have to run without the other. What
+// cannot be counted is not told.
+func (c *Collector) failoverTask() loop.Task {
+	return loop.Task{
+		Name: "failover capacity", First: countAgain, Every: countAgain, Limit: countLimit, NotYet: isNoAccess,
+		Step: func(ctx context.Context) (loop.Result, error) {
+			var out loop.Result
+			var counted []clusterhealth.Failover
+			var err error
+			if c.Report().Writes {
+				if counted, err = c.count(ctx); err == nil {
+					out.Again = countLoad
+				}
 			}
-		}
-		c.mu.Lock()
-		c.failover = counted
-		c.mu.Unlock()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.failover = counted
+			return out, err
+		},
 	}
 }
 

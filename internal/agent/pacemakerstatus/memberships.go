@@ -2,6 +2,7 @@ package pacemakerstatus
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -25,15 +26,15 @@ const (
 type memberships struct {
 	keeper   func(ctx context.Context, known string) (state.Fact[state.Membership], error)
 	corosync func(ctx context.Context, changed func(state.Fact[state.Membership])) error
-	logf     func(string, ...any)
+	log      *slog.Logger
 }
 
-func thisHostsMembers(logf func(string, ...any)) memberships {
+func thisHostsMembers(log *slog.Logger) memberships {
 	return memberships{
 		keeper: func(ctx context.Context, known string) (state.Fact[state.Membership], error) {
 			return keeperclient.Membership(ctx, state.EtcdSocketPath, known)
 		},
-		corosync: pacemaker.Watch, logf: logf,
+		corosync: pacemaker.Watch, log: log,
 	}
 }
 
@@ -78,7 +79,7 @@ func (w memberships) alone(ctx context.Context, tell func(state.Fact[state.Membe
 		defer close(ended)
 		err := w.corosync(watching, func(m state.Fact[state.Membership]) { tell(m) })
 		if watching.Err() == nil {
-			w.logf("watch Corosync's membership: %v", err)
+			w.log.Warn("watch of Corosync's membership", "err", err)
 		}
 	}()
 	defer func() { end(); <-ended }()

@@ -1,9 +1,10 @@
 package pacemakerstatus
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -82,7 +83,7 @@ func TestTheMembershipIsToldWhateverTheKeeperDoes(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			memberships{p.keeper, p.corosync, t.Logf}.watch(ctx, func(m state.Fact[state.Membership]) {
+			memberships{p.keeper, p.corosync, slog.New(slog.DiscardHandler)}.watch(ctx, func(m state.Fact[state.Membership]) {
 				p.set(func(*pairState) { told = append(told, m.Value.Ring) })
 			})
 		}()
@@ -131,15 +132,15 @@ func TestTheMembershipIsToldWhateverTheKeeperDoes(t *testing.T) {
 
 func TestAWatchOfCorosyncThatEndsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		said := make(chan string, 10)
+		var said bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		memberships{
 			(&pair{pairState: pairState{down: true}}).keeper,
 			func(context.Context, func(state.Fact[state.Membership])) error { return errors.New("gone") },
-			func(format string, args ...any) { said <- fmt.Sprintf(format, args...) },
+			slog.New(slog.NewTextHandler(&said, nil)),
 		}.watch(ctx, nil)
-		if len(said) != 1 || !strings.Contains(<-said, "gone") {
+		if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "gone") {
 			t.Error("it is not told once")
 		}
 	})

@@ -1,6 +1,7 @@
 package pacemakerstatus
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestMetricsTellWhatThisHostSees(t *testing.T) {
 	}
 	r.Verdict.Action = state.EtcdAskHuman
 	in.Etcd = state.Known(r)
-	n := New(Options{Now: time.Now})
+	n := New(Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	n.standIn = func() map[string]float64 { return map[string]float64{"committing": 1200} }
 	n.failover = []clusterhealth.Failover{{Host: "cp-1", Resource: "cpu", Requested: 5, Allocatable: 4}}
 	n.set(decide.Report{

@@ -1,6 +1,7 @@
 package pacemakerstatus
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -95,7 +96,7 @@ func (m moment) served(t *testing.T) []byte {
 	if len(m.members) == 1 {
 		r.Lost = time.Unix(m.lost, 0)
 	}
-	n := New(Options{Now: time.Now})
+	n := New(Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	n.failover, n.standIn = m.failover, func() map[string]float64 { return nil }
 	if m.alone != 0 {
 		n.standIn = func() map[string]float64 {

@@ -2,18 +2,22 @@ package pacemakerstatus
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// settings holds when Pacemaker's settings were last set back.
+// settings is what is to be done about Pacemaker's settings.
 type settings struct {
-	busy atomic.Bool
-	last time.Time // used by the loop alone
+	order        *loop.Latest[order]
+	busy, failed atomic.Bool
+	last         time.Time // when they were set back last; used by the look at the cluster alone
 }
+
+// order has the settings set back, or says that there is nothing to set back.
+type order struct{ set, decides bool }
 
 const (
 	// setBackApart is the least time between two attempts: it does not fight
@@ -25,26 +29,44 @@ const (
 	setBackTime = 2 * time.Minute
 )
 
-// keepSettings sets back the settings that differ from the table. It does so
-// beside the loop, which publishes the difference meanwhile.
-func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.Time) {
+// keepSettings has the settings set back that are not as the table has them,
+// beside the look at the cluster: what is different is told meanwhile.
+func (c *Collector) keepSettings(in decide.Input, now time.Time) {
 	own, decides := in.SetsBack()
-	if c.setBack == nil || !own && !decides || now.Sub(c.settings.last) < setBackApart || !c.settings.busy.CompareAndSwap(false, true) {
+	switch {
+	case c.setBack == nil || c.settings.busy.Load():
+		return
+	case !own && !decides:
+		if c.settings.failed.Load() { // somebody else did it
+			c.settings.order.Put(order{})
+		}
+		return
+	case now.Sub(c.settings.last) < setBackApart:
 		return
 	}
 	c.settings.last = now
 	for _, d := range in.Drift.Value {
 		if d.Own || d.Ours && decides {
-			c.logf("set back: %s", d.Words)
+			c.Log.Info("setting of Pacemaker is set back", "which", d.Words)
 		}
 	}
-	go func() {
-		defer c.settings.busy.Store(false)
-		ctx, cancel := context.WithTimeoutCause(ctx, setBackTime, errors.New("not done in "+setBackTime.String()))
-		defer cancel()
-		if err := c.setBack(ctx, decides); err != nil {
-			c.logf("set settings back: %v", err)
+	c.settings.busy.Store(true)
+	c.settings.order.Put(order{set: true, decides: decides})
+}
+
+// settingsTask sets back what is ordered. Nothing is tried again but by another
+// order.
+func (c *Collector) settingsTask() loop.Task {
+	return loop.Task{Name: "pacemaker settings", Wake: c.settings.order.Wake, Limit: setBackTime, Spared: true, Step: func(ctx context.Context) (loop.Result, error) {
+		o := c.settings.order.Get()
+		if !o.set {
+			c.settings.failed.Store(false)
+			return loop.Result{}, nil
 		}
-		c.Wake()
-	}()
+		defer c.Wake()
+		defer c.settings.busy.Store(false)
+		err := c.setBack(ctx, o.decides)
+		c.settings.failed.Store(err != nil)
+		return loop.Result{}, err
+	}}
 }

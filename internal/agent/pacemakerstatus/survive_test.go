@@ -2,7 +2,7 @@ package pacemakerstatus
 
 import (
 	"context"
-	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +23,7 @@ func TestPacemakerMayBeInstalledLater(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	c := newCluster(t)
-	n := New(Options{Log: io.Discard, Now: time.Now})
+	n := New(Options{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	n.api = func(ctx context.Context, do func(context.Context, api) error) error {
 		return do(ctx, asHost{c.api, "cp-1"})
 	}

@@ -45,7 +45,7 @@ func (c *Collector) tell(ctx context.Context, in decide.Input) error {
 	for _, t := range untold {
 		told[t.key] = t.made
 		if t.made && t.words != "" {
-			c.logf("%s", t.words)
+			c.Log.Info("Pacemaker tells", "what", t.words)
 		}
 	}
 	c.told = told

@@ -131,6 +131,8 @@ type Host struct {
 	// Trouble says what prevents its network from being set up, empty for
 	// nothing.
 	Trouble Seen[string]
+	// Loops are how those of its agent are doing that are not of its network.
+	Loops Seen[[]state.Loop]
 }
 
 // Kubelet is the state of a kubelet in the API.

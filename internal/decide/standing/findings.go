@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
@@ -193,9 +194,66 @@ func (d describer) ofNodes() []finding.Finding {
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
+		out = append(out, d.ofLoops(h)...)
 		out = append(out, ofFirewalls(h)...)
 	}
 	return out
+}
+
+// failing is the time after which a loop that fails becomes a finding: most recover
+// within seconds.
+const failing = time.Minute
+
+// ofLoops makes one finding of all loops of a host's agent that fail or hang,
+// because an API that is down makes several fail. Its problem describes the loop that
+// has failed for longest.
+func (d describer) ofLoops(h Host) []finding.Finding {
+	var list []state.Loop
+	for _, l := range h.Loops.Value {
+		if since, _ := unwell(l); !since.IsZero() && d.age(since) > failing {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b state.Loop) int {
+		first, _ := unwell(a)
+		second, _ := unwell(b)
+		return first.Compare(second)
+	})
+	since, words := unwell(list[0])
+	what := fmt.Sprintf("agent of %s: %s: %s%s", h.Name, list[0].Name, words, d.long(since))
+	if list[0].Error != "" {
+		what += ": " + strings.ReplaceAll(list[0].Error, "\n", "; ")
+	}
+	if len(list) > 1 {
+		var names []string
+		for _, l := range list[1:] {
+			names = append(names, l.Name)
+		}
+		what += "; also " + strings.Join(names, ", ")
+	}
+	means := "It tries again by itself. Until it succeeds, this part of its work stands still."
+	if list[0].Hangs {
+		means = "This part of its work stands still until it ends or the agent is started anew."
+	}
+	return []finding.Finding{{
+		ID: AgentLoopFailing, Subject: h.Name, Severity: finding.Warning, Problem: what, Meaning: means,
+		Commands: finding.On(h.Name, "sudo journalctl -u holdfast-agent"),
+	}}
+}
+
+// unwell returns since when a loop fails or hangs, and which of the two; zero for a
+// healthy loop.
+func unwell(l state.Loop) (time.Time, string) {
+	switch {
+	case l.Hangs:
+		return l.Since, "it hangs"
+	case l.Error != "":
+		return l.FailingSince, "it fails"
+	}
+	return time.Time{}, ""
 }
 
 // ofFirewalls finds firewalls of the site that refuse what the cluster needs.

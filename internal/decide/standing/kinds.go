@@ -63,6 +63,7 @@ const (
 	VIPPeerMissing        finding.ID = "vip-peer-missing"
 	BackendMissing        finding.ID = "backend-missing"
 	NetworkTroubled       finding.ID = "network-troubled"
+	AgentLoopFailing      finding.ID = "agent-loop-failing"
 	FirewallRefuses       finding.ID = "firewall-refuses"
 	NodeNotReady          finding.ID = "node-not-ready"
 	NodeCordoned          finding.ID = "node-cordoned"
@@ -111,6 +112,7 @@ var kinds = []Kind{
 	{VIPPeerMissing, "a host does not count a control plane among its peers for the API VIP", pageDeleted, nil},
 	{BackendMissing, "a balancer does not lead to a control plane", pageDeleted, nil},
 	{NetworkTroubled, "the network part of a host's agent runs into an error", pageVIP, nil},
+	{AgentLoopFailing, "something that a host's agent does again and again fails or hangs, for longer than a minute", "docs/runbook/agent-loops.md", nil},
 	{FirewallRefuses, "a firewall of the site refuses what the cluster needs", "docs/runbook/firewall.md", nil},
 	{NodeNotReady, "a kubelet is not ready", pageKubelet, nil},
 	{NodeCordoned, "a node is cordoned", "", nil},

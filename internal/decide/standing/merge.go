@@ -97,6 +97,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Verified = first(o.Verified, h.Verified)
 	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
+	o.Loops = first(o.Loops, h.Loops)
 	list[i] = o
 	return list
 }

@@ -239,6 +239,16 @@ func situations(t *testing.T) map[string]Facts {
 	f.Hosts[0].Firewalls = Know([]state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp", "443/tcp"}}}, "cp-1", now)
 	out["firewalls"] = f
 
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[0].Loops = Know([]state.Loop{
+		{Name: "taints", Runs: 7},
+		{Name: "joining hosts", Error: "no API server answers in time", Failures: 9, FailingSince: now.Add(-50 * time.Second)}, // not for a minute yet
+		{Name: "incidents", Error: "write report: no space left on device\nsync: input/output error", Failures: 3, FailingSince: now.Add(-200 * time.Second)},
+		{Name: "encryption keys", Error: "x", Failures: 3, FailingSince: now.Add(-90 * time.Second)},
+	}, "cp-1", now)
+	f.Hosts[1].Loops = Know([]state.Loop{{Name: "pacemaker status", Since: now.Add(-5 * time.Minute), Hangs: true}}, "cp-2", now)
+	out["agent-loops"] = f
+
 	f = pair()
 	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)
 	out["pair-not-set-up"] = f

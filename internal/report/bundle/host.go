@@ -104,6 +104,7 @@ func files() []fileSet {
 		{"incidents.txt", "reports of incidents", "/var/lib/holdfast/incidents", `.+[.]json`},
 		{"events.txt", "what the programs of the host noted", state.EventsDir, `.+[.]jsonl`},
 		{"network/network.json", "how the network of the host is doing", state.NetworkStatusPath, ""},
+		{"agent/loops.json", "how the loops of the host's agent are doing", state.LoopsStatusPath, ""},
 		{"network/kept.txt", "what of the network outlives a boot", "/var/lib/holdfast/network", `.+[.]json`},
 		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", `.+[.]conf`},
 		{"network/haproxy.txt", "haproxy's configuration", "/etc/holdfast/haproxy", `.+[.]cfg`},

@@ -81,6 +81,7 @@ func (h *Host) Tell(ctx context.Context) standing.Facts {
 		return t.facts
 	}
 	t.network()
+	t.loops()
 	t.self(func(s *standing.Host) { s.Power = standing.Know(standing.PowerOn, t.name, now) })
 	t.pacemaker()
 	t.etcd(ctx)
@@ -162,6 +163,27 @@ func (t *hearing) network() {
 	if s.View.Stale {
 		t.limits = append(t.limits, "which nodes there are is what it knew before it started")
 	}
+}
+
+// silent is how old the file of the loops may be while the agent works.
+const silent = 90 * time.Second
+
+// loops are how those of the host's agent are doing. What an agent that is gone
+// left says nothing of now.
+func (t *hearing) loops() {
+	var s state.LoopsStatus
+	there, err := read(t.host.file(state.LoopsStatusPath), &s)
+	if err != nil {
+		t.limit(err)
+	}
+	if !there || err != nil {
+		return
+	}
+	if age := t.now.Sub(s.At); age > silent {
+		t.limit(fmt.Errorf("its agent has said nothing for %s: systemctl status holdfast-agent", age.Round(time.Second)))
+		return
+	}
+	t.self(func(h *standing.Host) { h.Loops = standing.Know(s.Loops, t.name, s.At) })
 }
 
 // nodeOf returns a node as a host knows it. If that view is stale, it does not

@@ -263,6 +263,7 @@ func root(t *testing.T) string {
 		Claims: []state.VIPClaim{{VIP: vip, By: "aa:bb:cc:dd:ee:ff"}, {VIP: vip, By: "02:00:00:00:00:0c", Host: "cp-2"}},
 		Forged: []state.ForgedAdvert{{VIP: vip, As: netip.MustParseAddr("10.98.0.12"), By: "aa:bb:cc:dd:ee:ff"}},
 	}})
+	put(t, dir, state.LoopsStatusPath, state.LoopsStatus{At: at, Loops: []state.Loop{{Name: "taints", Error: "no API", FailingSince: at.Add(-2 * time.Minute)}}})
 	put(t, dir, pacemakerstatus.LivePath, pacemakerstatus.Report{Host: "cp-1", At: at, Status: etcdv1.PacemakerClusterStatus{Nodes: &[]etcdv1.PacemakerClusterNodeStatus{}}})
 	put(t, dir, state.FencingHistoryPath, state.FenceEntry{Time: at.Add(-time.Hour), Target: "cp-2", By: "cp-1", Off: true, Phases: state.FencePhases{Total: 1200 * time.Millisecond}})
 	return dir
@@ -298,6 +299,9 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 	one, two := f.Hosts[0], f.Hosts[1]
 	if one.Record.Value.State != state.EtcdPair || !one.Member.Value.Leader || one.Explanation.Value.Service != words.Writes || one.Power.Value != standing.PowerOn {
 		t.Errorf("%+v", one)
+	}
+	if l := one.Loops; !l.Known || len(l.Value) != 1 || l.Value[0].Name != "taints" || two.Loops.Known {
+		t.Errorf("%+v, %+v", l, two.Loops)
 	}
 	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "as cp-1 heard it") {
 		t.Errorf("%+v", two)
@@ -352,6 +356,20 @@ func TestTornFilesAreSaidAndTheRestIsTold(t *testing.T) {
 	f := (&Host{Root: dir, Name: "cp-1", Now: time.Now}).Tell(t.Context())
 	if len(f.Sources[0].Limits) != 1 || !f.Pacemaker.Known {
 		t.Errorf("%+v", f.Sources)
+	}
+}
+
+func TestWhatAnAgentThatIsGoneLeftOfItsLoopsSaysNothingOfNow(t *testing.T) {
+	dir := root(t)
+	later := func() time.Time { return time.Now().Add(silent + time.Minute) }
+	f := (&Host{Root: dir, Name: "cp-1", Now: later}).Tell(t.Context())
+	if len(f.Sources[0].Limits) != 1 || !strings.Contains(f.Sources[0].Limits[0], "systemctl status holdfast-agent") {
+		t.Errorf("%+v", f.Sources)
+	}
+	for _, h := range f.Hosts {
+		if h.Loops.Known {
+			t.Errorf("%+v", h)
+		}
 	}
 }
 

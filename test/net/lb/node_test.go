@@ -1,8 +1,10 @@
 package lb
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/adapter/probe"
 	"github.com/holdfast/holdfast/internal/adapter/redirect"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
 	redirectpiece "github.com/holdfast/holdfast/internal/agent/network/redirect"
@@ -108,7 +111,7 @@ func (n *node) startAgent() {
 		Pieces: []network.Piece{balancer.New(balancer.Options{
 			Root: n.root, CA: balancer.CAPath, Image: "haproxy", Paths: n.paths, Client: n.client, Now: time.Now,
 		}), table},
-		Logf: n.note, Now: time.Now,
+		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(n, nil))),
 	}
 	ctx, cancel := context.WithCancel(n.t.Context())
 	done := make(chan struct{})
@@ -153,6 +156,12 @@ func (n *node) note(format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.log = append(n.log, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// Write takes a line of the agent's log.
+func (n *node) Write(line []byte) (int, error) {
+	n.note("%s", bytes.TrimSpace(line))
+	return len(line), nil
 }
 
 func (n *node) said() []string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/holdfast/holdfast/internal/adapter/nic"
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
@@ -55,7 +57,8 @@ func runAgent(dir string, log io.Writer) error {
 	}
 	a := &network.Agent{
 		Board: network.NewBoard(view), Sources: []network.Source{told{dir}, kernel{}, piece},
-		Pieces: []network.Piece{piece, &links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}}, Now: time.Now, Logf: logf,
+		Pieces: []network.Piece{piece, &links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
+		Loops:  loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
 	}
 	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

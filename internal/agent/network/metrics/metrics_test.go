@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
@@ -36,6 +38,11 @@ func view(holds bool) state.NetworkView {
 		v.Addresses = append(v.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)})
 	}
 	return v
+}
+
+// agentOf is an agent that has run nothing yet.
+func agentOf(v state.NetworkView) *network.Agent {
+	return &network.Agent{Board: network.NewBoard(v), Loops: loop.New(time.Now, slog.New(slog.DiscardHandler))}
 }
 
 // gather returns the metrics as lines, without Go's own.
@@ -73,7 +80,7 @@ func formatted(m *dto.Metric) string {
 }
 
 func TestTheMetricsSayWhoHoldsAndWhoElseClaims(t *testing.T) {
-	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	c := &Collector{Agent: agentOf(view(true))}
 	got := gather(t, c)
 	for _, want := range []string{
 		"vip_held{kind=api,vip=10.98.0.5} 1s", "vip_held{kind=ingress,vip=fd98::6} 0s",
@@ -90,7 +97,7 @@ func TestTheMetricsSayWhoHoldsAndWhoElseClaims(t *testing.T) {
 }
 
 func TestMovesAreCountedFromTheAgentsStartOn(t *testing.T) {
-	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	c := &Collector{Agent: agentOf(view(true))}
 	empty := view(true)
 	empty.Addresses = nil
 	for _, v := range []state.NetworkView{empty, view(true), view(true), view(false), view(true), view(false)} {
@@ -131,7 +138,7 @@ func TestTheRecordedMetricsAreThoseThatAreServed(t *testing.T) {
 		for _, held := range m.holds {
 			v.Addresses = append(v.Addresses, state.HostAddress{Interface: "eth0", Prefix: netip.PrefixFrom(held, 32)})
 		}
-		c := &Collector{Agent: &network.Agent{Board: network.NewBoard(v)}, moves: map[netip.Addr]map[bool]int{vip: {}, ingress: {true: m.took}}}
+		c := &Collector{Agent: agentOf(v), moves: map[netip.Addr]map[bool]int{vip: {}, ingress: {true: m.took}}}
 		registry := prometheus.NewPedanticRegistry()
 		if err := registry.Register(c); err != nil {
 			t.Fatal(err)
@@ -163,7 +170,7 @@ func TestOthersMetricsAreServedBesideAndABrokenOneTakesNoneAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdfast_other"})
-	c := &Collector{Agent: &network.Agent{Board: network.NewBoard(view(true))}}
+	c := &Collector{Agent: agentOf(view(true))}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Serve(ctx, address, other, broken{}) }()

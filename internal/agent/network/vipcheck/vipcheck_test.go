@@ -151,7 +151,7 @@ func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) 
 	states := func() []network.PieceState {
 		looks++
 		old, wanted := addrs("10.98.0.5"), addrs("10.98.0.5", "fd98::5")
-		k, b := network.PieceState{Name: "keepalived", VIPs: old}, network.PieceState{Name: "haproxy", VIPs: old}
+		k, b := network.PieceState{Loop: state.Loop{Name: "keepalived"}, VIPs: old}, network.PieceState{Loop: state.Loop{Name: "haproxy"}, VIPs: old}
 		if looks > 3 {
 			b.VIPs, b.Error = wanted, "socket is gone"
 		}
@@ -161,7 +161,7 @@ func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) 
 		if looks > 8 {
 			b.Error = ""
 		}
-		return []network.PieceState{k, b, {Name: "mdns", Error: "no network"}}
+		return []network.PieceState{k, b, {Loop: state.Loop{Name: "mdns", Error: "no network"}}}
 	}
 	p := New(Options{Annotate: c.annotate, Holders: nobody, Pieces: states})
 	reconcile(t, p, c.view("10.98.0.5", "fd98::5"))
@@ -175,7 +175,7 @@ func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) 
 
 func TestWhatKeepsAHostIsToldAfterAWhile(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
-	states := []network.PieceState{{Name: "keepalived", Error: "no such interface"}, {Name: "haproxy"}}
+	states := []network.PieceState{{Loop: state.Loop{Name: "keepalived", Error: "no such interface"}}, {Loop: state.Loop{Name: "haproxy"}}}
 	p := New(Options{
 		Annotate: c.annotate, Holders: nobody, Settling: 120 * time.Millisecond,
 		Pieces: func() []network.PieceState { return states },
@@ -308,7 +308,7 @@ func TestAReportThatCannotBeMadeYetHoldsUpNoAnswer(t *testing.T) {
 		Annotate: c.annotate, Holders: nobody, Settling: 100 * time.Millisecond,
 		Pieces: func() []network.PieceState {
 			answered = answered || c.answer("cli-1") != ""
-			return []network.PieceState{{Name: "keepalived", Error: "not yet"}}
+			return []network.PieceState{{Loop: state.Loop{Name: "keepalived", Error: "not yet"}}}
 		},
 	})
 	c.ask("cli-1", "1", "fd98::5")
