@@ -19,7 +19,7 @@ up: setup build release ## Build everything and bring up a two-host cluster in t
 	$(AS_ROOT) $(HOLDFAST) lab up --name $(LAB)
 
 .PHONY: down
-down: build ## Throw the lab away, without a trace
+down: build ## Remove the lab completely
 	$(AS_ROOT) $(HOLDFAST) lab down --name $(LAB)
 
 .PHONY: test
@@ -27,11 +27,11 @@ test: setup build release ## Lint, unit tests, and (as root) the tests of the la
 	hack/test
 
 .PHONY: quick
-quick: ## A minute's check: rules, lint of what changed, unit tests without servers
+quick: ## Check in a minute: rules, lint of changes, unit tests without servers
 	@hack/test quick
 
 .PHONY: lab-test
-lab-test: setup build release ## Bring up whole clusters of every shape and try them
+lab-test: setup build release ## Bring up whole clusters of every shape and test them
 	hack/test lab
 
 .PHONY: sim
@@ -47,7 +47,7 @@ lint: ## Check style and the rules of the source tree
 	hack/test lint
 
 .PHONY: generate
-generate: ## Regenerate what is generated
+generate: ## Regenerate the generated files
 	go generate ./...
 
 .PHONY: verify

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) (int, error) {
 	flags.SetOutput(out)
 	var o options
 	flags.StringVar(&o.dir, "dir", "internal/decide/etcdmember", "the package")
-	flags.StringVar(&o.match, "match", "", "only the changes whose line contains this")
+	flags.StringVar(&o.match, "match", "", "make only the changes whose line contains this")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "test programs at once")
 	if err := flags.Parse(args); err != nil {
 		return 2, nil
@@ -190,9 +190,9 @@ func report(out io.Writer, all int, alive []mutant, accepted map[string]string, 
 	}
 	for _, line := range slices.Sorted(maps.Keys(stale)) {
 		wrong++
-		_, _ = fmt.Fprintf(out, "equivalent.txt lists what is noticed, or is not there any more: %s\n", line)
+		_, _ = fmt.Fprintf(out, "equivalent.txt lists changes that the tests notice, or that no longer exist: %s\n", line)
 	}
-	_, _ = fmt.Fprintf(out, "%d changes in %s: %d noticed, %d accepted as equivalent, %d to look at\n",
+	_, _ = fmt.Fprintf(out, "%d changes in %s: %d noticed, %d accepted as equivalent, %d to review\n",
 		all, took.Round(time.Second), all-len(alive), len(accepted)-len(stale), wrong)
 	if wrong > 0 {
 		return 1
@@ -216,7 +216,7 @@ func equivalents(path string) (map[string]string, error) {
 		case line == "":
 			why = ""
 		case why == "":
-			return nil, fmt.Errorf("%s: no reason above %q", path, line)
+			return nil, fmt.Errorf("%s: no reason given above %q", path, line)
 		default:
 			out[line] = why
 		}

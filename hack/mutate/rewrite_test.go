@@ -77,7 +77,7 @@ func TestWhatIsAcceptedAndNoticedIsTold(t *testing.T) {
 	if code := report(&out, 3, []mutant{lives}, map[string]string{lives.line(): "# why"}, 0); code != 0 {
 		t.Error(out.String())
 	}
-	if code := report(&out, 3, nil, map[string]string{lives.line(): "# why"}, 0); code != 1 || !strings.Contains(out.String(), "not there any more: p.go f: x") {
+	if code := report(&out, 3, nil, map[string]string{lives.line(): "# why"}, 0); code != 1 || !strings.Contains(out.String(), "no longer exist: p.go f: x") {
 		t.Error(out.String())
 	}
 	if code := report(&out, 3, []mutant{lives}, nil, 0); code != 1 {

@@ -53,5 +53,5 @@ func tidy(ctx context.Context, name string) error {
 		}
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("%q is none of %q", name, names)
+	return fmt.Errorf("%q: must be one of %q", name, names)
 }

@@ -58,12 +58,12 @@ func newer(ctx context.Context, out io.Writer) (int, error) {
 	for _, dir := range folders() {
 		list, err := ask(ctx, dir)
 		if err != nil {
-			_, _ = fmt.Fprintf(out, "not asked: %s: %v\n", dir, err)
+			_, _ = fmt.Fprintf(out, "could not be checked: %s: %v\n", dir, err)
 			continue
 		}
 		for _, m := range list {
 			if m.Error != nil {
-				_, _ = fmt.Fprintf(out, "not asked: %s: %s\n", m.Path, lastLine(m.Error.Err))
+				_, _ = fmt.Fprintf(out, "not checked: %s: %s\n", m.Path, lastLine(m.Error.Err))
 			}
 			if f, ok := compare(m); ok {
 				found[f.Module+" "+f.Used] = f
@@ -89,14 +89,14 @@ func tell(out io.Writer, found map[string]finding, why map[string]string) int {
 		case f.Patch == "":
 			_, _ = fmt.Fprintf(out, "newer line:  %s %s: %s\n", f.Module, f.Used, f.Line)
 		case reason != "":
-			_, _ = fmt.Fprintf(out, "excused:     %s %s: %s is there: %s\n", f.Module, f.Used, f.Patch, reason)
+			_, _ = fmt.Fprintf(out, "excused:     %s %s: %s is out: %s\n", f.Module, f.Used, f.Patch, reason)
 		default:
-			_, _ = fmt.Fprintf(out, "NEWER PATCH: %s %s: %s is there: raise it with payload/bump, or say in %s why not\n", f.Module, f.Used, f.Patch, reasons)
+			_, _ = fmt.Fprintf(out, "NEWER PATCH: %s %s: %s is out: update with payload/bump, or give the reason against it in %s\n", f.Module, f.Used, f.Patch, reasons)
 			code = 1
 		}
 	}
 	if code == 0 {
-		_, _ = fmt.Fprintln(out, "of what was asked nothing has a newer patch release without a reason")
+		_, _ = fmt.Fprintln(out, "no newer patch release without a documented reason")
 	}
 	return code
 }

@@ -55,20 +55,20 @@ func newSupportBundle(streams Streams) *cobra.Command {
 func newSupportBundleWith(streams Streams, f *bundleFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect what a person elsewhere needs to understand this cluster, without its secrets",
-		Long: `Collects objects and events of the cluster, and from hosts records, journals,
-Pacemaker's configuration and status, the network and versions, into one
-compressed file that only its owner can read. An index in it says what was
-collected, and what was not and why.
+		Short: "Collect diagnostic data of this cluster into one file, without its secrets",
+		Long: `Collects objects and events of the cluster, and from its hosts records, journals,
+Pacemaker's configuration and status, the state of the network and versions. It
+writes one compressed file that only its owner can read. An index in the file lists
+what was collected, and what was not and why.
 
-What is collected holds no secret: of Secrets only names are asked for, and files
-of keys, tokens and accounts are left where they are. Everything then passes a
-second guard, which knows the secrets of the hosts, in base64 too, and what
-secrets look like. Look into it all the same before you give it away: names of
-hosts, addresses and names of workloads are in it.
+The file holds no secrets: of Secrets only the names are read, and files of keys,
+tokens and accounts are left out. All text then passes a filter that removes the
+hosts' secrets, also in base64, and whatever looks like a secret. Check the file
+all the same before you pass it on: it holds names of hosts, addresses and names of
+workloads.
 
 On a control plane it collects from that host and from the API; elsewhere from
-the API of a kubeconfig, and with --hosts from hosts too.`,
+the API of a kubeconfig, and with --hosts also from these hosts.`,
 		Example: `  sudo holdfast support-bundle
   holdfast support-bundle --kubeconfig site.kubeconfig --hosts cp-1,cp-2
   sudo holdfast support-bundle --lab default -o /tmp/bundle.tar.gz
@@ -82,11 +82,11 @@ the API of a kubeconfig, and with --hosts from hosts too.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", "the file to write; empty for holdfast-support-NAME-TIME.tar.gz here")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	flags.StringVarP(&f.output, "output", "o", "", "the file to write; empty for holdfast-support-NAME-TIME.tar.gz in the current folder")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
 	flags.StringVar(&f.lab, "lab", "", "collect from the lab of this name: its API and all its hosts")
-	flags.StringSliceVar(&f.reach.hosts, "hosts", nil, "collect from these hosts too: their node names, comma-separated")
-	flags.StringVar(&f.reach.exec, "exec", defaultExec, "how a command gets to a host of --hosts, as root; {} is its node name")
+	flags.StringSliceVar(&f.reach.hosts, "hosts", nil, "also collect from these hosts: their node names, comma-separated")
+	flags.StringVar(&f.reach.exec, "exec", defaultExec, "command that runs another one as root on a host of --hosts; {} is its node name")
 	flags.DurationVar(&f.since, "since", defaultSince, "how far back journals go")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be collected, and collect nothing")
 	return cmd
@@ -99,14 +99,14 @@ func (f *bundleFlags) check() error {
 		mistakes = append(mistakes, fmt.Errorf("--since %s: must be 1m or more", f.since))
 	}
 	if f.lab != "" && (f.kubeconfig != "" || len(f.reach.hosts) > 0) {
-		mistakes = append(mistakes, errors.New("--lab: --kubeconfig and --hosts do not go with it: a lab has both"))
+		mistakes = append(mistakes, errors.New("--lab: cannot be combined with --kubeconfig or --hosts: a lab has both"))
 	}
 	if f.output != "" {
 		if _, err := os.Stat(f.output); err == nil {
-			mistakes = append(mistakes, fmt.Errorf("--output %s: it exists already; nothing is overwritten", f.output))
+			mistakes = append(mistakes, fmt.Errorf("--output %s: the file exists already and is not overwritten", f.output))
 		}
 		if info, err := os.Stat(filepath.Dir(f.output)); err != nil || !info.IsDir() {
-			mistakes = append(mistakes, fmt.Errorf("--output %s: %s is no folder", f.output, filepath.Dir(f.output)))
+			mistakes = append(mistakes, fmt.Errorf("--output %s: %s is not a folder", f.output, filepath.Dir(f.output)))
 		}
 	}
 	check := f.reach
@@ -153,7 +153,7 @@ func (f *bundleFlags) report(streams Streams, path string, index support.Index) 
 		_, _ = fmt.Fprintf(streams.Err, "note: %s\n", n)
 	}
 	if n := index.Failures(); n > 0 {
-		_, _ = fmt.Fprintf(streams.Err, "%d of %d things could not be collected, or not whole: INDEX.txt in it says why\n", n, len(index.Entries))
+		_, _ = fmt.Fprintf(streams.Err, "%d of %d items could not be collected, or only in part: INDEX.txt in the file says why\n", n, len(index.Entries))
 	}
 	_, err := fmt.Fprintln(streams.Out, path)
 	if err == nil && !slices.ContainsFunc(index.Entries, func(e support.Entry) bool { return e.Bytes > 0 }) {

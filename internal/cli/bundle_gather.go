@@ -35,7 +35,7 @@ func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 		g.items = append(g.items, support.Host(h.name, f.since, h.run)...)
 	}
 	if len(g.items) == 0 {
-		return g, &UsageError{Err: errors.New("nothing to collect from: this machine is no host of a cluster, and no kubeconfig was found: give --kubeconfig, --hosts or --lab")}
+		return g, &UsageError{Err: errors.New("nothing to collect from: this machine is not a host of a cluster, and no kubeconfig was found: give --kubeconfig, --hosts or --lab")}
 	}
 	return g, nil
 }
@@ -44,7 +44,7 @@ func gatherBundle(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 func (g *gathered) here(f *bundleFlags) error {
 	if _, err := os.Stat(site.Path); errors.Is(err, os.ErrNotExist) {
 		if len(f.reach.hosts) == 0 {
-			g.notes = append(g.notes, "this machine is no host of the cluster, and --hosts names none: nothing of hosts is in it")
+			g.notes = append(g.notes, "no data from hosts: this machine is not a host of the cluster, and --hosts is empty")
 		}
 		return nil
 	}
@@ -52,7 +52,7 @@ func (g *gathered) here(f *bundleFlags) error {
 		return nil // the caller may mean another cluster
 	}
 	if os.Geteuid() != 0 && !f.dryRun {
-		return errors.New("only root can read what a host knows: run it with sudo")
+		return errors.New("only root can read the state of a host: run it with sudo")
 	}
 	name, err := os.Hostname()
 	if err != nil {
@@ -67,12 +67,12 @@ func (g *gathered) here(f *bundleFlags) error {
 // rest.
 func (g *gathered) cluster(kubeconfig string) {
 	if _, err := os.Stat(kubeconfig); err != nil {
-		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+		g.notes = append(g.notes, fmt.Sprintf("no data from the API: %v", err))
 		return
 	}
 	c, err := openBundleAPI(kubeconfig)
 	if err != nil {
-		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+		g.notes = append(g.notes, fmt.Sprintf("no data from the API: %v", err))
 		return
 	}
 	g.items = append(g.items, c.Items()...)
@@ -112,7 +112,7 @@ func gatherLab(cmd *cobra.Command, f *bundleFlags) (gathered, error) {
 		g.hosts = append(g.hosts, namedRun{h.Name, host.Behind(h.Enter)})
 	}
 	if path, err := at.APIAccess(); err != nil {
-		g.notes = append(g.notes, fmt.Sprintf("nothing of the API is in it: %v", err))
+		g.notes = append(g.notes, fmt.Sprintf("no data from the API: %v", err))
 	} else {
 		g.cluster(path)
 	}

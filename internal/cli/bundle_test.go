@@ -44,7 +44,7 @@ func TestABundleIsAFileForItsOwnerAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 		t.Errorf("%v %v", info, err)
 	}
-	for _, says := range []string{"what a says\n", "what b says: not collected", "note: a note", "1 of 2 things could not be collected"} {
+	for _, says := range []string{"what a says\n", "what b says: not collected", "note: a note", "1 of 2 items could not be collected"} {
 		if !strings.Contains(errs, says) {
 			t.Errorf("progress lacks %q:\n%s", says, errs)
 		}

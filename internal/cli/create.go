@@ -20,11 +20,11 @@ import (
 func newCreate(streams command.Streams) *cobra.Command {
 	create := &cobra.Command{
 		Use:   "create",
-		Short: "Make the files that a site is installed from",
-		Long: `Make the files that a site is installed from, out of install-config.yaml in the
+		Short: "Create the files from which a site is installed",
+		Long: `Create the files from which a site is installed, from install-config.yaml in the
 install directory. Keys are generated once and kept there, so a second run gives
-the same bytes; keep the directory as you would keep the keys of the site.
-Keys that end are made anew in time: join secrets, the administrator's.`,
+the same bytes; protect the directory like the keys of the site. Keys that expire
+are renewed in time: those of join secrets and of the administrator.`,
 	}
 	for _, target := range createTargets {
 		create.AddCommand(newCreateTarget(streams, target))
@@ -41,18 +41,18 @@ type createTarget struct {
 
 var createTargets = []createTarget{
 	{
-		name: "manifests", short: "Write the cluster's objects, to look at or to change",
+		name: "manifests", short: "Write the cluster's objects, to inspect or change them",
 		long: `Write the objects that the new cluster will hold into manifests/ and network/.
-What a person changes, adds or deletes there stays so: ignition-configs uses the
-files as they stand. Files that nobody changed follow install-config.yaml.`,
+You may change, add and delete files there: ignition-configs uses them as they
+are. Unchanged files follow install-config.yaml.`,
 		make: (*installer.Installer).Manifests,
 	},
 	{
-		name: "ignition-configs", short: "Write an Ignition for each role",
+		name: "ignition-configs", short: "Write an Ignition config for each role",
 		long: `Write bootstrap.ign for the host that starts the cluster, master.ign and
 worker.ign for the others, auth/kubeconfig and metadata.json. master.ign and
-worker.ign hold a secret that opens the configuration server for one day; run
-the command again when that day is over.`,
+worker.ign hold a join secret, with which a host fetches its configuration for one
+day; run the command again when that day is over.`,
 		make: (*installer.Installer).IgnitionConfigs,
 	},
 }
@@ -78,14 +78,14 @@ func newCreateTarget(streams command.Streams, target createTarget) *cobra.Comman
 func newCreateJoinConfig(streams command.Streams) *cobra.Command {
 	dir, role, host, life := ".", string(state.RoleWorker), "", site.JoinLifetime
 	cmd := &cobra.Command{
-		Use: "join-config", Short: "Write the Ignition of a host that joins a standing cluster",
-		Long: `Write join-worker.ign or join-master.ign: the Ignition of a host that joins the
-cluster which was made from this directory, today or in a year. It holds a
-secret that opens the configuration server until its time is over, for any host
-of the role or, with --host, for one: then the file is join-HOST.ign. A site of
-one control plane stays one.
+		Use: "join-config", Short: "Write the Ignition config of a host that joins a running cluster",
+		Long: `Write join-worker.ign or join-master.ign: the Ignition config of a host that joins
+the cluster that was made from this directory, today or in a year. It holds a join
+secret, with which any host of the role fetches its configuration until the secret
+expires. With --host the secret is for one host, and the file is join-HOST.ign. A
+site of one control plane cannot get a second one.
 
-What is to open nothing any more before its time: holdfast join-secret rotate.`,
+To invalidate join secrets before they expire: holdfast join-secret rotate.`,
 		Example: `  holdfast create join-config --dir store-17
   holdfast create join-config --dir store-17 --host worker-3 --ttl 2h`,
 		Args: cobra.NoArgs,
@@ -94,15 +94,15 @@ What is to open nothing any more before its time: holdfast join-secret rotate.`,
 			if err != nil {
 				return createError(err)
 			}
-			_, err = fmt.Fprintf(streams.Out, "%s (good until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
+			_, err = fmt.Fprintf(streams.Out, "%s (valid until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
 			return err
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&dir, "dir", dir, "install directory")
 	flags.StringVar(&role, "role", role, "worker or master")
-	flags.StringVar(&host, "host", "", "name of the only host that it is for (default: any of the role)")
-	flags.DurationVar(&life, "ttl", life, "how long the secret in it lasts, up to a week")
+	flags.StringVar(&host, "host", "", "name of the only host that may use it (default: any host of the role)")
+	flags.DurationVar(&life, "ttl", life, "how long its join secret is valid, up to a week")
 	return cmd
 }
 
@@ -110,10 +110,10 @@ func newCreateKubeconfig(streams command.Streams) *cobra.Command {
 	dir := "."
 	cmd := &cobra.Command{
 		Use: "kubeconfig", Short: "Write the administrator's kubeconfig with a new certificate",
-		Long: `Write auth/kubeconfig with a new certificate and key, good for a year, for the
-cluster that was made from this directory: the one before has ended, ends soon,
-or is lost. No cluster is asked, and no other file changes. What was given out
-before stays good until its own end.`,
+		Long: `Write auth/kubeconfig with a new certificate and key, valid for a year, for the
+cluster that was made from this directory. Use it if the present one has expired,
+expires soon, or is lost. The command contacts no cluster and changes no other
+file. Earlier kubeconfigs stay valid until they expire.`,
 		Example: "  holdfast create kubeconfig --dir store-17",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -121,7 +121,7 @@ before stays good until its own end.`,
 			if err != nil {
 				return createError(err)
 			}
-			_, err = fmt.Fprintf(streams.Out, "%s (good until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
+			_, err = fmt.Fprintf(streams.Out, "%s (valid until %s)\n", filepath.Clean(path), until.Local().Format(time.RFC1123))
 			return err
 		},
 	}
@@ -134,7 +134,7 @@ before stays good until its own end.`,
 // the cluster would have lived in memory.
 func newCreateInPlace() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "single-node-ignition-config", Short: "Is not done: nothing is installed in place", Hidden: true,
+		Use: "single-node-ignition-config", Short: "Not supported: Holdfast does not install in place", Hidden: true,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return &command.UsageError{Err: errors.New(config.NotInPlace +

@@ -22,10 +22,10 @@ func newDashboard(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Show `holdfast status` as a live page on this machine",
-		Long: `Serves what 'holdfast status' says as a live page on this machine's loopback
-address, and prints where. It looks at the cluster as 'holdfast status' does: by a
-kubeconfig, on a control plane also without an API, or at a lab. The page only
-reads: nothing on it can be pressed. Ctrl-C ends it.
+		Long: `Serves what 'holdfast status' shows as a live page on this machine's loopback
+address, and prints its URL. It reads the cluster as 'holdfast status' does: through
+a kubeconfig, on a control plane also without an API, or from a lab. The page is
+read-only. Ctrl-C ends it.
 
 The cluster serves the same page itself, behind a Service:
 

@@ -29,26 +29,26 @@ func newDoctor(streams Streams) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [CHECK...]",
-		Short: "Find what would keep the cluster from surviving the next failure",
-		Long: `Looks for what no guard of the API can see: other tools that switch hosts off or
-reboot them, fencing that would not work, ring and BMCs on one switch, clocks,
-disks and certificates, budgets that block a drain for ever, a workload that one
-host could not carry. It changes nothing. Of one and three hosts it checks what
-applies to them.
+		Short: "Find what would prevent the cluster from surviving the next failure",
+		Long: `Looks for problems that the guards of the API cannot see: other tools that switch
+hosts off or reboot them, fencing that would not work, ring and BMCs on one switch,
+clocks, disks and certificates, disruption budgets that block a drain for ever, a
+workload that one host could not carry. It changes nothing. A cluster with one or
+three control planes gets the checks that apply to it.
 
-What it looks at:
-  the API      through --kubeconfig; one that is away is said, and the rest is done
-  this host    where it is one of the cluster; as root, else much stays unknown
-  other hosts  what their agents published within the last half hour; with --hosts
-               they are asked now, by their agent, through ssh or what --exec says;
-               with --lab those of a lab
+Its sources:
+  the API      through --kubeconfig; without an answer the other checks still run
+  this host    if it belongs to the cluster; as root, or much stays unknown
+  other hosts  what their agents publish every half hour; with --hosts their agents
+               run the checks now, through ssh or the command of --exec; with --lab
+               the hosts of a lab
 
 --disk measures etcd's disk: each host that is asked writes at most 8 MiB within
-2 s, in small pieces each made durable, into a file without a name. Without it the
-disk is judged by what etcd has measured itself.
+2 s, in small synchronous writes, into a temporary file without a name. Without
+--disk the disk is judged by what etcd itself has measured.
 
-Exit codes: 0 nothing, or notes only; 3 a warning; 5 something critical; 6 nothing
-of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
+Exit codes: 0 nothing found, or notes only; 3 a warning; 5 a critical finding;
+6 neither, but some checks are unknown; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast doctor
   sudo holdfast doctor etcd-disk --disk
   holdfast doctor --hosts cp-1,cp-2 -o wide
@@ -67,13 +67,13 @@ of both, but not everything could be seen; 1 it failed; 2 wrong usage.`,
 	formatFlag(cmd, &f.output)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.list, "list", false, "list the checks")
-	flags.StringVar(&f.explain, "explain", "", "say why this check matters, and what to type")
-	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and those that are asked: at most 2 s and 8 MiB")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
-	flags.StringSliceVar(&f.hosts, "hosts", nil, "ask these control planes too: their node names, comma-separated")
-	flags.StringVar(&f.exec, "exec", defaultExec, "how a command gets to a host of --hosts, as root; {} is its node name")
-	flags.StringVar(&f.lab, "lab", "", "look at the lab of this name: its API and all its hosts")
-	flags.StringVar(&f.facts, "facts", "", "judge these recorded facts instead of looking")
+	flags.StringVar(&f.explain, "explain", "", "explain why this check matters, and which commands help")
+	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and on those of --hosts or --lab: at most 2 s and 8 MiB")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
+	flags.StringSliceVar(&f.hosts, "hosts", nil, "also ask these control planes: their node names, comma-separated")
+	flags.StringVar(&f.exec, "exec", defaultExec, "command that runs another one as root on a host of --hosts; {} is its node name")
+	flags.StringVar(&f.lab, "lab", "", "check the lab of this name: its API and all its hosts")
+	flags.StringVar(&f.facts, "facts", "", "judge these recorded facts instead of gathering new ones")
 	_ = cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -96,7 +96,7 @@ func (f *doctorFlags) check(args []string) error {
 	}
 	for _, id := range named {
 		if _, ok := decide.Find(finding.ID(id)); !ok {
-			wrong("check %q: there is none of that name (see 'holdfast doctor --list')", id)
+			wrong("check %q: no such check (see 'holdfast doctor --list')", id)
 		}
 	}
 	instead := map[string]bool{"--list": f.list, "--explain": f.explain != "", "--facts": f.facts != "", "--lab": f.lab != "", "--hosts": len(f.hosts) > 0}
@@ -110,7 +110,7 @@ func (f *doctorFlags) check(args []string) error {
 		wrong("%s: one of them at a time", strings.Join(set, ", "))
 	}
 	if f.facts != "" && f.disk {
-		wrong("--disk: not with --facts, what was recorded cannot be measured")
+		wrong("--disk: cannot be combined with --facts: recorded facts cannot be measured again")
 	}
 	if !strings.Contains(f.exec, "{}") {
 		wrong("--exec: {} must stand where the name of the host belongs")
@@ -211,7 +211,7 @@ func recordedFacts(path string) (decide.Facts, error) {
 	}
 	var in examined
 	if err = json.Unmarshal(data, &in); err == nil && in.Facts == nil {
-		err = errors.New("it holds no facts")
+		err = errors.New("the file holds no facts")
 	}
 	if err != nil {
 		return decide.Facts{}, &UsageError{Err: fmt.Errorf("--facts %s: %w (it must be what 'holdfast doctor -o json' printed)", path, err)}

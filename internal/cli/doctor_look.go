@@ -55,7 +55,7 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	}
 	facts := merge(found, hosts, time.Now())
 	if facts.Topology.ControlPlanes == 0 {
-		return facts, fmt.Errorf("neither the API nor a host tells what cluster this is; run it on a host with sudo, or name --kubeconfig or --hosts: %w",
+		return facts, fmt.Errorf("no cluster found, neither in the API nor on a host: run it on a host with sudo, or give --kubeconfig or --hosts: %w",
 			errors.Join(noAPI, troubles(hosts)))
 	}
 	return facts, nil
@@ -135,7 +135,7 @@ func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Hos
 	h := doctor.This(site, f.disk).Host(ctx)
 	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
 	if os.Geteuid() != 0 {
-		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this: run it with sudo")
+		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this host: run it with sudo")
 	}
 	if err != nil {
 		h.Trouble = append(h.Trouble, err.Error())
@@ -162,14 +162,14 @@ func (a askable) ask(ctx context.Context, disk bool) decide.Host {
 	var h decide.Host
 	if err == nil {
 		if err = json.Unmarshal(text, &h); err != nil {
-			err = fmt.Errorf("another version of holdfast-agent, or none, answers there: %w", err)
+			err = fmt.Errorf("cannot parse the answer of holdfast-agent there; it may be missing or of another version: %w", err)
 		}
 	}
 	if err != nil {
 		return decide.Host{Name: a.name, Trouble: []string{err.Error()}}
 	}
 	if h.Name != a.name {
-		return decide.Host{Name: a.name, Trouble: []string{fmt.Sprintf("the host that answers there is %s", h.Name)}}
+		return decide.Host{Name: a.name, Trouble: []string{fmt.Sprintf("another host answers there: %s", h.Name)}}
 	}
 	h.Source, h.Offset = decide.Asked, state.Known(cluster.Between(h, begin, end))
 	return h
@@ -232,7 +232,7 @@ func forget(facts decide.Facts) decide.Facts {
 		if age := facts.At.Sub(h.To); h.Source == decide.Published && age > tooOld {
 			facts.Hosts[i] = decide.Host{
 				Name: h.Name, Offset: h.Offset, Topology: h.Topology,
-				Trouble: []string{fmt.Sprintf("its agent published nothing for %s: see holdfast-agent.service there", age.Round(time.Minute))},
+				Trouble: []string{fmt.Sprintf("its agent has published nothing for %s: see holdfast-agent.service there", age.Round(time.Minute))},
 			}
 		}
 	}

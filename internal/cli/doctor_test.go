@@ -111,7 +111,7 @@ func TestAWrongLineOfDoctorNamesAllMistakes(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"checks":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := runLine(t, "doctor", "--facts", path); code != ExitUsage || !strings.Contains(errs, "it holds no facts") {
+	if code, _, errs := runLine(t, "doctor", "--facts", path); code != ExitUsage || !strings.Contains(errs, "the file holds no facts") {
 		t.Errorf("%d %s", code, errs)
 	}
 }
@@ -150,8 +150,8 @@ func TestAHostIsAskedThroughItsAgent(t *testing.T) {
 	}{
 		{"it answers", "cp-2", says, nil, true, ""},
 		{"it does not", "cp-2", older, errors.New("ssh: no route"), false, "ssh: no route"},
-		{"an older agent", "cp-2", older, nil, false, "another version of holdfast-agent"},
-		{"another host answers", "cp-1", says, nil, false, "the host that answers there is cp-2"},
+		{"an older agent", "cp-2", older, nil, false, "missing or of another version"},
+		{"another host answers", "cp-1", says, nil, false, "another host answers there: cp-2"},
 	} {
 		var line []string
 		a := askable{c.host, func(_ context.Context, args ...string) ([]byte, error) {

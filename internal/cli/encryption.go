@@ -21,12 +21,12 @@ import (
 func newEncryption(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
-		Short: "Look at the keys of secrets in etcd; replace them",
-		Long: `API servers write Secrets, and what a proxy is called with, encrypted into etcd: a
-copy of its data, a snapshot or a disk gives none away. The keys have numbers. Each
-follows from its number and from a root that lies on control planes alone
-(/etc/holdfast/site.json), so no key is ever sent anywhere, and none can be lost
-while a control plane lives.`,
+		Short: "Show or replace the keys that encrypt secrets in etcd",
+		Long: `API servers store Secrets and the requests to API proxies encrypted in etcd, so that
+a data directory, a snapshot or a disk of etcd does not reveal them. The keys have
+numbers. Each key is derived from its number and from a root that only control
+planes hold (/etc/holdfast/site.json). So no key is ever sent anywhere, and none is
+lost while one control plane is left.`,
 	}
 	cmd.AddCommand(newEncryptionStatus(streams), newEncryptionRotate(streams))
 	return cmd
@@ -37,7 +37,7 @@ type encryptionFlags struct{ kubeconfig, output string }
 
 func (f *encryptionFlags) register(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
 }
 
 func (f *encryptionFlags) path() string {
@@ -128,12 +128,12 @@ func newEncryptionStatus(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which keys are wanted and which each API server has",
-		Long: `Shows the numbers of the keys that every API server is to have, and of those that
-each of them says it has loaded: the first is what it writes with. Two numbers are a
-rotation under way.
+		Long: `Shows the numbers of the keys that every API server must have, and of the keys that
+each API server reports as loaded. It writes with the first one. Two numbers mean
+that a rotation is in progress.
 
-Exit codes: 0 all have one key, the same; 3 a rotation is under way, a host is
-behind or does not say; 1 it failed; 2 wrong usage.`,
+Exit codes: 0 all have the same single key; 3 a rotation is in progress, a host is
+behind or does not report; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast encryption status
   holdfast encryption status -o json`,
 		Args: cobra.NoArgs,

@@ -29,23 +29,24 @@ func newEncryptionRotate(streams Streams) *cobra.Command {
 	timeout := defaultRotation
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Replace the key of secrets in etcd, while the cluster runs",
-		Long: `Replaces the key in four steps, each of which begins when every API server says that
-it has done the one before: all read the new key; all write with it; everything that
-is stored is written anew, unchanged; the old key is dropped. That takes five minutes
-or so: an API server looks at its keys once a minute. No API server is restarted.
+		Short: "Replace the key that encrypts secrets in etcd, while the cluster runs",
+		Long: `Replaces the key in four steps. Each step begins when every API server reports the
+one before as done: all can read the new key; all write with it; everything stored is
+rewritten unchanged; the old key is dropped. That takes about five minutes, because an
+API server reloads its keys once a minute. No API server is restarted.
 
-It refuses while a control plane is away, is being installed, or does not say which
-keys it has: nothing may be written that a control plane cannot read. Do not install
-one while it runs. It may be interrupted at any time and goes on where it was when it
-is run again; until then the cluster works with both keys.
+The command refuses while a control plane is absent, is being installed, or does not
+report its keys: nothing may be written that a control plane cannot read. Do not
+install one while the command runs. You may interrupt it at any time and run it again
+to continue; until then the cluster works with both keys.
 
-What it is for: somebody may have seen a control plane's files, or a rule wants it.
-It is no help against who has the install directory or a control plane's
-/etc/holdfast/site.json: these hold what all keys follow from.
+Use it if somebody may have seen a control plane's files, or if a policy demands it.
+It does not help against somebody who has the install directory or a control plane's
+/etc/holdfast/site.json, because all keys are derived from these.
 
-Exit codes: 0 all is encrypted with a new key, and no API server has the old one;
-1 it failed, or is not complete in time; 2 wrong usage; 7 refused, nothing was changed.`,
+Exit codes: 0 everything is encrypted with a new key, and no API server has the old
+one; 1 it failed, or is not complete in time; 2 wrong usage; 7 refused, nothing was
+changed.`,
 		Example: `  holdfast encryption rotate
   holdfast encryption rotate --timeout 1h -o json`,
 		Args: cobra.NoArgs,
@@ -70,7 +71,7 @@ Exit codes: 0 all is encrypted with a new key, and no API server has the old one
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long hosts may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait until all hosts have the key")
 	return cmd
 }
 
@@ -86,7 +87,7 @@ type keyRotation struct {
 // run takes one step after another until every API server has one key. If a
 // rotation is already in progress, run finishes that one and begins no other.
 func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysReport, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run it again to go on", timeout))
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run the command again to continue", timeout))
 	defer stop()
 	first, err := lookAtKeys(ctx, r.cluster)
 	if err != nil {
@@ -138,7 +139,7 @@ func (r *keyRotation) do(ctx context.Context, s encryption.Seen, step encryption
 			written += n
 		}
 		r.written = written
-		r.say(fmt.Sprintf("%d objects were written anew", written))
+		r.say(fmt.Sprintf("rewrote %d objects", written))
 		return r.ask(ctx, step.Keys, step.Keys[0])
 	case encryption.Refuse, encryption.Wait, encryption.Done:
 	}

@@ -122,7 +122,7 @@ func TestAnInterruptedRotationGoesOn(t *testing.T) {
 			if err == nil {
 				return // the rotation was complete
 			}
-			if !strings.Contains(err.Error(), "run it again") {
+			if !strings.Contains(err.Error(), "run the command again") {
 				t.Errorf("%d s: %v", seconds, err)
 			}
 			if c.wish["keys"] == "2" {

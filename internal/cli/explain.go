@@ -19,10 +19,10 @@ import (
 )
 
 // explainExits is part of the help of each explanation.
-const explainExits = `Exit codes: 0 all is well, or this host is not one of two; 3 etcd takes writes
-but one more failure stops the cluster or loses data; 4 no writes now, and it
-goes on by itself; 5 a person, or the peer, is needed; 6 too little could be
-seen; 1 the command failed; 2 wrong usage.`
+const explainExits = `Exit codes: 0 healthy, or this host is not one of two control planes; 3 etcd takes
+writes, but one more failure stops the cluster or loses data; 4 no writes now, and
+it recovers by itself; 5 an administrator, or the peer, is needed; 6 too little is
+known; 1 the command failed; 2 wrong usage.`
 
 type explainFlags struct {
 	output, snapshot string
@@ -35,11 +35,11 @@ func newExplain(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Explain what this host does, why, and which commands are safe now",
-		Long: `Says what this host of a two-node control plane is doing, since when, why it is
-read-only or waiting, on what evidence, and what exactly a person may type. It
-runs on a host as root and needs no API: it asks the agent of etcd there, and
-where that does not answer it reads its files. It adds what Pacemaker does, what
-this host fenced last and what persons confirmed on it. It changes nothing.
+		Long: `Shows what this host of a two-node control plane is doing, since when, why it is
+read-only or waiting, on what evidence, and exactly which commands are safe. It
+runs on a host as root and needs no API: it asks the etcd keeper of the host, or
+reads the keeper's files if that does not answer. It adds what Pacemaker does, what
+this host fenced last and what administrators confirmed on it. It changes nothing.
 
 ` + explainExits,
 		Example: `  sudo holdfast explain
@@ -58,12 +58,12 @@ func newExplainEtcd(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "etcd",
 		Short: "Explain what etcd on this host does, why, and which commands are safe now",
-		Long: `Says what etcd on this host does and why: the rule of the two-node protocol that
-decides now, how long it has been so, whose data are newer, the evidence, and
-which commands are safe now. It runs on a host as root and needs no API.
+		Long: `Shows what etcd on this host does and why: the rule of the two-node protocol that
+applies now, since when, whose data are newer, the evidence, and which commands are
+safe now. It runs on a host as root and needs no API.
 
 --rules prints the whole protocol as a table. --snapshot decides on a recorded
-snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.
+snapshot, on any machine: a file of test/corpus/etcd, or the output of -o json.
 
 ` + explainExits,
 		Example: `  sudo holdfast explain etcd
@@ -74,7 +74,7 @@ snapshot, anywhere: a file of test/corpus/etcd, or what -o json printed.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.rules && f.snapshot != "":
-				return &UsageError{Err: errors.New("--rules and --snapshot: one of the two")}
+				return &UsageError{Err: errors.New("--rules and --snapshot: cannot be combined")}
 			case f.rules:
 				return printRules(streams.Out, f.output)
 			}

@@ -58,7 +58,7 @@ func (a *around) print(out io.Writer) error {
 		_, _ = fmt.Fprintf(w, "  %s\n", a.Problem)
 		return w.Flush()
 	}
-	_, _ = fmt.Fprintf(w, "  online\t%s\n", cmp.Or(strings.Join(a.Online, " "), "nobody"))
+	_, _ = fmt.Fprintf(w, "  online\t%s\n", cmp.Or(strings.Join(a.Online, " "), "none"))
 	for _, name := range slices.Sorted(maps.Keys(a.Running)) {
 		_, _ = fmt.Fprintf(w, "  %s\ton %s\n", name, strings.Join(a.Running[name], " "))
 	}
@@ -66,7 +66,7 @@ func (a *around) print(out io.Writer) error {
 		_, _ = fmt.Fprintf(w, "  failed:\t%s\n", f)
 	}
 	if len(a.Failures) > 0 {
-		_, _ = fmt.Fprintln(w, "  what has failed stays listed until: pcs resource cleanup")
+		_, _ = fmt.Fprintln(w, "  failures stay listed until: pcs resource cleanup")
 	}
 	return w.Flush()
 }

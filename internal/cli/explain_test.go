@@ -52,7 +52,7 @@ func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
 		"no answer":                  {&around{Problem: "crm_mon: not connected"}, "\nPacemaker\n  crm_mon: not connected\n"},
 		"all": {
 			&around{Online: []string{"cp-1"}, Running: map[string][]string{"kubelet": {"cp-1"}, "etcd": {"cp-1"}}, Failures: []string{"etcd_monitor on cp-2: error"}},
-			"\nPacemaker\n  online   cp-1\n  etcd     on cp-1\n  kubelet  on cp-1\n  failed:  etcd_monitor on cp-2: error\n  what has failed stays listed until: pcs resource cleanup\n",
+			"\nPacemaker\n  online   cp-1\n  etcd     on cp-1\n  kubelet  on cp-1\n  failed:  etcd_monitor on cp-2: error\n  failures stay listed until: pcs resource cleanup\n",
 		},
 	} {
 		var out bytes.Buffer

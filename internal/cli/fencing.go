@@ -22,11 +22,11 @@ import (
 func newFencing(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fencing",
-		Short: "Test and keep the BMCs through which two hosts switch each other off",
+		Short: "Test and maintain the BMCs through which two hosts switch each other off",
 		Long: `Each host of a two-node control plane holds the device of its peer: address and
 account of the peer's BMC, in /etc/holdfast/fencing/NAME.json, which only root can
-read. It never holds its own, which only the peer would use. So what concerns the
-BMC of cp-1 is done on cp-2.`,
+read. It never holds its own device, which only the peer would use. So commands
+for the BMC of cp-1 run on cp-2.`,
 	}
 	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingPin(streams), newFencingFacts(streams), newFencingDelay(streams))
 	return cmd
@@ -36,7 +36,7 @@ BMC of cp-1 is done on cp-2.`,
 func newFencingFacts(streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "facts", Hidden: true,
-		Short:   "Print what this host knows about fencing, as JSON and without secrets",
+		Short:   "Print the fencing facts of this host, as JSON and without secrets",
 		Example: "  sudo holdfast fencing facts",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func newFencingFacts(streams Streams) *cobra.Command {
 func newFencingDelay(streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "delay NODE DURATION", Hidden: true,
-		Short:   "Set what a fence of a node by this host waits first",
+		Short:   "Set the delay before this host fences a node",
 		Example: "  sudo holdfast fencing delay cp-1 5s",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func newFencingDelay(streams Streams) *cobra.Command {
 			if _, err := fence.NewStore().SetDelay(args[0], delay); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(streams.Err, "a fence of %s by this host waits %s first\n", args[0], delay)
+			_, err = fmt.Fprintf(streams.Err, "this host waits %[2]s before it fences %[1]s\n", args[0], delay)
 			return err
 		},
 	}
@@ -89,8 +89,8 @@ type reach struct {
 const defaultExec = "ssh root@{}"
 
 func (r *reach) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&r.hosts, "hosts", nil, "work on both hosts from elsewhere: their node names, comma-separated")
-	cmd.Flags().StringVar(&r.exec, "exec", defaultExec, "how a command gets to a host; {} is its node name")
+	cmd.Flags().StringSliceVar(&r.hosts, "hosts", nil, "run on both hosts from elsewhere: their node names, comma-separated")
+	cmd.Flags().StringVar(&r.exec, "exec", defaultExec, "command that runs another one on a host; {} is its node name")
 }
 
 func (r *reach) check() error {
@@ -136,7 +136,7 @@ func (r *reach) each() ([]rehearsal.Host, error) {
 		hosts = append(hosts, rehearsal.Host{Name: t})
 	}
 	if len(hosts) == 1 {
-		return nil, fmt.Errorf("%s holds no device of a peer in %s: fencing is not set up on this host", name, state.FencingDir)
+		return nil, fmt.Errorf("%s has no fencing device for a peer in %s: fencing is not set up on this host", name, state.FencingDir)
 	}
 	return hosts, nil
 }
@@ -180,7 +180,7 @@ func verifyHere(ctx context.Context) (verifiedBMCs, error) {
 		return v, err
 	}
 	if len(targets) == 0 {
-		v.Problems = append(v.Problems, fmt.Sprintf("%s holds no device in %s: fencing is not set up on this host", name, state.FencingDir))
+		v.Problems = append(v.Problems, fmt.Sprintf("%s has no fencing device in %s: fencing is not set up on this host", name, state.FencingDir))
 	}
 	for _, target := range targets {
 		v.Devices = append(v.Devices, device{By: name, Report: testHere(ctx, name, target)})
@@ -195,7 +195,7 @@ func testHere(ctx context.Context, self, target string) fence.Report {
 	}
 	r := fence.TestDevice(ctx, dev)
 	if target == self {
-		r.Warnings = append(r.Warnings, "it is this host's own device, which only its peer would use: remove the file")
+		r.Warnings = append(r.Warnings, "this is the host's own device, which only its peer would use: remove the file")
 	}
 	return r
 }

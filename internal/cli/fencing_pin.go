@@ -29,25 +29,25 @@ func newFencingPin(streams Streams) *cobra.Command {
 	var f pinFlags
 	cmd := &cobra.Command{
 		Use:   "pin NODE",
-		Short: "Trust the certificate that the BMC of a node shows, and no other one",
-		Long: `Shows which certificate is pinned for the BMC of a node, and which one the BMC
-shows now, and pins that once a person has compared it with the BMC's own page.
+		Short: "Trust the certificate that the BMC of a node shows, and no other",
+		Long: `Shows the certificate that is pinned for the BMC of a node and the one that the BMC
+shows now. Pins the second one after you have compared it with the BMC's own page.
 Run it on the host that fences the node: its peer.
 
-A BMC whose certificate no authority vouches for (certificateVerification:
-Disabled) is pinned by its first good test. From then on another certificate is
-refused: it is told no account, and an Off from there proves nothing. A BMC that
-makes itself a new certificate, as many do when their firmware is updated, when
-they get another name, or each year, cannot fence until it is accepted here.
-Who accepts without comparing accepts whoever sits between.
+The first successful test of a BMC pins its certificate if no authority vouches for
+it (certificateVerification: Disabled). From then on any other certificate is
+refused: the account is not sent to it, and its answer Off proves nothing. Many BMCs
+make a new certificate at a firmware update, when they get another name, or each
+year. Such a BMC cannot be used for fencing until its certificate is accepted here.
+If you accept it without comparing, you may trust a man in the middle.
 
-The account is tried over the new connection before anything is written, and
-must be taken by the BMC of that very node. Then the device on this host and the
+Before anything is written, the account is tried over the new connection: the BMC
+must accept it and must be that of this node. Then the device on this host and the
 Secret openshift-etcd/fencing-credentials-NODE are written; without an API the
 Secret follows later.
 
-Exit codes: 0 it is pinned, or was; 1 nothing was changed, or it failed; 2 wrong
-usage.`,
+Exit codes: 0 the certificate is pinned, now or before; 1 nothing was changed, or it
+failed; 2 wrong usage.`,
 		Example: `  sudo holdfast fencing pin cp-1 --dry-run
   sudo holdfast fencing pin cp-1
   sudo holdfast fencing pin cp-1 --fingerprint 3f9c...e1
@@ -67,10 +67,10 @@ usage.`,
 	}
 	command.OutputFlag(cmd, &f.output)
 	flags := cmd.Flags()
-	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page has it: another one is refused, and nothing is asked")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only show both certificates")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask whether it was compared")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "how the cluster is reached")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page shows it: any other is refused; asks no question")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show both certificates and change nothing")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask whether the certificate was compared")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "kubeconfig of the cluster")
 	return cmd
 }
 
@@ -152,9 +152,9 @@ func (p *pinning) run(ctx context.Context, target string) error {
 func (b pins) text(w io.Writer) error {
 	how := ""
 	if b.FirstSight {
-		how = ", as the BMC showed it first; nobody has compared it"
+		how = ", pinned at first sight; not compared by an administrator"
 	}
-	verdict := "the BMC shows ANOTHER certificate than the pinned one"
+	verdict := "the BMC shows a certificate OTHER than the pinned one"
 	switch {
 	case b.Same:
 		verdict = "the BMC shows the pinned certificate"
@@ -176,14 +176,14 @@ func (b pins) text(w io.Writer) error {
 func (p *pinning) accepted(both pins) error {
 	if p.fingerprint != "" {
 		if named := redfish.PlainFingerprint(p.fingerprint); named != both.Shown.Fingerprint {
-			return fmt.Errorf("nothing was changed: the BMC of %s shows SHA-256 %s, and --fingerprint names %s: somebody may stand between", both.Target, both.Shown.Fingerprint, named)
+			return fmt.Errorf("nothing was changed: the BMC of %s shows SHA-256 %s, but --fingerprint is %s: there may be a man in the middle", both.Target, both.Shown.Fingerprint, named)
 		}
 		return nil
 	}
 	if p.yes {
 		return nil
 	}
-	_, _ = fmt.Fprintf(p.streams.Err, "Compare the shown one with the BMC's own page, or with its vendor's tool on the host.\nType yes if they are the same: ")
+	_, _ = fmt.Fprintf(p.streams.Err, "Compare the shown certificate with the BMC's own page, or with its vendor's tool on the host.\nType yes if they are the same: ")
 	line, err := bufio.NewReader(p.streams.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -199,7 +199,7 @@ func (p *pinning) accepted(both pins) error {
 func (p *pinning) pin(ctx context.Context, both pins) error {
 	result, told, err := p.store.Change(ctx, both.Target, func(dev state.FencingDevice) (state.FencingDevice, error) {
 		if dev.Address != both.Address {
-			return dev, fmt.Errorf("the BMC of %s has another address now, %s: run this again", both.Target, dev.Address)
+			return dev, fmt.Errorf("the address of the BMC of %s has changed to %s: run the command again", both.Target, dev.Address)
 		}
 		dev.Fingerprint, dev.FirstSight = both.Shown.Fingerprint, false
 		return dev, fence.CheckDevice(dev)
@@ -211,6 +211,6 @@ func (p *pinning) pin(ctx context.Context, both pins) error {
 	if p.output == "json" {
 		return command.PrintJSON(p.streams.Out, acceptedPin{both, out})
 	}
-	_, err = fmt.Fprintf(p.streams.Out, "pinned: the BMC takes the account and is that of %s (identity %s)\n", both.Target, result.Report.Identity)
+	_, err = fmt.Fprintf(p.streams.Out, "pinned: the BMC accepts the account and belongs to %s (identity %s)\n", both.Target, result.Report.Identity)
 	return errors.Join(err, out.text(p.streams, told))
 }

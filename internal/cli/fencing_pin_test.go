@@ -59,7 +59,7 @@ func TestADryRunOfAPinShowsBothCertificatesAndChangesNothing(t *testing.T) {
 	if err := p.run(t.Context(), "cp-1"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ANOTHER certificate", pinnedBefore, shownNow, "CN=iDRAC, signed by itself"} {
+	for _, want := range []string{"certificate OTHER than", pinnedBefore, shownNow, "CN=iDRAC, signed by itself"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no word of %s: %s", want, out)
 		}
@@ -85,7 +85,7 @@ func TestOnlyWhatAPersonAcceptsIsPinned(t *testing.T) {
 		takes bool
 		says  string
 	}{
-		"yes":                    {"yes\n", pinFlags{}, true, "pinned: the BMC takes the account"},
+		"yes":                    {"yes\n", pinFlags{}, true, "pinned: the BMC accepts the account"},
 		"no":                     {"no\n", pinFlags{}, false, "nothing was changed"},
 		"nothing":                {"", pinFlags{}, false, "nothing was changed"},
 		"the right one is named": {"", pinFlags{fingerprint: strings.ToUpper(shownNow)}, true, "pinned"},

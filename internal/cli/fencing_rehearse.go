@@ -34,7 +34,7 @@ func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verifica
 		return err
 	}
 	if len(f.hosts) == 0 {
-		_, err = fmt.Fprintf(streams.Err, "this host was not crashed: run the command on %s, or with --hosts\n", strings.Join(targets, ", "))
+		_, err = fmt.Fprintf(streams.Err, "this host was not crashed: to test it too, run the command on %s, or with --hosts\n", strings.Join(targets, ", "))
 	}
 	if err == nil && f.calibrate {
 		return f.setDelay(ctx, streams, hosts, v)
@@ -58,7 +58,7 @@ func warnOfDelay(w io.Writer, v *verification) {
 	if err != nil {
 		_, _ = fmt.Fprintf(w, "warning: %v\n", err)
 	} else if needed > have {
-		_, _ = fmt.Fprintf(w, "warning: a fence waits %s, and should wait %s: hosts that lose sight of each other could both go off; run it with --calibrate\n", have, needed)
+		_, _ = fmt.Fprintf(w, "warning: the fence delay is %s and should be %s: after a cut both hosts could go off; run the command with --calibrate\n", have, needed)
 	}
 }
 
@@ -78,7 +78,7 @@ func (f *verifyFlags) consent(streams Streams, targets []string) error {
 	if f.yes {
 		return nil
 	}
-	_, _ = fmt.Fprintf(streams.Err, "%s will lose power, one after the other. Writes stop for some seconds, pods there end.\nType yes to go on: ",
+	_, _ = fmt.Fprintf(streams.Err, "%s will lose power, one after the other. Each time writes stop for some seconds and the pods of the host end.\nType yes to continue: ",
 		strings.Join(targets, " and "))
 	line, err := bufio.NewReader(streams.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -100,7 +100,7 @@ func progress(w io.Writer) func(string, ...any) {
 // times prints the phases of each crash.
 func times(w io.Writer, crashes []rehearsal.Times) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "\nCRASHED\tBY\tFENCED\tGOES ON\tANSWERS\tBOTH VOTE\tDELAY WAITED\tPOWER OFF")
+	_, _ = fmt.Fprintln(t, "\nCRASHED\tBY\tFENCED\tCONTINUED\tANSWERS\tBOTH VOTE\tDELAY WAITED\tPOWER OFF")
 	for _, c := range crashes {
 		held, off := time.Duration(0), time.Duration(0)
 		if c.Fence != nil {

@@ -35,22 +35,23 @@ func newFencingRotate(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate NODE",
 		Short: "Replace the account of a BMC, on this host and in the cluster",
-		Long: `Replaces account or address of the BMC of a node, on the host that fences it:
-its peer. The new account is tried against the BMC first, and must be that very
-node's; what works is never replaced by what does not. Then the device on this
-host is written, and the Secret openshift-etcd/fencing-credentials-NODE. Without
-API the Secret follows later: the host remembers, a cluster that comes back does
-not take the old account from its Secret, and --push, or the next rotation, or
-the agent tells it. Pacemaker forgets that the device had failed, so that a fence
-that waits for it is tried at once.
+		Long: `Replaces the account or address of the BMC of a node. Run it on the host that fences
+the node: its peer. The new account is first tried at the BMC, which must belong to
+that node; a working account is never replaced by one that fails. Then the device
+on this host and the Secret openshift-etcd/fencing-credentials-NODE are written.
 
-Change the account at the BMC first; where the BMC knows two accounts nothing is
-unfenceable in between. The password is read from --password-file, or without
-echo from the terminal: never from the command line, which others can see.
+Without an API the Secret follows later. The host keeps a note of it, so that a
+cluster that comes back does not restore the old account from its Secret. The agent,
+the next rotation, or --push then writes the Secret. Pacemaker's record that the
+device failed is cleared, so that a waiting fence is tried at once.
 
-Run it again at any time: what is so already is left alone.
+Change the account at the BMC first; with two accounts at the BMC the node can be
+fenced all the time. The password is read from --password-file, or without echo
+from the terminal; never from the command line, which others can see.
 
-Exit codes: 0 the device is new, the Secret too or to follow; 1 nothing was
+It is safe to run the command again at any time.
+
+Exit codes: 0 the device is written, the Secret too or pending; 1 nothing was
 changed, or it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast fencing rotate cp-1
   sudo holdfast fencing rotate cp-1 --username fencer --password-file /root/new
@@ -75,17 +76,17 @@ changed, or it failed; 2 wrong usage.`,
 	}
 	command.OutputFlag(cmd, &f.output)
 	flags := cmd.Flags()
-	flags.StringVar(&f.username, "username", "", "the new user (default: the one that is there)")
+	flags.StringVar(&f.username, "username", "", "the new user (default: unchanged)")
 	flags.StringVar(&f.passwordFile, "password-file", "", "file that holds the new password, without its last line break; - is the standard input")
-	flags.StringVar(&f.address, "address", "", "the new address (default: the one that is there)")
-	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none takes a pin away: the next one is trusted at first sight, or verified")
+	flags.StringVar(&f.address, "address", "", "the new address (default: unchanged)")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the only certificate to trust; none removes the pin: the next certificate is trusted at first sight, or verified")
 	flags.BoolVar(&f.pin, "pin", false, "trust only the certificate that the BMC shows now, as 'fencing pin' does, together with another change")
-	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: as it is)")
-	flags.StringVar(&f.tls, "tls", "", "Default, or Legacy for a BMC that has nothing newer than TLS 1.1 or RSA key exchange (default: as it is)")
-	flags.StringVar(&f.uuid, "uuid", "", "what the BMC reports as UUID, where neither that nor its serial number is the host's own; none forgets it")
-	flags.StringVar(&f.serial, "serial", "", "the same for the serial number; one of the two is enough")
-	flags.BoolVar(&f.push, "push", false, "only write the Secrets that are to follow")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "how the cluster is reached")
+	flags.StringVar(&f.verification, "certificate-verification", "", "Enabled or Disabled (default: unchanged)")
+	flags.StringVar(&f.tls, "tls", "", "Default, or Legacy for a BMC that supports nothing newer than TLS 1.1 or RSA key exchange (default: unchanged)")
+	flags.StringVar(&f.uuid, "uuid", "", "the UUID that the BMC reports, if neither it nor its serial number is the host's own; none removes it")
+	flags.StringVar(&f.serial, "serial", "", "the same for the serial number, instead of --uuid")
+	flags.BoolVar(&f.push, "push", false, "only write the pending Secrets")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "kubeconfig of the cluster")
 	return cmd
 }
 
@@ -95,12 +96,12 @@ func (f *rotateFlags) check(args []string) error {
 	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
 	switch {
 	case f.push && len(args) > 0:
-		wrong("--push: takes no node, it writes all Secrets that are to follow")
+		wrong("--push: takes no node, it writes all pending Secrets")
 	case !f.push && len(args) == 0:
-		wrong("NODE: name the host whose BMC it is; this host's peer")
+		wrong("NODE: must be the host whose BMC is meant: this host's peer")
 	}
 	if f.pin && f.fingerprint != "" {
-		wrong("--pin: not together with --fingerprint")
+		wrong("--pin: cannot be combined with --fingerprint")
 	}
 	if v := f.verification; v != "" && v != bmc.VerificationEnabled && v != bmc.VerificationDisabled {
 		wrong("--certificate-verification %q: must be Enabled or Disabled", v)
@@ -109,7 +110,7 @@ func (f *rotateFlags) check(args []string) error {
 		wrong("--tls %q: must be Default or Legacy", v)
 	}
 	if f.uuid != "" && f.serial != "" {
-		wrong("--serial: not together with --uuid, one of them tells the machine from others")
+		wrong("--serial: cannot be combined with --uuid; one of them identifies the machine")
 	}
 	if f.address != "" {
 		if _, err := bmc.Parse(f.address); err != nil {
@@ -168,9 +169,9 @@ func (r *rotation) run(ctx context.Context, target string) error {
 	if r.output == "json" {
 		return command.PrintJSON(r.streams.Out, out)
 	}
-	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC takes the account and is that of %s (identity %s)\n", target, target, result.Report.Identity)
+	_, err = fmt.Fprintf(r.streams.Out, "%s: the BMC accepts the account and belongs to %s (identity %s)\n", target, target, result.Report.Identity)
 	if rep := result.Report; err == nil && rep.Certificate == fence.CertificateFirstSight {
-		_, err = fmt.Fprintf(r.streams.Err, "its certificate is pinned as it showed it first, compare it with the BMC's own page: SHA-256 %s\n", rep.Fingerprint)
+		_, err = fmt.Fprintf(r.streams.Err, "its certificate was pinned at first sight, compare it with the BMC's own page: SHA-256 %s\n", rep.Fingerprint)
 	}
 	return errors.Join(err, out.text(r.streams, told))
 }
@@ -180,10 +181,10 @@ func (r *rotation) run(ctx context.Context, target string) error {
 func outcomeOf(ctx context.Context, target string, result fence.Result, told error, clear func(context.Context, string) error) rotated {
 	out := rotated{result, "written", "tries the device at once"}
 	if told != nil {
-		out.Secret = "to follow: " + told.Error()
+		out.Secret = "pending: " + told.Error()
 	}
 	if err := clear(ctx, target); err != nil {
-		out.Pacemaker = "tries the device by itself, it could not be told: " + err.Error()
+		out.Pacemaker = "could not be notified, retries the device by itself: " + err.Error()
 	}
 	return out
 }
@@ -200,7 +201,7 @@ func wroteWord(wrote bool) string {
 	if wrote {
 		return "written"
 	}
-	return "as it was"
+	return "unchanged"
 }
 
 // changed returns the device with the administrator's changes.

@@ -88,7 +88,7 @@ func TestARotationThatIsCutOffWhileTheAPIHangsHasWrittenTheDeviceAndRemembers(t 
 	}
 	var said rotated
 	line, _, _ := strings.Cut(out.String(), "\n}")
-	if err := json.Unmarshal([]byte(line+"\n}"), &said); err != nil || !said.Wrote || !strings.HasPrefix(said.Secret, "to follow: context canceled") {
+	if err := json.Unmarshal([]byte(line+"\n}"), &said); err != nil || !said.Wrote || !strings.HasPrefix(said.Secret, "pending: context canceled") {
 		t.Errorf("%+v, %v, %s", said, err, out)
 	}
 	if dev, err := r.store.Read("cp-1"); err != nil || dev.Password != "new words" || !r.store.IsPending("cp-1") {
@@ -99,7 +99,7 @@ func TestARotationThatIsCutOffWhileTheAPIHangsHasWrittenTheDeviceAndRemembers(t 
 func TestARotationSucceedsWherePacemakerCannotBeTold(t *testing.T) {
 	r, out := rotationOf(t, "new words\n", rotateFlags{passwordFile: "-"})
 	r.clear = func(context.Context, string) error { return errors.New("crm_resource is not there") }
-	if err := r.run(t.Context(), "cp-1"); err != nil || !strings.Contains(out.String(), "by itself, it could not be told: crm_resource is not there") {
+	if err := r.run(t.Context(), "cp-1"); err != nil || !strings.Contains(out.String(), "could not be notified, retries the device by itself: crm_resource is not there") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

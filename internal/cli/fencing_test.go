@@ -178,7 +178,7 @@ func TestANewPasswordThatTheBMCTakesIsWrittenAlsoWithoutAPI(t *testing.T) {
 	if err != nil || dev.Password != "new words" || dev.Username != "fencer" || dev.UUID != uuid1 {
 		t.Errorf("%+v, %v", dev, err)
 	}
-	if !r.store.IsPending("cp-1") || !strings.Contains(out.String(), "to follow: connection refused") || strings.Contains(out.String(), "words") {
+	if !r.store.IsPending("cp-1") || !strings.Contains(out.String(), "pending: connection refused") || strings.Contains(out.String(), "words") {
 		t.Errorf("it said %s", out)
 	}
 }
@@ -260,7 +260,7 @@ func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	for _, c := range []struct {
 		off  time.Duration
 		says string
-	}{{time.Second, ""}, {15 * time.Second, "should wait 30s"}, {40 * time.Second, "make that BMC quicker"}} {
+	}{{time.Second, ""}, {15 * time.Second, "should be 30s"}, {40 * time.Second, "make that BMC quicker"}} {
 		off, says := c.off, c.says
 		var out bytes.Buffer
 		v.Crashes = []rehearsal.Times{crash("cp-1", time.Second), crash("cp-2", off)}

@@ -28,21 +28,22 @@ func newFencingVerify(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Make sure that each host can be fenced",
-		Long: `Makes sure, from the host that would fence, that the BMC of its peer is reached,
-is trusted, takes the account, belongs to that very host (its UUID or serial
-number is the host's own) and offers ForceOff and On; and measures how quick it
-answers. Nothing is changed: run it at any time.
+		Long: `Tests from the host that would fence that the BMC of its peer can be reached, is
+trusted, accepts the account, belongs to that host (its UUID or serial number is
+the host's own) and offers ForceOff and On; and measures how fast it answers.
+Nothing is changed: run it at any time.
 
-On a control-plane host it tests the BMC of the peer from here; run it on both
-hosts. With --hosts it runs on both from elsewhere, and compares what each BMC
-reports with what each host itself says it is.
+On a control-plane host it tests the BMC of the peer; run it on both hosts. With
+--hosts it runs on both from elsewhere, and compares what each BMC reports with the
+identity that each host reports itself.
 
 --disruptive then crashes and recovers the hosts through Pacemaker, one after the
-other, waits for full health between, and reports the time of each phase. It
-refuses where the cluster is not in full health. Each crash costs some seconds
-without writes, and the pods of that host. On a host it crashes only the peer.
---calibrate sets the delay of the second host's fence, by name, to twice the
-worst time that a BMC took, at least 3 s; it needs both crashes, hence --hosts.
+other, waits for full health between them, and reports the time of each phase. It
+refuses if the cluster is not fully healthy. Each crash costs some seconds without
+writes, and ends the pods of that host. On a host it crashes only the peer.
+--calibrate sets the delay of the fence by the second host, in order of names, to
+twice the worst time that a BMC took, at least 3 s. It needs both crashes, so it
+needs --hosts.
 
 Exit codes: 0 fencing works; 1 it does not, or could not be tested; 2 wrong
 usage.`,
@@ -64,7 +65,7 @@ usage.`,
 	flags.BoolVar(&f.disruptive, "disruptive", false, "crash and recover the hosts, one after the other")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "set the fence delay from what --disruptive measures")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before hosts are crashed")
-	flags.DurationVar(&f.returns, "timeout", rehearsal.DefaultReturn, "how long a crashed host may take until it is a voter again")
+	flags.DurationVar(&f.returns, "timeout", rehearsal.DefaultReturn, "how long to wait until a crashed host is a voter again")
 	return cmd
 }
 
@@ -74,7 +75,7 @@ func (f *verifyFlags) check() error {
 		mistakes = append(mistakes, err)
 	}
 	if f.calibrate && (!f.disruptive || len(f.hosts) != 2) {
-		mistakes = append(mistakes, errors.New("--calibrate: needs --disruptive and --hosts, since both BMCs must be measured"))
+		mistakes = append(mistakes, errors.New("--calibrate: needs --disruptive and --hosts, because both BMCs must be measured"))
 	}
 	if f.returns <= 0 {
 		mistakes = append(mistakes, fmt.Errorf("--timeout %s: must be positive", f.returns))
@@ -138,7 +139,7 @@ func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 		v.Problems = append(v.Problems, one.Problems...)
 		v.Devices = append(v.Devices, one.Devices...)
 		if peer := otherOf(hosts, h.Name); !holds(one, peer) {
-			v.Problems = append(v.Problems, fmt.Sprintf("%s cannot fence %s: it holds no device of it", h.Name, peer))
+			v.Problems = append(v.Problems, fmt.Sprintf("%s cannot fence %s: it has no fencing device for it", h.Name, peer))
 		}
 	}
 	for i := range v.Devices {
@@ -176,7 +177,7 @@ func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, rehearsal.Fa
 	var facts rehearsal.Facts
 	out, err := h.Run(ctx, "holdfast", "fencing", "verify", "-o", "json")
 	if json.Unmarshal(out, &v) != nil {
-		return v, facts, fmt.Errorf("verify on %s: %w", h.Name, orElse(err, "it runs another version of holdfast, or none"))
+		return v, facts, fmt.Errorf("verify on %s: %w", h.Name, orElse(err, "the answer cannot be parsed: holdfast is missing there, or of another version"))
 	}
 	out, err = h.Run(ctx, "holdfast", "fencing", "facts")
 	if err == nil {

@@ -39,14 +39,14 @@ func newIncidentsWith(streams Streams, f *incidentsFrom) *cobra.Command {
 	list := newIncidentsList(streams, f)
 	cmd := &cobra.Command{
 		Use:   "incidents",
-		Short: "Say in plain words what happened when a host was lost, left or came back",
-		Long: `Says what happened when one of two hosts was lost, left or came back: when it was
-lost, fenced, when the other one decided and etcd took writes again, the API, the
-virtual IPs and pods, when the two saw each other and were two voters again; and
-what the journals of both hosts show for it.
+		Short: "Report in plain words what happened when a host was lost, left or came back",
+		Long: `Reports what happened when one of two hosts was lost, left or came back: when the
+host was lost and fenced; when the other one decided; when etcd took writes again, and
+the API, the virtual IPs and the pods were back; when the hosts saw each other and both
+voted again; and what the journals of both hosts recorded.
 
-The reports are read from the API. On a host whose API does not answer those are
-read that the host keeps in ` + incident.Dir + `, and that is said.`,
+The reports are read from the API. On a host whose API does not answer, they are read
+from ` + incident.Dir + ` of that host, and a note says so.`,
 		Example: list.Example,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, args []string) error { return list.RunE(cmd, args) },
@@ -58,8 +58,8 @@ read that the host keeps in ` + incident.Dir + `, and that is said.`,
 
 func (f *incidentsFrom) flags(cmd *cobra.Command) {
 	formatFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
-	cmd.Flags().StringVar(&f.lab, "lab", "", "read those of the lab of this name")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().StringVar(&f.lab, "lab", "", "read the reports of the lab of this name")
 	cmd.Flags().BoolVar(&f.files, "files", false, "read the reports that this host keeps, and do not ask the API")
 }
 
@@ -127,7 +127,7 @@ func (f *incidentsFrom) check() error {
 		}
 	}
 	if named > 1 {
-		return &UsageError{Err: errors.New("--files, --kubeconfig and --lab: one of them")}
+		return &UsageError{Err: errors.New("--files, --kubeconfig and --lab: only one of them")}
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
 		return l, fmt.Errorf("read incidents from the API: %w; on a control plane: sudo holdfast incidents --files", err)
 	}
 	l, onHost := incident.OnHost(f.dir)
-	l.Limits = append([]string{"the API could not be asked (" + firstLine(err.Error()) + "): these are the reports of this host alone"}, l.Limits...)
+	l.Limits = append([]string{"the API could not be read (" + firstLine(err.Error()) + "): these are only the reports of this host"}, l.Limits...)
 	return l, onHost
 }
 
@@ -195,9 +195,9 @@ func pick(l incident.List, which string) (decide.Incident, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(l.Incidents) == 0:
-		return decide.Incident{}, errors.New("no incident is known" + whyNone(l))
+		return decide.Incident{}, errors.New("no incidents recorded" + whyNone(l))
 	case len(found) > 1:
-		return decide.Incident{}, &UsageError{Err: fmt.Errorf("incident %q: %d begin so; see: holdfast incidents -o wide", which, len(found))}
+		return decide.Incident{}, &UsageError{Err: fmt.Errorf("incident %q: %d ids begin with it; see: holdfast incidents -o wide", which, len(found))}
 	}
 	return decide.Incident{}, &UsageError{Err: fmt.Errorf("incident %q: must be 1 to %d, or an id; see: holdfast incidents -o wide", which, len(l.Incidents))}
 }
@@ -212,7 +212,7 @@ func whyNone(l incident.List) string {
 func printIncidents(out io.Writer, l incident.List, wide bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(l.Incidents) == 0 {
-		_, _ = fmt.Fprintln(w, "no incident is known")
+		_, _ = fmt.Fprintln(w, "no incidents recorded")
 	} else {
 		head := "N\tBEGAN\tWHAT"
 		if wide {

@@ -99,7 +99,7 @@ func TestWithoutAnAPITheReportsOfTheHostAreShownAndThatIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := incidentsOn(t, dir, silentAPI)
-	if err != nil || !strings.Contains(got, "lost sight of each other") || !strings.Contains(got, "note: the API could not be asked (connection refused)") {
+	if err != nil || !strings.Contains(got, "lost sight of each other") || !strings.Contains(got, "note: the API could not be read (connection refused)") {
 		t.Errorf("%v\n%s", err, got)
 	}
 	if got, err := incidentsOn(t, dir, answeringAPI, "--files"); err != nil || strings.Contains(got, "10:00:00Z") || strings.Contains(got, "note:") {
@@ -123,7 +123,7 @@ func TestIncidentsAreReadFromOnePlace(t *testing.T) {
 func TestAHostWithoutIncidentsSaysSo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	got, err := incidentsOn(t, dir, answeringAPI, "--files")
-	if err != nil || !strings.Contains(got, "no incident is known") || !strings.Contains(got, dir) {
+	if err != nil || !strings.Contains(got, "no incidents recorded") || !strings.Contains(got, dir) {
 		t.Errorf("%v\n%s", err, got)
 	}
 	if _, err := incidentsOn(t, dir, answeringAPI, "show", "--files"); err == nil {

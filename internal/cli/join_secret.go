@@ -24,10 +24,11 @@ import (
 func newJoinSecret(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join-secret",
-		Short: "End the secrets with which hosts join",
-		Long: `A join secret is in master.ign, worker.ign and what 'holdfast create join-config'
-writes. It opens the configuration server for its role until its time is over; a
-key that the install directory and the control planes hold signs it.`,
+		Short: "Invalidate the secrets with which hosts join",
+		Long: `A join secret is part of master.ign, worker.ign and the files that 'holdfast create
+join-config' writes. With it a host of its role fetches its configuration until the
+secret expires. It is signed with a key that the install directory and the control
+planes hold.`,
 	}
 	cmd.AddCommand(newJoinSecretRotate(streams))
 	return cmd
@@ -44,19 +45,18 @@ func newJoinSecretRotate(streams Streams) *cobra.Command {
 	f := rotateKeyFlags{dir: ".", timeout: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Make another key of join secrets: those that are out open nothing any more",
-		Long: `Makes another key of join secrets, in the running cluster and in the install
-directory. Every join secret that was made before opens nothing any more, whoever
-has it: pointers on boot servers and in images, and what hosts that are being
-installed just now were given for them. Such a host begins again with a new
-pointer. Nodes are not touched.
+		Short: "Replace the key for join secrets, which invalidates all existing join secrets",
+		Long: `Replaces the key for join secrets, in the running cluster and in the install
+directory. No earlier join secret works any more: neither pointers on boot servers
+and in images, nor those of hosts that are being installed right now. Start such a
+host again with a new pointer. Nodes are not affected.
 
-Each control plane takes the key within seconds, by itself; one that is off takes it
-before it serves again. Those that can be reached from here are asked whether they
-refuse an old secret.
+Each control plane loads the key by itself within seconds; one that is off loads it
+before it serves again. The command asks the control planes that it can reach
+whether they refuse an old secret.
 
-Exit codes: 0 there is a new key, and no control plane was found that takes old
-secrets; 1 it failed, or one does; 2 wrong usage.`,
+Exit codes: 0 the key was replaced, and no control plane was found that accepts old
+secrets; 1 it failed, or one accepts them; 2 wrong usage.`,
 		Example: `  holdfast join-secret rotate --dir store-17 --dry-run
   holdfast join-secret rotate --dir store-17
   holdfast create join-config --dir store-17       the next pointer`,
@@ -72,9 +72,9 @@ secrets; 1 it failed, or one does; 2 wrong usage.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", f.dir, "install directory")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached (default: auth/kubeconfig of the install directory)")
-	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it elsewhere than the site does")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would end and change nothing")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: auth/kubeconfig of the install directory)")
+	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it at another address than the site does")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would become invalid and change nothing")
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait until control planes refuse an old secret")
 	return cmd
 }
@@ -204,7 +204,7 @@ func (r *joinKeyRotation) controlPlane(ctx context.Context, s *site.Site, n stat
 func (d rotatedKey) err() error {
 	for _, c := range d.ControlPlanes {
 		if d.Changed && c.Takes != nil && *c.Takes {
-			return fmt.Errorf("%s still takes old secrets: is its agent of an older build, or does it not reach the API? (journalctl -u holdfast-agent)", c.Name)
+			return fmt.Errorf("%s still accepts old secrets: its agent may be of an older release, or may not reach the API; see: journalctl -u holdfast-agent", c.Name)
 		}
 	}
 	return nil
@@ -215,29 +215,29 @@ func (r *joinKeyRotation) print(d rotatedKey) error {
 		return command.PrintJSON(r.out, d)
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format+"\n", args...) }
-	void := "opens nothing any more"
+	void := "no longer valid"
 	switch {
 	case d.Changed:
-		say("the key of join secrets is another one, in the cluster and in %s", r.dir)
+		say("the key for join secrets was replaced, in the cluster and in %s", r.dir)
 	default:
 		say("nothing was changed")
-		void = "would open nothing any more"
+		void = "would no longer be valid"
 	}
 	for _, c := range d.ControlPlanes {
 		switch {
 		case c.Takes == nil:
-			say("%s: was not asked: %s", c.Name, c.Why)
+			say("%s: not asked: %s", c.Name, c.Why)
 		case *c.Takes:
-			say("%s: takes secrets of the key before", c.Name)
+			say("%s: accepts secrets of the old key", c.Name)
 		default:
-			say("%s: refuses secrets of the key before", c.Name)
+			say("%s: refuses secrets of the old key", c.Name)
 		}
 	}
 	for _, path := range d.Void {
 		say("%s: %s", path, void)
 	}
 	if d.Changed {
-		say("a new pointer: holdfast create join-config --dir %s", r.dir)
+		say("to make a new pointer: holdfast create join-config --dir %s", r.dir)
 	}
 	return nil
 }

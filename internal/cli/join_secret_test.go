@@ -101,9 +101,9 @@ func TestARotationEndsAllJoinSecrets(t *testing.T) {
 		t.Error("cluster and directory have no new key together")
 	}
 	for _, want := range []string{
-		"the key of join secrets is another one, in the cluster and in " + r.dir,
-		"cp-1: refuses secrets of the key before\n", "cp-2: was not asked: no route to host\n",
-		"worker.ign: opens nothing any more\n", "holdfast create join-config --dir " + r.dir,
+		"the key for join secrets was replaced, in the cluster and in " + r.dir,
+		"cp-1: refuses secrets of the old key\n", "cp-2: not asked: no route to host\n",
+		"worker.ign: no longer valid\n", "holdfast create join-config --dir " + r.dir,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -140,7 +140,7 @@ func TestAControlPlaneThatTakesOldSecretsIsNamed(t *testing.T) {
 	r, c, out := newKeyRotation(t)
 	c.deaf = map[string]bool{"10.98.0.12:22623": true} // like an agent of an older build
 	err := r.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "cp-2 still takes old secrets") || !strings.Contains(out.String(), "cp-2: takes secrets of the key before") {
+	if err == nil || !strings.Contains(err.Error(), "cp-2 still accepts old secrets") || !strings.Contains(out.String(), "cp-2: accepts secrets of the old key") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func newLab() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "lab",
-		Short:              "A whole site on this machine: bring it up, look at it, break it, throw it away",
+		Short:              "A whole site on this machine: bring it up, inspect it, break it, remove it",
 		Example:            "  holdfast lab --help",
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {

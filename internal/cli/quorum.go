@@ -16,8 +16,8 @@ func newQuorum(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quorum",
 		Short: "Confirm that the peer is off, so that this host may continue alone",
-		Long: `On two hosts nothing but proof lets one go on without the other. Where no proof
-can be had, a person's word stands in for it.`,
+		Long: `One of two hosts continues without the other only with proof that the other is off.
+If there is no proof, an administrator's confirmation replaces it.`,
 	}
 	cmd.AddCommand(newQuorumConfirm(streams))
 	return cmd
@@ -35,28 +35,30 @@ func newQuorumConfirm(streams Streams) *cobra.Command {
 	var f confirmFlags
 	cmd := &cobra.Command{
 		Use:   "confirm",
-		Short: "Confirm that the other host is off, so that this one goes on alone",
-		Long: `Lets this host of a two-node control plane go on alone where it waits for proof
-that its peer is off, and cannot have it. Run it as root on the host that is to
-go on. It needs no API.
+		Short: "Confirm that the other host is off, so that this one may continue alone",
+		Long: `Lets this host of a two-node control plane continue alone if it waits for proof that
+its peer is off and cannot get that proof. Run it as root on the host that is to
+continue. It needs no API.
 
-It shows what is known: what the peer's BMC says now, when the peer was last in
-contact, whose data are newer. Then it asks for as little as the protocol needs:
+It shows what is known: the power state that the peer's BMC reports now, when the
+peer was last in contact, whose data are newer. Then it asks for as little as the
+protocol needs:
 
-  nothing   this host goes on by itself, or the peer is there
-  a yes     the peer's BMC says Off, or can switch it off
-  a phrase  nothing proves that the peer is off, or this copy may lack writes
-            that only the peer has; the phrase names what you vouch for
+  nothing   this host continues by itself, or the peer is present
+  a yes     the peer's BMC reports Off, or can switch the peer off
+  a phrase  nothing proves that the peer is off, or the data directory here may
+            lack writes that only the peer has; the phrase names what you vouch for
 
-A peer that its BMC says is running is switched off first and read back. It
-refuses where that fails, and where no word would help. Who, when and why is
-recorded in /var/lib/holdfast/fencing/confirmations.jsonl and, where this copy is
-forced, in the record of etcd. It then waits until etcd here takes writes. To run
-it again at any point is safe.
+If the BMC reports that the peer runs, the peer is switched off first and its state
+read back. The command refuses if that fails, or if a confirmation would not help.
+It records who confirmed, when and why in
+/var/lib/holdfast/fencing/confirmations.jsonl, and also in the record of etcd if this
+data directory is forced to lead. Then it waits until etcd on this host takes writes.
+It is safe to run the command again at any time.
 
-Exit codes: 0 this host goes on, or nothing was needed; 1 it failed; 2 wrong
+Exit codes: 0 this host continues, or nothing was needed; 1 it failed; 2 wrong
 usage; 4 confirmed, but etcd does not take writes yet; 7 refused, the reason says
-what helps; 8 the yes or the phrase was not given, nothing was changed.`,
+what to do; 8 the yes or the phrase was not given, nothing was changed.`,
 		Example: `  sudo holdfast quorum confirm --dry-run
   sudo holdfast quorum confirm --reason 'cp-2 burnt, ticket 4711'
   holdfast quorum confirm --dry-run --snapshot test/corpus/etcd/70-03-older-alone.json
@@ -75,7 +77,7 @@ what helps; 8 the yes or the phrase was not given, nothing was changed.`,
 				return f.run(cmd, streams, h)
 			}
 			if os.Geteuid() != 0 {
-				return errors.New("the agent of etcd answers only root: run the command with sudo")
+				return errors.New("the etcd keeper answers only root: run the command with sudo")
 			}
 			return f.run(cmd, streams, thisHost())
 		},
@@ -83,11 +85,11 @@ what helps; 8 the yes or the phrase was not given, nothing was changed.`,
 	flags := cmd.Flags()
 	command.OutputFlag(cmd, &f.output)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what is known and what would be done, and change nothing")
-	flags.StringVar(&f.snapshot, "snapshot", "", "with --dry-run: rehearse on this recorded snapshot, anywhere")
-	flags.BoolVar(&f.yes, "yes", false, "say yes beforehand; never takes the place of a phrase")
-	flags.StringVar(&f.phrase, "phrase", "", "the phrase that --dry-run shows, typed beforehand; a yes too")
-	flags.StringVar(&f.reason, "reason", "", "why, for whoever reads the record later (required)")
-	flags.StringVar(&f.by, "by", "", "who says so (default: the user who ran sudo, or is logged in)")
+	flags.StringVar(&f.snapshot, "snapshot", "", "with --dry-run: decide on this recorded snapshot, on any machine")
+	flags.BoolVar(&f.yes, "yes", false, "answer yes without a question; does not replace a phrase")
+	flags.StringVar(&f.phrase, "phrase", "", "the phrase that --dry-run shows, given without a question; counts as a yes too")
+	flags.StringVar(&f.reason, "reason", "", "why you confirm, for later readers of the record (required)")
+	flags.StringVar(&f.by, "by", "", "who confirms (default: the user who ran sudo, or is logged in)")
 	flags.DurationVar(&f.watchLimit, "timeout", 2*time.Minute, "how long to wait until etcd takes writes")
 	return cmd
 }
@@ -101,10 +103,10 @@ func (f *confirmFlags) run(cmd *cobra.Command, streams Streams, h quorumHost) er
 func (f *confirmFlags) check() error {
 	var mistakes []error
 	if f.reason == "" && !f.dryRun {
-		mistakes = append(mistakes, errors.New("--reason: say why, for whoever reads the record later"))
+		mistakes = append(mistakes, errors.New("--reason: must say why you confirm, for later readers of the record"))
 	}
 	if f.snapshot != "" && !f.dryRun {
-		mistakes = append(mistakes, errors.New("--snapshot: only with --dry-run, nothing can be done to a recorded host"))
+		mistakes = append(mistakes, errors.New("--snapshot: needs --dry-run, because nothing can be done to a recorded host"))
 	}
 	if f.watchLimit < 0 {
 		mistakes = append(mistakes, fmt.Errorf("--timeout %s: must not be negative", f.watchLimit))
@@ -113,7 +115,7 @@ func (f *confirmFlags) check() error {
 		f.by = login()
 	}
 	if f.by == "" && !f.dryRun {
-		mistakes = append(mistakes, errors.New("--by: who says so is not known here"))
+		mistakes = append(mistakes, errors.New("--by: cannot determine the user; name the administrator who confirms"))
 	}
 	if len(mistakes) > 0 {
 		return &UsageError{Err: errors.Join(mistakes...)}

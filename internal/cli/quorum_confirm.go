@@ -111,7 +111,7 @@ func bmcProblem(err error, peer string) string {
 	if redfish.ReasonOf(err) != redfish.Credentials {
 		return err.Error()
 	}
-	return err.Error() + "; if its password was changed: sudo holdfast fencing rotate " + peer + ", and no word may be needed"
+	return err.Error() + "; if its password was changed: sudo holdfast fencing rotate " + peer + "; then a confirmation may be unnecessary"
 }
 
 // obtain gets the yes or the phrase, from the flags or from the terminal.
@@ -122,7 +122,7 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 	if c.yes || c.phrase != "" {
 		return nil
 	}
-	answer, err := c.ask(ctx, "Go on? Type yes: ")
+	answer, err := c.ask(ctx, "Continue? Type yes: ")
 	if err != nil {
 		return err
 	}
@@ -135,17 +135,17 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 	given := c.phrase
 	if given == "" && c.yes {
-		return coded(command.ExitNotConfirmed, "a yes is not enough here, nothing was changed: it takes --phrase '%s'", phrase)
+		return coded(command.ExitNotConfirmed, "a yes is not enough here, nothing was changed: pass --phrase '%s'", phrase)
 	}
 	if given == "" {
-		answer, err := c.ask(ctx, fmt.Sprintf("To go on, type exactly: %s\n> ", phrase))
+		answer, err := c.ask(ctx, fmt.Sprintf("To continue, type exactly: %s\n> ", phrase))
 		if err != nil {
 			return err
 		}
 		given = answer
 	}
 	if given != phrase {
-		return coded(command.ExitNotConfirmed, "not confirmed, nothing was changed: the phrase is %q", phrase)
+		return coded(command.ExitNotConfirmed, "not confirmed, nothing was changed: the phrase must be %q", phrase)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (c *confirmation) ask(ctx context.Context, question string) (string, error)
 		return "", coded(command.ExitNotConfirmed, "interrupted: nothing was changed")
 	case line, ok := <-lines:
 		if !ok {
-			return "", coded(command.ExitNotConfirmed, "nobody answers: give the answer beforehand, --dry-run shows how; nothing was changed")
+			return "", coded(command.ExitNotConfirmed, "no answer on standard input, nothing was changed: pass the answer as a flag, which --dry-run shows")
 		}
 		return line, nil
 	}
@@ -192,7 +192,7 @@ func (c *confirmation) act(ctx context.Context, out *outcome) error {
 // still need what was confirmed.
 func (c *confirmation) powerOff(ctx context.Context, out *outcome) error {
 	peer := out.Situation.Report.Snapshot.Peer
-	c.say("switching %s off through its BMC and reading back; this may take a minute", peer)
+	c.say("switching %s off through its BMC and reading its state back; this may take a minute", peer)
 	failed := c.host.off(ctx, peer)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -211,9 +211,9 @@ func (c *confirmation) powerOff(ctx context.Context, out *outcome) error {
 	case now.Need == confirm.Refuse || failed != nil && now.PowerOff:
 		return coded(command.ExitRefused, "refused: %s%s", now.Reason, because(failed))
 	case now.PowerOff, now.Force && !before.Force, now.Need == confirm.Wait:
-		return coded(command.ExitRefused, "refused: the situation has changed (%s): run it again", now.Reason)
+		return coded(command.ExitRefused, "refused: the situation has changed (%s): run the command again", now.Reason)
 	}
-	c.say("the BMC of %s says Off", peer)
+	c.say("the BMC of %s reports Off", peer)
 	return nil
 }
 

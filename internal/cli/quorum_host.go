@@ -66,7 +66,7 @@ func recordedHost(path string) (quorumHost, error) {
 		report: func(context.Context) (state.EtcdReport, error) { return in.Report, nil },
 		power: func(context.Context, string) (string, error) {
 			if !power.Known {
-				return "", errors.New("the snapshot does not say")
+				return "", errors.New("not part of the snapshot")
 			}
 			return power.Value, nil
 		},

@@ -39,7 +39,7 @@ func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string
 		part("What is known about "+snap.Peer, peerFacts(s)...)
 		part("This host, "+snap.Host, ownFacts(s)...)
 	}
-	part("What it takes", needWords(d)...)
+	part("What is needed", needWords(d)...)
 	part("What would be lost or at risk", d.Risks...)
 	steps := stepWords(s, d, f)
 	part("What will be done", steps...)
@@ -51,13 +51,13 @@ func confirmText(s confirm.Situation, d confirm.Decision, f confirmFlags) string
 
 func peerFacts(s confirm.Situation) []string {
 	snap := s.Report.Snapshot
-	power := "its BMC says " + s.BMC.Power.Value + ", read just now"
+	power := "its BMC reports " + s.BMC.Power.Value + ", read just now"
 	if !s.BMC.Power.Known {
-		power = "its BMC says nothing: " + s.BMC.Problem
+		power = "its BMC gives no power state: " + s.BMC.Problem
 	}
 	out := []string{words.LastContact(snap), power}
 	if f := snap.Proofs.Fenced; f.Known && f.Value.Boot == snap.Boot {
-		out = append(out, "it was fenced and read back as "+f.Value.State+" "+page.Duration(snap.Uptime-f.Value.At)+" ago")
+		out = append(out, "it was fenced and its power read back as "+f.Value.State+" "+page.Duration(snap.Uptime-f.Value.At)+" ago")
 	}
 	return out
 }
@@ -66,7 +66,7 @@ func ownFacts(s confirm.Situation) []string {
 	r := s.Report
 	out := []string{r.Verdict.Reason + " (rule " + r.Verdict.Rule + ", for " + page.Duration(r.Since) + ")"}
 	if r.Problem != "" {
-		out = append(out, "the last step ran into: "+r.Problem)
+		out = append(out, "the last step failed: "+r.Problem)
 	}
 	return append(out, "the newer data: "+words.Newest(r.Snapshot))
 }
@@ -80,7 +80,7 @@ func needWords(d confirm.Decision) []string {
 	case confirm.Refuse:
 		return []string{"refused: " + d.Reason}
 	case confirm.Wait:
-		return []string{"patience: " + d.Reason}
+		return []string{"only time: " + d.Reason}
 	default:
 		return []string{"nothing: " + d.Reason}
 	}
@@ -96,24 +96,24 @@ func stepWords(s confirm.Situation, d confirm.Decision, f confirmFlags) []string
 	}
 	peer := s.Report.Snapshot.Peer
 	if d.PowerOff {
-		add("%s is switched off through its BMC; it goes on only when that reads exactly %s", peer, state.PowerOff)
+		add("%s is switched off through its BMC; the next step needs exactly %s as answer", peer, state.PowerOff)
 	}
-	add("the word of %s is recorded in %s", orWho(f.by), state.ConfirmationsPath)
+	add("the confirmation by %s is recorded in %s", orWho(f.by), state.ConfirmationsPath)
 	if d.Force {
-		add("this copy is forced to lead, which its record will say: %s", d.Then)
+		add("the data directory of this host is forced to lead, and its record notes that: %s", d.Then)
 	} else {
-		add("this host goes on: %s", d.Then)
+		add("this host continues: %s", d.Then)
 	}
 	if !s.BMC.Power.Known {
-		add("Pacemaker is told that %s is down (stonith_admin --confirm %s)", peer, peer)
+		add("Pacemaker gets the confirmation that %s is down (stonith_admin --confirm %s)", peer, peer)
 	}
-	add("it waits up to %s until etcd takes writes", f.watchLimit)
+	add("the command waits up to %s until etcd takes writes", f.watchLimit)
 	return out
 }
 
 func orWho(by string) string {
 	if by == "" {
-		return "whoever confirms"
+		return "the administrator"
 	}
 	return by
 }

@@ -90,13 +90,13 @@ const tellAgain = 10 * time.Second
 func (w *watcher) late() error {
 	r := w.out.Situation.Report
 	if takesWrites(r) {
-		return coded(command.ExitRecovers, "etcd takes writes, and Pacemaker has not heard that %s is down%s: stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
+		return coded(command.ExitRecovers, "etcd takes writes, but Pacemaker does not know that %s is down%s: run stonith_admin --confirm %s", r.Snapshot.Peer, because(w.deaf), r.Snapshot.Peer)
 	}
 	why := w.failed
 	if why == nil && r.Problem != "" {
 		why = errors.New(r.Problem)
 	}
-	return coded(command.ExitRecovers, "confirmed, and etcd does not take writes after %s: %s%s; see 'holdfast explain etcd'", w.watchLimit, r.Verdict.Reason, because(why))
+	return coded(command.ExitRecovers, "confirmed, but etcd takes no writes after %s: %s%s; see 'holdfast explain etcd'", w.watchLimit, r.Verdict.Reason, because(why))
 }
 
 // takesWrites reports whether etcd here has a leader, in a cluster that has

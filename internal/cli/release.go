@@ -20,7 +20,7 @@ const releaseDir = "_output/release"
 func newRelease(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Build, look at and hand out the payload that hosts are made of",
+		Short: "Build, inspect and distribute the release from which hosts are made",
 		Long: `A release is a folder in the OCI image layout with release.json beside it:
 Kubernetes, etcd, containerd, the network and everything else that a host
 needs, built from source and from the distribution's packages.`,
@@ -34,11 +34,11 @@ func newReleaseBuild(streams Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build the release, or find that nothing changed",
+		Short: "Build the release, if anything changed",
 		Long: `Builds every component from source and puts the images into one folder.
-Results are cached by what went into them, in HOLDFAST_CACHE or the user's
-cache folder: a change rebuilds only what it touches, an interrupted build goes
-on where it was, and a second build does nothing.`,
+Results are cached by their inputs, in HOLDFAST_CACHE or the user's cache folder:
+a change rebuilds only what it affects, an interrupted build continues where it
+stopped, and a second build does nothing.`,
 		Example: `  holdfast release build
   holdfast release build --only etcd,pause --dir /tmp/part
   holdfast release build --refresh      # take newer packages of the distribution`,
@@ -58,9 +58,9 @@ on where it was, and a second build does nothing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&opts.Root, "root", ".", "the repository")
 	flags.StringVar(&opts.Output, "dir", "", "folder of the release (default "+releaseDir+" in the repository)")
-	flags.StringSliceVar(&opts.Only, "only", nil, "build these images alone")
-	flags.IntVar(&opts.Jobs, "jobs", 2, "steps that run at once")
-	flags.BoolVar(&opts.Refresh, "refresh", false, "ask the distribution for newer packages")
+	flags.StringSliceVar(&opts.Only, "only", nil, "build only these images")
+	flags.IntVar(&opts.Jobs, "jobs", 2, "number of parallel steps")
+	flags.BoolVar(&opts.Refresh, "refresh", false, "take newer packages of the distribution")
 	command.OutputFlag(cmd, &output)
 	return cmd
 }
@@ -91,7 +91,7 @@ func newReleaseInspect(streams Streams) *cobra.Command {
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "inspect",
-		Short: "Tell what a release consists of and where it came from",
+		Short: "Show the parts of a release and their sources",
 		Example: `  holdfast release inspect
   holdfast release inspect --dir /usr/share/holdfast/release --verify -o json`,
 		Args: cobra.NoArgs,
@@ -151,9 +151,9 @@ func newReleasePush(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push REGISTRY/REPOSITORY:TAG",
 		Short: "Copy a release to a registry",
-		Long: `Copies a release to a registry, from where hosts can pull it. What the registry
-has already is not sent again. Credentials are those that container tools keep
-for you.`,
+		Long: `Copies a release to a registry, from which hosts can pull it. Blobs that the registry
+has already are not sent again. Uses the credentials that container tools store for
+you.`,
 		Example: `  holdfast release push registry.site.example:5000/holdfast/release:` + payload.Version + ` --ca site-ca.pem`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -179,15 +179,15 @@ func newReleaseServe(streams Streams) *cobra.Command {
 	var files release.TLS
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Be a read-only registry that holds the release",
-		Long: `Serves a release as a registry, for sites that reach no other: the whole of it
+		Short: "Serve the release as a read-only registry",
+		Long: `Serves a release as a registry, for sites that reach no other: the whole release
 as ` + release.Repository + `:` + payload.Version + `, and each image under its own name. Every
 write is refused. It ends with Ctrl-C.`,
 		Example: `  holdfast release serve --listen 10.98.0.1:5000 --cert tls.crt --key tls.key`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (files.CertFile == "") != (files.KeyFile == "") {
-				return &UsageError{Err: fmt.Errorf("--cert and --key belong together")}
+				return &UsageError{Err: fmt.Errorf("--cert and --key: must be given together")}
 			}
 			return serveRelease(cmd.Context(), streams.Out, dir, listen, files)
 		},

@@ -48,7 +48,7 @@ func TestReleaseCommands(t *testing.T) {
 		{[]string{"build", "--only", "nope"}, ExitFailed, []string{"no image nope", "there are kube-apiserver"}},
 		{[]string{"push", "--dir", dir}, ExitUsage, []string{"accepts 1 arg"}},
 		{[]string{"push", "--dir", dir, "no-reference"}, ExitFailed, []string{"REGISTRY/REPOSITORY:TAG"}},
-		{[]string{"serve", "--cert", "x"}, ExitUsage, []string{"--cert and --key belong together"}},
+		{[]string{"serve", "--cert", "x"}, ExitUsage, []string{"--cert and --key: must be given together"}},
 		{[]string{"serve", "--dir", dir, "--listen", "nonsense"}, ExitFailed, []string{"serve the release", "nonsense"}},
 	}
 	for _, test := range tests {

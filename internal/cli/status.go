@@ -25,23 +25,23 @@ func newStatus(streams Streams) *cobra.Command {
 	f := statusFlags{every: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say where the cluster stands, and what to do",
-		Long: `Says on one screen where the cluster stands: whether it would survive the loss of
-a host and why not, what is wrong, what that means and what to type; each host with
-its power, role, record, kubelet and member of etcd; how far it is proven that each
-can be fenced; who holds the virtual IPs; the last incidents.
+		Short: "Show the state of the cluster, and what to do",
+		Long: `Shows the state of the cluster on one screen: whether it would survive the loss of a
+host and why not; what is wrong, what that means and which commands help; each host
+with its power, role, record, kubelet and etcd member; how well the fencing of each
+host is proven; who holds the virtual IPs; the last incidents.
 
-It asks the API by a kubeconfig. On a control plane it asks the daemons there too
-(as root), which need no API, and says which of them told what. It answers within
-two seconds, whatever hangs, and changes nothing.
+It asks the API through a kubeconfig. On a control plane it also asks the daemons of
+the host (as root), which need no API, and shows the source of each fact. It answers
+within two seconds even if a source hangs, and changes nothing.
 
---watch looks again and again: a terminal is redrawn, elsewhere each change is a
-line. Ctrl-C ends it.
+--watch repeats it: a terminal is redrawn, other outputs get one line for each
+change. Ctrl-C ends it.
 
-Exit codes: 0 all is well, as far as this number of control planes can be; 3 the
-cluster takes writes, and is not redundant or something needs a look; 4 no writes
-now, and it goes on by itself; 5 no writes, and a person is needed; 6 too little
-could be seen; 1 the command failed; 2 wrong usage.`,
+Exit codes: 0 healthy, as far as this number of control planes allows; 3 the cluster
+takes writes, but is not redundant or needs attention; 4 no writes now, and it
+recovers by itself; 5 no writes, and an administrator is needed; 6 too little is
+known; 1 the command failed; 2 wrong usage.`,
 		Example: `  holdfast status
   sudo holdfast status -o wide                on a control plane, also without API
   holdfast status --kubeconfig store-17/auth/kubeconfig --watch
@@ -51,8 +51,8 @@ could be seen; 1 the command failed; 2 wrong usage.`,
 	}
 	formatFlag(cmd, &f.output)
 	f.flags(cmd)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "look again and again")
-	cmd.Flags().DurationVar(&f.every, "interval", f.every, "how long to wait between two looks")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state again and again")
+	cmd.Flags().DurationVar(&f.every, "interval", f.every, "pause between two rounds of --watch")
 	return cmd
 }
 

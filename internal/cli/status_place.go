@@ -29,8 +29,8 @@ type place struct {
 
 func (p *place) flags(cmd *cobra.Command) {
 	p.host = gathering.ThisHost
-	cmd.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "how the API is reached; empty for $KUBECONFIG, else this host's "+adminKubeconfig+" and its daemons, else ~/.kube/config")
-	cmd.Flags().StringVar(&p.lab, "lab", "", "look at the lab of this name")
+	cmd.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else this host's "+adminKubeconfig+" and its daemons, else ~/.kube/config")
+	cmd.Flags().StringVar(&p.lab, "lab", "", "show the lab of this name")
 }
 
 // check returns all mistakes of the command line at once.
@@ -40,7 +40,7 @@ func (p *place) check(every time.Duration) error {
 		mistakes = append(mistakes, fmt.Errorf("--interval %s: must be %s or more", every, minInterval))
 	}
 	if p.kubeconfig != "" && p.lab != "" {
-		mistakes = append(mistakes, errors.New("--kubeconfig and --lab: one of the two"))
+		mistakes = append(mistakes, errors.New("--kubeconfig and --lab: cannot be combined"))
 	}
 	if p.kubeconfig != "" {
 		if _, err := os.Stat(p.kubeconfig); err != nil {
@@ -74,7 +74,7 @@ func (p *place) open(cmd *cobra.Command) (looker, error) {
 	path := kube.HomeKubeconfig
 	if _, err := os.Stat(path); err != nil {
 		return nil, &UsageError{Err: fmt.Errorf(
-			"nothing to look at: this machine is no host of a cluster and %s does not exist: give --kubeconfig, or --lab", path)}
+			"no cluster found: this machine is not a host of one, and %s does not exist: give --kubeconfig or --lab", path)}
 	}
 	return lookWith(g), p.through(g, path)
 }

@@ -83,7 +83,7 @@ func TestAllMistakesOfTheCommandLineAreSaidAtOnce(t *testing.T) {
 	if code != ExitUsage || out != "" {
 		t.Errorf("exit code %d, %q", code, out)
 	}
-	for _, want := range []string{"--interval 1ms", "one of the two", "--kubeconfig: stat /nowhere"} {
+	for _, want := range []string{"--interval 1ms", "cannot be combined", "--kubeconfig: stat /nowhere"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("%q is missing in %q", want, errs)
 		}

@@ -21,15 +21,15 @@ import (
 func newVIP(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vip",
-		Short: "Look at the cluster's virtual IPs; add or remove their second pair",
+		Short: "Show the cluster's virtual IPs; add or remove their second pair",
 		Long: `A cluster of platform baremetal has one pair of virtual IPs, for its API and its
 ingress, or two of them: one of each address family. The first pair stays for the
 life of the cluster. The second pair is added and removed while the cluster runs,
 without a reboot and without a gap at the first pair; to correct one, remove it and
 add the right one.
 
-What a command here does is to change lists in the spec of the Infrastructure
-object; holdfast-operator checks them once more, and the hosts follow.`,
+The commands change lists in the spec of the Infrastructure object; holdfast-operator
+checks these again, and the hosts follow.`,
 	}
 	cmd.AddCommand(newVIPAdd(streams), newVIPRemove(streams), newVIPCheck(streams))
 	return cmd
@@ -46,8 +46,8 @@ const defaultVIPTimeout = 2 * time.Minute
 
 func (f *vipFlags) register(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how the cluster is reached; empty for $KUBECONFIG, else "+adminKubeconfig)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultVIPTimeout, "how long hosts may take")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultVIPTimeout, "how long to wait until all hosts have the change")
 }
 
 func (f *vipFlags) check() error {
@@ -130,7 +130,7 @@ func (o vipOutcome) broken() error {
 
 func firstOf(list []string) string {
 	if len(list) == 0 {
-		return "something is not known"
+		return "something is unknown"
 	}
 	return list[0]
 }

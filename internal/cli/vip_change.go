@@ -18,7 +18,7 @@ type changeFlags struct {
 func (f *changeFlags) register(cmd *cobra.Command) {
 	f.vipFlags.register(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show every check and change nothing")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return as soon as the change is asked for")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return as soon as the change is requested")
 }
 
 func newVIPAdd(streams Streams) *cobra.Command {
@@ -28,22 +28,22 @@ func newVIPAdd(streams Streams) *cobra.Command {
 		Short: "Add a second pair of virtual IPs to the running cluster",
 		Long: `Adds a second pair of virtual IPs, of the other address family than the first.
 
-Every rule is checked first, here and again by holdfast-operator: among others that
-the addresses lie in a machine network, belong to no node and no gateway, that every
-host which may have to hold one has an address of that family, and that nobody on
-the network answers for them, for which the control planes look. A mistake changes
-nothing, and all of them are shown at once.
+Every rule is checked first, by this command and again by holdfast-operator. For
+example: the addresses lie in a machine network and belong to no node and no gateway;
+every host that may have to hold one has an address of that family; and no machine
+on the network answers for them, which the control planes test. If a rule is broken,
+nothing changes, and all broken rules are shown at once.
 
-Then it waits until every host that is ready has the pair, each address has its
-holder, and the API answers at the new one with a certificate for it. A host that
-is off catches up when it comes back. The command may be interrupted and repeated.
+Then it waits until every host that is ready has the pair, each address has a holder,
+and the API answers at its new address with a certificate for it. A host that is off
+catches up when it comes back. The command may be interrupted and repeated.
 
---dry-run shows every check. It changes nothing; only the question to the hosts
-stands in annotations of their nodes for some seconds.
+--dry-run shows every check. It changes nothing except that it asks the hosts through
+annotations of their nodes, for some seconds.
 
-Exit codes: 0 the pair is there, or could be added; 4 not complete in time, it goes
-on by itself; 6 something is not known, nothing was changed; 7 refused; 1 it failed;
-2 wrong usage.`,
+Exit codes: 0 the cluster has the pair, or could get it; 4 not complete in time, it
+continues by itself; 6 something is unknown, nothing was changed; 7 refused; 1 it
+failed; 2 wrong usage.`,
 		Example: `  holdfast vip add fd98::5 fd98::6 --dry-run
   holdfast vip add fd98::5 fd98::6
   holdfast vip add fd98::5 fd98::6 -o json --timeout 30s`,
@@ -65,10 +65,11 @@ func newVIPRemove(streams Streams) *cobra.Command {
 		Use:   "remove",
 		Short: "Remove the second pair of virtual IPs from the running cluster",
 		Long: `Removes the second pair of virtual IPs. Connections through it end; the first pair
-is not touched. Nothing happens where there is no second pair.
+is not touched. Without a second pair nothing happens.
 
-Exit codes: 0 there is no second pair; 4 not complete in time, it goes on by itself;
-6 something is not known, nothing was changed; 7 refused; 1 it failed; 2 wrong usage.`,
+Exit codes: 0 there is no second pair; 4 not complete in time, it continues by
+itself; 6 something is unknown, nothing was changed; 7 refused; 1 it failed; 2 wrong
+usage.`,
 		Example: `  holdfast vip remove --dry-run
   holdfast vip remove`,
 		Args: cobra.NoArgs,

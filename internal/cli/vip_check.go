@@ -24,14 +24,14 @@ func newVIPCheck(streams Streams) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Show the virtual IPs, every rule about them, and how far each host is",
-		Long: `Shows which virtual IPs the cluster is to have and has, whether what its spec asks
-for keeps every rule, who holds which address, and which host is behind. With --api
-and --ingress it checks another second pair instead, as vip add --dry-run does.
+		Short: "Show the virtual IPs, every rule for them, and the progress of each host",
+		Long: `Shows the requested and the actual virtual IPs of the cluster, whether its spec keeps
+every rule, who holds which address, and which host is behind. With --api and
+--ingress it checks these as second pair instead, as vip add --dry-run does.
 
-Exit codes: 0 all is as it should be, or could be; 3 a rule is broken, a host is
-behind or a virtual IP does not answer; 6 too little is known; 7 the addresses would
-be refused; 1 it failed; 2 wrong usage.`,
+Exit codes: 0 everything is in order, or the pair could be added; 3 a rule is broken,
+a host is behind or a virtual IP does not answer; 6 too little is known; 7 the
+addresses would be refused; 1 it failed; 2 wrong usage.`,
 		Example: `  holdfast vip check
   holdfast vip check -o json
   holdfast vip check --api fd98::5 --ingress fd98::6`,
@@ -50,8 +50,8 @@ be refused; 1 it failed; 2 wrong usage.`,
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&f.api, "api", "", "check this API VIP of a second pair instead; needs --ingress")
-	cmd.Flags().StringVar(&f.ingress, "ingress", "", "check this ingress VIP of a second pair instead; needs --api")
+	cmd.Flags().StringVar(&f.api, "api", "", "check this API VIP as part of a second pair; needs --ingress")
+	cmd.Flags().StringVar(&f.ingress, "ingress", "", "check this ingress VIP as part of a second pair; needs --api")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func vipsBehind(o vipOutcome) error {
 		return nil
 	}
 	if len(o.Conditions) == 0 {
-		return coded(command.ExitUnknown, "holdfast-operator has not reported on virtual IPs: is it running? (kubectl -n openshift-etcd get pods)")
+		return coded(command.ExitUnknown, "holdfast-operator has not reported on virtual IPs; check that it runs: kubectl -n openshift-etcd get pods")
 	}
 	if !o.Rollout.Applied || !o.Rollout.Everywhere {
 		return coded(command.ExitAttention, "%s", o.Rollout.Words())

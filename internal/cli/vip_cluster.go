@@ -43,7 +43,7 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 		}
 		if !asked && len(probing.Ask) > 0 {
 			asked = true
-			c.logf("asking %v who answers for %v", probing.Ask, d.Added)
+			c.logf("asking %v whether any machine answers for %v", probing.Ask, d.Added)
 		}
 		if host.Sleep(limit, vipEvery) != nil {
 			return d, ctx.Err() // the decision names what is unknown
@@ -79,13 +79,13 @@ func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
 
 // errRefused reports a change that the operator refused although it was valid
 // here: something changed in between.
-var errRefused = errors.New("holdfast-operator refused it")
+var errRefused = errors.New("holdfast-operator refused the change")
 
 // follow waits until the operator reports that the change is complete, and
 // prints each change of the progress.
 func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Report, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, c.timeout, coded(command.ExitRecovers,
-		"not complete after %s; it goes on by itself: holdfast vip check shows how far it is", c.timeout))
+		"not complete after %s; it continues by itself, and 'holdfast vip check' shows the progress", c.timeout))
 	defer stop()
 	said := ""
 	for {
@@ -130,5 +130,5 @@ func vipCondition(r vipobject.Report, kind string) vips.Condition {
 			return c
 		}
 	}
-	return vips.Condition{Type: kind, Status: vips.Unknown, Message: "it has not said anything yet"}
+	return vips.Condition{Type: kind, Status: vips.Unknown, Message: "no report yet"}
 }

@@ -213,7 +213,7 @@ func TestAPairIsAddedAndRemovedByOneCommandEach(t *testing.T) {
 	if s.spec() != "10.98.0.5 fd98::5 10.98.0.6 fd98::6" || !strings.Contains(out, "accepted, written into the spec, complete after") {
 		t.Errorf("the spec is %s\n%s", s.spec(), out)
 	}
-	if !strings.Contains(log, "asking [cp-1 cp-2] who answers for [fd98::5 fd98::6]") {
+	if !strings.Contains(log, "asking [cp-1 cp-2] whether any machine answers for [fd98::5 fd98::6]") {
 		t.Errorf("it said\n%s", log)
 	}
 	out, _, err = s.add(textFlags(), "FD98::5", "fd98:0::6")

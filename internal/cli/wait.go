@@ -37,10 +37,10 @@ func newWaitFor(streams Streams) *cobra.Command {
 	group.AddCommand(
 		newWaitForGoal(streams, installation.BootstrapComplete, "Wait until all control planes are ready", 30*time.Minute,
 			`Wait until all control planes of the site are ready, showing what each host is
-doing. If that takes too long, say what each host is stuck at.`),
+doing. After the timeout, show where each host is stuck.`),
 		newWaitForGoal(streams, installation.InstallComplete, "Wait until every host is installed", time.Hour,
 			`Wait until every host of the install configuration is installed, showing what
-each host is doing. If that takes too long, say what each host is stuck at.`),
+each host is doing. After the timeout, show where each host is stuck.`),
 	)
 	return group
 }
@@ -50,7 +50,7 @@ func newWaitForGoal(streams Streams, goal installation.Goal, short string, timeo
 	cmd := &cobra.Command{
 		Use: string(goal), Short: short, Long: long,
 		Example: fmt.Sprintf(`  holdfast wait-for %[1]s --dir store-17
-  holdfast wait-for %[1]s --timeout 0s -o json      look once
+  holdfast wait-for %[1]s --timeout 0s -o json      show the state once
 
   # through forwarders, as a lab has them (holdfast lab status -o json)
   holdfast wait-for %[1]s --dir store-17 \
@@ -61,8 +61,8 @@ func newWaitForGoal(streams Streams, goal installation.Goal, short string, timeo
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runWaitFor(cmd.Context(), streams, goal, f) }
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", f.dir, "install directory")
-	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it elsewhere than the site does")
-	flags.StringVar(&f.configServer, "config-server", "", "HOST:PORT of the configuration server, if this machine reaches it elsewhere")
+	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it at another address than the site does")
+	flags.StringVar(&f.configServer, "config-server", "", "HOST:PORT of the configuration server, if this machine reaches it at another address")
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait")
 	return cmd
 }
@@ -153,7 +153,7 @@ func progressLines(hosts []state.Progress) []command.ViewLine {
 // waitError explains a wait that ended without its goal.
 func waitError(o installer.Outcome, timeout time.Duration, cause error) error {
 	if !errors.Is(cause, installer.ErrTimeout) {
-		return fmt.Errorf("interrupted (%w): the hosts go on by themselves; run the command again to wait for them", cause)
+		return fmt.Errorf("interrupted (%w): the hosts continue by themselves; run the command again to wait for them", cause)
 	}
 	return fmt.Errorf("not %s after %s: %s", o.Goal, timeout, o.Reason())
 }

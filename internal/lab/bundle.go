@@ -109,5 +109,5 @@ func likelyReason(hosts []HostProgress) string {
 			return h.Name + " " + h.Doing()
 		}
 	}
-	return "all hosts say they are ready"
+	return "all hosts report that they are ready"
 }

@@ -26,7 +26,7 @@ func Down(ctx context.Context, root, name string) error {
 	if exists(dir) {
 		release, err := lock(dir)
 		if errors.Is(err, errLocked) {
-			return fmt.Errorf("lab %s: another holdfast works on it: wait for it or end it first", name)
+			return fmt.Errorf("lab %s: another holdfast command works on it: wait for it or stop it first", name)
 		}
 		if err != nil {
 			return err

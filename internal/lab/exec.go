@@ -68,7 +68,7 @@ func entering(pid int, line []string) host.Cmd {
 }
 
 // errNoKubectl reports that no kubectl was found, and where the lab looked.
-var errNoKubectl = errors.New("no kubectl: none in the search path, and no host runs that has one")
+var errNoKubectl = errors.New("kubectl not found: it is not in PATH, and no running host has it")
 
 // Kubectl runs kubectl on this machine against the lab's cluster, through the
 // lab's door to its API address. It takes the machine's kubectl, or else the

@@ -236,7 +236,7 @@ func (f *Fault) SetPort(text string) error {
 	number, protocol, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return fmt.Errorf("port %q: must be a number, perhaps with /tcp or /udp", text)
+		return fmt.Errorf("port %q: must be a number, optionally with /tcp or /udp", text)
 	}
 	f.Port, f.Protocol = n, protocol
 	return nil

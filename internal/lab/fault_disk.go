@@ -72,10 +72,10 @@ func mounted(dir string) bool {
 	return here.Dev != parent.Dev
 }
 
-var errNoEtcdDisk = errors.New("the host has no disk for etcd: it is no control plane")
+var errNoEtcdDisk = errors.New("the host has no etcd disk, because it is not a control plane")
 
 // errHangs reports that etcd's disk takes no writes, not even the lab's own.
-var errHangs = errors.New("etcd's disk of the host hangs: clear hang-disk first")
+var errHangs = errors.New("the host's etcd disk hangs: clear the fault hang-disk first")
 
 // fillDisk leaves no free byte.
 func fillDisk(dir string) error {

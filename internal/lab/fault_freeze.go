@@ -21,7 +21,7 @@ const (
 
 // errNoCgroup2 reports that this machine cannot freeze processes as a current
 // host does.
-var errNoCgroup2 = errors.New("this machine has no hierarchy of control groups of the second version")
+var errNoCgroup2 = errors.New("this machine has no cgroup v2 hierarchy")
 
 // freezeProcesses freezes the processes of a name on a host. If the host's
 // groups are of the second version, it freezes their own group. If the machine

@@ -216,7 +216,7 @@ func testHangDisk(r *real) {
 	r.works("cp-1", "ls /var/lib/etcd")
 	r.works("cp-1", "echo x >/root/hang && sync /root/hang")
 	r.works("cp-2", write)
-	if err := r.client.Inject(r.t.Context(), Fault{Kind: FaultDiskFull, Host: "cp-1"}); err == nil || !strings.Contains(err.Error(), "clear hang-disk first") {
+	if err := r.client.Inject(r.t.Context(), Fault{Kind: FaultDiskFull, Host: "cp-1"}); err == nil || !strings.Contains(err.Error(), "clear the fault hang-disk first") {
 		r.t.Errorf("filling a disk that hangs: %v", err)
 	}
 	began := time.Now()

@@ -32,7 +32,7 @@ func (u *Builder) writeSite(ctx context.Context, b *Lab) error {
 		return err
 	}
 	if err := u.Installer.IgnitionConfigs(ctx, b.SiteDir(), text); err != nil {
-		return fmt.Errorf("make the Ignition of lab %s: %w", b.Layout.Spec.Name, err)
+		return fmt.Errorf("make the Ignition configs of lab %s: %w", b.Layout.Spec.Name, err)
 	}
 	return b.handOut()
 }
@@ -49,7 +49,7 @@ func (b *Lab) handOut() error {
 	for _, h := range b.Layout.Hosts {
 		data, err := os.ReadFile(filepath.Join(b.SiteDir(), ignitionFiles[h.Role]))
 		if err != nil {
-			return fmt.Errorf("ignition of host %s: %w", h.Name, err)
+			return fmt.Errorf("the Ignition config of host %s: %w", h.Name, err)
 		}
 		if err := b.giveIgnition(h, data); err != nil {
 			return err

@@ -26,7 +26,7 @@ func (b *Lab) WriteKubeconfig(ctx context.Context, c *Client) (string, error) {
 	}
 	data, err := os.ReadFile(b.Kubeconfig())
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("lab %s has no cluster: its hosts are bare, or 'holdfast lab up' has not come so far", b.Layout.Spec.Name)
+		return "", fmt.Errorf("lab %s has no cluster: its hosts are bare, or 'holdfast lab up' has not got that far yet", b.Layout.Spec.Name)
 	}
 	if err != nil {
 		return "", err

@@ -37,7 +37,7 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 	}
 	if !namespace(b.Layout.Switch()).exists() {
 		name := b.Layout.Spec.Name
-		return nil, fmt.Errorf("lab %s is only half made, or this machine was restarted: finish it by 'holdfast lab up --name %[1]s' as before, or remove it by 'holdfast lab down --name %[1]s'", name)
+		return nil, fmt.Errorf("lab %s is incomplete, or this machine was restarted: run 'holdfast lab up --name %[1]s' with the same flags to finish it, or 'holdfast lab down --name %[1]s' to remove it", name)
 	}
 	pid, err := host.StartDetached(launch(b), b.file(daemonLog))
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *Lab) awaitDaemon(ctx context.Context, c *Client, started processID) err
 			return err
 		}
 	}
-	return fmt.Errorf("the lab daemon does not answer; its last words: %s", b.daemonWords())
+	return fmt.Errorf("the lab daemon does not answer; the end of its log: %s", b.daemonWords())
 }
 
 // daemonWords returns the last lines of the daemon's log.
@@ -95,7 +95,7 @@ func (b *Lab) endDaemon(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the lab daemon does not end; its last words: %s", b.daemonWords())
+	return fmt.Errorf("the lab daemon does not stop; the end of its log: %s", b.daemonWords())
 }
 
 // signalDaemon sends a signal to the daemon that has recorded its identity. It
@@ -109,7 +109,7 @@ func (b *Lab) signalDaemon(sig syscall.Signal) (gone bool, err error) {
 		return b.daemonLockFree()
 	}
 	if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return false, fmt.Errorf("end the lab daemon (process %d): %w", id.PID, err)
+		return false, fmt.Errorf("stop the lab daemon (process %d): %w", id.PID, err)
 	}
 	return false, nil
 }

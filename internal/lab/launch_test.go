@@ -23,7 +23,7 @@ func TestAWaitEndsWhenTheDaemonIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		err := b.Wait(t.Context(), NewClient(b), time.Hour, func([]HostProgress, time.Duration) { t.Error("there is nothing to show") })
-		if err == nil || !strings.Contains(err.Error(), "does not answer any more (ask the lab daemon: ") || !strings.Contains(err.Error(), "out of memory") {
+		if err == nil || !strings.Contains(err.Error(), "no longer answers (ask the lab daemon: ") || !strings.Contains(err.Error(), "out of memory") {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(start); took > daemonPatience+time.Second {

@@ -26,7 +26,7 @@ families: [v4 v4]: must be v4, v6, or both in the wanted order
 POST delay: -1ns: must not be negative
 platform: "cloud": must be none or baremetal
 far workers: 100: must be 0 to the number of workers, 99
-far ingress: needs far workers, and hosts that hold virtual addresses
+far ingress: needs far workers, and hosts that hold virtual IPs
 router advertisements: need the family v6`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Error(diff)
@@ -240,7 +240,7 @@ func TestFaultsSayWhatIsMissing(t *testing.T) {
 		{Fault{Kind: FaultLoss, Percent: 101}, "loss: percent 101: must be 1 to 100"},
 		{Fault{Kind: FaultDelay}, "delay: delay 0s: must be 1ms to 1m0s"},
 		{Fault{Kind: FaultProcessStop}, "process-stop: name a process, for example etcd"},
-		{Fault{Kind: FaultBMC, Quirk: "mute", Value: "maybe"}, `quirk mute: "maybe" is neither true nor false`},
+		{Fault{Kind: FaultBMC, Quirk: "mute", Value: "maybe"}, `quirk mute: "maybe": must be true or false`},
 		{Fault{Kind: FaultFilterPort, Port: 70000, Protocol: "sctp", Direction: "up"}, "filter-port: port 70000: must be 1 to 65535, for example 2380/tcp\n" +
 			"filter-port: protocol \"sctp\": must be tcp or udp, or none for both\nfilter-port: direction \"up\": must be in, out or both"},
 		{Fault{Kind: FaultDrop, Direction: DirectionBoth}, "drop: direction \"both\": must be in or out"},

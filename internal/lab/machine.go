@@ -117,7 +117,7 @@ func (m *machine) boot(ctx context.Context) error {
 		return err
 	}
 	if err := grantRealtime(m.init.pid); err != nil {
-		m.log.Warn("no real-time class for Corosync", "host", m.host.Name, "error", err)
+		m.log.Warn("no real-time scheduling for Corosync", "host", m.host.Name, "error", err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ const settlePatience = 30 * time.Second
 
 // settle waits until podman has noticed that the host ended.
 func settle(ctx context.Context, h Host) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, errors.New("podman does not notice that the host ended"))
+	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, errors.New("podman still reports the stopped host as running"))
 	defer cancel()
 	st, err := inspect(ctx, h)
 	if err != nil || !st.Running {
@@ -249,7 +249,7 @@ func (m *machine) PowerOff(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("kill host %s: %w", m.host.Name, killErr))
 	}
 	if !m.init.endsWithin(cutPatience) {
-		return errors.Join(err, fmt.Errorf("host %s does not end within %s: a process of it hangs in the kernel", m.host.Name, cutPatience))
+		return errors.Join(err, fmt.Errorf("host %s has not stopped within %s: one of its processes hangs in the kernel", m.host.Name, cutPatience))
 	}
 	m.log.Info("cut", "host", m.host.Name)
 	return errors.Join(err, m.ended(ctx))

@@ -29,7 +29,7 @@ func (b *Lab) lookForTrouble(hosts []HostStatus, s *Status) {
 func troubles(name string, data []byte) []string {
 	var status agent.Status
 	if err := json.Unmarshal(data, &status); err != nil {
-		return []string{name + ": what its agent says is not understood: " + err.Error()}
+		return []string{name + ": cannot parse the status of its agent: " + err.Error()}
 	}
 	var out []string
 	for _, p := range status.Pieces {

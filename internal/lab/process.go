@@ -98,7 +98,7 @@ const leftBehindPatience = time.Minute
 // lab's lock, so no podman of a living holdfast is found.
 func waitForLeftBehind(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, leftBehindPatience,
-		fmt.Errorf("a podman that an earlier command left behind still works on lab %s", name))
+		fmt.Errorf("a podman process of an earlier command still works on lab %s", name))
 	defer cancel()
 	for {
 		found, err := leftBehind(labelOf(name))

@@ -257,7 +257,7 @@ func TestWhatAHostIsDoingIsToldInAFewWords(t *testing.T) {
 		want string
 	}{
 		{HostProgress{HostStatus: HostStatus{Power: PowerOff, BMC: "off"}}, "is off (BMC: off)"},
-		{HostProgress{HostStatus: HostStatus{Power: PowerPOST}}, "tests itself before it boots"},
+		{HostProgress{HostStatus: HostStatus{Power: PowerPOST}}, "is in its power-on self-test"},
 		{HostProgress{HostStatus: on}, "boots"},
 		{HostProgress{HostStatus: on, Trouble: "no such file"}, "first boot: no such file"},
 		{HostProgress{HostStatus: on, Install: state.Progress{Steps: step("join", "")}}, "join"},
@@ -287,7 +287,7 @@ func TestTheLikelyReasonIsTheFirstHostThatFails(t *testing.T) {
 		{[]HostProgress{lost, fails}, "cp-1 fails at init: port 6443 is taken"},
 		{[]HostProgress{waits, fails}, "cp-1 fails at init: port 6443 is taken"},
 		{[]HostProgress{ready, waits}, "cp-2 wait for API"},
-		{[]HostProgress{ready}, "all hosts say they are ready"},
+		{[]HostProgress{ready}, "all hosts report that they are ready"},
 	}
 	for _, tt := range tests {
 		if got := likelyReason(tt.hosts); got != tt.want {

@@ -133,7 +133,7 @@ func (s Spec) Validate() error {
 		check(s.Platform == PlatformNone || s.Platform == PlatformBareMetal, "platform: %q: must be none or baremetal", s.Platform),
 		check(s.Platform != PlatformNone || s.ControlPlanes == 1, "platform: none: a lab has no load balancer of its own, so it needs exactly 1 control plane"),
 		check(s.FarWorkers >= 0 && s.FarWorkers <= s.Workers, "far workers: %d: must be 0 to the number of workers, %d", s.FarWorkers, s.Workers),
-		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual addresses"),
+		check(!s.FarIngress || s.FarWorkers > 0 && s.Platform == PlatformBareMetal, "far ingress: needs far workers, and hosts that hold virtual IPs"),
 		check(!s.RouterAdvertisements || slices.Contains(s.Families, V6), "router advertisements: need the family v6"),
 		check(!s.Pull || !s.Bare, "pull: bare hosts install nothing"),
 	)

@@ -96,7 +96,7 @@ func (u *Builder) Up(ctx context.Context, o Options) (*Lab, *Client, error) {
 	}
 	defer release()
 	if !o.Spec.Bare {
-		u.say("making the site's Ignition")
+		u.say("making the site's Ignition configs")
 		if err := u.writeSite(ctx, b); err != nil {
 			return nil, nil, err
 		}
@@ -113,7 +113,7 @@ func (u *Builder) powerOnAll(ctx context.Context, b *Lab, c *Client) error {
 	}
 	for _, f := range st.Faults {
 		if _, power := powerFaults[f.Kind]; power {
-			return fmt.Errorf("a fault keeps %s off (%s): run 'holdfast lab fault clear --name %s' first", f.Host, f, b.Layout.Spec.Name)
+			return fmt.Errorf("host %s is off because of a fault (%s): run 'holdfast lab fault clear --name %s' first", f.Host, f, b.Layout.Spec.Name)
 		}
 	}
 	for i, h := range b.Layout.Hosts {
@@ -140,7 +140,7 @@ func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func
 	}
 	release, err := lock(b.Dir)
 	if errors.Is(err, errLocked) {
-		return nil, nil, fmt.Errorf("lab %s: another holdfast works on it: wait for it or end it first", b.Layout.Spec.Name)
+		return nil, nil, fmt.Errorf("lab %s: another holdfast command works on it: wait for it or stop it first", b.Layout.Spec.Name)
 	}
 	if err != nil {
 		return nil, nil, err

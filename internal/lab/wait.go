@@ -110,7 +110,7 @@ func (b *Lab) Wait(ctx context.Context, c *Client, timeout time.Duration, view f
 			}
 		}
 		if time.Since(answered) > daemonPatience {
-			return fmt.Errorf("the lab daemon does not answer any more (%w): run 'holdfast lab up' again; its last words: %s", err, b.daemonWords())
+			return fmt.Errorf("the lab daemon no longer answers (%w): run 'holdfast lab up' again; the end of its log: %s", err, b.daemonWords())
 		}
 		if err := host.Sleep(ctx, pollEvery); err != nil {
 			return unfinished(last, timeout, err)
@@ -133,7 +133,7 @@ func complete(hosts []HostProgress) bool {
 // unfinished explains a wait that ended too early.
 func unfinished(hosts []HostProgress, timeout time.Duration, cause error) error {
 	if !errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("interrupted (%w): the hosts go on by themselves; run 'holdfast lab up' again to wait for them", cause)
+		return fmt.Errorf("interrupted (%w): the hosts continue by themselves; run 'holdfast lab up' again to wait for them", cause)
 	}
 	var open []string
 	for _, h := range hosts {
@@ -149,7 +149,7 @@ func (h HostProgress) Doing() string {
 	_, begun := h.Install.Current()
 	switch {
 	case h.Power == PowerPOST:
-		return "tests itself before it boots"
+		return "is in its power-on self-test"
 	case h.Power == PowerOff:
 		return "is off (BMC: " + h.BMC + ")"
 	case !begun && !h.Install.Complete && h.Trouble != "":

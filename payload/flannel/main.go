@@ -35,7 +35,7 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := serve(ctx, opts); err != nil {
-		klog.ErrorS(err, "flanneld ends")
+		klog.ErrorS(err, "flanneld stops")
 		return 1
 	}
 	return 0

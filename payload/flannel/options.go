@@ -35,17 +35,17 @@ func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("flanneld", flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.Func("iface", "interface (name or address) to the other hosts; the first that exists of several", func(s string) error {
+	flags.Func("iface", "interface (name or address) to the other hosts; of several the first that exists", func(s string) error {
 		o.interfaces = append(o.interfaces, s)
 		return nil
 	})
 	flags.StringVar(&o.kubeconfig, "kubeconfig-file", "", "kubeconfig; empty inside a pod")
 	flags.StringVar(&o.annotationPrefix, "kube-annotation-prefix", "flannel.alpha.coreos.com", "prefix of the Node annotations")
 	flags.StringVar(&o.netConf, "net-config-path", "/etc/kube-flannel/net-conf.json", "network configuration")
-	flags.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file that tells the CNI configuration this host's subnets")
-	flags.BoolVar(&o.masquerade, "ip-masq", false, "masquerade what pods send outside")
+	flags.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file with this host's subnets, for the CNI configuration")
+	flags.BoolVar(&o.masquerade, "ip-masq", false, "masquerade traffic from pods to the outside")
 	flags.IntVar(&o.resyncSeconds, "iptables-resync", 5, "seconds between two checks of the rules")
-	kube := flags.Bool("kube-subnet-mgr", true, "take subnets from the Kubernetes nodes; the only way here")
+	kube := flags.Bool("kube-subnet-mgr", true, "take subnets from the Kubernetes nodes; must be true")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	v := logging.Lookup("v")

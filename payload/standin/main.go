@@ -30,16 +30,16 @@ Usage: etcd-standin [-v] < request.json
        etcd-standin settle -data-dir DIR
        etcd-standin inspect -data-dir DIR
 
-Settle is for an etcd that is down, before it is started again: it writes down
-how far its database proves its log to be committed, and refuses a log that
-lost its end. Inspect says what lies there, as JSON, and changes nothing; it
-refuses while etcd runs.
+Settle is for an etcd that is down, before it is started again: it records up to
+which index the database proves the log to be committed, and refuses a log that
+lost its end. Inspect describes the data directory as JSON and changes nothing;
+it refuses while etcd runs.
 
 The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
 or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again).
 
-Only after a confirmed fence, and only where the survivor is eligible: it holds
-every write that was ever acknowledged. Example of a request:
+Use it only after a confirmed fence, and only if the survivor is eligible, which
+means that it holds every acknowledged write. Example of a request:
 
   {"evidence": "fence-17", "cluster": "cdf818194e3a8c32",
    "target": "8211f1d0f64f3269", "survivor": "91bc3c398fb3c146",
@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	flags.SetOutput(errs)
 	flags.Usage = func() { say(errs, usage); flags.PrintDefaults() }
 	verbose := flags.Bool("v", false, "write the log of etcd's transport to stderr")
-	dir := flags.String("data-dir", "", "etcd's data folder, for settle and inspect")
-	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol is spoken, and end")
+	dir := flags.String("data-dir", "", "etcd's data directory, for settle and inspect")
+	showVersion := flags.Bool("version", false, "print the version of etcd whose protocol this program speaks, and exit")
 	var examine func(dir string, out, errs io.Writer) int
 	if len(args) > 0 {
 		examine = map[string]func(string, io.Writer, io.Writer) int{"settle": settleCopy, "inspect": inspectCopy}[args[0]]
@@ -112,7 +112,7 @@ func inspectCopy(dir string, out, errs io.Writer) int {
 func takeOver(ctx context.Context, in io.Reader, out, errs io.Writer, verbose bool) int {
 	req, err := takeover.Read(in)
 	if err != nil {
-		say(errs, fmt.Sprintf("etcd-standin: the request is wrong:\n%v\n", err))
+		say(errs, fmt.Sprintf("etcd-standin: wrong request:\n%v\n", err))
 		return takeover.ExitUsage
 	}
 	result := takeover.Run(ctx, req, logger(verbose, errs))

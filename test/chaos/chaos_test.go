@@ -35,7 +35,7 @@ var (
 	keep      = flag.Bool("keep", false, "leave the lab up at the end")
 	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
 	workers   = flag.Int("workers", 0, "workers of the lab: 0 or 1")
-	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "duration of the power-on self-test of a host in a new lab")
 	seed      = flag.Uint64("seed", 1, "the seed of the faults")
 	first     = flag.Int("first", 0, "the first round to play; with -rounds, how many: a round that failed is played again by its number")
 	rounds    = flag.Int("rounds", 0, "how many rounds; 0 for as many as -minutes hold")

@@ -35,7 +35,7 @@ var (
 	labName   = flag.String("lab", "", "the lab to attack; it is brought up if need be. Without a name nothing runs")
 	keep      = flag.Bool("keep", false, "leave the lab up at the end")
 	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
-	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "duration of the power-on self-test of a host in a new lab")
 	seconds   = flag.Int("seconds", 120, "for how long secrets are tried")
 	output    = flag.String("output", "../../_output/hostile", "where lines, requests and what was told go")
 )

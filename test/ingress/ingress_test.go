@@ -22,7 +22,7 @@ var (
 	keep      = flag.Bool("keep", false, "leave the last lab up at the end")
 	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
 	families  = flag.String("families", "v4", "address families of the lab with one control plane: v4, v6, v4,v6 or v6,v4")
-	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "duration of the power-on self-test of a host in a new lab")
 	repeat    = flag.Int("n", 0, "how often each event is repeated; 0 for its own number")
 	rate      = flag.Int("rate", load.DefaultRate, "requests a second of each client")
 	deadline  = flag.Duration("deadline", 2*time.Second, "how long each request may take: where none may fail, a busy machine is not to be a failure")

@@ -67,7 +67,7 @@ func (s *Site) pair(ctx context.Context) error {
 	for _, h := range list {
 		r, err := s.Etcd(ctx, h)
 		if err != nil {
-			return fmt.Errorf("keeper of etcd of %s: %w", h, err)
+			return fmt.Errorf("etcd keeper of %s: %w", h, err)
 		}
 		if got := r.Snapshot.Record; !got.Known || got.Value.State != state.EtcdPair {
 			return fmt.Errorf("etcd of %s is %s, not pair: %s %s", h, got.Value.State, r.Verdict.Reason, r.Problem)

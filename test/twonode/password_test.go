@@ -77,7 +77,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 		})
 		tr.measured("the alert is raised", checkTakes, func() error { return tr.alerted(target, true) })
 		tr.statusSays(target, "cannot be fenced", "no data")
-		if got := tr.rotates(target, setWithoutAPI); !strings.HasPrefix(got, "to follow: ") {
+		if got := tr.rotates(target, setWithoutAPI); !strings.HasPrefix(got, "pending: ") {
 			tr.Errorf("without an API the Secret is %s", got)
 		}
 		tr.measured("the other host can fence "+target+" again", worksWithin, func() error {
@@ -93,7 +93,7 @@ func TestBMCPasswordChanged(t *testing.T) {
 		})
 		tr.allClear(target, setWithoutAPI)
 		if out := tr.on(tr.other(target), "holdfast fencing rotate --push"); !strings.Contains(out, "Secrets written: -") {
-			tr.Errorf("something was to follow still: %s", out)
+			tr.Errorf("a Secret was still pending: %s", out)
 		}
 		tr.fenced(0)
 	})

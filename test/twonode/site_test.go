@@ -30,7 +30,7 @@ var (
 	labName   = flag.String("lab", "", "the two-node lab to break; it is brought up if need be. Without a name nothing runs")
 	keep      = flag.Bool("keep", false, "leave the lab up at the end")
 	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
-	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "duration of the power-on self-test of a host in a new lab")
 	repeat    = flag.Int("n", 0, "how often each scenario is played; 0 for its own number")
 	writers   = flag.Int("writers", 1, "etcd writers per host: 1, or 8 for 16 in all")
 	output    = flag.String("output", "../../_output/twonode", "where results and artefacts go")

@@ -26,7 +26,7 @@ var (
 	program   = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
 	families  = flag.String("families", "v4", "address families of a new lab: v4, v6, v4,v6 or v6,v4")
 	planes    = flag.Int("control-planes", 2, "control planes of a new lab: 2 or 3")
-	postDelay = flag.Duration("post-delay", 5*time.Second, "how long a host of a new lab tests itself")
+	postDelay = flag.Duration("post-delay", 5*time.Second, "duration of the power-on self-test of a host in a new lab")
 	repeat    = flag.Int("n", 0, "how often each event is repeated; 0 for its own number")
 	rate      = flag.Int("rate", load.DefaultRate, "requests a second, shared among the virtual IPs of a cluster")
 	deadline  = flag.Duration("deadline", load.DefaultDeadline, "how long each request may take")

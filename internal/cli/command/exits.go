@@ -24,15 +24,15 @@ type Exit struct {
 // Exits lists all exit codes.
 func Exits() []Exit {
 	return []Exit{
-		{ExitOK, "it is done, or nothing was needed; what was looked at is well"},
-		{ExitFailed, "the command failed, or what it tested does not work: the message says at what. Some of it may be done; to run it again is safe"},
+		{ExitOK, "done, or nothing to do; what was checked is healthy"},
+		{ExitFailed, "the command failed, or what it tested does not work: the message says where. Part of the work may be done; it is safe to run the command again"},
 		{ExitUsage, "the command line or an input file is wrong: nothing was tried, nothing was changed"},
-		{ExitAttention, "it works, and something needs a look: not redundant, behind, a warning"},
-		{ExitRecovers, "it does not work yet, and goes on by itself"},
-		{ExitPerson, "something is critical, and only a person mends it"},
-		{ExitUnknown, "too little could be seen to say more, or to decide"},
-		{ExitRefused, "refused by a rule that keeps the cluster safe: nothing was changed, and the reason says what helps"},
-		{ExitNotConfirmed, "a person was asked and did not agree, or nobody answered: nothing was changed"},
+		{ExitAttention, "works, but needs attention: not redundant, a host is behind, a warning"},
+		{ExitRecovers, "does not work yet, and recovers by itself"},
+		{ExitPerson, "critical: an administrator must act"},
+		{ExitUnknown, "too little is known to judge or to decide"},
+		{ExitRefused, "refused by a rule that keeps the cluster safe: nothing was changed, and the reason says what to do"},
+		{ExitNotConfirmed, "an administrator was asked and did not agree, or did not answer: nothing was changed"},
 	}
 }
 

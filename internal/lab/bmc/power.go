@@ -11,7 +11,7 @@ import (
 )
 
 // errClosed reports that the controller is closed.
-var errClosed = errors.New("cut the machine's power: its controller is closed")
+var errClosed = errors.New("cannot cut the machine's power: its controller is closed")
 
 // Machine is the power of one simulated machine. Its methods are called one
 // at a time, except Power, which may be called while another one runs. They

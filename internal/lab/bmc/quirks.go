@@ -56,7 +56,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is no duration: write for example 5s or 500ms", text)
+		return fmt.Errorf("%q is not a duration: write for example 5s or 500ms", text)
 	}
 	*d = Duration(v)
 	return nil
@@ -111,35 +111,35 @@ type quirk struct {
 
 var quirkTable = []quirk{
 	{
-		name: "conflict-when-off", doc: "answers 409 to a power-off when the system is off already",
+		name: "conflict-when-off", doc: "answers 409 to a power-off if the system is already off",
 		field: func(q *Quirks) any { return &q.ConflictWhenOff },
 	},
 	{
-		name: "conflict-when-on", doc: "answers 409 to a power-on when the system is on already",
+		name: "conflict-when-on", doc: "answers 409 to a power-on if the system is already on",
 		field: func(q *Quirks) any { return &q.ConflictWhenOn },
 	},
 	{
-		name: "accept-and-ignore", doc: "answers 202 to a reset, and nothing happens",
+		name: "accept-and-ignore", doc: "answers 202 to a reset and does nothing",
 		field: func(q *Quirks) any { return &q.AcceptAndIgnore },
 	},
 	{
-		name: "error-yet-acts", doc: "answers 500 to a reset, and carries it out",
+		name: "error-yet-acts", doc: "answers 500 to a reset, but carries it out",
 		field: func(q *Quirks) any { return &q.ErrorYetActs },
 	},
 	{
-		name: "powering-off-sticks", doc: "begins a power-off, says PoweringOff, and never cuts the power; the request is forgotten when the quirk is cleared",
+		name: "powering-off-sticks", doc: "starts a power-off and reports PoweringOff, but never cuts the power; clearing the quirk drops the request",
 		field: func(q *Quirks) any { return &q.PoweringOffSticks },
 	},
 	{
-		name: "slow-off", doc: "cuts the power only this long after it accepted to, and says PoweringOff until then",
+		name: "slow-off", doc: "cuts the power only this long after it accepted the request, and reports PoweringOff until then",
 		field: func(q *Quirks) any { return &q.SlowOff },
 	},
 	{
-		name: "powering-on", doc: "says PoweringOn, not On, until the host boots",
+		name: "powering-on", doc: "reports PoweringOn instead of On until the host boots",
 		field: func(q *Quirks) any { return &q.PoweringOn },
 	},
 	{
-		name: "says", doc: "reports this PowerState whatever is true",
+		name: "says", doc: "reports this PowerState instead of the true one",
 		field:   func(q *Quirks) any { return &q.Says },
 		allowed: []string{"On", "Off", "PoweringOn", "PoweringOff", "Paused", SaysNull, SaysNothing}, fallback: "the truth",
 	},
@@ -148,36 +148,36 @@ var quirkTable = []quirk{
 		field: func(q *Quirks) any { return &q.ActionInfoOnly },
 	},
 	{
-		name: "extra-systems", doc: "lists this many systems of other machines besides ours, the last of the list among them; each can be switched",
+		name: "extra-systems", doc: "also lists this many systems of other machines, one of them last in the list; each can be switched",
 		field: func(q *Quirks) any { return &q.ExtraSystems }, fallback: "0",
 	},
 	{
-		name: "other-identity", doc: "reports UUID and serial number of another machine",
+		name: "other-identity", doc: "reports the UUID and serial number of another machine",
 		field: func(q *Quirks) any { return &q.OtherIdentity },
 	},
 	{
-		name: "sessions-held", doc: "this many of the 8 sessions are held by others; with 8 each request for a session is refused with 503",
+		name: "sessions-held", doc: "other clients hold this many of the 8 sessions; with 8 every request for a session gets 503",
 		field: func(q *Quirks) any { return &q.SessionsHeld }, fallback: "0",
 	},
 	{
-		name: "session-timeout", doc: "a session that was not used for this long is closed",
+		name: "session-timeout", doc: "closes a session that was idle for this long",
 		field: func(q *Quirks) any { return &q.SessionTimeout }, fallback: "30m",
 	},
 	{
-		name: "auth-status", doc: "answers each request that needs authentication with this HTTP status, also with the right password",
+		name: "auth-status", doc: "answers every request that needs authentication with this HTTP status, even with the right password",
 		field:   func(q *Quirks) any { return &q.AuthStatus },
 		allowed: []string{"401", "403", "404", "500", "503"},
 	},
 	{
-		name: "refusals", doc: "answers only this many requests with auth-status and the others as always, as a controller that boots",
+		name: "refusals", doc: "answers only this many requests with auth-status and later ones normally, like a controller that boots",
 		field: func(q *Quirks) any { return &q.Refusals }, fallback: "all",
 	},
 	{
-		name: "password", doc: "takes this password and no other: somebody has changed it",
-		field: func(q *Quirks) any { return &q.Password }, fallback: "the one that the lab knows",
+		name: "password", doc: "accepts only this password, as if somebody had changed it",
+		field: func(q *Quirks) any { return &q.Password }, fallback: "the lab's own password",
 	},
 	{
-		name: "certificate", doc: "shows a TLS certificate with this fault; renewed is a good one with a new key, as after an update of the firmware",
+		name: "certificate", doc: "shows a TLS certificate with this fault; renewed is a valid one with a new key, as after a firmware update",
 		field:   func(q *Quirks) any { return &q.Certificate },
 		allowed: []string{CertificateExpired, CertificateNotYetValid, CertificateOtherHost, CertificateRenewed}, fallback: "self-signed, valid",
 	},
@@ -186,11 +186,11 @@ var quirkTable = []quirk{
 		field: func(q *Quirks) any { return &q.Delay },
 	},
 	{
-		name: "mute", doc: "accepts connections and requests, and never answers",
+		name: "mute", doc: "accepts connections and requests, but never answers",
 		field: func(q *Quirks) any { return &q.Mute },
 	},
 	{
-		name: "half-open", doc: "accepts TCP connections and never speaks TLS",
+		name: "half-open", doc: "accepts TCP connections, but never speaks TLS",
 		field: func(q *Quirks) any { return &q.HalfOpen },
 	},
 	{
@@ -202,42 +202,42 @@ var quirkTable = []quirk{
 		field: func(q *Quirks) any { return &q.Unreachable },
 	},
 	{
-		name: "status-when-off", doc: "answers this HTTP status to a power-off when the system is off already, as iLO does with 400",
+		name: "status-when-off", doc: "answers this HTTP status to a power-off if the system is already off, as iLO does with 400",
 		field:   func(q *Quirks) any { return &q.StatusWhenOff },
 		allowed: []string{"400", "409", "412", "503"}, fallback: "204",
 	},
 	{
-		name: "late-reset", doc: "answers 202 to a reset and begins with it only this much later; until then nothing is to be seen of it",
+		name: "late-reset", doc: "answers 202 to a reset but starts it only after this time; until then nothing shows it",
 		field: func(q *Quirks) any { return &q.LateReset },
 	},
 	{
-		name: "stale", doc: "reports a PowerState that it read up to this long ago",
+		name: "stale", doc: "reports a PowerState of up to this age",
 		field: func(q *Quirks) any { return &q.Stale },
 	},
 	{
-		name: "off-leads", doc: "says Off as soon as it accepted a power-off, and cuts the power this much later",
+		name: "off-leads", doc: "reports Off as soon as it accepted a power-off, but cuts the power this much later",
 		field: func(q *Quirks) any { return &q.OffLeads },
 	},
 	{
-		name: "if-match", doc: "refuses a reset that does not name the state it was made for (428), or one that does (412)",
+		name: "if-match", doc: "refuses a reset without If-Match (428), or one with it (412)",
 		field:   func(q *Quirks) any { return &q.IfMatch },
-		allowed: []string{IfMatchNeeded, IfMatchRefused}, fallback: "either way",
+		allowed: []string{IfMatchNeeded, IfMatchRefused}, fallback: "both are accepted",
 	},
 	{
-		name: "needs-slash", doc: "redirects a request to reset to the same path with a slash at its end (308)",
+		name: "needs-slash", doc: "redirects a reset request to the same path with a slash at its end (308)",
 		field: func(q *Quirks) any { return &q.NeedsSlash },
 	},
 	{
-		name: "basic", doc: "names no Basic authentication where it refuses an account (unadvertised, as Dell ships it since 2026), or does not take it either (off): a session is needed then",
+		name: "basic", doc: "does not offer Basic authentication when it refuses an account (unadvertised, as Dell ships it since 2026), or does not accept it at all (off), so that clients need a session",
 		field:   func(q *Quirks) any { return &q.Basic },
 		allowed: []string{BasicUnadvertised, BasicOff}, fallback: "on",
 	},
 	{
-		name: "drop-resets", doc: "answers 202 to this many resets and forgets them; it carries the next one out",
+		name: "drop-resets", doc: "answers 202 to this many resets and drops them; it carries out the next one",
 		field: func(q *Quirks) any { return &q.DropResets }, fallback: "0",
 	},
 	{
-		name: "drop-on-after-off", doc: "answers 202 to a power-on for this long after the system went off, and forgets it",
+		name: "drop-on-after-off", doc: "answers 202 to a power-on for this long after the system went off, but drops it",
 		field: func(q *Quirks) any { return &q.DropOnAfterOff },
 	},
 	{
@@ -286,7 +286,7 @@ func (q *Quirks) Set(name, value string) error {
 		return err
 	}
 	if len(k.allowed) > 0 && !slices.Contains(k.allowed, value) {
-		return fmt.Errorf("quirk %s: %q is none of %s", name, value, strings.Join(k.allowed, ", "))
+		return fmt.Errorf("quirk %s: %q: must be one of %s", name, value, strings.Join(k.allowed, ", "))
 	}
 	if err := assign(k.field(q), value); err != nil {
 		return fmt.Errorf("quirk %s: %w", name, err)
@@ -316,7 +316,7 @@ func (q *Quirks) Clear(name string) error {
 func findQuirk(name string) (quirk, error) {
 	i := slices.IndexFunc(quirkTable, func(k quirk) bool { return k.name == name })
 	if i < 0 {
-		return quirk{}, fmt.Errorf("no quirk is named %q: there are %s", name, strings.Join(quirkNames(), ", "))
+		return quirk{}, fmt.Errorf("quirk %q: there is no such quirk; the quirks are %s", name, strings.Join(quirkNames(), ", "))
 	}
 	return quirkTable[i], nil
 }
@@ -336,12 +336,12 @@ func assign(field any, value string) error {
 	case *int:
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 || n > maxCount {
-			return fmt.Errorf("%q is no number from 0 to %d", value, maxCount)
+			return fmt.Errorf("%q: must be a number from 0 to %d", value, maxCount)
 		}
 		*field = n
 	case *string:
 		if value == "" {
-			return errors.New("a text is missing")
+			return errors.New("a value is required")
 		}
 		*field = value
 	case *Duration:
@@ -359,7 +359,7 @@ func assignBool(field *bool, value string) error {
 	}
 	v, err := strconv.ParseBool(value)
 	if err != nil {
-		return fmt.Errorf("%q is neither true nor false", value)
+		return fmt.Errorf("%q: must be true or false", value)
 	}
 	*field = v
 	return nil

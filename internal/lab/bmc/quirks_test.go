@@ -65,11 +65,11 @@ func TestMistakesInQuirksSayWhatIsRight(t *testing.T) {
 		{"slow-of", "1s", "slow-off"},
 		{"slow-off", "fast", "5s"},
 		{"slow-off", "-1s", "5s"},
-		{"mute", "perhaps", "neither true nor false"},
+		{"mute", "perhaps", "true or false"},
 		{"says", "Dead", "PoweringOff"},
 		{"certificate", "", "expired"},
 		{"auth-status", "200", "401"},
-		{"password", "", "missing"},
+		{"password", "", "required"},
 		{"extra-systems", "-1", "from 0"},
 	}
 	for _, c := range cases {

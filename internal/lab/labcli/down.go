@@ -15,8 +15,8 @@ func newDown(streams command.Streams, name *string) *cobra.Command {
 		Use:   "down",
 		Short: "Remove a lab without a trace",
 		Long: `Remove a lab: its hosts and their disks, networks, mounts, processes and files,
-and put kernel settings back that its hosts changed. Also clears a lab that was
-only half made. Built images stay in the cache.`,
+and restore the kernel settings that its hosts changed. Also removes an incomplete
+lab. Built images stay in the cache.`,
 		Example: `  holdfast lab down
   holdfast lab down --all`,
 		Args: cobra.NoArgs,

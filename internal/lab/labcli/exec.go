@@ -36,7 +36,7 @@ func newExec(streams command.Streams, name *string) *cobra.Command {
 			return execOnHost(cmd.Context(), streams, *name, args[0], args[1:])
 		},
 	}
-	cmd.Flags().BoolVar(&enter, "enter", false, "run it at once, in no control group of the host: for what only reads and ends soon")
+	cmd.Flags().BoolVar(&enter, "enter", false, "enter the host directly, outside its control groups: only for short commands that read and leave nothing running")
 	return cmd
 }
 
@@ -68,9 +68,9 @@ func newLogs(streams command.Streams, name *string) *cobra.Command {
 			return execOnHost(cmd.Context(), streams, *name, args[0], line)
 		},
 	}
-	cmd.Flags().StringVarP(&unit, "unit", "u", "", "only of this unit")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as lines come")
-	cmd.Flags().StringVar(&lines, "lines", lines, "how many of the last lines, or all")
+	cmd.Flags().StringVarP(&unit, "unit", "u", "", "show only this unit")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new lines as they arrive")
+	cmd.Flags().StringVar(&lines, "lines", lines, "number of last lines, or all")
 	return cmd
 }
 

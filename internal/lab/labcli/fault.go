@@ -22,33 +22,33 @@ type faultDoc struct {
 
 // faultDocs describes all faults, in the order to show them.
 var faultDocs = []faultDoc{
-	{lab.FaultPowerCut, "", "pull the plug of the host; its BMC stays"},
+	{lab.FaultPowerCut, "", "pull the plug of the host; its BMC keeps power"},
 	{lab.FaultReset, "", "cut the host and switch it on again (over once done)"},
-	{lab.FaultShutdown, "", "ask the host to end, as the power button does"},
-	{lab.FaultACLoss, "", "no mains power: host and BMC are gone"},
-	{lab.FaultLinkDown, "[--nic]", "pull the cable of a NIC, or shut its port of the switch: the carrier goes"},
-	{lab.FaultNoForward, "[--nic]", "let the switch's port of a NIC forward nothing: the carrier stays"},
-	{lab.FaultDrop, "--direction [--nic]", "drop what comes in to or goes out of the host, ARP included; the link stays up"},
-	{lab.FaultFilterPort, "PORT[/tcp|udp] [--direction]", "drop what goes to a port, on both networks, for example etcd's 2380"},
-	{lab.FaultPartition, "[--nic]", "drop what passes between the host and the other hosts; all reach their gateway"},
+	{lab.FaultShutdown, "", "ask the host to shut down, as the power button does"},
+	{lab.FaultACLoss, "", "no mains power: host and BMC are off"},
+	{lab.FaultLinkDown, "[--nic]", "pull the cable of a NIC, or shut its switch port: the carrier is lost"},
+	{lab.FaultNoForward, "[--nic]", "let the switch port of a NIC forward nothing: the carrier stays"},
+	{lab.FaultDrop, "--direction [--nic]", "drop packets to or from the host, including ARP; the link stays up"},
+	{lab.FaultFilterPort, "PORT[/tcp|udp] [--direction]", "drop packets to a port, on both networks, for example etcd's 2380"},
+	{lab.FaultPartition, "[--nic]", "drop packets between the host and the other hosts; all reach their gateway"},
 	{lab.FaultLoss, "--percent [--nic]", "drop a share of the packets, at random, both ways"},
-	{lab.FaultDelay, "--delay [--nic]", "deliver packets late, both ways"},
-	{lab.FaultProcessKill, "--process", "kill -9 processes of a name (over once done)"},
-	{lab.FaultProcessStop, "--process", "stop processes of a name (SIGSTOP)"},
-	{lab.FaultFreezeCgroup, "--process", "freeze processes of a name by their control group"},
-	{lab.FaultEtcdDamage, "--part", "damage what etcd keeps on disk (control planes; over once done)"},
+	{lab.FaultDelay, "--delay [--nic]", "delay packets, both ways"},
+	{lab.FaultProcessKill, "--process", "kill -9 the processes of a name (over once done)"},
+	{lab.FaultProcessStop, "--process", "stop the processes of a name (SIGSTOP)"},
+	{lab.FaultFreezeCgroup, "--process", "freeze the processes of a name through their cgroup"},
+	{lab.FaultEtcdDamage, "--part", "damage etcd's files (control planes; over once done)"},
 	{lab.FaultDiskFull, "", "fill etcd's file system (control planes)"},
-	{lab.FaultSlowDisk, "--delay", "make writes and fsyncs of etcd's file system wait up to so long"},
-	{lab.FaultHangDisk, "", "make writes and fsyncs of etcd's file system wait until it is cleared"},
-	{lab.FaultBMC, "QUIRK[=VALUE]", "throw a quirk of the host's BMC (see 'holdfast lab fault bmc --help')"},
+	{lab.FaultSlowDisk, "--delay", "make writes and fsyncs of etcd's file system wait up to --delay"},
+	{lab.FaultHangDisk, "", "make writes and fsyncs of etcd's file system wait until the fault is cleared"},
+	{lab.FaultBMC, "QUIRK[=VALUE]", "switch on a quirk of the host's BMC (see 'holdfast lab fault bmc --help')"},
 }
 
 func newFault(streams command.Streams, name *string) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "fault",
-		Short: "Break something, and mend it again",
-		Long: `Break something. Each fault stays in force until it is cleared, across restarts
-of whatever it hits, and is listed by 'holdfast lab status'.`,
+		Short: "Inject faults, and clear them again",
+		Long: `Inject a fault. It stays in force until it is cleared, also across restarts of its
+target, and is listed by 'holdfast lab status'.`,
 		Example: `  holdfast lab fault power-cut cp-2
   holdfast lab fault drop cp-1 --direction in
   holdfast lab fault filter-port cp-1 2380/tcp --direction out
@@ -126,7 +126,7 @@ func setSecondArg(f *lab.Fault, text string) error {
 		return f.SetPort(text)
 	default:
 		if f.Process != "" {
-			return fmt.Errorf("%s: %q and --process %s: name the process once", f.Kind, text, f.Process)
+			return fmt.Errorf("%s: %q and --process %s: give the process only once", f.Kind, text, f.Process)
 		}
 		f.Process = text
 	}
@@ -183,7 +183,7 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 	if has("direction") {
 		directions, doc := []string{lab.DirectionIn, lab.DirectionOut}, "in or out, from the host's point of view"
 		if f.Kind == lab.FaultFilterPort {
-			directions, doc = append(directions, lab.DirectionBoth), "in (to a port of the host), out (to one of others) or both (default both)"
+			directions, doc = append(directions, lab.DirectionBoth), "in (to a port of the host), out (to a port of another one) or both (default both)"
 		}
 		cmd.Flags().StringVar(&f.Direction, "direction", "", doc)
 		offer(cmd, "direction", directions)
@@ -192,7 +192,7 @@ func addFaultFlags(cmd *cobra.Command, flags string, f *lab.Fault) {
 		cmd.Flags().IntVar(&f.Percent, "percent", 0, "percent of the packets, 1 to 100")
 	}
 	if has("delay") {
-		cmd.Flags().DurationVar(&f.Delay, "delay", 0, "how late, for example 200ms")
+		cmd.Flags().DurationVar(&f.Delay, "delay", 0, "delay, for example 200ms")
 	}
 	if has("part") {
 		cmd.Flags().StringVar(&f.Part, "part", "", strings.Join(lab.DamageParts(), ", ")+": "+lab.DamageDoc)
@@ -211,7 +211,7 @@ func offer(cmd *cobra.Command, flag string, values []string) {
 
 func quirkHelp() string {
 	var text strings.Builder
-	text.WriteString("Throw a quirk of the host's BMC. The quirks are:\n")
+	text.WriteString("Switch on a quirk of the host's BMC. The quirks are:\n")
 	for _, q := range bmc.QuirkDocs() {
 		fmt.Fprintf(&text, "\n  %-20s %s\n  %-20s (%s)\n", q.Name, q.Doc, "", q.Values)
 	}
@@ -238,8 +238,8 @@ func newFaultClear(streams command.Streams, name *string) *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
 		Use:   "clear",
-		Short: "Undo faults: all, those of a host, or those of a kind",
-		Long:  "Undo faults. A host whose power a fault took is switched on again.",
+		Short: "Clear faults: all, those of a host, or those of a kind",
+		Long:  "Clear faults. A host that a fault switched off is switched on again.",
 		Example: `  holdfast lab fault clear
   holdfast lab fault clear --host cp-2 --kind drop`,
 		Args: cobra.NoArgs,

@@ -38,7 +38,7 @@ func Run(ctx context.Context, streams command.Streams, args []string) int {
 func newRoot(streams command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   labprogram.Name,
-		Short: "A whole site on this machine: bring it up, look at it, break it, throw it away",
+		Short: "A whole site on this machine: bring it up, inspect it, break it, remove it",
 		Long: `A lab is a whole site on this machine: hosts that are system containers with
 networks and BMCs of their own, installed by the same installer that a real
 site uses. It needs root, leaves the machine's own network alone, and 'lab down'

@@ -49,7 +49,7 @@ func TestAWrongLabCommandLineIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"fault drop cp-1 --direction in --nic wifi", `drop: NIC "wifi": must be machine or fencing`},
 		{"fault loss cp-1 --percent 200", "loss: percent 200: must be 1 to 100"},
 		{"fault slow-disk cp-1", "slow-disk: delay 0s: must be 1ms to 1m0s"},
-		{"fault bmc cp-1 polite", `no quirk is named "polite"`},
+		{"fault bmc cp-1 polite", `quirk "polite": there is no such quirk`},
 		{"fault bmc cp-1 says=Maybe", "quirk says"},
 		{"fault clear --kind drip", `fault "drip": there is no such fault`},
 		{"power cp-1 onn", `action "onn": there is no such action`},

@@ -19,12 +19,11 @@ func newPlace(streams command.Streams, name *string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "place",
-		Short: "Say where a lab's kubeconfig, log and hosts are, for other programs",
-		Long: `Says where the kubeconfig and the log of a lab are, through which folder this
-machine reaches the files of each host, and which words put before a command run
-it there. 'holdfast status', 'doctor', 'incidents', 'dashboard' and
-'support-bundle' ask for it where --lab is given. The folder of a host is good for
-one boot, and is missing while the host is off.`,
+		Short: "Print the paths of a lab's kubeconfig, log and hosts, for other programs",
+		Long: `Prints the paths of the kubeconfig and the log of a lab, and for each host the folder
+with its files and the words to put before a command that is to run there. 'holdfast
+status', 'doctor', 'incidents', 'dashboard' and 'support-bundle' read it for --lab.
+The folder of a host is valid for one boot, and is missing while the host is off.`,
 		Example: `  holdfast lab place
   holdfast lab place -o json | jq -r '.hosts[] | select(.name == "cp-1").root'`,
 		Args: cobra.NoArgs,

@@ -13,10 +13,10 @@ import (
 
 // powerActions describes the actions on a host's power.
 const powerActions = `  on        press the power button of a host that is off
-  cut       pull the plug of the host; its BMC stays
+  cut       pull the plug of the host; its BMC keeps power
   reset     cut and switch on again
-  shutdown  ask the host to end, as the power button does
-  ac-loss   no mains power: host and BMC are gone
+  shutdown  ask the host to shut down, as the power button does
+  ac-loss   no mains power: host and BMC are off
   ac-back   mains power is back; the host stays off`
 
 var powerActionNames = []lab.PowerAction{

@@ -33,16 +33,16 @@ func newUp(streams command.Streams, name *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a lab up, or finish bringing it up",
-		Long: `Bring a lab up: write its install-config.yaml, make each host's Ignition with the
-installer, switch the hosts on through their BMCs and wait until every host is
-installed. Run again it finishes what was interrupted; on a lab that is up it
-does nothing.`,
+		Long: `Bring a lab up: write its install-config.yaml, make each host's Ignition config with
+the installer, switch the hosts on through their BMCs and wait until every host is
+installed. A second run completes an interrupted one; on a lab that is up it does
+nothing.`,
 		Example: `  holdfast lab up
   holdfast lab up --control-planes 1 --workers 2
   holdfast lab up --name v6 --families v6 --post-delay 0s
   holdfast lab up --workers 2 --far-workers 1 --far-ingress
   holdfast lab up --pull      hosts pull their release, as at a disconnected site
-  holdfast lab up --bare      hosts without Kubernetes, for a look at the lab itself`,
+  holdfast lab up --bare      hosts without Kubernetes, to inspect the lab itself`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.spec.Name = *name
@@ -52,16 +52,16 @@ does nothing.`,
 	flags := cmd.Flags()
 	flags.IntVar(&f.spec.ControlPlanes, "control-planes", 2, "control-plane hosts: 1, 2, 3 or 5")
 	flags.IntVar(&f.spec.Workers, "workers", 0, "worker hosts")
-	flags.IntVar(&f.spec.SpareWorkers, "spare-workers", 0, "worker hosts that stay off until 'holdfast lab power HOST on', as those of a later day")
+	flags.IntVar(&f.spec.SpareWorkers, "spare-workers", 0, "extra worker hosts that stay off until 'holdfast lab power HOST on', to be added later")
 	flags.StringVar(&f.families, "families", "v4", "address families, the primary one first: v4, v6, v4,v6 or v6,v4")
 	flags.StringVar(&f.platform, "platform", "", "none or baremetal (default none for one control plane, else baremetal)")
-	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "how long a host tests itself before it boots")
-	flags.IntVar(&f.spec.FarWorkers, "far-workers", 0, "how many of the workers stand in a second machine network, behind a router")
+	flags.DurationVar(&f.spec.POSTDelay, "post-delay", lab.DefaultPOSTDelay, "duration of a host's power-on self-test")
+	flags.IntVar(&f.spec.FarWorkers, "far-workers", 0, "how many of the workers are in a second machine network, behind a router")
 	flags.BoolVar(&f.spec.FarIngress, "far-ingress", false, "the ingress addresses are in that network")
 	flags.BoolVar(&f.spec.RouterAdvertisements, "router-advertisements", false, "hosts have their IPv6 default route from a router that advertises itself")
 	flags.BoolVar(&f.spec.SecondNIC, "second-nic", false, "each host has another NIC in its machine network")
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
-	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts bring no release along but pull it from a registry that the lab serves")
+	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts pull the release from a registry that the lab serves, instead of bringing it along")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
 	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")
@@ -128,7 +128,7 @@ func locateAgent(given string) (string, error) {
 		given = filepath.Join(filepath.Dir(self), "holdfast-agent")
 	}
 	if _, err := os.Stat(given); err != nil {
-		return "", fmt.Errorf("agent for the hosts: %w: build it beside holdfast (make build), or name it with --agent", err)
+		return "", fmt.Errorf("agent for the hosts: %w: build it beside holdfast (make build), or give its path with --agent", err)
 	}
 	return filepath.Abs(given)
 }
@@ -149,7 +149,7 @@ func locateRelease(given string) (string, error) {
 			return filepath.Abs(dir)
 		}
 	}
-	return "", fmt.Errorf("no release payload in %s: build it (make release), or name it with --release", strings.Join(places, " or "))
+	return "", fmt.Errorf("no release payload in %s: build it (make release), or give its path with --release", strings.Join(places, " or "))
 }
 
 // hostPackages returns the Debian packages that the hosts need.

@@ -88,14 +88,14 @@ func (d *database) read(tx *bbolt.Tx) error {
 	return bucket.ForEach(func(key, value []byte) error {
 		id, err := strconv.ParseUint(string(key), 16, 64)
 		if err != nil {
-			return fmt.Errorf("the member %q is not understood: %w", key, err)
+			return fmt.Errorf("the member %q cannot be parsed: %w", key, err)
 		}
 		var m struct {
 			Name    string `json:"name"`
 			Learner bool   `json:"isLearner"`
 		}
 		if err := json.Unmarshal(value, &m); err != nil {
-			return fmt.Errorf("the member %s is not understood: %w", key, err)
+			return fmt.Errorf("the member %s cannot be parsed: %w", key, err)
 		}
 		d.members[takeover.ID(id)] = Member{ID: takeover.ID(id), Name: m.Name, Learner: m.Learner}
 		return nil

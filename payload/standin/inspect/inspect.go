@@ -68,7 +68,7 @@ func Inspect(dir string) (Data, error) {
 	case len(names) == 0:
 		return withoutLog(db, err), nil
 	case errors.Is(err, fs.ErrNotExist):
-		err = errors.New("there is a log and no database")
+		err = errors.New("there is a log but no database")
 	}
 	data, readErr := examine(member, names, db)
 	if errors.As(readErr, new(*fs.PathError)) {
@@ -112,7 +112,7 @@ func examine(member string, names []string, db *database) (Data, error) {
 	if at > db.applied { // the leader sent a snapshot, and etcd was about to use it
 		newer, err := openDatabase(filepath.Join(member, "snap", fmt.Sprintf("%016x.snap.db", at)))
 		if err != nil {
-			return data, fmt.Errorf("the database holds index %d, and the one of the snapshot at %d cannot be read: %w", db.applied, at, err)
+			return data, fmt.Errorf("the database holds index %d, but the database of the snapshot at %d cannot be read: %w", db.applied, at, err)
 		}
 		defer newer.close()
 		db = newer

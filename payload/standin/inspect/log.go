@@ -71,7 +71,7 @@ func readLog(dir string, names []string) (*logFile, error) {
 		}
 	}
 	if !l.metadata {
-		return l, errors.New("the log does not say whose it is")
+		return l, errors.New("the log has no metadata record with its cluster and member")
 	}
 	return l, nil
 }
@@ -80,7 +80,7 @@ func readLog(dir string, names []string) (*logFile, error) {
 func follows(names []string, i int) error {
 	var seq, index, before uint64
 	if _, err := fmt.Sscanf(names[i], "%016x-%016x.wal", &seq, &index); err != nil {
-		return fmt.Errorf("the name of the log file %s is not understood: %w", names[i], err)
+		return fmt.Errorf("the name of the log file %s cannot be parsed: %w", names[i], err)
 	}
 	if i == 0 {
 		return nil
@@ -182,11 +182,11 @@ func (l *logFile) addEntry(data []byte) error {
 func (l *logFile) fits(snapshot, applied uint64) error {
 	switch {
 	case applied > l.last:
-		return fmt.Errorf("%w: it ends at index %d, the database holds index %d", settle.ErrLogShort, l.last, applied)
+		return fmt.Errorf("%w: it ends at index %d, but the database holds index %d", settle.ErrLogShort, l.last, applied)
 	case l.commit > l.last:
-		return fmt.Errorf("%w: it ends at index %d, and knew index %d as committed", settle.ErrLogShort, l.last, l.commit)
+		return fmt.Errorf("%w: it ends at index %d, but records index %d as committed", settle.ErrLogShort, l.last, l.commit)
 	case l.first > snapshot+1:
-		return fmt.Errorf("the log begins at index %d, and no snapshot reaches that far", l.first)
+		return fmt.Errorf("the log begins at index %d, but no snapshot reaches that far", l.first)
 	default:
 		return nil
 	}

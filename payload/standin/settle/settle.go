@@ -79,7 +79,7 @@ func Settle(dir string) (Log, error) {
 func settle(w *wal.WAL, state raftpb.HardState, l *Log) error {
 	switch {
 	case l.Applied > l.Last:
-		return fmt.Errorf("%w: it ends at index %d, the database holds index %d", ErrLogShort, l.Last, l.Applied)
+		return fmt.Errorf("%w: it ends at index %d, but the database holds index %d", ErrLogShort, l.Last, l.Applied)
 	case l.Applied <= l.Committed:
 		return nil
 	}

@@ -34,7 +34,7 @@ func watchAddress(ctx context.Context, address string, alive chan<- string) {
 		if err == nil {
 			_ = conn.Close()
 			select {
-			case alive <- fmt.Sprintf("something accepts connections at %s, the fenced member's peer URL: it lives", address):
+			case alive <- fmt.Sprintf("something accepts connections at %s, the peer URL of the fenced member: that member is alive", address):
 			default:
 			}
 			return

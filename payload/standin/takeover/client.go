@@ -66,7 +66,7 @@ func (a *api) status(ctx context.Context) (*pb.StatusResponse, error) {
 func corrupt(st *pb.StatusResponse) error {
 	for _, e := range st.Errors {
 		if strings.Contains(e, pb.AlarmType_CORRUPT.String()) {
-			return refuse(Corrupt, "etcd says that its data is corrupt ("+e+"): restore from a backup")
+			return refuse(Corrupt, "etcd reports that its data is corrupt ("+e+"): restore from a backup")
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 func (id *ID) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 16, 64)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%q is no identifier of etcd: want hexadecimal digits, not zero", text)
+		return fmt.Errorf("%q is not an etcd identifier: want hexadecimal digits, not zero", text)
 	}
 	*id = ID(n)
 	return nil
@@ -81,7 +81,7 @@ func Read(r io.Reader) (Request, error) {
 		return req, fmt.Errorf("read the request: %w", err)
 	}
 	if dec.More() {
-		return req, errors.New("read the request: there is more than one")
+		return req, errors.New("read the request: there is more than one value")
 	}
 	req.defaults()
 	return req, errors.Join(req.mistakes()...)
@@ -121,7 +121,7 @@ func (r *Request) mistakes() []error {
 func endpoint(field, text, tlsField string, id TLS) []error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Port() == "" || u.Path != "" {
-		return []error{fmt.Errorf("%s: %q is no URL like https://192.0.2.11:2380", field, text)}
+		return []error{fmt.Errorf("%s: %q is not a URL such as https://192.0.2.11:2380", field, text)}
 	}
 	switch u.Scheme {
 	case "http":

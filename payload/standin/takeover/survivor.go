@@ -86,7 +86,7 @@ func (s *survivor) wait(ctx context.Context) (View, error) {
 // right after the handshake, it rejects the names in our certificate.
 func unreachable(err error, base string) error {
 	if errors.Is(err, io.EOF) && base[:5] == "https" {
-		return refuse(TLSIdentity, fmt.Sprintf("etcd ends the connection: does the certificate hold this host's address? (%v)", err))
+		return refuse(TLSIdentity, fmt.Sprintf("etcd closes the connection: check that the certificate holds this host's address (%v)", err))
 	}
 	return &stop{Unfinished, Unreachable, err.Error()}
 }

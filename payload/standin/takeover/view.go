@@ -64,13 +64,13 @@ func judgeMembers(req Request, v View) *stop {
 	case survivor.Learner:
 		return refuse(SurvivorNotVoter, fmt.Sprintf("member %s, the survivor, is a learner: it may lack acknowledged writes", req.Survivor))
 	case target == nil && len(voters) == 1:
-		return &stop{NothingToDo, "", fmt.Sprintf("member %s is no member any more, %s is the only voter", req.Target, req.Survivor)}
+		return &stop{NothingToDo, "", fmt.Sprintf("member %s is no longer a member; %s is the only voter", req.Target, req.Survivor)}
 	case target == nil:
 		return refuse(NotTwoVoters, fmt.Sprintf("member %s is not listed, and there are %d voters", req.Target, len(voters)))
 	case target.Learner:
 		return refuse(NotTwoVoters, fmt.Sprintf("member %s is a learner and has no vote: the survivor needs none, remove it by the ordinary API", req.Target))
 	case len(voters) != 2:
-		return refuse(NotTwoVoters, fmt.Sprintf("there are %d voters; one vote may be stood in for only among two", len(voters)))
+		return refuse(NotTwoVoters, fmt.Sprintf("there are %d voters; the stand-in may vote only in a cluster of two", len(voters)))
 	}
 	return nil
 }

@@ -259,7 +259,7 @@ func (v *Voter) forbidden(e *raftpb.Entry) string {
 	case raftpb.EntryNormal:
 		return ""
 	case raftpb.EntryConfChangeV2:
-		return "changes several members at once, which this etcd does not do"
+		return "changes several members at once, which this version of etcd does not do"
 	case raftpb.EntryConfChange:
 	}
 	var change raftpb.ConfChange

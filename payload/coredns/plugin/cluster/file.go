@@ -54,7 +54,7 @@ func (f *file) look() error {
 	z, err := read(f.path)
 	if err != nil {
 		brokenCount.Inc()
-		return fmt.Errorf("the names stay as they were: %w", err)
+		return fmt.Errorf("keeping the previous names: %w", err)
 	}
 	f.zone.Store(z)
 	nameCount.Set(float64(len(z.names) + len(z.wildcards)))
@@ -68,7 +68,7 @@ func (f *file) missing(err error) error {
 		return nil
 	}
 	f.seen = nil
-	return fmt.Errorf("the names stay as they were: %w", err)
+	return fmt.Errorf("keeping the previous names: %w", err)
 }
 
 func read(path string) (*zone, error) {
@@ -125,11 +125,11 @@ func settle(events <-chan fsnotify.Event, stop <-chan struct{}) {
 func watch(dir string) (events <-chan fsnotify.Event, done func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		log.Warningf("looks at %s every %s: %v", dir, lookInterval, err)
+		log.Warningf("cannot watch %s, reading it every %s instead: %v", dir, lookInterval, err)
 		return nil, func() {}
 	}
 	if err := w.Add(dir); err != nil {
-		log.Warningf("looks at %s every %s: %v", dir, lookInterval, err)
+		log.Warningf("cannot watch %s, reading it every %s instead: %v", dir, lookInterval, err)
 	}
 	go func() {
 		for range w.Errors {

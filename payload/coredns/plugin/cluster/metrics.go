@@ -9,14 +9,14 @@ import (
 var (
 	nameCount = promauto.NewGauge(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: "cluster", Name: "names",
-		Help: "The number of names that are answered for.",
+		Help: "The number of names in the zone.",
 	})
 	serial = promauto.NewGauge(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: "cluster", Name: "zone_serial",
-		Help: "The serial of the zone that serves.",
+		Help: "The serial number of the zone in use.",
 	})
 	brokenCount = promauto.NewCounter(prometheus.CounterOpts{
 		Namespace: plugin.Namespace, Subsystem: "cluster", Name: "broken_files_total",
-		Help: "How often a zone file was refused.",
+		Help: "The number of zone files that were refused.",
 	})
 )

@@ -31,7 +31,7 @@ func setup(c *caddy.Controller) error {
 			log.Error(err)
 		}
 		if handler.file.zone.Load() == empty {
-			log.Warningf("knows no names: waits for %s", path)
+			log.Warningf("no names yet: waiting for %s", path)
 		}
 		go handler.file.follow(stop)
 		return nil

@@ -36,7 +36,7 @@ type addresses struct {
 // empty is the zone of a server that has read no file yet.
 var empty = &zone{soa: &dns.SOA{Hdr: dns.RR_Header{Name: "."}}}
 
-var errIncomplete = errors.New("it has to begin and end with the same SOA record: the file is not complete")
+var errIncomplete = errors.New("the file must begin and end with the same SOA record: it is incomplete")
 
 // parseZone reads a zone. It refuses a file with anything unexpected as a
 // whole, because half a zone would take names away.
@@ -49,7 +49,7 @@ func parseZone(file io.Reader, path string) (*zone, error) {
 			return nil, fmt.Errorf("more than %d records", maxRecords)
 		}
 		if closed {
-			return nil, fmt.Errorf("%q stands behind the closing SOA record", rr.Header().Name)
+			return nil, fmt.Errorf("record %q comes after the closing SOA record", rr.Header().Name)
 		}
 		var err error
 		if closed, err = z.add(rr); err != nil {
@@ -106,7 +106,7 @@ func (z *zone) add(rr dns.RR) (closes bool, err error) {
 		a := z.entry(rr.Hdr)
 		a.v6 = append(a.v6, rr.AAAA.To16())
 	default:
-		return false, fmt.Errorf("%q has a record of type %s: only addresses are known here", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype])
+		return false, fmt.Errorf("%q has a record of type %s: only address records are allowed", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype])
 	}
 	return false, nil
 }

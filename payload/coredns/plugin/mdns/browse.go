@@ -188,7 +188,7 @@ func (b *browser) take(h heard, now time.Time) bool {
 		case changed:
 			did = true
 		case contested:
-			log.Warningf("%s claims to be %s, whose address is another: asks for it", c.addr, c.host)
+			log.Warningf("%s claims the name %s, which has another address: asking its owner", c.addr, c.host)
 			b.ask(c.host, now)
 		case ignored:
 		}

@@ -56,7 +56,7 @@ func parse(c *caddy.Controller) (config, error) {
 		}
 		zones := plugin.Host(args[0]).NormalizeExact()
 		if len(zones) != 1 {
-			return conf, c.Errf("%q is no domain", args[0])
+			return conf, c.Errf("%q is not a domain", args[0])
 		}
 		conf.zone = zones[0]
 		for c.NextBlock() {
@@ -109,14 +109,14 @@ func serviceProperty(c *caddy.Controller, conf *config, args []string) error {
 	if len(args) == 2 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < 1 {
-			return c.Errf("%q is no number of servers", args[1])
+			return c.Errf("%q is not a number of servers", args[1])
 		}
 		least = n
 	}
 	kind := strings.ToLower(args[0])
 	labels := strings.Split(kind, ".")
 	if len(args) > 2 || len(labels) != 2 || len(labels[0]) < 2 || labels[0][0] != '_' || labels[1] != "_tcp" && labels[1] != "_udp" {
-		return c.Errf("%q is no service like _http._tcp", strings.Join(args, " "))
+		return c.Errf("%q is not a service such as _http._tcp", strings.Join(args, " "))
 	}
 	conf.services[kind] = least
 	return nil

@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return err
 	}
 	if !caseName.MatchString(o.name) {
-		return fmt.Errorf("--name is %q: give the case a name of small letters, digits, points and lines", o.name)
+		return fmt.Errorf("--name %q: must consist of a-z, 0-9, dots and hyphens", o.name)
 	}
 	kept := 0
 	for h := range strings.SplitSeq(o.hosts, ",") {
