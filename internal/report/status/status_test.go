@@ -299,7 +299,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 	if one.Record.Value.State != state.EtcdPair || !one.Member.Value.Leader || one.Explanation.Value.Service != words.Writes || one.Power.Value != standing.PowerOn {
 		t.Errorf("%+v", one)
 	}
-	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "as cp-1 heard it") {
+	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "in its statement to cp-1") {
 		t.Errorf("%+v", two)
 	}
 	if !two.LastFence.Value.Off || two.LastFence.Value.Took != 1200*time.Millisecond || !two.Verified.Known {
