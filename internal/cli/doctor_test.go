@@ -68,7 +68,7 @@ func TestDoctorPrintsForPersonsAndPrograms(t *testing.T) {
 	if !strings.Contains(text, "WARNING swap") || !strings.Contains(text, "$ swapoff -a") || strings.Contains(text, "\x1b") || strings.Contains(text, "why:") {
 		t.Errorf("%s", text)
 	}
-	if _, wide, _ := doctorOn(t, facts, "swap", "-o", "wide"); !strings.Contains(wide, "why: Pages of etcd") {
+	if _, wide, _ := doctorOn(t, facts, "swap", "-o", "wide"); !strings.Contains(wide, "why: If memory of etcd") {
 		t.Errorf("%s", wide)
 	}
 	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {

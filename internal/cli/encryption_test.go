@@ -157,8 +157,8 @@ func TestARotationIsRefusedWhereAControlPlaneCouldBeLeftBehind(t *testing.T) {
 		why    string
 	}{
 		"one is away":            {func(c *keyCluster) { c.nodes[1].Ready = false }, "cp-2 not ready"},
-		"one does not say":       {func(c *keyCluster) { c.nodes[1].Annotations = nil }, "cp-2 does not say"},
-		"one is being installed": {func(c *keyCluster) { c.nodes[2].Labels[noderole.Claim] = string(state.RoleMaster) }, "worker-1 does not say"},
+		"one does not say":       {func(c *keyCluster) { c.nodes[1].Annotations = nil }, "cp-2 does not report"},
+		"one is being installed": {func(c *keyCluster) { c.nodes[2].Labels[noderole.Claim] = string(state.RoleMaster) }, "worker-1 does not report"},
 		"they differ":            {func(c *keyCluster) { c.nodes[1] = encryptingNode("cp-2", "3") }, "cp-2 key 3"},
 	} {
 		cluster := newKeyCluster()
@@ -211,7 +211,7 @@ func TestTheStateOfKeysIsShown(t *testing.T) {
 	if err := reportOf(s, encryption.Next(s, false)).print(&out, "text"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "wanted  1\ncp-1    1  ready\ncp-2    1  ready\nstate   all have key 1 and no other\n"; out.String() != want {
+	if want := "wanted  1\ncp-1    1  ready\ncp-2    1  ready\nstate   all have key 1 and no other key\n"; out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

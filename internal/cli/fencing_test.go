@@ -260,7 +260,7 @@ func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 	for _, c := range []struct {
 		off  time.Duration
 		says string
-	}{{time.Second, ""}, {15 * time.Second, "should be 30s"}, {40 * time.Second, "make that BMC quicker"}} {
+	}{{time.Second, ""}, {15 * time.Second, "should be 30s"}, {40 * time.Second, "make that BMC faster"}} {
 		off, says := c.off, c.says
 		var out bytes.Buffer
 		v.Crashes = []rehearsal.Times{crash("cp-1", time.Second), crash("cp-2", off)}

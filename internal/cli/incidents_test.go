@@ -99,7 +99,7 @@ func TestWithoutAnAPITheReportsOfTheHostAreShownAndThatIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := incidentsOn(t, dir, silentAPI)
-	if err != nil || !strings.Contains(got, "lost sight of each other") || !strings.Contains(got, "note: the API could not be read (connection refused)") {
+	if err != nil || !strings.Contains(got, "lost contact with each other") || !strings.Contains(got, "note: the API could not be read (connection refused)") {
 		t.Errorf("%v\n%s", err, got)
 	}
 	if got, err := incidentsOn(t, dir, answeringAPI, "--files"); err != nil || strings.Contains(got, "10:00:00Z") || strings.Contains(got, "note:") {

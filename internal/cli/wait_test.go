@@ -73,7 +73,7 @@ func TestWaitForSaysWhatAHostIsStuckAt(t *testing.T) {
 	dir, address := madeSite(t, report("cp-1", state.RoleBootstrap, false, "kubeadm: no route to host"))
 	line := []string{"wait-for", "bootstrap-complete", "--dir", dir, "--config-server", address, "--api", nowhere, "--timeout", "0s"}
 	code, out, errs := runLine(t, line...)
-	want := "holdfast: not bootstrap-complete after 0s: cp-1 tries join control plane again: kubeadm: no route to host; 1 control plane has not been heard of\n"
+	want := "holdfast: not bootstrap-complete after 0s: cp-1 tries join control plane again: kubeadm: no route to host; 1 control plane has not reported yet\n"
 	if code != ExitFailed || out != "" || !strings.HasSuffix(errs, want) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

@@ -47,7 +47,7 @@ func TestAFenceUnderWayGivesWayToAPersonsWord(t *testing.T) {
 	if code := b.call(t, "action=reboot", "plug=cp-1", "power_timeout=20"); code != exitFailed || b.resets() != "[]" {
 		t.Errorf("exit %d after %s", code, b.resets())
 	}
-	if !strings.Contains(b.err.String(), "a person has confirmed") || b.evidence(t) != nil {
+	if !strings.Contains(b.err.String(), "an administrator confirmed") || b.evidence(t) != nil {
 		t.Errorf("it says %s; evidence %v", b.err.String(), b.evidence(t))
 	}
 	if code := b.call(t, "action=reboot", "plug=cp-1", "power_timeout=20"); code != exitFailed || b.resets() != "[]" {

@@ -281,11 +281,11 @@ func TestAMonitorOfAKeeperThatHangsLooksForItself(t *testing.T) {
 		t.Errorf("nobody has looked yet: %+v", a)
 	}
 	s.Now = func() time.Time { return time.Now().Add(podmanetcd.Overdue + time.Minute) }
-	if a := s.order(t, "monitor", ""); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "has not looked for") {
+	if a := s.order(t, "monitor", ""); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "has completed no round for") {
 		t.Errorf("etcd is down: %+v", a)
 	}
 	s.seen.Held = state.Known(true)
-	if a := s.order(t, "monitor", ""); a.Code != podmanetcd.Success || !strings.Contains(a.Reason, "has not looked for") {
+	if a := s.order(t, "monitor", ""); a.Code != podmanetcd.Success || !strings.Contains(a.Reason, "has completed no round for") {
 		t.Errorf("etcd runs: %+v", a)
 	}
 }

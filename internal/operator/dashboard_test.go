@@ -30,7 +30,7 @@ func TestTheDashboardsAccountSeesTheClusterAndNothingElse(t *testing.T) {
 	must(t, err)
 	// A comparison of all objects of the cluster's own needs to read nearly all
 	// of them: the page says that it does not compare.
-	limits := "whether objects of the cluster's own are missing was not looked at: this account may not read kube-system/cluster-config-v1"
+	limits := "missing cluster objects were not checked: this account may not read kube-system/cluster-config-v1"
 	if len(v.Hosts) < 2 || len(v.VIPs) == 0 || !v.Sources[0].Answered || strings.Join(v.Sources[0].Limits, "; ") != limits {
 		t.Fatalf("%+v", v)
 	}

@@ -168,7 +168,7 @@ func (c *cluster) anotherAddressIsRefused() {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 		must(c.t, c.admin.Status().Update(c.t.Context(), n))
 	}
-	const refused = "True AddressChanged node cp-1 says that its address is 10.9.9.9, and Corosync and etcd know its host by 10.98.0.11"
+	const refused = "True AddressChanged node cp-1 reports the address 10.9.9.9, but Corosync and etcd know its host by 10.98.0.11"
 	status("10.9.9.9")
 	c.eventually(handover.SetupDegraded, refused)
 	before := c.job("two-node-auth-cp-1")

@@ -229,7 +229,7 @@ func TestWhatIsGivenToAHostThatAsksForItsBootstrapToken(t *testing.T) {
 		{"while the API is down", cluster{stands: true, err: errors.New("refused")}, nil, nil, "later"},
 		{"when this host lost its access", cluster{stands: true}, fs.ErrNotExist, nil, "later"},
 		{"while a token would open nothing", cluster{stands: true}, nil, errors.New("no roles"), "later"},
-		{"by the name of a node", cluster{stands: true, nodes: []state.Node{ready, {Name: "worker-1"}}}, nil, nil, "worker-1 is a node of this cluster already"},
+		{"by the name of a node", cluster{stands: true, nodes: []state.Node{ready, {Name: "worker-1"}}}, nil, nil, "worker-1 is already a node of this cluster"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			g := newGiver(t, &x.cluster, sitetest.TwoDual)

@@ -243,7 +243,7 @@ func returns(a, b *machine) {
 	for _, m := range []*machine{a, b} {
 		m.sees(27, 0x12, "cp-1", "cp-2")
 	}
-	b.records(28.2, 5, "none", "follow.give-up", "gives its copy up")
+	b.records(28.2, 5, "none", "follow.give-up", "gives up its data directory")
 	b.records(30.2, 7, "voter", "follow.promoted", "a voter")
 	a.records(30.5, 7, "pair", "lead.pair", "the peer holds everything")
 	b.records(30.7, 8, "pair", "equal.pair", "this host holds everything")
@@ -281,7 +281,7 @@ func takeOverAndReturn(t *testing.T, container bool) {
 		t.Errorf("events %v", slices.Collect(maps.Keys(api.events)))
 	}
 	for _, e := range api.events {
-		if e.Source.Host != "cp-1" || e.Reason != decide.ReasonOver || !strings.Contains(e.Message, "cp-2 stopped without a word") || e.InvolvedObject.Kind != "PacemakerCluster" {
+		if e.Source.Host != "cp-1" || e.Reason != decide.ReasonOver || !strings.Contains(e.Message, "cp-2 stopped without notice") || e.InvolvedObject.Kind != "PacemakerCluster" {
 			t.Errorf("%+v", e)
 		}
 	}

@@ -20,7 +20,7 @@ func TestWhatAWorkerMeasuredIsInTheReportOfBothHosts(t *testing.T) {
 	must(t, a.run(-10, nil), b.run(-10, nil))
 	loses(t, a)
 	must(t, a.run(4, nil))
-	if words := a.reports()[0].Words(); strings.Contains(words, "Clients could write") || !strings.Contains(words, "no other machine has told") {
+	if words := a.reports()[0].Words(); strings.Contains(words, "Clients could write") || !strings.Contains(words, "no other machine measured") {
 		t.Errorf("nobody has measured yet:\n%s", words)
 	}
 	gap := func(second float64, long time.Duration) string {
@@ -34,7 +34,7 @@ func TestWhatAWorkerMeasuredIsInTheReportOfBothHosts(t *testing.T) {
 	}
 	for _, m := range []*machine{a, b} {
 		words := strings.Join(strings.Fields(m.reports()[0].Words()), " ")
-		if !strings.Contains(words, "as worker-1 measured") || strings.Count(words, "through 10.98.0.5, which another host had, after 4.4s in which") != 2 {
+		if !strings.Contains(words, "as measured by worker-1") || strings.Count(words, "through 10.98.0.5, which another host held, after 4.4s in which") != 2 {
 			t.Errorf("%s:\n%s", m.name, words)
 		}
 	}

@@ -127,9 +127,9 @@ func TestAControlPlaneMintsItsOwnToken(t *testing.T) {
 
 func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 	c, dir := serveSite(t, state.RoleWorker), t.TempDir()
-	c.refusal = joining.Refusal("worker-1 is a node of this cluster already")
+	c.refusal = joining.Refusal("worker-1 is already a node of this cluster")
 	_, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context())
-	if err == nil || err.Error() != "worker-1 is a node of this cluster already" {
+	if err == nil || err.Error() != "worker-1 is already a node of this cluster" {
 		t.Errorf("by a node's name: %v", err)
 	}
 	c.refusal = errors.New("details")
@@ -137,7 +137,7 @@ func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 		t.Errorf("before the API is there: %v", err)
 	}
 	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context())
-	if err == nil || err.Error() != "be admitted as cp-1: cp-1 is the name of a control plane: give the worker another one" {
+	if err == nil || err.Error() != "be admitted as cp-1: cp-1 is the name of a control plane: give the worker another name" {
 		t.Errorf("by a control plane's name: %v", err)
 	}
 	// holdfast join-secret rotate

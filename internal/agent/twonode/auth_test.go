@@ -124,7 +124,7 @@ func TestWhatIsLostOrSomebodysIsNotMadeAnew(t *testing.T) {
 		"packets that nobody encrypts": {func(s *site) {
 			s.put(corosyncKey, "of pcs")
 			s.put(corosyncConf, strings.Replace(fixture(t, "corosync.conf"), "crypto_cipher: aes256", "crypto_cipher: none", 1))
-		}, "corosync.conf has no crypto_cipher: whoever reaches the network of the hosts forges a membership"},
+		}, "corosync.conf has no crypto_cipher: anyone on the hosts' network can forge a membership"},
 	} {
 		s := newSite(t)
 		c.begin(s)

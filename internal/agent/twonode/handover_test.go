@@ -111,11 +111,11 @@ func TestNothingIsHandedOverBeforeBothHostsCanGoOnAlone(t *testing.T) {
 	}{
 		"Pacemaker has not asked":           {func(r *state.EtcdReport) { r.Wish = state.EtcdNotAsked }, "has not asked"},
 		"own record voter":                  {func(r *state.EtcdReport) { r.Snapshot.Record.Value.State = state.EtcdVoter }, "says voter: the reason of the agent"},
-		"own record unreadable":             {func(r *state.EtcdReport) { r.Snapshot.Record.Known = false }, "says nothing that can be read"},
-		"peer silent":                       {func(r *state.EtcdReport) { r.Snapshot.Statement.Known = false }, "nothing was heard of cp-2"},
+		"own record unreadable":             {func(r *state.EtcdReport) { r.Snapshot.Record.Known = false }, "says nothing readable"},
+		"peer silent":                       {func(r *state.EtcdReport) { r.Snapshot.Statement.Known = false }, "no statement was received from cp-2"},
 		"peer a learner":                    {func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Record.State = state.EtcdLearner }, "record of cp-2 says learner"},
-		"etcd down":                         {func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }, "does not run"},
-		"nobody knows if etcd runs":         {func(r *state.EtcdReport) { r.Snapshot.Local.Running.Known = false }, "does not run"},
+		"etcd down":                         {func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }, "is not running"},
+		"nobody knows if etcd runs":         {func(r *state.EtcdReport) { r.Snapshot.Local.Running.Known = false }, "is not running"},
 		"no leader":                         {func(r *state.EtcdReport) { r.Snapshot.Local.Leader = state.Known(state.MemberID(0)) }, "knows no leader"},
 		"the peer is sole, of another ring": {func(r *state.EtcdReport) { *r = givenUp(); r.Snapshot.Pacemaker.Ring = 8 }, "record of this host says learner"},
 		"the peer still takes over": {func(r *state.EtcdReport) {
@@ -125,7 +125,7 @@ func TestNothingIsHandedOverBeforeBothHostsCanGoOnAlone(t *testing.T) {
 		"the peer does not lead":   {func(r *state.EtcdReport) { *r = givenUp(); r.Snapshot.Statement.Value.Leads = false }, "says learner"},
 		"the copy is not given up": {func(r *state.EtcdReport) { *r = givenUp(); r.Snapshot.Record.Value.Member = 2 }, "says learner"},
 		"this host goes on alone":  {func(r *state.EtcdReport) { r.Snapshot.Record.Value.State = state.EtcdSole }, "says sole"},
-		"one voter":                {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[1].Learner = true }, "1 voters of two"},
+		"one voter":                {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[1].Learner = true }, "1 of two voters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withEtcd(t, func() state.EtcdReport { r := pair(); c.change(&r); return r })

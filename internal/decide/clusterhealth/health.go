@@ -61,20 +61,20 @@ type Verdict struct {
 // returns the condition for etcd's object and the time of the next judgement.
 func Judge(in Input) Verdict {
 	if !in.HandedOver {
-		return Verdict{Condition: handover.Condition{Type: Degraded, Reason: ReasonPending, Message: "kubelet runs etcd: there is no Pacemaker to judge"}}
+		return Verdict{Condition: handover.Condition{Type: Degraded, Reason: ReasonPending, Message: "kubelet still runs etcd: Pacemaker is not checked yet"}}
 	}
 	age, there := in.age()
 	v := Verdict{Again: max(MaxAge-age, 0) + time.Second}
 	if there {
 		v.Errors, v.Warnings = problems(in.Object.Status, in.Now)
 	}
-	v.Condition = handover.Condition{Type: Degraded, Reason: handover.AsExpected, Message: "both hosts are as they should be"}
+	v.Condition = handover.Condition{Type: Degraded, Reason: handover.AsExpected, Message: "both hosts are healthy"}
 	switch {
 	case age > MaxAge && !there:
-		v.Errors = append(v.Errors, fmt.Sprintf("no host has reported for %s: see holdfast-agent.service on both", age.Round(time.Second)))
+		v.Errors = append(v.Errors, fmt.Sprintf("no report from either host for %s: check holdfast-agent.service on both", age.Round(time.Second)))
 		v.Condition.Reason = ReasonMissing
 	case age > MaxAge:
-		v.Errors = append([]string{fmt.Sprintf("the last report is %s old: see holdfast-agent.service and pacemaker.service on both hosts", age.Round(time.Second))}, v.Errors...)
+		v.Errors = append([]string{fmt.Sprintf("the last report is %s old: check holdfast-agent.service and pacemaker.service on both hosts", age.Round(time.Second))}, v.Errors...)
 		v.Condition.Reason = ReasonStale
 	case !there:
 		v.Condition.Reason, v.Condition.Message = "Waiting", "no host has reported yet"
@@ -201,7 +201,7 @@ func nodeProblems(n etcdv1.PacemakerClusterNodeStatus, alone bool, now time.Time
 		}
 	}
 	if len(errs) == 0 && unreported(n) {
-		errs = append(errs, n.NodeName+" is not reported on: "+pacemakerstatus.Find(n.Conditions, etcdv1.NodeHealthyConditionType).Message)
+		errs = append(errs, "no report about "+n.NodeName+": "+pacemakerstatus.Find(n.Conditions, etcdv1.NodeHealthyConditionType).Message)
 	}
 	return errs, append(warnings, nodeWarnings(n)...)
 }

@@ -110,7 +110,7 @@ func TestWhatItTakes(t *testing.T) {
 		"a verified survivor goes on by itself":               {alone(record(state.EtcdSole), survivor), "goes-on", Decision{Need: Nothing}},
 		"what a person confirmed once is not asked again":     {alone(record(state.EtcdSole), fencedByHand), "goes-on", Decision{Need: Nothing}},
 		"who goes on alone already needs nothing":             {alone(running, record(state.EtcdSole), only), "goes-on", Decision{Need: Nothing}},
-		"a learner's copy can never lead":                     {alone(record(state.EtcdLearner)), "useless", Decision{Need: Refuse}},
+		"a learner's data directory can never lead":           {alone(record(state.EtcdLearner)), "useless", Decision{Need: Refuse}},
 		"a damaged copy cannot be started by a word":          {alone(snapshot(func(s *state.EtcdSnapshot) { s.Data.Value.Copy = state.CopyDamaged })), "useless", Decision{Need: Refuse}},
 		"fencing gets its time first":                         {alone(running, bmc("On"), since(time.Second)), "fencing-under-way", Decision{Need: Wait}},
 		"a survivor's fence at boot gets its time too":        {alone(record(state.EtcdSole), poweredOff, since(time.Second)), "fencing-under-way", Decision{Need: Wait}},

@@ -65,42 +65,42 @@ func (v *view) verdict() string { return v.Report.Verdict.Reason }
 // those that say what it needs.
 var table = []rule{
 	{
-		"no-agent", "the agent of etcd on this host does not answer", Refuse,
-		say("the agent of etcd on this host does not answer, and nobody else would go on: systemctl start podman-etcd"),
+		"no-agent", "the etcd keeper on this host does not answer", Refuse,
+		say("the etcd keeper on this host does not answer, and nothing else would use a confirmation: systemctl start podman-etcd"),
 		func(v *view) bool { return !v.Agent },
 	},
 	{
-		"no-peer", "the agent does not know its peer", Refuse,
-		say("the agent does not know which host is the peer: is this one of two control planes?"),
+		"no-peer", "the etcd keeper does not know its peer", Refuse,
+		say("the etcd keeper does not know which host is the peer: is this one of two control planes?"),
 		func(v *view) bool { return v.peer == "" },
 	},
 	{
 		"leaving", "Pacemaker stops etcd on this host", Refuse,
-		say("Pacemaker stops etcd on this host, or wants it stopped: pcs status says why"),
+		say("Pacemaker stops etcd on this host, or keeps it stopped: see pcs status for the reason"),
 		func(v *view) bool { return strings.HasPrefix(v.Report.Verdict.Rule, "leave.") },
 	},
 	{
-		"unknown", "something basic about this host is unknown", Refuse,
+		"unknown", "a basic fact about this host is unknown", Refuse,
 		func(v *view) string {
 			return "too little is known: " + v.verdict() + ": see systemctl status corosync pacemaker podman-etcd"
 		},
 		func(v *view) bool { return !v.there && !v.gone || strings.HasPrefix(v.Report.Verdict.Rule, "unknown.") },
 	},
 	{
-		"peer-is-there", "the peer is in contact and nobody waits for a person", Nothing,
-		func(v *view) string { return v.peer + " is there: nothing has to be confirmed" },
+		"peer-is-there", "the peer is in contact and nothing waits for an administrator", Nothing,
+		func(v *view) string { return v.peer + " is in contact: there is nothing to confirm" },
 		func(v *view) bool { return v.there && !v.asks() },
 	},
 	{
-		"goes-on", "the protocol goes on without a person", Nothing,
+		"goes-on", "the protocol goes on without an administrator", Nothing,
 		func(v *view) string { return "this host goes on by itself: " + v.verdict() },
 		func(v *view) bool { return !v.asks() && !v.awaitsFence() && goesOn(v.Report.Verdict) },
 	},
 	{
 		"two-histories", "both hosts went on alone", Refuse,
 		func(v *view) string {
-			return "both hosts went on alone, and a confirmation would not choose between them. On the host whose writes are given up type: mv " +
-				state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd; its copy is then backed up and replaced"
+			return "both hosts went on alone, and a confirmation would not choose between them. On the host whose writes are given up, run: mv " +
+				state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd; its data directory is then backed up and replaced"
 		},
 		func(v *view) bool { return v.under("two-histories") },
 	},
@@ -110,16 +110,16 @@ var table = []rule{
 		func(v *view) bool { return v.effect == Useless },
 	},
 	{
-		"fencing-under-way", "Pacemaker has been asked to fence the peer a moment ago", Wait,
+		"fencing-under-way", "Pacemaker was recently asked to fence the peer", Wait,
 		func(v *view) string {
-			return "Pacemaker fences " + v.peer + "; a person's word may take its place after " + Patience.String()
+			return "Pacemaker is fencing " + v.peer + "; a confirmation may replace the fence after " + Patience.String()
 		},
 		func(v *view) bool { return v.awaitsFence() && v.waited() < Patience },
 	},
 	{
-		"two-truths", "the BMC says Off while the peer is in contact", Refuse,
+		"two-truths", "the BMC reads Off although the peer is in contact", Refuse,
 		func(v *view) string {
-			return "the BMC says Off while " + v.peer + " is in contact: it is another machine's, or it lies: holdfast fencing verify"
+			return "the BMC reads Off although " + v.peer + " is in contact: it belongs to another machine, or its answer is wrong; check with: holdfast fencing verify"
 		},
 		func(v *view) bool { return v.there && v.off },
 	},
@@ -133,26 +133,26 @@ var table = []rule{
 	{
 		"still-on", "the peer's BMC was asked to cut the power, and does not read Off", Refuse,
 		func(v *view) string {
-			return "the BMC of " + v.peer + " was asked to cut its power and says " + v.BMC.Power.Value + ", not Off: cut it by other means, then run this again"
+			return "the BMC of " + v.peer + " was asked to cut its power and reads " + v.BMC.Power.Value + ", not Off: cut it by other means, then run this again"
 		},
 		func(v *view) bool { return v.BMC.Tried && v.on },
 	},
 	{
-		"went-mute", "the peer's BMC was asked to cut the power, and answers no more", Refuse,
+		"went-mute", "the peer's BMC was asked to cut the power, and has stopped answering", Refuse,
 		func(v *view) string {
-			return "the BMC of " + v.peer + " said that it runs and answers no more, so it counts as running: see that it is off, then run this again"
+			return "the BMC of " + v.peer + " did not read Off and has stopped answering, so " + v.peer + " counts as running: make sure that it is off, then run this again"
 		},
 		func(v *view) bool { return v.BMC.Tried && v.blind },
 	},
 	{
-		"off", "the peer's BMC says Off", Confirm,
-		func(v *view) string { return "the BMC of " + v.peer + " says Off" },
+		"off", "the peer's BMC reads Off", Confirm,
+		func(v *view) string { return "the BMC of " + v.peer + " reads Off" },
 		func(v *view) bool { return v.off },
 	},
 	{
-		"on", "the peer's BMC says something else", Confirm,
+		"on", "the peer's BMC reads another power state", Confirm,
 		func(v *view) string {
-			return "the BMC of " + v.peer + " says " + v.BMC.Power.Value + ": it is switched off first"
+			return "the BMC of " + v.peer + " reads " + v.BMC.Power.Value + ": " + v.peer + " is switched off first"
 		},
 		func(v *view) bool { return v.on },
 	},
@@ -186,15 +186,15 @@ func (v *view) risks() []string {
 	var out []string
 	switch {
 	case v.there:
-		out = append(out, v.peer+" runs and will lose its power at once")
+		out = append(out, v.peer+" is running and will lose its power at once")
 	case v.on && v.effect == Forced:
-		out = append(out, v.peer+" has power, so it may be the one that serves now: look at it first; it will lose its power at once")
+		out = append(out, v.peer+" has power, so it may be the host that serves now: check it first; it will lose its power at once")
 	}
 	if v.blind {
-		out = append(out, "if "+v.peer+" runs after all, both hosts may take writes, and those of one of them will be thrown away")
+		out = append(out, "if "+v.peer+" is running after all, both hosts may take writes, and those of one host will be lost")
 	}
 	if v.effect == Forced {
-		out = append(out, v.loss(), v.peer+" must not be started alone before it has seen this host: its copy is then backed up and replaced")
+		out = append(out, v.loss(), v.peer+" must not be started alone before it has had contact with this host: its data directory is then backed up and replaced")
 	}
 	return out
 }
@@ -203,7 +203,7 @@ func (v *view) risks() []string {
 func (v *view) loss() string {
 	switch v.Report.Snapshot.Record.Value.State {
 	case state.EtcdVoter:
-		return "this copy became a voter a moment before it stopped: writes that " + v.peer + " had acknowledged by then may be missing"
+		return "this member became a voter just before it stopped: writes that " + v.peer + " had acknowledged by then may be missing"
 	case state.EtcdDeparting:
 		return "this host had left the cluster: every write since then is on " + v.peer + " alone, and will be lost"
 	default:

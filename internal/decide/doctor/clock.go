@@ -10,17 +10,17 @@ import (
 // clockChecks are about time.
 var clockChecks = []Check{
 	{
-		ID: "clock-sync", Title: "the clock of each host is kept right", For: Everywhere, judge: judgeSync,
-		Meaning: "Nothing in the protocol of two hosts trusts clocks, but certificates, tokens, leases and every time that a person compares do. A clock that nobody keeps drifts by seconds a week.",
+		ID: "clock-sync", Title: "the clock of each host is synchronised", For: Everywhere, judge: judgeSync,
+		Meaning: "The two-node protocol does not rely on clocks, but certificates, tokens, leases and all times in logs do. A clock that is not synchronised drifts by seconds a week.",
 		Lines: []string{
 			"apt install chrony      # or dnf install chrony",
-			"chronyc sources -v      # whom it asks; a site without internet needs a source of its own",
+			"chronyc sources -v      # the sources in use; a site without internet needs its own",
 			"timedatectl             # System clock synchronized: yes",
 		},
 	},
 	{
 		ID: "clock-apart", Title: "the clocks of the hosts agree", For: SeveralCPs, judge: judgeApart,
-		Meaning: "Where clocks differ, leases and leader elections of the workload run out early or late, freshly made certificates and tokens are not yet valid, and logs of two hosts cannot be put in order.",
+		Meaning: "If clocks differ, leases and leader elections of the workload expire early or late, new certificates and tokens are not valid yet, and the logs of two hosts cannot be put in order.",
 		Lines: []string{
 			"chronyc makestep                               # on the host that is off, once its sources are right",
 			"holdfast doctor clock-apart --hosts cp-1,cp-2   # measures through ssh, to some tens of milliseconds",
@@ -36,9 +36,9 @@ func judgeSync(s *sheet) {
 		case c.Synchronised:
 			s.say(finding.OK, h.Name, "synchronised by %s", c.Service)
 		case c.Service == "":
-			s.say(finding.Warning, h.Name, "its clock is not synchronised, and no service that would do it runs")
+			s.say(finding.Warning, h.Name, "its clock is not synchronised, and no time service is running")
 		default:
-			s.say(finding.Warning, h.Name, "its clock is not synchronised, although %s runs: it has no source that it trusts", c.Service)
+			s.say(finding.Warning, h.Name, "its clock is not synchronised, although %s is running: it has no usable time source", c.Service)
 		}
 	})
 }
@@ -53,7 +53,7 @@ const (
 
 func judgeApart(s *sheet) {
 	var measured []Host
-	eachHost(s, "clock, compared with the others,", func(h Host) state.Fact[Offset] { return h.Offset }, func(h Host, _ Offset) {
+	eachHost(s, "clock offset", func(h Host) state.Fact[Offset] { return h.Offset }, func(h Host, _ Offset) {
 		measured = append(measured, h)
 	})
 	for i, a := range measured {
@@ -70,11 +70,11 @@ func (s *sheet) compare(a, b Host) {
 	pair := a.Name + " and " + b.Name
 	switch {
 	case least > apartCritical:
-		s.say(finding.Critical, pair, "their clocks are %s apart, or more", rounded(least))
+		s.say(finding.Critical, pair, "their clocks are at least %s apart", rounded(least))
 	case least > apartWarning:
-		s.say(finding.Warning, pair, "their clocks are %s apart, or more", rounded(least))
+		s.say(finding.Warning, pair, "their clocks are at least %s apart", rounded(least))
 	case most > apartUnsure:
-		s.notSeen("%s: their clocks may be up to %s apart, it could not be measured closer", pair, rounded(most))
+		s.notSeen("%s: their clocks may be up to %s apart; a closer measurement was not possible", pair, rounded(most))
 	default:
 		s.say(finding.OK, pair, "at most %s apart", rounded(most))
 	}

@@ -12,7 +12,7 @@ import (
 var dnsChecks = []Check{
 	{
 		ID: "cluster-dns", Title: "the pods of each host have a name server on that host", For: Several, judge: judgeClusterDNS,
-		Meaning: "Pods ask for names at one Service. A host that is lost stays among those behind it until the cluster has noticed, and names that are asked of it get no answer; where all of them run on one host, its loss takes names from every pod. With one on each host, which the pods of that host ask, a lost host takes names from nobody else.",
+		Meaning: "Pods resolve names through one Service. A lost host stays behind that Service until the cluster has noticed, and queries sent to it get no answer; if all name servers run on one host, its loss breaks name resolution for every pod. With a name server on each host, used by the pods of that host, a lost host affects no other pods.",
 		Lines: []string{
 			"kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide",
 			"kubectl apply --server-side --force-conflicts -f network/cluster-dns.yaml     # of 'holdfast create manifests'",
@@ -38,19 +38,19 @@ func judgeClusterDNS(s *sheet) {
 		return p.Namespace != DNSNamespace || p.Labels[DNSLabel] != DNSValue || p.Node == ""
 	})
 	if len(servers) == 0 {
-		s.say(finding.Warning, "", "no pod of %s with the label %s=%s has a host: nobody answers for the names of Services, or somebody whom this check does not know",
+		s.say(finding.Warning, "", "no pod of %s with the label %s=%s is on a host: no name server answers for Services, or one that this check does not know",
 			DNSNamespace, DNSLabel, DNSValue)
 		return
 	}
 	s.spreadOfDNS(servers, nodes)
 	if slices.ContainsFunc(servers, func(p Pod) bool { _, reads := p.Labels[state.LabelHostNames]; return !reads }) {
-		s.say(finding.Warning, "", "its pods do not have the names of the hosts, api-int and *.apps from their own host: while the name server there is away they ask the site's, which may deny them")
+		s.say(finding.Warning, "", "its pods do not get the names of the hosts, api-int and *.apps from their own host: while the name server on it is down they ask the site's name servers, which may not know them")
 	}
 	services, ok := known(s, "the Service of cluster DNS", s.Cluster.DNS)
 	for _, service := range services {
 		if !service.SameNode {
 			s.say(finding.Warning, "Service "+DNSNamespace+"/"+service.Name,
-				"it sends questions to all hosts: a lost one takes its share of everybody's until the cluster has noticed (trafficDistribution: PreferSameNode)")
+				"it sends queries to all hosts: until the cluster has noticed a lost host, that host's share of all queries is lost (set trafficDistribution: PreferSameNode)")
 		}
 	}
 	if ok && len(services) == 0 {
@@ -72,7 +72,7 @@ func (s *sheet) spreadOfDNS(servers []Pod, nodes []Node) {
 	}
 	switch first := servers[0].Node; {
 	case len(without) > 0 && len(on(servers, first)) == len(servers):
-		s.say(finding.Warning, first, "all name servers of the cluster run on it: with it every pod loses them")
+		s.say(finding.Warning, first, "all name servers of the cluster run on it: if it is lost, no pod can resolve names")
 	case len(without) > 0:
 		s.say(finding.Warning, "", "no name server of the cluster runs on %s: the pods there depend on other hosts", strings.Join(without, ", "))
 	}

@@ -114,33 +114,33 @@ func TestOtherPowerManagersAtWorkAreFound(t *testing.T) {
 		{"metal3, of another host", "power-metal3", metal(func(h *BareMetalHost) { h.Name = "cp-11" }), finding.OK, ""},
 		{"metal3, without a BMC", "power-metal3", metal(func(h *BareMetalHost) { h.BMC = false }), finding.OK, ""},
 		{"metal3 is to switch it off", "power-metal3", metal(func(h *BareMetalHost) { h.Online = false }), finding.Critical, "online: false"},
-		{"metal3 is to reboot it, detached or not", "power-metal3", metal(func(h *BareMetalHost) { h.Reboots, h.Detached = true, true }), finding.Critical, "asks for a reboot"},
+		{"metal3 is to reboot it, detached or not", "power-metal3", metal(func(h *BareMetalHost) { h.Reboots, h.Detached = true, true }), finding.Critical, "requests a reboot"},
 		{"metal3 cannot be read", "power-metal3", func(f *Facts) { f.Cluster.Metal = state.Fact[[]BareMetalHost]{} }, finding.Unknown, "BareMetalHosts"},
 
 		{"a health check of all nodes", "power-remediation", remedy("NodeHealthCheck", "", &metav1.LabelSelector{}), finding.Critical, "cp-1, cp-2"},
 		{"a health check of others", "power-remediation", remedy("NodeHealthCheck", "", &exists), finding.OK, ""},
 		{"a health check of nobody", "power-remediation", remedy("NodeHealthCheck", "", nil), finding.OK, ""},
-		{"a remediation of a control plane", "power-remediation", remedy("SelfNodeRemediation", "cp-2", nil), finding.Critical, "SelfNodeRemediation x: it is about control planes: cp-2"},
+		{"a remediation of a control plane", "power-remediation", remedy("SelfNodeRemediation", "cp-2", nil), finding.Critical, "SelfNodeRemediation x: it selects control planes: cp-2"},
 		{"one of a control plane that the API has lost", "power-remediation", func(f *Facts) {
 			remedy("FenceAgentsRemediation", "cp-2", nil)(f)
 			f.Cluster.Nodes.Value = f.Cluster.Nodes.Value[:1]
 		}, finding.Critical, "cp-2"},
 		{"one of a worker", "power-remediation", remedy("FenceAgentsRemediation", "w-1", nil), finding.OK, ""},
-		{"the agents of medik8s run", "power-remediation", runs("DaemonSet", "ds", "quay.io/medik8s/self-node-remediation-operator:v0.9", 2), finding.Warning, "SelfNodeRemediation runs"},
+		{"the agents of medik8s run", "power-remediation", runs("DaemonSet", "ds", "quay.io/medik8s/self-node-remediation-operator:v0.9", 2), finding.Warning, "SelfNodeRemediation is running"},
 		{"they are scaled to nothing", "power-remediation", runs("Deployment", "node-healthcheck-controller-manager", "x", 0), finding.OK, ""},
 
 		{"a fence device of somebody else", "power-devices", func(f *Facts) {
 			f.Hosts[0].Devices.Value = append(f.Hosts[0].Devices.Value, Device{ID: "ipmi-cp-2", Agent: "fence_ipmilan"})
-		}, finding.Warning, "ipmi-cp-2: a fence device of agent fence_ipmilan"},
+		}, finding.Warning, "ipmi-cp-2: a fence device of fence agent fence_ipmilan"},
 		{"one host's configuration is enough, it is the same on both", "power-devices", func(f *Facts) { f.Hosts[0].Devices = state.Fact[[]Device]{} }, finding.OK, ""},
 		{"no host's configuration is known", "power-devices", func(f *Facts) {
 			f.Hosts[0].Devices, f.Hosts[1].Devices = state.Fact[[]Device]{}, state.Fact[[]Device]{}
 		}, finding.Unknown, "Pacemaker"},
 		{"sbd", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"sbd.service runs"} }, finding.Critical, "cp-2: sbd"},
 		{"a watchdog", "power-watchdog", func(f *Facts) { f.Hosts[1].Watchdogs.Value = []string{"watchdog.service runs"} }, finding.Warning, "cp-2"},
-		{"kured by its image", "power-reboots", runs("DaemonSet", "reboots", "ghcr.io/kubereboot/kured:1.16@sha256:00", 2), finding.Warning, "kured runs"},
+		{"kured by its image", "power-reboots", runs("DaemonSet", "reboots", "ghcr.io/kubereboot/kured:1.16@sha256:00", 2), finding.Warning, "kured is running"},
 		{"a registry that is called like it is not it", "power-reboots", runs("DaemonSet", "web", "kured.site/web:1", 2), finding.OK, ""},
-		{"unattended upgrades that reboot", "power-reboots", func(f *Facts) { f.Hosts[0].Rebooters.Value = []string{"unattended-upgrades reboots it"} }, finding.Warning, "cp-1: unattended"},
+		{"unattended upgrades that reboot", "power-reboots", func(f *Facts) { f.Hosts[0].Rebooters.Value = []string{"unattended-upgrades reboots the host"} }, finding.Warning, "cp-1: unattended"},
 		{"a host that nobody asked", "power-reboots", func(f *Facts) { f.Hosts[0] = Host{Name: "cp-1"} }, finding.Unknown, "automatic reboots of cp-1"},
 	} {
 		t.Run(c.name, c.run)
@@ -158,11 +158,11 @@ func TestFencingThatWouldNotWorkIsFound(t *testing.T) {
 		{"the other host may be the one that waits", "fence-delay", func(f *Facts) {
 			f.Hosts[0].BMCs.Value[0].Delay, f.Hosts[1].BMCs.Value[0].Delay = 20*time.Second, 0
 		}, finding.OK, "cp-1 waits 20s longer than cp-2"},
-		{"a delay that the BMC outlasts", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 21 * time.Second }), finding.Critical, "both would go off"},
+		{"a delay that the BMC outlasts", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 21 * time.Second }), finding.Critical, "both would be switched off"},
 		{"the BMC of the one that waits may be slow", "fence-delay", bmc(1, func(b *BMC) { b.Slowest = 21 * time.Second }), finding.OK, ""},
 		{"a delay that is hardly enough", "fence-delay", bmc(0, func(b *BMC) { b.Slowest = 11 * time.Second }), finding.Warning, "less than twice"},
 		{"a delay below the least", "fence-delay", bmc(1, func(b *BMC) { b.Delay = 2500 * time.Millisecond }), finding.Warning, "less than 3s"},
-		{"a host without a device", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs.Value = []BMC{} }, finding.Critical, "cp-1: it holds no device"},
+		{"a host without a device", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs.Value = []BMC{} }, finding.Critical, "cp-1: it has no fence device"},
 		{"a host whose devices nobody saw", "fence-delay", func(f *Facts) { f.Hosts[0].BMCs = state.Fact[[]BMC]{} }, finding.Unknown, "fence devices of cp-1"},
 
 		{"BMC and ring on one interface, in the only link", "fence-network", func(f *Facts) {
@@ -190,20 +190,20 @@ func TestFencingThatWouldNotWorkIsFound(t *testing.T) {
 		{"a BMC whose name does not resolve", "fence-network", bmc(0, func(b *BMC) { b.Address = "" }), finding.Critical, "does not resolve"},
 		{"a ring that nobody saw", "fence-network", func(f *Facts) { f.Hosts[0].Rings = state.Fact[[]Ring]{} }, finding.Unknown, "ring of cp-1"},
 
-		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), finding.Warning, "cp-1: it has never proved cp-2 to be off"},
+		{"never tried", "fence-proven", bmc(0, func(b *BMC) { b.Proven = time.Time{} }), finding.Warning, "cp-1: it has never proven cp-2 to be off"},
 		{"tried long ago", "fence-proven", bmc(0, func(b *BMC) { b.Proven = now.Add(-200 * day) }), finding.Note, "200 days ago"},
 		{"any certificate is taken", "fence-certificate", bmc(1, func(b *BMC) { b.Verified = false }), finding.Critical, "cp-2: the certificate of the BMC of cp-1 is not pinned yet"},
 		{"a pinned certificate, and another one is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "cd34" }), finding.Critical, "cp-2: the BMC of cp-1 shows another certificate (SHA-256 cd34) than the pinned one (SHA-256 ab12)"},
 		{"a pinned certificate that is shown", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Fingerprint, b.Shows.Value.Fingerprint = true, "ab12", "ab12" }), finding.OK, "pinned"},
-		{"a pin that nobody compared", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.FirstSight = true, true }), finding.OK, "pinned, as it was shown first"},
-		{"a pinned one that ends soon", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(20*day) }), finding.Note, "ends in 20 days: once the BMC makes a new one"},
-		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), finding.Warning, "of cp-1 ends in 20 days: it is refused then"},
-		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), finding.Critical, "ended 3 days ago: it is refused"},
+		{"a pin that nobody compared", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.FirstSight = true, true }), finding.OK, "pinned, as first shown"},
+		{"a pinned one that ends soon", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(20*day) }), finding.Note, "expires in 20 days: once the BMC makes a new one"},
+		{"a certificate that ends", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(20 * day) }), finding.Warning, "of cp-1 expires in 20 days: after that the BMC is refused"},
+		{"a certificate that ended", "fence-certificate", bmc(1, func(b *BMC) { b.Shows.Value.Ends = now.Add(-3 * day) }), finding.Critical, "expired 3 days ago: the BMC is refused"},
 		{"the date of a pinned one does not count", "fence-certificate", bmc(1, func(b *BMC) { b.Pinned, b.Shows.Value.Ends = true, now.Add(-3*day) }), finding.OK, "pinned"},
 		{"a BMC that did not answer", "fence-certificate", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), finding.Unknown, "certificate of the BMC of cp-1: it did not answer cp-2"},
-		{"BMC time ahead", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: time.Hour, High: 61 * time.Minute} }), finding.Note, "cp-2: the clock of the BMC of cp-1 is 1h0m0s off"},
-		{"BMC time behind", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: -61 * time.Minute, High: -time.Hour} }), finding.Note, "1h0m0s off"},
-		{"a BMC that tells no time", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset = state.Fact[Offset]{} }), finding.OK, "does not tell"},
+		{"BMC time ahead", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: time.Hour, High: 61 * time.Minute} }), finding.Note, "cp-2: the clock of the BMC of cp-1 is at least 1h0m0s off"},
+		{"BMC time behind", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset.Value = Offset{Low: -61 * time.Minute, High: -time.Hour} }), finding.Note, "at least 1h0m0s off"},
+		{"a BMC that tells no time", "fence-clock", bmc(1, func(b *BMC) { b.Shows.Value.Offset = state.Fact[Offset]{} }), finding.OK, "reports no time"},
 		{"a BMC without an answer", "fence-clock", bmc(1, func(b *BMC) { b.Shows = state.Fact[Shown]{} }), finding.Unknown, "clock of the BMC of cp-1"},
 		{"two machines with one UUID", "machine-identity", func(f *Facts) {
 			f.Cluster.Nodes.Value[1].Machine = state.Machine{UUID: "uuid-cp-1", Serial: "2"}.String()
@@ -225,13 +225,13 @@ func TestTheRingIsJudgedByWhatIsVisible(t *testing.T) {
 		}
 	}
 	for _, c := range []one{
-		{"one Corosync link only", "ring-links", single(func(*Ring) {}), finding.Warning, "cp-1: Corosync has one link only, over eth0 (10.0.0.1)"},
+		{"one Corosync link only", "ring-links", single(func(*Ring) {}), finding.Warning, "cp-1: Corosync has only one link, over eth0 (10.0.0.1)"},
 		{"one link over a bond", "ring-links", single(func(r *Ring) { r.Bond = 2 }), finding.Note, "a bond of 2 interfaces"},
 		{"two links over one interface", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value[1].Interface = "eth0" }, finding.Warning, "all 2 links of Corosync go over eth0"},
 		{"two links over interfaces that are not known", "ring-links", func(f *Facts) {
 			f.Hosts[0].Rings.Value[0].Interface, f.Hosts[0].Rings.Value[1].Interface = "", ""
 		}, finding.OK, ""},
-		{"no address of the host", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value = []Ring{} }, finding.Warning, "names no address"},
+		{"no address of the host", "ring-links", func(f *Facts) { f.Hosts[0].Rings.Value = []Ring{} }, finding.Warning, "has no address of this host"},
 		{"MTUs that differ", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 1500 }, finding.Warning, "link 1: cp-1 has 9000 on eth1, cp-2 has 1500 on eth1"},
 		{"an MTU that is not known", "ring-mtu", func(f *Facts) { f.Hosts[1].Rings.Value[1].MTU = 0 }, finding.Unknown, "MTU of 10.0.1.2 on cp-2"},
 	} {
@@ -255,19 +255,19 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		}
 	}
 	for _, c := range []one{
-		{"a clock that nobody keeps", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value = Clock{} }, finding.Warning, "no service that would do it"},
-		{"a service without sources", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value.Synchronised = false }, finding.Warning, "although chrony runs"},
-		{"clocks apart", "clock-apart", ahead(2*time.Second, 3*time.Second), finding.Warning, "cp-1 and cp-2: their clocks are 2s apart, or more"},
-		{"clocks apart, behind", "clock-apart", ahead(-3*time.Second, -2*time.Second), finding.Warning, "apart, or more"},
+		{"a clock that nobody keeps", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value = Clock{} }, finding.Warning, "no time service is running"},
+		{"a service without sources", "clock-sync", func(f *Facts) { f.Hosts[0].Clock.Value.Synchronised = false }, finding.Warning, "although chrony is running"},
+		{"clocks apart", "clock-apart", ahead(2*time.Second, 3*time.Second), finding.Warning, "cp-1 and cp-2: their clocks are at least 2s apart"},
+		{"clocks apart, behind", "clock-apart", ahead(-3*time.Second, -2*time.Second), finding.Warning, "at least"},
 		{"clocks far apart", "clock-apart", ahead(6*time.Minute, 7*time.Minute), finding.Critical, "apart"},
 		{"told to the second only, and equal as far as that goes", "clock-apart", ahead(-time.Second, time.Second), finding.OK, "at most 1s apart"},
 		{"measured too loosely to tell", "clock-apart", ahead(-5*time.Second, 5*time.Second), finding.Unknown, "may be up to 5s apart"},
 		{"a clock that nobody could read", "clock-apart", func(f *Facts) { f.Hosts[1].Offset = state.Fact[Offset]{} }, finding.Unknown, "cp-2"},
 
-		{"a disk that is too slow for etcd", "etcd-disk", fsyncs(11*time.Millisecond, 5000), finding.Warning, "took about 11ms at most"},
+		{"a disk that is too slow for etcd", "etcd-disk", fsyncs(11*time.Millisecond, 5000), finding.Warning, "took at most about 11ms"},
 		{"a disk at the recommendation", "etcd-disk", fsyncs(10*time.Millisecond, 5000), finding.OK, ""},
 		{"a disk that stops etcd", "etcd-disk", fsyncs(time.Second, 5000), finding.Critical, "cp-2"},
-		{"etcd has written too little to tell", "etcd-disk", fsyncs(time.Second, 999), finding.Unknown, "--disk measures"},
+		{"etcd has written too little to tell", "etcd-disk", fsyncs(time.Second, 999), finding.Unknown, "measure with --disk"},
 		{"an own measurement", "etcd-disk", func(f *Facts) {
 			f.Hosts[1].Etcd = state.Fact[Etcd]{}
 			f.Hosts[1].Disk = state.Known(Disk{Path: "/var/lib/etcd", Writes: 90, P99: 40 * time.Millisecond, Worst: 90 * time.Millisecond})
@@ -278,11 +278,11 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"a small one may be empty", "etcd-space", size(100<<20, 1<<20), finding.OK, ""},
 		{"etcd that does not answer", "etcd-space", func(f *Facts) { f.Hosts[0].Etcd = state.Fact[Etcd]{} }, finding.Unknown, "of cp-1"},
 
-		{"29 days", "certificates", end(29*day, false), finding.Warning, "x.crt ends in 29 days"},
-		{"6 days", "certificates", end(6*day, false), finding.Critical, "ends in 6 days"},
-		{"hours", "certificates", end(30*time.Hour, false), finding.Critical, "ends in 30 hours"},
-		{"it ended", "certificates", end(-50*time.Hour, false), finding.Critical, "ended 2 days ago"},
-		{"an authority's last year", "certificates", end(300*day, true), finding.Note, "ends in 300 days"},
+		{"29 days", "certificates", end(29*day, false), finding.Warning, "x.crt expires in 29 days"},
+		{"6 days", "certificates", end(6*day, false), finding.Critical, "expires in 6 days"},
+		{"hours", "certificates", end(30*time.Hour, false), finding.Critical, "expires in 30 hours"},
+		{"it ended", "certificates", end(-50*time.Hour, false), finding.Critical, "expired 2 days ago"},
+		{"an authority's last year", "certificates", end(300*day, true), finding.Note, "expires in 300 days"},
 		{"31 days of a leaf", "certificates", end(31*day, false), finding.OK, ""},
 
 		{"kubelets that differ", "versions", func(f *Facts) { f.Cluster.Nodes.Value[1].Kubelet = "v1.36.4" }, finding.Warning, "kubelet: v1.36.3 on cp-1; v1.36.4 on cp-2"},
@@ -292,22 +292,22 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"swap", "swap", func(f *Facts) { f.Hosts[0].Swap.Value = 2 << 30 }, finding.Warning, "2048 MiB"},
 		{"policies that nobody enforces", "network-policies", func(f *Facts) {
 			f.Cluster.Unenforced.Value = []string{"a/1", "a/2", "a/3", "a/4", "a/5", "b/1", "b/2"}
-		}, finding.Warning, "7 NetworkPolicies protect from nothing: a/1, a/2, a/3, a/4, a/5 and 2 more"},
+		}, finding.Warning, "7 NetworkPolicies are not enforced: a/1, a/2, a/3, a/4, a/5 and 2 more"},
 		{"packets that anybody forges", "ring-crypto", func(f *Facts) { f.Hosts[1].RingLacks.Value = "crypto_hash" }, finding.Critical, "corosync.conf sets no crypto_hash"},
 		{"firewalld as RHEL has it", "firewall", func(f *Facts) {
 			f.Hosts[1].Firewall.Value.Site = []state.SiteFirewall{{Name: "firewalld", Cluster: []string{"protocol vrrp", "2379-2380/tcp"}, Pods: []string{"10.128.0.0/14"}}}
-		}, finding.Critical, "firewalld refuses what hosts need of each other: protocol vrrp, 2379-2380/tcp"},
+		}, finding.Critical, "firewalld refuses ports that hosts need from each other: protocol vrrp, 2379-2380/tcp"},
 		{"a firewall that refuses applications", "firewall", func(f *Facts) {
 			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp"}}}
-		}, finding.Warning, "where they come by this host: 80/tcp"},
-		{"a firewall that is open", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw"}} }, finding.OK, "ufw lets in what is needed"},
+		}, finding.Warning, "through this host: 80/tcp"},
+		{"a firewall that is open", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "ufw"}} }, finding.OK, "ufw allows everything that is needed"},
 		{"rules that nobody can judge", "firewall", func(f *Facts) {
 			f.Hosts[0].Firewall.Value.Site = []state.SiteFirewall{{Name: "chain input of table inet filter", Unjudged: true}}
 		}, finding.Unknown, ""},
-		{"no table of ours", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Ours = false }, finding.Warning, "no rules of Holdfast's"},
-		{"a person wants none", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value = Firewall{Off: true} }, finding.Note, "/etc/holdfast/firewall says so"},
+		{"no table of ours", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value.Ours = false }, finding.Warning, "lacks Holdfast's rules"},
+		{"a person wants none", "firewall", func(f *Facts) { f.Hosts[0].Firewall.Value = Firewall{Off: true} }, finding.Note, "switched off in /etc/holdfast/firewall"},
 		{"a name that does not resolve", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Problem = "no such host" }, finding.Warning, "api.one.site does not resolve: no such host"},
-		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, finding.Warning, "resolves to 10.0.0.6 and not to 10.0.0.5"},
+		{"a name that leads elsewhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Addresses = []string{"10.0.0.6"} }, finding.Warning, "resolves to 10.0.0.6, not to 10.0.0.5"},
 		{"a load balancer of the site may be anywhere", "names", func(f *Facts) { f.Hosts[0].Names.Value[0].Want = nil }, finding.OK, ""},
 	} {
 		t.Run(c.name, c.run)

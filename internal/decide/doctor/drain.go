@@ -11,8 +11,8 @@ import (
 // drainChecks are about the workload if a host is drained or lost.
 var drainChecks = []Check{
 	{
-		ID: "drain-blocked", Title: "a drain of any host would end", For: Several, judge: judgeBlocked,
-		Meaning: "A drain asks for each eviction until it is granted. A budget that never grants one, such as minAvailable 1 for a single replica, lets it wait for ever; people then delete pods or pull the plug, and the budget protected nothing.",
+		ID: "drain-blocked", Title: "a drain of any host would complete", For: Several, judge: judgeBlocked,
+		Meaning: "A drain repeats each eviction until it is granted. A budget that never grants one, such as minAvailable 1 for a single replica, blocks the drain forever; administrators then delete pods or cut the power, and the budget has protected nothing.",
 		Lines: []string{
 			"kubectl -n NAMESPACE get pdb NAME",
 			"kubectl -n NAMESPACE scale deployment NAME --replicas=2     # or a budget with maxUnavailable: 1",
@@ -20,17 +20,17 @@ var drainChecks = []Check{
 	},
 	{
 		ID: "drain-unprotected", Title: "replicated workloads have a disruption budget", For: Several, judge: judgeUnprotected,
-		Meaning: "Without a PodDisruptionBudget a drain evicts all replicas of a host at once. Where all of them happen to run on that host, as they do on the survivor after every failure, the service is gone until the others are up.",
+		Meaning: "Without a PodDisruptionBudget a drain evicts all replicas on a host at once. If all of them run on that host, as they do on the survivor after every failure, the service is down until new replicas are up.",
 		Lines: []string{
 			"kubectl -n NAMESPACE create poddisruptionbudget NAME --selector=KEY=VALUE --max-unavailable=1",
-			"kubectl -n NAMESPACE rollout restart deployment NAME     # spreads what all runs on one host",
+			"kubectl -n NAMESPACE rollout restart deployment NAME     # spreads replicas that all run on one host",
 		},
 	},
 	{
-		ID: "failover-capacity", Title: "the others could carry the workload of any host", For: Several, judge: judgeCapacity,
+		ID: "failover-capacity", Title: "the other hosts could carry the workload of any host", For: Several, judge: judgeCapacity,
 		Alerts:  []string{"HoldfastFailoverCapacity"},
-		Meaning: "When a host is lost its pods are to run on the others. What was asked for beyond what those have stays pending, and which pods that are is decided by priority or by chance.",
-		Lines:   []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # who has to have a PriorityClass"},
+		Meaning: "When a host is lost, its pods have to run on the others. Pods whose requests exceed the capacity of the others stay pending; priority or chance decides which ones.",
+		Lines:   []string{"kubectl describe node | grep -A8 'Allocated resources'", "kubectl get pods -A --sort-by=.spec.priority     # which pods need a PriorityClass"},
 	},
 }
 
@@ -86,15 +86,15 @@ func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (finding.Find
 	most := int(b.Expected - b.Desired)
 	switch {
 	case !b.Observed:
-		s.notSeen("%s: the cluster has not worked out what it allows", f.Subject)
+		s.notSeen("%s: the cluster has not computed the allowed disruptions yet", f.Subject)
 		return f, false
 	case most <= 0:
-		f.Problem = sprintf("it wants %d healthy pods and there are to be %d: none is ever evicted", b.Desired, b.Expected)
+		f.Problem = sprintf("it requires %d healthy pods of %d: no pod can ever be evicted", b.Desired, b.Expected)
 	case len(here)-movable(here, pods, n, nodes) > most:
-		f.Problem = sprintf("it allows %d evictions at a time, and of %d pods on one host %s", most, len(here), stuck(here))
+		f.Problem = sprintf("it allows %d evictions at a time, but of %d pods on one host %s", most, len(here), stuck(here))
 	case b.Allowed == 0:
 		f.Severity = finding.Note
-		f.Problem = sprintf("right now it allows no eviction: %d of %d pods are healthy and it wants %d", b.Healthy, b.Expected, b.Desired)
+		f.Problem = sprintf("it allows no eviction now: %d of %d pods are healthy and it requires %d", b.Healthy, b.Expected, b.Desired)
 	default:
 		return f, false
 	}
@@ -127,10 +127,10 @@ func movable(here, all []Pod, n Node, nodes []Node) int {
 func stuck(pods []Pod) string {
 	for _, p := range pods {
 		if p.Stays != "" {
-			return "some cannot run on another (" + p.Name + ": " + p.Stays + ")"
+			return "some cannot run on another host (" + p.Name + ": " + p.Stays + ")"
 		}
 	}
-	return "some find no other host without one of their kind"
+	return "some have no other host without a pod of the same set"
 }
 
 // covered finds pods that several budgets select: Kubernetes refuses to evict
@@ -145,7 +145,7 @@ func covered(budgets []Budget, pods []Pod) []finding.Finding {
 	var out []finding.Finding
 	for _, pod := range slices.Sorted(maps.Keys(names)) {
 		if list := names[pod]; len(list) > 1 {
-			out = append(out, finding.Finding{Severity: finding.Warning, Subject: "pod " + pod, Problem: "the budgets " + strings.Join(list, " and ") + " are both about it: Kubernetes never evicts such a pod"})
+			out = append(out, finding.Finding{Severity: finding.Warning, Subject: "pod " + pod, Problem: "the budgets " + strings.Join(list, " and ") + " both select it: Kubernetes never evicts such a pod"})
 		}
 	}
 	return out
@@ -242,7 +242,7 @@ func (s *sheet) capacity(what string, lost Node, nodes []Node, pods []Pod, of fu
 	case moves > 0 && need+moves > have:
 		level, word = finding.Warning, "does not fit"
 	case moves > 0 && (need+moves)*10 > have*9:
-		level, word = finding.Note, "hardly fits"
+		level, word = finding.Note, "barely fits"
 	}
-	s.say(level, lost.Name, "without it the %s %s: %s asked for, the others have %s", what, word, text(need+moves), text(have))
+	s.say(level, lost.Name, "without it the %s %s: %s requested, the other hosts have %s", what, word, text(need+moves), text(have))
 }

@@ -39,9 +39,9 @@ func TestABudgetThatBlocksADrainOfTwoHostsIsFound(t *testing.T) {
 	unobserved := budget(2, 1)
 	unobserved.Observed = false
 	for _, c := range []one{
-		{"a single replica with minAvailable 1", "drain-blocked", with(pods(pod("web-a", "cp-1")), budgets(budget(1, 1))), finding.Warning, "PodDisruptionBudget shop/web: it wants 1 healthy pods and there are to be 1: none is ever evicted (drain of cp-1)"},
+		{"a single replica with minAvailable 1", "drain-blocked", with(pods(pod("web-a", "cp-1")), budgets(budget(1, 1))), finding.Warning, "PodDisruptionBudget shop/web: it requires 1 healthy pods of 1: no pod can ever be evicted (drain of cp-1)"},
 		{"two replicas of which two must be there block both hosts", "drain-blocked", budgets(budget(2, 2)), finding.Warning, "(drain of cp-1, cp-2)"},
-		{"maxUnavailable 0 is the same", "drain-blocked", budgets(budget(4, 4)), finding.Warning, "none is ever evicted"},
+		{"maxUnavailable 0 is the same", "drain-blocked", budgets(budget(4, 4)), finding.Warning, "no pod can ever be evicted"},
 		{"the pods are of another namespace", "drain-blocked", func(f *Facts) {
 			budgets(budget(2, 2))(f)
 			f.Cluster.Budgets.Value[0].Namespace = "other"
@@ -52,21 +52,21 @@ func TestABudgetThatBlocksADrainOfTwoHostsIsFound(t *testing.T) {
 		{
 			"replacements have no other host", "drain-blocked", with(
 				pods(but(pod("web-a", "cp-1"), stays), but(pod("web-b", "cp-1"), stays), pod("web-c", "cp-2")), budgets(budget(3, 2))),
-			finding.Warning, "of 2 pods on one host some cannot run on another (web-a: its volume data is on one host) (drain of cp-1)",
+			finding.Warning, "of 2 pods on one host some cannot run on another host (web-a: its volume data is on one host) (drain of cp-1)",
 		},
 		{
 			"the other host takes only one of its kind", "drain-blocked", with(
 				pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-1"), alone), but(pod("web-c", "cp-1"), alone)), budgets(budget(3, 2))),
-			finding.Warning, "some find no other host",
+			finding.Warning, "some have no other host",
 		},
 		{"the other host is closed", "drain-blocked", func(f *Facts) {
 			with(pods(but(pod("web-a", "cp-1"), alone), but(pod("web-b", "cp-1"), alone)), budgets(budget(2, 1)))(f)
 			f.Cluster.Nodes.Value[1].Closed = true
-		}, finding.Warning, "some find no other host"},
+		}, finding.Warning, "some have no other host"},
 		{"replacements that move one after the other", "drain-blocked", with(pods(pod("web-a", "cp-1"), pod("web-b", "cp-1"), pod("web-c", "cp-1")), budgets(budget(3, 2))), finding.OK, ""},
-		{"two budgets for one pod", "drain-blocked", budgets(budget(2, 1), named), finding.Warning, "pod shop/web-a: the budgets web and web-too are both about it"},
+		{"two budgets for one pod", "drain-blocked", budgets(budget(2, 1), named), finding.Warning, "pod shop/web-a: the budgets web and web-too both select it"},
 		{"a pod that is ill blocks for now", "drain-blocked", budgets(ill), finding.Note, "1 of 2 pods are healthy"},
-		{"a budget that nobody worked out yet", "drain-blocked", budgets(unobserved), finding.Unknown, "has not worked out"},
+		{"a budget that nobody worked out yet", "drain-blocked", budgets(unobserved), finding.Unknown, "has not computed"},
 		{"budgets that cannot be read", "drain-blocked", func(f *Facts) { f.Cluster.Budgets = state.Fact[[]Budget]{} }, finding.Unknown, "PodDisruptionBudgets"},
 	} {
 		t.Run(c.name, c.run)
@@ -101,10 +101,10 @@ func TestRequestsOfBothHostsAboveOneHostsAllocatableAreFound(t *testing.T) {
 		many = append(many, asks("web", "cp-1", 0, 0))
 	}
 	for _, c := range []one{
-		{"more cores than one host has", "failover-capacity", pods(asks("a", "cp-1", 5, 1), asks("b", "cp-2", 4, 1)), finding.Warning, "cp-1: without it the processor does not fit: 9.0 cores asked for, the others have 8.0 cores"},
+		{"more cores than one host has", "failover-capacity", pods(asks("a", "cp-1", 5, 1), asks("b", "cp-2", 4, 1)), finding.Warning, "cp-1: without it the processor does not fit: 9.0 cores requested, the other hosts have 8.0 cores"},
 		{"more memory than one host has", "failover-capacity", pods(asks("a", "cp-1", 1, 20), asks("b", "cp-2", 1, 13)), finding.Warning, "cp-2: without it the memory does not fit: 33792 MiB"},
 		{"more pods than one host takes", "failover-capacity", pods(many...), finding.Warning, "cp-1: without it the number of pods does not fit: 111 pods"},
-		{"exactly as much is all that there is", "failover-capacity", pods(asks("a", "cp-1", 4, 1), asks("b", "cp-2", 4, 1)), finding.Note, "hardly fits"},
+		{"exactly as much is all that there is", "failover-capacity", pods(asks("a", "cp-1", 4, 1), asks("b", "cp-2", 4, 1)), finding.Note, "barely fits"},
 		{"what belongs to its host does not move", "failover-capacity", pods(but(asks("a", "cp-1", 5, 1), func(p *Pod) { p.Fixed = true }), asks("b", "cp-2", 2, 1)), finding.OK, ""},
 		{"but it takes its part of the survivor", "failover-capacity", pods(but(asks("a", "cp-1", 5, 1), func(p *Pod) { p.Fixed = true }), asks("b", "cp-2", 4, 1)), finding.Warning, "cp-2: without it the processor"},
 		{"what cannot run elsewhere is not waited for", "failover-capacity", pods(but(asks("a", "cp-1", 5, 1), func(p *Pod) { p.Stays = "its volume" }), asks("b", "cp-2", 1, 1)), finding.OK, ""},
@@ -124,7 +124,7 @@ func TestThreeHostsShareWhatOneLoses(t *testing.T) {
 		t.Errorf("12 of 16 cores: %+v", r)
 	}
 	f.Cluster.Nodes.Value[2].Closed = true
-	if r := examine(t, f, "failover-capacity"); r.Severity != finding.Note || !strings.Contains(r.Findings[0].Problem, "hardly") {
+	if r := examine(t, f, "failover-capacity"); r.Severity != finding.Note || !strings.Contains(r.Findings[0].Problem, "barely") {
 		t.Errorf("4+4 of 8 cores where the third is closed: %+v", r)
 	}
 }

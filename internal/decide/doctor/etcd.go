@@ -10,19 +10,19 @@ import (
 // etcdChecks are about the disk and the space of etcd.
 var etcdChecks = []Check{
 	{
-		ID: "etcd-disk", Title: "the disk below etcd is quick enough", For: Everywhere, judge: judgeDisk,
-		Meaning: "Each write waits until the log is on the disk, on two hosts on both. etcd's own recommendation is that 99 of 100 such writes take less than 10 ms; at ten times that, elections and time-outs begin.",
+		ID: "etcd-disk", Title: "etcd's disk is fast enough", For: Everywhere, judge: judgeDisk,
+		Meaning: "Each write waits until the log is on disk, with two hosts on both disks. etcd recommends that 99 of 100 such writes take less than 10 ms; at ten times that, elections and time-outs begin.",
 		Lines: []string{
-			"sudo holdfast doctor etcd-disk --disk     # measures now: at most 2 s and 8 MiB beside etcd's data",
-			"iostat -x 1                               # who else writes; etcd wants a disk of its own, with power-loss protection",
+			"sudo holdfast doctor etcd-disk --disk     # measures now: for at most 2 s, with at most 8 MiB next to etcd's data",
+			"iostat -x 1                               # other writers; etcd needs its own disk, with power-loss protection",
 		},
 	},
 	{
 		ID: "etcd-space", Title: "etcd is far from its quota", For: Everywhere, judge: judgeSpace,
-		Meaning: "A database that reaches its quota takes no more writes until a person compacts and defragments it: the cluster stands still though both hosts are well.",
+		Meaning: "A database that reaches its quota takes no more writes until an administrator compacts and defragments it: the cluster stands still although both hosts are healthy.",
 		Lines: []string{
 			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
-			"etcdctl defrag        # one host after the other, after a look at holdfast status",
+			"etcdctl defrag        # one host after the other; check holdfast status first",
 		},
 	},
 }
@@ -42,11 +42,11 @@ func judgeDisk(s *sheet) {
 			seen = true
 		}
 		if e := h.Etcd.Value; h.Etcd.Known && e.Writes >= fewWrites {
-			s.say(slowness(e.FsyncP99), h.Name, "etcd says that 99 of 100 of its %d writes took about %s at most", e.Writes, rounded(e.FsyncP99))
+			s.say(slowness(e.FsyncP99), h.Name, "etcd reports that 99 of 100 of its %d writes took at most about %s", e.Writes, rounded(e.FsyncP99))
 			seen = true
 		}
 		if !seen {
-			s.notSeen("disk of %s: etcd there tells too little, --disk measures", h.Name)
+			s.notSeen("disk of %s: no usable figures from etcd; measure with --disk", h.Name)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func judgeSpace(s *sheet) {
 		}
 		s.say(level, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
 		if level == finding.OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
-			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation gives the rest back", e.InUse>>20, e.Size>>20)
+			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation frees the rest", e.InUse>>20, e.Size>>20)
 		}
 	})
 }

@@ -13,45 +13,45 @@ import (
 // fencingChecks show whether fencing works on the day when it is needed.
 var fencingChecks = []Check{
 	{
-		ID: "fence-delay", Title: "of two hosts that fence each other one waits", For: TwoFencing, judge: judgeDelay,
+		ID: "fence-delay", Title: "of two hosts that fence each other, one waits", For: TwoFencing, judge: judgeDelay,
 		Alerts:  []string{"HoldfastFenceDelayTooShort"},
-		Meaning: "When both hosts live and lose sight of each other, each has the other fenced. The one that waits must wait longer than the other's BMC takes to cut power, else both go off.",
+		Meaning: "If both hosts run and lose contact with each other, each has the other fenced. The one that waits must wait longer than a fence by the other takes, or both are switched off.",
 		Lines: []string{
 			"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate     # measures, and sets it",
 			"sudo holdfast fencing delay cp-1 20s                                   # on cp-2, by hand",
 		},
 	},
 	{
-		ID: "fence-network", Title: "BMCs and ring do not hang on one switch", For: TwoFencing, judge: judgeFenceNetwork,
-		Meaning: "If the switch of the ring is also that of the BMCs, its failure takes both: hosts lose each other and neither can prove that the other is off. The cluster stops and waits for a person. As far as it is visible: LLDP where hosts hear it, else subnets and interfaces.",
+		ID: "fence-network", Title: "the BMCs and the Corosync ring do not share a switch", For: TwoFencing, judge: judgeFenceNetwork,
+		Meaning: "If the ring and the BMCs share a switch, its failure takes both: the hosts lose each other, and neither can prove that the other is off. The cluster stops and waits for an administrator. The check sees LLDP where hosts receive it, and otherwise subnets and interfaces.",
 		Lines: []string{
-			"lldpctl                             # which switch is at the other end",
-			"ip route get ADDRESS-OF-THE-BMC     # which way fencing goes",
+			"lldpctl                             # the switch at the other end",
+			"ip route get ADDRESS-OF-THE-BMC     # the route to the BMC",
 		},
 	},
 	{
-		ID: "fence-proven", Title: "each BMC has been seen to cut power", For: TwoFencing, judge: judgeProven,
+		ID: "fence-proven", Title: "each BMC has proven that it cuts power", For: TwoFencing, judge: judgeProven,
 		Alerts:  []string{"HoldfastFencingNotVerified"},
-		Meaning: "A BMC that answers is not yet one that switches off. What was never tried fails at night. Firmware and accounts change too: once in half a year is not too often.",
+		Meaning: "A BMC that answers does not necessarily cut power, and an untested one fails when it is needed. Firmware and accounts change too: test at least twice a year.",
 		Lines:   []string{"holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate"},
 	},
 	{
-		ID: "fence-certificate", Title: "the certificates of the BMCs are checked or pinned, and not about to change", For: TwoFencing, judge: judgeBMCCertificate,
-		Meaning: "Whoever answers at the address of a BMC that is neither verified nor pinned could learn an account that can switch the host off, and say Off for a host that runs: such a BMC is not used. One that is verified by an authority is refused from the day on which its certificate ends, a pinned one once it has another certificate: nothing can be fenced then, until a person accepts it.",
+		ID: "fence-certificate", Title: "the certificates of the BMCs are verified or pinned, and do not expire soon", For: TwoFencing, judge: judgeBMCCertificate,
+		Meaning: "At the address of a BMC whose certificate is neither verified nor pinned, an attacker could steal an account that can switch the host off, and answer Off for a host that runs: such a BMC is not used. A BMC that an authority verifies is refused once its certificate has expired, a pinned one once it shows another certificate: the host cannot be fenced then, until an administrator accepts the new certificate.",
 		Lines: []string{
-			"sudo holdfast fencing pin cp-1 --dry-run     # on cp-2; which certificate is pinned, which one is shown",
-			"sudo holdfast fencing pin cp-1               # once it was compared with the BMC's own page",
+			"sudo holdfast fencing pin cp-1 --dry-run     # on cp-2; shows the pinned certificate and the present one",
+			"sudo holdfast fencing pin cp-1               # after comparing it with the BMC's own page",
 			"sudo holdfast fencing verify                 # after the BMC has a new certificate",
 		},
 	},
 	{
 		ID: "fence-clock", Title: "the clocks of the BMCs are right", For: TwoFencing, judge: judgeBMCClock,
-		Meaning: "A BMC does not need the time to cut power. But its log is the other half of the story of each incident, and a clock that begins in 1970 after each loss of mains makes it useless; some refuse certificates and accounts by date too.",
-		Lines:   []string{"holdfast fencing verify     # the address of each BMC: set NTP on its own page"},
+		Meaning: "A BMC needs no clock to cut power. But its log is part of the record of each incident, and a clock that restarts in 1970 after each power failure makes it useless; some BMCs also refuse certificates and accounts by date.",
+		Lines:   []string{"holdfast fencing verify     # shows the address of each BMC: set NTP on its own page"},
 	},
 	{
-		ID: "machine-identity", Title: "no two hosts claim to be one machine", For: SeveralCPs, judge: judgeIdentity,
-		Meaning: "By UUID and serial number a host knows that a BMC is its peer's. Machines that were cloned, or whose vendor wrote the same into both, cannot be told apart: a swapped address would switch off the wrong one.",
+		ID: "machine-identity", Title: "no two hosts claim to be the same machine", For: SeveralCPs, judge: judgeIdentity,
+		Meaning: "A host recognises its peer's BMC by UUID and serial number. Cloned machines, or machines to which the vendor gave the same values, cannot be told apart: with swapped addresses the wrong host would be switched off.",
 		Lines:   []string{"sudo dmidecode -s system-uuid; sudo dmidecode -s system-serial-number     # on each host"},
 	},
 }
@@ -68,7 +68,7 @@ func (s *sheet) devices() []device {
 	var out []device
 	eachHost(s, "fence devices", func(h Host) state.Fact[[]BMC] { return h.BMCs }, func(h Host, list []BMC) {
 		if len(list) == 0 {
-			s.say(finding.Critical, h.Name, "it holds no device of its peer: it cannot fence")
+			s.say(finding.Critical, h.Name, "it has no fence device for its peer: it cannot fence")
 		}
 		for _, b := range list {
 			out = append(out, device{h.Name, b})
@@ -85,7 +85,7 @@ func judgeDelay(s *sheet) {
 	}
 	a, b := list[0], list[1]
 	if a.Delay == b.Delay {
-		s.say(finding.Critical, "", "%s and %s both wait %s: when they lose sight of each other both go off", a.by, b.by, a.Delay)
+		s.say(finding.Critical, "", "%s and %s both wait %s: if they lose contact with each other, both are switched off", a.by, b.by, a.Delay)
 		return
 	}
 	// The host that waits must wait longer than a fence by the other takes.
@@ -97,7 +97,7 @@ func judgeDelay(s *sheet) {
 	s.say(finding.OK, "", "%s waits %s longer than %s", waits.by, apart, quick.by)
 	switch {
 	case quick.Slowest >= apart:
-		s.say(finding.Critical, waits.by, "it waits %s, and a fence by %s has taken %s: both would go off", apart, quick.by, rounded(quick.Slowest))
+		s.say(finding.Critical, waits.by, "it waits %s, but a fence by %s has taken %s: both would be switched off", apart, quick.by, rounded(quick.Slowest))
 	case apart < fencing.MinimumDelay:
 		s.say(finding.Warning, waits.by, "it waits only %s, less than %s", apart, fencing.MinimumDelay)
 	case apart < 2*quick.Slowest:
@@ -157,12 +157,12 @@ func (s *sheet) shared(d device, rings []Ring) {
 			common = "the subnet " + r.Subnet
 		}
 		if common == "" {
-			s.say(finding.OK, d.by, "the way to the BMC of %s has nothing visible in common with the ring's link %s", d.Target, r.Address)
+			s.say(finding.OK, d.by, "the route to the BMC of %s has nothing visible in common with the ring's link %s", d.Target, r.Address)
 			return
 		}
 		how = common
 	}
-	s.say(finding.Warning, d.by, "the ring and the way to the BMC of %s share %s: when it fails neither host may go on", d.Target, how)
+	s.say(finding.Warning, d.by, "the ring and the route to the BMC of %s share %s: if it fails, neither host may go on", d.Target, how)
 }
 
 func intersection(a, b []string) []string {
@@ -177,7 +177,7 @@ func judgeProven(s *sheet) {
 		age := s.At.Sub(d.Proven)
 		switch {
 		case d.Proven.IsZero():
-			s.say(finding.Warning, d.by, "it has never proved %s to be off: nobody knows whether that BMC cuts power", d.Target)
+			s.say(finding.Warning, d.by, "it has never proven %s to be off: it is unknown whether that BMC cuts power", d.Target)
 		case age > provenFor:
 			s.say(finding.Note, d.by, "it last proved %s to be off %d days ago", d.Target, days(age))
 		default:
@@ -192,21 +192,21 @@ func judgeBMCCertificate(s *sheet) {
 	for _, d := range s.devices() {
 		switch left := d.Shows.Value.Ends.Sub(s.At); {
 		case !d.Verified:
-			s.say(finding.Critical, d.by, "the certificate of the BMC of %s is not pinned yet, so that nothing is said to it and nothing of it believed: the next good test, within a minute, pins it", d.Target)
+			s.say(finding.Critical, d.by, "the certificate of the BMC of %s is not pinned yet, so the BMC is not used; the next successful test, within a minute, pins it", d.Target)
 		case d.Pinned && d.another():
-			s.say(finding.Critical, d.by, "the BMC of %s shows another certificate (SHA-256 %s) than the pinned one (SHA-256 %s): it is refused, and cannot fence until a person accepts it", d.Target, d.Shows.Value.Fingerprint, d.Fingerprint)
+			s.say(finding.Critical, d.by, "the BMC of %s shows another certificate (SHA-256 %s) than the pinned one (SHA-256 %s): the BMC is refused, and cannot fence until an administrator accepts the certificate", d.Target, d.Shows.Value.Fingerprint, d.Fingerprint)
 		case d.Pinned && d.Shows.Known && left > 0 && left < endsWarning:
-			s.say(finding.Note, d.by, "the certificate of the BMC of %s is pinned, and %s: once the BMC makes a new one that is refused, until a person accepts it", d.Target, ends(left))
+			s.say(finding.Note, d.by, "the certificate of the BMC of %s is pinned, and %s: once the BMC makes a new one, the BMC is refused until an administrator accepts it", d.Target, ends(left))
 		case d.FirstSight:
-			s.say(finding.OK, d.by, "the certificate of the BMC of %s is pinned, as it was shown first", d.Target)
+			s.say(finding.OK, d.by, "the certificate of the BMC of %s is pinned, as first shown", d.Target)
 		case d.Pinned:
 			s.say(finding.OK, d.by, "the certificate of the BMC of %s is pinned", d.Target)
 		case !d.Shows.Known:
 			s.notSeen("certificate of the BMC of %s: it did not answer %s", d.Target, d.by)
 		case left <= 0:
-			s.say(finding.Critical, d.by, "the certificate of the BMC of %s %s: it is refused, and cannot fence", d.Target, ends(left))
+			s.say(finding.Critical, d.by, "the certificate of the BMC of %s %s: the BMC is refused, and cannot fence", d.Target, ends(left))
 		case left < endsWarning:
-			s.say(finding.Warning, d.by, "the certificate of the BMC of %s %s: it is refused then, and cannot fence", d.Target, ends(left))
+			s.say(finding.Warning, d.by, "the certificate of the BMC of %s %s: after that the BMC is refused, and cannot fence", d.Target, ends(left))
 		}
 	}
 }
@@ -230,9 +230,9 @@ func judgeBMCClock(s *sheet) {
 		case !d.Shows.Known:
 			s.notSeen("clock of the BMC of %s: it did not answer %s", d.Target, d.by)
 		case !o.Known:
-			s.say(finding.OK, d.by, "the BMC of %s does not tell the time", d.Target)
+			s.say(finding.OK, d.by, "the BMC of %s reports no time", d.Target)
 		case least > bmcApart:
-			s.say(finding.Note, d.by, "the clock of the BMC of %s is %s off, or more", d.Target, rounded(least))
+			s.say(finding.Note, d.by, "the clock of the BMC of %s is at least %s off", d.Target, rounded(least))
 		}
 	}
 }
@@ -250,7 +250,7 @@ func judgeIdentity(s *sheet) {
 		}
 		if m == (state.Machine{}) {
 			if s.Topology.Fencing {
-				s.say(finding.Note, n.Name, "its SMBIOS tells neither UUID nor serial number: a BMC cannot be known to be its own")
+				s.say(finding.Note, n.Name, "its SMBIOS has neither UUID nor serial number: its BMC cannot be recognised")
 			}
 			continue
 		}

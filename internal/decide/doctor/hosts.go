@@ -15,16 +15,16 @@ import (
 var hostChecks = []Check{
 	{
 		ID: "nodes", Title: "every control plane has its Node, with its role labels", For: Everywhere, judge: judgeNodes,
-		Meaning: "A Node is a record of its host, which anybody may delete while the host runs on. Without it nothing new is scheduled there and its pods are deleted; without the role labels routers, operators and guards pass it by. The agent of the host makes both again within seconds, so what stays away has a reason.",
+		Meaning: "A Node is the record of its host, and can be deleted while the host runs on. Without it nothing new is scheduled there and its pods are deleted; without the role labels, routers, operators and guards ignore the host. The agent of the host restores both within seconds, so if one stays missing there is a cause.",
 		Lines: []string{
 			"journalctl -u holdfast-agent -n 50     # on that host: docs/runbook/deleted-objects.md",
-			"systemctl restart kubelet              # there, upon which kubelet registers",
+			"systemctl restart kubelet              # on that host; kubelet then registers it",
 		},
 	},
 	{
-		ID: "certificates", Title: "no certificate ends soon", For: Everywhere, judge: judgeCertificates,
+		ID: "certificates", Title: "no certificate expires soon", For: Everywhere, judge: judgeCertificates,
 		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
-		Meaning: "A certificate that ends while a host is off keeps it from coming back: kubelet cannot talk to the API that would give it a new one. kubeadm's end after a year unless they are renewed; kubelet renews its own while it runs.",
+		Meaning: "A certificate that expires while a host is off keeps the host from coming back: kubelet cannot reach the API that would issue a new one. kubeadm's certificates expire after a year unless they are renewed; kubelet renews its own while it runs.",
 		Lines: []string{
 			"kubeadm certs check-expiration",
 			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",
@@ -32,30 +32,30 @@ var hostChecks = []Check{
 	},
 	{
 		ID: "versions", Title: "the hosts run the same versions", For: Several, judge: judgeVersions,
-		Meaning: "An upgrade that stopped half way leaves kubelets of two versions. It works until a pod that moves meets the other one, and the next upgrade begins from a state that nobody tested.",
+		Meaning: "An upgrade that stopped halfway leaves kubelets of two versions. This works until a pod moves to the other version, and the next upgrade starts from an untested state.",
 		Lines:   []string{"kubectl get nodes -o wide"},
 	},
 	{
 		ID: "swap", Title: "hosts do not swap", For: Everywhere, judge: judgeSwap,
-		Meaning: "Pages of etcd, kubelet or Corosync on a disk make each of them miss its time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless told otherwise.",
+		Meaning: "If memory of etcd, kubelet or Corosync is swapped out, they miss their time-outs under memory pressure: the host looks dead and is fenced. kubelet refuses to start with swap unless it is configured otherwise.",
 		Lines: []string{
 			"swapoff -a                             # now",
 			"sed -i '/\\sswap\\s/s/^/#/' /etc/fstab     # and at the next boot",
 		},
 	},
 	{
-		ID: "firewall", Title: "a host's ports are open to those who need them, and to nobody else", For: Everywhere, judge: judgeFirewall,
-		Meaning: "A firewall of the site that refuses a port of the cluster looks like a broken cable: the other host is silent. firewalld, which RHEL and its kin start by default, refuses nearly all of them. The table of Holdfast's own refuses nothing that is needed, and keeps etcd, Corosync and the pod network from strangers and pods.",
+		ID: "firewall", Title: "a host's ports are open to those that need them, and to no others", For: Everywhere, judge: judgeFirewall,
+		Meaning: "A site firewall that refuses a port of the cluster looks like a broken cable: the other host does not answer. firewalld, which RHEL and its relatives start by default, refuses nearly all of these ports. Holdfast's own table refuses nothing that is needed, and closes etcd, Corosync and the pod network to foreign hosts and pods.",
 		Lines: []string{
-			"firewall-cmd --permanent --add-port=PORT/PROTOCOL     # or --add-protocol=vrrp: each of those; docs/runbook/firewall.md has all of a host",
+			"firewall-cmd --permanent --add-port=PORT/PROTOCOL     # or --add-protocol=vrrp; for each of them: docs/runbook/firewall.md lists all of a host",
 			"firewall-cmd --permanent --zone=trusted --add-source=NETWORK     # of pods",
 			"firewall-cmd --reload",
-			"ufw allow in PORT/PROTOCOL     # where it is ufw",
+			"ufw allow in PORT/PROTOCOL     # with ufw",
 		},
 	},
 	{
-		ID: "network-policies", Title: "NetworkPolicies that are there are enforced", For: Everywhere, judge: judgePolicies,
-		Meaning: "The pod network that Holdfast brings connects pods and enforces no NetworkPolicy. New ones are refused, unless their namespace is labelled as knowing it; those from before, and those of such namespaces, protect from nothing, and whoever reads them believes otherwise.",
+		ID: "network-policies", Title: "existing NetworkPolicies are enforced", For: Everywhere, judge: judgePolicies,
+		Meaning: "The pod network that comes with Holdfast connects pods and enforces no NetworkPolicy. New ones are refused, unless the label of their namespace acknowledges this; older ones, and those of such namespaces, protect nothing, although they look as if they did.",
 		Lines: []string{
 			"kubectl get networkpolicies --all-namespaces",
 			"kubectl -n NAMESPACE delete networkpolicy NAME     # or bring an enforcer: docs/what-you-bring.md",
@@ -63,7 +63,7 @@ var hostChecks = []Check{
 	},
 	{
 		ID: "names", Title: "the names of the cluster resolve on each host", For: Everywhere, judge: judgeNames,
-		Meaning: "Hosts, persons and pods reach API and ingress by name. A host that resolves them to something else works until its connections have to be made anew.",
+		Meaning: "Hosts, administrators and pods reach the API and ingress by name. A host that resolves these names to something else works until it has to reconnect.",
 		Lines: []string{
 			"holdfast-agent monitor coredns     # on that host",
 			"getent ahosts api.DOMAIN           # docs/runbook/names.md",
@@ -89,7 +89,7 @@ func judgeCertificates(s *sheet) {
 			}
 		}
 		if !first.IsZero() {
-			s.say(finding.OK, h.Name, "the first of the others ends in %d days", days(first.Sub(s.At)))
+			s.say(finding.OK, h.Name, "the next of the other certificates expires in %d days", days(first.Sub(s.At)))
 		}
 	})
 }
@@ -110,11 +110,11 @@ func (s *sheet) ending(c Certificate) finding.Severity {
 func ends(left time.Duration) string {
 	switch {
 	case left <= 0:
-		return sprintf("ended %d days ago", days(-left))
+		return sprintf("expired %d days ago", days(-left))
 	case left < 48*time.Hour:
-		return sprintf("ends in %d hours", int(left/time.Hour))
+		return sprintf("expires in %d hours", int(left/time.Hour))
 	}
-	return sprintf("ends in %d days", days(left))
+	return sprintf("expires in %d days", days(left))
 }
 
 func judgeVersions(s *sheet) {
@@ -179,7 +179,7 @@ func judgeNames(s *sheet) {
 			case n.Problem != "":
 				s.say(finding.Warning, h.Name, "%s does not resolve: %s", n.Name, n.Problem)
 			case len(n.Want) > 0 && !anyOf(n.Addresses, n.Want):
-				s.say(finding.Warning, h.Name, "%s resolves to %s and not to %s", n.Name, strings.Join(n.Addresses, ", "), strings.Join(n.Want, " or "))
+				s.say(finding.Warning, h.Name, "%s resolves to %s, not to %s", n.Name, strings.Join(n.Addresses, ", "), strings.Join(n.Want, " or "))
 			default:
 				s.say(finding.OK, h.Name, "%s resolves to %s", n.Name, strings.Join(n.Addresses, ", "))
 			}
@@ -191,34 +191,34 @@ func judgeFirewall(s *sheet) {
 	eachHost(s, "firewalls", func(h Host) state.Fact[Firewall] { return h.Firewall }, func(h Host, f Firewall) {
 		switch {
 		case f.Off:
-			s.say(finding.Note, h.Name, "it has no rules of Holdfast's, since /etc/holdfast/firewall says so: etcd, Corosync and the pod network are open to whoever reaches the host")
+			s.say(finding.Note, h.Name, "Holdfast's rules are switched off in /etc/holdfast/firewall: etcd, Corosync and the pod network are open to anyone who reaches the host")
 		case !f.Ours:
-			s.say(finding.Warning, h.Name, "it has no rules of Holdfast's: nft list table inet holdfast_input; journalctl -u holdfast-agent says why")
+			s.say(finding.Warning, h.Name, "it lacks Holdfast's rules: check nft list table inet holdfast_input; for the reason see journalctl -u holdfast-agent")
 		}
 		for _, site := range f.Site {
 			s.siteFirewall(h.Name, site)
 		}
 		if len(f.Site) == 0 && f.Ours {
-			s.say(finding.OK, h.Name, "nobody else refuses packets there")
+			s.say(finding.OK, h.Name, "no other firewall refuses packets there")
 		}
 	})
 }
 
 func (s *sheet) siteFirewall(name string, f state.SiteFirewall) {
 	if len(f.Cluster) > 0 {
-		s.say(finding.Critical, name, "%s refuses what hosts need of each other: %s", f.Name, strings.Join(f.Cluster, ", "))
+		s.say(finding.Critical, name, "%s refuses ports that hosts need from each other: %s", f.Name, strings.Join(f.Cluster, ", "))
 	}
 	if len(f.Pods) > 0 {
 		s.say(finding.Critical, name, "%s refuses packets of pods (%s)", f.Name, strings.Join(f.Pods, ", "))
 	}
 	if len(f.Applications) > 0 {
-		s.say(finding.Warning, name, "%s refuses what clients of applications need, where they come by this host: %s", f.Name, strings.Join(f.Applications, ", "))
+		s.say(finding.Warning, name, "%s refuses ports that clients of applications need if they reach them through this host: %s", f.Name, strings.Join(f.Applications, ", "))
 	}
 	switch {
 	case f.Unjudged:
-		s.notSeen("what %s on %s refuses (docs/ports.md has what is needed)", f.Name, name)
+		s.notSeen("what %s on %s refuses (docs/ports.md lists what is needed)", f.Name, name)
 	case !f.Refuses():
-		s.say(finding.OK, name, "%s lets in what is needed", f.Name)
+		s.say(finding.OK, name, "%s allows everything that is needed", f.Name)
 	}
 }
 
@@ -234,5 +234,5 @@ func judgePolicies(s *sheet) {
 	if more := len(list) - mostNamed; more > 0 {
 		words += sprintf(" and %d more", more)
 	}
-	s.say(finding.Warning, "", "%d NetworkPolicies protect from nothing: %s", len(list), words)
+	s.say(finding.Warning, "", "%d NetworkPolicies are not enforced: %s", len(list), words)
 }

@@ -22,16 +22,16 @@ type NICs struct {
 var nicChecks = []Check{
 	{
 		ID: "nic-arp", Title: "each interface answers for its own addresses", For: Everywhere, judge: judgeARP,
-		Meaning: "By default Linux answers ARP for an address of one NIC on any other. With two NICs in one network, as on a single switch, a peer may learn the wrong one for the address of a node: adverts then arrive where keepalived does not listen, and two hosts hold one virtual IP. The agent sets both at its start and whenever they are taken back.",
+		Meaning: "By default Linux answers ARP for an address of one NIC on any other. With two NICs in one network, as on a single switch, a peer may learn the wrong one for the address of a node: adverts then arrive where keepalived does not listen, and two hosts hold one virtual IP. The agent sets both sysctls at its start and whenever they are changed back.",
 		Lines: []string{
 			"sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2     # on that host, now",
-			"grep -rn arp_ /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d                   # who takes them back",
+			"grep -rn arp_ /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d                   # what changes them back",
 			"journalctl -u holdfast-agent | grep links:                                    # why the agent did not",
 		},
 	},
 	{
-		ID: "nic-router-advertisements", Title: "router advertisements are heard", For: Everywhere, judge: judgeRA,
-		Meaning: "A host with pods forwards packets, and Linux takes a host that forwards for a router, which ignores the advertisements of others. Where the kernel itself takes them the host loses its IPv6 default route and its addresses when those that it has end. The agent has the kernel take them all the same; where NetworkManager or systemd-networkd takes them nothing is to be done.",
+		ID: "nic-router-advertisements", Title: "router advertisements are accepted", For: Everywhere, judge: judgeRA,
+		Meaning: "A host with pods forwards packets, and Linux treats a forwarding host as a router, which ignores router advertisements. If the kernel itself handles them, the host loses its IPv6 default route and addresses when the present ones expire. The agent sets the kernel to accept them nevertheless; if NetworkManager or systemd-networkd handles them, nothing has to be done.",
 		Lines: []string{
 			"sysctl -w net.ipv6.conf.NIC.accept_ra=2               # on that host, for each NIC that is named",
 			"journalctl -u holdfast-agent | grep links:            # why the agent did not",
@@ -48,7 +48,7 @@ func judgeARP(s *sheet) {
 		case len(n.Uplinks) > 1:
 			s.say(finding.Warning, h.Name, "%s answer ARP for each other's addresses", strings.Join(n.Uplinks, ", "))
 		default:
-			s.say(finding.Note, h.Name, "an interface would answer ARP for the address of another; it has one only, %s", strings.Join(n.Uplinks, ""))
+			s.say(finding.Note, h.Name, "an interface would answer ARP for the address of another; it has only one, %s", strings.Join(n.Uplinks, ""))
 		}
 	})
 }
@@ -56,7 +56,7 @@ func judgeARP(s *sheet) {
 func judgeRA(s *sheet) {
 	eachHost(s, "router advertisements", nics, func(h Host, n NICs) {
 		if len(n.Deaf) > 0 {
-			s.say(finding.Warning, h.Name, "router advertisements on %s are ignored, since it forwards", strings.Join(n.Deaf, ", "))
+			s.say(finding.Warning, h.Name, "router advertisements on %s are ignored, because the host forwards packets", strings.Join(n.Deaf, ", "))
 		}
 	})
 }

@@ -15,36 +15,36 @@ import (
 var powerChecks = []Check{
 	{
 		ID: "power-metal3", Title: "metal3 manages the power of no control plane", For: TwoFencing, judge: judgeMetal3,
-		Meaning: "The baremetal-operator switches a host to what its BareMetalHost says. On two hosts Pacemaker decides about power by proof; a second one that does not know the proof can switch off the only host that runs, or switch on one that has to stay off.",
+		Meaning: "The baremetal-operator switches a host to the power state in its BareMetalHost. On two hosts Pacemaker decides about power by proof; a second controller that does not know the proof can switch off the only running host, or switch on one that has to stay off.",
 		Lines: []string{
 			"kubectl -n NAMESPACE annotate baremetalhost NAME baremetalhost.metal3.io/detached=",
-			"kubectl -n NAMESPACE annotate baremetalhost NAME reboot.metal3.io-     # if it has that",
+			"kubectl -n NAMESPACE annotate baremetalhost NAME reboot.metal3.io-     # if it has that annotation",
 		},
 	},
 	{
 		ID: "power-remediation", Title: "no operator remediates control planes", For: TwoFencing, judge: judgeRemediation,
-		Meaning: "NodeHealthCheck, SelfNodeRemediation and their like restart a node that the API does not hear from. That is what the survivor looks like while it takes over: it would be restarted with the only copy of the data that takes writes.",
+		Meaning: "NodeHealthCheck, SelfNodeRemediation and similar operators restart a node that does not report to the API. The survivor looks like that while it takes over: it would be restarted although it holds the only data directory that can take writes.",
 		Lines: []string{
-			"kubectl edit nodehealthcheck NAME     # a selector that leaves node-role.kubernetes.io/control-plane out",
+			"kubectl edit nodehealthcheck NAME     # use a selector that excludes node-role.kubernetes.io/control-plane",
 			"kubectl delete KIND NAME              # a remediation of a control plane",
 		},
 	},
 	{
-		ID: "power-devices", Title: "Pacemaker has no fence devices but ours", For: TwoFencing, judge: judgeDevices,
-		Meaning: "Only fence_holdfast reads back that the host is off and leaves the proof that lets the survivor's etcd go on. A fence by another device is no proof: the survivor waits for a person, or the host is switched off twice.",
+		ID: "power-devices", Title: "Pacemaker has no fence devices other than Holdfast's", For: TwoFencing, judge: judgeDevices,
+		Meaning: "Only fence_holdfast reads back that the host is off and leaves the proof with which the survivor's etcd goes on. A fence by another device is not a proof: the survivor waits for an administrator, or the host is switched off twice.",
 		Lines: []string{
 			"pcs stonith config",
-			"pcs stonith delete DEVICE     # after you know whose it is",
+			"pcs stonith delete DEVICE     # once you know what it is for",
 		},
 	},
 	{
 		ID: "power-watchdog", Title: "no watchdog restarts a host by itself", For: TwoFencing, judge: judgeWatchdog,
-		Meaning: "SBD and watchdog daemons restart a host that they think is ill, for instance one that lost its peer: the survivor. And a host that restarted by itself is not proven to be off.",
-		Lines:   []string{"systemctl disable --now sbd.service watchdog.service     # after a look at what set them up"},
+		Meaning: "SBD and watchdog daemons restart a host that they consider unhealthy, for example one that lost its peer: the survivor. And a host that restarted by itself is not proven to be off.",
+		Lines:   []string{"systemctl disable --now sbd.service watchdog.service     # after checking what set them up"},
 	},
 	{
-		ID: "power-reboots", Title: "nothing reboots hosts on its own", For: Everywhere, judge: judgeReboots,
-		Meaning: "A tool that reboots hosts for updates does not know whether the other host holds all the data right now. One host that reboots while its peer is away or still catching up stops the cluster; on a single host every such reboot does.",
+		ID: "power-reboots", Title: "nothing reboots hosts automatically", For: Everywhere, judge: judgeReboots,
+		Meaning: "A tool that reboots hosts for updates does not know whether the other host holds all data at that moment. A host that reboots while its peer is absent or still catching up stops the cluster; on a single host every such reboot does.",
 		Lines: []string{
 			"echo 'Unattended-Upgrade::Automatic-Reboot \"false\";' > /etc/apt/apt.conf.d/99-no-reboot     # Debian, Ubuntu",
 			"kubectl -n NAMESPACE delete daemonset NAME                                                  # kured",
@@ -63,13 +63,13 @@ func judgeMetal3(s *sheet) {
 		switch {
 		case !h.BMC || !s.isControlPlane(h):
 		case h.Reboots:
-			s.say(finding.Critical, about, "it is of a control plane and asks for a reboot")
+			s.say(finding.Critical, about, "it belongs to a control plane and requests a reboot")
 		case h.Detached:
-			s.say(finding.OK, about, "detached: metal3 leaves its power alone")
+			s.say(finding.OK, about, "detached: metal3 does not touch its power")
 		case !h.Online:
-			s.say(finding.Critical, about, "it is of a control plane and says online: false: metal3 switches the host off")
+			s.say(finding.Critical, about, "it belongs to a control plane and has online: false: metal3 switches the host off")
 		default:
-			s.say(finding.Warning, about, "it is of a control plane and not detached: metal3 manages its power")
+			s.say(finding.Warning, about, "it belongs to a control plane and is not detached: metal3 manages its power")
 		}
 	}
 }
@@ -94,11 +94,11 @@ func judgeRemediation(s *sheet) {
 	if rules, ok := known(s, "objects that remediate nodes", s.Cluster.Remedies); ok {
 		for _, r := range rules {
 			if chosen := s.chosen(r); len(chosen) > 0 {
-				s.say(finding.Critical, objectName(r.Kind, r.Namespace, r.Name), "it is about control planes: %s", strings.Join(chosen, ", "))
+				s.say(finding.Critical, objectName(r.Kind, r.Namespace, r.Name), "it selects control planes: %s", strings.Join(chosen, ", "))
 			}
 		}
 	}
-	s.runs(remediators, finding.Warning, "%s runs, which can restart nodes: see that it never selects a control plane")
+	s.runs(remediators, finding.Warning, "%s is running and can restart nodes: make sure that it never selects a control plane")
 }
 
 // chosen returns the control planes that a rule selects.
@@ -200,7 +200,7 @@ func judgeDevices(s *sheet) {
 		blind = blind && !h.Devices.Known
 		for _, d := range h.Devices.Value {
 			if !d.Ours && !seen[d.ID] {
-				s.say(finding.Warning, d.ID, "a fence device of agent %s that the setup did not make", d.Agent)
+				s.say(finding.Warning, d.ID, "a fence device of fence agent %s that Holdfast's setup did not create", d.Agent)
 			}
 			seen[d.ID] = true
 		}
@@ -227,7 +227,7 @@ func judgeReboots(s *sheet) {
 	if s.Topology.ControlPlanes < 2 {
 		level = finding.Note
 	}
-	s.runs(rebooters, level, "%s runs, which reboots hosts")
+	s.runs(rebooters, level, "%s is running and reboots hosts")
 	eachHost(s, "automatic reboots", func(h Host) state.Fact[[]string] { return h.Rebooters }, func(h Host, list []string) {
 		for _, r := range list {
 			s.say(level, h.Name, "%s", r)

@@ -12,17 +12,17 @@ import (
 // ringChecks are about the network between two hosts.
 var ringChecks = []Check{
 	{
-		ID: "ring-links", Title: "Corosync has more than one way to the peer", For: TwoFencing, judge: judgeLinks,
-		Meaning: "With one link one cable or one port is enough to make hosts lose each other: a healthy host is then fenced. A second link over another switch, or at least a bond, makes that two failures.",
+		ID: "ring-links", Title: "Corosync has more than one link to the peer", For: TwoFencing, judge: judgeLinks,
+		Meaning: "With one link, one failed cable or port makes the hosts lose each other: a healthy host is then fenced. With a second link over another switch, or at least a bond, it takes two failures.",
 		Lines: []string{
-			"corosync-cfgtool -s                                     # the links and how they are",
-			"vi /etc/corosync/corosync.conf                          # on both hosts the same: a ring1_addr of another network for each node",
+			"corosync-cfgtool -s                                     # the links and their state",
+			"vi /etc/corosync/corosync.conf                          # the same on both hosts: a ring1_addr in another network for each node",
 			"corosync-cfgtool -R                                     # on one, once both have it",
 		},
 	},
 	{
 		ID: "ring-crypto", Title: "Corosync's packets are encrypted and signed", For: TwoFencing, judge: judgeCrypto,
-		Meaning: "Corosync says who is lost, and who is lost is fenced. Without a cipher and a hash whoever reaches the network of the hosts forges a membership, and has a healthy host switched off.",
+		Meaning: "Corosync decides which host is lost, and a lost host is fenced. Without a cipher and a hash, anyone on the hosts' network can forge a membership and have a healthy host switched off.",
 		Lines: []string{
 			"pcs cluster stop --force                                # on both hosts, one after the other: nothing runs until both are back",
 			"vi /etc/corosync/corosync.conf                          # in its section totem: crypto_cipher: aes256, crypto_hash: sha256",
@@ -30,11 +30,11 @@ var ringChecks = []Check{
 		},
 	},
 	{
-		ID: "ring-mtu", Title: "both ends of the ring have one MTU", For: TwoFencing, judge: judgeMTU,
-		Meaning: "Where one end sends packets that the other does not take, small ones pass: Corosync sees its peer and etcd, whose packets are large, hangs. That looks like a slow disk and is none.",
+		ID: "ring-mtu", Title: "both ends of the ring have the same MTU", For: TwoFencing, judge: judgeMTU,
+		Meaning: "If one end sends packets that are too large for the other, only small ones pass: Corosync sees its peer, but etcd, whose packets are large, hangs. That looks like a slow disk.",
 		Lines: []string{
 			"ip link show INTERFACE                             # on each host",
-			"ping -M do -s $((MTU - 28)) ADDRESS-OF-THE-PEER    # the whole way has to take it",
+			"ping -M do -s $((MTU - 28)) ADDRESS-OF-THE-PEER    # every hop has to accept it",
 		},
 	},
 }
@@ -43,11 +43,11 @@ func judgeLinks(s *sheet) {
 	eachHost(s, "Corosync's links", rings, func(h Host, list []Ring) {
 		switch {
 		case len(list) == 0:
-			s.say(finding.Warning, h.Name, "Corosync's configuration names no address of it")
+			s.say(finding.Warning, h.Name, "Corosync's configuration has no address of this host")
 		case len(list) == 1 && list[0].Bond > 1:
 			s.say(finding.Note, h.Name, "Corosync has one link, over a bond of %d interfaces (%s)", list[0].Bond, list[0].Interface)
 		case len(list) == 1:
-			s.say(finding.Warning, h.Name, "Corosync has one link only, %s", over(list[0]))
+			s.say(finding.Warning, h.Name, "Corosync has only one link, %s", over(list[0]))
 		case sameWay(list):
 			s.say(finding.Warning, h.Name, "all %d links of Corosync go over %s", len(list), list[0].Interface)
 		default:

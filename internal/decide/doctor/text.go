@@ -62,7 +62,7 @@ func (f Facts) why(b *strings.Builder, results []Result) {
 	if lines = append(lines, f.Cluster.Trouble...); len(lines) == 0 {
 		return
 	}
-	b.WriteString("\nnot everything could be seen:\n")
+	b.WriteString("\nsome facts could not be read:\n")
 	for _, line := range lines {
 		b.WriteString(page.Wrap("  ", "- "+line, page.Narrow))
 	}
@@ -90,7 +90,7 @@ func (r Result) write(b *strings.Builder, style page.Style) {
 		b.WriteString(page.Wrap("  ", "- "+line+f.Problem, page.Narrow))
 	}
 	if len(r.Unseen) > 0 {
-		b.WriteString(page.Wrap("  ", "- not seen: "+strings.Join(r.Unseen, "; "), page.Narrow))
+		b.WriteString(page.Wrap("  ", "- unknown: "+strings.Join(r.Unseen, "; "), page.Narrow))
 	}
 	if style.Wide {
 		b.WriteString(page.Wrap("  ", "why: "+r.Meaning, page.Narrow))
@@ -109,7 +109,7 @@ func (r Result) should() string {
 	if r.Severity == finding.OK {
 		return ""
 	}
-	return "should be so: "
+	return "expected: "
 }
 
 // squeezed moves a command and its remark closer together than in the table,
@@ -154,7 +154,7 @@ func counts(results []Result) string {
 func (f Facts) whence() string {
 	by := map[string][]string{}
 	for _, h := range f.Hosts {
-		word := map[Source]string{Here: "looked at here", Asked: "asked just now", Published: "as its agent published", Unasked: "not asked"}[h.Source]
+		word := map[Source]string{Here: "checked by this command", Asked: "checked just now by its agent", Published: "published by its agent", Unasked: "not checked"}[h.Source]
 		if h.Source == Published {
 			word += sprintf(" %d minutes ago", int(f.At.Sub(h.To).Minutes()))
 		}

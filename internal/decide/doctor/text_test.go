@@ -32,7 +32,7 @@ func situations() []struct {
 	neglected := wellTwo()
 	neglected.Hosts[1].BMCs.Value[0].Delay = 0
 	neglected.Hosts[0].Swap.Value = 4 << 30
-	neglected.Hosts[0].Watchdogs.Value = []string{"sbd.service runs: it restarts a host that loses its peer or its disk"}
+	neglected.Hosts[0].Watchdogs.Value = []string{"sbd.service is running: it restarts a host that loses its peer or its disk"}
 	neglected.Hosts[1].Clock.Value = Clock{}
 	neglected.Hosts[1].Offset.Value = Offset{Low: 90 * time.Second, High: 90*time.Second + 20*time.Millisecond}
 	neglected.Cluster.Budgets.Value = []Budget{budget(2, 2)}

@@ -66,7 +66,7 @@ func Accept(have, wish Keys) error {
 		return fmt.Errorf("keys %q: %w", wish, errKeys)
 	}
 	if wish[0] == 0 && have[0] != 0 {
-		return fmt.Errorf("keys %q: refused, secrets are encrypted here and would be written in clear text", wish)
+		return fmt.Errorf("keys %q: refused: secrets are encrypted on this host and would be written in clear text", wish)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func Next(s Seen, begin bool) Step {
 	}
 	now := s.Agreed()
 	if !now.valid() {
-		return Step{Kind: Refuse, Why: "the control planes do not say that they have the same keys: " + list(s.Hosts)}
+		return Step{Kind: Refuse, Why: "the control planes do not agree on valid keys: " + list(s.Hosts)}
 	}
 	var late []string
 	for _, h := range s.Hosts {
@@ -152,17 +152,17 @@ func Next(s Seen, begin bool) Step {
 	}
 	switch {
 	case len(late) > 0:
-		return Step{Kind: Wait, Keys: now, Why: fmt.Sprintf("API servers of %s take in %s", strings.Join(late, " and "), words(now))}
+		return Step{Kind: Wait, Keys: now, Why: fmt.Sprintf("waiting for the API servers of %s to load: %s", strings.Join(late, " and "), words(now))}
 	case len(now) == 1 && !begin:
-		return Step{Kind: Done, Keys: now, Why: "all have " + words(now) + " and no other"}
+		return Step{Kind: Done, Keys: now, Why: "all have " + words(now) + " and no other key"}
 	case len(now) == 1:
 		next := Keys{now[0], now[0] + 1}
-		return Step{Kind: Ask, Keys: next, Why: fmt.Sprintf("all are to read key %d", next[1])}
+		return Step{Kind: Ask, Keys: next, Why: fmt.Sprintf("every host must be able to read key %d", next[1])}
 	case now[0] < now[1]:
 		next := Keys{now[1], now[0]}
-		return Step{Kind: Ask, Keys: next, Why: fmt.Sprintf("all are to write with key %d", next[0])}
+		return Step{Kind: Ask, Keys: next, Why: fmt.Sprintf("every host must write with key %d", next[0])}
 	case s.Rewritten != now[0]:
-		return Step{Kind: Rewrite, Keys: now, Why: fmt.Sprintf("all that is stored is written anew, with key %d", now[0])}
+		return Step{Kind: Rewrite, Keys: now, Why: fmt.Sprintf("everything stored is rewritten with key %d", now[0])}
 	}
 	return Step{Kind: Ask, Keys: Keys{now[0]}, Why: fmt.Sprintf("%s is dropped", words(Keys{now[1]}))}
 }
@@ -184,9 +184,9 @@ func away(hosts []Host) string {
 	}
 	switch {
 	case len(gone) > 0:
-		return strings.Join(gone, " and ") + " not ready: a control plane that is away could not read what the others write; bring it back, or delete its Node if it is gone for good"
+		return strings.Join(gone, " and ") + " not ready: an absent control plane could not read what the others write; bring it back, or delete its Node if it is gone for good"
 	case len(silent) > 0:
-		return strings.Join(silent, " and ") + " does not say which keys its API server has: the cluster is older than keys, the host is being installed, or its agent does not run"
+		return strings.Join(silent, " and ") + " does not report the keys of its API server: the cluster was installed before encryption existed, the host is being installed, or its agent is not running"
 	}
 	return ""
 }

@@ -45,10 +45,10 @@ func TestWhatIsNext(t *testing.T) {
 		"the old one is dropped by one only":  {encryption.Seen{Wish: keys{2}, Rewritten: 2, Hosts: hosts(keys{2}, keys{2, 1})}, true, encryption.Wait, keys{2}, "cp-2"},
 		"a control plane is away":             {encryption.Seen{Hosts: gone}, true, encryption.Refuse, nil, "cp-2 not ready"},
 		"it is away in the middle":            {encryption.Seen{Wish: keys{1, 2}, Hosts: append(hosts(keys{1, 2}), gone[1])}, false, encryption.Refuse, nil, "cp-2 not ready"},
-		"a host is being installed":           {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, nil)}, true, encryption.Refuse, nil, "cp-2 does not say"},
+		"a host is being installed":           {encryption.Seen{Wish: keys{1}, Hosts: hosts(keys{1}, nil)}, true, encryption.Refuse, nil, "cp-2 does not report"},
 		"nobody is there":                     {encryption.Seen{Wish: keys{1}}, true, encryption.Refuse, nil, "no control plane"},
 		"they do not agree and nobody wished": {encryption.Seen{Hosts: hosts(keys{1}, keys{2})}, true, encryption.Refuse, nil, "cp-1 key 1, cp-2 key 2"},
-		"a wish that is none":                 {encryption.Seen{Wish: keys{1, 2, 3}, Hosts: hosts(keys{1})}, true, encryption.Refuse, nil, "same keys"},
+		"a wish that is none":                 {encryption.Seen{Wish: keys{1, 2, 3}, Hosts: hosts(keys{1})}, true, encryption.Refuse, nil, "do not agree"},
 	} {
 		got := encryption.Next(c.seen, c.begin)
 		if got.Kind != c.want || c.keys != nil && !slices.Equal(got.Keys, c.keys) || !strings.Contains(got.Why, c.why) {

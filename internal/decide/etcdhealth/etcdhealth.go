@@ -50,15 +50,15 @@ func End(p Process) string {
 	case p.Unwanted && !p.Empty:
 		return ""
 	case p.Unwanted:
-		return "etcd is to be stopped and has not taken its data yet"
+		return "etcd must stop and has not opened its data yet"
 	case p.Stopped && p.Mute > FrozenAfter:
-		return "etcd is stopped by a signal and answers nothing"
+		return "etcd is suspended by a signal and does not answer"
 	case p.Age > StartGrace && p.Mute > MuteAfter:
 		return "etcd has not answered for " + p.Mute.Round(time.Second).String()
 	case p.Age > StartGrace && p.Stale:
-		return "etcd commits nothing, and names a leader of which its peer knows nothing"
+		return "etcd commits nothing and reports a leader that its peer does not know"
 	case p.Age > StartGrace && p.Empty:
-		return "etcd was started " + p.Age.Round(time.Second).String() + " ago and does not hold its data"
+		return "etcd was started " + p.Age.Round(time.Second).String() + " ago and has not opened its data"
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ func equalsSentences() []sentence {
 		{"a pairing makes no pair of a pair", like("a healthy pair is left alone", peerPaired), state.EtcdIdle, "equal.idle"},
 		{"a learner that holds nothing has nothing to yield", like("then it is backed up and emptied", peer(state.EtcdPair)), state.EtcdWait, "equal.unusable-wait"},
 		{"a learner that lost its copy beside a pair does not yield as a member", like("a learner whose copy is lost gives the id up", peer(state.EtcdPair)), state.EtcdWait, "equal.unusable-wait"},
-		{"both gave their copies up: a person", like("a disowned learner is dropped", gaveUp), state.EtcdAskHuman, "equal.both-yielded"},
+		{"both gave up their data directories: a person", like("a disowned learner is dropped", gaveUp), state.EtcdAskHuman, "equal.both-yielded"},
 		{"a voter that runs does not wait for a peer that lost its record", like("or by the newcomer if it leads", peer(state.EtcdNone)), state.EtcdMark, "equal.mark"},
 		{"nobody marks itself beside a peer whose etcd is down", like("or by the newcomer if it leads", peerEmpty), state.EtcdIdle, "equal.idle"},
 		{"a pairing of a peer that departs makes no pair", like("the newcomer becomes pair when told so", peer(state.EtcdDeparting)), state.EtcdIdle, "equal.idle"},

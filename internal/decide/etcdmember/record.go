@@ -124,17 +124,17 @@ func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "etcdutl snaps
 // evidence lists what the decision rests on, for later readers.
 func evidence(v *view) []string {
 	out := make([]string, 0, 6)
-	out = append(out, "own record: "+describe(v.s.Record), "own copy: "+describeCopy(v.s.Data), "own etcd: "+describeLocal(v))
+	out = append(out, "own record: "+describe(v.s.Record), "own data directory: "+describeCopy(v.s.Data), "own etcd: "+describeLocal(v))
 	switch {
 	case v.said:
-		out = append(out, v.s.Peer+" says: "+describeRecord(v.peer.Record)+", copy "+describeCopy(v.peer.Data)+", etcd "+tell(v.peer.Running, "runs", "is stopped"))
+		out = append(out, v.s.Peer+" states: "+describeRecord(v.peer.Record)+", data directory "+describeCopy(v.peer.Data)+", etcd "+tell(v.peer.Running, "runs", "is stopped"))
 	case v.contact:
-		out = append(out, v.s.Peer+" is there and has not spoken in this membership")
+		out = append(out, v.s.Peer+" is in contact and has made no statement in this membership")
 	default:
 		out = append(out, "contact with "+v.s.Peer+": "+tell(v.s.Pacemaker.Contact, "yes", "no, it last joined "+v.s.Pacemaker.Joined.String()+" after boot"))
 	}
 	if v.s.Proofs.Power.Known {
-		out = append(out, "BMC of "+v.s.Peer+" says "+v.s.Proofs.Power.Value)
+		out = append(out, "BMC of "+v.s.Peer+" reads "+v.s.Proofs.Power.Value)
 	}
 	if p, ok := v.proof(); ok {
 		out = append(out, "proof that it cannot act: "+string(p.Kind)+", "+p.Detail)

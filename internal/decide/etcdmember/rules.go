@@ -35,21 +35,21 @@ func (v *view) mayYield() bool {
 var leavingRules = []rule{
 	{
 		"leave.yield", "we depart, our etcd is stopped, and the peer has read that we depart",
-		"gives its copy up, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
+		"gives up its data directory, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.known && v.in(state.EtcdDeparting) && v.mayYield() }, writeYield,
 	},
 	{
-		"leave.stopped", "etcd is stopped", "etcd is stopped, as Pacemaker wants it", state.EtcdIdle,
+		"leave.stopped", "etcd is stopped", "etcd is stopped, as Pacemaker requested", state.EtcdIdle,
 		func(v *view) bool { return v.stopped && v.standIn() == 0 }, nil,
 	},
 	{
 		"leave.settle", "the peer can carry the cluster, and we have only begun to stop",
-		"waits a moment for word that the peer stops too: then nobody leaves", state.EtcdWait,
+		"waits briefly for a statement that the peer stops too: in that case neither host leaves", state.EtcdWait,
 		func(v *view) bool { return v.mayLeave() && v.s.Pacemaker.LeavingFor < LeaveSettle }, nil,
 	},
 	{
 		"leave.hand-over-leadership", "the peer can carry the cluster, and we lead",
-		"the peer leads before this host leaves, so that writes go on", state.EtcdMoveLeader,
+		"leadership moves to the peer before this host leaves, so that writes go on", state.EtcdMoveLeader,
 		func(v *view) bool {
 			return v.iLead() && (v.mayLeave() || v.in(state.EtcdDeparting) && v.stillLeaves()) && v.s.Pacemaker.LeavingFor <= LeaveLimit
 		}, aboutOther,
@@ -69,13 +69,13 @@ var leavingRules = []rule{
 		}, nil,
 	},
 	{
-		"leave.look-again", "the peer is there and does not stop, and for the moment it is unknown whether it can carry the cluster, or who leads",
-		"looks again before it stops without leaving: a peer that is left with half of the votes cannot write", state.EtcdWait,
+		"leave.look-again", "the peer is in contact and does not stop, and it is not yet known whether it can carry the cluster, or who leads",
+		"checks again before it stops without leaving: a peer left with half of the votes cannot write", state.EtcdWait,
 		func(v *view) bool { return v.mightLeave() && v.s.Pacemaker.LeavingFor <= LeaveLook }, nil,
 	},
 	{
 		"leave.stop", "all else",
-		"stops with its copy and its record as they are: nobody leaves when both stop, and a survivor never leaves", state.EtcdStop,
+		"stops and keeps its data directory and its record: neither host leaves when both stop, and a lone survivor never leaves", state.EtcdStop,
 		always, nil,
 	},
 }
@@ -89,31 +89,31 @@ func (v *view) stillLeaves() bool {
 var unknownRules = []rule{
 	{
 		"unknown.record", "our record cannot be read",
-		"the record of this host cannot be read, so nothing is known about what it may do; a healthy etcd is left alone", state.EtcdAskHuman,
+		"the record of this host cannot be read, so it is unknown what this host may do; a healthy etcd is not touched", state.EtcdAskHuman,
 		func(v *view) bool { return !v.known },
 		func(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast explain etcd" },
 	},
 	{
-		"unknown.local", "whether etcd or a stand-in runs here, or whether the peer is there, is unknown",
-		"something about this host could not be found out; it is looked up again", state.EtcdWait,
+		"unknown.local", "it is unknown whether etcd or a stand-in runs here, or whether the peer is in contact",
+		"part of the state of this host could not be read; it will be read again", state.EtcdWait,
 		func(v *view) bool {
 			return !v.running && !v.stopped || !v.contact && !v.absent || !v.s.Local.StandIn.Known || !v.s.Pacemaker.Inert.Known
 		}, nil,
 	},
 	{
 		"unknown.data", "etcd is stopped and the condition of its data is unknown",
-		"etcd's data could not be examined; it is looked up again", state.EtcdWait,
+		"etcd's data directory could not be examined; it will be examined again", state.EtcdWait,
 		func(v *view) bool { return v.stopped && !v.s.Data.Known }, nil,
 	},
 	{
 		"unknown.members", "etcd runs and its membership is unknown",
-		"etcd did not answer in time; it is left alone and asked again", state.EtcdWait,
+		"etcd did not answer in time; it is not touched and will be asked again", state.EtcdWait,
 		func(v *view) bool { return v.running && !v.membersKnown }, nil,
 	},
 	{
 		// A learner that catches up replays earlier memberships, so the list in its
 		// own data directory proves nothing.
-		"removed.stop", "etcd runs as no learner and its own membership does not list it",
+		"removed.stop", "etcd runs, our record is neither none nor learner, and etcd's own membership does not list us",
 		"this member was removed from the cluster", state.EtcdStop,
 		func(v *view) bool { return v.running && !v.selfListed() && !v.in(state.EtcdNone, state.EtcdLearner) }, nil,
 	},
@@ -123,45 +123,45 @@ func inert(v *view) bool { return state.Is(v.s.Pacemaker.Inert, true) }
 
 var inertRules = []rule{
 	{
-		"alone.no-copy", "no data, or a learner's copy",
-		"this host has no copy that could lead: a learner may lack anything. Start the peer, or restore a backup", state.EtcdAskHuman,
+		"alone.no-copy", "no record, a learner's record, or a data directory that we gave up",
+		"this host has no data directory that may lead: a learner's may lack writes. Start the peer, or restore a backup", state.EtcdAskHuman,
 		func(v *view) bool { return v.in(state.EtcdNone, state.EtcdLearner) || v.own.Yields != 0 }, restoreCommand,
 	},
 	{
-		"alone.damaged", "the copy is not whole",
-		"the copy of this host cannot be started. Start the peer, or restore a backup", state.EtcdAskHuman,
+		"alone.damaged", "our data directory is not whole",
+		"etcd cannot start from the data directory of this host. Start the peer, or restore a backup", state.EtcdAskHuman,
 		func(v *view) bool { return !v.whole() }, restoreCommand,
 	},
 	{
-		"alone.removed", "the copy does not list this host as a voter",
-		"this member has left the cluster, or never became a voter of it: its copy can never lead. Start the peer, or restore a backup", state.EtcdAskHuman,
+		"alone.removed", "our data directory does not list us as a voter",
+		"this member has left the cluster, or never became a voter of it: its data directory can never lead. Start the peer, or restore a backup", state.EtcdAskHuman,
 		func(v *view) bool { return !v.selfVoter() }, restoreCommand,
 	},
 	{
-		"alone.survivor", "the record allows starting alone, and the peer was fenced and its BMC says Off",
+		"alone.survivor", "the record allows a start alone, and the peer was fenced and its BMC reads Off, or an administrator confirmed that it is off",
 		"this host was the survivor and the peer is off: it goes on alone", state.EtcdGrantQuorum,
 		func(v *view) bool {
 			return v.own.State.Leads() && (v.fenced() && state.Is(v.s.Proofs.Power, state.PowerOff) || v.confirmed())
 		}, nil,
 	},
 	{
-		"alone.fence-first", "the record allows starting alone, and the peer's BMC says Off",
+		"alone.fence-first", "the record allows a start alone, and the peer's BMC reads Off",
 		"this host was the survivor; Pacemaker's fencing of the peer has to succeed first", state.EtcdAskFence,
 		func(v *view) bool { return v.own.State.Leads() && state.Is(v.s.Proofs.Power, state.PowerOff) }, nil,
 	},
 	{
-		"alone.unproved", "the record allows starting alone, and the peer is not known to be off",
-		"this host was the survivor, but its peer is not known to be off; it waits to see the peer", state.EtcdAskHuman,
+		"alone.unproved", "the record allows a start alone, but nothing proves that the peer is off",
+		"this host was the survivor, but nothing proves that its peer is off; it waits for contact with the peer", state.EtcdAskHuman,
 		func(v *view) bool { return v.own.State.Leads() }, confirmCommand,
 	},
 	{
-		"alone.forced", "a person forces this host to lead",
-		"a person decided that this copy leads; writes that only the peer holds are lost. The peer must not be started alone before it has seen this host", state.EtcdWriteRecord,
+		"alone.forced", "an administrator forces this host to lead",
+		"an administrator decided that this data directory leads; writes that only the peer holds are lost. The peer must not be started alone before it has had contact with this host", state.EtcdWriteRecord,
 		func(v *view) bool { return v.forcing() }, writeTakingOver,
 	},
 	{
 		"alone.wait", "all else",
-		"the peer may have gone on without this host: it waits to see the peer, and only a person can decide otherwise", state.EtcdAskHuman,
+		"the peer may have gone on without this host: this host waits for contact with the peer, and only an administrator can decide otherwise", state.EtcdAskHuman,
 		always, confirmCommand,
 	},
 }
@@ -170,20 +170,20 @@ func gone(v *view) bool { return v.absent }
 
 var goneRules = append([]rule{
 	{
-		"gone.sole-restarts", "we are sole, our etcd is down, and the peer said in this boot that it had not gone on alone",
+		"gone.sole-restarts", "we are sole, our etcd is down, and the peer stated in this boot that it had not gone on alone",
 		"etcd is restarted in place with the same data; no peer can have gone on", state.EtcdStart,
 		func(v *view) bool { return v.in(state.EtcdSole) && v.stopped && v.whole() && v.heard() }, nil,
 	},
 	{
-		"gone.end-stand-in", "a stand-in speaks for a member that was removed, or without a proof",
-		"the stand-in has done its work, or its proof has ended", state.EtcdStopStandIn,
+		"gone.end-stand-in", "a stand-in votes for a member that was removed, or without a proof",
+		"the stand-in has done its work, or its proof is no longer valid", state.EtcdStopStandIn,
 		func(v *view) bool {
 			return v.standIn() != 0 && v.running && (!v.otherVoter() && v.in(state.EtcdSole) || !v.proved())
 		}, nil,
 	},
 	{
-		"gone.sole-alone", "we are sole and no voter but us is listed",
-		"goes on alone: one more failure loses data until the peer is back", state.EtcdIdle,
+		"gone.sole-alone", "we are sole, and no other voter is listed",
+		"goes on alone: until the peer is back, one more failure loses data", state.EtcdIdle,
 		func(v *view) bool {
 			return v.in(state.EtcdSole) && v.running && v.standIn() == 0 && !v.otherVoter()
 		}, nil,
@@ -191,22 +191,22 @@ var goneRules = append([]rule{
 	{
 		// Packets of such a peer may still come in. Corosync then forms a membership
 		// of one host every half second, and Pacemaker begins anew with each.
-		"gone.fence-promised", "the peer is lost, and said that nobody reaches it and that it gives way",
+		"gone.fence-promised", "the peer is lost, and stated that it is cut off from its network and gives way",
 		"the peer gives way: Pacemaker is asked to fence it at once", state.EtcdAskFence,
 		func(v *view) bool {
 			return !v.proved() && v.s.Pacemaker.GivesWay && v.running && v.selfVoter() && v.mayGoOn()
 		}, nil,
 	},
 	{
-		"gone.fence-again", "the peer was fenced, may have joined since, and is not there",
-		"the evidence of the fence may be older than the peer: Pacemaker is asked to fence it once more", state.EtcdAskFence,
+		"gone.fence-again", "the peer was fenced, may have joined since, and is absent",
+		"the peer may have started after that fence: Pacemaker is asked to fence it again", state.EtcdAskFence,
 		func(v *view) bool {
 			return !v.proved() && v.voided() && v.s.Uptime-v.s.Pacemaker.Joined > VoidAfter && v.selfVoter() && v.mayGoOn()
 		}, nil,
 	},
 	{
 		"gone.ask-fence", "nothing proves that the peer cannot act, and etcd has had no leader for too long",
-		"the peer may have left the membership cleanly, which nobody fences: Pacemaker is asked to", state.EtcdAskFence,
+		"the peer may have left the membership cleanly, which causes no fence: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
 			return !v.proved() && v.leaderless() && v.s.Local.Leaderless > FenceAfter && v.selfVoter() && v.mayGoOn()
 		}, nil,
@@ -217,20 +217,20 @@ var goneRules = append([]rule{
 		func(v *view) bool { return !v.proved() }, nil,
 	},
 	{
-		"gone.forced", "a person forces this host to lead",
-		"a person decided that this copy leads; writes that only the peer holds are lost", state.EtcdWriteRecord,
+		"gone.forced", "an administrator forces this host to lead",
+		"an administrator decided that this data directory leads; writes that only the peer holds are lost", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.forcing() && !v.mayGoOn() && v.whole() && v.selfVoter() && v.own.Yields == 0 && v.in(state.EtcdPair, state.EtcdVoter, state.EtcdDeparting)
 		}, writeTakingOver,
 	},
 	{
-		"gone.not-heard", "pair, and the peer has not said in this boot that it did not go on alone",
-		"the peer may have gone on without this host before: only the peer or a person can say", state.EtcdAskHuman,
+		"gone.not-heard", "pair, and the peer has not stated in this boot that it did not go on alone",
+		"the peer may have gone on without this host earlier: only a statement of the peer or an administrator can rule that out", state.EtcdAskHuman,
 		func(v *view) bool { return v.in(state.EtcdPair) && !v.heard() }, confirmCommand,
 	},
 	{
 		"gone.not-eligible", "none, learner, voter or departing",
-		"this copy may lack acknowledged writes, so it never goes on alone", state.EtcdAskHuman,
+		"this data directory may lack acknowledged writes, so it never leads alone", state.EtcdAskHuman,
 		func(v *view) bool { return !v.mayGoOn() }, confirmCommand,
 	},
 }, takeOverRules...)
@@ -239,18 +239,18 @@ var goneRules = append([]rule{
 // allows going on without it.
 var takeOverRules = []rule{
 	{
-		"take-over.no-copy", "etcd is stopped and its copy is not whole",
-		"the copy of this host cannot be started, and no other one may lead", state.EtcdAskHuman,
+		"take-over.no-copy", "etcd is stopped and our data directory is not whole",
+		"etcd cannot start from the data directory of this host, and no other one may lead", state.EtcdAskHuman,
 		func(v *view) bool { return v.stopped && !v.whole() }, restoreCommand,
 	},
 	{
 		"take-over.start", "etcd is stopped",
-		"etcd is started plainly; the take-over follows", state.EtcdStart,
+		"etcd is started normally; the take-over follows", state.EtcdStart,
 		func(v *view) bool { return v.stopped }, nil,
 	},
 	{
-		"take-over.not-a-voter", "our own membership does not have us as a voter",
-		"a learner's copy can never lead", state.EtcdAskHuman,
+		"take-over.not-a-voter", "our own membership does not list us as a voter",
+		"a learner's data directory can never lead", state.EtcdAskHuman,
 		func(v *view) bool { return !v.selfVoter() }, restoreCommand,
 	},
 	{
@@ -291,14 +291,14 @@ func silent(v *view) bool { return !v.said }
 
 var silentRules = []rule{
 	{
-		"silent.run", "etcd runs", "goes on while the peer has not spoken yet", state.EtcdIdle,
+		"silent.run", "etcd runs", "goes on while the peer has made no statement yet", state.EtcdIdle,
 		func(v *view) bool { return v.running && !v.own.State.Leads() }, nil,
 	},
 	{
-		"silent.sole", "sole, and etcd runs", "goes on while the peer has not spoken yet", state.EtcdIdle,
+		"silent.sole", "sole, and etcd runs", "goes on while the peer has made no statement yet", state.EtcdIdle,
 		func(v *view) bool { return v.in(state.EtcdSole) && v.running && v.standIn() == 0 }, nil,
 	},
 	{
-		"silent.wait", "all else", "the peer is there; waits until it says what it holds", state.EtcdWait, always, nil,
+		"silent.wait", "all else", "the peer is in contact; waits for its statement", state.EtcdWait, always, nil,
 	},
 }

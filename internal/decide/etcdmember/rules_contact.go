@@ -12,8 +12,8 @@ func bothLead(v *view) bool {
 
 var bothLeadRules = []rule{
 	{
-		"two-histories", "both records say that their host went on alone, and persons decided for both or for none",
-		"there are two histories and nothing says which one counts; neither is touched", state.EtcdAskHuman, always, confirmCommand,
+		"two-histories", "both records say that their host went on alone, and an administrator decided for both or for neither",
+		"there are two histories and nothing shows which one counts; neither is touched", state.EtcdAskHuman, always, confirmCommand,
 	},
 }
 
@@ -25,8 +25,8 @@ var weLeadRules = slices.Concat(leadFirstRules, stallRules, stallWaitRules, lead
 // leadFirstRules finish a take-over.
 var leadFirstRules = []rule{
 	{
-		"lead.no-copy", "etcd is stopped and its copy is not whole",
-		"this host held the only newest copy and cannot start it", state.EtcdAskHuman,
+		"lead.no-copy", "etcd is stopped and our data directory is not whole",
+		"this host has the only up-to-date data directory, and etcd cannot start from it", state.EtcdAskHuman,
 		func(v *view) bool { return v.stopped && !v.whole() }, restoreCommand,
 	},
 	{
@@ -41,8 +41,8 @@ var leadFirstRules = []rule{
 		}, nil,
 	},
 	{
-		"lead.end-stand-in", "a stand-in speaks and no proof allows it any more",
-		"the proof has ended: the stand-in must not meet the member that it stands for", state.EtcdStopStandIn,
+		"lead.end-stand-in", "a stand-in votes and no proof allows it any more",
+		"the proof is no longer valid: the stand-in must not meet the member whose vote it casts", state.EtcdStopStandIn,
 		func(v *view) bool { return v.standIn() != 0 && v.otherVoter() && !v.proved() }, nil,
 	},
 	{
@@ -76,7 +76,7 @@ var leadFirstRules = []rule{
 var leadRules = []rule{
 	{
 		"lead.left-behind", "sole, the peer is listed as a voter, and it gave that member up",
-		"the peer gave its copy up: this host goes on without it", state.EtcdWriteRecord,
+		"the peer gave up its data directory: this host goes on without the peer", state.EtcdWriteRecord,
 		func(v *view) bool { return v.yielded() && v.selfVoter() }, writeTakingOver,
 	},
 	{
@@ -86,23 +86,23 @@ var leadRules = []rule{
 	},
 	{
 		"lead.mark", "sole, we lead, the peer is a voter that was not marked yet",
-		"one key is written: once it is acknowledged the peer surely holds everything", state.EtcdMark,
+		"one key is written: once it is acknowledged, the peer is certain to hold everything", state.EtcdMark,
 		func(v *view) bool { return v.iLead() && v.selfVoter() && v.peerNeedsMark() }, markMissing,
 	},
 	{
 		"lead.pair", "sole, and the peer's marker is acknowledged",
-		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		"both data directories hold everything: either host may now go on without the other", state.EtcdWriteRecord,
 		func(v *view) bool { return v.peerMarked() }, writePair,
 	},
 	{
 		"lead.voter-lost", "sole, the peer is a voter whose etcd is down, and its time to restart is over",
-		"the peer was never eligible: this host goes on without it", state.EtcdWriteRecord,
+		"the peer was never eligible to go on alone: this host goes on without it", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.selfVoter() && v.otherVoter() && v.peerStops() && v.leaderlessFor() > RestartGrace
 		}, writeTakingOver,
 	},
 	{
-		"lead.quarantine", "the learner is in sync, and the pair could not commit together a moment ago",
+		"lead.quarantine", "the learner is in sync, and the pair could not commit together recently",
 		"the learner is promoted later: the last time, nothing could be committed with it", state.EtcdWait,
 		func(v *view) bool { return v.caughtUp() && v.s.Uptime < v.s.Local.Quarantine }, nil,
 	},
@@ -112,13 +112,13 @@ var leadRules = []rule{
 	},
 	{
 		"lead.drop-learner", "a learner is listed that the peer gave up",
-		"the peer lost that copy: the learner is removed and added anew", state.EtcdRemove,
+		"the peer lost the data directory of that learner: it is removed, and another learner is added", state.EtcdRemove,
 		func(v *view) bool {
 			return v.iLead() && v.otherLearner() && v.peer.Record.Yields == v.other.ID
 		}, aboutOther,
 	},
 	{
-		"lead.add", "the peer waits with an empty copy and no learner is listed",
+		"lead.add", "the peer waits with an empty data directory, and no learner is listed",
 		"the peer joins as a learner under a new id", state.EtcdAddLearner,
 		func(v *view) bool { return v.iLead() && v.other.ID == 0 && v.peerStops() && v.peerEmpty() }, nil,
 	},
@@ -155,19 +155,19 @@ var peerLeadsRules = slices.Concat(followFirstRules, stallFollowRules, followRul
 // followFirstRules keep a host out of its peer's take-over.
 var followFirstRules = []rule{
 	{
-		"follow.overruled", "our record says that we went on alone, and a person decided for the peer",
-		"a person decided for the peer: this host must not start alone any more", state.EtcdWriteRecord,
+		"follow.overruled", "our record says that we went on alone, and an administrator decided for the peer",
+		"an administrator decided for the peer: this host must not start alone any more", state.EtcdWriteRecord,
 		func(v *view) bool { return v.own.State.Leads() && v.standIn() == 0 }, writeVoter,
 	},
 	{
-		"follow.stop", "the peer takes over, or its stand-in speaks, and our etcd runs",
+		"follow.stop", "the peer takes over, or its stand-in votes, and our etcd runs",
 		"the peer takes over: this host must not meet its own stand-in", state.EtcdStop,
 		func(v *view) bool {
 			return v.running && (v.peerIn(state.EtcdTakingOver) || v.peer.StandIn.Known && v.peer.StandIn.Value != 0)
 		}, nil,
 	},
 	{
-		"follow.wait", "the peer takes over, or its stand-in may speak",
+		"follow.wait", "the peer takes over, or its stand-in may vote",
 		"waits with its etcd stopped until the peer has finished its take-over", state.EtcdWait,
 		func(v *view) bool { return v.peerTakesOver() }, nil,
 	},
@@ -176,34 +176,34 @@ var followFirstRules = []rule{
 // followRules bring this host back as a learner, then as a voter.
 var followRules = []rule{
 	{
-		"follow.unknown", "the peer does not say which members it has",
+		"follow.unknown", "the peer does not state its members",
 		"the peer's membership is unknown", state.EtcdWait,
 		func(v *view) bool { return !v.peer.Members.Known }, nil,
 	},
 	{
-		"follow.yield", "the peer lists us, and our own stopped copy does not",
-		"this member's removal is committed here and never reached the peer: it gives its copy up", state.EtcdWriteRecord,
+		"follow.yield", "the peer lists us, and our own stopped data directory does not",
+		"this member's removal is committed here and never reached the peer: this host gives up its data directory", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.listed() && !v.in(state.EtcdLearner) && v.whole() && v.membersKnown && !v.selfListed() && v.mayYield()
 		}, writeYield,
 	},
 	{
-		"follow.yielded", "the peer lists us, and we gave our copy up",
+		"follow.yielded", "the peer lists us, and we gave up our data directory",
 		"waits until the peer has removed the member that was given up", state.EtcdWait,
 		func(v *view) bool { return v.listed() && v.own.Yields == v.own.Member }, nil,
 	},
 	{
 		"follow.demote", "the peer lists us, and our record is pair or departing",
-		"the peer says that it is sole: this host is a voter until it is marked again", state.EtcdWriteRecord,
+		"the peer states that it is sole: this host is a voter until it is marked again", state.EtcdWriteRecord,
 		func(v *view) bool { return v.listed() && v.in(state.EtcdPair, state.EtcdDeparting) }, writeVoter,
 	},
 	{
-		"follow.start", "the peer lists us, and our copy is whole",
-		"the peer's cluster lists this member: it is simply started", state.EtcdStart,
+		"follow.start", "the peer lists us, and our data directory is whole",
+		"the peer's cluster lists this member: its etcd is started normally", state.EtcdStart,
 		func(v *view) bool { return v.listed() && v.stopped && v.mayStart() }, nil,
 	},
 	{
-		"follow.join", "the peer lists us as a learner that never started, our record says so too, and our copy is empty",
+		"follow.join", "the peer lists us as a learner that never started, our record says so too, and our data directory is empty",
 		"joins the peer's cluster as a learner", state.EtcdStart,
 		func(v *view) bool {
 			m, ok := v.listedByPeer()
@@ -211,8 +211,8 @@ var followRules = []rule{
 		}, writeJoining,
 	},
 	{
-		"follow.lost-copy", "the peer lists us, and our copy is gone or damaged",
-		"the copy of this member is lost: it gives the id up and joins anew", state.EtcdWriteRecord,
+		"follow.lost-copy", "the peer lists us, and our data directory is missing or damaged",
+		"the data directory of this member is lost: the member is given up, and this host joins again as another one", state.EtcdWriteRecord,
 		func(v *view) bool { return v.listed() && v.stopped && !v.whole() }, writeEmpty,
 	},
 	{
@@ -222,7 +222,7 @@ var followRules = []rule{
 	},
 	{
 		"follow.mark", "a voter that leads and was not marked yet",
-		"one key is written: once it is acknowledged this host surely holds everything", state.EtcdMark,
+		"one key is written: once it is acknowledged, this host is certain to hold everything", state.EtcdMark,
 		func(v *view) bool { return v.listed() && v.iLead() && v.ownNeedsMark() }, markMissing,
 	},
 	{
@@ -236,17 +236,17 @@ var followRules = []rule{
 	},
 	{
 		"follow.removed", "the peer's cluster does not list us, and our etcd runs",
-		"the peer's cluster does not list this member any more", state.EtcdStop,
+		"the peer's cluster no longer lists this member", state.EtcdStop,
 		func(v *view) bool { return v.running }, nil,
 	},
 	{
 		"follow.give-up", "the peer's cluster does not list us, and our record still holds a member",
-		"the living cluster does not list this copy: it will be backed up, emptied and joined anew", state.EtcdWriteRecord,
+		"the running cluster does not list this member: its data directory will be backed up and emptied, and this host joins again", state.EtcdWriteRecord,
 		func(v *view) bool { return !v.in(state.EtcdLearner) || v.own.Member != 0 }, writeEmpty,
 	},
 	{
-		"follow.empty", "our record holds no member, and an old copy is there",
-		"the old copy is backed up and emptied", state.EtcdEmpty,
+		"follow.empty", "our record holds no member, and an old data directory exists",
+		"the old data directory is backed up and emptied", state.EtcdEmpty,
 		func(v *view) bool { return !v.copyIs(state.CopyNone) }, nil,
 	},
 	{
@@ -256,7 +256,7 @@ var followRules = []rule{
 	},
 	{
 		"follow.disown", "the peer lists a member that started once, or may have, and we hold nothing",
-		"the copy of that member is lost, or may be: it is given up, so that the peer can add another", state.EtcdWriteRecord,
+		"the data directory of that member is lost, or may be: the member is given up, so that the peer can add another", state.EtcdWriteRecord,
 		func(v *view) bool { id, ok := v.strange(); return ok && v.own.Yields != id }, writeDisown,
 	},
 	{

@@ -31,17 +31,17 @@ var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, sta
 // equalFirstRules handle data directories that are unusable or unknown.
 var equalFirstRules = []rule{
 	{
-		"equal.unknown", "the peer's copy is unknown", "waits until the peer has examined its data", state.EtcdWait,
+		"equal.unknown", "the condition of the peer's data directory is unknown", "waits until the peer has examined its data", state.EtcdWait,
 		func(v *view) bool { return !v.peer.Data.Known && !v.peerRuns() }, nil,
 	},
 	{
-		"equal.two-clusters", "the copies belong to different clusters",
-		"the two copies belong to different clusters; neither is touched", state.EtcdAskHuman,
+		"equal.two-clusters", "the data directories belong to different clusters",
+		"the two data directories belong to different clusters; neither is touched", state.EtcdAskHuman,
 		func(v *view) bool { return v.s.Data.Known && v.peer.Data.Known && !v.sameCluster() }, restoreCommand,
 	},
 	{
-		"equal.adopt", "no record exists yet, and both copies are whole",
-		"the cluster is taken over as it is: this member is a voter that waits for its marker", state.EtcdWriteRecord,
+		"equal.adopt", "no record exists yet, and both data directories are whole",
+		"the cluster is adopted as it is: this member is a voter that waits for its marker", state.EtcdWriteRecord,
 		func(v *view) bool { return v.untouched() }, writeVoter,
 	},
 	{
@@ -57,32 +57,32 @@ var equalFirstRules = []rule{
 		func(v *view) bool { return v.in(state.EtcdNone) }, confirmCommand,
 	},
 	{
-		"equal.both-yielded", "both gave their copies up", "both hosts gave their copies up: only a backup helps", state.EtcdAskHuman,
+		"equal.both-yielded", "both gave up their data directories", "both hosts gave up their data directories: only a backup helps", state.EtcdAskHuman,
 		func(v *view) bool { return v.own.Yields != 0 && v.peer.Record.Yields != 0 }, restoreCommand,
 	},
 	{
-		"equal.yielded", "we gave our copy up", "waits until the peer has gone on without this host", state.EtcdWait,
+		"equal.yielded", "we gave up our data directory", "waits until the peer has gone on without this host", state.EtcdWait,
 		func(v *view) bool { return v.own.Yields != 0 }, nil,
 	},
 	{
-		"equal.lost-copy-yield", "our copy cannot be started, and the peer is pair with a whole copy",
-		"the copy of this host is lost: it gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
+		"equal.lost-copy-yield", "etcd cannot start from our data directory, and the peer is pair with a whole one",
+		"the data directory of this host is lost: the host gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.lostCopy() && v.mayYield() && v.peerIn(state.EtcdPair) }, writeYield,
 	},
 	{
-		"equal.removed-yield", "our own stopped copy does not list us",
-		"this member's removal never reached the peer: it gives its copy up", state.EtcdWriteRecord,
+		"equal.removed-yield", "our etcd is stopped, and its data directory does not list us",
+		"this member's removal never reached the peer: this host gives up its data directory", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.whole() && v.stopped && v.membersKnown && !v.selfListed() && v.mayYield()
 		}, writeYield,
 	},
 	{
-		"equal.unusable", "our copy cannot be started, and the peer cannot go on either",
-		"neither host can go on as it is", state.EtcdAskHuman,
+		"equal.unusable", "etcd cannot start from our data directory, and the peer cannot go on either",
+		"neither host can go on with its present data directory", state.EtcdAskHuman,
 		func(v *view) bool { return v.stopped && (!v.whole() || !v.selfListed()) && !v.peerIn(state.EtcdPair) }, restoreCommand,
 	},
 	{
-		"equal.unusable-wait", "our copy cannot be started",
+		"equal.unusable-wait", "etcd cannot start from our data directory",
 		"waits until the peer has read this host's record", state.EtcdWait,
 		func(v *view) bool { return v.stopped && (!v.whole() || !v.selfListed()) }, nil,
 	},
@@ -98,7 +98,7 @@ var equalFirstRules = []rule{
 // equalLastRules make two voters of two whole data directories.
 var equalLastRules = []rule{
 	{
-		"equal.start", "our copy lists us", "both are there and neither went on alone: etcd is started plainly and Raft resolves the rest", state.EtcdStart,
+		"equal.start", "our data directory lists us", "both hosts are in contact and neither went on alone: etcd is started normally, and Raft resolves the rest", state.EtcdStart,
 		func(v *view) bool { return v.stopped }, nil,
 	},
 	{
@@ -115,7 +115,7 @@ var equalLastRules = []rule{
 	},
 	{
 		"equal.peer-departs", "we are pair, and the peer departs",
-		"the peer leaves and can never take over any more: this host may go on alone", state.EtcdWriteRecord,
+		"the peer leaves and can no longer take over: this host may go on alone", state.EtcdWriteRecord,
 		func(v *view) bool { return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) }, writeSole,
 	},
 	{
@@ -129,7 +129,7 @@ var equalLastRules = []rule{
 	},
 	{
 		"equal.mark", "we lead, and a voter was not marked yet",
-		"one key is written: once it is acknowledged both hold everything", state.EtcdMark,
+		"one key is written: once it is acknowledged, both hosts hold everything", state.EtcdMark,
 		func(v *view) bool { return v.iLead() && v.selfVoter() && (v.peerNeedsMark() || v.ownNeedsMark()) }, markMissing,
 	},
 	{
@@ -141,7 +141,7 @@ var equalLastRules = []rule{
 	},
 	{
 		"equal.pair", "we are a marked voter, and the peer is pair with us",
-		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		"both data directories hold everything: either host may now go on without the other", state.EtcdWriteRecord,
 		func(v *view) bool {
 			return v.in(state.EtcdVoter) && v.peerIn(state.EtcdPair) && v.running && v.selfVoter() &&
 				v.peer.Record.Paired == state.EtcdPairing{Member: v.own.Member, Seq: v.own.Seq}
@@ -149,11 +149,11 @@ var equalLastRules = []rule{
 	},
 	{
 		"equal.pair-first", "both are marked voters",
-		"both copies hold everything: either may now go on without the other", state.EtcdWriteRecord,
+		"both data directories hold everything: either host may now go on without the other", state.EtcdWriteRecord,
 		func(v *view) bool { return v.in(state.EtcdVoter) && marked(v.self, v.own.Seq) && v.peerMarked() }, writePair,
 	},
 	{
-		"equal.fence", "both are without a leader because the peer's etcd is down, for too long",
+		"equal.fence", "both have had no leader for too long, because the peer's etcd is down",
 		"the peer's etcd does not come back: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
 			return v.in(state.EtcdPair) && v.peerStops() && !v.peer.Leaving && v.peerIn(state.EtcdPair, state.EtcdVoter) && v.leaderlessFor() > FenceAfter

@@ -78,9 +78,9 @@ func Fault(s state.EtcdSnapshot) string {
 	case !v.stalled() || v.sick():
 		return ""
 	case v.peer.Sick != "":
-		return s.Peer + " says of itself: " + v.peer.Sick
+		return s.Peer + " states: " + v.peer.Sick
 	case v.peerSilent() && !v.second(): // it may receive just as little from this host, so the order by name decides
-		return s.Peer + " says nothing any more, although its host is there"
+		return s.Peer + " no longer makes statements, although its host is in contact"
 	}
 	return ""
 }
@@ -88,7 +88,7 @@ func Fault(s state.EtcdSnapshot) string {
 var stallRules = []rule{
 	{
 		"stall.both", "nothing is committed, and both hosts find their own etcd unable to work",
-		"neither host's etcd can work: nobody is fenced, since the other would be no better", state.EtcdAskHuman,
+		"neither host's etcd can work: neither host is fenced, since the other would be no better", state.EtcdAskHuman,
 		func(v *view) bool {
 			return v.stalled() && v.running && v.sick() && v.peer.Sick != ""
 		},
@@ -100,8 +100,8 @@ var stallRules = []rule{
 		func(v *view) bool { return v.stalled() && v.running && v.in(state.EtcdPair) && v.sick() }, nil,
 	},
 	{
-		"stall.fence", "nothing is committed, and the peer says that its etcd cannot work, or says nothing",
-		"the peer's etcd holds up every write: Pacemaker is asked to fence it", state.EtcdAskFence,
+		"stall.fence", "nothing is committed, and the peer states that its etcd cannot work, or no longer makes statements",
+		"the peer's etcd blocks every write: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool {
 			return v.stalled() && v.running && !v.sick() && v.mayGoOn() && v.peerSick() &&
 				v.peerIn(state.EtcdPair, state.EtcdVoter, state.EtcdLearner, state.EtcdDeparting)
@@ -113,7 +113,7 @@ var stallRules = []rule{
 var stallEqualRules = []rule{
 	{
 		"stall.give-way", "nothing is committed, nothing tells the hosts apart, and this host is the second by name, or may lack writes",
-		"one host has to go on without the other: this one gives way, and nobody's power is touched", state.EtcdStop,
+		"one host has to go on without the other: this one gives way, and no power is cut", state.EtcdStop,
 		func(v *view) bool { return v.unblamed() && v.running && v.lesser() }, nil,
 	},
 	{
@@ -124,8 +124,8 @@ var stallEqualRules = []rule{
 		func(v *view) bool { return v.gaveWay() && v.lesser() }, writeDeparting,
 	},
 	{
-		"stall.unmarked", "nothing is committed, nothing tells the hosts apart, and neither was told yet that it holds everything",
-		"neither host may go on without the other: a person has to find what is between them", state.EtcdAskHuman,
+		"stall.unmarked", "nothing is committed, nothing tells the hosts apart, and neither is marked yet as holding everything",
+		"neither host may go on without the other: an administrator has to find the fault between them", state.EtcdAskHuman,
 		func(v *view) bool {
 			return v.unblamed() && v.running && v.in(state.EtcdVoter) && v.peerIn(state.EtcdVoter)
 		},
@@ -133,11 +133,11 @@ var stallEqualRules = []rule{
 	},
 	{
 		"stall.yield", "etcd was stopped here to give way, and the peer has read that this host leaves",
-		"gives its copy up, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
+		"gives up its data directory, which is proof enough for the peer to go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.gaveWay() && v.in(state.EtcdDeparting) && v.mayYield() }, writeYield,
 	},
 	{
-		"stall.await", "etcd was stopped here to give way, and the peer has not read it yet",
+		"stall.await", "etcd was stopped here to give way, and the peer has not read that yet",
 		"waits until the peer has read that this host leaves", state.EtcdWait,
 		func(v *view) bool {
 			return v.gaveWay() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair)
@@ -149,7 +149,7 @@ var stallEqualRules = []rule{
 var stallWaitRules = []rule{
 	{
 		"stall.last-resort", "nothing is committed, and the peer, which should have given way, did not in time",
-		"the peer gives no way: Pacemaker is asked to fence it", state.EtcdAskFence,
+		"the peer does not give way: Pacemaker is asked to fence it", state.EtcdAskFence,
 		func(v *view) bool { return v.unblamed() && v.running && v.greater() && v.stalledFor() > FenceAfter }, nil,
 	},
 	{
@@ -164,12 +164,12 @@ var stallWaitRules = []rule{
 var stallFollowRules = []rule{
 	{
 		"stall.follower", "nothing is committed, nothing tells the hosts apart, and the peer holds more than this host",
-		"the peer goes on without this host, and nobody's power is touched", state.EtcdStop,
+		"the peer goes on without this host, and no power is cut", state.EtcdStop,
 		func(v *view) bool { return v.unblamed() && v.running && v.in(state.EtcdVoter) && v.listed() }, nil,
 	},
 	{
 		"stall.follower-yields", "etcd was stopped here to give way to the peer, which holds more",
-		"gives its copy up, and joins anew", state.EtcdWriteRecord,
+		"gives up its data directory and joins again", state.EtcdWriteRecord,
 		func(v *view) bool { return v.gaveWay() && v.in(state.EtcdVoter) && v.listed() }, writeEmpty,
 	},
 }

@@ -88,7 +88,7 @@ func startPeer(in Input) []Advice {
 	snap := in.Report.Snapshot
 	if p := snap.Proofs.Power; p.Known && p.Value != state.PowerOff && state.Is(snap.Pacemaker.Contact, false) {
 		return []Advice{
-			{Does: snap.Peer + " has power (its BMC says " + p.Value + "): look why the two do not see each other: cable, switch, its console"},
+			{Does: snap.Peer + " has power (its BMC reads " + p.Value + "): find out why the two hosts do not see each other: cable, switch, its console"},
 			{"corosync-cfgtool -s", "shows the links between the hosts"},
 		}
 	}
@@ -96,13 +96,13 @@ func startPeer(in Input) []Advice {
 	if in.BMC != "" {
 		at = "at its BMC, " + in.BMC
 	}
-	return []Advice{{Does: "switch " + in.Report.Snapshot.Peer + " on (" + at + "): once the two see each other all the rest happens by itself"}}
+	return []Advice{{Does: "switch " + in.Report.Snapshot.Peer + " on (" + at + "): once the two hosts see each other, the rest happens by itself"}}
 }
 
 func fencing(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
-		{"holdfast fencing verify", "says what keeps the BMC of " + peer + " from answering, and changes nothing"},
+		{"holdfast fencing verify", "shows why the BMC of " + peer + " does not answer; changes nothing"},
 		{"pcs stonith history show " + peer, "shows what Pacemaker has tried"},
 	}
 }
@@ -116,9 +116,9 @@ func word(in Input) []Advice {
 	case confirm.Useless:
 		return nil
 	case confirm.Forced:
-		does = "if " + peer + " cannot be started: says what may be lost, switches it off and lets this copy lead"
+		does = "if " + peer + " cannot be started: shows what may be lost, switches it off and lets this host's data directory lead"
 	default:
-		does = "if " + peer + " cannot be started and fencing does not succeed: switches it off, or takes your word, and goes on alone; nothing that was acknowledged is lost"
+		does = "if " + peer + " cannot be started and fencing does not succeed: switches it off, or takes your confirmation, and goes on alone; no acknowledged write is lost"
 	}
 	return []Advice{
 		{"holdfast quorum confirm --dry-run", "shows what is known about " + peer + " and what would be done; changes nothing"},
@@ -129,21 +129,21 @@ func word(in Input) []Advice {
 func wordOnPeer(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
-		{"ssh " + peer + " sudo holdfast explain etcd", "says what " + peer + " holds: if its copy is the one to keep, it may go on with it"},
-		{"ssh " + peer + " sudo holdfast quorum confirm --dry-run", "says whether " + peer + " may go on without this host, which it switches off for that"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "shows what " + peer + " holds: if its data directory is the one to keep, it may go on with it"},
+		{"ssh " + peer + " sudo holdfast quorum confirm --dry-run", "shows whether " + peer + " may go on without this host, which would then be switched off"},
 	}
 }
 
 func choose(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
-		{"ssh " + peer + " sudo holdfast explain etcd", "says since when " + peer + " has gone on alone; compare it with this host, and choose whose writes to keep"},
-		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "on the host whose writes are given up, and on that one only: its copy is backed up, emptied and joins the other's"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "shows since when " + peer + " has gone on alone; compare it with this host, and choose whose writes to keep"},
+		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "only on the host whose writes are given up: its data directory is backed up and emptied, and it joins the other host's cluster"},
 	}
 }
 
 func restore(Input) []Advice {
-	return []Advice{{"etcdutl snapshot restore --help", "begins again from a backup, on both hosts at once: " + RestorePage}}
+	return []Advice{{"etcdutl snapshot restore --help", "starts again from a backup, on both hosts at once: " + RestorePage}}
 }
 
 func tooMany(Input) []Advice {
@@ -156,15 +156,15 @@ func unreadable(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return []Advice{
 		{"cat " + state.EtcdRecordPath, "shows the record: version, checksum, state"},
-		{"ssh " + peer + " sudo holdfast explain etcd", "says what " + peer + " does"},
-		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "only where " + peer + " goes on alone (rule lead.* or gone.sole-alone): this host then backs its copy up and joins anew"},
+		{"ssh " + peer + " sudo holdfast explain etcd", "shows what " + peer + " does"},
+		{"mv " + state.EtcdRecordPath + " /root/ && systemctl restart podman-etcd", "only if " + peer + " goes on alone (rule lead.* or gone.sole-alone): this host then backs up its data directory and joins again"},
 	}
 }
 
 func lookAtServices(Input) []Advice {
 	return []Advice{
-		{"systemctl status corosync pacemaker podman-etcd", "shows which of them does not run"},
-		{"journalctl -u podman-etcd -n 50", "shows what could not be looked up"},
+		{"systemctl status corosync pacemaker podman-etcd", "shows which of them is not running"},
+		{"journalctl -u podman-etcd -n 50", "shows what could not be read"},
 	}
 }
 
@@ -176,30 +176,30 @@ func whyNoLeader(in Input) []Advice {
 	peer := in.Report.Snapshot.Peer
 	return append(peersExplanation(in),
 		Advice{"ss -tn '( dport = :2380 or sport = :2380 )'", "shows whether the etcds of the two hosts are connected"},
-		Advice{"journalctl -k -n 50", "shows errors of a disk, and what is blocked by one; look on " + peer + " too"},
-		Advice{"journalctl -u podman-etcd -n 50", "shows what etcd's agent has tried, here and on " + peer},
+		Advice{"journalctl -k -n 50", "shows disk errors and blocked processes; check on " + peer + " too"},
+		Advice{"journalctl -u podman-etcd -n 50", "shows what the etcd keeper has tried; check here and on " + peer},
 	)
 }
 
 // lookAtDisks advises where neither host's etcd can work: one has to be repaired.
 func lookAtDisks(in Input) []Advice {
 	return []Advice{
-		{Does: "mend what holds etcd up on one of the hosts, here: " + in.Report.Snapshot.Local.Sick + "; that one goes on"},
-		{"journalctl -k -n 50", "shows errors of a disk, and what is blocked by one; look on " + in.Report.Snapshot.Peer + " too"},
+		{Does: "repair what blocks etcd on one of the hosts, here: " + in.Report.Snapshot.Local.Sick + "; the repaired host goes on"},
+		{"journalctl -k -n 50", "shows disk errors and blocked processes; check on " + in.Report.Snapshot.Peer + " too"},
 	}
 }
 
 func peersAgent(in Input) []Advice {
-	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " systemctl status podman-etcd", "if this lasts: its agent has not spoken yet"}}
+	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " systemctl status podman-etcd", "if this lasts: its etcd keeper has made no statement yet"}}
 }
 
 func peersExplanation(in Input) []Advice {
-	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " sudo holdfast explain etcd", "if this lasts: says what " + in.Report.Snapshot.Peer + " waits for"}}
+	return []Advice{{"ssh " + in.Report.Snapshot.Peer + " sudo holdfast explain etcd", "if this lasts: shows what " + in.Report.Snapshot.Peer + " waits for"}}
 }
 
 func stoppedAdvice(in Input) []Advice {
 	return []Advice{
-		{"pcs status", "says why Pacemaker has it stopped: standby, disabled, or a failure"},
+		{"pcs status", "shows why Pacemaker keeps it stopped: standby, disabled, or a failure"},
 		{"pcs node unstandby " + in.Report.Snapshot.Host, "ends a standby of this host"},
 	}
 }
@@ -207,8 +207,8 @@ func stoppedAdvice(in Input) []Advice {
 // withoutAgent advises where only files could be read.
 func withoutAgent(in Input) []Advice {
 	out := []Advice{
-		{"systemctl start podman-etcd", "starts the agent, which looks at the rest and goes on from the record"},
-		{"journalctl -u podman-etcd -n 50", "shows why it ended"},
+		{"systemctl start podman-etcd", "starts the etcd keeper, which checks the rest and goes on from the record"},
+		{"journalctl -u podman-etcd -n 50", "shows why it stopped"},
 	}
 	if !in.Report.Snapshot.Record.Known {
 		out = append(out, unreadable(in)...)

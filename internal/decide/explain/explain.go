@@ -100,7 +100,7 @@ func Etcd(in Input) Explanation {
 	out := Explanation{Host: snap.Host, Peer: snap.Peer, Source: in.Source, Limits: in.Limits, At: in.Report.At}
 	if in.Unmanaged {
 		out.Status, out.Service = Unmanaged, Unclear
-		out.Summary = "etcd of this host is not run by Holdfast's agent: it is no host of a two-node control plane, or Pacemaker was not set up yet"
+		out.Summary = "the etcd keeper does not run etcd on this host: the host is not in a two-node control plane, or Pacemaker is not set up yet"
 		return out
 	}
 	out.Action, out.Rule, out.Reason, out.Evidence = verdict.Action, verdict.Rule, verdict.Reason, slices.Clip(verdict.Evidence)
@@ -121,13 +121,13 @@ func Etcd(in Input) Explanation {
 
 // reached puts a host's knowledge of its own reach into words.
 var reached = map[state.ReachState]string{
-	state.ReachYes: "can be reached", state.ReachNo: "cut off", state.ReachUnknown: "not known whether it can be reached",
+	state.ReachYes: "reachable", state.ReachNo: "cut off", state.ReachUnknown: "unknown whether it is reachable",
 }
 
 func problems(r state.EtcdReport) []string {
 	var out []string
 	if r.Problem != "" {
-		out = append(out, "the last step ran into: "+r.Problem)
+		out = append(out, "the last step failed: "+r.Problem)
 	}
 	if r.StandIn != "" && !strings.HasPrefix(r.StandIn, "done") && !strings.HasPrefix(r.StandIn, "nothing-to-do") && !settled(r.Snapshot) {
 		out = append(out, "the stand-in of the last take-over: "+r.StandIn)

@@ -155,21 +155,21 @@ func TestAPairThatCommitsNothingSaysWhatItWaitsFor(t *testing.T) {
 		change func(*state.EtcdReport)
 		want   string
 	}{
-		"the peer's etcd runs, as it said": {noLeader, "waits for the vote of beta, whose etcd runs, as it said 29m00s ago"},
+		"the peer's etcd runs, as it said": {noLeader, "waits for the vote of beta, whose etcd runs, as it reported 29m00s ago"},
 		"the peer's etcd is down": {func(r *state.EtcdReport) {
 			noLeader(r)
 			r.Snapshot.Local.Leaderless = 20 * time.Second
 			r.Snapshot.Statement.Value.Running = state.Known(false)
-		}, "waits for the etcd of beta, which does not run"},
+		}, "waits for etcd on beta, which does not run"},
 		"the peer says nothing": {func(r *state.EtcdReport) {
 			noLeader(r)
 			r.Snapshot.Statement = state.Fact[state.EtcdStatement]{}
-		}, "waits for beta, which is in contact and does not say how its etcd is"},
+		}, "waits for beta, which is in contact but does not report the state of its etcd"},
 		"an etcd that its own tests find unable to work": {
 			func(r *state.EtcdReport) {
 				r.Snapshot.Local.Stalled, r.Snapshot.Local.Sick = 20*time.Second, "its disk does not answer"
 			},
-			"etcd of this host cannot work, its disk does not answer: it waits for beta",
+			"etcd on this host cannot work, its disk does not answer: it waits for beta",
 		},
 		"a leader whose disk takes nothing": {
 			func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = 20 * time.Second },

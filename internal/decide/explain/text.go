@@ -60,9 +60,9 @@ func (p *text) head(e Explanation) {
 		if e.Status == Unmanaged {
 			return
 		}
-		p.Wrapped("  ", "The agent of etcd (podman-etcd) does not answer: this is what its files say.")
+		p.Wrapped("  ", "The etcd keeper (podman-etcd) does not answer: what follows comes from its files.")
 	case FromSnapshot:
-		p.Wrapped("  ", "Decided on a recorded snapshot, not on this host as it is now.")
+		p.Wrapped("  ", "Based on a recorded snapshot, not on the present state of this host.")
 	case FromAgent:
 	}
 }

@@ -17,9 +17,9 @@ func summary(in Input, status Status, service Service) string {
 	case Degraded:
 		return "takes writes, but is not safe: " + unsafe(snap)
 	case NeedsHuman:
-		return serviceWords(service, snap) + "; it waits for " + snap.Peer + " or for a person"
+		return serviceWords(service, snap) + "; it waits for " + snap.Peer + " or for an administrator"
 	case Stopped:
-		return "etcd is stopped here, as Pacemaker wants it"
+		return "etcd is stopped here, as Pacemaker requested"
 	case Waiting:
 		return serviceWords(service, snap) + "; " + awaited(in, service)
 	default:
@@ -32,11 +32,11 @@ func unseen(in Input) string {
 	running := in.Report.Snapshot.Local.Running
 	switch {
 	case in.Source == FromFiles && state.Is(running, true):
-		return "etcd runs here, and without its agent nobody watches over it"
+		return "etcd runs here, but the etcd keeper, which watches over it, does not answer"
 	case in.Source == FromFiles && state.Is(running, false):
-		return "etcd does not run here, and without its agent nobody starts it"
+		return "etcd does not run here, and the etcd keeper, which would start it, does not answer"
 	}
-	return "it could not be found out whether etcd runs here"
+	return "it is unknown whether etcd runs here"
 }
 
 // unsafe returns what two voters that hold everything have and this pair lacks.
@@ -47,9 +47,9 @@ func unsafe(s state.EtcdSnapshot) string {
 	case !state.Is(s.Pacemaker.Contact, true):
 		return s.Peer + " is absent, one more failure stops the cluster, and the loss of this host loses data"
 	case len(s.Local.Members.Value) > voters(s):
-		return "one member is still a learner, the loss of the other loses data"
+		return "one member is still a learner, and the loss of the other loses data"
 	case voters(s) < 2:
-		return s.Peer + " is no voter yet, the loss of this host loses data"
+		return s.Peer + " is not a voter yet, and the loss of this host loses data"
 	}
 	return "not both hosts are known to hold everything yet"
 }
@@ -75,26 +75,26 @@ func awaited(in Input, service Service) string {
 	case service != ReadsOnly || !leaderless(in):
 		return "it goes on by itself"
 	case snap.Local.Sick != "":
-		return "etcd of this host cannot work, " + snap.Local.Sick + ": it waits for " + snap.Peer + ", which goes on without this host"
+		return "etcd on this host cannot work, " + snap.Local.Sick + ": it waits for " + snap.Peer + ", which goes on without this host"
 	case in.Report.Verdict.Rule == "stall.wait":
-		return "it waits for " + snap.Peer + " to give way, and has it fenced otherwise"
+		return "it waits for " + snap.Peer + " to give way, and otherwise has it fenced"
 	case snap.Local.Leader.Value != 0:
-		return "it waits for a disk, its own or " + snap.Peer + "'s, that takes what is written"
+		return "it waits for a disk, its own or " + snap.Peer + "'s, to finish its writes"
 	case state.Is(contact, false):
 		return "it waits for " + snap.Peer + ", or for a proof that " + snap.Peer + " is off"
 	case !contact.Known:
 		return "it waits until it knows whether " + snap.Peer + " is in contact"
 	case !said.Known || !said.Value.Running.Known:
-		return "it waits for " + snap.Peer + ", which is in contact and does not say how its etcd is"
+		return "it waits for " + snap.Peer + ", which is in contact but does not report the state of its etcd"
 	case !said.Value.Running.Value:
-		return "it waits for the etcd of " + snap.Peer + ", which does not run"
+		return "it waits for etcd on " + snap.Peer + ", which does not run"
 	}
 	when := ""
 	if said.Value.Age > 0 {
 		when = " " + page.Duration(said.Value.Age) + " ago"
 	}
-	return "it waits for the vote of " + snap.Peer + ", whose etcd runs, as it said" + when +
-		", and does not reach this one: a disk that hangs, port 2380, or a certificate"
+	return "it waits for the vote of " + snap.Peer + ", whose etcd runs, as it reported" + when +
+		", but does not reach this host's: check for a hung disk, port 2380 and the certificates"
 }
 
 func serviceWords(service Service, s state.EtcdSnapshot) string {
@@ -103,17 +103,17 @@ func serviceWords(service Service, s state.EtcdSnapshot) string {
 		return "takes writes"
 	case ReadsOnly:
 		if s.Local.Leader.Value != 0 {
-			return "read-only: etcd runs and has committed nothing for " + page.Duration(s.Local.Stalled)
+			return "read-only: etcd runs but has committed nothing for " + page.Duration(s.Local.Stalled)
 		}
 		lasted := ""
 		if s.Local.Leaderless > 0 {
 			lasted = ", for " + page.Duration(s.Local.Leaderless)
 		}
-		return "read-only: etcd runs and has no leader" + lasted + ", so no write is accepted"
+		return "read-only: etcd runs but has no leader" + lasted + ", so no write is accepted"
 	case None:
 		return "etcd does not run here, so the API of this host neither reads nor writes"
 	default:
-		return "etcd runs here and did not answer"
+		return "etcd runs here but did not answer"
 	}
 }
 
@@ -127,14 +127,14 @@ func Newest(s state.EtcdSnapshot) string {
 	case state.EtcdNone:
 		return "unknown: this host has no record" + copyWords(s)
 	case state.EtcdLearner:
-		return s.Peer + "'s: this copy is, or will be, a learner's and may lack anything"
+		return s.Peer + "'s: this data directory is, or will be, a learner's and may lack writes"
 	case state.EtcdVoter:
-		return s.Peer + "'s, if they differ: this copy was promoted and is not yet known to hold everything"
+		return s.Peer + "'s, if they differ: this member was promoted and is not yet known to hold everything"
 	case state.EtcdDeparting:
 		return s.Peer + "'s: this host left the cluster" + written(r)
 	case state.EtcdTakingOver, state.EtcdSole:
 		if p := s.Statement; state.Is(s.Pacemaker.Contact, true) && p.Known && p.Value.Record.State.Leads() {
-			return "both: each host went on alone and holds what the other lacks; this one" + cmp.Or(written(r), " at a time that is not recorded") + proofWords(r)
+			return "both: each host went on alone and holds what the other lacks; this one" + cmp.Or(written(r), " at an unrecorded time") + proofWords(r)
 		}
 		return "this host's: it went on alone" + written(r) + proofWords(r)
 	case state.EtcdPair:
@@ -150,14 +150,14 @@ func pairWords(s state.EtcdSnapshot, r state.EtcdRecord) string {
 	case state.Is(s.Pacemaker.Contact, true) && s.Statement.Known && s.Statement.Value.Record.State == state.EtcdPair:
 		return "neither: both hosts hold every acknowledged write"
 	case s.Boot != "" && s.Proofs.Heard == s.Boot:
-		return "neither, as far as " + s.Peer + " was in contact: this copy holds every write acknowledged until then, and " + s.Peer + " said in this boot that it had not gone on alone"
+		return "neither, up to the last contact with " + s.Peer + ": this data directory holds every write acknowledged until then, and " + s.Peer + " stated in this boot that it had not gone on alone"
 	}
-	return "not known: both held everything" + written(r) + ", but " + s.Peer + " may have gone on alone while this host was away; only " + s.Peer + " knows"
+	return "unknown: both held everything" + written(r) + ", but " + s.Peer + " may have gone on alone while this host was away; only " + s.Peer + " knows"
 }
 
 func copyWords(s state.EtcdSnapshot) string {
 	if s.Data.Known {
-		return "; its data are: " + string(s.Data.Value.Copy)
+		return "; its data directory is " + string(s.Data.Value.Copy)
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func proofWords(r state.EtcdRecord) string {
 func LastContact(s state.EtcdSnapshot) string {
 	switch {
 	case state.Is(s.Pacemaker.Contact, true):
-		return s.Peer + " is in contact, since " + page.Duration(s.Uptime-s.Pacemaker.Joined)
+		return s.Peer + " has been in contact for " + page.Duration(s.Uptime-s.Pacemaker.Joined)
 	case !s.Pacemaker.Contact.Known:
 		return "unknown whether " + s.Peer + " is in contact"
 	case s.Pacemaker.Joined == 0:

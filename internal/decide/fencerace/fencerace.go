@@ -78,9 +78,9 @@ func Turn(s Side, now time.Duration) state.FenceRace {
 	case kept:
 		return state.FenceRace{Turn: state.RaceLast, Until: s.Kept, Why: "this host is cut off from its network and gives way: " + s.Reach.Why}
 	case given:
-		return state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network, and said that it gives way"}
+		return state.FenceRace{Turn: state.RaceFirst, Why: "the peer is cut off from its network and has promised to give way"}
 	case s.Reach.Doubt && now < s.settled():
-		return state.FenceRace{Turn: state.RaceLast, Until: s.settled(), Why: "no neighbour has answered since a moment: this host may be cut off itself"}
+		return state.FenceRace{Turn: state.RaceLast, Until: s.settled(), Why: "neighbours have just stopped answering: this host may itself be cut off"}
 	case s.Second:
 		return state.FenceRace{Turn: state.RaceOrder, Until: max(s.Kept, s.settled())}
 	}

@@ -137,7 +137,7 @@ func TestAPowerCutIsOverOnceThePeerIsBackFromIt(t *testing.T) {
 	}
 }
 
-// cut plays two hosts that lost sight of each other. Both want to fence the
+// cut plays two hosts that lost contact with each other. Both want to fence the
 // other; their evidence may say anything at any time, and the network that joins
 // them may be there or not.
 type cut struct {

@@ -42,12 +42,12 @@ func Calibrate(measured map[string][]time.Duration) (time.Duration, error) {
 		}
 	}
 	if hosts < 2 {
-		return 0, fmt.Errorf("calibrate the delay: %d of 2 hosts were fenced and measured", hosts)
+		return 0, fmt.Errorf("calibrate the delay: only %d of 2 hosts were fenced and measured", hosts)
 	}
 	if delay := max(MinimumDelay, delayFactor*worst); delay <= MaximumDelay {
 		return delay, nil
 	}
-	return 0, fmt.Errorf("calibrate the delay: a BMC took %s to cut power, so that %s would be needed and %s is the most: make that BMC quicker, since hosts that lose sight of each other may both go off until then",
+	return 0, fmt.Errorf("calibrate the delay: a BMC took %s to cut power, so a delay of %s would be needed, but at most %s is allowed: make that BMC faster; until then, hosts that lose contact with each other may both be switched off",
 		worst.Round(time.Millisecond), delayFactor*worst.Round(time.Millisecond), MaximumDelay)
 }
 

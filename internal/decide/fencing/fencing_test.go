@@ -222,7 +222,7 @@ func TestCalibration(t *testing.T) {
 		{"twice the worst of both", map[string][]time.Duration{"a": {s, 4 * s}, "b": {2 * s}}, 8 * s, ""},
 		{"never below the least", map[string][]time.Duration{"a": {s / 10}, "b": {s / 10}}, MinimumDelay, ""},
 		{"above the default too, where a BMC is slow", map[string][]time.Duration{"a": {30 * s}, "b": {s}}, 60 * s, ""},
-		{"not above what Pacemaker waits for", map[string][]time.Duration{"a": {31 * s}, "b": {s}}, 0, "1m0s is the most"},
+		{"not above what Pacemaker waits for", map[string][]time.Duration{"a": {31 * s}, "b": {s}}, 0, "at most 1m0s is allowed"},
 		{"not from one host", map[string][]time.Duration{"a": {s}, "b": nil}, 0, "1 of 2 hosts"},
 		{"not from nothing", nil, 0, "0 of 2 hosts"},
 	}

@@ -40,7 +40,7 @@ func (h Health) Problems() []string {
 		}
 	}
 	if asked == 0 {
-		out = append(out, "no host's agent of etcd answers")
+		out = append(out, "no host's etcd keeper answers")
 	}
 	return out
 }
@@ -54,19 +54,19 @@ func ofReport(host string, r state.EtcdReport) []string {
 		bad("its record is %s, not pair", stateOf(s.Record))
 	}
 	if !state.Is(s.Local.Running, true) {
-		bad("etcd does not run")
+		bad("etcd is not running")
 	}
 	if !s.Local.Leader.Known || s.Local.Leader.Value == 0 {
 		bad("etcd knows no leader")
 	}
 	switch n := voters(s.Local.Members); {
 	case !s.Local.Members.Known:
-		bad("etcd does not tell its members")
+		bad("etcd does not report its members")
 	case n != 2:
 		bad("etcd has %d voters, not 2", n)
 	}
 	if !state.Is(s.Pacemaker.Contact, true) {
-		bad("it has no contact to its peer")
+		bad("it has no contact with its peer")
 	}
 	if r.Problem != "" {
 		bad("%s", r.Problem)
@@ -83,11 +83,11 @@ func (h Health) ofStatement(host string) []string {
 		}
 		switch s := r.Value.Snapshot.Statement; {
 		case !s.Known:
-			return []string{host + ": nothing was heard from it"}
+			return []string{host + ": no statement from it was received"}
 		case s.Value.Record.State != state.EtcdPair:
 			return []string{fmt.Sprintf("%s: its record is %s, not pair", host, s.Value.Record.State)}
 		case !state.Is(s.Value.Running, true):
-			return []string{host + ": etcd does not run"}
+			return []string{host + ": etcd is not running"}
 		default:
 			return nil
 		}

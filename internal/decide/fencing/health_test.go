@@ -50,12 +50,12 @@ func TestWhatIsNotFullHealth(t *testing.T) {
 	}{
 		{"its record is sole", func(r *state.EtcdReport) { r.Snapshot.Record.Value.State = state.EtcdSole }},
 		{"its record is unknown", func(r *state.EtcdReport) { r.Snapshot.Record.Known = false }},
-		{"etcd does not run", func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }},
-		{"etcd does not run", func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Fact[bool]{} }},
+		{"etcd is not running", func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Known(false) }},
+		{"etcd is not running", func(r *state.EtcdReport) { r.Snapshot.Local.Running = state.Fact[bool]{} }},
 		{"knows no leader", func(r *state.EtcdReport) { r.Snapshot.Local.Leader = state.Known(state.MemberID(0)) }},
 		{"not 2", func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[1].Learner = true }},
 		{"1 voters", func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value = r.Snapshot.Local.Members.Value[:1] }},
-		{"does not tell its members", func(r *state.EtcdReport) { r.Snapshot.Local.Members = state.Fact[[]state.EtcdMember]{} }},
+		{"does not report its members", func(r *state.EtcdReport) { r.Snapshot.Local.Members = state.Fact[[]state.EtcdMember]{} }},
 		{"no contact", func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact = state.Known(false) }},
 		{"disk is slow", func(r *state.EtcdReport) { r.Problem = "disk is slow" }},
 	}
@@ -72,9 +72,9 @@ func TestWhatIsNotFullHealth(t *testing.T) {
 
 func TestAHostThatCannotBeAskedIsJudgedByWhatItsPeerHeard(t *testing.T) {
 	for says, change := range map[string]func(*state.EtcdReport){
-		"nothing was heard": func(r *state.EtcdReport) { r.Snapshot.Statement.Known = false },
-		"record is learner": func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Record.State = state.EtcdLearner },
-		"does not run":      func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Running = state.Known(false) },
+		"no statement from it was received": func(r *state.EtcdReport) { r.Snapshot.Statement.Known = false },
+		"record is learner":                 func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Record.State = state.EtcdLearner },
+		"is not running":                    func(r *state.EtcdReport) { r.Snapshot.Statement.Value.Running = state.Known(false) },
 	} {
 		a := pair()
 		change(&a)

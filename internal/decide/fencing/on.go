@@ -59,7 +59,7 @@ func NextOn(p OnProgress, r Reading) Decision {
 	case r.Reason == wrongServer, lasting[r.Reason]:
 		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
 	case p.Elapsed >= p.Budget:
-		return Decision{Step: GiveUp, Why: fmt.Sprintf("%s, and the time is over; power was asked for %d times", saidOn(r), p.Requests)}
+		return Decision{Step: GiveUp, Why: fmt.Sprintf("%s, and the time limit has passed; switching on was requested %d times", saidOn(r), p.Requests)}
 	case !r.Power.Known:
 		return Decision{Step: Again, Why: saidOn(r), Wait: pace(Progress{Refused: p.Refused}, r, OnRefusedInterval)}
 	case p.Requests == 0, p.SinceRequest >= p.patience():
@@ -70,7 +70,7 @@ func NextOn(p OnProgress, r Reading) Decision {
 
 func saidOn(r Reading) string {
 	if r.Power.Known {
-		return fmt.Sprintf("the BMC says %q", r.Power.Value)
+		return fmt.Sprintf("the BMC reads %q", r.Power.Value)
 	}
 	return said(r)
 }

@@ -206,11 +206,11 @@ func proves(p Progress, r Reading) string {
 	case !state.Is(r.Power, state.PowerOff):
 		return ""
 	case state.Is(r.Heard, false):
-		return "the BMC says Off, and the host answers nothing"
+		return "the BMC reads Off, and the host does not answer on the network"
 	case p.Confirmed:
-		return "the BMC says Off, and so does a person"
+		return "the BMC reads Off, and an administrator confirmed it"
 	case !r.Heard.Known && p.Requests > 0 && p.OffFor >= OffLasts:
-		return fmt.Sprintf("the BMC has said Off for %s since the power was to be cut", OffLasts)
+		return fmt.Sprintf("the BMC has read Off for %s since the power cut was requested", OffLasts)
 	}
 	return ""
 }
@@ -224,19 +224,19 @@ func Next(p Progress, r Reading) Decision {
 	case r.Reason == wrongServer:
 		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
 	case p.Confirmed:
-		return Decision{Step: Refuse, Why: said(r) + ", and a person has confirmed that the target is off: it has not joined since, and is left to come back"}
+		return Decision{Step: Refuse, Why: said(r) + ", and an administrator confirmed that the target is off: it has not joined since, and is not fenced again, so that it can come back"}
 	case p.Requests == 0 && p.Back:
-		return Decision{Step: Refuse, Why: said(r) + ", and the target is a member of the cluster again: its power is not cut for what is over"}
+		return Decision{Step: Refuse, Why: said(r) + ", and the target is a member of the cluster again: the reason for the fence is gone, so its power is not cut"}
 	case p.Requests == 0 && lasting[r.Reason]:
 		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
 	case p.Requests == 0 && p.Elapsed < p.hold():
 		return Decision{Step: Hold, Why: said(r), Wait: pace(p, r, min(HoldInterval, p.hold()-p.Elapsed))}
 	case p.Elapsed >= p.Limit():
-		return Decision{Step: GiveUp, Why: said(r) + ", and the time is over"}
+		return Decision{Step: GiveUp, Why: said(r) + ", and the time limit has passed"}
 	case p.Requests == 0 && r.Power.Known:
 		return Decision{Step: Ask, Why: said(r), Wait: PollInterval}
 	case again(p, r):
-		return Decision{Step: Ask, Why: said(r) + ", although its power was to be cut", Wait: PollInterval}
+		return Decision{Step: Ask, Why: said(r) + ", although the power cut was requested", Wait: PollInterval}
 	}
 	return Decision{Step: Again, Why: said(r), Wait: pace(p, r, PollInterval)}
 }
@@ -272,13 +272,13 @@ func again(p Progress, r Reading) bool {
 func said(r Reading) string {
 	switch {
 	case !r.Power.Known:
-		return fmt.Sprintf("the BMC does not tell the power state (%s)", r.Reason)
+		return fmt.Sprintf("the power state cannot be read from the BMC (%s)", r.Reason)
 	case r.Power.Value == "":
 		return "the BMC reports no power state"
 	case r.Power.Value == state.PowerOff && state.Is(r.Heard, true):
-		return "the BMC says Off, and the host still answers on the network"
+		return "the BMC reads Off, but the host still answers on the network"
 	case r.Power.Value == state.PowerOff:
-		return "the BMC says Off, and nothing confirms it yet"
+		return "the BMC reads Off, but nothing confirms it yet"
 	}
-	return fmt.Sprintf("the BMC says %q", r.Power.Value)
+	return fmt.Sprintf("the BMC reads %q", r.Power.Value)
 }

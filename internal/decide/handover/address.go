@@ -32,7 +32,7 @@ func (a Address) Is() (address, awaited, moved string) {
 	case !a.Settled:
 		return a.Said[0], "", ""
 	case a.Known == "":
-		return "", "the hosts have not said in PacemakerCluster yet by which address Corosync knows " + a.Node, ""
+		return "", "PacemakerCluster does not yet show the Corosync address of " + a.Node, ""
 	}
 	for _, said := range a.Said {
 		if equal(said, a.Known) {
@@ -40,9 +40,9 @@ func (a Address) Is() (address, awaited, moved string) {
 		}
 	}
 	said := cmp.Or(strings.Join(a.Said, " and "), "unknown")
-	return a.Known, "", fmt.Sprintf("node %s says that its address is %s, and Corosync and etcd know its host by %s: "+
-		"nothing is changed for that, since two hosts that were set up keep their addresses. Give the host its address back; "+
-		"if it has it, somebody else writes the status of this node", a.Node, said, a.Known)
+	return a.Known, "", fmt.Sprintf("node %s reports the address %s, but Corosync and etcd know its host by %s: "+
+		"nothing was changed, since two hosts that were set up keep their addresses. Give the host its address back; "+
+		"if it has that address, something other than its kubelet writes the status of this node", a.Node, said, a.Known)
 }
 
 // equal reports whether two texts are the same address.

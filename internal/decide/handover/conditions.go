@@ -53,7 +53,7 @@ func conditions(s Snapshot, look outlook) []Condition {
 		progressing(s, look),
 		degraded(s, look),
 		transition(ReadyForTransition, s.Begun || look.past(twonode.Manifest), "HostsWait",
-			"both hosts wait to take etcd over", "the cluster manager is not set up yet"),
+			"both hosts are ready to take over etcd", "the cluster manager is not set up yet"),
 		transition(CompletedTransition, handedOver, "HandedOver",
 			"etcd runs under the cluster manager on both hosts", "kubelet still runs etcd"),
 		transition(SetupAvailable, handedOver, "HandedOver",

@@ -151,7 +151,7 @@ func TestWhatComesNext(t *testing.T) {
 		},
 		{
 			"an etcd of which nothing is known is not taken for healthy", change(two(), etcd(0, MemberUnknown)),
-			"nothing", "step 1 of 6 (auth) on cp-1 and cp-2, waiting: it is not known whether etcd on cp-1 is healthy",
+			"nothing", "step 1 of 6 (auth) on cp-1 and cp-2, waiting: it is unknown whether etcd on cp-1 is healthy",
 		},
 		{
 			"an account that is missing is named", change(two(), func(s *Snapshot) { s.Missing = []string{"Secret x is not there"} }),
@@ -326,7 +326,7 @@ func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
 	if got := told(d); got != "nothing" {
 		t.Errorf("it is tried again: %s", got)
 	}
-	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "give the host the address back") {
+	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "give the host its old address back") {
 		t.Errorf("%+v", c)
 	}
 	s.Digests.Hosts = "hosts"

@@ -18,7 +18,7 @@ func Ready(r state.EtcdReport) (missing string) {
 	case !s.Record.Known || s.Record.Value.State != state.EtcdPair:
 		return "the record of this host says " + recordState(s.Record) + Verdict(r)
 	case !s.Statement.Known:
-		return "nothing was heard of " + s.Peer + Verdict(r)
+		return "no statement was received from " + s.Peer + Verdict(r)
 	case s.Statement.Value.Record.State != state.EtcdPair:
 		return fmt.Sprintf("the record of %s says %s", s.Peer, s.Statement.Value.Record.State)
 	}
@@ -44,15 +44,15 @@ func Voting(r state.EtcdReport) (missing string) {
 	local := r.Snapshot.Local
 	switch {
 	case !state.Is(local.Running, true):
-		return "etcd of this host does not run" + Verdict(r)
+		return "etcd on this host is not running" + Verdict(r)
 	case !local.Leader.Known || local.Leader.Value == 0:
-		return "etcd of this host knows no leader" + Verdict(r)
+		return "etcd on this host knows no leader" + Verdict(r)
 	case !local.Members.Known:
-		return "etcd of this host does not tell its members" + Verdict(r)
+		return "etcd on this host does not report its members" + Verdict(r)
 	}
 	voters := slices.DeleteFunc(slices.Clone(local.Members.Value), func(m state.EtcdMember) bool { return m.Learner })
 	if len(voters) != twoNodes {
-		return fmt.Sprintf("etcd has %d voters of two%s", len(voters), Verdict(r))
+		return fmt.Sprintf("etcd has %d of two voters%s", len(voters), Verdict(r))
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func Verdict(r state.EtcdReport) string {
 
 func recordState(r state.Fact[state.EtcdRecord]) string {
 	if !r.Known {
-		return "nothing that can be read"
+		return "nothing readable"
 	}
 	return string(r.Value.State)
 }

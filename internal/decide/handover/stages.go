@@ -94,7 +94,7 @@ func waitsForHosts(s Snapshot) string {
 	case n < twoNodes:
 		return fmt.Sprintf("%d of 2 control planes have joined", n)
 	case n > twoNodes:
-		return fmt.Sprintf("there are %d control planes, and two-node clusters have exactly 2", n)
+		return fmt.Sprintf("there are %d control planes, but a two-node cluster has exactly 2", n)
 	}
 	return strings.Join(slices.Concat(s.Missing, s.Awaited), "; ")
 }
@@ -176,7 +176,7 @@ func restartGate(s Snapshot, chosen func(Node) bool) string {
 	for _, n := range s.Nodes {
 		job, there := find(s.Jobs, work(twonode.Manifest, n.Name, "").Name)
 		if chosen(n) && there && job.State == JobSucceeded && s.Now.Sub(job.Ended) < settled {
-			return "etcd on " + n.Name + " restarts by its new manifest"
+			return "etcd on " + n.Name + " is restarting with its new manifest"
 		}
 	}
 	return ""
@@ -191,7 +191,7 @@ func etcdGate(s Snapshot, chosen func(Node) bool) string {
 		return ""
 	}
 	if s.Nodes[i].Etcd == MemberUnknown {
-		return "it is not known whether etcd on " + s.Nodes[i].Name + " is healthy"
+		return "it is unknown whether etcd on " + s.Nodes[i].Name + " is healthy"
 	}
 	return "etcd on " + s.Nodes[i].Name + " is not a healthy voter"
 }

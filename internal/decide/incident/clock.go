@@ -244,10 +244,10 @@ func (c *clocks) note(r Record) []string {
 		out = append(out, fmt.Sprintf("the clock of %s was %s %s that of %s; all times here are by the clock of %s", r.Host, length(d.Abs()), way, c.reference, c.reference))
 	}
 	if d := c.moved[b]; r.Up > 0 && d >= apart {
-		out = append(out, fmt.Sprintf("the clock of %s was set by %s after it had started; its times of before are corrected", r.Host, length(d)))
+		out = append(out, fmt.Sprintf("the clock of %s was changed by %s after boot; its earlier times are corrected", r.Host, length(d)))
 	}
 	if !c.compared[r.Host] {
-		out = append(out, fmt.Sprintf("nothing tells how far the clocks of %s and %s are apart: their times may not fit together", r.Host, c.reference))
+		out = append(out, fmt.Sprintf("the clocks of %s and %s could not be compared: the order of their entries may be wrong", r.Host, c.reference))
 	}
 	return out
 }

@@ -121,19 +121,19 @@ func (t *teller) lost() {
 	e := &event{Record: Record{Host: sees}, t: t.f.at}
 	switch who := list(t.out.Hosts); t.out.Cause {
 	case Planned:
-		t.add(PhaseLost, e, "Pacemaker stopped etcd on %s in order", who)
+		t.add(PhaseLost, e, "Pacemaker stopped etcd on %s cleanly", who)
 	case Started:
 		t.add(PhaseLost, e, "%s had been off and started", who)
 	case Rebooted:
-		t.add(PhaseLost, e, "%s started; nobody noted that it had stopped", who)
+		t.add(PhaseLost, e, "%s started; its stop was not recorded", who)
 	case Trouble:
-		t.add(PhaseLost, e, "etcd did not go on by itself, while the hosts saw each other")
+		t.add(PhaseLost, e, "etcd did not continue by itself, although the hosts saw each other")
 	case CopyLost:
-		t.add(PhaseLost, e, "the copy of etcd's data on %s was lost or damaged", who)
+		t.add(PhaseLost, e, "etcd's data directory on %s was lost or damaged", who)
 	case Cut:
-		t.add(PhaseLost, e, "%s and %s lost sight of each other, and both ran", sees, who)
+		t.add(PhaseLost, e, "%s and %s lost contact with each other, and both kept running", sees, who)
 	case Lost, Gone:
-		t.add(PhaseLost, e, "%s lost sight of %s", sees, who)
+		t.add(PhaseLost, e, "%s lost contact with %s", sees, who)
 	}
 }
 
@@ -153,7 +153,7 @@ func (t *teller) fenced() {
 	case tries > 0:
 		t.add(PhaseFenced, nil, "%s could not be proven off: %s", list(t.out.Hosts), times(tries, "attempt"))
 	case t.out.Cause == Lost || t.out.Cause == Gone || t.out.Cause == Cut:
-		t.add(PhaseFenced, nil, "nobody was switched off")
+		t.add(PhaseFenced, nil, "no host was switched off")
 	}
 }
 
@@ -177,9 +177,9 @@ func attempts(n int) string {
 func (t *teller) person() {
 	for i, e := range t.events {
 		if e.Kind == Confirmed {
-			what := "gave the word that " + e.Target + " is off"
+			what := "confirmed that " + e.Target + " is off"
 			if e.OK {
-				what = "forced this copy to lead, and so gave up what only " + e.Target + " held"
+				what = "forced this data directory to lead, and gave up what only " + e.Target + " held"
 			}
 			t.add(PhasePerson, &t.events[i], "%s %s: %s", e.Who, what, e.Why)
 		}
@@ -221,7 +221,7 @@ func (t *teller) etcd() {
 	e := t.first(func(e event) bool { return serves(e) && t.by(e) })
 	switch {
 	case e == nil:
-		t.add(PhaseEtcd, nil, "nothing shows that etcd took writes")
+		t.add(PhaseEtcd, nil, "no evidence that etcd took writes")
 	case t.out.Cause == Planned && e.Kind == Recorded && e.State == state.EtcdSole:
 		t.add(PhaseEtcd, e, "etcd on %s was the only voter; writes went on", e.Host)
 	case e.Kind == Recorded && e.State == state.EtcdSole:
@@ -235,7 +235,7 @@ func (t *teller) api() {
 	down := t.first(func(e event) bool { return e.Kind == API && !e.OK && t.by(e) })
 	if down == nil {
 		if slices.ContainsFunc(t.events, t.by) {
-			t.add(PhaseAPI, nil, "the API server there was not seen to stop, by a look every second or so")
+			t.add(PhaseAPI, nil, "the API server there was never seen down (checked about every second)")
 		}
 		return
 	}
@@ -284,7 +284,7 @@ func (t *teller) pods() {
 		return
 	}
 	if e := t.first(func(e event) bool { return e.Kind == Tainted && t.about(e.Target) }); e != nil {
-		t.add(PhasePods, nil, "the API was told after %s that %s is off; nothing shows yet that pods moved", length(e.t.Sub(t.f.at)), e.Target)
+		t.add(PhasePods, nil, "the API was told after %s that %s is off; no evidence yet that pods moved", length(e.t.Sub(t.f.at)), e.Target)
 	}
 }
 
@@ -297,11 +297,11 @@ func (t *teller) back() {
 		t.anew()
 	case cause == Trouble && len(t.out.Hosts) == 0: // neither was any host lost
 	case met != nil:
-		t.add(PhaseBack, met, "the two saw each other again")
+		t.add(PhaseBack, met, "the two hosts were in contact again")
 	case slices.Contains([]Cause{Rebooted, Started, Trouble}, cause):
-		t.add(PhaseBack, nil, "the two have not seen each other since")
+		t.add(PhaseBack, nil, "the two hosts have not been in contact since")
 	default:
-		t.add(PhaseBack, nil, "%s has not been seen again", list(t.out.Hosts))
+		t.add(PhaseBack, nil, "%s has not returned", list(t.out.Hosts))
 	}
 }
 
@@ -310,10 +310,10 @@ func (t *teller) back() {
 func (t *teller) anew() {
 	who := list(t.out.Hosts)
 	if e := t.first(func(e event) bool { return e.Kind == Recorded && e.State == state.EtcdLearner && t.about(e.Host) }); e != nil {
-		t.add(PhaseBack, e, "%s began to join anew", who)
+		t.add(PhaseBack, e, "%s began to join again", who)
 		return
 	}
-	t.add(PhaseBack, nil, "%s has not begun to join anew", who)
+	t.add(PhaseBack, nil, "%s has not begun to join again", who)
 }
 
 // voters adds the moment when the last of the two hosts recorded that both hold

@@ -225,7 +225,7 @@ func missing(i Incident, hosts map[string]*host) []string {
 	var out []string
 	for name := range hosts {
 		if !slices.Contains(i.Journals, name) {
-			out = append(out, "the journal of "+name+" is not in this report: what it saw itself is not known")
+			out = append(out, "the journal of "+name+" is not in this report: its own observations are missing")
 		}
 	}
 	slices.Sort(out)

@@ -150,7 +150,7 @@ func TestAHostBootsAfterItsFenceWhateverItsClockSays(t *testing.T) {
 	if fenced < 0 || booted < fenced || i.Failures[0].Cause != Lost {
 		t.Errorf("fenced at %d, booted at %d, %s", fenced, booted, i.Failures[0].Cause)
 	}
-	if notes := strings.Join(i.Notes, "\n"); !strings.Contains(notes, "or more behind") || !strings.Contains(notes, "nothing tells how far") {
+	if notes := strings.Join(i.Notes, "\n"); !strings.Contains(notes, "or more behind") || !strings.Contains(notes, "could not be compared") {
 		t.Errorf("notes %q", i.Notes)
 	}
 }
@@ -163,7 +163,7 @@ func TestAnInstallationIsNoIncident(t *testing.T) {
 -29 cp-1 sees cp-1 cp-2, ring 8
 -29 cp-2 sees cp-1 cp-2, ring 8
 -25 cp-1 wish started
--24 cp-1 rule equal.adopt write-record: no record exists yet, and both copies are whole
+-24 cp-1 rule equal.adopt write-record: no record exists yet, and both data directories are whole
 -24 cp-1 record 1 voter equal.adopt: no record exists yet
 -23 cp-1 record 2 pair equal.pair-first: both are marked voters
 -23 cp-2 record 2 pair equal.pair-first: both are marked voters

@@ -157,7 +157,7 @@ func (t *teller) clients() {
 }
 
 func (r Record) wrote(verb string) string {
-	return fmt.Sprintf("%s through %s, which another host had, after %s in which it could not", verb, strings.Join(r.VIPs, " and "), length(r.Took))
+	return fmt.Sprintf("%s through %s, which another host held, after %s in which it could not", verb, strings.Join(r.VIPs, " and "), length(r.Took))
 }
 
 // seer returns the machine that observed a record.
@@ -180,9 +180,9 @@ func (f Failure) writes() string {
 	case f.Cause == Planned:
 		return ""
 	case !clients.At.IsZero():
-		return fmt.Sprintf("Clients could write through the API VIP again %s after %s, as %s measured.", length(clients.After), what, clients.Host)
+		return fmt.Sprintf("Clients could write through the API VIP again %s after %s, as measured by %s.", length(clients.After), what, clients.Host)
 	case !etcd.At.IsZero() && !f.Moment(PhaseDecided).At.IsZero():
-		return fmt.Sprintf("etcd on %s took writes again %s after %s; no other machine has told when clients could write.", etcd.Host, length(etcd.After), what)
+		return fmt.Sprintf("etcd on %s took writes again %s after %s; no other machine measured when clients could write.", etcd.Host, length(etcd.After), what)
 	}
 	return ""
 }

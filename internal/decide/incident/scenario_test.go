@@ -165,7 +165,7 @@ const (
 3.2 cp-1 record 5 taking-over take-over.announce: the peer cannot act: the take-over is recorded before it begins
 3.22 cp-1 rule take-over.stand-in start-stand-in: a stand-in casts the peer's vote
 3.3 cp-1 record 6 sole take-over.sole: the removal is committed: this host is the only voter
-3.4 cp-1 rule gone.sole-alone idle: goes on alone: one more failure loses data until the peer is back
+3.4 cp-1 rule gone.sole-alone idle: goes on alone: until the peer is back, one more failure loses data
 3.6 cp-1 taints cp-2: the host was fenced
 4.0 cp-1 api ready
 9.5 cp-1 pods cp-2
@@ -173,7 +173,7 @@ const (
 	comesBack = `
 20 cp-2 boots
 25 cp-2 sees cp-2, ring 8, no quorum
-25.1 cp-2 rule alone.wait ask-human: the peer may have gone on without this host: it waits to see the peer, and only a person can decide otherwise
+25.1 cp-2 rule alone.wait ask-human: the peer may have gone on without this host: this host waits for contact with the peer, and only an administrator can decide otherwise
 27 cp-1 sees cp-1 cp-2, ring 18
 27 cp-2 sees cp-1 cp-2, ring 18
 28 cp-2 wish started
@@ -196,7 +196,7 @@ const (
 
 // damaged is what follows when a host gives up its data directory.
 const damaged = `
-0 cp-2 record 5 departing equal.lost-copy-yield: the copy of this host is lost: it gives it up, which lets the peer go on without a fence
+0 cp-2 record 5 departing equal.lost-copy-yield: the data directory of this host is lost: the host gives it up, which lets the peer go on without a fence
 1.4 cp-1 record 5 taking-over take-over.announce: the peer cannot act: the take-over is recorded before it begins
 2.1 cp-1 record 6 sole take-over.sole: the removal is committed: this host is the only voter
 2.7 cp-2 record 6 learner follow.give-up: the living cluster does not list this copy
@@ -216,7 +216,7 @@ const nobodyWrites = `
 6.5 cp-1 off cp-2
 6.6 cp-1 record 5 taking-over take-over.announce: the peer cannot act: the take-over is recorded before it begins
 6.8 cp-1 record 6 sole take-over.sole: the removal is committed: this host is the only voter
-6.9 cp-1 rule gone.sole-alone idle: goes on alone: one more failure loses data until the peer is back
+6.9 cp-1 rule gone.sole-alone idle: goes on alone: until the peer is back, one more failure loses data
 `
 
 // scenarios lists the incidents of the golden file, by name.
@@ -249,15 +249,15 @@ var scenarios = []struct{ name, text string }{
 0 cp-2 wish stopped
 2.1 cp-2 record 5 departing leave.depart: this host leaves, the peer stays
 2.2 cp-1 record 5 sole equal.peer-departs: the peer leaves
-2.5 cp-2 record 6 departing leave.yield: gives its copy up, which is proof enough for the peer to go on without a fence
+2.5 cp-2 record 6 departing leave.yield: gives up its data directory, which is proof enough for the peer to go on without a fence
 4 cp-1 holds 10.0.0.5
 6 cp-1 sees cp-1, ring 14
-6.1 cp-1 rule gone.sole-alone idle: goes on alone: one more failure loses data until the peer is back
+6.1 cp-1 rule gone.sole-alone idle: goes on alone: until the peer is back, one more failure loses data
 ` + comesBack},
 	{"both are shut down in order and start again", paired + `
 0 cp-2 wish stopped
 0.5 cp-1 wish stopped
-3 cp-2 rule leave.stop stop: stops with its copy and its record as they are: nobody leaves when both stop, and a survivor never leaves
+3 cp-2 rule leave.stop stop: stops and keeps its data directory and its record: neither host leaves when both stop, and a lone survivor never leaves
 5 cp-1 sees cp-1, ring 14
 3600 cp-1 boots
 3605 cp-2 boots
@@ -265,7 +265,7 @@ var scenarios = []struct{ name, text string }{
 3610 cp-2 sees cp-1 cp-2, ring 18
 3612 cp-1 wish started
 3612 cp-2 wish started
-3613 cp-1 rule equal.start start: our copy lists us
+3613 cp-1 rule equal.start start: our data directory lists us
 3615 cp-1 rule equal.idle idle: all is as it should be
 3615 cp-2 rule equal.idle idle: all is as it should be
 `},
@@ -274,7 +274,7 @@ var scenarios = []struct{ name, text string }{
 301 cp-2 boots
 310 cp-1 sees cp-1 cp-2, ring 18
 310 cp-2 sees cp-1 cp-2, ring 18
-312 cp-1 rule equal.start start: our copy lists us
+312 cp-1 rule equal.start start: our data directory lists us
 315 cp-1 rule equal.idle idle: all is as it should be
 315.1 cp-2 rule equal.idle idle: all is as it should be
 `},
@@ -326,7 +326,7 @@ var scenarios = []struct{ name, text string }{
 	{"the survivor booted alone and waits for a person", paired + takeOver + `
 60 cp-1 boots
 66 cp-1 sees cp-1, ring 1c, no quorum
-66.1 cp-1 rule alone.unproved ask-human: this host was the survivor, but its peer is not known to be off; it waits to see the peer
+66.1 cp-1 rule alone.unproved ask-human: this host was the survivor, but nothing proves that its peer is off; it waits for contact with the peer
 `},
 	{"the survivor fails before the other is a voter", paired + takeOver + `
 20 cp-2 boots
@@ -336,7 +336,7 @@ var scenarios = []struct{ name, text string }{
 28.6 cp-2 record 6 learner follow.accept: joins
 31.8 cp-2 sees cp-2, ring 1c
 33.0 cp-2 off cp-1
-33.1 cp-2 rule gone.not-eligible ask-human: this copy may lack acknowledged writes, so it never goes on alone
+33.1 cp-2 rule gone.not-eligible ask-human: this data directory may lack acknowledged writes, so it never leads alone
 60 cp-1 boots
 66 cp-1 sees cp-1 cp-2, ring 20
 66 cp-2 sees cp-1 cp-2, ring 20

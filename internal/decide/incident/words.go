@@ -49,12 +49,12 @@ func title(i Incident) string {
 	case Over:
 		words += ": over after " + length(i.Long())
 	case Waiting:
-		words += ": waits for a person"
+		words += ": waits for an administrator"
 	case UnderWay:
-		words += ": not over"
+		words += ": not over yet"
 	}
 	if len(i.People) > 0 {
-		words += ", by the word of " + list(i.People)
+		words += ", with a confirmation by " + list(i.People)
 	}
 	return words
 }
@@ -64,9 +64,9 @@ func (f Failure) began() string {
 	who := list(f.Hosts)
 	switch f.Cause {
 	case Planned:
-		return who + " stopped in order"
+		return who + " stopped cleanly"
 	case Lost:
-		return who + " stopped without a word"
+		return who + " stopped without notice"
 	case Cut:
 		return f.cut()
 	case Gone:
@@ -76,18 +76,18 @@ func (f Failure) began() string {
 	case Started:
 		return who + " started after both had been off"
 	case CopyLost:
-		return "the copy of etcd's data on " + who + " was lost or damaged"
+		return "etcd's data directory on " + who + " was lost or damaged"
 	case Trouble:
 	}
-	return "etcd did not go on"
+	return "etcd did not continue"
 }
 
 func (f Failure) cut() string {
 	m := f.Moment(PhaseFenced)
 	if !m.At.IsZero() {
-		return fmt.Sprintf("%s and %s lost sight of each other, and %s was switched off", f.By, list(f.Hosts), list(f.Hosts))
+		return fmt.Sprintf("%s and %s lost contact with each other, and %s was switched off", f.By, list(f.Hosts), list(f.Hosts))
 	}
-	return fmt.Sprintf("%s and %s lost sight of each other", f.By, list(f.Hosts))
+	return fmt.Sprintf("%s and %s lost contact with each other", f.By, list(f.Hosts))
 }
 
 // Moment returns the moment of a phase, without words if it was not seen.
@@ -135,17 +135,17 @@ func (i Incident) summary() string {
 	}
 	switch {
 	case len(i.People) > 0:
-		out = append(out, "A host went on by the word of "+list(i.People)+".")
+		out = append(out, "A host went on after "+list(i.People)+" confirmed that its peer was off.")
 	case i.State == Over && len(i.Journals) > 1:
-		out = append(out, "Nobody had to do anything.")
+		out = append(out, "No administrator had to act.")
 	case i.State == Over:
-		out = append(out, "As far as "+i.Journals[0]+" noted, nobody had to do anything.")
+		out = append(out, "According to "+i.Journals[0]+", no administrator had to act.")
 	}
 	switch i.State {
 	case Over:
-		out = append(out, "Both hosts are whole again.")
+		out = append(out, "Both hosts are healthy again.")
 	case Waiting:
-		out = append(out, "It waits for a person now: sudo holdfast explain, on the host that is there.")
+		out = append(out, "It waits for an administrator now: run sudo holdfast explain on the host that is up.")
 	case UnderWay:
 		out = append(out, fmt.Sprintf("It is not over: until both are voters again, the loss of %s stops the cluster or loses data.", or(f.By, "either host")))
 	}
@@ -177,7 +177,7 @@ func (p *report) notes(notes []string) {
 		return
 	}
 	p.Line("")
-	p.Line("To know")
+	p.Line("Notes")
 	for _, n := range notes {
 		p.Beside("  ", n)
 	}
@@ -185,7 +185,7 @@ func (p *report) notes(notes []string) {
 
 func (p *report) story(i Incident) {
 	p.Line("")
-	p.Line("What was noted, by the clock of %s (%s)", i.Clock, "journals of "+list(i.Journals))
+	p.Line("What was recorded, by the clock of %s (%s)", i.Clock, "journals of "+list(i.Journals))
 	width := 0
 	for _, s := range i.Timeline {
 		width = max(width, len(s.Host))
@@ -228,7 +228,7 @@ func (r Record) words() string {
 	case Recorded:
 		return fmt.Sprintf("etcd's record says %s: %s", r.State, or(r.Why, r.Rule))
 	case Wished:
-		return "Pacemaker wants etcd " + string(r.Wish)
+		return "Pacemaker requests etcd " + string(r.Wish)
 	case AsksFence:
 		return "Pacemaker is asked to fence " + r.Target
 	case Fenced:
@@ -241,7 +241,7 @@ func (r Record) words() string {
 	case Restarted:
 		return "etcd is restarted in place: " + r.Why
 	case Missed:
-		return times(r.Count, "event") + " before this could not be kept: its disk was full, or hung"
+		return times(r.Count, "event") + " before this could not be saved: the disk was full, or hung"
 	case Holds, API, Tainted, Untainted, Pods, Wrote:
 		return r.seen()
 	}
@@ -259,9 +259,9 @@ func (r Record) seen() string {
 		}
 		return "its API server is not ready"
 	case Tainted:
-		return "tells the API that " + r.Target + " is out of service"
+		return "reports to the API that " + r.Target + " is out of service"
 	case Untainted:
-		return "tells the API that " + r.Target + " is in service again"
+		return "reports to the API that " + r.Target + " is in service again"
 	case Pods:
 		return times(r.Count, "pod") + " of " + r.Target + " run elsewhere"
 	case Wrote:
@@ -274,11 +274,11 @@ func (r Record) seen() string {
 func (r Record) membership() string {
 	switch {
 	case len(r.Members) == 0:
-		return "Corosync does not say who is there"
+		return "Corosync reports no members"
 	case len(r.Members) == 1 && !r.Quorate:
-		return "sees nobody else and has no quorum"
+		return "sees no other host and has no quorum"
 	case len(r.Members) == 1:
-		return "sees nobody else"
+		return "sees no other host"
 	}
 	return "sees " + list(r.Members)
 }
@@ -287,7 +287,7 @@ func (r Record) membership() string {
 func (r Record) decision() string {
 	switch {
 	case r.Action == state.EtcdAskHuman:
-		return "waits for its peer or a person: " + r.Why
+		return "waits for its peer or an administrator: " + r.Why
 	case r.Action == state.EtcdWait && strings.HasPrefix(r.Rule, "gone."), r.Action == state.EtcdStart, r.Action == state.EtcdStop,
 		r.Action == state.EtcdStartStandIn, r.Action == state.EtcdEmpty, r.Action == state.EtcdGrantQuorum, r.Rule == "equal.idle":
 		return "etcd: " + r.Why

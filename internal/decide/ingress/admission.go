@@ -101,14 +101,14 @@ func blocked(ic *operatorv1.IngressController, wanted *operatorv1.EndpointPublis
 	if !slices.Contains(foreign, name) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is needed for %s and belongs to somebody else: delete or rename it, "+
-		"or give it the label %s=%s to hand it over", name, wanted.Type, LabelOwner, ic.Name)}
+	return []string{fmt.Sprintf("%s is needed for %s but has another owner: delete or rename it, "+
+		"or set its label %s=%s to hand it over", name, wanted.Type, LabelOwner, ic.Name)}
 }
 
 func specProblems(spec *operatorv1.IngressControllerSpec) []string {
 	out := append(tlsProblems(spec.TLSSecurityProfile), clientTLSProblems(spec.ClientTLS)...)
 	if p := spec.NodePlacement; p != nil && p.NodeSelector != nil && len(p.NodeSelector.MatchExpressions) > 0 {
-		out = append(out, "spec.nodePlacement.nodeSelector.matchExpressions: a Deployment has matchLabels only")
+		out = append(out, "spec.nodePlacement.nodeSelector.matchExpressions: not supported, use matchLabels")
 	}
 	for path, s := range map[string]*metav1.LabelSelector{
 		"spec.namespaceSelector": spec.NamespaceSelector, "spec.routeSelector": spec.RouteSelector,
@@ -131,7 +131,7 @@ func specProblems(spec *operatorv1.IngressControllerSpec) []string {
 func clientTLSProblems(c operatorv1.ClientTLS) []string {
 	var out []string
 	if c.ClientCertificatePolicy != "" && c.ClientCA.Name == "" {
-		out = append(out, "spec.clientTLS.clientCA.name: required where clients are asked for certificates")
+		out = append(out, "spec.clientTLS.clientCA.name: required if clients have to present certificates")
 	}
 	for i, pattern := range c.AllowedSubjectPatterns {
 		if _, err := regexp.Compile(pattern); err != nil {
@@ -141,7 +141,7 @@ func clientTLSProblems(c operatorv1.ClientTLS) []string {
 	if len(c.AllowedSubjectPatterns) > 0 {
 		// An administrator who set them relies on them: serving everybody would
 		// be worse than serving nobody.
-		out = append(out, "spec.clientTLS.allowedSubjectPatterns: these routers look at who signed a certificate only")
+		out = append(out, "spec.clientTLS.allowedSubjectPatterns: these routers check only the issuer of a client certificate, not its subject")
 	}
 	return out
 }

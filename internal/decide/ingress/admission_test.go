@@ -124,12 +124,12 @@ func TestEveryMistakeOfASpecIsNamedAtOnce(t *testing.T) {
 	got := Admit(ic, list(ic), Cluster{}, nil).Problems
 	want := []string{
 		"domain is required",
-		"hostNetwork.httpsPort: 8080 is the httpPort too",
-		"hostNetwork.statsPort: on hosts of the cluster, port 6443 is the API server's",
+		"hostNetwork.httpsPort: port 8080 is already the httpPort",
+		"hostNetwork.statsPort: port 6443 is used by the API server on hosts of the cluster",
 		"spec.nodePlacement.nodeSelector.matchExpressions",
 		"spec.routeSelector:",
 		`minTLSVersion: "TLS9"`,
-		`ciphers[0]: "ROT13" is not known`,
+		`ciphers[0]: "ROT13" is unknown`,
 		"spec.clientTLS.clientCA.name: required",
 		"spec.clientTLS.allowedSubjectPatterns[0]",
 		"spec.replicas: -1",
@@ -169,7 +169,7 @@ func TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused(t *testing.T
 			d = Decide(Snapshot{Controller: ic, All: list(ic), Now: day, Observed: Observed{Foreign: foreign}})
 			switch needs := NeedsService(EffectiveStrategy(ic.Spec.EndpointPublishingStrategy)) && !NeedsService(ic.Status.EndpointPublishingStrategy); {
 			case needs && (d.Router != nil || d.Status.EndpointPublishingStrategy.Type != from ||
-				!strings.Contains(message(d.Admission.Problems), "belongs to somebody else")):
+				!strings.Contains(message(d.Admission.Problems), "has another owner")):
 				t.Errorf("%s beside somebody else's Service: %+v", name, d)
 			case !NeedsService(d.Status.EndpointPublishingStrategy) && !needs && d.Router == nil:
 				t.Errorf("%s was refused though it needs no Service: %q", name, d.Admission.Problems)
@@ -213,8 +213,8 @@ func TestHardCase10_HostPortsOfOneIngressController(t *testing.T) {
 	for want, ports := range map[string]operatorv1.HostNetworkStrategy{
 		"80 443 1936 ":   {},
 		"9080 443 1936 ": {HTTPPort: 9080},
-		"9080 9443 9936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: on hosts of the cluster, port 9443 is the API server's": {HTTPPort: 9080, HTTPSPort: 9443, StatsPort: 9936},
-		"443 443 1936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: 443 is the httpPort too":                                  {HTTPPort: 443},
+		"9080 9443 9936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: port 9443 is used by the API server on hosts of the cluster": {HTTPPort: 9080, HTTPSPort: 9443, StatsPort: 9936},
+		"443 443 1936 spec.endpointPublishingStrategy.hostNetwork.httpsPort: port 443 is already the httpPort":                              {HTTPPort: 443},
 	} {
 		s := EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: hostNet, HostNetwork: &ports})
 		h := s.HostNetwork
@@ -269,10 +269,10 @@ func TestWhatRoutersDoNotFollowIsSaid(t *testing.T) {
 // set that routers do not check.
 func TestRoutersThatWouldLetEverybodyInAreNotMade(t *testing.T) {
 	for want, spec := range map[string]operatorv1.ClientTLS{
-		"spec.clientTLS.clientCA: ConfigMap openshift-config/people is not there, or has nothing under ca-bundle.pem": {
+		"spec.clientTLS.clientCA: ConfigMap openshift-config/people does not exist, or its key ca-bundle.pem is missing or empty": {
 			ClientCertificatePolicy: "Required", ClientCA: configv1.ConfigMapNameReference{Name: "people"},
 		},
-		"spec.clientTLS.allowedSubjectPatterns: these routers look at who signed a certificate only": {AllowedSubjectPatterns: []string{"CN=me"}},
+		"spec.clientTLS.allowedSubjectPatterns: these routers check only the issuer of a client certificate, not its subject": {AllowedSubjectPatterns: []string{"CN=me"}},
 	} {
 		ic := controller("x", func(ic *operatorv1.IngressController) { ic.Spec.ClientTLS = spec })
 		d := Decide(Snapshot{Controller: ic, All: list(ic), Cluster: Cluster{Domain: "d"}, Now: day})

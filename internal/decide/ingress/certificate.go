@@ -155,14 +155,14 @@ func past(cert *x509.Certificate, part float64, now time.Time) bool {
 // empty if it can.
 func given(data map[string][]byte, now time.Time) string {
 	if data == nil {
-		return "it is not there yet"
+		return "it does not exist yet"
 	}
 	cert, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	switch {
 	case err != nil:
 		return err.Error()
 	case now.After(cert.NotAfter):
-		return "its certificate ended on " + cert.NotAfter.UTC().Format(time.DateOnly)
+		return "its certificate expired on " + cert.NotAfter.UTC().Format(time.DateOnly)
 	}
 	return ""
 }
@@ -180,7 +180,7 @@ func warning(c Certificates, w CertificateWork) string {
 	case len(cert.DNSNames) == 0 && len(cert.IPAddresses) == 0:
 		return "the default certificate has no subject alternative name: clients refuse it"
 	case cert.VerifyHostname("any."+c.Domain) != nil:
-		return "the default certificate is not good for *." + c.Domain
+		return "the default certificate is not valid for *." + c.Domain
 	}
 	return ""
 }
@@ -230,5 +230,5 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 	if signer, ok := key.(crypto.Signer); err == nil && ok {
 		return signer, nil
 	}
-	return nil, errors.New(corev1.TLSPrivateKeyKey + " is no private key that is known (it must not have a passphrase)")
+	return nil, errors.New(corev1.TLSPrivateKeyKey + " is not a private key of a known kind (it must not have a passphrase)")
 }

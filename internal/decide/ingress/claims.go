@@ -100,9 +100,9 @@ type HostConflict struct {
 // String describes the conflict in a sentence.
 func (c HostConflict) String() string {
 	if c.Owner == "" {
-		return fmt.Sprintf("%s asks for every host", c.Object)
+		return fmt.Sprintf("%s claims every host", c.Object)
 	}
-	return fmt.Sprintf("%s asks for %s, which namespace %s had first", c.Object, c.Host, c.Owner)
+	return fmt.Sprintf("%s claims %s, which namespace %s claimed first", c.Object, c.Host, c.Owner)
 }
 
 // RouteAdmission returns a policy with the API's defaults filled in.

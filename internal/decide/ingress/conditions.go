@@ -157,7 +157,7 @@ func ownObjects(o Observed) operatorv1.OperatorCondition {
 	if len(o.Foreign) == 0 {
 		return yes(OwnObjects, "AsExpected", "")
 	}
-	return no(OwnObjects, "ForeignObjects", fmt.Sprintf("not ours, and therefore left alone: %s; delete or rename it, or give it the label %s",
+	return no(OwnObjects, "ForeignObjects", fmt.Sprintf("these objects have another owner and were not changed: %s; delete or rename them, or set the label %s",
 		strings.Join(sorted(slices.Clone(o.Foreign)), ", "), LabelOwner))
 }
 
@@ -178,16 +178,16 @@ func hostsOwned(l HostList) operatorv1.OperatorCondition {
 	}
 	switch {
 	case len(said) > 0:
-		return no(HostsOwned, "HostTaken", strings.Join(said, "; ")+": routers follow both; delete one of them")
+		return no(HostsOwned, "HostTaken", strings.Join(said, "; ")+": routers serve both objects; delete one of them")
 	case l.Unlisted > 0:
-		return no(HostsOwned, "ListFull", fmt.Sprintf("%d hosts found no room in the list of whose they are: any namespace may ask for them", l.Unlisted))
+		return no(HostsOwned, "ListFull", fmt.Sprintf("the list of owners is full: %d hosts have no recorded owner, so any namespace may claim them", l.Unlisted))
 	}
 	return yes(HostsOwned, "AsExpected", "")
 }
 
 func certificate(o Observed) operatorv1.OperatorCondition {
 	if o.CertificateProblem != "" {
-		return no(DefaultCertificate, "NotUsable", o.CertificateProblem+"; the last good one is served on")
+		return no(DefaultCertificate, "NotUsable", o.CertificateProblem+"; the routers keep serving the last valid certificate")
 	}
 	return yes(DefaultCertificate, "AsExpected", o.CertificateWarning)
 }
@@ -207,10 +207,10 @@ func loadBalancerConditions(r *Router, o Observed) []operatorv1.OperatorConditio
 	out := []operatorv1.OperatorCondition{yes(LoadBalancerManaged, "WantedByEndpointPublishingStrategy", "")}
 	switch {
 	case o.Service == nil:
-		return append(out, no(LoadBalancerReady, "ServiceNotFound", "the Service is not there"))
+		return append(out, no(LoadBalancerReady, "ServiceNotFound", "the Service does not exist"))
 	case len(o.Service.Status.LoadBalancer.Ingress) == 0:
-		return append(out, no(LoadBalancerReady, "LoadBalancerPending", "nobody has given the Service "+o.Service.Name+
-			" an address yet: a cluster without a cloud needs something that does"))
+		return append(out, no(LoadBalancerReady, "LoadBalancerPending", "the Service "+o.Service.Name+
+			" has no address yet: without a cloud, the cluster needs a load balancer controller"))
 	}
 	return append(out, yes(LoadBalancerReady, "LoadBalancerProvisioned", ""))
 }
@@ -224,13 +224,13 @@ func dns(r *Router) []operatorv1.OperatorCondition {
 	case r.Strategy.LoadBalancer.DNSManagementPolicy == operatorv1.UnmanagedLoadBalancerDNS:
 		return []operatorv1.OperatorCondition{no(DNSManaged, "UnmanagedLoadBalancerDNS", "")}
 	}
-	return []operatorv1.OperatorCondition{no(DNSManaged, "NoDNSZones", "no zone is managed here: point *."+r.Domain+" at the load balancer")}
+	return []operatorv1.OperatorCondition{no(DNSManaged, "NoDNSZones", "Holdfast manages no DNS zone: point *."+r.Domain+" at the load balancer")}
 }
 
 // available describes what users of the routers notice.
 func available(list []operatorv1.OperatorCondition, rendered bool) operatorv1.OperatorCondition {
 	if !rendered {
-		return no(Available, "IngressControllerUnavailable", "it was never admitted")
+		return no(Available, "IngressControllerUnavailable", "the IngressController was never admitted")
 	}
 	var missing []string
 	for _, kind := range []string{DeploymentAvailable, LoadBalancerReady} {
@@ -277,5 +277,5 @@ func degraded(list []operatorv1.OperatorCondition, now time.Time) (operatorv1.Op
 	if after == 0 || after > lookWhileDegraded {
 		after = lookWhileDegraded
 	}
-	return yes(Degraded, "DegradedConditions", "one or more other conditions say so: "+strings.Join(bad, ", ")), after
+	return yes(Degraded, "DegradedConditions", "one or more other conditions are not as expected: "+strings.Join(bad, ", ")), after
 }

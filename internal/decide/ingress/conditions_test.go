@@ -290,8 +290,8 @@ func TestAHostThatTwoHaveIsToldAndDegradesNothing(t *testing.T) {
 	}
 	objects := []Routed{ask("bank", 2, "a.d", "b.d", "c.d", "d.d", "e.d", "f.d", "g.d"), ask("evil", 1, "a.d", "b.d", "c.d", "d.d", "e.d", "f.d", "g.d")}
 	owned := look(objects...)
-	want := "Ingress evil/i asks for a.d, which namespace bank had first; "
-	if owned.Status != operatorv1.ConditionFalse || owned.Reason != "HostTaken" || !strings.HasPrefix(owned.Message, want) || !strings.Contains(owned.Message, "; and 2 more: routers follow both") {
+	want := "Ingress evil/i claims a.d, which namespace bank claimed first; "
+	if owned.Status != operatorv1.ConditionFalse || owned.Reason != "HostTaken" || !strings.HasPrefix(owned.Message, want) || !strings.Contains(owned.Message, "; and 2 more: routers serve both") {
 		t.Errorf("%+v", owned)
 	}
 }

@@ -152,11 +152,11 @@ type needs struct {
 func (n *needs) add(by Route, what Needed) {
 	switch {
 	case !Lends(what.Namespace):
-		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: nothing of this namespace is given to routers, since they run on workers: "+
-			"put a certificate of its own into another namespace, or use the default one", what.Source)})
+		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: objects of this namespace are not given to routers, since routers run on workers: "+
+			"put a separate certificate into another namespace, or use the default one", what.Source)})
 		return
 	case len(what.CopyName()) > maxObjectName:
-		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: its name and that of its namespace have more than %d characters together: give it a shorter one",
+		n.refused = append(n.refused, Refused{by, fmt.Sprintf("%s: its name and its namespace's have more than %d characters together: use a shorter name",
 			what.Source, maxObjectName-1)})
 		return
 	}
@@ -256,7 +256,7 @@ func (n Needed) Content(data map[string][]byte) (content map[string][]byte, prob
 		content[authorityKey] = data[authorityKey]
 	}
 	if len(content) == 0 {
-		return nil, fmt.Sprintf("%s: it has nothing under %s", n.Source, authorityKey)
+		return nil, fmt.Sprintf("%s: the key %s is missing or empty", n.Source, authorityKey)
 	}
 	return content, ""
 }

@@ -176,7 +176,7 @@ func TestACopyHoldsAPairOrAuthoritiesAndNothingElse(t *testing.T) {
 		"authorities":              {Needed{Source: source, Authority: true}, data, "ca.crt", ""},
 		"both":                     {Needed{Source: source, Pair: true, Authority: true}, data, "ca.crt tls.crt tls.key", ""},
 		"a pair without authority": {Needed{Source: source, Pair: true, Authority: true}, with("ca.crt", nil), "tls.crt tls.key", ""},
-		"no authorities":           {Needed{Source: source, Authority: true}, with("ca.crt", nil), "", "Secret shop/tls: it has nothing under ca.crt"},
+		"no authorities":           {Needed{Source: source, Authority: true}, with("ca.crt", nil), "", "Secret shop/tls: the key ca.crt is missing or empty"},
 		"a password":               {Needed{Source: source, Pair: true}, map[string][]byte{"password": []byte("hush")}, "", "Secret shop/tls: tls.crt holds no certificate in PEM"},
 		"another one's key":        {Needed{Source: source, Pair: true}, with(corev1.TLSPrivateKeyKey, foreign), "", "Secret shop/tls: certificate and key do not belong together"},
 		"a key that is none":       {Needed{Source: source, Pair: true}, with(corev1.TLSPrivateKeyKey, []byte("hush")), "", "Secret shop/tls: "},

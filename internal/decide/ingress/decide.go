@@ -67,7 +67,7 @@ func missing(s Snapshot) []string {
 	if c.ClientCertificatePolicy == "" || c.ClientCA.Name == "" || s.ClientCA != "" {
 		return nil
 	}
-	return []string{"spec.clientTLS.clientCA: ConfigMap openshift-config/" + c.ClientCA.Name + " is not there, or has nothing under ca-bundle.pem"}
+	return []string{"spec.clientTLS.clientCA: ConfigMap openshift-config/" + c.ClientCA.Name + " does not exist, or its key ca-bundle.pem is missing or empty"}
 }
 
 // ObjectName returns the name of an object for lists of foreign objects and

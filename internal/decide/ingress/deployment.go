@@ -15,7 +15,7 @@ import (
 // pods.
 func deploymentConditions(before []operatorv1.OperatorCondition, r *Router, o Observed, now time.Time) []operatorv1.OperatorCondition {
 	if o.Deployment == nil {
-		const reason, words = "DeploymentNotFound", "the Deployment is not there"
+		const reason, words = "DeploymentNotFound", "the Deployment does not exist"
 		return []operatorv1.OperatorCondition{
 			no(DeploymentAvailable, reason, words), no(MinAvailable, reason, words),
 			no(AllAvailable, reason, words), no(RollingOut, reason, words),
@@ -37,7 +37,7 @@ func deploymentAvailable(before []operatorv1.OperatorCondition, r *Router, o Obs
 	case !known:
 		return operatorv1.OperatorCondition{
 			Type: DeploymentAvailable, Status: operatorv1.ConditionUnknown, Reason: "DeploymentAvailabilityUnknown",
-			Message: "the Deployment does not say",
+			Message: "the Deployment reports no condition Available",
 		}
 	case own.Status != corev1.ConditionTrue && ready(o) == 0:
 		return no(DeploymentAvailable, "DeploymentUnavailable", own.Message+unscheduled(o))
@@ -120,7 +120,7 @@ func rollingOut(o Observed) operatorv1.OperatorCondition {
 	case s.ObservedGeneration < o.Deployment.Generation, s.UpdatedReplicas < want:
 		return yes(RollingOut, "DeploymentRollingOut", fmt.Sprintf("%d of %d routers are of this version", s.UpdatedReplicas, want)+unscheduled(o))
 	case s.Replicas > s.UpdatedReplicas:
-		return yes(RollingOut, "DeploymentRollingOut", fmt.Sprintf("%d routers of older versions are still there", s.Replicas-s.UpdatedReplicas)+unscheduled(o))
+		return yes(RollingOut, "DeploymentRollingOut", fmt.Sprintf("%d routers of older versions are still running", s.Replicas-s.UpdatedReplicas)+unscheduled(o))
 	case s.ReadyReplicas < want:
 		return yes(RollingOut, "PodsStarting", fmt.Sprintf("%d of %d routers are ready", s.ReadyReplicas, want))
 	case s.AvailableReplicas < want:

@@ -39,7 +39,7 @@ func Overlay[T any](live, wanted *T, gone ...string) (*T, bool, error) {
 	}
 	out := new(T)
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, false, fmt.Errorf("merge an object with what is wanted: %w", err)
+		return nil, false, fmt.Errorf("merge an object with its wanted state: %w", err)
 	}
 	return out, true, nil
 }

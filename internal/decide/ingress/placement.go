@@ -48,7 +48,7 @@ func DefaultPlacement(c Cluster) Placement {
 	p := Placement{ControlPlane: c.Placement == configv1.DefaultPlacementControlPlane}
 	if p.ControlPlane && c.ControlPlane == configv1.ExternalTopologyMode {
 		p.ControlPlane = false
-		p.Warnings = append(p.Warnings, "defaultPlacement ControlPlane is impossible where controlPlaneTopology is External: routers run on workers")
+		p.Warnings = append(p.Warnings, "defaultPlacement ControlPlane is impossible with controlPlaneTopology External: routers run on workers")
 	}
 	topology, role := c.Infrastructure, state.LabelWorker
 	if p.ControlPlane {
@@ -72,17 +72,17 @@ func unknown(c Cluster) []string {
 	case "", configv1.SingleReplicaTopologyMode, configv1.DualReplicaTopologyMode, configv1.HighlyAvailableTopologyMode,
 		configv1.HighlyAvailableArbiterMode, configv1.ExternalTopologyMode:
 	default:
-		out = append(out, fmt.Sprintf("controlPlaneTopology %q is not known: treated as HighlyAvailable", c.ControlPlane))
+		out = append(out, fmt.Sprintf("controlPlaneTopology %q is unknown: treated as HighlyAvailable", c.ControlPlane))
 	}
 	switch c.Infrastructure {
 	case "", configv1.SingleReplicaTopologyMode, configv1.HighlyAvailableTopologyMode:
 	default:
-		out = append(out, fmt.Sprintf("infrastructureTopology %q is not known: treated as HighlyAvailable", c.Infrastructure))
+		out = append(out, fmt.Sprintf("infrastructureTopology %q is unknown: treated as HighlyAvailable", c.Infrastructure))
 	}
 	switch c.Placement {
 	case "", configv1.DefaultPlacementControlPlane, configv1.DefaultPlacementWorkers:
 	default:
-		out = append(out, fmt.Sprintf("defaultPlacement %q is not known: treated as Workers", c.Placement))
+		out = append(out, fmt.Sprintf("defaultPlacement %q is unknown: treated as Workers", c.Placement))
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func strategyProblems(s *operatorv1.EndpointPublishingStrategy) []string {
 	case operatorv1.NodePortServiceStrategyType, operatorv1.PrivateStrategyType:
 		return nil
 	}
-	return []string{fmt.Sprintf("%s.type: %q is none of HostNetwork, LoadBalancerService, NodePortService, Private", path, s.Type)}
+	return []string{fmt.Sprintf("%s.type: %q is not one of HostNetwork, LoadBalancerService, NodePortService, Private", path, s.Type)}
 }
 
 func hostNetworkProblems(path string, s *operatorv1.HostNetworkStrategy) []string {
@@ -126,11 +126,11 @@ func hostNetworkProblems(path string, s *operatorv1.HostNetworkStrategy) []strin
 		port  int32
 	}{{"httpPort", s.HTTPPort}, {"httpsPort", s.HTTPSPort}, {"statsPort", s.StatsPort}} {
 		if other, taken := seen[p.port]; taken {
-			out = append(out, fmt.Sprintf("%s.%s: %d is the %s too", path, p.field, p.port, other))
+			out = append(out, fmt.Sprintf("%s.%s: port %d is already the %s", path, p.field, p.port, other))
 		}
 		seen[p.port] = p.field
 		if owner := cmp.Or(ports.Owner(p.port), kept[p.port]); owner != "" {
-			out = append(out, fmt.Sprintf("%s.%s: on hosts of the cluster, port %d is %s's", path, p.field, p.port, owner))
+			out = append(out, fmt.Sprintf("%s.%s: port %d is used by %s on hosts of the cluster", path, p.field, p.port, owner))
 		}
 	}
 	return out
@@ -140,7 +140,7 @@ func sourceRangeProblems(path string, ranges []operatorv1.CIDR) []string {
 	var out []string
 	for i, r := range ranges {
 		if _, err := netip.ParsePrefix(strings.TrimSpace(string(r))); err != nil {
-			out = append(out, fmt.Sprintf("%s[%d]: %q is no network such as 192.0.2.0/24", path, i, r))
+			out = append(out, fmt.Sprintf("%s[%d]: %q is not a network such as 192.0.2.0/24", path, i, r))
 		}
 	}
 	return out

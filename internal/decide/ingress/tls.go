@@ -84,15 +84,15 @@ func tlsProblems(given *configv1.TLSSecurityProfile) []string {
 	p := TLSProfile(given)
 	var out []string
 	if !slices.Contains(tlsVersions, p.MinTLSVersion) {
-		out = append(out, fmt.Sprintf("%s.minTLSVersion: %q is none of %v", path, p.MinTLSVersion, tlsVersions))
+		out = append(out, fmt.Sprintf("%s.minTLSVersion: %q is not one of %v", path, p.MinTLSVersion, tlsVersions))
 	}
 	for i, c := range p.Ciphers {
 		if _, ok := cipherNames[c]; !ok && !slices.Contains(alwaysThere, c) && !slices.Contains(notThere, c) {
-			out = append(out, fmt.Sprintf("%s.ciphers[%d]: %q is not known", path, i, c))
+			out = append(out, fmt.Sprintf("%s.ciphers[%d]: %q is unknown", path, i, c))
 		}
 	}
 	if len(Ciphers(p)) == 0 && p.MinTLSVersion != configv1.VersionTLS13 {
-		out = append(out, path+".ciphers: none of them is there below TLS 1.3")
+		out = append(out, path+".ciphers: none of them can be used below TLS 1.3")
 	}
 	return out
 }

@@ -83,9 +83,9 @@ func appendSilent(out []string, n int, what string) []string {
 	case n <= 0:
 		return out
 	case n == 1:
-		return append(out, fmt.Sprintf("1 %s has not been heard of", what))
+		return append(out, fmt.Sprintf("1 %s has not reported yet", what))
 	}
-	return append(out, fmt.Sprintf("%d %ss have not been heard of", n, what))
+	return append(out, fmt.Sprintf("%d %ss have not reported yet", n, what))
 }
 
 func count(hosts []state.Progress, chosen func(state.Progress) bool) (controlPlanes, workers int) {

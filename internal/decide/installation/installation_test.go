@@ -66,9 +66,9 @@ func TestOpen(t *testing.T) {
 	known := hosts("cp-1:bootstrap:done cp-2:master:join worker-1:worker:unpack")
 	want := installation.Expected{ControlPlanes: 3, Workers: 3}
 	for goal, open := range map[installation.Goal][]string{
-		installation.BootstrapComplete: {"cp-2 join", "1 control plane has not been heard of"},
+		installation.BootstrapComplete: {"cp-2 join", "1 control plane has not reported yet"},
 		installation.InstallComplete: {
-			"cp-2 join", "worker-1 unpack", "1 control plane has not been heard of", "2 workers have not been heard of",
+			"cp-2 join", "worker-1 unpack", "1 control plane has not reported yet", "2 workers have not reported yet",
 		},
 	} {
 		if diff := cmp.Diff(open, installation.Open(goal, want, known)); diff != "" {

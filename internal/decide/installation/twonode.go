@@ -25,7 +25,7 @@ func OfTwoNode(conditions []handover.Condition) TwoNode {
 	degraded, _ := find(conditions, handover.SetupDegraded)
 	out := TwoNode{
 		Done:  available.Status && said && !progressing.Status && !degraded.Status,
-		Doing: "the operator has not begun yet",
+		Doing: "the operator has not started yet",
 	}
 	if said {
 		out.Doing = progressing.Message

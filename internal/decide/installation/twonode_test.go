@@ -22,7 +22,7 @@ func TestTwoControlPlanesAreInstalledWhenEitherMayBeLost(t *testing.T) {
 		conditions []handover.Condition
 		want       installation.TwoNode
 	}{
-		{"the operator does not run yet", nil, installation.TwoNode{Doing: "the operator has not begun yet"}},
+		{"the operator does not run yet", nil, installation.TwoNode{Doing: "the operator has not started yet"}},
 		{
 			"a step runs",
 			[]handover.Condition{progressing(true, "step 3 of 6"), degraded(false, "")},

@@ -67,30 +67,30 @@ func TokenOf(r Request) (string, bool) {
 // token has that id any more.
 func Judge(s Site, r Request, t *Token, nodes []state.Node, now time.Time) Verdict {
 	if _, ours := TokenOf(r); !ours {
-		return Verdict{Action: Leave, Reason: "NotOurs", Message: "it was not asked for with a token that a control plane gave to a joining host"}
+		return Verdict{Action: Leave, Reason: "NotOurs", Message: "it was not requested with a token that a control plane gave to a joining host"}
 	}
 	deny := func(reason, message string) Verdict { return Verdict{Deny, reason, message} }
 	if t == nil {
-		return deny("TokenGone", "its token has served, or the host asked for another one since")
+		return deny("TokenGone", "its token was already used, or replaced by a newer one")
 	}
 	if !now.Before(t.Expires) {
-		return deny("TokenExpired", "its token has expired: the host asks for another one")
+		return deny("TokenExpired", "its token has expired: the host requests a new one")
 	}
 	name, err := nodeOf(r)
 	switch {
 	case err != nil:
-		return deny("NotAKubelets", "the token of "+t.Host+" asked for what is no kubelet's certificate: "+err.Error())
+		return deny("NotAKubelets", "the token of "+t.Host+" requested something other than a kubelet certificate: "+err.Error())
 	case name != t.Host:
-		return deny("AnotherName", "the token of "+t.Host+" asked for the certificate of "+strconv.Quote(cut(name)))
+		return deny("AnotherName", "the token of "+t.Host+" requested the certificate of "+strconv.Quote(cut(name)))
 	case t.UsedBy != "" && t.UsedBy != r.Name:
-		return deny("TokenUsed", "the token of "+t.Host+" had its certificate by request "+t.UsedBy)
+		return deny("TokenUsed", "the token of "+t.Host+" already got its certificate by request "+t.UsedBy)
 	case slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == name }) && !t.Rejoins:
-		return deny("NodeExists", name+" is a node of this cluster already")
+		return deny("NodeExists", name+" is already a node of this cluster")
 	}
 	if err := s.Name(t.Role, name, controlPlanes(nodes)); err != nil {
 		return deny("NotThatName", err.Error())
 	}
-	return Verdict{Approve, "OwnToken", "it asked with the token that a control plane gave to " + name + ", a " + string(t.Role)}
+	return Verdict{Approve, "OwnToken", "requested with the token that a control plane gave to " + name + ", a " + string(t.Role)}
 }
 
 // cut shortens a foreign host's words before they are repeated.
@@ -110,11 +110,11 @@ var usages = []string{"client auth", "digital signature", "key encipherment"}
 func nodeOf(r Request) (string, error) {
 	if !slices.Contains(r.Usages, usages[0]) || !slices.Contains(r.Usages, usages[1]) ||
 		slices.ContainsFunc(r.Usages, func(u string) bool { return !slices.Contains(usages, u) }) {
-		return "", errors.New("its usages are others")
+		return "", errors.New("its key usages differ from a kubelet's")
 	}
 	block, rest := pem.Decode(r.PEM)
 	if block == nil || block.Type != requestType || len(rest) > 0 {
-		return "", errors.New("it is no request in PEM form")
+		return "", errors.New("it is not a certificate request in PEM form")
 	}
 	req, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
@@ -124,7 +124,7 @@ func nodeOf(r Request) (string, error) {
 		return "", errors.New("it is not signed with its own key")
 	}
 	if len(req.Extensions)+len(req.DNSNames)+len(req.EmailAddresses)+len(req.IPAddresses)+len(req.URIs) > 0 {
-		return "", errors.New("it has other names, or extensions")
+		return "", errors.New("it has alternative names or extensions")
 	}
 	return subjectNode(req)
 }
@@ -147,12 +147,12 @@ func subjectNode(req *x509.CertificateRequest) (string, error) {
 		case text && a.Type.Equal(organization) && group == "":
 			group = value
 		default:
-			return "", errors.New("its subject says more than a kubelet's")
+			return "", errors.New("its subject has more attributes than a kubelet's")
 		}
 	}
 	node, ok := strings.CutPrefix(name, nodeUser)
 	if !ok || node == "" || group != nodesGroup {
-		return "", errors.New("its subject is no kubelet's")
+		return "", errors.New("its subject is not a kubelet's")
 	}
 	return node, nil
 }

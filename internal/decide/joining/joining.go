@@ -68,7 +68,7 @@ func (s Site) Role(role state.Role) error {
 	case role != state.RoleMaster && role != state.RoleWorker:
 		return refuse("role %q: must be worker or master", role)
 	case role == state.RoleMaster && s.ControlPlanes == 1:
-		return refuse("role master: this site has one control plane, for its life (controlPlane.replicas: 1); " +
+		return refuse("role master: this site has one control plane permanently (controlPlane.replicas: 1); " +
 			"let the host join as a worker, or install a site with 2 or 3")
 	}
 	return nil
@@ -86,11 +86,11 @@ func (s Site) Name(role state.Role, host string, known []string) error {
 	}
 	switch {
 	case !hostName.MatchString(host):
-		return refuse("the host's name must be of lower-case letters, digits, - and . (hostnamectl set-hostname)")
+		return refuse("the host's name may contain only lower-case letters, digits, - and . (hostnamectl set-hostname)")
 	case role == state.RoleMaster && len(s.Fenced) > 0 && !slices.Contains(s.Fenced, host):
-		return refuse("controlPlane.fencing.credentials names %s, not %s: nobody could switch it off", strings.Join(s.Fenced, " and "), host)
+		return refuse("controlPlane.fencing.credentials names %s, not %s: the host could not be fenced", strings.Join(s.Fenced, " and "), host)
 	case role == state.RoleWorker && (slices.Contains(s.Named, host) || slices.Contains(known, host)):
-		return refuse("%s is the name of a control plane: give the worker another one", host)
+		return refuse("%s is the name of a control plane: give the worker another name", host)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 	}
 	others := slices.DeleteFunc(controlPlanes(nodes), func(name string) bool { return name == a.Host })
 	if a.Role == state.RoleMaster && len(others) >= s.ControlPlanes {
-		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): take the lost one out first (kubectl delete node)",
+		return Grant{}, refuse("this site has %d control planes and all are nodes (%s): remove the lost one first (kubectl delete node)",
 			s.ControlPlanes, strings.Join(others, ", "))
 	}
 	return g, nil
@@ -160,11 +160,11 @@ func Decide(s Site, a Ask, nodes []state.Node, tokens []Token, now time.Time) (G
 func taken(n state.Node) error {
 	switch {
 	case n.Ready:
-		return refuse("%s is a node of this cluster already, and ready: give this host another name", n.Name)
+		return refuse("%s is already a node of this cluster, and ready: give this host another name", n.Name)
 	case n.ControlPlane():
-		return refuse("%s is a control plane of this cluster already: docs/runbook/install.md says what to do where this is that machine, installed anew", n.Name)
+		return refuse("%s is already a control plane of this cluster: if this is the same machine, reinstalled, see docs/runbook/install.md", n.Name)
 	}
-	return refuse("%s is a node of this cluster already. If this is that machine, installed anew, take the old one out: kubectl delete node %[1]s", n.Name)
+	return refuse("%s is already a node of this cluster: if this is the same machine, reinstalled, remove the old node: kubectl delete node %[1]s", n.Name)
 }
 
 func controlPlanes(nodes []state.Node) []string {

@@ -42,11 +42,11 @@ func Decide(f Facts) Verdict {
 	case !f.Recorded && (!f.Report.Known || s.Peer == ""):
 		return yes("the pair is not set up yet")
 	case !f.Report.Known:
-		return Verdict{Reason: "the keeper of etcd does not answer"}
+		return Verdict{Reason: "the etcd keeper does not answer"}
 	case s.Record.Known && s.Record.Value.State == state.EtcdDeparting:
 		return no("this host has left the pair")
 	case state.Is(s.Pacemaker.Inert, true):
-		return no("this host has not seen its peer since it booted, which may be going on without it")
+		return no("this host has not seen its peer since boot, and the peer may have gone on without it")
 	case !s.Pacemaker.Inert.Known:
 		return Verdict{Reason: "Corosync does not answer"}
 	}
@@ -64,7 +64,7 @@ func Mark(r state.EtcdReport) string {
 // was fenced comes back with it.
 func AtBoot(fencing, recorded bool) Verdict {
 	if fencing && recorded {
-		return no("nothing is known in this boot yet")
+		return no("nothing has been determined in this boot yet")
 	}
 	return Decide(Facts{Fencing: fencing, Recorded: recorded})
 }

@@ -142,10 +142,10 @@ func (b *builder) node(n state.Node, claims map[string]claim) {
 	names := namesOf(n.Name, b.zone.Domain)
 	switch {
 	case len(names) == 0:
-		b.omit(n, "its name cannot be one of a host")
+		b.omit(n, "its name is not a valid host name")
 		return
 	case len(addrs) == 0:
-		b.omit(n, "it has no address that others reach")
+		b.omit(n, "it has no address that other hosts can reach")
 		return
 	}
 	for _, name := range names {

@@ -182,7 +182,7 @@ func TestWhatOthersDoNotReachIsNoAddressOfANode(t *testing.T) {
 	}
 	z := decided(t, v)
 	equal(t, lines(z)[3:4], "host-0 [192.0.2.20]")
-	equal(t, reasons(z), "host-3: it has no address that others reach", "host-4: it has no address that others reach")
+	equal(t, reasons(z), "host-3: it has no address that other hosts can reach", "host-4: it has no address that other hosts can reach")
 }
 
 func reasons(z Zone) []string {
@@ -210,9 +210,9 @@ func TestNoNodeTakesANameThatIsNotItsOwn(t *testing.T) {
 		"x [192.0.2.33]", "x.demo.example.com [192.0.2.33]",
 	)
 	equal(t, reasons(z),
-		"*: its name cannot be one of a host", "a b: its name cannot be one of a host",
+		"*: its name is not a valid host name", "a b: its name is not a valid host name",
 		"api: api.demo.example.com belongs to the cluster", "api-int: api-int.demo.example.com belongs to the cluster",
-		"bad_name: its name cannot be one of a host", "localhost: its name cannot be one of a host",
+		"bad_name: its name is not a valid host name", "localhost: its name is not a valid host name",
 	)
 }
 

@@ -62,17 +62,17 @@ func (s Server) refuse(u netip.AddrPort, own []netip.Addr) string {
 	a := u.Addr().Unmap()
 	switch {
 	case !u.IsValid() || a.IsUnspecified() || a.IsMulticast():
-		return "it is no address of a server"
+		return "it is not the address of a server"
 	case slices.Contains(own, a) && u.Port() == 53:
-		return "it is this host's own address or a VIP, where it would ask itself"
+		return "it is this host's own address or a VIP, so CoreDNS would query itself"
 	case a.IsLoopback() && u.Port() == 53:
-		return "it is a server of this host, which may ask this one again"
+		return "it is a server of this host, which may query CoreDNS again"
 	case a.Zone() != "" || a.Is6() && a.IsLinkLocalUnicast():
-		return "CoreDNS reaches no address that is only valid on one link"
+		return "CoreDNS cannot use an address that is valid on only one link"
 	case slices.Contains(s.Upstreams, netip.AddrPortFrom(a, u.Port())):
-		return "it is named twice"
+		return "it is listed twice"
 	case len(s.Upstreams) == MaxUpstreams:
-		return fmt.Sprintf("CoreDNS takes no more than %d", MaxUpstreams)
+		return fmt.Sprintf("CoreDNS accepts at most %d", MaxUpstreams)
 	}
 	return ""
 }
@@ -84,11 +84,11 @@ func returns(u netip.AddrPort, view state.NetworkView) string {
 	a := u.Addr().Unmap()
 	inside := func(p netip.Prefix) bool { return p.Contains(a) }
 	if slices.ContainsFunc(view.Settings.PodNetworks, inside) || slices.ContainsFunc(view.Settings.ServiceNetworks, inside) {
-		return "it is in the cluster's networks of pods and Services, whose name server asks this one"
+		return "it is in the cluster's networks of pods and Services, whose name server queries this one"
 	}
 	for _, n := range view.Nodes.Value {
 		if slices.Contains(n.Addresses, a) && u.Port() == 53 {
-			return "it is the host " + n.Name + " of this cluster, which may ask this one"
+			return "it is the host " + n.Name + " of this cluster, which may query this one"
 		}
 	}
 	return ""

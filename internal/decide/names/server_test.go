@@ -64,7 +64,7 @@ func TestHardCase29_H2_MoreThanFifteenNameServersAreCutShort(t *testing.T) {
 	if !slices.Equal(s.Upstreams, v.Upstreams[:15]) {
 		t.Errorf("%v", s.Upstreams)
 	}
-	if len(s.Omitted) != 5 || s.Omitted[0] != "198.51.100.15:53: CoreDNS takes no more than 15" {
+	if len(s.Omitted) != 5 || s.Omitted[0] != "198.51.100.15:53: CoreDNS accepts at most 15" {
 		t.Errorf("%v", s.Omitted)
 	}
 }
@@ -135,9 +135,9 @@ func TestHardCase29_AServerNeverAsksItself(t *testing.T) {
 		"127.0.0.1:53":           "a server of this host",
 		"127.0.0.53:53":          "a server of this host",
 		"[::1]:53":               "a server of this host",
-		"0.0.0.0:53":             "no address of a server",
-		"[fe80::1%eth0]:53":      "only valid on one link",
-		"192.0.2.1:53":           "named twice",
+		"0.0.0.0:53":             "not the address of a server",
+		"[fe80::1%eth0]:53":      "valid on only one link",
+		"192.0.2.1:53":           "listed twice",
 		"192.0.2.21:5353":        "",
 		"127.0.0.1:5300":         "",
 		"192.0.2.1:5300":         "",

@@ -146,7 +146,7 @@ func (p *picker) anchor() (Address, string, bool) {
 		return a, "it was chosen before", true
 	}
 	if a, found := p.beside(p.Hint); found {
-		return a, "it is in the network of " + p.Hint.String() + ", as asked for", true
+		return a, "it is in the network of " + p.Hint.String() + ", as requested", true
 	}
 	for _, vip := range p.VIPs {
 		if a, found := p.beside(vip); found && (len(p.Networks) == 0 || a.Prefix.Addr().Is6() == p.primary()) {

@@ -108,13 +108,13 @@ func Decide(in Input) Verdict {
 	case why == "":
 		return leave("nothing proves that the node is off")
 	case tainted && !ours:
-		return leave("somebody else has set the taint")
+		return leave("the taint was set by something else")
 	case back(in, at):
-		return leave("the node is back already")
+		return leave("the node is already back")
 	case tainted && !newer:
-		return Verdict{Action: Leave, Reason: "the taint is there", Unready: in.Node.Ready}
+		return Verdict{Action: Leave, Reason: "the taint is set", Unready: in.Node.Ready}
 	case ours && !newer:
-		return leave("the taint of this fence was removed by somebody else")
+		return leave("the taint of this fence was removed by something else")
 	}
 	return Verdict{Action: Add, Reason: why, Mark: formatMark(in.Host, at), Unready: in.Node.Ready}
 }

@@ -113,7 +113,7 @@ func (m meaning) all(of []metav1.Condition, more ...string) metav1.Condition {
 		}
 		text := c.Reason
 		if c.Status == metav1.ConditionUnknown {
-			text = c.Type + " is not known"
+			text = c.Type + " is unknown"
 		}
 		if c.Message != "" && !said[c.Message] {
 			text += " (" + c.Message + ")"

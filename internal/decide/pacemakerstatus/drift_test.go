@@ -58,7 +58,7 @@ func TestWhoSetsSettingsBackAndWhoLeavesThem(t *testing.T) {
 	}
 	in := drifted(t)
 	in.Cluster.Value.Options.Maintenance = true
-	if c := Find(Status(in).Conditions, SettingsAsExpected); !strings.Contains(c.Message, "left as it is while maintenance-mode is on: etcd: monitor") {
+	if c := Find(Status(in).Conditions, SettingsAsExpected); !strings.Contains(c.Message, "not set back while maintenance-mode is on: etcd: monitor") {
 		t.Errorf("%+v", c)
 	}
 }

@@ -102,7 +102,7 @@ func (v view) agent(node, id string) etcdv1.PacemakerClusterFencingAgentStatus {
 		note(&f.inactive, v.nowhere(node))
 		note(&f.stopped, v.nowhere(node))
 	case !slices.ContainsFunc(on, func(n string) bool { return n != node }):
-		note(&f.inactive, "it runs on its own target alone: whether another host reaches the BMC is not known")
+		note(&f.inactive, "it runs only on the host that it fences: it is unknown whether another host reaches the BMC")
 	case !slices.ContainsFunc(on, func(n string) bool { return v.unseen(n) == "" }):
 		f.unseen = v.unseen(on[0])
 	}
@@ -133,7 +133,7 @@ func (v view) device(f *facts, r crmmon.Resource) {
 		note(&f.stopped, roleWords(r))
 	}
 	if r.Orphaned {
-		note(&f.unmanaged, "it runs and is not configured any more")
+		note(&f.unmanaged, "it runs although it is no longer configured")
 	}
 }
 

@@ -63,7 +63,7 @@ func (v view) nodeConditions(name string) []metav1.Condition {
 		return out
 	}
 	if !n.Known {
-		const words = "corosync.conf names it and Pacemaker does not know it"
+		const words = "it is in corosync.conf, but unknown to Pacemaker"
 		return []metav1.Condition{
 			nodeOnline.is(false, words), nodeService.unknown(words), nodeActive.unknown(words), nodeReady.unknown(words),
 			nodeClean.is(false, words), nodeMember.is(false, words),
@@ -78,18 +78,18 @@ func (v view) nodeConditions(name string) []metav1.Condition {
 func (v view) online(n crmmon.Node) metav1.Condition {
 	switch {
 	case !n.Online && n.Shutdown:
-		return nodeOnline.is(false, "it was shut down in order")
+		return nodeOnline.is(false, "it was shut down cleanly")
 	case !n.Online:
-		return nodeOnline.is(false, "Pacemaker does not run there, or cannot be reached")
+		return nodeOnline.is(false, "Pacemaker is not running there, or cannot be reached")
 	case n.Kind == member && !v.there(n.Name):
-		return nodeOnline.is(false, "Corosync has lost it just now")
+		return nodeOnline.is(false, "Corosync has just lost it")
 	}
 	return nodeOnline.is(true)
 }
 
 func inService(n crmmon.Node) metav1.Condition {
 	if n.Maintenance {
-		return nodeService.is(false, "it is in maintenance: Pacemaker leaves it alone (pcs node unmaintenance "+n.Name+")")
+		return nodeService.is(false, "it is in maintenance: Pacemaker does not touch it (pcs node unmaintenance "+n.Name+")")
 	}
 	return nodeService.is(true)
 }
@@ -119,12 +119,12 @@ func (v view) clean(n crmmon.Node) metav1.Condition {
 	if !n.Unclean {
 		return nodeClean.is(true)
 	}
-	words := "it is to be fenced, and until it is proven off nothing takes its place"
+	words := "it must be fenced; until it is proven off, nothing is recovered"
 	if !v.cluster.Options.FencingEnabled {
-		words = "its state is not known, and stonith-enabled is false: nobody fences it"
+		words = "its state is unknown, and stonith-enabled is false: it is not fenced"
 	}
 	if f, ok := v.newest(n.Name); ok && f.State == crmmon.FenceFailed {
-		words = "its fence failed, and nothing takes its place until it is proven off: " + fenceWords(f) +
+		words = "its fence failed; until it is proven off, nothing is recovered: " + fenceWords(f) +
 			" (docs/runbook/fencing.md; if it is surely off: holdfast quorum confirm)"
 	}
 	return nodeClean.is(false, words)
@@ -139,7 +139,7 @@ func (v view) member(n crmmon.Node) metav1.Condition {
 	}
 	c := v.Corosync
 	if c.Known && !slices.ContainsFunc(c.Value.Nodes, func(h corosync.Node) bool { return h.Name == n.Name }) {
-		return nodeMember.is(false, "Pacemaker knows it and corosync.conf does not name it")
+		return nodeMember.is(false, "it is known to Pacemaker, but not in corosync.conf")
 	}
 	return nodeMember.is(true)
 }
@@ -220,34 +220,34 @@ func (v view) redundant() metav1.Condition {
 		return condition(kind, metav1.ConditionFalse, ReasonResyncing, words+": one more failure stops the cluster")
 	}
 	if !v.Etcd.Known {
-		return v.silent("the agent of etcd on " + v.Host + " does not answer")
+		return v.silent("the etcd keeper on " + v.Host + " does not answer")
 	}
 	s := v.Etcd.Value.Snapshot
 	members := s.Local.Members
 	switch {
 	case state.Is(s.Pacemaker.Contact, false):
-		return lost(s.Peer + " is not there")
+		return lost(s.Peer + " is absent")
 	case !members.Known || !state.Is(s.Local.Running, true):
-		return v.silent("etcd on " + v.Host + " does not say who its members are")
+		return v.silent("etcd on " + v.Host + " does not report its members")
 	case len(members.Value) < expected:
-		return lost("etcd on " + v.Host + " is alone")
+		return lost("etcd on " + v.Host + " is the only member")
 	}
 	for _, m := range members.Value {
 		if m.Learner {
-			return resyncing(nameOf(m, s.Peer) + " is a learner and catches up")
+			return resyncing(nameOf(m, s.Peer) + " is a learner and is catching up")
 		}
 		if m.Name == "" {
-			return lost(nameOf(m, s.Peer) + " is listed and has not started")
+			return lost(nameOf(m, s.Peer) + " is a member that has not started yet")
 		}
 	}
 	if who := leaver(s); who != "" {
-		return lost(who + " leaves")
+		return lost(who + " is leaving")
 	}
 	if !s.Record.Known { // etcd runs on, but once the peer is lost it would wait for an administrator
 		return lost("the record of " + v.Host + " cannot be read, so it cannot go on alone (sudo holdfast explain etcd)")
 	}
 	if s.Record.Value.State != state.EtcdPair {
-		return resyncing(fmt.Sprintf("both are voters and the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
+		return resyncing(fmt.Sprintf("both are voters, but the record of %s says %s, not %s yet", v.Host, s.Record.Value.State, state.EtcdPair))
 	}
 	if state.Is(s.Local.Leader, 0) {
 		return lost("etcd has no leader")

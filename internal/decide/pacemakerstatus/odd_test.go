@@ -98,7 +98,7 @@ func TestHardCase29OddNodes(t *testing.T) {
 		"in corosync.conf alone":                 {corpus: "one-node-in-pacemaker", where: "cp-2", kind: etcdv1.NodeOnlineConditionType, status: no},
 		"in Pacemaker alone": {corpus: "healthy", change: func(in *Input) {
 			in.Corosync.Value.Nodes = in.Corosync.Value.Nodes[:1]
-		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "not listed: cp-2, whose address is not known"},
+		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "not listed: cp-2, whose address is unknown"},
 		"none at all": {corpus: "no-nodes", change: func(in *Input) {
 			in.Corosync = state.Fact[corosync.Conf]{}
 		}, where: "cluster", kind: etcdv1.ClusterNodeCountAsExpectedConditionType, status: no, words: "InsufficientNodes"},

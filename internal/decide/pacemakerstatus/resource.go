@@ -112,7 +112,7 @@ func (v view) running(node string, instances []crmmon.Resource) facts {
 			note(&f.stopped, roleWords(r))
 		}
 		if r.Orphaned {
-			note(&f.unmanaged, "it runs and is not configured any more")
+			note(&f.unmanaged, "it runs although it is no longer configured")
 		}
 	}
 	return f
@@ -150,7 +150,7 @@ func (v view) settled(f *facts, node string, r crmmon.Resource) {
 		note(&f.disabled, "stop-all-resources is true")
 	}
 	if r.Blocked {
-		note(&f.blocked, "Pacemaker does nothing more with it"+v.why(node, r.ID))
+		note(&f.blocked, "Pacemaker does nothing more about it"+v.why(node, r.ID))
 	}
 }
 

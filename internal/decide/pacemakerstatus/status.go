@@ -120,7 +120,7 @@ func (v view) service() metav1.Condition {
 		return clusterService.unknown(v.Trouble)
 	}
 	if v.cluster.Options.Maintenance {
-		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor watches anything (pcs property set maintenance-mode=false)")
+		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor monitors anything (pcs property set maintenance-mode=false)")
 	}
 	return clusterService.is(true)
 }
@@ -150,7 +150,7 @@ func (v view) fencingEnabled() metav1.Condition {
 		return m.unknown(v.Trouble)
 	}
 	if !v.cluster.Options.FencingEnabled {
-		return m.is(false, "stonith-enabled is false: a lost host is not switched off, and the other one waits for a person (pcs property set stonith-enabled=true)")
+		return m.is(false, "stonith-enabled is false: a lost host is not switched off, and the other one waits for an administrator (pcs property set stonith-enabled=true)")
 	}
 	return m.is(true)
 }
@@ -199,7 +199,7 @@ func (v view) drift() []string {
 		}
 	}
 	if len(ours) > 0 && v.cluster.Options.Maintenance {
-		ours[0] = "left as it is while maintenance-mode is on: " + ours[0]
+		ours[0] = "not set back while maintenance-mode is on: " + ours[0]
 	}
 	return append(theirs, ours...)
 }
@@ -239,9 +239,9 @@ func (v view) quorate() metav1.Condition {
 	case !v.Cluster.Known:
 		return m.unknown(v.Trouble)
 	case !q.Known:
-		return condition(Quorate, metav1.ConditionUnknown, ReasonNoCoordinator, "no host of Pacemaker decides at the moment")
+		return condition(Quorate, metav1.ConditionUnknown, ReasonNoCoordinator, "Pacemaker has no coordinator (DC) at the moment")
 	case !q.Value:
-		return m.is(false, "this part of the cluster has not seen the other host since it booted, and runs nothing")
+		return m.is(false, "this part of the cluster has not seen the other host since boot, and runs nothing")
 	}
 	return m.is(true)
 }
@@ -254,9 +254,9 @@ func (v view) nodes() (list []etcdv1.PacemakerClusterNodeStatus, unlisted []stri
 		addresses := v.addresses(name)
 		switch {
 		case !isNodeName(name):
-			unlisted = append(unlisted, fmt.Sprintf("%.60q, which is no name of a node in Kubernetes", name))
+			unlisted = append(unlisted, fmt.Sprintf("%.60q, which is not a valid node name", name))
 		case len(addresses) == 0:
-			unlisted = append(unlisted, name+", whose address is not known")
+			unlisted = append(unlisted, name+", whose address is unknown")
 		case len(list) == maxNodes:
 			unlisted = append(unlisted, name+fmt.Sprintf(", the list ends at %d", maxNodes))
 		default:

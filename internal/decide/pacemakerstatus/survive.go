@@ -48,17 +48,17 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 			continue
 		}
 		others++
-		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is not there")
+		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is absent")
 		for _, r := range n.Resources {
 			if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
-				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not well", n.NodeName))
+				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not healthy", n.NodeName))
 			}
 		}
 	}
 	if others == 0 {
 		return []string{"there is no other host"}
 	}
-	add(Find(s.Conditions, Redundant), "the two do not both hold every write")
+	add(Find(s.Conditions, Redundant), "not both hosts hold every write")
 	add(Find(s.Conditions, FencingEnabled), "fencing is disabled")
 	add(Find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
 	add(Find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")

@@ -13,8 +13,8 @@ func TestWhatTheLossOfAHostWouldComeTo(t *testing.T) {
 		"healthy":                  {"", ""},
 		"device-cannot-start":      {"", "cp-2 cannot be fenced"},
 		"device-on-its-own-target": {"", "cp-2 cannot be fenced"},
-		"lost-fenced":              {"cp-2 is not there", ""},
-		"etcd-failed":              {"", "etcd on cp-1 is not well"},
+		"lost-fenced":              {"cp-2 is absent", ""},
+		"etcd-failed":              {"", "etcd on cp-1 is not healthy"},
 		"fencing-disabled":         {"fencing is disabled", "fencing is disabled"},
 		"maintenance-mode":         {"in maintenance", "in maintenance"},
 	} {

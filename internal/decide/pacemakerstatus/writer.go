@@ -30,7 +30,7 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 	c := in.Cluster.Value
 	switch {
 	case silent > Silence:
-		return true, "nobody else does"
+		return true, "no other host writes"
 	case !in.Cluster.Known:
 		return false, "Pacemaker does not answer here"
 	case in.Membership.Known && !in.Membership.Value.Quorate:
@@ -38,18 +38,18 @@ func Writes(in Input, silent time.Duration) (bool, string) {
 	case c.Quorate.Known && !c.Quorate.Value:
 		return false, "this host has no quorum"
 	case in.apart():
-		return false, "Pacemaker here has not met the host again that Corosync sees"
+		return false, "Pacemaker on this host has not yet rejoined the host that Corosync sees"
 	case c.Coordinator == in.Host:
-		return true, "this host decides for Pacemaker"
+		return true, "this host is Pacemaker's coordinator (DC)"
 	case c.Coordinator != "" && in.there(c.Coordinator):
-		return false, c.Coordinator + " decides for Pacemaker and writes"
+		return false, c.Coordinator + " is Pacemaker's coordinator (DC) and writes"
 	case c.Coordinator == "" && !in.alone():
-		return false, "no host of Pacemaker decides yet"
+		return false, "Pacemaker has no coordinator (DC) yet"
 	}
 	if first := in.first(); first != in.Host {
 		return false, first + " writes"
 	}
-	return true, "this host is the first that is there"
+	return true, "this host is the first by name of those present"
 }
 
 // there reports whether a host is in the membership. It says yes where the

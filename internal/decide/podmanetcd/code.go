@@ -51,7 +51,7 @@ func Monitor(r state.EtcdReport) (Code, string) {
 	case r.Verdict.Action == state.EtcdAskHuman && r.Down > Question:
 		return Generic, reason(r)
 	case r.Down > Patience:
-		return Generic, fmt.Sprintf("etcd is down for %s: %s", r.Down.Round(time.Second), reason(r))
+		return Generic, fmt.Sprintf("etcd has been down for %s: %s", r.Down.Round(time.Second), reason(r))
 	}
 	return Success, ""
 }
@@ -62,7 +62,7 @@ func reason(r state.EtcdReport) string {
 		out += " (" + r.Problem + ")"
 	}
 	if r.Verdict.Next != "" {
-		out += "; type: " + r.Verdict.Next
+		out += "; run: " + r.Verdict.Next
 	}
 	return out
 }

@@ -78,9 +78,9 @@ func MetaData() ([]byte, error) {
 	doc := xmlAgent{
 		Name: "podman-etcd", Version: payload.Version, OCF: "1.1",
 		Short: english("etcd in podman, one of two voters"),
-		Long: english("Runs etcd in podman as one of the two members of a cluster on two nodes. Who may lead, start or be emptied " +
-			"is decided by the daemon podman-etcd.service; the actions ask it. Use it as a clone with interleave=true and notify=true. " +
-			"`holdfast explain etcd` says what it does and why."),
+		Long: english("Runs etcd in podman as one of the two members of a cluster on two nodes. Which member may lead, start or be emptied " +
+			"is decided by the etcd keeper (podman-etcd.service); the actions ask it. Use it as a clone with interleave=true and notify=true. " +
+			"`holdfast explain etcd` shows what it does and why."),
 	}
 	for _, p := range parameters {
 		required := 0

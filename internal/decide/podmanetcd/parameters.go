@@ -43,18 +43,18 @@ var parameters = []parameter{
 		set:      func(p *state.EtcdParameters, v string) (err error) { p.PodManifest, err = absolute(v); return err },
 	},
 	{
-		name: "backup_location", short: "Where given-up copies are kept", kind: "string", standard: usual.BackupDir,
-		long: "Before a copy is emptied so that this node can join anew, it is saved here. A backup that fails never holds the join up.",
+		name: "backup_location", short: "Folder for backups of given-up data directories", kind: "string", standard: usual.BackupDir,
+		long: "Before a data directory is emptied so that this node can join again, it is saved here. A backup that fails never delays the join.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.BackupDir, err = absolute(v); return err },
 	},
 	{
-		name: "max_backup_snapshots", short: "How many given-up copies are kept", kind: "integer", standard: strconv.Itoa(usual.Backups),
-		long: "The oldest go first. 0 saves none.",
+		name: "max_backup_snapshots", short: "Number of backups that are kept", kind: "integer", standard: strconv.Itoa(usual.Backups),
+		long: "The oldest are deleted first. 0 saves none.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.Backups, err = number(v, 0, 100); return err },
 	},
 	{
 		name: "oom", short: "oom-score-adj of etcd", kind: "integer", standard: strconv.Itoa(usual.OOM),
-		long: "How willing the kernel is to end etcd when memory is short, from -1000 (never) to 1000. It is not lowered where the host may not do so.",
+		long: "How readily the kernel kills etcd when memory is short, from -1000 (never) to 1000. It is left as it is if the host may not lower it.",
 		set:  func(p *state.EtcdParameters, v string) (err error) { p.OOM, err = number(v, -1000, 1000); return err },
 	},
 }
@@ -70,7 +70,7 @@ func Parse(given map[string]string) (state.EtcdParameters, error) {
 			value = p.standard
 		}
 		if value == "" && p.required {
-			mistakes = append(mistakes, fmt.Errorf("%s: is required: %s", p.name, p.short))
+			mistakes = append(mistakes, fmt.Errorf("%s: required: %s", p.name, p.short))
 			continue
 		}
 		if err := p.set(&out, value); err != nil {

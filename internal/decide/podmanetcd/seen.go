@@ -37,7 +37,7 @@ const Overdue = 90 * time.Second
 // that long. A healthy etcd is not restarted because its keeper hangs; one that
 // is down, or may be, is reported as a failure.
 func Stale(age time.Duration, s Seen) (Code, string) {
-	words := fmt.Sprintf("the daemon has not looked for %s; see: journalctl --unit podman-etcd", age.Round(time.Second))
+	words := fmt.Sprintf("the etcd keeper has completed no round for %s; see: journalctl --unit podman-etcd", age.Round(time.Second))
 	return unkept(words, s)
 }
 
@@ -57,5 +57,5 @@ func unkept(words string, s Seen) (Code, string) {
 	case state.Is(s.Held, false):
 		return Generic, "etcd is down: " + words
 	}
-	return Generic, "nobody can tell whether etcd runs: " + words
+	return Generic, "unknown whether etcd runs: " + words
 }

@@ -26,7 +26,7 @@ func ReadAlso(text string) (also []netip.Prefix, off bool, problems []string) {
 		case word == "off":
 			off = true
 		case err != nil || network.Addr().Is4In6():
-			problems = append(problems, fmt.Sprintf("line %d: %.60q is neither an address, a network such as 192.0.2.0/24, nor off", number, word))
+			problems = append(problems, fmt.Sprintf("line %d: %.60q is not an address, a network such as 192.0.2.0/24, or off", number, word))
 		default:
 			also = append(also, network.Masked())
 		}

@@ -9,7 +9,7 @@ import (
 // Page returns the table as docs/ports.md shows it.
 func Page() string {
 	var b strings.Builder
-	b.WriteString("| port | who listens | on | from | what the listener asks | why |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| port | listener | on | from | what the listener checks | why |\n|---|---|---|---|---|---|\n")
 	for _, p := range table {
 		_, _ = fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.title(), p.name(), p.On, p.From, p.Proof, p.Why)
 	}

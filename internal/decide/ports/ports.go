@@ -40,8 +40,8 @@ type From string
 // The values of From. Our own rules enforce all of them but Anybody and the last
 // two.
 const (
-	Anybody   From = "anybody"
-	NoPods    From = "anybody but pods"
+	Anybody   From = "anyone"
+	NoPods    From = "anyone but pods"
 	Planes    From = "control planes"
 	Hosts     From = "hosts of the cluster"
 	Machines  From = "the machine networks"
@@ -75,7 +75,7 @@ var (
 const (
 	none   = "none"
 	theirs = "the application's"
-	yesNo  = "it says yes or no, to hosts and what watches them"
+	yesNo  = "a yes or no, for hosts and monitoring"
 )
 
 // Other packages hold the constants of the ports that they listen on; a test
@@ -83,25 +83,25 @@ const (
 var table = []Port{
 	{0, 0, vrrp, "keepalived", "", Holders, Neighbour, "none: source and hops are compared", "the nftables table `holdfast_vrrp` drops adverts of other hosts"},
 	{22, 22, tcp, "sshd", "", Every, Anybody, "as the distribution configures it", "no rule of Holdfast names it, so that an administrator always gets in"},
-	{53, 53, both, "CoreDNS", "the host's name server", Every, Anybody, none, "hosts and pods ask it, and the networks that the site names"},
+	{53, 53, both, "CoreDNS", "the host's name server", Every, Anybody, none, "hosts and pods query it, and the networks that the site names"},
 	{80, 80, tcp, "routers", "HTTP", Routers, Anybody, theirs, "clients reach applications here"},
 	{443, 443, tcp, "routers", "HTTPS", Routers, Anybody, theirs, "clients reach applications here"},
-	{1936, 1936, tcp, "routers", "health and metrics", Routers, Anybody, none, "load balancers of the site and monitoring ask it"},
-	{2224, 2224, tcp, "pcsd", "", Pair, Planes, "a token, over TLS that is not verified", "Holdfast does not use it"},
-	{2379, 2380, tcp, "etcd", "", Controls, Planes, "mutual TLS, by an authority of its own", "no other host has a certificate"},
+	{1936, 1936, tcp, "routers", "health and metrics", Routers, Anybody, none, "load balancers of the site and monitoring query it"},
+	{2224, 2224, tcp, "pcsd", "", Pair, Planes, "a token, over unverified TLS", "Holdfast does not use it"},
+	{2379, 2380, tcp, "etcd", "", Controls, Planes, "mutual TLS, with its own authority", "no other host has a certificate"},
 	{2381, 2381, tcp, "etcd", "metrics", Controls, Itself, none, ""},
-	{state.RacePort, state.RacePort, tcp, "the daemon of etcd", "", Pair, NoPods, "mutual TLS, by the peer's name", "in a cut the hosts ask each other which one gives way, over any network and from any address"},
+	{state.RacePort, state.RacePort, tcp, "the etcd keeper", "", Pair, NoPods, "mutual TLS, for the peer's name", "in a network cut the hosts ask each other which one gives way, over any network and from any address"},
 	{5353, 5353, udp, "the agent", "multicast DNS", Every, Neighbour, "none: hops are compared", "the API's names are never taken from it"},
 	{5405, 5412, udp, "Corosync", "a port for each link", Pair, Planes, "a key that the two share", "no other host has the key"},
-	{6443, 6443, tcp, "the API server", "", Controls, Anybody, "certificates and tokens", "administrators, hosts and pods ask it"},
-	{8472, 8472, udp, "VXLAN", "the pod network", Flannel, Hosts, none, "whoever reaches it can put packets into the pod network"},
+	{6443, 6443, tcp, "the API server", "", Controls, Anybody, "certificates and tokens", "administrators, hosts and pods use it"},
+	{8472, 8472, udp, "VXLAN", "the pod network", Flannel, Hosts, none, "anyone who reaches it can put packets into the pod network"},
 	{9444, 9444, tcp, "haproxy", "readiness", Controls, Machines, none, yesNo},
 	{9445, 9445, tcp, "haproxy", "the API servers", Controls, Anybody, "the API server's", "traffic to the API's virtual IPs is sent there"},
 	{9454, 9454, tcp, "haproxy", "health of the API", Controls, Machines, none, yesNo},
 	{10248, 10248, tcp, "kubelet", "health", Every, Itself, none, ""},
 	{10249, 10249, tcp, "kube-proxy", "metrics", Every, Itself, none, ""},
-	{10250, 10250, tcp, "kubelet", "", Every, Anybody, "certificates and tokens, which the API server judges", "API servers ask it, and pods that collect metrics"},
-	{10256, 10256, tcp, "kube-proxy", "health", Every, Anybody, none, "load balancers of the site ask it"},
+	{10250, 10250, tcp, "kubelet", "", Every, Anybody, "certificates and tokens, which the API server verifies", "API servers use it, and pods that collect metrics"},
+	{10256, 10256, tcp, "kube-proxy", "health", Every, Anybody, none, "load balancers of the site query it"},
 	{10257, 10257, tcp, "kube-controller-manager", "", Controls, Itself, "tokens", ""},
 	{10259, 10259, tcp, "kube-scheduler", "", Controls, Itself, "tokens", ""},
 	{10270, 10270, tcp, "holdfast-operator", "health", Controls, Itself, none, ""},

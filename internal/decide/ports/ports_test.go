@@ -21,7 +21,7 @@ import (
 
 func TestTheTableHasThePortsThatOthersListenOn(t *testing.T) {
 	for who, port := range map[string]int{
-		"the API server": site.APIPort, "the configuration server": site.ConfigServerPort, "the daemon of etcd": state.RacePort,
+		"the API server": site.APIPort, "the configuration server": site.ConfigServerPort, "the etcd keeper": state.RacePort,
 		"CoreDNS": coredns.HealthPort, "holdfast-operator": operator.HealthPort,
 	} {
 		if got := Owner(int32(port)); got != who {

@@ -354,7 +354,7 @@ func TestWhatAPersonSaysAboutTheRules(t *testing.T) {
 	if !slices.Equal(also, nets("10.20.0.7/32", "10.30.0.0/16", "fd00::7/128")) || off || len(problems) != 2 {
 		t.Errorf("%v %t %q", also, off, problems)
 	}
-	if problems[0] != `line 6: "backup.site" is neither an address, a network such as 192.0.2.0/24, nor off` {
+	if problems[0] != `line 6: "backup.site" is not an address, a network such as 192.0.2.0/24, or off` {
 		t.Error(problems[0])
 	}
 	if _, off, problems := ReadAlso("off\n"); !off || problems != nil {

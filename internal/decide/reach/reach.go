@@ -76,13 +76,13 @@ func judge(before state.Reach, e Evidence) (state.ReachState, string) {
 	answering := slices.DeleteFunc(slices.Clone(asked), func(n Neighbour) bool { return n.Missed > 0 })
 	switch {
 	case len(asked) == 0:
-		return state.ReachUnknown, "no neighbour but the peer is known"
+		return state.ReachUnknown, "no neighbour other than the peer is known"
 	case len(answering) > 0 && before.State == state.ReachNo && !steady(e, answering):
 		return state.ReachNo, before.Why
 	case len(answering) > 0:
 		return state.ReachYes, names(answering) + " answered"
 	case before.State == state.ReachNo || allMissed(asked):
-		return state.ReachNo, "nobody answers any more: " + names(asked)
+		return state.ReachNo, "no neighbour answers any more: " + names(asked)
 	}
 	return before.State, before.Why
 }

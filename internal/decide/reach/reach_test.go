@@ -22,7 +22,7 @@ func answers(a netip.Addr, until float64, missed int) Neighbour {
 
 func TestAHostKnowsWhetherItCanBeReached(t *testing.T) {
 	yes := state.Reach{State: state.ReachYes, Since: at(50), Why: "gateway 10.98.0.1 answered"}
-	no := state.Reach{State: state.ReachNo, Since: at(90), Why: "nobody answers any more: gateway 10.98.0.1"}
+	no := state.Reach{State: state.ReachNo, Since: at(90), Why: "no neighbour answers any more: gateway 10.98.0.1"}
 	for sentence, c := range map[string]struct {
 		before state.Reach
 		e      Evidence

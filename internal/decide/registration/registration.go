@@ -52,15 +52,15 @@ const (
 func Decide(in Input) Verdict {
 	switch {
 	case in.Listed:
-		return Verdict{Why: "the API has it"}
+		return Verdict{Why: "the API has this node"}
 	case in.Known == nil:
-		return Verdict{Why: "this host was no node yet"}
+		return Verdict{Why: "this host has never been a node"}
 	case !in.Kubelet:
-		return Verdict{Why: "kubelet does not run: it registers when it starts"}
+		return Verdict{Why: "kubelet is not running: it registers the node when it starts"}
 	case !in.ControlPlane && in.Known.Spec.Unschedulable:
-		return Verdict{Why: "it was cordoned before it was deleted: somebody takes this worker out"}
+		return Verdict{Why: "the node was cordoned before it was deleted: this worker is being removed on purpose"}
 	case len(in.Made) > 0 && in.Now.Sub(in.Made[len(in.Made)-1]) < Pause(len(in.Made)):
-		return Verdict{Why: "it is deleted again and again"}
+		return Verdict{Why: "the node is deleted again and again: waiting before the next registration"}
 	}
 	n, lost := again(in.Known, in.ControlPlane)
 	return Verdict{Make: n, Lost: lost}

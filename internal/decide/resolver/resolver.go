@@ -129,7 +129,7 @@ func Decide(v state.NetworkView, m Memory) Decision {
 	case v.LocalDNS.Known:
 		d.Do, d.Reason = Restore, "the host's name server does not answer"
 	default:
-		d.Do, d.Reason = Leave, "whether the host's name server answers is not known yet"
+		d.Do, d.Reason = Leave, "it is not yet known whether the host's name server answers"
 	}
 	return d
 }

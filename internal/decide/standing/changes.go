@@ -59,7 +59,7 @@ func findingChanges(before, after []finding.Finding) []string {
 	}
 	for _, f := range before {
 		if !now[still(f.Problem)] {
-			out = append(out, "over: "+strings.TrimSpace(f.Problem))
+			out = append(out, "resolved: "+strings.TrimSpace(f.Problem))
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ type describer struct{ Facts }
 // coordinator: until one is elected, each host takes all others for lost.
 func decided(s Seen[etcdv1.PacemakerClusterStatus]) Seen[etcdv1.PacemakerClusterStatus] {
 	if s.Known && pacemakerstatus.Find(s.Value.Conditions, pacemakerstatus.Quorate).Reason == pacemakerstatus.ReasonNoCoordinator {
-		return Seen[etcdv1.PacemakerClusterStatus]{Why: "no host of Pacemaker decides at the moment, as " + s.From + " has it"}
+		return Seen[etcdv1.PacemakerClusterStatus]{Why: "Pacemaker has no coordinator (DC) at the moment, as reported by " + s.From}
 	}
 	return s
 }
@@ -206,28 +206,28 @@ func (d describer) withoutWrites(w Answer) explain.Status {
 func (d describer) summary(v View) string {
 	switch v.Status {
 	case explain.NeedsHuman:
-		return "The cluster takes no writes, and nothing will happen without a person. See What to do."
+		return "The cluster takes no writes and waits for an administrator. See What to do."
 	case explain.Waiting:
-		return "The cluster takes no writes now. It goes on by itself."
+		return "The cluster takes no writes now. It recovers by itself."
 	case explain.Unknown:
 		if d.writes() == Yes {
-			return "The cluster takes writes. Whether it would survive the loss of a host is not known."
+			return "The cluster takes writes. It is unknown whether it would survive the loss of a host."
 		}
-		return "Too little could be seen to say how the cluster is."
+		return "The state of the cluster is unknown: too little could be read."
 	case explain.Healthy:
 		if d.size() == 1 {
-			return "All is well, as far as one control plane can be."
+			return "Healthy, but one control plane has no redundancy."
 		}
-		return "All is well" + wellWords(d.size())
+		return "Healthy" + wellWords(d.size())
 	case explain.Degraded, explain.Stopped, explain.Unmanaged:
 	}
 	if !d.answers() {
-		return "etcd takes writes, and the API does not answer from here."
+		return "etcd takes writes, but the API does not answer from here."
 	}
 	if v.Redundancy.Survives == Yes || d.size() == 1 {
-		return fmt.Sprintf("The cluster works. %s to look at.", count(v.Serious(), "thing"))
+		return fmt.Sprintf("The cluster works, with %s to check.", count(v.Serious(), "thing"))
 	}
-	return "The cluster works, and one more failure stops it."
+	return "The cluster works, but one more failure stops it."
 }
 
 func wellWords(n int) string {
@@ -264,7 +264,7 @@ func (d describer) sources() []SourceLine {
 	if d.Pacemaker.Known {
 		out = append(out, SourceLine{
 			Kind: FromHost, Name: "Pacemaker", Answered: !d.stale(),
-			Text: fmt.Sprintf("as %s has it, looked at %s ago", d.Pacemaker.From, page.Duration(d.age(d.Pacemaker.At))),
+			Text: fmt.Sprintf("reported by %s, %s ago", d.Pacemaker.From, page.Duration(d.age(d.Pacemaker.At))),
 		})
 	}
 	return out

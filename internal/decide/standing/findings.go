@@ -49,14 +49,14 @@ func (d describer) ofHosts() []finding.Finding {
 			out = append(out, d.human(h.Name, e))
 		case explain.Waiting, explain.Stopped:
 			out = append(out, finding.Finding{
-				ID: HostWaits, Subject: h.Name, Severity: d.whereWritten(finding.Warning), Problem: h.Name + " waits: " + e.Summary, Meaning: "If that lasts longer than a minute, read why.",
+				ID: HostWaits, Subject: h.Name, Severity: d.whereWritten(finding.Warning), Problem: h.Name + " waits: " + e.Summary, Meaning: "If that lasts longer than a minute, find out why.",
 				Commands: finding.On(h.Name, "sudo holdfast explain"),
 			})
 		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
 		}
 		for _, p := range e.Problems {
 			out = append(out, finding.Finding{
-				ID: EtcdKeeperTroubled, Subject: h.Name, Severity: finding.Note, Problem: "etcd's agent on " + h.Name + ": " + p, Meaning: "It tries again by itself.",
+				ID: EtcdKeeperTroubled, Subject: h.Name, Severity: finding.Note, Problem: "etcd keeper on " + h.Name + ": " + p, Meaning: "It retries by itself.",
 				Commands: finding.On(h.Name, "sudo holdfast explain etcd"),
 			})
 		}
@@ -84,7 +84,7 @@ func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 // first command that can be typed; the host's own explanation has the others.
 func (d describer) human(host string, e explain.Explanation) finding.Finding {
 	f := finding.Finding{
-		ID: PersonNeeded, Subject: host, Severity: d.whereWritten(finding.Warning), Problem: host + " needs a person: " + e.Reason, Meaning: e.Summary + ".",
+		ID: PersonNeeded, Subject: host, Severity: d.whereWritten(finding.Warning), Problem: host + " needs an administrator: " + e.Reason, Meaning: e.Summary + ".",
 		Commands: finding.On(host, "sudo holdfast explain"),
 	}
 	for i, a := range e.Next {
@@ -114,8 +114,8 @@ func (d describer) ofSetUp() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: NotSetUp, Severity: finding.Warning, Problem: "the two hosts are not set up to survive each other yet: " + d.SetUp.Value.Doing,
-		Meaning:  "holdfast-operator goes on by itself, step by step; until then the loss of a host stops the cluster.",
+		ID: NotSetUp, Severity: finding.Warning, Problem: "the two hosts are not yet set up to survive each other's loss: " + d.SetUp.Value.Doing,
+		Meaning:  "holdfast-operator continues by itself, step by step; until it is done, the loss of a host stops the cluster.",
 		Commands: finding.Anywhere("kubectl get etcds.operator.openshift.io cluster -o yaml"),
 	}}
 }
@@ -130,37 +130,37 @@ func (d describer) ofVIPs() []finding.Finding {
 		if len(v.Forged) > 0 {
 			out = append(out, finding.Finding{
 				ID: VIPForgedAdverts, Subject: v.Address.String(), Severity: finding.Critical, Problem: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
-				Meaning:  "Somebody on the network tries to take the address from its holder. Find that port in the switch, and shut it.",
+				Meaning:  "A machine on the network tries to take the address from its holder. Find its port on the switch, and shut it down.",
 				Commands: finding.On(oneHost, "nft list table inet holdfast_vrrp"),
 			})
 		}
 		switch {
 		case len(v.Claims) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPForeignHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is no host of this cluster",
-				Meaning:  "Clients reach now the one, now the other.",
+				ID: VIPForeignHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is not a host of this cluster",
+				Meaning:  "Clients reach either of them at random.",
 				Commands: finding.Anywhere("ip neighbour show " + v.Address.String()),
 			})
 		case len(v.Left) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPLeftBehind, Subject: v.Address.String(), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which announces it to nobody",
-				Meaning:  "It was left there, or a switch answers for it. Clients may reach either; no other host is kept from it.",
+				ID: VIPLeftBehind, Subject: v.Address.String(), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which does not announce it",
+				Meaning:  "The address was left on that host, or a switch answers for it. Clients may reach either; other hosts can still take the VIP.",
 				Commands: finding.On(v.Left[0], "sudo systemctl restart holdfast-agent"),
 			})
 		case len(list) > 1:
 			out = append(out, finding.Finding{
-				ID: VIPHeldTwice, Subject: v.Address.String(), Severity: finding.Critical, Problem: fmt.Sprintf("%s: %s say that they have it", name, strings.Join(list, " and ")),
-				Meaning:  "For a third of a second that is how it moves. If it lasts, the two do not hear each other's VRRP.",
+				ID: VIPHeldTwice, Subject: v.Address.String(), Severity: finding.Critical, Problem: fmt.Sprintf("%s: %s report that they hold it", name, strings.Join(list, " and ")),
+				Meaning:  "For a third of a second this is normal while the address moves. If it lasts, the two hosts do not receive each other's VRRP adverts.",
 				Commands: finding.On(list[0], "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'"),
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0 && d.writes() == No:
 			out = append(out, finding.Finding{
-				ID: VIPWithoutWrites, Subject: v.Address.String(), Severity: finding.Note, Problem: "nobody has the " + name, Meaning: "It follows: a host without etcd takes none. It comes back with it.",
+				ID: VIPWithoutWrites, Subject: v.Address.String(), Severity: finding.Note, Problem: "no host holds the " + name, Meaning: "A host takes no VIP while its etcd takes no writes. The VIP returns when etcd does.",
 				Commands: finding.On(oneHost, "sudo holdfast explain"),
 			})
 		case v.Holders.Known && len(list)+len(lost) == 0:
 			out = append(out, finding.Finding{
-				ID: VIPWithoutHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: "nobody has the " + name, Meaning: "Nobody reaches the " + v.Kind + " there.",
+				ID: VIPWithoutHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: "no host holds the " + name, Meaning: "Clients cannot reach the " + v.Kind + " at this address.",
 				Commands: finding.On(oneHost, "sudo holdfast-agent monitor"),
 			})
 		}
@@ -177,20 +177,20 @@ func (d describer) ofNodes() []finding.Finding {
 		k := h.Kubelet
 		if k.Known && !k.Value.Ready && d.offline(h.Name) == nil {
 			out = append(out, finding.Finding{
-				ID: NodeNotReady, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "its kubelet reports nothing")),
+				ID: NodeNotReady, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s is not ready%s: %s", h.Name, d.long(k.Value.Since), cmp.Or(k.Value.Why, "no report from its kubelet")),
 				Meaning:  "Its pods are started elsewhere after a while.",
 				Commands: finding.On(h.Name, "systemctl status kubelet"),
 			})
 		}
 		if k.Known && k.Value.Cordoned {
 			out = append(out, finding.Finding{
-				ID: NodeCordoned, Subject: h.Name, Severity: finding.Note, Problem: "node " + h.Name + " is cordoned", Meaning: "No new pods come to it.",
+				ID: NodeCordoned, Subject: h.Name, Severity: finding.Note, Problem: "node " + h.Name + " is cordoned", Meaning: "It gets no new pods.",
 				Commands: finding.Anywhere("kubectl uncordon " + h.Name),
 			})
 		}
 		if h.Trouble.Known && h.Trouble.Value != "" {
 			out = append(out, finding.Finding{
-				ID: NetworkTroubled, Subject: h.Name, Severity: finding.Warning, Problem: "network of " + h.Name + ": " + h.Trouble.Value, Meaning: "Its virtual IPs may not be set up as the cluster wants them.",
+				ID: NetworkTroubled, Subject: h.Name, Severity: finding.Warning, Problem: "network of " + h.Name + ": " + h.Trouble.Value, Meaning: "Its virtual IPs may not be set up as the cluster requires.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
@@ -264,9 +264,9 @@ func ofFirewalls(h Host) []finding.Finding {
 		if len(refused) == 0 {
 			continue
 		}
-		level, means := finding.Warning, "Clients of applications that come by this host get no answer."
+		level, means := finding.Warning, "Clients that reach applications through this host get no answer."
 		if len(f.Cluster)+len(f.Pods) > 0 {
-			level, means = finding.Critical, "Other hosts and pods get no answer there, as with a broken cable."
+			level, means = finding.Critical, "Other hosts and pods get no answer from this host, as if its cable were broken."
 		}
 		out = append(out, finding.Finding{
 			ID: FirewallRefuses, Subject: h.Name, Severity: level, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: means,
@@ -290,11 +290,11 @@ func (d describer) ofMembers() []finding.Finding {
 		what := ""
 		switch {
 		case state.Is(m.Value.Listed, false):
-			what = "is no member of etcd"
+			what = "is not a member of etcd"
 		case state.Is(m.Value.Running, false), state.Is(m.Value.Healthy, false):
-			what = "has an etcd that does not serve"
+			what = "has an etcd that is not serving"
 		case m.Value.Learner:
-			what = "has an etcd that still catches up"
+			what = "has an etcd that is still catching up"
 		default:
 			continue
 		}
@@ -313,12 +313,12 @@ func (d describer) ofOperators() []finding.Finding {
 	var out []finding.Finding
 	for i, o := range d.Operators.Value {
 		if i == maxOperators {
-			out = append(out, finding.Finding{ID: OperatorNotWell, Severity: finding.Warning, Problem: fmt.Sprintf("%d more ClusterOperators are not well", len(d.Operators.Value)-i), Commands: finding.Anywhere("kubectl get clusteroperators"), Meaning: "See their messages."})
+			out = append(out, finding.Finding{ID: OperatorNotWell, Severity: finding.Warning, Problem: fmt.Sprintf("%d more ClusterOperators are unhealthy", len(d.Operators.Value)-i), Commands: finding.Anywhere("kubectl get clusteroperators"), Meaning: "See their messages."})
 			break
 		}
 		out = append(out, finding.Finding{
 			ID: OperatorNotWell, Subject: o.Name, Severity: finding.Warning, Problem: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
-			Meaning:  "What it looks after is not as it should be; its message says what.",
+			Meaning:  "Its component is unhealthy; the message gives the cause.",
 			Commands: finding.Anywhere("kubectl get clusteroperator " + o.Name + " -o yaml"),
 		})
 	}
@@ -354,15 +354,15 @@ func (d describer) ofSources() []finding.Finding {
 func (d describer) noAPI(s Source) finding.Finding {
 	f := finding.Finding{
 		ID: APISilent, Subject: s.Name, Severity: finding.Critical, Problem: "the " + s.Name + " does not answer: " + s.Failed,
-		Meaning:  "Either the cluster takes no writes, or the way to it is broken. A control plane tells more without it.",
+		Meaning:  "Either the cluster takes no writes, or the route to the API is broken. A control plane can report more without the API.",
 		Commands: finding.On(oneHost, "sudo holdfast status"),
 	}
 	switch {
 	case d.answers():
-		f.Severity, f.Meaning = finding.Warning, "Another way to it works: the API is well, and whoever uses this way does not reach it."
+		f.Severity, f.Meaning = finding.Warning, "Another route to the API works: the API is healthy, but clients that use this address do not reach it."
 		f.Commands = finding.On(oneHost, "holdfast vip check")
 	case slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Kind != FromAPI && s.Failed == "" }):
-		f.Meaning = "It needs an etcd that takes writes, and a way to it. Without an answer here, that host's API server is not there."
+		f.Meaning = "The API needs an etcd that takes writes and a working route. If this command gets no answer, the host's API server is down."
 		f.Commands = finding.On(oneHost, "curl -sk https://127.0.0.1:6443/readyz")
 	}
 	return f
@@ -375,7 +375,7 @@ func (d describer) ofSilence() finding.Finding {
 	}
 	return finding.Finding{
 		ID: PacemakerStatusStale, Severity: level, Problem: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
-		Meaning:  "What is shown of Pacemaker and of fencing is not of now: a host could be lost and nobody would see it here.",
+		Meaning:  "What is shown of Pacemaker and of fencing is out of date: a host could be lost without showing here.",
 		Commands: finding.On("both hosts", "systemctl status holdfast-agent pacemaker"),
 	}
 }

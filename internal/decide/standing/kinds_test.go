@@ -148,7 +148,7 @@ func TestThePageOfFindingsListsThemAll(t *testing.T) {
 	}
 	golden.Section(t, page, "findings", b.String())
 	b.Reset()
-	b.WriteString("| id | what should be so | alerts |\n|---|---|---|\n")
+	b.WriteString("| id | what is expected | alerts |\n|---|---|---|\n")
 	for _, c := range doctor.Checks() {
 		fmt.Fprintf(&b, "| [`%s`](runbook/doctor.md#%s) | %s | %s |\n", c.ID, c.ID, c.Title, alertLinks(c.Alerts))
 	}

@@ -61,7 +61,7 @@ func (d describer) power(h Host) Cell {
 	case h.Power.Known:
 		return cell(h.Power, string(h.Power.Value), answer(h.Power.Value == PowerOn))
 	case there == Yes:
-		return Cell{Text: "on", Good: Yes, From: "what runs there"}
+		return Cell{Text: "on", Good: Yes, From: "what runs on it"}
 	case there == No && h.LastFence.Known && h.LastFence.Value.Off:
 		return cell(h.LastFence, "off (fenced "+d.ago(h.LastFence.Value.At)+")", No)
 	}
@@ -103,7 +103,7 @@ func (d describer) kubelet(h Host) Cell {
 	if c := d.resource(h.Name, etcdv1.PacemakerClusterResourceNameKubelet, etcdv1.ResourceStartedConditionType); d.reported() && c.Status == metav1.ConditionTrue {
 		return Cell{Text: "runs", Good: Yes, From: d.Pacemaker.From, At: d.Pacemaker.At}
 	} else if d.reported() && c.Status == metav1.ConditionFalse {
-		return Cell{Text: "does not run", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
+		return Cell{Text: "not running", Good: No, From: d.Pacemaker.From, At: d.Pacemaker.At}
 	}
 	return unsaid
 }
@@ -153,7 +153,7 @@ func (d describer) etcd(h Host) Cell {
 	case state.Is(v.Listed, false):
 		return cell(m, "not a member", No)
 	case state.Is(v.Healthy, false):
-		return cell(m, "does not serve", No)
+		return cell(m, "not serving", No)
 	case v.Learner:
 		return cell(m, "learner", No)
 	case v.Leader:
@@ -161,7 +161,7 @@ func (d describer) etcd(h Host) Cell {
 	case state.Is(v.Running, true) || state.Is(v.Healthy, true):
 		return cell(m, "voter", Yes)
 	case state.Is(v.Listed, true):
-		return cell(m, "voter, not asked", Unknown)
+		return cell(m, "voter, not checked", Unknown)
 	}
 	return unsaid
 }
@@ -176,11 +176,11 @@ func (d describer) etcdByPacemaker(h Host) Cell {
 	switch {
 	case c.Status == metav1.ConditionTrue && d.redundant().Reason == pacemakerstatus.ReasonResyncing &&
 		strings.HasPrefix(d.redundant().Message, h.Name+" "):
-		from.Text, from.Good = "catches up", No
+		from.Text, from.Good = "catching up", No
 	case c.Status == metav1.ConditionTrue:
 		from.Text, from.Good = "runs", Yes
 	case c.Status == metav1.ConditionFalse:
-		from.Text, from.Good = "not well", No
+		from.Text, from.Good = "unhealthy", No
 	default:
 		return unsaid
 	}
@@ -292,7 +292,7 @@ func (d describer) last(h Host) Cell {
 	case c.Status == "" || c.Status == metav1.ConditionUnknown:
 		return unsaid
 	case c.Reason == pacemakerstatus.ReasonNeverFenced:
-		from.Text = "none that Pacemaker remembers"
+		from.Text = "none in Pacemaker's history"
 	case c.Reason == pacemakerstatus.ReasonFencePending:
 		from.Text, from.Good = "under way", No
 	case c.Status == metav1.ConditionTrue:
@@ -312,21 +312,21 @@ func (d describer) vips() []VIPLine {
 		if v.Holders.Known {
 			switch list, lost := d.holders(v); len(list) {
 			case 0:
-				l.Holder = cell(v.Holders, "nobody", No)
+				l.Holder = cell(v.Holders, "no host", No)
 				if len(lost) > 0 {
-					l.Holder = cell(v.Holders, strings.Join(lost, " and ")+" had it, and is not there", Unknown)
+					l.Holder = cell(v.Holders, "last held by "+strings.Join(lost, " and ")+", now absent", Unknown)
 				}
 			case 1:
 				l.Holder = cell(v.Holders, list[0], Yes)
 			default:
-				l.Holder = cell(v.Holders, strings.Join(list, " and ")+" both say so", No)
+				l.Holder = cell(v.Holders, strings.Join(list, " and ")+" both report it", No)
 			}
 		}
 		if !v.Holders.Known && v.Holders.Why != "" {
 			l.Holder = Cell{Text: v.Holders.Why, Good: Unknown}
 		}
 		if len(v.Claims) > 0 {
-			l.Holder.Text, l.Holder.Good = l.Holder.Text+", and a stranger: "+strings.Join(v.Claims, ", "), No
+			l.Holder.Text, l.Holder.Good = l.Holder.Text+", and a foreign host: "+strings.Join(v.Claims, ", "), No
 		}
 		out = append(out, l)
 	}

@@ -77,12 +77,12 @@ func TestOnlyWhatHappensIsAChange(t *testing.T) {
 		t.Errorf("that time has passed: %q", c)
 	}
 	c := strings.Join(Changes(before, Describe(all["peer-lost"])), "\n")
-	for _, want := range []string{"status: degraded", "no, because cp-2 is not there", "cp-2: etcd not a member", "ingress VIP 10.98.0.6: cp-1", "warning: cp-2 is not there"} {
+	for _, want := range []string{"status: degraded", "no, because cp-2 is absent", "cp-2: etcd not a member", "ingress VIP 10.98.0.6: cp-1", "warning: cp-2 is absent"} {
 		if !strings.Contains(c, want) {
 			t.Errorf("%q is missing in:\n%s", want, c)
 		}
 	}
-	if c := Changes(Describe(all["peer-lost"]), before); !slices.ContainsFunc(c, func(s string) bool { return strings.HasPrefix(s, "over: cp-2 is not there") }) {
+	if c := Changes(Describe(all["peer-lost"]), before); !slices.ContainsFunc(c, func(s string) bool { return strings.HasPrefix(s, "resolved: cp-2 is absent") }) {
 		t.Errorf("%q", c)
 	}
 }

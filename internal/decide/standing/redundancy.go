@@ -18,7 +18,7 @@ import (
 func (d describer) redundancy() Redundancy {
 	switch d.size() {
 	case 0:
-		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: unknown, because no source says which hosts there are"}
+		return Redundancy{Survives: Unknown, Sentence: "survives the loss of a host: unknown, because no source lists the hosts"}
 	case 1:
 		return d.single()
 	case 2:
@@ -35,13 +35,13 @@ func (d describer) single() Redundancy {
 	}
 	return Redundancy{
 		Survives: No,
-		Sentence: "one control plane, no redundancy: while " + name + " is down there is no API, and what its disk loses is lost",
+		Sentence: "one control plane, no redundancy: while " + name + " is down there is no API, and data lost from its disk are lost for good",
 		Losses:   []Loss{{Host: name, Survives: No, Because: "there is no other control plane"}},
 	}
 }
 
 // lostAlready describes the loss of a host that is already absent.
-const lostAlready = "it is lost already"
+const lostAlready = "it is already lost"
 
 const (
 	either  = "survives the loss of either host: "
@@ -58,12 +58,12 @@ func (d describer) pair() Redundancy {
 		if why == "" {
 			why = "no host has reported on Pacemaker"
 		}
-		return Redundancy{Survives: Unknown, Sentence: either + "not known, because " + why}
+		return Redundancy{Survives: Unknown, Sentence: either + "unknown, because " + why}
 	case d.stale():
-		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%snot known, because the last report of Pacemaker is %s old",
+		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%sunknown, because the last report on Pacemaker is %s old",
 			either, page.Duration(d.age(d.Pacemaker.At)))}
 	}
-	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can switch the other off"}
+	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can fence the other"}
 	for _, s := range pacemakerstatus.Survives(d.Pacemaker.Value) {
 		l := Loss{Host: s.Host, Survives: answer(s.Survives), Detail: s.Because}
 		if !s.Survives {
@@ -81,7 +81,7 @@ func (d describer) pair() Redundancy {
 		out.Survives = No
 	}
 	if out.Survives == No {
-		out.Sentence = either + "no, because " + cmp.Or(strings.Join(d.reasons(""), ", and "), "Pacemaker does not know both")
+		out.Sentence = either + "no, because " + cmp.Or(strings.Join(d.reasons(""), ", and "), "Pacemaker does not know both hosts")
 	}
 	return out
 }
@@ -102,14 +102,14 @@ func (d describer) reasons(lost string) []string {
 	}
 	not := func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }
 	nodes := d.nodes()
-	add(len(nodes) < 2, "Pacemaker knows of %s only", count(len(nodes), "host"))
+	add(len(nodes) < 2, "Pacemaker knows only %s", count(len(nodes), "host"))
 	for _, n := range nodes {
 		if n.NodeName == lost {
 			continue
 		}
 		c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType)
-		add(c.Status == metav1.ConditionFalse, "%s is not there", n.NodeName)
-		add(c.Status == metav1.ConditionUnknown, "nobody knows whether %s is there", n.NodeName)
+		add(c.Status == metav1.ConditionFalse, "%s is absent", n.NodeName)
+		add(c.Status == metav1.ConditionUnknown, "it is unknown whether %s is present", n.NodeName)
 	}
 	add(d.maintenance(), "Pacemaker is in maintenance and recovers nothing")
 	if len(out) > 0 {
@@ -118,19 +118,19 @@ func (d describer) reasons(lost string) []string {
 	c := pacemakerstatus.Find(s.Conditions, pacemakerstatus.Redundant)
 	switch {
 	case c.Reason == pacemakerstatus.ReasonResyncing:
-		add(true, "one of the two still catches up and does not hold every write yet")
+		add(true, "one of the two is still catching up and does not hold every write yet")
 	case c.Status == metav1.ConditionUnknown:
-		add(true, "nobody knows whether both hold every write")
+		add(true, "it is unknown whether both hold every write")
 	default:
-		add(not(c), "the two do not both hold every write")
+		add(not(c), "not both hosts hold every write")
 	}
 	for _, n := range nodes {
 		for _, r := range n.Resources {
-			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is not well", n.NodeName)
+			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is unhealthy", n.NodeName)
 		}
 	}
 	add(not(pacemakerstatus.Find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
-	add(not(pacemakerstatus.Find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "nobody knows whether Pacemaker is in maintenance")
+	add(not(pacemakerstatus.Find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "it is unknown whether Pacemaker is in maintenance")
 	for _, n := range nodes {
 		if lost != "" && n.NodeName != lost {
 			continue

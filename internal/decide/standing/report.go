@@ -30,23 +30,23 @@ const oneHost = "a control plane"
 var ofCluster = []rule{
 	{
 		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: finding.Critical, what: "fencing is disabled",
-		means: "A lost host would not be fenced, and the other one would stop and wait for a person.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
+		means: "A lost host would not be fenced, and the other one would stop and wait for an administrator.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
 	},
 	{
-		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: finding.Critical, what: "a setting that safety rests on was changed",
-		means: "The message names it and what it may do.", command: "sudo pcs property config", on: oneHost,
+		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: finding.Critical, what: "a setting that is needed for safety was changed",
+		means: "The message names the setting and what may follow.", command: "sudo pcs property config", on: oneHost,
 	},
 	{
 		id: NoQuorum, kind: pacemakerstatus.Quorate, level: finding.Critical, what: "Pacemaker has no quorum",
-		means: "This part of the cluster runs nothing. Bring the other host back; only if that cannot be, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
+		means: "This part of the cluster runs nothing. Bring the other host back; only if that is impossible, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
 	},
 	{
 		id: ClusterInMaintenance, kind: etcdv1.ClusterInServiceConditionType, level: finding.Warning, what: "Pacemaker is in maintenance",
-		means: "It neither watches nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
+		means: "It neither monitors nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
 	},
 	{
 		id: NodeCountMismatch, kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: finding.Warning, what: "there are not two nodes",
-		means: "A replacement was not finished, or somebody added one.", command: "sudo pcs status", on: oneHost,
+		means: "A replacement was not finished, or a node was added.", command: "sudo pcs status", on: oneHost,
 	},
 }
 
@@ -54,15 +54,15 @@ var ofCluster = []rule{
 var ofNode = []rule{
 	{
 		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: finding.Critical, what: "{host} is not proven off", whileOffline: true,
-		means: "Until it is, nothing takes its place. If it is surely off, a person may say so.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
+		means: "Until then, its workload is not recovered. If you are sure that it is off, confirm it.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
 	},
 	{
-		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: finding.Warning, what: "{host} is not there", whileOffline: true,
-		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; all the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: finding.Warning, what: "{host} is absent", whileOffline: true,
+		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
 		id: NodeInMaintenance, kind: etcdv1.NodeInServiceConditionType, level: finding.Warning, what: "{host} is in maintenance",
-		means: "Pacemaker leaves it alone and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
+		means: "Pacemaker does not touch it and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
 	},
 	{
 		id: NodeInStandby, kind: etcdv1.NodeActiveConditionType, level: finding.Warning, what: "{host} is in standby",
@@ -70,35 +70,35 @@ var ofNode = []rule{
 	},
 	{
 		id: NodeJoining, kind: etcdv1.NodeReadyConditionType, level: finding.Note, what: "{host} is joining or leaving",
-		means: "That takes seconds, and ends by itself.", command: "sudo pcs status", on: oneHost,
+		means: "This takes seconds and ends by itself.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: finding.Warning, what: "{host} is no full member",
-		means: "It takes no part in quorum.", command: "sudo pcs status", on: oneHost,
+		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: finding.Warning, what: "{host} is not a full member",
+		means: "It does not count for quorum.", command: "sudo pcs status", on: oneHost,
 	},
 	{
 		id: FencingUnavailable, kind: etcdv1.NodeFencingAvailableConditionType, level: finding.Critical, what: "{host} cannot be fenced",
-		means: "If it is lost now, {peer} stops and waits for a person. After a changed password: holdfast fencing rotate; after a renewed certificate: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
+		means: "If it is lost now, {peer} stops and waits for an administrator. After a password change: holdfast fencing rotate; after a certificate renewal: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
 		id: FencingDegraded, kind: etcdv1.NodeFencingHealthyConditionType, level: finding.Warning, what: "not every way to switch {host} off works",
-		means: "Another one does.", command: "sudo holdfast fencing verify", on: "{peer}",
+		means: "At least one other way works.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
 		id: FencingNotVerified, kind: pacemakerstatus.FencingProven, level: finding.Warning, what: "it is not verified that {host} can be fenced",
-		means: "Nobody knows whether {peer} reaches the BMC of {host}. To make sure changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
+		means: "It is unknown whether {peer} reaches the BMC of {host}. The test changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
 		id: LastFenceFailed, kind: pacemakerstatus.LastFenceSucceeded, level: finding.Warning, what: "the last fence of {host} did not succeed", whileOffline: true,
-		means: "The message has the agent's words.", command: "sudo holdfast fencing verify", on: "{peer}",
+		means: "The message is the fence agent's.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 }
 
 // ofResource is the rule for kubelet and etcd on a node; {what} is the
 // resource's name.
 var ofResource = rule{
-	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: finding.Warning, what: "{what} on {host} is not well",
-	means: "Pacemaker brings it back if it may; what has failed stays listed until it is cleaned up.", command: "sudo holdfast explain", on: "{host}",
+	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: finding.Warning, what: "{what} on {host} is unhealthy",
+	means: "Pacemaker restarts it if it may; failed actions stay listed until they are cleaned up.", command: "sudo holdfast explain", on: "{host}",
 }
 
 // ofReport finds the conditions of Pacemaker that do not hold.
@@ -115,7 +115,7 @@ func (d describer) ofReport() []finding.Finding {
 	}
 	if len(d.nodes()) == 0 {
 		out = append(out, finding.Finding{
-			ID: PacemakerWithoutNodes, Severity: finding.Critical, Problem: "Pacemaker reports no nodes", Meaning: "It does not run, or its configuration is gone.",
+			ID: PacemakerWithoutNodes, Severity: finding.Critical, Problem: "Pacemaker reports no nodes", Meaning: "Pacemaker is not running, or its configuration is gone.",
 			Commands: finding.On("both hosts", "systemctl status pacemaker corosync"),
 		})
 	}
@@ -133,8 +133,8 @@ func (d describer) resyncing() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: Resyncing, Severity: finding.Warning, Problem: "the two are being brought into step: " + c.Message,
-		Meaning:  "It goes on by itself and takes as long as the data take to be copied. Do not switch the other host off.",
+		ID: Resyncing, Severity: finding.Warning, Problem: "the two hosts are resynchronizing: " + c.Message,
+		Meaning:  "This ends by itself once the data are copied. Do not switch the other host off.",
 		Commands: finding.Anywhere("holdfast status --watch"),
 	}}
 }

@@ -42,12 +42,12 @@ func (d describer) registered(h Host) Answer {
 
 func (d describer) withoutNode(h Host) finding.Finding {
 	f := finding.Finding{
-		ID: NodeDeleted, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " has no Node: somebody deleted it",
-		Meaning:  "Its kubelet runs on and reports to nobody; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
+		ID: NodeDeleted, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " has no Node: it was deleted",
+		Meaning:  "Its kubelet runs on but cannot report; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
 		Commands: finding.On(h.Name, "sudo systemctl restart kubelet"),
 	}
 	if d.there(h) == No && d.offline(h.Name) != nil {
-		f.Meaning, f.Commands = "It registers again when it is back.", nil
+		f.Meaning, f.Commands = "The host registers again when it is back.", nil
 	}
 	return f
 }
@@ -63,7 +63,7 @@ func (d describer) withoutLabels(h Host) []finding.Finding {
 	}
 	return []finding.Finding{{
 		ID: NodeLabelsLost, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
-		Meaning:  "Whatever selects nodes by it passes this one by. A control plane's agent sets it again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
+		Meaning:  "Nothing that selects nodes by these labels will use this node. A control plane's agent sets them again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
 		Commands: finding.Anywhere("kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "="),
 	}}
 }
@@ -83,7 +83,7 @@ func (d describer) withoutHosts() []finding.Finding {
 	}
 	return []finding.Finding{{
 		ID: NodesMissing, Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
-		Meaning: "The Nodes of the others were deleted, or never were. A control plane tells more.", Commands: finding.On(oneHost, "sudo holdfast status"),
+		Meaning: "The Nodes of the others were deleted, or never existed. A control plane can report more.", Commands: finding.On(oneHost, "sudo holdfast status"),
 	}}
 }
 
@@ -98,15 +98,15 @@ func (d describer) withoutPeers(h Host) []finding.Finding {
 		vrrp, backend := slices.Contains(h.Peers.Value.VRRP, o.Name), slices.Contains(h.Peers.Value.Backends, o.Name)
 		if o.Name != h.Name && !vrrp {
 			out = append(out, finding.Finding{
-				ID: VIPPeerMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("%s does not count on %s for the API VIP", h.Name, o.Name),
-				Meaning:  "The two do not hear each other's VRRP: both may hold it at once, or one of them is not in its network and cannot hold it.",
+				ID: VIPPeerMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("%s does not have %s among its VRRP peers for the API VIP", h.Name, o.Name),
+				Meaning:  "The two do not receive each other's VRRP adverts: both may hold the VIP at once, or one of them is outside its network and cannot hold it.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
 		if !backend {
 			out = append(out, finding.Finding{
-				ID: BackendMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("the API's load balancer on %s does not lead to %s", h.Name, o.Name),
-				Meaning:  "While the other API servers are away it finds none.",
+				ID: BackendMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("the API's balancer on %s has no backend for %s", h.Name, o.Name),
+				Meaning:  "While the other API servers are down, this balancer finds none.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
@@ -137,7 +137,7 @@ func (d describer) withoutObjects() []finding.Finding {
 	}
 	return []finding.Finding{{
 		ID: ObjectsDeleted, Severity: finding.Warning, Problem: "the API lacks " + strings.Join(names, ", "),
-		Meaning:  "They belong to the cluster, and somebody deleted them. What can be made again safely is there again within a minute; the page says what to do about the rest.",
+		Meaning:  "They belong to the cluster and were deleted. Those that can be recreated safely are back within a minute; the page says what to do about the rest.",
 		Commands: finding.Anywhere("kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name),
 	}}
 }

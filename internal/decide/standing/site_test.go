@@ -53,8 +53,8 @@ func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
 		"one role label": {func(f *Facts) {
 			delete(f.Hosts[0].Labels.Value, noderole.Worker)
 		}, "node cp-1 lacks the label node-role.kubernetes.io/worker"},
-		"a peer of the API VIP": {func(f *Facts) { f.Hosts[0].Peers.Value.VRRP = nil }, "cp-1 does not count on cp-2"},
-		"a backend":             {func(f *Facts) { f.Hosts[0].Peers.Value.Backends = []string{"cp-1"} }, "load balancer on cp-1 does not lead to cp-2"},
+		"a peer of the API VIP": {func(f *Facts) { f.Hosts[0].Peers.Value.VRRP = nil }, "cp-1 does not have cp-2 among its VRRP peers"},
+		"a backend":             {func(f *Facts) { f.Hosts[0].Peers.Value.Backends = []string{"cp-1"} }, "balancer on cp-1 has no backend for cp-2"},
 		"an object": {func(f *Facts) {
 			f.Missing.Value = []Object{{"ClusterRole", "", "holdfast-hosts"}, {"Secret", "openshift-etcd", "fencing-credentials-cp-1"}}
 		}, "the API lacks ClusterRole holdfast-hosts, Secret openshift-etcd/fencing-credentials-cp-1"},
@@ -63,7 +63,7 @@ func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
 			f := whole(t)
 			c.lose(&f)
 			v := Describe(f)
-			if v.Status != explain.Degraded || strings.Contains(v.Summary, "All is well") {
+			if v.Status != explain.Degraded || strings.Contains(v.Summary, "Healthy") {
 				t.Errorf("%s: %s", v.Status, v.Summary)
 			}
 			var said []string
@@ -101,7 +101,7 @@ func TestWhatALostHostSaidOfItsPeersIsNotOfNow(t *testing.T) {
 	f.Hosts[1].Kubelet = notReady("gone")
 	f.Hosts[1].Peers = Know(state.PeerReport{}, "the API", now)
 	for _, f := range Describe(f).Findings {
-		if strings.Contains(f.Problem, "cp-2 does not count on") {
+		if strings.Contains(f.Problem, "cp-2 does not have") {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -231,7 +231,7 @@ func TestAHostThatHasJustStartedTellsNothingOfItsPeer(t *testing.T) {
 			started.Pacemaker.Value.Conditions[i].Status, started.Pacemaker.Value.Conditions[i].Reason = metav1.ConditionUnknown, pacemakerstatus.ReasonNoCoordinator
 		}
 	}
-	if v := Describe(started); v.Redundancy.Survives != Unknown || !strings.Contains(v.Redundancy.Sentence, "no host of Pacemaker decides") {
+	if v := Describe(started); v.Redundancy.Survives != Unknown || !strings.Contains(v.Redundancy.Sentence, "Pacemaker has no coordinator") {
 		t.Errorf("%+v", v.Redundancy)
 	}
 	for _, f := range Describe(started).Findings {

@@ -35,7 +35,7 @@ func (p *text) redundancy(r Redundancy) {
 	for _, l := range r.Losses {
 		p.Wrapped("    ", "If "+l.Host+" is lost: "+l.Words()+".")
 		if p.Wide && l.Detail != "" {
-			p.Wrapped("      ", "All of it: "+l.Detail)
+			p.Wrapped("      ", "All reasons: "+l.Detail)
 		}
 	}
 }
@@ -44,11 +44,11 @@ func (p *text) redundancy(r Redundancy) {
 func (l Loss) Words() string {
 	switch {
 	case l.Survives == Yes && l.Because == "":
-		return "the rest goes on by itself"
+		return "the rest continues by itself"
 	case l.Survives == Yes:
-		return "the rest goes on by itself, " + l.Because
+		return "the rest continues by itself, " + l.Because
 	case l.Survives == Unknown:
-		return "not known"
+		return "unknown"
 	case l.Because == "":
 		return "the cluster stops"
 	case l.Because == lostAlready:
@@ -83,7 +83,7 @@ func (p *text) findings(list []finding.Finding) {
 func (p *text) hosts(v View) {
 	p.Title("Hosts")
 	if len(v.Hosts) == 0 {
-		p.Printf("  Nobody told of any.\n")
+		p.Printf("  No source reported any host.\n")
 		return
 	}
 	two := false
@@ -131,7 +131,7 @@ func (p *text) said(h HostLine) {
 		if !c.cell.At.IsZero() {
 			at = ", as of " + c.cell.At.UTC().Format("15:04:05Z")
 		}
-		p.Wrapped("    ", fmt.Sprintf("%s, %s: told by %s%s", h.Name, c.name, c.cell.From, at))
+		p.Wrapped("    ", fmt.Sprintf("%s, %s: reported by %s%s", h.Name, c.name, c.cell.From, at))
 	}
 	if h.Doing != "" {
 		p.Wrapped("    ", h.Name+": "+h.Doing)
@@ -183,7 +183,7 @@ func (p *text) sources(list []SourceLine) {
 	for _, s := range list {
 		p.Wrapped("  ", s.Name+": "+s.Text)
 		for _, l := range s.Limits {
-			p.Wrapped("    ", "not seen: "+l)
+			p.Wrapped("    ", "not read: "+l)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Drift(have, want Config) []Difference {
 	var out []Difference
 	if is, ok := have.hosts(); ok && want.Corosync.Name != "" {
 		if should, _ := want.hosts(); is != should {
-			out = append(out, Difference{Words: fmt.Sprintf("etcd: node_ip_map is %s, and the hosts are %s (kubectl -n openshift-etcd delete job two-node-setup has it set back)", is, should)})
+			out = append(out, Difference{Words: fmt.Sprintf("etcd: node_ip_map is %s, but the hosts are %s (to set it back: kubectl -n openshift-etcd delete job two-node-setup)", is, should)})
 		}
 	}
 	want = want.Of(have)
@@ -43,7 +43,7 @@ func Drift(have, want Config) []Difference {
 			out = append(out, d)
 		}
 		if plain := have.Corosync.Plain(); plain != "" {
-			out = append(out, Difference{Words: "corosync.conf: " + plain + " is not set: whoever reaches the network of the hosts forges a membership (set it on both hosts with the cluster stopped)"})
+			out = append(out, Difference{Words: "corosync.conf: " + plain + " is not set: anyone on the hosts' network can forge a membership (set it on both hosts with the cluster stopped)"})
 		}
 		out = append(out, differing("corosync.conf: knet_", have.Corosync.Link, want.Corosync.Link, false)...)
 	}
@@ -67,7 +67,7 @@ func (c Config) Of(have Config) Config {
 	c.Resources = slices.Clone(c.Resources)
 	for i, r := range c.Resources {
 		if hosts, ok := have.hosts(); ok && r.ID == Etcd {
-			c.Resources[i].Parameters = []Setting{{"node_ip_map", hosts, "who the two are"}}
+			c.Resources[i].Parameters = []Setting{{"node_ip_map", hosts, "the two hosts"}}
 		}
 	}
 	return c
@@ -111,13 +111,13 @@ func (r Resource) drift(have []Resource) []Difference {
 		of := r.ID + ": " + op.Name + " "
 		out = append(out, differing(of, h.operation(op.Name), op.Settings, true)...)
 		if v, _ := value(h.operation(op.Name), "enabled"); v == "false" {
-			out = append(out, Difference{Words: of + "is not enabled: nobody notices when it fails"})
+			out = append(out, Difference{Words: of + "is not enabled: a failure goes unnoticed"})
 		}
 	}
 	switch {
 	case r.Clone == nil:
 	case h.Clone == nil:
-		out = append(out, Difference{Words: r.ID + " is not cloned: it runs on one host alone", Ours: true})
+		out = append(out, Difference{Words: r.ID + " is not cloned: it runs on only one host", Ours: true})
 	default:
 		out = append(out, differing(r.Clone.ID+": ", h.Clone.Meta, r.Clone.Meta, true)...)
 	}
@@ -130,7 +130,7 @@ func (c Constraint) drift(have []Constraint) []Difference {
 	case err != nil:
 		return []Difference{{Words: err.Error()}}
 	case len(cmds) > 0:
-		return []Difference{{Words: "constraint " + c.ID + " is missing or another one (" + c.Why + ")", Ours: true}}
+		return []Difference{{Words: "constraint " + c.ID + " is missing or differs (" + c.Why + ")", Ours: true}}
 	}
 	return nil
 }
@@ -138,12 +138,12 @@ func (c Constraint) drift(have []Constraint) []Difference {
 // endangers lists properties outside of the table, with their harmless values
 // and the effect of any other.
 var endangers = []struct{ name, harmless, why string }{
-	{"symmetric-cluster", "true", "nothing runs where no constraint allows it"},
-	{"enable-startup-probes", "true", "what runs on a booted host is not found"},
-	{"fence-reaction", "stop", "a host that is told of its own fence panics"},
-	{"priority-fencing-delay", "0 0s", "a fence is delayed beside the agent's own delay"},
-	{"stonith-watchdog-timeout", "0 0s", "a host is taken for off that nobody has read as off"},
-	{"shutdown-lock", "false", "what a host ran is not run elsewhere"},
+	{"symmetric-cluster", "true", "nothing runs on a host unless a constraint allows it"},
+	{"enable-startup-probes", "true", "resources that already run on a booted host are not detected"},
+	{"fence-reaction", "stop", "a host that is notified of its own fence panics"},
+	{"priority-fencing-delay", "0 0s", "a fence is delayed in addition to the fence agent's own delay"},
+	{"stonith-watchdog-timeout", "0 0s", "a host counts as off although nothing has read its power as off"},
+	{"shutdown-lock", "false", "the resources of a host that shuts down do not run elsewhere"},
 	{"node-health-strategy", "none", "a host's health attributes move kubelet and etcd away"},
 }
 
@@ -161,7 +161,7 @@ func strange(have, want Config) []Difference {
 	for _, r := range have.Resources {
 		for _, name := range []string{"pcmk_delay_base", "pcmk_delay_max"} {
 			if v, ok := value(r.Parameters, name); ok && want.has(r.ID) && strings.Trim(v, "0sm") != "" {
-				tell("%s: %s is %s: a fence is delayed beside the agent's own delay", r.ID, name, v)
+				tell("%s: %s is %s: a fence is delayed in addition to the fence agent's own delay", r.ID, name, v)
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func strange(have, want Config) []Difference {
 	}
 	for _, s := range slices.Concat(have.ResourceDefaults, have.OperationDefaults) {
 		if slices.Contains([]string{"is-managed", "target-role", "maintenance", "on-fail", "enabled", "allow-unhealthy-nodes"}, s.Name) {
-			tell("the default %s=%s holds for kubelet, etcd and the fence devices too", s.Name, s.Value)
+			tell("the default %s=%s also applies to kubelet, etcd and the fence devices", s.Name, s.Value)
 		}
 	}
 	return out
@@ -195,9 +195,9 @@ func (c Constraint) binds(want Config) string {
 	case c.Kind == Location && want.has(v("rsc")) && (score == "" || score[0] == '-'):
 		return "keeps " + v("rsc") + " from " + cmp.Or(v("node"), "some node")
 	case c.Kind == Order && want.has(v("then")) && v("kind") != "Optional":
-		return "stops " + v("then") + " where " + v("first") + " stops"
+		return "stops " + v("then") + " when " + v("first") + " stops"
 	case c.Kind == Colocation && want.has(v("rsc")) && strings.HasSuffix(score, "INFINITY"):
-		return "stops " + v("rsc") + " where " + v("with-rsc") + " is not as it says"
+		return "stops " + v("rsc") + " unless " + v("with-rsc") + " runs as the constraint demands"
 	}
 	return ""
 }

@@ -150,7 +150,7 @@ func TestWhatAPersonAddedThatEndangersIsToldAndLeft(t *testing.T) {
 		Constraint{ID: "theirs", Kind: Order, Settings: []Setting{{Name: "first", Value: "db"}, {Name: "then", Value: EtcdClone}}})
 	ds := Drift(have, Wanted(site()))
 	text := told(ds)
-	for _, part := range []string{"symmetric-cluster is false", "is-managed=false", "pcmk_delay_max is 10s", "keeps etcd-clone from cp-2", "stops etcd-clone where db stops"} {
+	for _, part := range []string{"symmetric-cluster is false", "is-managed=false", "pcmk_delay_max is 10s", "keeps etcd-clone from cp-2", "stops etcd-clone when db stops"} {
 		if !strings.Contains(text, "told:") || !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}

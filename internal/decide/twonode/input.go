@@ -85,7 +85,7 @@ func (in Input) Validate(step Step) error {
 		problems = append(problems, in.checkFencing()...)
 	case Manifest:
 		if strings.TrimSpace(in.Manifest) == "" {
-			problems = append(problems, errors.New("manifest: is empty"))
+			problems = append(problems, errors.New("manifest: must not be empty"))
 		}
 	case Setup, HandOver, Finish:
 	}
@@ -95,26 +95,26 @@ func (in Input) Validate(step Step) error {
 func (in Input) checkNodes() []error {
 	var bad []error
 	if in.Cluster == "" {
-		bad = append(bad, errors.New("cluster: is empty"))
+		bad = append(bad, errors.New("cluster: must not be empty"))
 	}
 	if len(in.Nodes) != twoNodes {
-		return append(bad, fmt.Errorf("nodes: there are %d, two are needed", len(in.Nodes)))
+		return append(bad, fmt.Errorf("nodes: there are %d, must be two", len(in.Nodes)))
 	}
 	for i, n := range in.Nodes {
 		bad = append(bad, n.check(fmt.Sprintf("nodes[%d]", i))...)
 	}
 	a, b := in.Nodes[0], in.Nodes[1]
 	if a.Name == b.Name {
-		bad = append(bad, fmt.Errorf("nodes[1].name: %q is the name of nodes[0] too", b.Name))
+		bad = append(bad, fmt.Errorf("nodes[1].name: %q is already the name of nodes[0]", b.Name))
 	}
 	first, err1 := netip.ParseAddr(a.Address)
 	second, err2 := netip.ParseAddr(b.Address)
 	switch {
 	case err1 != nil || err2 != nil: // reported above
 	case first == second:
-		bad = append(bad, fmt.Errorf("nodes[1].address: %s is the address of nodes[0] too", b.Address))
+		bad = append(bad, fmt.Errorf("nodes[1].address: %s is already the address of nodes[0]", b.Address))
 	case first.Is4() != second.Is4():
-		bad = append(bad, fmt.Errorf("nodes[1].address: %s is of another family than %s of nodes[0]", b.Address, a.Address))
+		bad = append(bad, fmt.Errorf("nodes[1].address: %s is not of the same address family as %s of nodes[0]", b.Address, a.Address))
 	}
 	return bad
 }
@@ -122,12 +122,12 @@ func (in Input) checkNodes() []error {
 func (n Node) check(path string) []error {
 	var bad []error
 	if !isNodeName(n.Name) {
-		bad = append(bad, fmt.Errorf("%s.name: %q is no node's name, which has lower case letters, digits, dashes and dots", path, n.Name))
+		bad = append(bad, fmt.Errorf("%s.name: %q is not a node name: only lower-case letters, digits, dashes and dots are allowed", path, n.Name))
 	}
 	address, err := netip.ParseAddr(n.Address)
 	switch {
 	case err != nil:
-		bad = append(bad, fmt.Errorf("%s.address: %q is no IP address", path, n.Address))
+		bad = append(bad, fmt.Errorf("%s.address: %q is not an IP address", path, n.Address))
 	case address.Is4In6() || address.Zone() != "" || address.IsLoopback() || address.IsUnspecified() || address.IsMulticast():
 		bad = append(bad, fmt.Errorf("%s.address: the peer cannot reach %s", path, n.Address))
 	}
@@ -157,15 +157,15 @@ func (in Input) checkSelf() []error {
 			return nil
 		}
 	}
-	return []error{fmt.Errorf("self: %q is none of the nodes", in.Self)}
+	return []error{fmt.Errorf("self: %q is not one of the nodes", in.Self)}
 }
 
 func (in Input) checkToken() []error {
 	switch {
 	case len(in.Token) < minimumToken:
-		return []error{fmt.Errorf("token: is %d bytes long, at least %d are needed", len(in.Token), minimumToken)}
+		return []error{fmt.Errorf("token: is %d bytes long, must have at least %d", len(in.Token), minimumToken)}
 	case strings.ContainsAny(in.Token, "\r\n\x00"):
-		return []error{errors.New("token: is more than one line")}
+		return []error{errors.New("token: must be a single line")}
 	}
 	return nil
 }
@@ -177,21 +177,21 @@ func (in Input) checkFencing() []error {
 		path := fmt.Sprintf("fencing[%d]", i)
 		count[d.Target]++
 		if !slices.ContainsFunc(in.Nodes, func(n Node) bool { return n.Name == d.Target }) {
-			bad = append(bad, fmt.Errorf("%s.target: %q is none of the nodes", path, d.Target))
+			bad = append(bad, fmt.Errorf("%s.target: %q is not one of the nodes", path, d.Target))
 		}
 		if _, err := bmc.Parse(d.Address); err != nil {
 			bad = append(bad, fmt.Errorf("%s.address: %w", path, err))
 		}
 		if d.Username == "" || d.Password == "" {
-			bad = append(bad, fmt.Errorf("%s: username and password are needed", path))
+			bad = append(bad, fmt.Errorf("%s: username and password are required", path))
 		}
 		if d.Delay < 0 {
-			bad = append(bad, fmt.Errorf("%s.delay: is negative", path))
+			bad = append(bad, fmt.Errorf("%s.delay: must not be negative", path))
 		}
 	}
 	for _, n := range in.Nodes {
 		if count[n.Name] != 1 {
-			bad = append(bad, fmt.Errorf("fencing: %d devices switch %s, one is needed", count[n.Name], n.Name))
+			bad = append(bad, fmt.Errorf("fencing: %d devices switch %s, must be exactly one", count[n.Name], n.Name))
 		}
 	}
 	return bad

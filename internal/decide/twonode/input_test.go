@@ -58,13 +58,13 @@ func TestAddressesThatThePeerCannotReachAreRefused(t *testing.T) {
 	for _, c := range []struct{ first, second, problem string }{
 		{"10.0.0.1", "10.0.0.2", ""},
 		{"fd98::1", "fd98::2", ""},
-		{"10.0.0.1", "10.0.0.1", "address of nodes[0] too"},
-		{"fd98::1", "fd98:0::1", "address of nodes[0] too"},
-		{"10.0.0.1", "fd98::2", "another family"},
+		{"10.0.0.1", "10.0.0.1", "already the address of nodes[0]"},
+		{"fd98::1", "fd98:0::1", "already the address of nodes[0]"},
+		{"10.0.0.1", "fd98::2", "not of the same address family"},
 		{"127.0.0.1", "10.0.0.2", "cannot reach 127.0.0.1"},
 		{"10.0.0.1", "fe80::1%eth0", "cannot reach"},
 		{"10.0.0.1", "::ffff:10.0.0.2", "cannot reach"},
-		{"10.0.0.1", "10.0.0.2/24", "no IP address"},
+		{"10.0.0.1", "10.0.0.2/24", "not an IP address"},
 	} {
 		in := site()
 		in.Nodes = []Node{{"cp-1", c.first}, {"cp-2", c.second}}
@@ -78,7 +78,7 @@ func TestAddressesThatThePeerCannotReachAreRefused(t *testing.T) {
 func TestThreeNodesAreNotTwo(t *testing.T) {
 	in := site()
 	in.Nodes = append(in.Nodes, Node{"cp-3", "10.98.0.13"})
-	if err := in.Validate(Setup); err == nil || !strings.Contains(err.Error(), "there are 3, two are needed") {
+	if err := in.Validate(Setup); err == nil || !strings.Contains(err.Error(), "there are 3, must be two") {
 		t.Error(err)
 	}
 }

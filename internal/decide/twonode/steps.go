@@ -45,7 +45,7 @@ func setup(c Corosync) Command {
 	args = append(append(args, "transport", "knet", "link"), words(c.Link)...)
 	args = append(append(args, "crypto"), words(c.Crypto)...)
 	args = append(append(args, "totem"), words(c.Totem)...)
-	return Command{Args: append(args, "--no-cluster-uuid"), Why: "this host is in no cluster yet: " + reasons(c.Totem)}
+	return Command{Args: append(args, "--no-cluster-uuid"), Why: "this host is not in a cluster yet: " + reasons(c.Totem)}
 }
 
 // Final ends the text of an error that a retry cannot fix: the step waits until
@@ -57,18 +57,18 @@ const Final = "nothing was changed, and it is not tried again until the addresse
 func (c Corosync) check(want Corosync) error {
 	switch {
 	case c.Name != want.Name:
-		return fmt.Errorf("this host is in the Corosync cluster %q, not in %q: if that cluster is not needed any more, "+
+		return fmt.Errorf("this host is in the Corosync cluster %q, not in %q: if that cluster is no longer needed, "+
 			"run 'pcs cluster destroy' on the host; nothing was changed", c.Name, want.Name)
 	case !sameNodes(c.Nodes, want.Nodes):
-		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: two hosts that were set up keep their names and addresses, "+
-			"which Corosync, etcd and its certificates go by, and no command of this release gives them others or replaces a host: "+
-			"give the host the address back that it had. The two run on as they were set up; %s",
+		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: Corosync, etcd and its certificates depend on the names and addresses "+
+			"with which two hosts were set up, and no command of this release changes them or replaces a host: "+
+			"give the host its old address back. Both hosts keep running as they were set up; %s",
 			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), Final)
 	case !c.TwoNode || c.WaitsNot:
 		return errors.New("corosync.conf lacks two_node: 1, or has wait_for_all: 0: a host that boots alone would start everything and fence its peer; " +
 			"set both back on both hosts with the cluster stopped ('pcs cluster stop --force', /etc/corosync/corosync.conf, 'pcs cluster start'); nothing was changed")
 	case c.Plain() != "":
-		return fmt.Errorf("corosync.conf has no %s: whoever reaches the network of the hosts forges a membership, and has a host fenced; "+
+		return fmt.Errorf("corosync.conf has no %s: anyone on the hosts' network can forge a membership and have a host fenced; "+
 			"set crypto_cipher: aes256 and crypto_hash: sha256 in its section totem on both hosts with the cluster stopped "+
 			"('pcs cluster stop --force', /etc/corosync/corosync.conf, 'pcs cluster start'); nothing was changed", c.Plain())
 	default:
@@ -122,7 +122,7 @@ func (c Constraint) steps(have []Constraint) ([]Command, error) {
 	case len(differ) == 0 && !have[i].contradicts(c):
 		return nil, nil
 	}
-	remove := Command{Args: []string{"constraint", "delete", c.ID}, Why: "Holdfast's own constraint was changed"}
+	remove := Command{Args: []string{"constraint", "delete", c.ID}, Why: "Holdfast's own constraint differs"}
 	return []Command{remove, c.create()}, nil
 }
 

@@ -39,8 +39,8 @@ func Wanted(in Input) Config {
 func link() []Setting {
 	return []Setting{
 		{"ping_interval", "500", "in ms"},
-		{"ping_timeout", "5000", "longer than token and consensus, in ms: whether the peer is lost is for them to say, there is no second link to change to"},
-		{"pong_count", "1", "the first answer takes the link up again"},
+		{"ping_timeout", "5000", "in ms, longer than token and consensus: those decide whether the peer is lost, and there is no second link to change to"},
+		{"pong_count", "1", "the first answer brings the link up again"},
 	}
 }
 
@@ -48,30 +48,30 @@ func link() []Setting {
 // counts.
 func crypto() []Setting {
 	return []Setting{
-		{"cipher", "aes256", "who hears the packets reads none of them"},
-		{"hash", "sha256", "who has not the key forges no membership, and fences nobody"},
+		{"cipher", "aes256", "nobody on the network can read the packets"},
+		{"hash", "sha256", "without the key nobody can forge a membership or have a host fenced"},
 	}
 }
 
 func totem() []Setting {
 	return []Setting{
-		{"token", "1500", "a host that is silent for so long, in ms, is suspected: half again the pause that a busy host may make"},
-		{"consensus", "300", "and lost after so long more, in ms: with two nodes less than token is safe, and the sum is what a lost host costs"},
+		{"token", "1500", "in ms: a host that is silent for longer is suspected; one and a half times the pause that a busy host may make"},
+		{"consensus", "300", "in ms: a suspected host is lost after this further time; with two nodes less than token is safe, and the sum is the delay that a lost host costs"},
 	}
 }
 
 func properties() []Setting {
 	return []Setting{
-		{"stonith-enabled", "true", "the protocol of etcd rests on it"},
+		{"stonith-enabled", "true", "the two-node protocol of etcd depends on it"},
 		{"stonith-action", "reboot", "a fenced host comes back by itself"},
-		{"stonith-timeout", "240s", "covers the longest fence: a BMC that takes 30 s for each answer, asked by the host that waits for the other"},
+		{"stonith-timeout", "240s", "covers the longest fence: a BMC that takes 30 s for each answer, and a host that first waits for the other one's fence"},
 		{"startup-fencing", "true", "a peer that was never seen may be running"},
-		{"concurrent-fencing", "true", "no fence waits for another one"},
-		{"no-quorum-policy", "stop", "without quorum a host has booted and not seen its peer: it runs nothing"},
+		{"concurrent-fencing", "true", "no fence waits for another fence"},
+		{"no-quorum-policy", "stop", "a host without quorum has booted and not seen its peer: it runs nothing"},
 		{"start-failure-is-fatal", "false", "a start that failed once is tried again"},
-		{"dc-deadtime", "5s", "two hosts that boot at once need not wait 20 s for a third"},
-		{"cluster-recheck-interval", "60s", "what was given up, a fence after ten tries say, is tried again so soon"},
-		{"load-threshold", "1000%", "a busy host must not hold recovery up: Pacemaker would do one thing at a time"},
+		{"dc-deadtime", "5s", "two hosts that boot at the same time need not wait 20 s for a third"},
+		{"cluster-recheck-interval", "60s", "how soon a given-up action, for example a fence after ten tries, is tried again"},
+		{"load-threshold", "1000%", "a busy host must not delay recovery: Pacemaker would do one thing at a time"},
 	}
 }
 
@@ -80,26 +80,26 @@ func device(node string) Resource {
 	return Resource{
 		ID: DeviceOf(node), Agent: fence + ":" + FenceAgent,
 		Parameters: []Setting{
-			{"plug", node, "names the agent's file"},
-			{"power_timeout", "60", "a BMC may take so long to cut the power, and longer where it is slow with each answer; with the delay and the request to switch on again it is below stonith-timeout"},
-			{"pcmk_host_list", node, "it switches this node"},
-			{"pcmk_host_check", "static-list", "and no other: the BMC is not asked for a list"},
+			{"plug", node, "names the fence agent's file"},
+			{"power_timeout", "60", "in s: how long a BMC may take to cut the power, longer if each of its answers is slow; with the delay and the request to switch on again it stays below stonith-timeout"},
+			{"pcmk_host_list", node, "the device switches this node"},
+			{"pcmk_host_check", "static-list", "and no other: the BMC is not queried for a list"},
 			{"pcmk_action_limit", "-1", "a fence does not wait for a monitor of a slow BMC"},
 			{"pcmk_reboot_timeout", "240s", "as stonith-timeout"},
 			{"pcmk_off_timeout", "240s", "as stonith-timeout"},
-			{"pcmk_reboot_retries", "1", "the agent tries again by itself; where it ends a fence that is moot, Pacemaker decides anew and does not ask for the same once more"},
+			{"pcmk_reboot_retries", "1", "the fence agent retries by itself; when it ends a fence that is no longer needed, Pacemaker decides again instead of repeating the request"},
 			{"pcmk_off_retries", "1", "as pcmk_reboot_retries"},
-			{"pcmk_monitor_timeout", "90s", "two answers of the BMC, each of which is given up after 40 s"},
+			{"pcmk_monitor_timeout", "90s", "two answers of the BMC, each given up after 40 s"},
 			{"pcmk_status_timeout", "60s", "an answer of the BMC is given up after 40 s"},
 		},
 		Meta: []Setting{
 			{"migration-threshold", "3", "a BMC that refuses at once must not be asked in a loop"},
-			{"failure-timeout", "60s", "but again after a minute; a device that failed fences nevertheless"},
+			{"failure-timeout", "60s", "tried again after a minute; a device that failed can fence nevertheless"},
 		},
 		Operations: []Operation{
-			{"start", []Setting{{"timeout", "100s", "longer than pcmk_monitor_timeout, whose words say more"}}},
-			{"stop", []Setting{{"timeout", "20s", "nothing is asked"}}},
-			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "100s", "longer than pcmk_monitor_timeout, whose words say more"}}},
+			{"start", []Setting{{"timeout", "100s", "longer than pcmk_monitor_timeout, whose message says more"}}},
+			{"stop", []Setting{{"timeout", "20s", "the BMC is not contacted"}}},
+			{"monitor", []Setting{{"interval", "60s", "how soon a wrong password is noticed"}, {"timeout", "100s", "longer than pcmk_monitor_timeout, whose message says more"}}},
 		},
 	}
 }
@@ -108,19 +108,19 @@ func kubelet() Resource {
 	return Resource{
 		ID: Kubelet, Agent: "systemd:kubelet",
 		Meta: []Setting{
-			{"migration-threshold", "5", "after so many failures it is left off for a while"},
-			{"failure-timeout", "120s", "and tried again: what broke it may be mended"},
+			{"migration-threshold", "5", "after this many failures it stays stopped for a while"},
+			{"failure-timeout", "120s", "tried again after this time: the cause may be repaired"},
 		},
 		Operations: []Operation{
 			{"start", []Setting{{"timeout", "60s", "it starts at once or not at all"}}},
 			{"stop", []Setting{
-				{"timeout", "120s", "systemd kills a process that does not end after 90 s: a frozen kubelet must not fence its host"},
-				{"on-fail", "fence", "what not even systemd can end is a broken host"},
+				{"timeout", "120s", "systemd kills a process that has not ended after 90 s: a frozen kubelet must not cause a fence of its host"},
+				{"on-fail", "fence", "a process that even systemd cannot end means a broken host"},
 			}},
 			{"monitor", []Setting{
-				{"interval", "5s", "systemd is asked over D-Bus, no process is started"},
+				{"interval", "5s", "systemd is queried over D-Bus, no process is started"},
 				{"timeout", "20s", "systemd may be busy"},
-				{"on-fail", "restart", "its host has a vote and running pods"},
+				{"on-fail", "restart", "its host has a vote and running pods, so it is not fenced"},
 			}},
 		},
 		Clone: &Clone{KubeletClone, []Setting{{"interleave", "true", "a node's kubelet matters to that node only"}}},
@@ -134,27 +134,27 @@ func etcd(nodes []Node) Resource {
 	}
 	return Resource{
 		ID: Etcd, Agent: EtcdAgent,
-		Parameters: []Setting{{"node_ip_map", strings.Join(addresses, ";"), "who the two are"}},
+		Parameters: []Setting{{"node_ip_map", strings.Join(addresses, ";"), "the two hosts"}},
 		Meta: []Setting{
-			{"migration-threshold", "10", "the agent mends in place what it can; what it cannot is not tried forever"},
-			{"failure-timeout", "60s", "but again after a minute"},
+			{"migration-threshold", "10", "the etcd keeper repairs in place what it can; the rest is not retried forever"},
+			{"failure-timeout", "60s", "tried again after a minute"},
 		},
 		Operations: []Operation{
-			{"start", []Setting{{"timeout", "30s", "the agent takes the wish and returns"}}},
+			{"start", []Setting{{"timeout", "30s", "the etcd keeper accepts the request and returns"}}},
 			{"stop", []Setting{
-				{"timeout", "90s", "leadership is handed over, the member leaves, etcd ends"},
+				{"timeout", "90s", "leadership moves, the member leaves, etcd stops"},
 				{"on-fail", "fence", "an etcd that cannot be stopped could go on beside its successor"},
 			}},
 			{"monitor", []Setting{
 				{"interval", "3s", "one request to a socket, no process in the container"},
-				{"timeout", "10s", "it answers within one"},
+				{"timeout", "10s", "it answers within 1 s"},
 				{"on-fail", "restart", "a crash of etcd is no reason to cut a host's power"},
 			}},
 			{"notify", []Setting{{"timeout", "10s", "a hint, never waited for"}}},
 		},
 		Clone: &Clone{EtcdClone, []Setting{
 			{"interleave", "true", "a node's etcd waits for that node's kubelet only"},
-			{"notify", "true", "the agent hears when the peer's instance has ended, which is 20 ms after a fence"},
+			{"notify", "true", "the etcd keeper learns when the peer's instance has ended, 20 ms after a fence"},
 		}},
 	}
 }
@@ -164,7 +164,7 @@ func etcd(nodes []Node) Resource {
 func ban(node string) Constraint {
 	d := DeviceOf(node)
 	return Constraint{
-		ID: d + "-not-on-" + node, Kind: Location, Why: "who fences is the peer, and the peer's way to the BMC is what is watched",
+		ID: d + "-not-on-" + node, Kind: Location, Why: "the peer does the fencing, so the monitor tests the peer's connection to the BMC",
 		Settings: []Setting{{Name: "rsc", Value: d}, {Name: "node", Value: node}, {Name: "score", Value: "-INFINITY"}},
 	}
 }
@@ -172,7 +172,7 @@ func ban(node string) Constraint {
 func order() Constraint {
 	return Constraint{
 		ID: "holdfast-kubelet-then-etcd", Kind: Order,
-		Why: "kubelet first where both start; but a kubelet that fails or cannot start neither stops nor keeps back a voter",
+		Why: "kubelet first if both start; but a kubelet that fails or cannot start neither stops nor delays a voter",
 		Settings: []Setting{
 			{Name: "first", Value: KubeletClone},
 			{Name: "first-action", Value: "start"},
@@ -186,7 +186,7 @@ func order() Constraint {
 func colocation() Constraint {
 	return Constraint{
 		ID: "holdfast-etcd-with-kubelet", Kind: Colocation,
-		Why: "etcd belongs where kubelet is; a preference, because a node without kubelet still has a vote",
+		Why: "etcd should run where kubelet runs; only a preference, because a node without kubelet still has a vote",
 		Settings: []Setting{
 			{Name: "rsc", Value: EtcdClone},
 			{Name: "with-rsc", Value: KubeletClone},

@@ -153,7 +153,7 @@ func Examine(s Snapshot) Decision {
 	}
 	s.unknown(&d, nil)
 	d.Pending = nil
-	d.Unknown[viprule.Nobody] = "it is asked only before an address is added"
+	d.Unknown[viprule.Nobody] = "checked only before an address is added"
 	return d
 }
 
@@ -272,7 +272,7 @@ func (s Snapshot) unknown(d *Decision, wish []added) {
 	}
 	if len(s.Spec.MachineNetworks) == 0 {
 		for _, r := range []viprule.Rule{viprule.MachineNetwork, viprule.HostsHold, viprule.Edge} {
-			d.Unknown[r] = "the cluster names no machine network"
+			d.Unknown[r] = "the cluster has no machine network in its configuration"
 		}
 	}
 	if len(s.Hosts) == 0 && len(wish) > 0 {
@@ -280,7 +280,7 @@ func (s Snapshot) unknown(d *Decision, wish []added) {
 	}
 	silent := slices.IndexFunc(s.Hosts, func(h Host) bool { return !h.Report.Known })
 	if silent >= 0 && len(wish) > 0 {
-		d.Unknown[viprule.NotAGateway] = "node " + s.Hosts[silent].Name + " has not said which gateways it has"
+		d.Unknown[viprule.NotAGateway] = "node " + s.Hosts[silent].Name + " has not reported its gateways"
 	}
 }
 
@@ -294,11 +294,11 @@ func (s Snapshot) occupied(d *Decision, wish []added) {
 		by, known := s.Found[a.addr]
 		switch {
 		case !known:
-			d.Pending = append(d.Pending, fmt.Sprintf("no host has yet said whether anybody answers for %s", a.addr))
-			d.Unknown[viprule.Nobody] = "no host has said so yet"
+			d.Pending = append(d.Pending, fmt.Sprintf("no host has yet reported whether %s is in use", a.addr))
+			d.Unknown[viprule.Nobody] = "no host has reported it yet"
 		case by.Ours != "":
-			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from before", by.Ours, a.addr))
-			d.Unknown[viprule.Nobody] = by.Ours + " still holds " + a.addr.String() + " from before"
+			d.Pending = append(d.Pending, fmt.Sprintf("%s still holds %s from an earlier configuration", by.Ours, a.addr))
+			d.Unknown[viprule.Nobody] = by.Ours + " still holds " + a.addr.String() + " from an earlier configuration"
 		case by.Hardware != "":
 			d.Findings = append(d.Findings, viprule.Nobody.Broken(field.Invalid(a.path, a.addr.String(), a.held(by))))
 		}
@@ -341,15 +341,15 @@ func changed(path *field.Path, wish, now []string) []viprule.Finding {
 	}
 	if len(now) == 0 {
 		return []viprule.Finding{viprule.FirstFixed.Broken(field.Invalid(path, wish[0],
-			"cannot be added: the status has no address of this kind, and only a second one may be added to a first"))}
+			"cannot be added: the status has no address of this kind, and only a second one may be added"))}
 	}
 	if !same(wish[:1], now[:1]) {
 		out = append(out, viprule.FirstFixed.Broken(field.Invalid(path.Index(0), wish[0],
-			"the first address cannot be changed, it has to stay "+now[0])))
+			"the first address cannot be changed: it must stay "+now[0])))
 	}
 	if len(wish) > 1 && len(now) > 1 && !same(wish[1:2], now[1:2]) {
 		out = append(out, viprule.SecondReplaced.Broken(field.Invalid(path.Index(1), wish[1], fmt.Sprintf(
-			"cannot take the place of %s: remove the second pair first (holdfast vip remove), then add the new one", now[1]))))
+			"cannot replace %s: remove the second pair first (holdfast vip remove), then add the new one", now[1]))))
 	}
 	return out
 }

@@ -95,7 +95,7 @@ var refusals = []struct {
 }{
 	{
 		"the first VIP cannot be changed", func(s *vips.Snapshot) { s.Spec.API = []string{"10.98.0.7"} },
-		`first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed, it has to stay 10.98.0.5`,
+		`first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed: it must stay 10.98.0.5`,
 	},
 	{
 		"the first VIP cannot change its place", func(s *vips.Snapshot) {
@@ -105,8 +105,8 @@ var refusals = []struct {
 		},
 		`primary-family: ` + at + `apiServerInternalIPs[0]: Invalid value: "fd98::5": must be IPv4, the family of the first machine network
 primary-family: ` + at + `ingressIPs[0]: Invalid value: "fd98::6": must be IPv4, the family of the first machine network
-first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "fd98::5": the first address cannot be changed, it has to stay 10.98.0.5
-first-fixed: ` + at + `ingressIPs[0]: Invalid value: "fd98::6": the first address cannot be changed, it has to stay 10.98.0.6`,
+first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "fd98::5": the first address cannot be changed: it must stay 10.98.0.5
+first-fixed: ` + at + `ingressIPs[0]: Invalid value: "fd98::6": the first address cannot be changed: it must stay 10.98.0.6`,
 	},
 	{
 		"both lists are changed alike", func(s *vips.Snapshot) { s.Spec.API = append(s.Spec.API, "fd98::5") },
@@ -180,38 +180,38 @@ address: ` + at + `ingressIPs[1]: Invalid value: "vip.example.com": must be an I
 	},
 	{
 		"a VIP is not the address of a gateway", add("fd98::1", "fd98::6"),
-		`not-a-gateway: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::1": is the address of a gateway, through which cp-1 sends`,
+		`not-a-gateway: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::1": is the address of a gateway of cp-1`,
 	},
 	{
 		"every host that may hold an ingress VIP has its family: hosts without it are named", func(s *vips.Snapshot) {
 			add("fd98::5", "fd98::6")(s)
 			s.Hosts[2].Addresses = addrs("10.98.0.31")
 		},
-		`hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and there is no IPv6 address on w-1, which may have to hold it`,
+		`hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, but there is no IPv6 address on w-1, which may have to hold it`,
 	},
 	{
 		"every control plane has the family of an API VIP: hosts without it are named", func(s *vips.Snapshot) {
 			add("fd98::5", "fd98::6")(s)
 			s.Hosts[0].Addresses, s.Hosts[1].Addresses = addrs("10.98.0.11"), addrs("10.98.0.12")
 		},
-		`hosts-have-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and there is no IPv6 address on cp-1, cp-2, which may have to hold it
-hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": lies in fd98::/64, where no control plane has an address to hold it beside
-hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and there is no IPv6 address on cp-1, cp-2, which may have to hold it`,
+		`hosts-have-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, but there is no IPv6 address on cp-1, cp-2, which may have to hold it
+hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": lies in fd98::/64, where no control plane has an address of its own
+hosts-have-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, but there is no IPv6 address on cp-1, cp-2, which may have to hold it`,
 	},
 	{
 		"a VIP lies in a network of a host that may hold it", func(s *vips.Snapshot) {
 			s.Spec.MachineNetworks = append(s.Spec.MachineNetworks, "fd97::/64")
 			add("fd97::5", "fd98::6")(s)
 		},
-		`hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd97::5": lies in fd97::/64, where no control plane has an address to hold it beside`,
+		`hosts-can-hold: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd97::5": lies in fd97::/64, where no control plane has an address of its own`,
 	},
 	{
 		"pods have the family of a new VIP", func(s *vips.Snapshot) {
 			add("fd98::5", "fd98::6")(s)
 			s.Cluster, s.Service = s.Cluster[:1], s.Service[:1]
 		},
-		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families takes a second pair
-cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families takes a second pair`,
+		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, but the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families can have a second pair
+cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, but the pod network is 10.128.0.0/14: only a cluster whose pods and services have both families can have a second pair`,
 	},
 	{
 		"services have the family of a new VIP, also where its machine network comes with it", func(s *vips.Snapshot) {
@@ -219,15 +219,15 @@ cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, 
 			add("fd98::5", "fd98::6")(s)
 			s.Service = s.Service[:1]
 		},
-		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, and the service network is 172.30.0.0/16: only a cluster whose pods and services have both families takes a second pair
-cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, and the service network is 172.30.0.0/16: only a cluster whose pods and services have both families takes a second pair`,
+		`cluster-has-family: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::5": is IPv6, but the service network is 172.30.0.0/16: only a cluster whose pods and services have both families can have a second pair
+cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, but the service network is 172.30.0.0/16: only a cluster whose pods and services have both families can have a second pair`,
 	},
 	{
 		"nobody answers for a new VIP", func(s *vips.Snapshot) {
 			add("fd98::5", "fd98::6")(s)
 			s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:99", Seen: "cp-2"}
 		},
-		`nobody-answers: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is taken: 52:54:00:00:00:99 answers for it, as cp-2 sees`,
+		`nobody-answers: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is taken: 52:54:00:00:00:99 answers for it, as reported by cp-2`,
 	},
 	{
 		"machine networks are not removed altogether", func(s *vips.Snapshot) { s.Spec.MachineNetworks = nil },
@@ -237,7 +237,7 @@ cluster-has-family: ` + at + `ingressIPs[1]: Invalid value: "fd98::6": is IPv6, 
 		"the first machine network is fixed", func(s *vips.Snapshot) {
 			s.Spec.MachineNetworks = []string{"10.98.0.0/23", "fd98::/64"}
 		},
-		`networks-first-fixed: ` + at + `machineNetworks[0]: Invalid value: "10.98.0.0/23": the first machine network cannot be changed, it has to stay 10.98.0.0/24`,
+		`networks-first-fixed: ` + at + `machineNetworks[0]: Invalid value: "10.98.0.0/23": the first machine network cannot be changed: it must stay 10.98.0.0/24`,
 	},
 	{
 		"machine networks do not overlap each other", func(s *vips.Snapshot) {
@@ -317,8 +317,8 @@ var changes = []struct {
 	{
 		"the second pair is not replaced in one step", two, add("fd98::7", "fd98::8"),
 		`refused
-second-not-replaced: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::7": cannot take the place of fd98::5: remove the second pair first (holdfast vip remove), then add the new one
-second-not-replaced: ` + at + `ingressIPs[1]: Invalid value: "fd98::8": cannot take the place of fd98::6: remove the second pair first (holdfast vip remove), then add the new one`,
+second-not-replaced: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::7": cannot replace fd98::5: remove the second pair first (holdfast vip remove), then add the new one
+second-not-replaced: ` + at + `ingressIPs[1]: Invalid value: "fd98::8": cannot replace fd98::6: remove the second pair first (holdfast vip remove), then add the new one`,
 	},
 	{
 		"one half of the second pair is not deleted alone", two, func(s *vips.Snapshot) { s.Spec.API = s.Spec.API[:1] },
@@ -362,8 +362,8 @@ same-length: ` + at + `ingressIPs: Invalid value: 2: must have as many addresses
 		s.Status, s.LegacyAPI, s.LegacyIngress = vips.Values{}, "", ""
 		s.Spec.MachineNetworks = nil
 	}, `refused
-first-fixed: ` + at + `apiServerInternalIPs: Invalid value: "10.98.0.5": cannot be added: the status has no address of this kind, and only a second one may be added to a first
-first-fixed: ` + at + `ingressIPs: Invalid value: "10.98.0.6": cannot be added: the status has no address of this kind, and only a second one may be added to a first`},
+first-fixed: ` + at + `apiServerInternalIPs: Invalid value: "10.98.0.5": cannot be added: the status has no address of this kind, and only a second one may be added
+first-fixed: ` + at + `ingressIPs: Invalid value: "10.98.0.6": cannot be added: the status has no address of this kind, and only a second one may be added`},
 	{
 		"H12: API and ingress VIPs are compared across positions", one, add("fd98::6", "fd98::6"),
 		`refused
@@ -383,15 +383,15 @@ distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::6": is the same as ` 
 	{"nothing is accepted before a host has looked who answers", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		delete(s.Found, addr("fd98::6"))
-	}, "undecided\npending: no host has yet said whether anybody answers for fd98::6"},
+	}, "undecided\npending: no host has yet reported whether fd98::6 is in use"},
 	{"nothing is written while something is not known, not even what is overdue", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.Found, s.LegacyAPI = nil, "10.98.0.4"
-	}, "undecided\npending: no host has yet said whether anybody answers for fd98::5\npending: no host has yet said whether anybody answers for fd98::6"},
+	}, "undecided\npending: no host has yet reported whether fd98::5 is in use\npending: no host has yet reported whether fd98::6 is in use"},
 	{"an address that a host of ours has from before is waited for", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.Found[addr("fd98::6")] = vips.Holder{Hardware: "52:54:00:00:00:12", Seen: "cp-1", Ours: "cp-2"}
-	}, "undecided\npending: cp-2 still holds fd98::6 from before"},
+	}, "undecided\npending: cp-2 still holds fd98::6 from an earlier configuration"},
 	{"nothing is accepted while the networks cannot be read", one, func(s *vips.Snapshot) {
 		add("fd98::5", "fd98::6")(s)
 		s.NetworksKnown, s.Cluster, s.Service = false, nil, nil
@@ -434,7 +434,7 @@ distinct: ` + at + `ingressIPs[1]: Duplicate value: "fd98::5": is the same as ` 
 		s.Platform = vips.OpenStack
 		s.Spec.API = []string{"10.98.0.7"}
 	}, `unmanaged
-first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed, it has to stay 10.98.0.5`},
+first-fixed: ` + at + `apiServerInternalIPs[0]: Invalid value: "10.98.0.7": the first address cannot be changed: it must stay 10.98.0.5`},
 	{"OpenStack's VIPs are not compared with a status that has none", one, func(s *vips.Snapshot) {
 		s.Platform, s.Status = vips.OpenStack, vips.Values{}
 	}, "unmanaged"},
@@ -539,8 +539,8 @@ func TestEveryCheckHasItsVerdict(t *testing.T) {
 	}
 	want := []string{
 		`not-a-node failed: ` + at + `apiServerInternalIPs[1]: Invalid value: "fd98::12": is the address of node cp-2`,
-		"not-a-gateway unknown: node cp-2 has not said which gateways it has",
-		"nobody-answers unknown: looked at when all other rules are kept",
+		"not-a-gateway unknown: node cp-2 has not reported its gateways",
+		"nobody-answers unknown: checked only once all other rules are kept",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

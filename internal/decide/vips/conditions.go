@@ -191,7 +191,7 @@ func (s Standing) unmanaged() []Condition {
 	if s.Platform != VSphere && s.Platform != OpenStack {
 		return all(True, ReasonNoVIPs, fmt.Sprintf("platform %s has no virtual IPs that hosts hold", orNone(s.Platform)))
 	}
-	words := fmt.Sprintf("virtual IPs of platform %s are not managed here: change them where its load balancer is", s.Platform)
+	words := fmt.Sprintf("virtual IPs of platform %s are not managed by Holdfast: change them at its load balancer", s.Platform)
 	if len(s.Decision.Findings) == 0 {
 		return all(False, ReasonNotManagedHere, words)
 	}
@@ -206,7 +206,7 @@ func orNone(p Platform) Platform {
 }
 
 func (s Standing) accepted() Condition {
-	c := Condition{Type: ConditionAccepted, Status: True, Reason: ReasonAsExpected, Message: "the wanted virtual IPs keep every rule"}
+	c := Condition{Type: ConditionAccepted, Status: True, Reason: ReasonAsExpected, Message: "the requested virtual IPs keep every rule"}
 	switch s.Decision.Outcome {
 	case Refused:
 		c.Status, c.Reason, c.Message = False, ReasonRuleBroken, s.refusal()
@@ -241,7 +241,7 @@ func (s Standing) applied() Condition {
 // health returns the conditions that wait until a trouble lasts. A trouble that the
 // earlier conditions reported stays reported after the operator was restarted.
 func (s Standing) health(t Trouble, before []Condition, now time.Time) []Condition {
-	available := Condition{Type: ConditionAvailable, Status: True, Reason: ReasonAsExpected, Message: "the operator looks after the virtual IPs"}
+	available := Condition{Type: ConditionAvailable, Status: True, Reason: ReasonAsExpected, Message: "the operator manages the virtual IPs"}
 	degraded := Condition{Type: ConditionDegraded, Status: False, Reason: ReasonAsExpected}
 	old, _ := conditionOf(before, ConditionDegraded)
 	lasts := t.Reason != "" && (now.Sub(t.Since) >= DegradedAfter || old.Status == True && old.Reason == t.Reason)

@@ -115,7 +115,7 @@ func (a added) ofNode(hosts []Host) string {
 func (a added) ofGateway(hosts []Host) string {
 	for _, h := range hosts {
 		if slices.Contains(h.Report.Value.Gateways, a.addr) {
-			return "is the address of a gateway, through which " + h.Name + " sends"
+			return "is the address of a gateway of " + h.Name
 		}
 	}
 	return ""
@@ -132,7 +132,7 @@ func (a added) lackingFamily(hosts []Host) string {
 	if len(without) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("is %s, and there is no %s address on %s, which may have to hold it",
+	return fmt.Sprintf("is %s, but there is no %s address on %s, which may have to hold it",
 		netaddr.FamilyOf(a.addr), netaddr.FamilyOf(a.addr), strings.Join(without, ", "))
 }
 
@@ -152,10 +152,10 @@ func (a added) nowhere(hosts []Host, machine []netip.Prefix) string {
 	if a.api {
 		who = "control plane"
 	}
-	return fmt.Sprintf("lies in %s, where no %s has an address to hold it beside", machine[i], who)
+	return fmt.Sprintf("lies in %s, where no %s has an address of its own", machine[i], who)
 }
 
 // held tells an administrator who answers for an address.
 func (a added) held(by Holder) string {
-	return fmt.Sprintf("is taken: %s answers for it, as %s sees", by.Hardware, by.Seen)
+	return fmt.Sprintf("is taken: %s answers for it, as reported by %s", by.Hardware, by.Seen)
 }

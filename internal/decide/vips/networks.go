@@ -24,7 +24,7 @@ func (s Snapshot) networkFindings() []viprule.Finding {
 	out := s.soundNetworks(path)
 	if now := s.Status.MachineNetworks; len(now) > 0 && !sameNetworks(s.Spec.MachineNetworks[:1], now[:1]) {
 		out = append(out, viprule.NetworksFirst.Broken(field.Invalid(path.Index(0), s.Spec.MachineNetworks[0],
-			"the first machine network cannot be changed, it has to stay "+now[0])))
+			"the first machine network cannot be changed: it must stay "+now[0])))
 	}
 	return append(out, s.leftBehind(path)...)
 }
@@ -80,7 +80,7 @@ func (s Snapshot) strangeFamilies(wish []added) []viprule.Finding {
 			nets := prefixes(of.list)
 			if f := netaddr.FamilyOf(a.addr); len(nets) > 0 && !slices.Contains(netaddr.Families(nets), f) {
 				out = append(out, viprule.ClusterFamily.Broken(field.Invalid(a.path, a.addr.String(), fmt.Sprintf(
-					"is %s, and the %s network is %s: only a cluster whose pods and services have both families takes a second pair", f, of.name, netaddr.Join(nets)))))
+					"is %s, but the %s network is %s: only a cluster whose pods and services have both families can have a second pair", f, of.name, netaddr.Join(nets)))))
 				break
 			}
 		}

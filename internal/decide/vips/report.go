@@ -43,7 +43,7 @@ func (d Decision) Checks() []Check {
 		switch {
 		case c.Verdict == Failed:
 		case early && slices.Contains(hostRules, r), r == viprule.Nobody && len(d.Findings) > 0:
-			c.Verdict, c.Details = NotKnown, []string{"looked at when all other rules are kept"}
+			c.Verdict, c.Details = NotKnown, []string{"checked only once all other rules are kept"}
 		case unknown:
 			c.Verdict, c.Details = NotKnown, []string{why}
 		}

@@ -88,7 +88,7 @@ func (p Plan) host(h Host) HostProgress {
 	lacks, keeps := without(p.All(), r.VIPs), without(r.VIPs, p.All())
 	switch {
 	case !h.Report.Known:
-		out.Waiting = "has not said anything yet"
+		out.Waiting = "has not reported yet"
 	case len(lacks) > 0:
 		out.Waiting = "does not have " + netaddr.Join(lacks) + " yet"
 	case len(keeps) > 0:
@@ -96,7 +96,7 @@ func (p Plan) host(h Host) HostProgress {
 	case r.Trouble != "":
 		out.Waiting = r.Trouble
 	case h.ControlPlane && len(without(p.API, r.Certificate)) > 0:
-		out.Waiting = "its API server's certificate is not for " + netaddr.Join(without(p.API, r.Certificate)) + " yet"
+		out.Waiting = "its API server's certificate is not valid for " + netaddr.Join(without(p.API, r.Certificate)) + " yet"
 	case h.Ready && len(without(r.Holds, p.All())) > 0:
 		out.Waiting = "still holds " + netaddr.Join(without(r.Holds, p.All()))
 	}
@@ -128,7 +128,7 @@ func (p Plan) vip(a netip.Addr, api bool, hosts []Host, answers map[netip.Addr]s
 	case out.Holder == "":
 		out.Waiting = "no host holds it"
 	case !asked:
-		out.Waiting = "nobody has asked for it yet"
+		out.Waiting = "not checked yet"
 	case why != "":
 		out.Waiting = "does not answer: " + why
 	default:

@@ -57,7 +57,7 @@ func TestHowFarAClusterIs(t *testing.T) {
 		{"a host that never said anything is waited for", func(h []vips.Host, _ map[netip.Addr]string) {
 			h[2].Report = state.Fact[state.VIPReport]{}
 			h[0].Report.Value.Holds = dual.All()
-		}, false, false, "2 of 3 hosts; w-1: has not said anything yet"},
+		}, false, false, "2 of 3 hosts; w-1: has not reported yet"},
 		{"a VIP that was taken away is waited for until every host has let go", func(h []vips.Host, _ map[netip.Addr]string) {
 			h[0].Report.Value.VIPs = append(slices.Clone(dual.All()), addr("fd98::7"))
 		}, false, false, "2 of 3 hosts; cp-1: still has fd98::7"},
@@ -66,7 +66,7 @@ func TestHowFarAClusterIs(t *testing.T) {
 		}, false, false, "2 of 3 hosts; cp-1: still holds fd98::7"},
 		{"a certificate that is not for the new VIP is waited for", func(h []vips.Host, _ map[netip.Addr]string) {
 			h[1].Report.Value.Certificate = addrs("10.98.0.5")
-		}, false, false, "2 of 3 hosts; cp-2: its API server's certificate is not for fd98::5 yet"},
+		}, false, false, "2 of 3 hosts; cp-2: its API server's certificate is not valid for fd98::5 yet"},
 		{"what a host cannot do is told in its words", func(h []vips.Host, _ map[netip.Addr]string) {
 			h[1].Report.Value.Trouble = "keepalived: no such interface"
 		}, false, false, "2 of 3 hosts; cp-2: keepalived: no such interface"},
@@ -81,7 +81,7 @@ func TestHowFarAClusterIs(t *testing.T) {
 		}, false, true, "3 of 3 hosts; api VIP fd98::5: does not answer: the certificate there is not for fd98::5"},
 		{"a VIP that nobody has asked for is not applied", func(_ []vips.Host, a map[netip.Addr]string) {
 			delete(a, addr("fd98::6"))
-		}, false, true, "3 of 3 hosts; ingress VIP fd98::6: nobody has asked for it yet"},
+		}, false, true, "3 of 3 hosts; ingress VIP fd98::6: not checked yet"},
 		{"without a router nobody holds the ingress VIPs, and that is right", func(h []vips.Host, a map[netip.Addr]string) {
 			h[2].Report.Value.Holds, h[2].Report.Value.Router = nil, false
 			a[addr("10.98.0.6")], a[addr("fd98::6")] = "nobody answers in time", "nobody answers in time"
@@ -191,8 +191,8 @@ func TestWhatTheConditionsSay(t *testing.T) {
 			add("fd98::5", "fd98::6")(&snapshot)
 			snapshot.Found = nil
 			s.Decision = vips.Decide(snapshot)
-		}, 0, "Accepted=Unknown Checking: no host has yet said whether anybody answers for fd98::5; no host has yet said whether anybody answers for fd98::6\n" +
-			"Progressing=True Checking: no host has yet said whether anybody answers for fd98::5; no host has yet said whether anybody answers for fd98::6\n" +
+		}, 0, "Accepted=Unknown Checking: no host has yet reported whether fd98::5 is in use; no host has yet reported whether fd98::6 is in use\n" +
+			"Progressing=True Checking: no host has yet reported whether fd98::5 is in use; no host has yet reported whether fd98::6 is in use\n" +
 			"Applied=True\nAvailable=True\nDegraded=False"},
 		{
 			"platform none has none", func(s *vips.Standing) { s.Platform, s.Decision.Outcome = "None", vips.Unmanaged }, time.Hour,
@@ -202,9 +202,9 @@ func TestWhatTheConditionsSay(t *testing.T) {
 		},
 		{
 			"vSphere's are not managed here, and it says so", func(s *vips.Standing) { s.Platform, s.Decision.Outcome = vips.VSphere, vips.Unmanaged }, time.Hour,
-			"Accepted=False NotManagedHere: virtual IPs of platform VSphere are not managed here: change them where its load balancer is\n" +
-				"Progressing=False NotManagedHere: virtual IPs of platform VSphere are not managed here: change them where its load balancer is\n" +
-				"Applied=False NotManagedHere: virtual IPs of platform VSphere are not managed here: change them where its load balancer is\n" +
+			"Accepted=False NotManagedHere: virtual IPs of platform VSphere are not managed by Holdfast: change them at its load balancer\n" +
+				"Progressing=False NotManagedHere: virtual IPs of platform VSphere are not managed by Holdfast: change them at its load balancer\n" +
+				"Applied=False NotManagedHere: virtual IPs of platform VSphere are not managed by Holdfast: change them at its load balancer\n" +
 				"Available=True\nDegraded=False",
 		},
 	} {
@@ -227,7 +227,7 @@ func TestOpenStacksMistakesAreToldThoughItIsNotManagedHere(t *testing.T) {
 	s := standing()
 	s.Platform, s.Decision = vips.OpenStack, vips.Decide(snapshot)
 	got := vips.Conditions(s, vips.Trouble{}, nil, noon)[0]
-	if got.Reason != vips.ReasonRuleBroken || !strings.Contains(got.Message, "not managed here") || !strings.Contains(got.Message, "rule distinct") {
+	if got.Reason != vips.ReasonRuleBroken || !strings.Contains(got.Message, "not managed by Holdfast") || !strings.Contains(got.Message, "rule distinct") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -25,7 +25,7 @@ func (s Snapshot) WithPair(api, ingress string) (Values, error) {
 		return out, errors.New("the cluster has no first pair of virtual IPs to add a second one to")
 	}
 	if len(s.Status.API) > 1 || len(s.Status.Ingress) > 1 {
-		return out, fmt.Errorf("the cluster has a second pair already, API %s and ingress %s: remove it first (holdfast vip remove)",
+		return out, fmt.Errorf("the cluster already has a second pair, API %s and ingress %s: remove it first (holdfast vip remove)",
 			orDash(s.Status.API), orDash(s.Status.Ingress))
 	}
 	out.API, out.Ingress = append(out.API[:1:1], api), append(out.Ingress[:1:1], ingress)
@@ -55,11 +55,11 @@ func (s Snapshot) filledNow() Values {
 func (s Snapshot) changeable() error {
 	switch {
 	case s.Platform == VSphere, s.Platform == OpenStack:
-		return fmt.Errorf("virtual IPs of platform %s are not managed here: change them where its load balancer is", s.Platform)
+		return fmt.Errorf("virtual IPs of platform %s are not managed by Holdfast: change them at its load balancer", s.Platform)
 	case s.Platform != BareMetal:
 		return fmt.Errorf("platform %s has no virtual IPs that hosts hold", orNone(s.Platform))
 	case !s.HasStatus:
-		return errors.New("the cluster's status says nothing about its platform yet: wait until its installation is complete")
+		return errors.New("the cluster's status has no platform yet: wait until its installation is complete")
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (b *builder) peers(vip netip.Addr, net subnet, source netip.Addr, nodes []s
 // when it moves from a network card to a bridge, it decides nothing.
 func (b *builder) verdict(why string) Verdict {
 	if len(b.missing) > 0 {
-		return keep("own address " + strings.Join(b.missing, ", ") + " is on no interface")
+		return keep("own address " + strings.Join(b.missing, ", ") + " is not on any interface")
 	}
 	return Verdict{Known: true, Why: strings.Join(append([]string{why}, b.away...), "; "), Instances: b.out, Sync: b.view.Settings.SyncFamilies}
 }

@@ -107,18 +107,18 @@ func Explain(c state.VIPClaim) string {
 	switch {
 	case c.Host != "" && !c.VIP.IsValid():
 		return fmt.Sprintf("%s (%s) sends VRRP adverts with router id %d for a virtual IP that this host may never hold; they change nothing here: "+
-			"look for a second keepalived on %s, or for who else is root there", c.Host, c.By, c.RouterID, c.Host)
+			"look for a second keepalived on %s, or for another process there that runs as root", c.Host, c.By, c.RouterID, c.Host)
 	case c.Host != "":
-		return fmt.Sprintf("VIP %s is also answered for by %s (%s), which announces it to nobody: its keepalived and its agent are gone, "+
-			"or a switch answers for it; it keeps no other host from the VIP", c.VIP, c.Host, c.By)
+		return fmt.Sprintf("VIP %s is also answered for by %s (%s), which does not announce it: its keepalived and its agent are gone, "+
+			"or a switch answers for it; other hosts can still take the VIP", c.VIP, c.Host, c.By)
 	case c.VIP.IsValid():
-		return fmt.Sprintf("VIP %s is also held by the machine with hardware address %s, which is no host of this cluster: take the address off that machine", c.VIP, c.By)
+		return fmt.Sprintf("VIP %s is also held by the machine with hardware address %s, which is not a host of this cluster: remove the address from that machine", c.VIP, c.By)
 	}
-	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for one of our VIPs; they change nothing here, but whoever sends them is about to take it: "+
-		"give one of the two another VIP, and another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
+	return fmt.Sprintf("%s, which is not a host of this cluster, sends VRRP adverts with our router id %d for one of our VIPs; they change nothing here, but their sender is about to take the VIP: "+
+		"give one of the two clusters another VIP, and another id (annotation %svrrp-router-ids of infrastructures.config.openshift.io/cluster)", c.By, c.RouterID, state.AnnotationDomain)
 }
 
 // ExplainNamesake says what a foreign host's use of our router id means.
 func ExplainNamesake(c state.VIPClaim) string {
-	return fmt.Sprintf("%s, which is no host of this cluster, sends VRRP adverts with our router id %d for other addresses: nothing comes of it", c.By, c.RouterID)
+	return fmt.Sprintf("%s, which is not a host of this cluster, sends VRRP adverts with our router id %d for other addresses: they have no effect", c.By, c.RouterID)
 }

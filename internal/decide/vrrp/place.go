@@ -33,7 +33,7 @@ func (b *builder) place(vip netip.Addr, nodes []state.Node) (net subnet, away st
 		return subnet{machine, inside.Interface}, "" // DHCPv6 alone does not tell a host its network
 	}
 	if n, prefix, found := b.hasNetwork(vip, nodes); found {
-		return net, fmt.Sprintf("is in %s, as %s says, where this host has no address", prefix, n)
+		return net, fmt.Sprintf("is in %s, as reported by %s, where this host has no address", prefix, n)
 	}
 	if hasInside {
 		net = subnet{machine, inside.Interface}
@@ -105,7 +105,7 @@ func (b *builder) unheard(net subnet, source netip.Addr, nodes []state.Node) str
 	}
 	for _, n := range nodes {
 		if a, ok := addressFor(n, source, net, b.view.Settings.VIPs()); ok && n.Name != b.view.Host.NodeName && net.prefix.Contains(a) {
-			return fmt.Sprintf("is in %s, where %s does not know of an address of this host yet", net.prefix, n.Name)
+			return fmt.Sprintf("is in %s, where %s does not know an address of this host yet", net.prefix, n.Name)
 		}
 	}
 	return ""

@@ -142,5 +142,5 @@ func ExplainForged(f state.ForgedAdvert) string {
 		what = "with a priority that no host has"
 	}
 	return fmt.Sprintf("adverts for VIP %s come in the name of %s from hardware address %s, %s: "+
-		"somebody on the network tries to take the VIP away; find the port of that address in the switch and shut it", f.VIP, f.As, f.By, what)
+		"a machine on the network tries to take the VIP; find its port on the switch, and shut it down", f.VIP, f.As, f.By, what)
 }

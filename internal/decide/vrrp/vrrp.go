@@ -73,17 +73,17 @@ func Instances(v state.NetworkView) Verdict {
 	s := v.Settings
 	switch {
 	case s.Cluster == "":
-		return keep("the cluster's settings are not known yet")
+		return keep("the cluster's settings are not yet known")
 	case !s.ManagedVIPs || len(s.VIPs()) == 0:
 		return none("this cluster's hosts hold no VIP")
 	case state.Is(v.MayHold, false):
-		return none("this host must hold no VIP")
+		return none("this host must not hold a VIP")
 	case Bootstrapping(v):
 		return bootstrap(v)
 	case v.Stage != state.StageReady && v.Stage != state.StageInstalled:
 		return none("this host is not ready yet")
 	case !v.Nodes.Known || len(v.Nodes.Value) == 0:
-		return keep("the nodes are not known")
+		return keep("the nodes are unknown")
 	}
 	self, listed := v.Self()
 	if !listed {
@@ -98,7 +98,7 @@ func Instances(v state.NetworkView) Verdict {
 // bootstrap takes part in the API VIPs with whatever nodes there are.
 func bootstrap(v state.NetworkView) Verdict {
 	if len(v.Host.Addresses) == 0 {
-		return keep("this host's own addresses are not known yet")
+		return keep("this host's own addresses are not yet known")
 	}
 	self := state.Node{Name: v.Host.NodeName, Addresses: v.Host.Addresses}
 	b := newBuilder(v)
@@ -106,7 +106,7 @@ func bootstrap(v state.NetworkView) Verdict {
 	if listed, ok := v.Self(); ok { // for an ingress VIP other hosts must know this one
 		b.add(Ingress, v.Settings.IngressVIPs, listed, v.Nodes.Value)
 	}
-	return b.verdict("this host brings the cluster up")
+	return b.verdict("this host bootstraps the cluster")
 }
 
 // member takes part in the VIPs that the role of a listed host allows.

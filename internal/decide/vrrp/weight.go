@@ -131,13 +131,13 @@ type Weight struct {
 func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
 	switch {
 	case state.Is(v.MayHold, false):
-		return Weight{Fault, "this host must hold no VIP"}
+		return Weight{Fault, "this host must not hold a VIP"}
 	case !v.MayHold.Known && v.Settings.Fencing && v.Stage == state.StageInstalled && (!before.Known || before.Value == Fault):
-		return Weight{Fault, "whether this host may hold a VIP is not known"}
+		return Weight{Fault, "it is unknown whether this host may hold a VIP"}
 	case isolated(v):
 		return Weight{Fault, "no API server answers and most control planes are out of reach"}
 	case Bootstrapping(v):
-		return Weight{bootstrapWeight, "this host brings the cluster up"}
+		return Weight{bootstrapWeight, "this host bootstraps the cluster"}
 	case h.Balancer.Believed:
 		return Weight{balancerWeight + serverWeight, "through haproxy"}
 	case !h.Balancer.Known && before.Known && before.Value > 0:
@@ -178,13 +178,13 @@ func IngressWeight(v state.NetworkView, before state.Fact[int]) Weight {
 	r := v.Router.Value
 	switch {
 	case state.Is(v.MayHold, false):
-		return Weight{Fault, "this host must hold no VIP"}
+		return Weight{Fault, "this host must not hold a VIP"}
 	case !v.Router.Known && before.Known:
-		return Weight{before.Value, "no router was asked yet"}
+		return Weight{before.Value, "no router was checked yet"}
 	case !v.Router.Known || !r.Healthy:
-		return Weight{Fault, "no router serves here"}
+		return Weight{Fault, "no router is serving on this host"}
 	}
-	w := Weight{0, "a router drains"}
+	w := Weight{0, "a router is draining"}
 	if r.Ready {
 		w = Weight{readyWeight, "a router is ready"}
 	}
@@ -227,7 +227,7 @@ func Barred(v state.NetworkView, i Instance) string {
 	case len(v.Addresses) > 0 && !has(i.Source):
 		return "own address " + i.Source.String() + " is gone"
 	case !has(i.VIP) && slices.ContainsFunc(v.Claims, func(c state.VIPClaim) bool { return c.VIP == i.VIP && c.Host == "" }):
-		return "a stranger has " + i.VIP.String()
+		return "a foreign host has " + i.VIP.String()
 	}
 	return ""
 }

@@ -67,8 +67,8 @@ func TestAHostIsAdmittedUnderANameThatItMayHave(t *testing.T) {
 		// docs/attacks.md, F21, docs/facts/findings.md#installer, D12
 		{"a worker by the name of a control plane of the configuration", "cp-2", worker, "cp-2 is the name of a control plane", 409},
 		{"a worker by the name of a control plane that reported", "cp-3", worker, "cp-3 is the name of a control plane", 409},
-		{"a name that is none", "A_B", worker, "must be of lower-case letters", 409},
-		{"a path", "..%2fcp-1", worker, "must be of lower-case letters", 409},
+		{"a name that is none", "A_B", worker, "may contain only lower-case letters", 409},
+		{"a path", "..%2fcp-1", worker, "may contain only lower-case letters", 409},
 	} {
 		if status, body, _ := s.ask(t, "POST", "/hosts/"+c.host, "Bearer "+c.token, ""); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s: %d %q", c.name, status, body)
@@ -115,7 +115,7 @@ func TestABootstrapTokenIsForTheHostItself(t *testing.T) {
 func TestASiteOfOneServesNoSecondControlPlane(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.Site = joining.Site{ControlPlanes: 1} })
 	status, body, _ := s.ask(t, "GET", "/config/master", "Bearer "+token(t, state.RoleMaster), "")
-	if status != 409 || !strings.Contains(body, "this site has one control plane, for its life") || strings.Contains(body, secret) {
+	if status != 409 || !strings.Contains(body, "this site has one control plane permanently") || strings.Contains(body, secret) {
 		t.Errorf("%d %q", status, body)
 	}
 	if status, _, _ := s.ask(t, "GET", "/config/worker", "Bearer "+token(t, state.RoleWorker), ""); status != 200 {

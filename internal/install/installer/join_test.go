@@ -80,7 +80,7 @@ func TestASiteOfOneGetsNoJoinConfigOfASecondControlPlane(t *testing.T) {
 	d.must(d.IgnitionConfigs)
 	before := len(d.files())
 	_, _, err := d.JoinConfig(state.RoleMaster, "", time.Hour)
-	wantInputError(t, err, "role master: this site has one control plane, for its life (controlPlane.replicas: 1); let the host join as a worker, or install a site with 2 or 3")
+	wantInputError(t, err, "role master: this site has one control plane permanently (controlPlane.replicas: 1); let the host join as a worker, or install a site with 2 or 3")
 	if len(d.files()) != before {
 		t.Error("a file was written")
 	}

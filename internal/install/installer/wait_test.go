@@ -76,7 +76,7 @@ func TestATimeoutTellsTheHostsReasons(t *testing.T) {
 	}{
 		"a host that fails": {
 			scene{hosts: []state.Progress{{Host: "cp-1", Role: state.RoleBootstrap, Error: "no release", Steps: []state.Step{{Name: "open release"}}}}},
-			"cp-1 tries open release again: no release; 1 control plane has not been heard of",
+			"cp-1 tries open release again: no release; 1 control plane has not reported yet",
 		},
 		"nobody answers": {
 			scene{hostsErr: errors.New("connection refused")},

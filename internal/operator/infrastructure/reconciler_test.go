@@ -39,7 +39,7 @@ func TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected(t *testing.T) {
 	s.wish("10.98.0.5 fd98::7", "10.98.0.6 fd98::8")
 	s.settle()
 	s.has("10.98.0.5", "10.98.0.6")
-	s.condition(vips.ConditionAccepted, `False RuleBroken spec.platformSpec.baremetal.ingressIPs[1]: Invalid value: "fd98::8": is IPv6, and there is no IPv6 address on w-2`)
+	s.condition(vips.ConditionAccepted, `False RuleBroken spec.platformSpec.baremetal.ingressIPs[1]: Invalid value: "fd98::8": is IPv6, but there is no IPv6 address on w-2`)
 	if got := s.told(); strings.Count(got, "VirtualIPsRefused") != 1 || !strings.Contains(got, "rule hosts-have-family") {
 		t.Errorf("it told\n%s", got)
 	}
@@ -104,7 +104,7 @@ func TestHardCase22_AnOlderAgentIsNotTakenForANo(t *testing.T) {
 		s.look()
 	}
 	s.has("10.98.0.5", "10.98.0.6")
-	s.condition(vips.ConditionAccepted, "Unknown Checking no host has yet said whether anybody answers for fd98::5")
+	s.condition(vips.ConditionAccepted, "Unknown Checking no host has yet reported whether fd98::5 is in use")
 	s.hosts[1].lazy = false // one is upgraded
 	s.settle()
 	s.settle()
@@ -224,7 +224,7 @@ func TestB75_AClusterWithoutVIPsIsNeverWrittenTo(t *testing.T) {
 		},
 		{
 			"OpenStack", `{"platformSpec":{"type":"OpenStack","openstack":{"apiServerInternalIPs":["10.98.0.5"],"ingressIPs":["10.98.0.6"]}}}`,
-			`{"platformStatus":{"type":"OpenStack","openstack":{}}}`, "False NotManagedHere virtual IPs of platform OpenStack are not managed here",
+			`{"platformStatus":{"type":"OpenStack","openstack":{}}}`, "False NotManagedHere virtual IPs of platform OpenStack are not managed by Holdfast",
 		},
 		{"none", `{"platformSpec":{"type":"None"}}`, `{"platformStatus":{"type":"None"}}`, "True NoVirtualIPs"},
 		{"bare metal before its status is there", `{"platformSpec":{"type":"BareMetal","baremetal":{}}}`, `{"platformStatus":{"type":"BareMetal"}}`, "True"},

@@ -191,7 +191,7 @@ func TestHardCase01_ExternalGetsWorkersAndOneWarning(t *testing.T) {
 	if _, worker := d.Spec.Template.Spec.NodeSelector["node-role.kubernetes.io/worker"]; !worker || *d.Spec.Replicas != 2 {
 		t.Errorf("%d on %v", *d.Spec.Replicas, d.Spec.Template.Spec.NodeSelector)
 	}
-	if got := events.about("Topology"); len(got) != 1 || !strings.Contains(got[0], "impossible where controlPlaneTopology is External") {
+	if got := events.about("Topology"); len(got) != 1 || !strings.Contains(got[0], "impossible with controlPlaneTopology External") {
 		t.Errorf("%q", got)
 	}
 }

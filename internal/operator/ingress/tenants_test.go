@@ -257,10 +257,10 @@ func TestRoutersKeepWhatIsTheirs(t *testing.T) {
 	c.settle()
 	c.says("x", "HostsOwned=False/HostTaken Degraded=False")
 	said := condition(c.controller("x").Status.Conditions, decide.HostsOwned).Message
-	if !strings.Contains(said, "Ingress evil/later asks for bank.example.com, which namespace bank had first") || !strings.Contains(said, "Ingress evil/health-0 asks for every host") {
+	if !strings.Contains(said, "Ingress evil/later claims bank.example.com, which namespace bank claimed first") || !strings.Contains(said, "Ingress evil/health-0 claims every host") {
 		t.Errorf("%q", said)
 	}
-	if got := events.about("HostTaken"); len(got) == 0 || !strings.Contains(strings.Join(got, "\n"), "evil/later asks for bank.example.com") {
+	if got := events.about("HostTaken"); len(got) == 0 || !strings.Contains(strings.Join(got, "\n"), "evil/later claims bank.example.com") {
 		t.Errorf("%q", got)
 	}
 }

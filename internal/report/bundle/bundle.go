@@ -143,7 +143,7 @@ func (m Maker) Write(ctx context.Context, out io.Writer, items []Item) (Index, e
 func fit(c collected, left int) (Entry, []byte) {
 	e := c.entry
 	if left <= 0 && len(c.data) > 0 {
-		e.Failed, e.Bytes = "not collected: the bundle is as long as it may be", 0
+		e.Failed, e.Bytes = "not collected: the bundle has reached its size limit", 0
 		return e, nil
 	}
 	data, cut := bound(c.data, left, c.tail)
@@ -234,14 +234,14 @@ func (x Index) Text() string {
 		fmt.Fprintf(&out, "note: %s\n", n)
 	}
 	if n := x.Failures(); n > 0 {
-		fmt.Fprintf(&out, "\nNot collected, or not whole: %d\n", n)
+		fmt.Fprintf(&out, "\nNot collected, or incomplete: %d\n", n)
 	}
 	for _, e := range x.Entries {
 		if e.Failed != "" && !e.Absent {
 			fmt.Fprintf(&out, "  %s (%s): %s\n", e.Path, e.What, e.Failed)
 		}
 	}
-	out.WriteString("\nNot there\n")
+	out.WriteString("\nNot present\n")
 	for _, e := range x.Entries {
 		if e.Absent {
 			fmt.Fprintf(&out, "  %s (%s)\n", e.Path, e.What)

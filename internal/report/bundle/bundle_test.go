@@ -77,7 +77,7 @@ func TestTheIndexSaysWhatWasCollectedAndWhatFailedAndWhy(t *testing.T) {
 		Item{Path: "two.txt", From: "cp-1", What: "the second", Collect: says("half\n", errors.New("run x: exit status 1"))},
 		Item{Path: "three.txt", From: "API", What: "the third", Collect: says("", errors.New("connection refused"))},
 	)
-	for _, want := range []string{"a note", "Not collected, or not whole: 2", "two.txt (the second): run x: exit status 1", "three.txt (the third): connection refused", "one.txt: the first (5 bytes)", "holdfast v1"} {
+	for _, want := range []string{"a note", "Not collected, or incomplete: 2", "two.txt (the second): run x: exit status 1", "three.txt (the third): connection refused", "one.txt: the first (5 bytes)", "holdfast v1"} {
 		if !strings.Contains(files["INDEX.txt"], want) {
 			t.Errorf("the index lacks %q:\n%s", want, files["INDEX.txt"])
 		}
@@ -100,7 +100,7 @@ func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
 		Item{Path: "b", What: "a tool", Collect: says("", errors.New(`run rpm: exec: "rpm": executable file not found in $PATH`))},
 		Item{Path: "c", What: "a kind", Collect: says("", errors.New(`no matches for kind "X" in version "v1"`))},
 	)
-	if index.Failures() != 0 || !strings.Contains(files["INDEX.txt"], "Not there") || !strings.Contains(files["INDEX.txt"], "  b (a tool)") {
+	if index.Failures() != 0 || !strings.Contains(files["INDEX.txt"], "Not present") || !strings.Contains(files["INDEX.txt"], "  b (a tool)") {
 		t.Errorf("%d failures:\n%s", index.Failures(), files["INDEX.txt"])
 	}
 }

@@ -92,7 +92,7 @@ func (c *Cluster) Items() []Item {
 	for _, k := range kinds {
 		what := "all " + k.kind + " objects"
 		if k.namesOnly {
-			what = "names of all " + k.kind + " objects, without what is in them"
+			what = "names of all " + k.kind + " objects, without their contents"
 		}
 		out = append(out, Item{
 			Path: "cluster/" + strings.ToLower(strings.Trim(k.kind+"."+k.group, ".")) + ".json", From: "API", What: what,
@@ -120,7 +120,7 @@ func (c *Cluster) ask(ctx context.Context, question func(context.Context) ([]byt
 		return data, err
 	}
 	if gone := c.away(); gone != nil {
-		return nil, fmt.Errorf("the API did not answer before: %w", gone)
+		return nil, fmt.Errorf("the API did not answer an earlier request: %w", gone)
 	}
 	data, err = question(ctx)
 	if ctx.Err() == nil { // a long list may time out where a short one does not

@@ -35,7 +35,7 @@ func Secrets(ctx context.Context, run host.Runner) (known []string, problems []s
 		cancel()
 		known = append(known, secretsOf(data)...)
 		if err != nil && len(data) == 0 {
-			problems = append(problems, fmt.Sprintf("%s could not be read to be looked for elsewhere", line[1]))
+			problems = append(problems, fmt.Sprintf("%s could not be read, so its secrets are not searched for elsewhere", line[1]))
 		}
 	}
 	return known, problems

@@ -167,7 +167,7 @@ func TestAPageThatIsNotAnsweredSaysSo(t *testing.T) {
 	page := New(always(recorded(t, "healthy-pair")), "127.0.0.1").Handler()
 	server.Config.Handler = dropping(page, &looks)
 	out, _ := run(t, server.URL+"/", "--virtual-time-budget=20000", "--dump-dom")
-	if !strings.Contains(out, "Not live: this page has not been answered for") {
+	if !strings.Contains(out, "Not live: no answer for") {
 		t.Errorf("%d looks:\n%s", looks.Load(), out)
 	}
 }

@@ -14,7 +14,7 @@
     stale.hidden = failed < 2;
     if (!stale.hidden) {
       const seconds = Math.round((Date.now() - seen) / 1000);
-      stale.textContent = `Not live: this page has not been answered for ${seconds} s. What it shows is of then.`;
+      stale.textContent = `Not live: no answer for ${seconds} s. This page shows the state before that.`;
     }
     document.body.classList.toggle("old", failed >= 2);
   }

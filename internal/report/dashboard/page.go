@@ -102,7 +102,7 @@ func toDo(list []finding.Finding) part {
 
 func hosts(list []standing.HostLine) part {
 	if len(list) == 0 {
-		return card("", "hosts", "Hosts", el("p", text("Nobody told of any.")))
+		return card("", "hosts", "Hosts", el("p", text("No source reported any host.")))
 	}
 	return card("", "hosts", "Hosts", el("div", class("hosts"), each(list, func(h standing.HostLine) part {
 		return el("article", class("card host"), attr("aria-label", h.Name),
@@ -146,7 +146,7 @@ func incidents(list []standing.Incident) part {
 
 func source(s standing.SourceLine) part {
 	return el("li", strong(s.Name), text(": "+s.Text), each(s.Limits, func(limit string) part {
-		return all(el("br"), text("not seen: "+limit))
+		return all(el("br"), text("not read: "+limit))
 	}))
 }
 
@@ -154,7 +154,7 @@ func source(s standing.SourceLine) part {
 func cell(name string, c standing.Cell) part {
 	return when(c.Text != "", el("div",
 		el("dt", text(name)),
-		el("dd", dot(c.Good), el("span", text(c.Text)), when(c.From != "", el("span", class("from"), text("told by "+c.From)))),
+		el("dd", dot(c.Good), el("span", text(c.Text)), when(c.From != "", el("span", class("from"), text("reported by "+c.From)))),
 	))
 }
 

@@ -44,7 +44,7 @@ func (l *look) certificates() ([]decide.Certificate, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("none is found where kubeadm and kubelet keep theirs")
+		return nil, errors.New("no certificates found in the folders of kubeadm and kubelet")
 	}
 	return out, nil
 }
@@ -74,5 +74,5 @@ func (l *look) certificate(name string, kubeconfig bool) (c decide.Certificate, 
 		}
 		return decide.Certificate{Path: name, Ends: x.NotAfter, Authority: x.IsCA}, true, nil
 	}
-	return c, false, fmt.Errorf("%s: there is no certificate in it", name)
+	return c, false, fmt.Errorf("%s: contains no certificate", name)
 }

@@ -45,7 +45,7 @@ func measure(ctx context.Context, dir string, most bounds, now func() time.Time)
 func nameless(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("a file without a name cannot be had there: %w", err)
+		return nil, fmt.Errorf("create an unnamed file: %w", err)
 	}
 	return os.NewFile(uintptr(fd), dir), nil
 }

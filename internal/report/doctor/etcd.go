@@ -57,7 +57,7 @@ func parseEtcd(page []byte) (decide.Etcd, error) {
 		}
 	}
 	if e.Size == 0 || len(buckets) == 0 {
-		return e, errors.New("these are not the metrics of etcd")
+		return e, errors.New("not the metrics of etcd")
 	}
 	e.Writes = uint64(buckets[len(buckets)-1].count)
 	e.FsyncP99 = quantile(0.99, buckets)

@@ -347,7 +347,7 @@ func TestWhatMayRebootAHostIsFound(t *testing.T) {
 		"unattended-upgrades with automatic reboot": {
 			map[string]string{"apt-daily-upgrade.timer": "active"},
 			map[string]string{"/usr/bin/unattended-upgrade": "", "/etc/apt/apt.conf.d/50unattended-upgrades": "// Unattended-Upgrade::Automatic-Reboot \"false\";\nUnattended-Upgrade::Automatic-Reboot \"true\";\n"},
-			[]string{"unattended-upgrades reboots it after updates (/etc/apt/apt.conf.d/50unattended-upgrades)"},
+			[]string{"unattended-upgrades reboots the host after updates (/etc/apt/apt.conf.d/50unattended-upgrades)"},
 		},
 		"a later file overrules": {
 			map[string]string{"apt-daily-upgrade.timer": "active"},
@@ -372,13 +372,13 @@ func TestWhatMayRebootAHostIsFound(t *testing.T) {
 		"dnf-automatic": {
 			map[string]string{"dnf-automatic.timer": "active"},
 			map[string]string{"/etc/dnf/automatic.conf": "[commands]\n# reboot = never\nreboot = when-needed\n"},
-			[]string{"dnf-automatic.timer reboots it after updates (/etc/dnf/automatic.conf)"},
+			[]string{"dnf-automatic.timer reboots the host after updates (/etc/dnf/automatic.conf)"},
 		},
 		"dnf-automatic that never does": {
 			map[string]string{"dnf-automatic.timer": "active"}, map[string]string{"/etc/dnf/automatic.conf": "reboot = never\n"}, []string{},
 		},
 		"an updating operating system": {
-			map[string]string{"zincati.service": "active"}, nil, []string{"zincati.service runs: it reboots into updates"},
+			map[string]string{"zincati.service": "active"}, nil, []string{"zincati.service is running: it reboots into updates"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestWhatMayRebootAHostIsFound(t *testing.T) {
 func TestAWatchdogThatRunsIsFound(t *testing.T) {
 	f := newFakeHost(t)
 	f.units = map[string]string{"sbd.service": "active", "watchdog.service": "failed"}
-	if h := f.eyes().Host(t.Context()); len(h.Watchdogs.Value) != 1 || !strings.HasPrefix(h.Watchdogs.Value[0], "sbd.service runs") {
+	if h := f.eyes().Host(t.Context()); len(h.Watchdogs.Value) != 1 || !strings.HasPrefix(h.Watchdogs.Value[0], "sbd.service is running") {
 		t.Errorf("%+v", h.Watchdogs)
 	}
 }

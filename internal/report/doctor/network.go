@@ -273,7 +273,7 @@ func (l *look) shown(ctx context.Context, at bmc.Address, target string) state.F
 	if err != nil {
 		// Note only the kind of error: not everybody who may read nodes may know the
 		// BMC's address.
-		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (sudo holdfast fencing verify says more)"))
+		l.note("BMC of "+target, errors.New(cmp.Or(string(redfish.ReasonOf(err)), "no answer")+" (for details: sudo holdfast fencing verify)"))
 		return state.Fact[decide.Shown]{}
 	}
 	out := decide.Shown{Fingerprint: s.Fingerprint, Ends: s.Ends}
@@ -319,7 +319,7 @@ func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
 // names resolves the cluster's own names like any program on this host.
 func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 	if !l.Site.Known {
-		return nil, errors.New("this host belongs to no cluster")
+		return nil, errors.New("this host does not belong to a cluster")
 	}
 	s := l.Site.Value.Settings
 	api, ingress := texts(s.APIVIPs), texts(s.IngressVIPs)

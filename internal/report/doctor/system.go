@@ -18,22 +18,22 @@ import (
 var (
 	clockUnits    = []string{"chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntpd.service", "ntpsec.service", "ntp.service", "openntpd.service"}
 	watchdogUnits = map[string]string{
-		"sbd.service":          "sbd.service runs: it restarts a host that loses its peer or its disk",
-		"watchdog.service":     "watchdog.service runs: it restarts the host by rules of its own",
-		"watchdog-mux.service": "watchdog-mux.service runs: it restarts the host by rules of another cluster manager",
+		"sbd.service":          "sbd.service is running: it restarts a host that loses its peer or its disk",
+		"watchdog.service":     "watchdog.service is running: it restarts the host by its own rules",
+		"watchdog-mux.service": "watchdog-mux.service is running: it restarts the host by the rules of another cluster manager",
 	}
 	rebootUnits = map[string]string{
-		"zincati.service":                "zincati.service runs: it reboots into updates",
-		"locksmithd.service":             "locksmithd.service runs: it reboots into updates",
-		"rpm-ostreed-automatic.timer":    "rpm-ostreed-automatic.timer runs: it may reboot into updates",
-		"rebootmgr.service":              "rebootmgr.service runs: it reboots in its maintenance window",
-		"transactional-update.timer":     "transactional-update.timer runs: it may reboot into updates",
+		"zincati.service":                "zincati.service is running: it reboots into updates",
+		"locksmithd.service":             "locksmithd.service is running: it reboots into updates",
+		"rpm-ostreed-automatic.timer":    "rpm-ostreed-automatic.timer is running: it may reboot into updates",
+		"rebootmgr.service":              "rebootmgr.service is running: it reboots in its maintenance window",
+		"transactional-update.timer":     "transactional-update.timer is running: it may reboot into updates",
 		"dnf-automatic-install.timer":    "",
 		"dnf-automatic.timer":            "",
 		"dnf5-automatic.timer":           "",
 		"unattended-upgrades.service":    "",
 		"apt-daily-upgrade.timer":        "",
-		"systemd-sysupdate-reboot.timer": "systemd-sysupdate-reboot.timer runs: it reboots into updates",
+		"systemd-sysupdate-reboot.timer": "systemd-sysupdate-reboot.timer is running: it reboots into updates",
 	}
 )
 
@@ -51,7 +51,7 @@ func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 	out, err := l.tool(ctx, "systemctl", append([]string{"is-active"}, names...)...)
 	states := strings.Fields(string(out))
 	if len(states) != len(names) {
-		return nil, fmt.Errorf("systemctl told of %d units instead of %d: %w", len(states), len(names), err)
+		return nil, fmt.Errorf("systemctl reported %d units instead of %d: %w", len(states), len(names), err)
 	}
 	active := map[string]string{}
 	for i, name := range names {
@@ -65,7 +65,7 @@ func (l *look) active(unit string) bool { return l.units[unit] == "active" }
 // needUnits returns an error if the states of the units are unknown.
 func (l *look) needUnits() error {
 	if l.units == nil {
-		return errors.New("it is not known which units run")
+		return errors.New("it is unknown which units run")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func kernelClock() (bool, error) {
 	var t unix.Timex
 	s, err := unix.Adjtimex(&t)
 	if err != nil {
-		return false, fmt.Errorf("ask the kernel about its clock: %w", err)
+		return false, fmt.Errorf("read the kernel's clock state: %w", err)
 	}
 	return s != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, nil
 }
@@ -143,11 +143,11 @@ func (l *look) rebooters() ([]string, error) {
 		return nil, err
 	}
 	if apt != "" && (l.active("apt-daily-upgrade.timer") || l.active("unattended-upgrades.service")) {
-		out = append(out, "unattended-upgrades reboots it after updates ("+apt+")")
+		out = append(out, "unattended-upgrades reboots the host after updates ("+apt+")")
 	}
 	for _, unit := range []string{"dnf-automatic.timer", "dnf-automatic-install.timer", "dnf5-automatic.timer"} {
 		if conf := l.dnfReboots(); l.active(unit) && conf != "" {
-			out = append(out, unit+" reboots it after updates ("+conf+")")
+			out = append(out, unit+" reboots the host after updates ("+conf+")")
 		}
 	}
 	return out, nil

@@ -20,7 +20,7 @@ import (
 const answerTime = 5 * time.Second
 
 // ErrNoAgent reports that no etcd keeper answers on this host.
-var ErrNoAgent = errors.New("the agent of etcd (podman-etcd.service) does not answer")
+var ErrNoAgent = errors.New("the etcd keeper (podman-etcd.service) does not answer")
 
 // Ask returns the report of the etcd keeper that listens on a socket. The error
 // is ErrNoAgent if nothing listens there, or if there is no answer in time.
@@ -29,7 +29,7 @@ func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
 	defer cancel()
 	r, err := keeperclient.Report(ctx, socket)
 	if _, broken := errors.AsType[*keeperclient.UnreadableError](err); broken {
-		return r, fmt.Errorf("report of the agent of etcd: %w", err)
+		return r, fmt.Errorf("report of the etcd keeper: %w", err)
 	}
 	if err != nil {
 		return r, unanswered(socket, err)
@@ -41,11 +41,11 @@ func Ask(ctx context.Context, socket string) (state.EtcdReport, error) {
 func unanswered(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("ask the agent of etcd: only root may: run it with sudo: %w", fs.ErrPermission)
+		return fmt.Errorf("ask the etcd keeper: only root may: run it with sudo: %w", fs.ErrPermission)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: %s does not exist", ErrNoAgent, socket)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nobody listens on %s", ErrNoAgent, socket)
+		return fmt.Errorf("%w: nothing listens on %s", ErrNoAgent, socket)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: no answer within %s", ErrNoAgent, answerTime)
 	case errors.Is(err, context.Canceled):

@@ -80,7 +80,7 @@ func (h Host) files(ctx context.Context) (explain.Input, error) {
 	}
 	record, err := h.Files.Record()
 	if errors.Is(err, fs.ErrPermission) {
-		return in, fmt.Errorf("only root may: run it with sudo: %w", err)
+		return in, fmt.Errorf("only root may read this: run it with sudo: %w", err)
 	}
 	if err != nil {
 		in.Limits = append(in.Limits, err.Error())
@@ -92,7 +92,7 @@ func (h Host) files(ctx context.Context) (explain.Input, error) {
 	}
 	h.copy(ctx, &in, &s)
 	h.proofs(&in, &s)
-	in.Limits = append(in.Limits, "whether the peer is there, and what it says, only the agent can tell")
+	in.Limits = append(in.Limits, "unknown without the etcd keeper: whether the peer is present, and its statement")
 	in.Report = state.EtcdReport{Wish: state.EtcdNotAsked, Snapshot: s, Verdict: etcdmember.Decide(s), At: s.Now}
 	in.BMC = h.bmc(s.Peer)
 	return in, nil
@@ -140,7 +140,7 @@ func (h Host) proofs(in *explain.Input, s *state.EtcdSnapshot) {
 func (h Host) peer(own string) (string, error) {
 	targets, err := h.Files.Targets()
 	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("only root may: run it with sudo: %w", err)
+		return "", fmt.Errorf("only root may read this: run it with sudo: %w", err)
 	}
 	for _, t := range targets { // without fencing the host is not one of two
 		if t != own {
@@ -181,7 +181,7 @@ func Snapshot(path string) (explain.Input, error) {
 	if file.Snapshot == nil {
 		file.Snapshot = &state.EtcdSnapshot{}
 		if err := json.Unmarshal(b, file.Snapshot); err != nil || file.Snapshot.Host == "" {
-			return explain.Input{}, fmt.Errorf("recorded snapshot %s: it holds neither a snapshot nor a report of one", path)
+			return explain.Input{}, fmt.Errorf("recorded snapshot %s: neither a snapshot nor a report with one", path)
 		}
 	}
 	return explain.Input{Source: explain.FromSnapshot, Report: state.EtcdReport{

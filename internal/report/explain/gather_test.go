@@ -106,7 +106,7 @@ func TestWithoutTheAgentTheFilesSpeak(t *testing.T) {
 		t.Errorf("what only the agent knows was guessed: %+v", s)
 	}
 	e := explain.Etcd(in)
-	if e.Status != explain.Unknown || !strings.Contains(e.Summary, "nobody starts it") || !strings.Contains(explain.Text(e, page.Style{}), "systemctl start podman-etcd") {
+	if e.Status != explain.Unknown || !strings.Contains(e.Summary, "which would start it, does not answer") || !strings.Contains(explain.Text(e, page.Style{}), "systemctl start podman-etcd") {
 		t.Errorf("%s", explain.Text(e, page.Style{}))
 	}
 	for _, style := range []page.Style{{}, {Wide: true}} {
@@ -152,7 +152,7 @@ func TestASocketThatNobodyServesIsNoAgent(t *testing.T) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
-	if _, err := Ask(t.Context(), h.Socket); !errors.Is(err, ErrNoAgent) || !strings.Contains(err.Error(), "nobody listens") {
+	if _, err := Ask(t.Context(), h.Socket); !errors.Is(err, ErrNoAgent) || !strings.Contains(err.Error(), "nothing listens") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Ask(t.Context(), h.Socket+".gone"); !errors.Is(err, ErrNoAgent) || !strings.Contains(err.Error(), "does not exist") {

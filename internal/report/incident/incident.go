@@ -130,7 +130,7 @@ func Everyone(ctx context.Context, api API) (map[string]Published, []string, err
 	for name, data := range all {
 		p, err := Decode(data)
 		if err != nil {
-			limits = append(limits, fmt.Sprintf("ConfigMap %s/%s is not understood: %v", Namespace, name, err))
+			limits = append(limits, fmt.Sprintf("ConfigMap %s/%s cannot be parsed: %v", Namespace, name, err))
 		}
 		out[strings.TrimPrefix(name, ConfigMap(""))] = p
 	}
@@ -156,7 +156,7 @@ func InCluster(ctx context.Context, api API) (List, error) {
 	}
 	l := List{Source: "API", Limits: limits}
 	if len(hosts) == 0 {
-		l.Limits = append(l.Limits, "no host shows incidents in the API: the agents of two-node control planes do, once they run")
+		l.Limits = append(l.Limits, "no host publishes incidents in the API: the agents of two-node control planes do so once they run")
 	}
 	var records []decide.Record
 	lists := [][]decide.Incident{}
@@ -225,7 +225,7 @@ func readFile(path string) (decide.Incident, error) {
 		return i, fmt.Errorf("report of an incident: %w", err)
 	}
 	if err := json.Unmarshal(b, &i); err != nil || len(sound([]decide.Incident{i})) == 0 {
-		return i, fmt.Errorf("report of an incident %s is not understood: %w", path, errors.Join(err, fs.ErrInvalid))
+		return i, fmt.Errorf("report of an incident %s cannot be parsed: %w", path, errors.Join(err, fs.ErrInvalid))
 	}
 	return i, nil
 }

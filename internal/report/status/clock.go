@@ -78,9 +78,9 @@ func (c *clock) words() string {
 	defer c.mu.Unlock()
 	switch {
 	case c.ahead > 0:
-		return fmt.Sprintf("this machine's clock is %s behind the cluster's, by which all ages here are told", page.Duration(c.ahead))
+		return fmt.Sprintf("this machine's clock is %s behind the cluster's; ages here follow the cluster's clock", page.Duration(c.ahead))
 	case c.ahead < 0:
-		return fmt.Sprintf("this machine's clock is %s ahead of the cluster's, by which all ages here are told", page.Duration(-c.ahead))
+		return fmt.Sprintf("this machine's clock is %s ahead of the cluster's; ages here follow the cluster's clock", page.Duration(-c.ahead))
 	}
 	return ""
 }

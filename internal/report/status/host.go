@@ -112,7 +112,7 @@ func (t *hearing) of(name string, tell func(*standing.Host)) {
 
 func (t *hearing) limit(err error) {
 	if errors.Is(err, fs.ErrPermission) {
-		err = errors.New("only root may look there: run it with sudo")
+		err = errors.New("only root may read this: run it with sudo")
 	}
 	for _, l := range t.limits {
 		if l == err.Error() {
@@ -161,7 +161,7 @@ func (t *hearing) network() {
 		}
 	})
 	if s.View.Stale {
-		t.limits = append(t.limits, "which nodes there are is what it knew before it started")
+		t.limits = append(t.limits, "the list of nodes dates from before its last start")
 	}
 }
 
@@ -286,7 +286,7 @@ func (t *hearing) record() {
 	if err != nil || r.State == state.EtcdNone {
 		return
 	}
-	t.limits = append(t.limits, "the agent of etcd does not answer, so the record is what lies on the disk: sudo holdfast explain")
+	t.limits = append(t.limits, "the etcd keeper does not answer, so the record is the one on the disk: sudo holdfast explain")
 	t.self(func(h *standing.Host) { h.Record = standing.Know(r, t.name, r.Written) })
 }
 
@@ -332,7 +332,7 @@ func (t *hearing) peer(r state.EtcdReport) {
 			return
 		}
 		at := r.At.Add(-said.Value.Age)
-		from := s.Peer + ", as " + t.name + " heard it"
+		from := s.Peer + ", in its statement to " + t.name
 		h.Record = standing.Know(said.Value.Record, from, at)
 		m := listed(s, said.Value.Record.Member)
 		m.Running = said.Value.Running
@@ -388,7 +388,7 @@ func read(path string, into any) (there bool, err error) {
 		return false, err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return false, fmt.Errorf("%s is not understood: %w", path, err)
+		return false, fmt.Errorf("%s cannot be parsed: %w", path, err)
 	}
 	return true, nil
 }

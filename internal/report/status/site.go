@@ -42,7 +42,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 		return nil
 	}
 	if apierrors.IsForbidden(err) { // the account of a worker or of the dashboard
-		t.limit("whether objects of the cluster's own are missing was not looked at: this account may not read " + siteConfigNamespace + "/" + siteConfigName)
+		t.limit("missing cluster objects were not checked: this account may not read " + siteConfigNamespace + "/" + siteConfigName)
 		return nil
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 	}
 	c, err := config.Unmarshal([]byte(cm.Data[siteConfigKey]))
 	if err != nil || c.ControlPlaneReplicas() == 0 {
-		t.limit(fmt.Sprintf("ConfigMap %s/%s is not understood, so nothing is compared with it", siteConfigNamespace, siteConfigName))
+		t.limit(fmt.Sprintf("ConfigMap %s/%s cannot be parsed, so nothing is compared with it", siteConfigNamespace, siteConfigName))
 		return nil //nolint:nilerr // it is said
 	}
 	top := topology.Of(c)
@@ -72,7 +72,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 func (a *API) objects(ctx context.Context, t *told, c *config.InstallConfig, top topology.Topology) error {
 	wanted, err := rendered(c, top)
 	if err != nil {
-		t.limit("what should be in the API could not be rendered: " + firstLine(err.Error()))
+		t.limit("the objects that should be in the API could not be rendered: " + firstLine(err.Error()))
 		return nil
 	}
 	var mu sync.Mutex

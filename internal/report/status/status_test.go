@@ -303,7 +303,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 	if l := one.Loops; !l.Known || len(l.Value) != 1 || l.Value[0].Name != "taints" || two.Loops.Known {
 		t.Errorf("%+v, %+v", l, two.Loops)
 	}
-	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "as cp-1 heard it") {
+	if two.Record.Value.State != state.EtcdPair || !state.Is(two.Member.Value.Listed, true) || !strings.Contains(two.Record.From, "in its statement to cp-1") {
 		t.Errorf("%+v", two)
 	}
 	if !two.LastFence.Value.Off || two.LastFence.Value.Took != 1200*time.Millisecond || !two.Verified.Known {

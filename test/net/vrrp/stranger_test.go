@@ -241,7 +241,7 @@ func TestHardCase18_TwoClustersWithOneRouterIDDoNotNoticeEachOther(t *testing.T)
 	_ = h.agent.Wait()
 	h.startAgent()
 	r.eventually("the other one is reported", 10*time.Second, func() bool {
-		return strings.Contains(h.log("agent.log"), "10.98.0.19, which is no host of this cluster, sends VRRP adverts with our router id "+strconv.Itoa(int(id)))
+		return strings.Contains(h.log("agent.log"), "10.98.0.19, which is not a host of this cluster, sends VRRP adverts with our router id "+strconv.Itoa(int(id)))
 	})
 }
 

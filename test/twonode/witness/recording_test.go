@@ -54,7 +54,7 @@ func recording(survivor, lost string, late float64) Recording {
 		},
 		Events: []corev1.Event{
 			event(21, "holdfast-operator", "PacemakerNodeOnline", "node "+lost+": Online"),
-			event(5, "holdfast-operator", "PacemakerNodeOffline", "node "+lost+": Offline: Corosync has lost it just now"),
+			event(5, "holdfast-operator", "PacemakerNodeOffline", "node "+lost+": Offline: Corosync has just lost it"),
 			event(4, "holdfast-agent", "PacemakerFencingEvent", fmt.Sprintf("fence of %s succeeded: reboot by %s at %s", lost, survivor, at(3+late).Format(time.RFC3339))),
 		},
 		Alerts: []Alert{
@@ -62,7 +62,7 @@ func recording(survivor, lost string, late float64) Recording {
 			{Name: "HoldfastTookOver", Labels: map[string]string{"instance": survivor}, From: at(5 + late), Until: at(90)},
 		},
 		Reports: []incident.Incident{{
-			Title: lost + " stopped without a word: over after 2" + fmt.Sprint(int(late)) + "s", State: incident.Over, Journals: []string{"cp-1", "cp-2"},
+			Title: lost + " stopped without notice: over after 2" + fmt.Sprint(int(late)) + "s", State: incident.Over, Journals: []string{"cp-1", "cp-2"},
 			Failures: []incident.Failure{{
 				Hosts: []string{lost}, By: survivor, Cause: incident.Lost, At: at(1.8 + late),
 				Moments: []incident.Moment{

@@ -206,7 +206,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 		b.write(state.FencingDir+"/cp-2.json", `{"target":"cp-2","address":"https://10.99.0.99/redfish/v1/Systems/1","username":"u","password":"p"}`)
 		b.write(state.FirewallAlsoPath, "10.20.0.7\nnonsense\n")
 		_, err := b.Reconcile(t.Context(), view())
-		if err == nil || !strings.Contains(err.Error(), `/etc/holdfast/firewall: line 2: "nonsense" is neither`) {
+		if err == nil || !strings.Contains(err.Error(), `/etc/holdfast/firewall: line 2: "nonsense" is not an address`) {
 			t.Error(err)
 		}
 		if got := b.table.set("control-planes4"); !slices.Contains(got, netip.MustParseAddr("10.97.0.12")) {

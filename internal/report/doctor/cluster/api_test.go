@@ -80,14 +80,14 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 		// Kinds that the API does not have have no objects, and that is known.
 		"power-metal3":      "ok",
 		"power-remediation": "ok",
-		"drain-blocked":     "warning\nPodDisruptionBudget shop/db: it wants 1 healthy pods and there are to be 1: none is ever evicted (drain of cp-1)",
+		"drain-blocked":     "warning\nPodDisruptionBudget shop/db: it requires 1 healthy pods of 1: no pod can ever be evicted (drain of cp-1)",
 		"drain-unprotected": "warning\nDeployment shop/cache: no budget, and all its pods run on cp-2: a drain takes all of them at once",
 		// 0.5 + (3 for the first container of each, more than its 1) + 2 x 0.5.
-		"failover-capacity": "warning\ncp-1: without it the processor does not fit: 7.5 cores asked for, the others have 4.0 cores\n" +
-			"cp-2: without it the processor does not fit: 7.5 cores asked for, the others have 4.0 cores",
+		"failover-capacity": "warning\ncp-1: without it the processor does not fit: 7.5 cores requested, the other hosts have 4.0 cores\n" +
+			"cp-2: without it the processor does not fit: 7.5 cores requested, the other hosts have 4.0 cores",
 		"versions": "ok",
-		"cluster-dns": "warning\n: no pod of kube-system with the label k8s-app=kube-dns has a host: " +
-			"nobody answers for the names of Services, or somebody whom this check does not know",
+		"cluster-dns": "warning\n: no pod of kube-system with the label k8s-app=kube-dns is on a host: " +
+			"no name server answers for Services, or one that this check does not know",
 	} {
 		if got := says(facts, id); got != want {
 			t.Errorf("%s:\n%s\nwant:\n%s", id, got, want)
@@ -96,7 +96,7 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 	if slices.ContainsFunc(facts.Cluster.Pods.Value, func(p decide.Pod) bool { return p.Name == "done" }) {
 		t.Error("a pod that has ended asks for nothing")
 	}
-	if got := says(facts, "power-reboots"); !strings.Contains(got, "DaemonSet shop/reboots: kured runs") || !strings.Contains(got, "automatic reboots of cp-1, cp-2") {
+	if got := says(facts, "power-reboots"); !strings.Contains(got, "DaemonSet shop/reboots: kured is running") || !strings.Contains(got, "automatic reboots of cp-1, cp-2") {
 		t.Errorf("nobody asked the hosts: %s", got)
 	}
 	api.Kubectl(t, "apply", "-f", "testdata/kinds.yaml")
@@ -108,10 +108,10 @@ func TestARealClusterOfTwoIsJudged(t *testing.T) {
 	}
 	facts = look(t, c)
 	for id, want := range map[finding.ID]string{
-		"power-metal3": "critical\nBareMetalHost shop/rack-2: it is of a control plane and asks for a reboot\n" +
-			"BareMetalHost shop/rack-1: it is of a control plane and not detached: metal3 manages its power",
-		"power-remediation": "critical\nNodeHealthCheck workers: it is about control planes: cp-1, cp-2\n" +
-			"SelfNodeRemediation shop/cp-2-x7x: it is about control planes: cp-2",
+		"power-metal3": "critical\nBareMetalHost shop/rack-2: it belongs to a control plane and requests a reboot\n" +
+			"BareMetalHost shop/rack-1: it belongs to a control plane and is not detached: metal3 manages its power",
+		"power-remediation": "critical\nNodeHealthCheck workers: it selects control planes: cp-1, cp-2\n" +
+			"SelfNodeRemediation shop/cp-2-x7x: it selects control planes: cp-2",
 	} {
 		if got := says(facts, id); got != want {
 			t.Errorf("%s:\n%s\nwant:\n%s", id, got, want)
@@ -126,7 +126,7 @@ func TestPoliciesThatNobodyEnforcesAreNamed(t *testing.T) {
 		t.Errorf("with an enforcer: %s", got)
 	}
 	api.Kubectl(t, "apply", "-f", "testdata/refusal.yaml")
-	if got := says(look(t, c), "network-policies"); got != "warning\n: 1 NetworkPolicies protect from nothing: shop/deny-all" {
+	if got := says(look(t, c), "network-policies"); got != "warning\n: 1 NetworkPolicies are not enforced: shop/deny-all" {
 		t.Error(got)
 	}
 }
