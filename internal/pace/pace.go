@@ -62,6 +62,6 @@ func (t *Trouble) Hear(err error) {
 		t.Logf("%v", err)
 	case now.Sub(t.told) >= every:
 		t.told = now
-		t.Logf("still, for %s: %v", now.Sub(t.since).Round(time.Second), err)
+		t.Logf("still failing after %s: %v", now.Sub(t.since).Round(time.Second), err)
 	}
 }

@@ -24,7 +24,7 @@ func TestTroubleIsToldOnceAMinuteAndWhenItIsOver(t *testing.T) {
 	trouble.Hear(nil)
 	trouble.Hear(nil)
 	trouble.Hear(errors.New("again"))
-	want := []string{"attempt 0", "still, for 1m0s: attempt 60", "works again, after 1m5s", "again"}
+	want := []string{"attempt 0", "still failing after 1m0s: attempt 60", "works again, after 1m5s", "again"}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
