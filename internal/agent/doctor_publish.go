@@ -54,7 +54,7 @@ func newDoctorPublisher(log io.Writer) doctorPublisher {
 // run publishes until the context ends. While the API is away it tries again.
 func (p doctorPublisher) run(ctx context.Context) error {
 	trouble := pace.Trouble{Now: time.Now, Logf: func(format string, args ...any) {
-		_, _ = fmt.Fprintf(p.log, "tell what this host is like: "+format+"\n", args...)
+		_, _ = fmt.Fprintf(p.log, "publish the facts of this host for doctor: "+format+"\n", args...)
 	}}
 	for {
 		pause := doctorEvery

@@ -17,11 +17,11 @@ const accountInterval = 30 * time.Second
 // tellAccounts gives the cluster the BMC accounts that were rotated on this host
 // while the API was away.
 func (r *Agent) tellAccounts(ctx context.Context) {
-	store, trouble := fence.NewStore(), r.trouble("tell the cluster of BMC accounts")
+	store, trouble := fence.NewStore(), r.trouble("publish BMC accounts in the cluster")
 	for host.Sleep(ctx, accountInterval) == nil {
 		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return r.open() })
 		if len(pushed) > 0 {
-			r.logf("the cluster knows the new BMC accounts of %v", pushed)
+			r.logf("published the new BMC accounts of %v in the cluster", pushed)
 		}
 		trouble.Hear(err)
 	}

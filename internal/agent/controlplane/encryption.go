@@ -98,7 +98,7 @@ func (k *keyring) step(ctx context.Context) error {
 		return err
 	}
 	if len(wrote) > 0 {
-		k.logf("the API server is to have keys %s of secrets in etcd, its file had %s", wish, have)
+		k.logf("keys of secrets in etcd: the API server gets %s, its file had %s", wish, have)
 	}
 	return k.tell(ctx, api, file.Data, wish)
 }

@@ -125,7 +125,7 @@ func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject
 			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
 			continue
 		}
-		r.logf("made %s, which was missing", o.what)
+		r.logf("created %s, which was missing", o.what)
 	}
 	return errors.Join(errs...)
 }

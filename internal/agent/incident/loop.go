@@ -119,7 +119,7 @@ func (l *Loop) start() error {
 	}
 	memory, err := readMemory(l.dir)
 	if err != nil {
-		l.logf("%v; it is begun anew from the events", err)
+		l.logf("%v; rebuilding it from the events", err)
 	}
 	l.memory, l.stale = memory, true
 	reports, problems, err := incident.Files(l.dir)

@@ -82,7 +82,7 @@ func (p *Probe) Step(ctx context.Context) {
 	}
 	if p.known = p.known.Next(a); len(p.known.Gaps) != was {
 		g := p.known.Gaps[len(p.known.Gaps)-1]
-		p.Logf("writes through %s succeed again from here, after %s without", g.VIP, g.Long.Round(time.Millisecond))
+		p.Logf("writes through %s succeed again from here, after %s without success", g.VIP, g.Long.Round(time.Millisecond))
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *Collector) keepSettings(ctx context.Context, in decide.Input, now time.
 	}
 	go func() {
 		defer c.settings.busy.Store(false)
-		ctx, cancel := context.WithTimeoutCause(ctx, setBackTime, errors.New("not done in "+setBackTime.String()))
+		ctx, cancel := context.WithTimeoutCause(ctx, setBackTime, errors.New("not done within "+setBackTime.String()))
 		defer cancel()
 		if err := c.setBack(ctx, decides); err != nil {
 			c.logf("set settings back: %v", err)
