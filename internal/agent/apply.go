@@ -37,20 +37,20 @@ func newApply(streams command.Streams) *cobra.Command {
 	var flags applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Make this host what an Ignition configuration says",
-		Long: `Make this package-based host what an Ignition configuration says: packages,
-users and their keys, directories, files, links and systemd units. What the
-configuration points to is fetched first. Disks and the boot loader are refused.
+		Short: "Apply an Ignition configuration to this host",
+		Long: `Apply an Ignition configuration to this package-based host: packages, users and
+their keys, directories, files, links and systemd units. Sources that the
+configuration names are fetched first. Disks and the boot loader are refused.
 
-Applied twice, the second run has nothing to do. A run that is cut, by a power
-failure say, is finished by the next.`,
+A second run has nothing to do. A run that was interrupted, for example by a
+power failure, is completed by the next one.`,
 		Example: `  # show what would change
   holdfast-agent apply --ignition worker.ign --dry-run
 
   # what the first boot does
   holdfast-agent apply --ignition /etc/holdfast/ignition.json --first-boot
 
-  # apply a configuration to a living host and start its units
+  # apply a configuration to a running host and start its units
   holdfast-agent apply --ignition https://config.example.com/host.ign --start`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,12 +59,12 @@ failure say, is finished by the next.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.ignition, "ignition", defaultIgnition, "file or URL of the configuration, - for standard input")
-	f.StringVar(&flags.root, "root", "/", "directory that is the host's root; another than / is changed without starting anything in it")
+	f.StringVar(&flags.root, "root", "/", "root directory of the host; in another one than / nothing is started")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would change and change nothing")
 	f.BoolVar(&flags.firstBoot, "first-boot", false, "apply once: do nothing if an earlier run finished this configuration; starts units without waiting for them")
 	f.BoolVar(&flags.start, "start", false, "start enabled units and stop masked ones")
-	f.BoolVar(&flags.skipPackages, "skip-packages", false, "leave missing packages alone")
+	f.BoolVar(&flags.skipPackages, "skip-packages", false, "do not install missing packages")
 	f.DurationVar(&flags.wait, "wait", apply.DefaultWait, "how long to wait for the servers that the configuration names")
 	return cmd
 }

@@ -15,14 +15,15 @@ func newDoctor(streams command.Streams) *cobra.Command {
 	output := "yaml"
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Print what this host is like, for 'holdfast doctor' to judge",
-		Long: `Print what this host is like: clock, swap, certificates, ways to the peer and to
-its BMC, what might reboot it, how quick etcd's disk was. It changes nothing and
-prints no secret; 'holdfast doctor' judges it. Run it as root: much is readable
-by root only, and what could not be read is null, with the reason under trouble.
+		Short: "Print the facts about this host that 'holdfast doctor' checks",
+		Long: `Print the facts about this host that 'holdfast doctor' checks: clock, swap,
+certificates, routes to the peer and to its BMC, what might reboot the host, how
+fast etcd's disk was. It changes nothing and prints no secret. Run it as root:
+much is readable by root only. A fact that could not be read is null, with the
+reason under trouble.
 
 --disk measures etcd's disk too: for at most 2 s it writes at most 8 MiB, in
-small pieces each made durable, into a file without a name beside etcd's data.`,
+small pieces, each made durable, into a file without a name beside etcd's data.`,
 		Example: `  sudo holdfast-agent doctor
   sudo holdfast-agent doctor -o json --disk`,
 		Args: cobra.NoArgs,

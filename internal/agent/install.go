@@ -22,8 +22,8 @@ func newInstall(streams command.Streams) *cobra.Command {
 		Short: "Install this host into its cluster",
 		Long: `Install this host into the cluster that its Ignition names: unpack the release,
 start or join the control plane with kubeadm, connect the pod network. It may be
-cut off at any point and run again; what is done is not done twice. It goes on
-until the host is installed, since what it waits for may be another host.`,
+interrupted at any point and run again; completed steps are not repeated. It
+runs until the host is installed, because it may have to wait for other hosts.`,
 		Example: `  # what holdfast-install.service runs
   holdfast-agent install`,
 		Args: cobra.NoArgs,

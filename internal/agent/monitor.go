@@ -30,13 +30,13 @@ func newMonitor(streams command.Streams) *cobra.Command {
 	flags := monitorFlags{status: network.StatusPath, root: "/"}
 	cmd := &cobra.Command{
 		Use:   "monitor [keepalived|haproxy|coredns]",
-		Short: "Compare keepalived, haproxy and CoreDNS with what they should be",
-		Long: `Compare keepalived, haproxy and CoreDNS on this host with what they should be by
-what the agent knows: their files, how the agent fares with them, who holds the
-virtual IPs, which API servers take requests, whether names are answered.
+		Short: "Compare keepalived, haproxy and CoreDNS with the agent's decisions",
+		Long: `Compare keepalived, haproxy and CoreDNS on this host with what the agent decided:
+their files, the agent's errors, the virtual IPs that this host holds, the API
+servers that take requests, whether the name server answers.
 
-It changes nothing: to bring them in step is the agent's own work. It exits with
-1 where one is not in step.`,
+It changes nothing: the agent itself keeps them in step. It exits with 1 if one
+is not in step.`,
 		Example: `  holdfast-agent monitor
 
   # each change, until it is stopped
@@ -52,10 +52,10 @@ It changes nothing: to bring them in step is the agent's own work. It exits with
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.status, "status", flags.status, "file that the agent leaves its status in")
-	f.StringVar(&flags.root, "root", flags.root, "directory that is the host's root")
+	f.StringVar(&flags.status, "status", flags.status, "status file of the agent")
+	f.StringVar(&flags.root, "root", flags.root, "root directory of the host")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
-	f.BoolVar(&flags.follow, "follow", false, "go on and show each change")
+	f.BoolVar(&flags.follow, "follow", false, "keep running and show each change")
 	return cmd
 }
 

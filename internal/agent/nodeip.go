@@ -32,12 +32,12 @@ func newNodeIP(streams command.Streams) *cobra.Command {
 		Long: `Show or set which of this host's addresses are its own in the cluster: one of
 each family of the machine networks.
 
-What was chosen in an earlier boot stays while the host has it, on whichever
-interface. Otherwise it is the address whose network holds a virtual IP, then
-the best one inside the machine networks by default route, interface number and
-address; the address of the other family is one on the same interface. Virtual
-IPs, link-local, temporary and deprecated addresses and those that are still
-checked are never chosen.`,
+An address that was chosen in an earlier boot is kept while the host has it, on
+any interface. Otherwise the address whose network holds a virtual IP is chosen,
+then the best one inside the machine networks by default route, interface number
+and address; the address of the other family is one on the same interface.
+Virtual IPs, link-local, temporary and deprecated addresses, and addresses that
+the kernel still checks, are never chosen.`,
 	}
 	cmd.AddCommand(newNodeIPShow(streams), newNodeIPSet(streams))
 	return cmd
@@ -53,7 +53,7 @@ func newNodeIPShow(streams command.Streams) *cobra.Command {
   # with the interface and the reason
   holdfast-agent node-ip show -o json
 
-  # what would be chosen on a host that was described before
+  # what would be chosen on the host of this view
   holdfast-agent node-ip show --view view.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,13 +68,13 @@ func newNodeIPSet(streams command.Streams) *cobra.Command {
 	var flags nodeIPFlags
 	cmd := &cobra.Command{
 		Use:   "set",
-		Short: "Choose this host's own addresses and keep the choice over boots",
-		Long: `Choose this host's own addresses and keep the choice over boots. It waits until
-the host has an address of each family that the kernel has finished to check.
-Run again, it keeps what was chosen while the host has it.`,
+		Short: "Choose this host's own addresses and keep the choice across boots",
+		Long: `Choose this host's own addresses and keep the choice across boots. It waits
+until the host has an address of each family that the kernel has finished
+checking. Run again, it keeps the chosen address while the host has it.`,
 		Example: `  holdfast-agent node-ip set
 
-  # choose anew, in the network that holds 10.0.7.1
+  # choose again, in the network that holds 10.0.7.1
   holdfast-agent node-ip set --hint 10.0.7.1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +82,7 @@ Run again, it keeps what was chosen while the host has it.`,
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&flags.hint, "hint", "", "address whose network is to be chosen, instead of what was chosen before")
+	cmd.Flags().StringVar(&flags.hint, "hint", "", "address in the network from which to choose, instead of the address chosen before")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 5*time.Minute, "how long to wait for the addresses")
 	return cmd
 }
@@ -181,7 +181,7 @@ func (f *nodeIPFlags) read() (v state.NetworkView, err error) {
 		return v, &command.UsageError{Err: err}
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return v, &command.UsageError{Err: fmt.Errorf("%s is no view of a network: %w", f.view, err)}
+		return v, &command.UsageError{Err: fmt.Errorf("%s is not a view of a network: %w", f.view, err)}
 	}
 	return v, nil
 }

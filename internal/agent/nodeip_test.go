@@ -83,7 +83,7 @@ func TestNodeIPSaysWhyThereIsNone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "view.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, got := nodeIP(t, dir, "show"); code != command.ExitUsage || !strings.Contains(got, "is no view of a network") {
+	if code, got := nodeIP(t, dir, "show"); code != command.ExitUsage || !strings.Contains(got, "is not a view of a network") {
 		t.Errorf("exit code %d, %s", code, got)
 	}
 }

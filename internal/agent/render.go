@@ -37,7 +37,7 @@ view from a file, such as /run/holdfast/network.json of another host.`,
   # of another host, at another time
   holdfast-agent render keepalived --view cp-2-network.json
 
-  # what would differ
+  # only the paths of the files
   holdfast-agent render -o json | jq '.[].files[].path'`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: hostnet.Parts(),
@@ -47,7 +47,7 @@ view from a file, such as /run/holdfast/network.json of another host.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.view, "view", flags.view, "file with the view, or - for the standard input")
-	f.StringVar(&flags.root, "root", flags.root, "directory that is the host's root, for the certificate and the resolver's configuration")
+	f.StringVar(&flags.root, "root", flags.root, "root directory of the host, for the certificate and the resolver's configuration")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	return cmd
 }

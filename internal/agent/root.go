@@ -18,10 +18,10 @@ func Run(ctx context.Context, streams command.Streams, args []string) int {
 func newRoot(streams command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast-agent",
-		Short: "Make this host what its configuration says, and keep it so",
-		Long: `holdfast-agent runs on every host of a cluster. It makes a package-based host
-into what its Ignition configuration says, as an Ignition-based operating
-system does by itself, and it keeps the host's part of the cluster in step.`,
+		Short: "Bring this host to its configured state and keep it there",
+		Long: `holdfast-agent runs on every host of a cluster. On a package-based
+host it applies the Ignition configuration, as an Ignition-based operating system
+does by itself. It keeps the host's part of the cluster in step.`,
 	}
 	root.AddCommand(commands(streams)...)
 	return root

@@ -31,15 +31,15 @@ func newRun(streams command.Streams) *cobra.Command {
 		Short: "Keep this host's part of the cluster in step",
 		Long: `Run the agent of a host. On every host it keeps the network in step with the
 cluster: virtual IPs, load balancer, names and the host's own resolver. On a
-control plane it is also the configuration server that joining hosts ask, and it
-labels nodes; on one of two it keeps the status of Pacemaker in the API, and on
-the disk for the time without one. It runs until it is stopped;
+control plane it is also the configuration server for joining hosts, and it
+labels nodes; on one of two it publishes the status of Pacemaker in the API, and
+keeps it on disk for when the API is down. It runs until it is stopped;
 holdfast-agent.service starts it at boot.
 
-How the network is doing is in /run/holdfast/network.json, how Pacemaker is in
-/run/holdfast/pacemaker.json, how everything else that the agent does again and
-again is in /run/holdfast/loops.json. Metrics are served for Prometheus on this
-host's loopback address.`,
+The state of the network is in /run/holdfast/network.json, that of Pacemaker in
+/run/holdfast/pacemaker.json, that of the agent's other loops in
+/run/holdfast/loops.json. Metrics are served for Prometheus on this host's
+loopback address.`,
 		Example: `  # what holdfast-agent.service runs
   holdfast-agent run
 

@@ -25,10 +25,10 @@ type twoNodeFlags struct {
 // twoNodeSteps describes each step for its help text.
 var twoNodeSteps = map[decide.Step]string{
 	decide.Auth:     "Give this host the key of the two and its place in the Corosync cluster",
-	decide.Fencing:  "Try the peer's BMC from here and store its device",
+	decide.Fencing:  "Test the peer's BMC from this host and store its fencing device",
 	decide.Setup:    "Make Pacemaker's configuration, for both hosts",
-	decide.Manifest: "Write the manifest that this host's etcd is run from",
-	decide.HandOver: "Take this host's etcd from kubelet, once both hosts are ready for it",
+	decide.Manifest: "Write the manifest from which this host's etcd runs",
+	decide.HandOver: "Take this host's etcd over from kubelet, once both hosts are ready",
 	decide.Finish:   "Leave the start of kubelet and etcd at boot to Pacemaker",
 }
 
@@ -38,12 +38,12 @@ func newTwoNode(streams command.Streams) *cobra.Command {
 		Short: "Put kubelet and etcd of two control planes under Pacemaker, step by step",
 		Long: `Put kubelet and etcd of two control planes under Pacemaker. The operator of the
 cluster runs the steps as Jobs, in the order in which they are listed here by
-their numbers; a person may run them on the hosts as root.
+their numbers; an administrator may run them on the hosts as root.
 
 Each step reads JSON from the standard input: the cluster, its two nodes, this
-host's name, and the secrets that the step needs. A step that was done has
-nothing to do; one that was cut off goes on. What is not Holdfast's in
-Pacemaker's configuration is never changed or deleted.`,
+host's name, and the secrets that the step needs. A completed step has
+nothing to do; an interrupted one continues. Parts of Pacemaker's configuration
+that are not Holdfast's are never changed or deleted.`,
 		Example: `  holdfast-agent two-node setup --dry-run < input.json
 
   an input:
@@ -75,7 +75,7 @@ func newTwoNodeStep(streams command.Streams, step decide.Step, number int) *cobr
 	f := cmd.Flags()
 	f.StringVar(&flags.input, "input", "-", "file with the step's input, - for the standard input; it holds secrets")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be done and do nothing")
-	f.DurationVar(&flags.wait, "wait", twonode.DefaultWait, "how long to wait for what others have to do")
+	f.DurationVar(&flags.wait, "wait", twonode.DefaultWait, "how long to wait for the peer and for services")
 	return cmd
 }
 

@@ -246,7 +246,7 @@ func TestADryRunShowsEveryCheckAndChangesNothing(t *testing.T) {
 	}
 	s.taken = "fd98::6"
 	out, _, err = s.add(f, "fd98::5", "fd98::6")
-	if err == nil || !strings.Contains(err.Error(), "52:54:00:00:00:99 answers for it") || !strings.Contains(columns(out), "failed nobody on the network answers for a new VIP") {
+	if err == nil || !strings.Contains(err.Error(), "52:54:00:00:00:99 answers for it") || !strings.Contains(columns(out), "failed no host on the network answers for a new VIP") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, _, err = s.add(f, "fd98::12", "fd98::12")

@@ -213,7 +213,7 @@ func (a *Agent) pin(ctx context.Context, store Store, seen state.FencingDevice) 
 		a.warn("pin the certificate of the BMC of %s: %v", seen.Target, err)
 		return
 	}
-	a.warn("the certificate of the BMC of %s is pinned as it showed it: SHA-256 %s; compare it once with the BMC's own page", seen.Target, seen.Fingerprint)
+	a.warn("the certificate of the BMC of %s was pinned at first sight: SHA-256 %s; compare it once with the BMC's own page", seen.Target, seen.Fingerprint)
 }
 
 // open finds the system of a device. If the target's identity was not learned,
@@ -242,7 +242,7 @@ func (a *Agent) openAgain(ctx context.Context, dev state.FencingDevice, before *
 		c.Close()
 		return nil, err
 	}
-	a.warn("the identity of %s is not known yet, so whether this BMC is its own: its peer tells it once Pacemaker runs on both", dev.Target)
+	a.warn("it is not certain that this BMC belongs to %s: its identity is unknown until Pacemaker has run on both hosts", dev.Target)
 	return c, nil
 }
 

@@ -48,7 +48,7 @@ func checkDevice(dev state.FencingDevice, parse parser) error {
 		mistakes = append(mistakes, fmt.Errorf("fencing device of %s: %s: "+format, append([]any{dev.Target, field}, args...)...))
 	}
 	if !records.IsNodeName(dev.Target) {
-		wrong("target", "%q is no name of a node", dev.Target)
+		wrong("target", "%q is not a valid node name", dev.Target)
 	}
 	if _, err := parse(dev.Address); err != nil {
 		wrong("address", "%w", err)

@@ -71,7 +71,7 @@ func TestADeviceThatCouldNotFenceReplacesNothing(t *testing.T) {
 	}
 	bad := exampleDevice()
 	bad.Password = "wrong"
-	if _, err := s.Write(t.Context(), []state.FencingDevice{bad}); err == nil || !strings.Contains(err.Error(), "stays") {
+	if _, err := s.Write(t.Context(), []state.FencingDevice{bad}); err == nil || !strings.Contains(err.Error(), "the previous device was kept") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	if got := mustRead(t, s); got != exampleDevice() {

@@ -210,7 +210,7 @@ func TestATargetWhoseIdentityWasNeverLearned(t *testing.T) {
 		t.Errorf("several systems: exit %d after %s: %s", code, b.resets(), b.err.String())
 	}
 	b.bmc.SetQuirks(bmc.Quirks{})
-	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "warning: the identity of cp-1 is not known yet") {
+	if code := b.call(t, "action=off", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "warning: it is not certain that this BMC belongs to cp-1") {
 		t.Errorf("one system: exit %d: %s", code, b.err.String())
 	}
 }

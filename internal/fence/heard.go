@@ -43,7 +43,7 @@ func (f *attempt) listen(ctx context.Context, power redfish.PowerState, asked ti
 	heard := f.hears(ctx, f.dev.Target)
 	if state.Is(heard, true) && !f.warned {
 		f.warned = true
-		f.warn("fence of %s: its BMC says Off, and the host still answers on the network", f.dev.Target)
+		f.warn("fence of %s: its BMC says Off, but the host still answers on the network", f.dev.Target)
 	}
 	return heard
 }

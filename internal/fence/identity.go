@@ -31,12 +31,12 @@ func identityIn(dir string) (uuid, serial string, err error) {
 	uuid, errUUID := readID(dir, "product_uuid", redfish.RealUUID)
 	serial, errSerial := readID(dir, "product_serial", redfish.RealSerial)
 	if uuid == "" && serial == "" {
-		return "", "", fmt.Errorf("identity of this host: its SMBIOS tells neither UUID nor serial number: %w", errors.Join(errUUID, errSerial))
+		return "", "", fmt.Errorf("identity of this host: its SMBIOS has neither UUID nor serial number: %w", errors.Join(errUUID, errSerial))
 	}
 	return uuid, serial, nil
 }
 
-var errPlaceholder = errors.New("it holds what a vendor left there")
+var errPlaceholder = errors.New("its value is a placeholder of the vendor")
 
 // readID reads one identifier of this machine. The function own cleans it by
 // the same rule that is used for reports of BMCs.

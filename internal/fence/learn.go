@@ -152,7 +152,7 @@ func (a *Agent) learn(ctx context.Context, target string) error {
 	}
 	var id machineID
 	if err := json.Unmarshal([]byte(value), &id); err != nil || id == (machineID{}) {
-		return fmt.Errorf("learn the identity of %s: it published something else", target)
+		return fmt.Errorf("learn the identity of %s: its published value is not an identity", target)
 	}
 	l := readLearned(a.Files, target)
 	l.machineID = id

@@ -81,7 +81,7 @@ func TestWithoutPacemakerNothingIsLearnedAndTheMonitorWorks(t *testing.T) {
 	}
 	for _, said := range []string{"", "{}", "nonsense", `{"uuid":1}`} {
 		b.peers(&said, nil)
-		if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "published something else") {
+		if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitOK || !strings.Contains(b.err.String(), "published value is not an identity") {
 			t.Errorf("%q: exit %d: %s", said, code, b.err.String())
 		}
 	}

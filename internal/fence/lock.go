@@ -23,7 +23,7 @@ const (
 )
 
 // errBusy reports a change of a device that waited in vain for the lock.
-var errBusy = errors.New("another change of it is under way: wait until 'holdfast fencing rotate', or the cluster's Job, is over, then run this again")
+var errBusy = errors.New("another change of it is in progress: wait until 'holdfast fencing rotate', or the cluster's Job, is over, then run this again")
 
 // lock keeps others from a target's device until release is called. An
 // administrator's rotation and the cluster's Job both read the device, try the

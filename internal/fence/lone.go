@@ -31,7 +31,7 @@ func (a *Agent) confirmOff(ctx context.Context, target string) error {
 		return fmt.Errorf("confirm that %s is off: its BMC says %s", target, proof.State)
 	}
 	if state.Is(a.hears(ctx, target), true) {
-		return fmt.Errorf("confirm that %s is off: its BMC says Off, and the host still answers on the network", target)
+		return fmt.Errorf("confirm that %s is off: its BMC says Off, but the host still answers on the network", target)
 	}
 	return a.Files.WriteFenced(proof)
 }

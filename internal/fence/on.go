@@ -37,7 +37,7 @@ func (f *attempt) restart(ctx context.Context) {
 	}
 	// The target was read as off a moment ago: do not ask a slow BMC again.
 	if err := on.run(ctx, fencing.Reading{Power: state.Known(state.PowerOff)}); err != nil {
-		f.warn("%s is off and proven so, but could not be switched on again: %v", f.dev.Target, err)
+		f.warn("%s is proven to be off, but could not be switched on again: %v", f.dev.Target, err)
 	}
 	f.phases.PowerOn = time.Since(on.begin)
 }

@@ -30,9 +30,9 @@ var optionTable = []option{
 	{"action", "o", "string", "reboot", true, "What to do: off, reboot, on, status, monitor, list, validate-all or metadata."},
 	{"plug", "n", "string", "", true, "Name of the node to fence. Its BMC and account are read from /etc/holdfast/fencing/NAME.json."},
 	{"port", "", "string", "", false, "The same as plug."},
-	{"nodename", "N", "string", "", false, "Name of the node that Pacemaker means. If plug is another one nothing is done."},
-	{"power_timeout", "", "second", "40", false, "How long to go on until the BMC says Off, the delay of the device not counted; a BMC that is slow with each answer gets three of them. Keep it, and the delay, below stonith-timeout."},
-	{"delay", "", "second", "0", false, "Ignored: the delay of a target stands in its file, so that it can be cut short when the BMC says Off."},
+	{"nodename", "N", "string", "", false, "Name of the node that Pacemaker intends to fence. If plug names another one, nothing is done."},
+	{"power_timeout", "", "second", "40", false, "How long to try until the BMC says Off, not counting the delay of the device; a BMC that answers slowly gets the time of three answers if that is longer. Keep it, and the delay, below stonith-timeout."},
+	{"delay", "", "second", "0", false, "Ignored: the delay of a target is in its file, so that it can be cut short when the BMC says Off."},
 }
 
 // actions lists the actions of the FenceAgentAPI, in the order of the metadata.
@@ -154,11 +154,11 @@ func targetOf(values map[string]string) (string, error) {
 		case target == "":
 			target = v
 		case target != v:
-			return "", fmt.Errorf("%s is %q, but %q was named before: nothing is done, since it is not clear which host is meant", name, v, target)
+			return "", fmt.Errorf("%s is %q, but %q was named before: nothing was done, because the target is ambiguous", name, v, target)
 		}
 	}
 	if target == "" {
-		return "", errors.New("plug: the name of a node must be given")
+		return "", errors.New("plug: a node name is required")
 	}
 	return target, nil
 }

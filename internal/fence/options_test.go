@@ -41,8 +41,8 @@ func TestAFenceWithoutActionIsAReboot(t *testing.T) {
 
 func TestWhatIsNotClearIsNotDone(t *testing.T) {
 	for in, says := range map[string]string{
-		"action=off\n":                                          "the name of a node must be given",
-		"action=off\nplug=cp-1\nnodename=cp-2\n":                "not clear which host is meant",
+		"action=off\n":                                          "a node name is required",
+		"action=off\nplug=cp-1\nnodename=cp-2\n":                "the target is ambiguous",
 		"action=explode\nplug=cp-1\n":                           `action "explode"`,
 		"action=off\nplug=cp-1\npower_timeout=soon\n":           `power_timeout "soon"`,
 		"action=off\nplug=cp-1\npower_timeout=0\n":              `power_timeout "0"`,

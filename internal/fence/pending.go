@@ -43,14 +43,14 @@ func (s Store) markPinned(target string) error {
 
 func (s Store) mark(target, what string) error {
 	if err := host.WriteFileAtomic(s.pendingPath(target), []byte(what), 0o600); err != nil {
-		return fmt.Errorf("remember that the Secret of %s is to follow: %w", target, err)
+		return fmt.Errorf("mark the Secret of %s as pending: %w", target, err)
 	}
 	return nil
 }
 
 func (s Store) unmarkPending(target string) error {
 	if err := os.Remove(s.pendingPath(target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget that the Secret of %s was to follow: %w", target, err)
+		return fmt.Errorf("remove the mark of the pending Secret of %s: %w", target, err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (s Store) push(ctx context.Context, target string, cluster Secrets) error {
 func (s Store) ListPending() ([]string, error) {
 	entries, err := os.ReadDir(s.pendingPath(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list Secrets that are to follow: %w", err)
+		return nil, fmt.Errorf("list pending Secrets: %w", err)
 	}
 	var targets []string
 	for _, e := range entries {

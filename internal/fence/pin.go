@@ -26,8 +26,8 @@ type unpinnedError struct{ target string }
 func (e *unpinnedError) Error() string { return "BMC of " + e.target + ": " + e.words() }
 
 func (e *unpinnedError) words() string {
-	return "its certificate is neither verified nor pinned yet, so whoever answers there could learn the account and say Off: " +
-		"nothing is said to it and nothing of it believed; the next test pins what it shows, within a minute, and a person does at once: 'holdfast fencing pin " + e.target + "'"
+	return "its certificate is neither verified nor pinned yet, so another machine at that address could learn the account and answer Off: " +
+		"the BMC is not contacted. The next test, within a minute, pins the certificate that it shows; to pin it now run 'holdfast fencing pin " + e.target + "'"
 }
 
 // sight adds the certificate that the BMC shows now to a device that has no

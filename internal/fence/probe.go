@@ -95,7 +95,7 @@ func (a *Agent) test(ctx context.Context, dev state.FencingDevice, reads int) Re
 		Certificate: certificateOf(dev), Fingerprint: redfish.PlainFingerprint(dev.Fingerprint), Delay: dev.Delay,
 	}
 	if err := checkDevice(dev, a.address); err != nil {
-		r.Problems, r.words = append(r.Problems, err.Error()), append(r.words, "its device has mistakes")
+		r.Problems, r.words = append(r.Problems, err.Error()), append(r.words, "its device is invalid")
 		return r
 	}
 	begin := time.Now()
@@ -146,22 +146,22 @@ func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingD
 	case dev.UUID != "" || dev.Serial != "":
 		r.Identity = IdentityMatches
 	default:
-		r.Warnings = append(r.Warnings, "the identity of the target was never learned: whether this BMC is its own is not known")
+		r.Warnings = append(r.Warnings, "the identity of the target was never learned, so it is unknown whether this BMC belongs to it")
 	}
 	if !r.ForceOff {
 		r.problem("the BMC does not offer ForceOff, only %v", s.Resets)
 	}
 	if !r.On {
-		r.Warnings = append(r.Warnings, "the BMC does not offer On: a fenced host stays off until a person switches it on")
+		r.Warnings = append(r.Warnings, "the BMC does not offer On: a fenced host stays off until an administrator switches it on")
 	}
 	if s.Power == "" {
-		r.problem("the BMC reports no power state, so that nothing could prove a fence")
+		r.problem("the BMC reports no power state, so no fence could be proven")
 	}
 	if r.Session {
-		r.Warnings = append(r.Warnings, "the BMC takes the account by a session alone, of which it has few: switch Basic authentication on there if you can")
+		r.Warnings = append(r.Warnings, "the BMC accepts the account only in a session, of which it has few: enable Basic authentication on it if possible")
 	}
 	if dev.FirstSight {
-		r.Warnings = append(r.Warnings, "the certificate was pinned as the BMC showed it first: compare it once with the BMC's own page, 'holdfast fencing pin "+dev.Target+"'")
+		r.Warnings = append(r.Warnings, "the certificate was pinned at first sight: compare it once with the BMC's own page, 'holdfast fencing pin "+dev.Target+"'")
 	}
 }
 

@@ -55,7 +55,7 @@ var quirkCases = []struct {
 	{"answers that take 100 ms", bmc.Quirks{Delay: bmc.Duration(100 * time.Millisecond)}, true, true, false, 1, ""},
 	{"mute", bmc.Quirks{Mute: true}, true, false, true, 0, "check that the BMC is alive"},
 	{"half-open", bmc.Quirks{HalfOpen: true}, true, false, true, 0, "no answer"},
-	{"cut answers", bmc.Quirks{CutAnswer: true}, true, false, true, 0, "broke off"},
+	{"cut answers", bmc.Quirks{CutAnswer: true}, true, false, true, 0, "answer was cut off"},
 	{"no mains power for the BMC", bmc.Quirks{Unreachable: true}, false, false, false, 0, "connection refused"},
 }
 

@@ -26,7 +26,7 @@ func TestABMCWithoutBasicAuthenticationFences(t *testing.T) {
 	if code := b.call(t, "action=reboot", "plug=cp-1"); code != exitOK || b.evidence(t) == nil || b.resets() != "[ForceOff On]" || b.bmc.Sessions() != 0 {
 		t.Errorf("exit %d after %s, %d sessions left: %s", code, b.resets(), b.bmc.Sessions(), b.err.String())
 	}
-	if r := b.test(t.Context(), b.device(t), 1); !r.Session || r.Err() != nil || !strings.Contains(strings.Join(r.Warnings, ""), "by a session alone") {
+	if r := b.test(t.Context(), b.device(t), 1); !r.Session || r.Err() != nil || !strings.Contains(strings.Join(r.Warnings, ""), "only in a session") {
 		t.Errorf("%+v", r)
 	}
 	b.bmc.SetQuirks(bmc.Quirks{SessionsHeld: 8}) // somebody turned it on again, and others have all sessions

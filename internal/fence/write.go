@@ -56,7 +56,7 @@ func (s Store) Write(ctx context.Context, devices []state.FencingDevice) ([]Resu
 
 func (s Store) write(ctx context.Context, dev state.FencingDevice) (Result, error) {
 	if !records.IsNodeName(dev.Target) {
-		return Result{}, fmt.Errorf("fencing device of %q: that is no name of a node", dev.Target)
+		return Result{}, fmt.Errorf("fencing device of %q: not a valid node name", dev.Target)
 	}
 	release, err := s.lock(ctx, dev.Target)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s Store) Read(target string) (state.FencingDevice, error) {
 func (s Store) replace(ctx context.Context, dev state.FencingDevice) (r Result, err error) {
 	dev, r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
-		return r, fmt.Errorf("the BMC of %s does not take this device, the one that was there before stays: %w", dev.Target, err)
+		return r, fmt.Errorf("the BMC of %s rejected this device; the previous device was kept: %w", dev.Target, err)
 	}
 	r.Wrote, err = s.put(dev)
 	return r, err
@@ -142,7 +142,7 @@ func Merge(old, dev state.FencingDevice) state.FencingDevice {
 // nothing else changes.
 func (s Store) SetDelay(target string, delay time.Duration) (wrote bool, err error) {
 	if !records.IsNodeName(target) {
-		return false, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+		return false, fmt.Errorf("fencing device of %q: not a valid node name", target)
 	}
 	release, err := s.lock(context.Background(), target)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s Store) Rotate(ctx context.Context, dev state.FencingDevice, cluster Secr
 // in between.
 func (s Store) Change(ctx context.Context, target string, change func(state.FencingDevice) (state.FencingDevice, error), cluster Secrets) (r Result, told, err error) {
 	if !records.IsNodeName(target) {
-		return r, nil, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+		return r, nil, fmt.Errorf("fencing device of %q: not a valid node name", target)
 	}
 	release, err := s.lock(ctx, target)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s Store) Change(ctx context.Context, target string, change func(state.Fenc
 func (s Store) rotate(ctx context.Context, dev state.FencingDevice, cluster Secrets) (r Result, told, err error) {
 	dev, r.Report = s.test(ctx, dev)
 	if err := r.Report.Err(); err != nil {
-		return r, nil, fmt.Errorf("the BMC of %s does not take the new device, nothing was changed: %w", dev.Target, err)
+		return r, nil, fmt.Errorf("the BMC of %s rejected the new device; nothing was changed: %w", dev.Target, err)
 	}
 	if err := s.markPending(dev.Target); err != nil {
 		return r, nil, err

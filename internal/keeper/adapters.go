@@ -105,7 +105,7 @@ func (p *process) held() (bool, error) {
 	}
 	s, err := p.look(context.Background())
 	if err == nil && s.Running {
-		err = fmt.Errorf("etcd's process %d lives and does not hold its data yet", s.PID)
+		err = fmt.Errorf("etcd process %d runs but has not locked its data yet", s.PID)
 	}
 	return false, err
 }
@@ -150,10 +150,10 @@ func (p *process) readManifest() (podman.Spec, error) {
 // that.
 func (p *process) Start(ctx context.Context) error {
 	if p.Foreign() {
-		return errors.New("kubelet runs etcd as a static pod until the hand-over; it is left to it")
+		return errors.New("etcd is not started here: until the hand-over kubelet runs it as a static pod")
 	}
 	if p.stopped() {
-		return errors.New("etcd was stopped by Pacemaker while its keeper did not answer; it is started when Pacemaker asks for it again")
+		return errors.New("Pacemaker stopped etcd while the etcd keeper did not answer; etcd is started when Pacemaker asks for it again")
 	}
 	spec, err := p.wanted()
 	if err != nil {
@@ -273,7 +273,7 @@ func (p *process) released(ctx context.Context, err error) error {
 		}
 	}
 	if err == nil && held {
-		err = errors.New("etcd was ended, and a process that is not known still holds its data; look with: fuser -v " +
+		err = errors.New("etcd was stopped, but an unknown process still holds its data; find it with: fuser -v " +
 			filepath.Join(state.EtcdDataDir, "member/snap/db"))
 	}
 	return err

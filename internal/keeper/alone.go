@@ -55,15 +55,15 @@ func (a Alone) Stop(ctx context.Context) podmanetcd.Answer {
 		return podmanetcd.Answer{}
 	}
 	if err := a.End(ctx); err != nil {
-		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd does not end: " + err.Error()}
+		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd did not stop: " + err.Error()}
 	}
-	return a.Confirm("etcd was told to end, and something still holds its data or speaks for it")
+	return a.Confirm("etcd was stopped, but a process still holds its data or a stand-in still votes for it")
 }
 
 // see returns a function that looks at this host. What hangs stays unknown.
 func see() func() podmanetcd.Seen {
-	held := host.Limited("the look at the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
-	standIn := host.Limited("the look for a stand-in", fileTime, standingFor)
+	held := host.Limited("checking the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
+	standIn := host.Limited("looking for a stand-in", fileTime, standingFor)
 	return func() podmanetcd.Seen {
 		_, err := os.Stat(StaticPod)
 		s := podmanetcd.Seen{Foreign: !errors.Is(err, fs.ErrNotExist)}
@@ -102,7 +102,7 @@ func noteStop(files records.Files) error {
 		err = files.WriteWish(state.EtcdWishNote{Wish: state.EtcdStopped, At: uptime, Boot: boot})
 	}
 	if err != nil {
-		return fmt.Errorf("note what Pacemaker asks for: %w", err)
+		return fmt.Errorf("store Pacemaker's request: %w", err)
 	}
 	return nil
 }

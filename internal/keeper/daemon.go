@@ -68,7 +68,7 @@ type trouble struct {
 func (d *daemon) keeper() *Keeper { return d.kept.Load() }
 
 // errAgain ends a daemon whose parameters changed; systemd restarts it.
-var errAgain = errors.New("the parameters changed: beginning anew")
+var errAgain = errors.New("the parameters changed: restarting")
 
 // Serve keeps etcd on this host until the context ends.
 func Serve(ctx context.Context, o Options) error {
@@ -167,7 +167,7 @@ func (d *daemon) troubled(err error) error {
 			now.since = last.since
 		}
 		d.cannot.Store(&now)
-		d.Log.Error("etcd cannot be kept on this host", "err", err)
+		d.Log.Error("the etcd keeper cannot work on this host", "err", err)
 	}
 	return err
 }
@@ -183,11 +183,11 @@ func (d *daemon) use(p state.EtcdParameters) (again bool, err error) {
 	}
 	if d.keeper() != nil {
 		if _, err := p.Peer(d.Host); err != nil {
-			return false, fmt.Errorf("%w; etcd is kept by the parameters of before", err)
+			return false, fmt.Errorf("%w; the previous parameters of etcd stay in use", err)
 		}
 	}
 	if err := d.files.WriteParameters(p); err != nil {
-		return false, fmt.Errorf("keep the parameters of etcd: %w", err)
+		return false, fmt.Errorf("store the parameters of etcd: %w", err)
 	}
 	if d.keeper() == nil {
 		return false, d.adopt(p)

@@ -266,7 +266,7 @@ func TestNoErrorOfThisHostIsOneOfTheConfiguration(t *testing.T) {
 func TestAPairThatDoesNotNameThisHostLeavesTheKeeperAlone(t *testing.T) {
 	s := begin(t, func(s *site) { keep(t, s.files.Path(state.EtcdParametersPath), pairText) })
 	<-s.set
-	if a := s.order(t, "start", strings.Replace(pairText, "alpha", "gamma", 1)); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "parameters of before") {
+	if a := s.order(t, "start", strings.Replace(pairText, "alpha", "gamma", 1)); a.Code != podmanetcd.Generic || !strings.Contains(a.Reason, "previous parameters of etcd") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -135,22 +135,22 @@ func (k *Keeper) turn(ctx context.Context) time.Duration {
 func (k *Keeper) round(ctx context.Context) (again bool, pause time.Duration) {
 	wish := k.Wish()
 	var s state.EtcdSnapshot
-	err := k.within(ctx, "the look at this host", lookTime, func(ctx context.Context) (err error) {
+	err := k.within(ctx, "reading the state of this host", lookTime, func(ctx context.Context) (err error) {
 		s, err = k.Observer.Snapshot(ctx, wish)
 		return err
 	})
 	if err != nil {
-		k.tell(wish, s, state.EtcdVerdict{Action: state.EtcdWait, Rule: "unseen", Reason: "this host cannot look at itself"}, err)
+		k.tell(wish, s, state.EtcdVerdict{Action: state.EtcdWait, Rule: "unseen", Reason: "the state of this host cannot be read"}, err)
 		return false, quiet
 	}
 	if etcdmember.Hears(s) {
-		err = k.within(ctx, "the note of what was heard", hearTime, func(context.Context) error { return k.Observer.Memory.Hear(s.Boot) })
+		err = k.within(ctx, "recording the peer's statement", hearTime, func(context.Context) error { return k.Observer.Memory.Hear(s.Boot) })
 	}
-	err = errors.Join(err, k.within(ctx, "the word to the peer", publishTime, func(ctx context.Context) error { return k.publish(ctx, s) }))
+	err = errors.Join(err, k.within(ctx, "publishing the statement to the peer", publishTime, func(ctx context.Context) error { return k.publish(ctx, s) }))
 	verdict := etcdmember.Decide(s)
 	k.note(s, verdict)
 	if etcdmember.GoesOn(s, verdict) {
-		err = errors.Join(err, k.within(ctx, "the note of a stall", hearTime, func(context.Context) error { return k.Observer.Memory.Stall(s.Uptime) }))
+		err = errors.Join(err, k.within(ctx, "recording a stall", hearTime, func(context.Context) error { return k.Observer.Memory.Stall(s.Uptime) }))
 	}
 	if err == nil && k.permitted(wish, s, verdict) {
 		err = k.within(ctx, "the step "+string(verdict.Action), act.Limit(verdict.Action), func(context.Context) error {
@@ -195,25 +195,25 @@ func (k *Keeper) care(ctx context.Context, w state.EtcdWishNote, s state.EtcdSna
 		return nil
 	}
 	var p etcdhealth.Process
-	_ = k.within(ctx, "the look at etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
+	_ = k.within(ctx, "reading the state of etcd's process", watchTime, func(context.Context) error { p = k.Process.State(s.Uptime); return nil })
 	p.Mute, p.Unwanted, p.Stale = k.Observer.Mute(s), w.Wish == state.EtcdStopped, stale(s)
 	if why := etcdhealth.End(p); why != "" {
-		k.Log.Warn("etcd's process is ended", "why", why, "restarted", !p.Unwanted)
+		k.Log.Warn("killing etcd's process", "why", why, "restarted", !p.Unwanted)
 		if !p.Unwanted {
 			k.Event(state.RestartEvent(why))
 		}
-		return k.within(ctx, "the end of etcd's process", killTime, k.Process.Kill)
+		return k.within(ctx, "killing etcd's process", killTime, k.Process.Kill)
 	}
 	if p.Unwanted || v.Action != state.EtcdIdle || s.Local.Leader.Value == 0 || s.Uptime-k.lastMove < lively {
 		return nil
 	}
 	var old bool
-	err := k.within(ctx, "the look at etcd's manifest", watchTime, func(context.Context) (err error) { old, err = k.Process.Outdated(); return err })
+	err := k.within(ctx, "checking etcd's manifest", watchTime, func(context.Context) (err error) { old, err = k.Process.Outdated(); return err })
 	if err != nil || !old {
 		return err
 	}
-	k.Log.Info("the manifest of etcd changed: etcd is restarted in place")
-	return k.within(ctx, "the restart of etcd", restartTime, k.Process.Restart)
+	k.Log.Info("etcd's manifest changed: restarting etcd in place")
+	return k.within(ctx, "restarting etcd", restartTime, k.Process.Restart)
 }
 
 // next returns whether another round follows at once, and otherwise the pause.
@@ -243,7 +243,7 @@ func (k *Keeper) note(s state.EtcdSnapshot, v state.EtcdVerdict) {
 		return
 	}
 	k.rule, k.ruleSince, k.lastMove = v.Rule, s.Uptime, s.Uptime
-	k.Log.Info("another rule decides", "rule", v.Rule, "action", v.Action, "why", v.Reason)
+	k.Log.Info("decision changed", "rule", v.Rule, "action", v.Action, "why", v.Reason)
 	k.Event(state.DecisionEvent(v))
 }
 
@@ -268,7 +268,7 @@ func (k *Keeper) publish(ctx context.Context, s state.EtcdSnapshot) error {
 	}
 	k.published, k.numbered = "", ""
 	if err := k.Publish(ctx, string(numbered)); err != nil {
-		return fmt.Errorf("tell the peer: %w", err)
+		return fmt.Errorf("publish the statement to the peer: %w", err)
 	}
 	k.published, k.numbered, k.lastMove, k.toldAt = string(text), string(numbered), s.Uptime, time.Now()
 	return nil
@@ -292,7 +292,7 @@ func (k *Keeper) repeats(ctx context.Context) error {
 	}
 	k.toldAt = time.Now()
 	if err := k.Publish(ctx, k.numbered); err != nil {
-		return fmt.Errorf("tell the peer again: %w", err)
+		return fmt.Errorf("publish the statement to the peer again: %w", err)
 	}
 	return nil
 }
@@ -366,7 +366,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 		w = state.EtcdWishNote{Wish: wish, At: uptime, Boot: boot}
 	}
 	if err := k.SaveWish(w); err != nil { // even the same: a stop may have been noted without us
-		return fmt.Errorf("note what Pacemaker asks for: %w", err)
+		return fmt.Errorf("store Pacemaker's request: %w", err)
 	}
 	if same {
 		k.Wake()
@@ -375,7 +375,7 @@ func (k *Keeper) Ask(wish state.EtcdWish) error {
 	k.mu.Lock()
 	k.wish = w
 	k.mu.Unlock()
-	k.Log.Info("Pacemaker wants something else of etcd", "wish", wish)
+	k.Log.Info("Pacemaker asks for another state of etcd", "wish", wish)
 	k.Event(state.WishEvent(wish))
 	k.Wake()
 	return nil

@@ -68,21 +68,21 @@ func (k *Keeper) Hung() string {
 // limited bounds those questions of a look that no context can end: what hangs
 // is unknown, and the loop goes on.
 func limited(s member.Sources) member.Sources {
-	s.Record = host.Limited("the read of the record", fileTime, s.Record)
-	s.Held = host.Limited("the look at the lock of etcd's data", fileTime, s.Held)
-	s.StandIn = host.Limited("the look for a stand-in", fileTime, s.StandIn)
-	s.Human = host.Limited("the read of a person's word", fileTime, s.Human)
+	s.Record = host.Limited("reading the record", fileTime, s.Record)
+	s.Held = host.Limited("checking the lock of etcd's data", fileTime, s.Held)
+	s.StandIn = host.Limited("looking for a stand-in", fileTime, s.StandIn)
+	s.Human = host.Limited("reading the administrator's confirmation", fileTime, s.Human)
 	fenced := map[string]func() (state.Fact[state.EtcdFenced], error){}
 	ask := s.Fenced
 	s.Fenced = func(peer string) (state.Fact[state.EtcdFenced], error) { // only the loop asks
 		if fenced[peer] == nil {
-			fenced[peer] = host.Limited("the read of the fence's evidence", fileTime, func() (state.Fact[state.EtcdFenced], error) { return ask(peer) })
+			fenced[peer] = host.Limited("reading the evidence of the fence", fileTime, func() (state.Fact[state.EtcdFenced], error) { return ask(peer) })
 		}
 		return fenced[peer]()
 	}
 	inspect := s.Inspect
 	s.Inspect = func(ctx context.Context) (state.EtcdData, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, inspectTime, fmt.Errorf("the examination of etcd's data took longer than %s", inspectTime))
+		ctx, cancel := context.WithTimeoutCause(ctx, inspectTime, fmt.Errorf("examining etcd's data took longer than %s", inspectTime))
 		defer cancel()
 		return inspect(ctx)
 	}

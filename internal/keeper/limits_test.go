@@ -56,7 +56,7 @@ func TestAnEndThatDoesNotComeEndsTheRound(t *testing.T) {
 		k, end := frozenPair(t, deaf{world: w, heeds: true})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r, _ := k.Report(); !strings.Contains(r.Problem, "the end of etcd's process took longer than 10s") || k.Hung() != "" {
+		if r, _ := k.Report(); !strings.Contains(r.Problem, "killing etcd's process took longer than 10s") || k.Hung() != "" {
 			t.Errorf("problem %q, hung %q", r.Problem, k.Hung())
 		}
 		end()
@@ -78,7 +78,7 @@ func TestAKeeperThatHangsIsNamedAndTheWatchdogStarves(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		before := fed.Load()
-		if k.Hung() != "the end of etcd's process" || before == 0 {
+		if k.Hung() != "killing etcd's process" || before == 0 {
 			t.Errorf("hung %q, fed %d times", k.Hung(), before)
 		}
 		time.Sleep(time.Minute)

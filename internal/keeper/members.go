@@ -47,7 +47,7 @@ func (d *daemon) membership(w http.ResponseWriter, q *http.Request) {
 	for {
 		f, changed := d.members.get()
 		if changed == nil {
-			http.Error(w, "Corosync is not watched here yet", http.StatusServiceUnavailable)
+			http.Error(w, "the etcd keeper does not watch Corosync yet", http.StatusServiceUnavailable)
 			return
 		}
 		if keeperclient.MarkOf(f) == known {

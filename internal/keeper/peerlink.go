@@ -51,7 +51,7 @@ func (p pairTLS) config() (*tls.Config, error) {
 // serve answers the peer until the context ends. A host that cannot listen
 // takes part in a race by its own evidence alone.
 func (p pairTLS) serve(ctx context.Context, port int, answer func(back bool) state.RaceAnswer, log *slog.Logger) error {
-	return lasting(ctx, log, "the peer cannot ask this host", func() error { return p.serveOnce(ctx, port, answer) })
+	return lasting(ctx, log, "cannot listen for the peer", func() error { return p.serveOnce(ctx, port, answer) })
 }
 
 func (p pairTLS) serveOnce(ctx context.Context, port int, answer func(back bool) state.RaceAnswer) error {
@@ -121,7 +121,7 @@ func askAt(ctx context.Context, cfg *tls.Config, at netip.AddrPort, back bool) (
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return out, fmt.Errorf("%s says %s", at, resp.Status)
+		return out, fmt.Errorf("%s answered %s", at, resp.Status)
 	}
 	return readWord(resp.Body)
 }

@@ -140,11 +140,11 @@ func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 func (p *pulse) sick(now time.Duration) string {
 	switch {
 	case p.writing != 0 && now-p.writing >= sickAfter:
-		return "the disk of etcd's data does not answer: a write waits for it"
+		return "the disk of etcd's data does not answer: a write hangs"
 	case p.failed != "":
 		return "the disk of etcd's data cannot be written: " + p.failed
 	case p.waiting != 0 && now-p.waiting >= sickAfter:
-		return "etcd waits for its disk and cannot be ended"
+		return "etcd waits for its disk and cannot be stopped"
 	}
 	return ""
 }

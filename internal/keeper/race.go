@@ -178,7 +178,7 @@ func (r *race) answer(back bool) state.RaceAnswer {
 	kept := r.side.Kept
 	out, r.side = fencerace.Answer(r.side, r.uptime())
 	if kept == 0 && r.side.Kept != 0 {
-		r.log.Info("race: gives way to the peer", "why", r.side.Reach.Why)
+		r.log.Info("race: this host yields to the peer", "why", r.side.Reach.Why)
 	}
 	return out
 }
@@ -236,13 +236,13 @@ func (r *race) askOnce(ctx context.Context) {
 		return
 	case err != nil:
 		if !r.unanswered && ctx.Err() == nil {
-			r.log.Warn("race: the peer does not say whether it gives way", "err", err)
+			r.log.Warn("race: no answer from the peer whether it yields", "err", err)
 		}
 		r.unanswered = true
 		return
 	}
 	if a.GivesWay > 0 && r.side.Given == 0 {
-		r.log.Info("race: the peer gives way", "why", a.Reach.Why)
+		r.log.Info("race: the peer yields", "why", a.Reach.Why)
 	}
 	if a.GivesWay > 0 {
 		r.side.Given = sent + a.GivesWay
@@ -254,7 +254,7 @@ func (r *race) askOnce(ctx context.Context) {
 func (r *race) heard(ctx context.Context) state.Fact[bool] {
 	answers, err := r.answers(ctx, r.peerAt())
 	if err != nil {
-		r.log.Warn("this host cannot find out whether its peer still answers", "err", err)
+		r.log.Warn("cannot determine whether the peer still answers on the network", "err", err)
 		return state.Fact[bool]{}
 	}
 	r.mu.Lock()
@@ -290,7 +290,7 @@ func (r *race) askBack(ctx context.Context) {
 		return
 	}
 	if r.side = fencerace.Release(r.side, a, sent); r.side.Kept == 0 {
-		r.log.Info("race: both hosts are there again: this one gives way no more")
+		r.log.Info("race: the peer is back: this host stops yielding")
 	}
 }
 

@@ -395,7 +395,7 @@ func TestAHostThatCannotListenSaysSoOnceAndTriesAgain(t *testing.T) {
 		time.Sleep(10 * retryAfter)
 		synctest.Wait()
 		stop()
-		if err := <-ended; !errors.Is(err, context.Canceled) || strings.Count(told.String(), "the peer cannot ask this host") != 1 {
+		if err := <-ended; !errors.Is(err, context.Canceled) || strings.Count(told.String(), "cannot listen for the peer") != 1 {
 			t.Errorf("told %q, %v", told.String(), err)
 		}
 	})

@@ -50,7 +50,7 @@ func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Log
 	group.Go(func() error { return s.link.serve(ctx, state.RacePort, s.race.answer, log) })
 	group.Go(func() error {
 		return reach.Watch(ctx, s.prober, s.race.contact, s.race.hurry, s.race.setReach, func(err error) {
-			log.Warn("this host cannot find out how far it reaches", "err", err)
+			log.Warn("cannot measure this host's network reach", "err", err)
 		})
 	})
 }

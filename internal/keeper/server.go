@@ -103,7 +103,7 @@ func (d *daemon) unkept() state.EtcdReport {
 	}
 	r.Problem, r.Since = t.why, r.At.Sub(t.since)
 	r.Verdict = state.EtcdVerdict{
-		Action: state.EtcdAskHuman, Rule: "unknown.keeper", Reason: "the daemon cannot keep etcd on this host",
+		Action: state.EtcdAskHuman, Rule: "unknown.keeper", Reason: "the etcd keeper cannot work on this host",
 		Next: "journalctl --unit podman-etcd",
 	}
 	if boot, _, err := observe.Boot(); err == nil {
@@ -133,7 +133,7 @@ func (d *daemon) monitor() podmanetcd.Answer {
 	}
 	code, reason := podmanetcd.Monitor(r)
 	if t := d.cannot.Load(); t != nil && reason == "" {
-		reason = "the daemon cannot keep etcd: " + t.why
+		reason = "the etcd keeper cannot work: " + t.why
 	}
 	return podmanetcd.Answer{Code: code, Reason: reason}
 }
@@ -210,7 +210,7 @@ func (d *daemon) stop(w http.ResponseWriter, r *http.Request) {
 		return r.Wish == state.EtcdStopped && state.Is(r.Snapshot.Local.Running, false) && state.Is(r.Snapshot.Local.StandIn, 0)
 	})
 	if !ok {
-		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd does not end: " + last.Verdict.Reason + " " + last.Problem})
+		reply(w, podmanetcd.Answer{Code: podmanetcd.Generic, Reason: "etcd did not stop: " + last.Verdict.Reason + " " + last.Problem})
 		return
 	}
 	reply(w, podmanetcd.Answer{})
@@ -238,7 +238,7 @@ func (d *daemon) serve(ctx context.Context, path string) error {
 		if !errors.Is(err, errSocketGone) {
 			return err
 		}
-		d.Log.Warn("the daemon listens anew", "err", err)
+		d.Log.Warn("reopening the daemon's socket", "err", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 		})
 	})
 	group.Go(func() error {
-		return lasting(ctx, k.Log, "evidence cannot be watched", func() error {
+		return lasting(ctx, k.Log, "cannot watch for evidence", func() error {
 			return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
 		})
 	})
@@ -108,7 +108,7 @@ func lasting(ctx context.Context, log *slog.Logger, trouble string, do func() er
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			log.Warn(trouble+", which is tried again", "err", err)
+			log.Warn(trouble+", will retry", "err", err)
 		}
 		if err := host.Sleep(ctx, retryAfter); err != nil {
 			return err

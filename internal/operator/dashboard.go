@@ -23,10 +23,10 @@ func newDashboard(streams command.Streams) *cobra.Command {
 	var kubeconfig, address string
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Serve a page that says where this cluster stands",
-		Long: `Serve a live page that says what 'holdfast status' says, until the process is
-ended. It only reads: nothing on it can be pressed, and it has no secrets. It
-speaks HTTP without encryption, inside the cluster.`,
+		Short: "Serve a page that shows the state of this cluster",
+		Long: `Serve a live page that shows what 'holdfast status' shows, until the process is
+ended. It is read-only and shows no secrets. It serves HTTP without encryption,
+inside the cluster.`,
 		Example: `  # what the Deployment openshift-etcd/holdfast-dashboard runs
   holdfast-operator dashboard
 
@@ -37,7 +37,7 @@ speaks HTTP without encryption, inside the cluster.`,
 			return serveDashboard(cmd.Context(), streams, kubeconfig, address)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of the pod this runs in")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of this pod")
 	cmd.Flags().StringVar(&address, "address", fmt.Sprintf(":%d", render.DashboardPort), "where to serve the page")
 	return cmd
 }

@@ -18,7 +18,7 @@ func addGuards(manager ctrl.Manager) error {
 		Client: manager.GetClient(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
 	}
 	if err := controller.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of guards up: %w", err)
+		return fmt.Errorf("set up the controller of guards: %w", err)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func addHealth(manager ctrl.Manager) error {
 	controller := &health.Reconciler{Client: manager.GetClient(), Now: time.Now}
 	if err := controller.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of the hosts' health up: %w", err)
+		return fmt.Errorf("set up the controller of the hosts' health: %w", err)
 	}
 	return nil
 }

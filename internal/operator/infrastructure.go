@@ -26,7 +26,7 @@ func addInfrastructure(manager ctrl.Manager) error {
 		Answers: asker.Ask, Now: time.Now,
 	}
 	if err := controller.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of virtual IPs up: %w", err)
+		return fmt.Errorf("set up the controller of virtual IPs: %w", err)
 	}
 	return nil
 }

@@ -36,14 +36,14 @@ func addIngress(manager ctrl.Manager) error {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name),
 	}
 	if err := copies.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of certificates up: %w", err)
+		return fmt.Errorf("set up the controller of certificates: %w", err)
 	}
 	controller := &ingress.Reconciler{
 		Client: manager.GetClient(), Plane: router.Traefik{}, Events: manager.GetEventRecorder(render.Name),
 		Now: time.Now, Random: rand.Reader, Copied: copies.Copied,
 	}
 	if err := controller.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of ingress up: %w", err)
+		return fmt.Errorf("set up the controller of ingress: %w", err)
 	}
 	return nil
 }

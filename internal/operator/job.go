@@ -50,11 +50,11 @@ func newJob(streams command.Streams) *cobra.Command {
 	j := job{root: "/proc/1/root", command: onHost, last: "/dev/termination-log", streams: streams}
 	cmd := &cobra.Command{
 		Use:   "job STEP",
-		Short: "Do one step of the set-up of two control planes on this host",
-		Long: `Do one step of the set-up of two control planes on the host of this container:
-run holdfast-agent two-node STEP there, as the host's root. The operator makes
-the Jobs that run this; the container is privileged and shares the process ids
-of its host.
+		Short: "Carry out one step of setting up two control planes on this host",
+		Long: `Carry out one step of setting up two control planes on the host of this
+container: run holdfast-agent two-node STEP there, as the host's root. The
+operator makes the Jobs that run this; the container is privileged and shares
+the process ids of its host.
 
 Steps: ` + strings.Join(stepNames(), ", "),
 		Example: `  # what a Job of the operator runs
@@ -66,8 +66,8 @@ Steps: ` + strings.Join(stepNames(), ", "),
 			return j.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&j.input, "input", "", "file with what the step works with")
-	cmd.Flags().StringVar(&j.digest, "digest", "", "SHA-256 of that file; an older file is waited out")
+	cmd.Flags().StringVar(&j.input, "input", "", "file with the step's input")
+	cmd.Flags().StringVar(&j.digest, "digest", "", "SHA-256 of that file; while it is an older file, wait")
 	_ = cmd.MarkFlagRequired("input") // the flag is there
 	return cmd
 }
@@ -125,7 +125,7 @@ const maxWords = 1500
 
 // read waits for the input for which the Job was made, and reads it.
 func (j job) read(ctx context.Context) ([]byte, error) {
-	end, stop := context.WithTimeoutCause(ctx, inputWait, errors.New("an older one is there"))
+	end, stop := context.WithTimeoutCause(ctx, inputWait, errors.New("the file is still an older one"))
 	defer stop()
 	for {
 		data, err := os.ReadFile(j.input)

@@ -19,7 +19,7 @@ func Run(ctx context.Context, streams command.Streams, args []string) int {
 func newRoot(streams command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast-operator",
-		Short: "Keep a cluster what it was installed as",
+		Short: "Keep a cluster in its installed state",
 		Long: `holdfast-operator runs in a cluster. It keeps the routers that IngressControllers
 ask for, and the virtual IPs that the Infrastructure object asks for:
 
@@ -28,7 +28,7 @@ ask for, and the virtual IPs that the Infrastructure object asks for:
 
 In a cluster with two control planes it also has the hosts set up so that either
 survives the loss of the other, step by step, with Jobs in namespace
-openshift-etcd, and says in the object etcd/cluster how far that is:
+openshift-etcd, and reports the progress in the object etcd/cluster:
 
   kubectl get etcds.operator.openshift.io cluster -o yaml
   kubectl -n openshift-etcd get jobs`,

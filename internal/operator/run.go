@@ -57,7 +57,7 @@ cluster one works; the others wait until its lease ends.`,
 			return o.run(cmd.Context(), streams)
 		},
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of the pod this runs in")
+	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "access to the cluster; empty for that of this pod")
 	cmd.Flags().StringVar(&o.health, "health-address", fmt.Sprintf("127.0.0.1:%d", render.HealthPort), "where to answer /healthz and /readyz")
 	cmd.Flags().StringVar(&o.metrics, "metrics-address", fmt.Sprintf("127.0.0.1:%d", render.MetricsPort), "where to answer /metrics; 0 for nowhere")
 	cmd.Flags().StringVar(&o.etcdPKI, "etcd-pki", "", "folder with ca.crt, and "+render.EtcdPair+" or healthcheck-client.{crt,key}, for etcd (default "+render.EtcdFolder+")")
@@ -77,7 +77,7 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 	}
 	manager, err := newManager(cfg, managing{health: o.health, metrics: o.metrics, twoNode: two}, logger)
 	if err != nil {
-		return fmt.Errorf("set the controllers up: %w", err)
+		return fmt.Errorf("set up the controllers: %w", err)
 	}
 	if two {
 		if err := o.addTwoNode(manager); err != nil {
@@ -122,7 +122,7 @@ func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: ask, CABundle: authorities, Now: time.Now,
 	}
 	if err := controller.SetUp(manager); err != nil {
-		return fmt.Errorf("set the controller of two nodes up: %w", err)
+		return fmt.Errorf("set up the controller of two nodes: %w", err)
 	}
 	return addHealth(manager)
 }

@@ -223,7 +223,7 @@ func (c *cluster) changesAreCarriedOut() {
 
 	c.t.Log("an account that is removed is missed, and the hand-over stays what it is")
 	must(c.t, c.admin.Delete(c.t.Context(), secret))
-	c.eventually(handover.SetupDegraded, "True Missing Secret openshift-etcd/fencing-credentials-cp-1 is not there")
+	c.eventually(handover.SetupDegraded, "True Missing Secret openshift-etcd/fencing-credentials-cp-1 does not exist")
 	if got := c.condition(handover.CompletedTransition); !strings.HasPrefix(got, "True") {
 		c.t.Error(got)
 	}

@@ -112,7 +112,7 @@ func either(asClient, asPeer <-chan answered, refused error) (Look, error) {
 			if r.err == nil {
 				return r.look, nil
 			}
-			errs, asPeer = append(errs, fmt.Errorf("ask etcd as one that waits for a leader: %w", r.err)), nil
+			errs, asPeer = append(errs, fmt.Errorf("ask etcd, which has no leader yet: %w", r.err)), nil
 		}
 	}
 	return Look{}, errors.Join(errs...)

@@ -83,7 +83,7 @@ func TestWhoLeadsIsReadFromTheMetrics(t *testing.T) {
 		"the other voter of a learner":  {"1", "0", []state.EtcdMember{{ID: self, Learner: true}, {ID: other}}, other, ""},
 		"none that could":               {"1", "0", []state.EtcdMember{{ID: self}, {ID: other, Learner: true}}, 0, "does not list"},
 		"one of two others":             {"1", "0", append(two, state.EtcdMember{ID: 0xd}), 0, "several"},
-		"a value that nobody has given": {"", "0", two, 0, "who leads"},
+		"a value that nobody has given": {"", "0", two, 0, "no etcd_server_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := readMetrics(strings.NewReader(fmt.Sprintf(someMetrics, c.has, c.is)))

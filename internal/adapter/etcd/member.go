@@ -58,7 +58,7 @@ func addedBefore(members []*pb.Member, peerURL string) (state.MemberID, error) {
 			return 0, fmt.Errorf("add a learner at %s: member %s is a voter there: remove it first", peerURL, id)
 		}
 	}
-	return 0, fmt.Errorf("add a learner at %s: etcd says that the URL is taken, and lists nobody there: try again", peerURL)
+	return 0, fmt.Errorf("add a learner at %s: etcd reports that the URL is taken, but lists no member with it: try again", peerURL)
 }
 
 // Promote makes a learner a voter. A voter remains one.

@@ -24,7 +24,7 @@ const maxAnswer = 4 << 20
 // for its members, and its metrics tell whether it knows a leader.
 func (c *Client) waiting(ctx context.Context) (Look, error) {
 	if c.cfg.PeerURL == "" {
-		return Look{}, errors.New("the peer URL of this host is not known")
+		return Look{}, errors.New("this host's peer URL is unknown")
 	}
 	var look Look
 	var about metrics
@@ -111,7 +111,7 @@ func readMetrics(r io.Reader) (metrics, error) {
 		}
 	}
 	if m.member == 0 || m.hasLeader == "" || m.isLeader == "" {
-		return m, errors.Join(errors.New("they do not say who leads"), lines.Err())
+		return m, errors.Join(errors.New("no etcd_server_id, etcd_server_has_leader or etcd_server_is_leader"), lines.Err())
 	}
 	return m, lines.Err()
 }
@@ -129,7 +129,7 @@ func (m metrics) leader(members []state.EtcdMember) (state.MemberID, error) {
 	for _, v := range members {
 		if v.ID != m.member && !v.Learner {
 			if other != 0 {
-				return 0, errors.New("etcd follows one of several voters, and does not say which yet")
+				return 0, errors.New("etcd follows one of several voters and does not report yet which one")
 			}
 			other = v.ID
 		}

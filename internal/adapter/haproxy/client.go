@@ -185,7 +185,7 @@ func parseInfo(text string) (Info, error) {
 		}
 	}
 	if out.PID == 0 {
-		return Info{}, errors.New("haproxy told nothing about itself")
+		return Info{}, errors.New("haproxy's answer to show info has no process id")
 	}
 	return out, nil
 }

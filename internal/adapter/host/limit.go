@@ -21,7 +21,7 @@ func Limited[T any](what string, limit time.Duration, ask func() (T, error)) fun
 		mu.Lock()
 		if !since.IsZero() {
 			defer mu.Unlock()
-			return none, fmt.Errorf("%s hangs for %s by now", what, time.Since(since).Round(time.Second))
+			return none, fmt.Errorf("%s has hung for %s", what, time.Since(since).Round(time.Second))
 		}
 		since = time.Now()
 		mu.Unlock()
@@ -39,7 +39,7 @@ func Limited[T any](what string, limit time.Duration, ask func() (T, error)) fun
 		case got := <-answer:
 			return got()
 		case <-timer.C:
-			return none, fmt.Errorf("%s does not end within %s", what, limit)
+			return none, fmt.Errorf("%s did not finish within %s", what, limit)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func Watchdog(ctx context.Context, every time.Duration, hung func() string, aliv
 	for said := ""; ; {
 		what := hung()
 		if what != "" && what != said {
-			log.Error("hangs: this process is to be started anew", "what", what)
+			log.Error("hangs: the watchdog will restart this process", "what", what)
 		}
 		said = what
 		if what == "" {

@@ -24,7 +24,7 @@ type ProcessStat struct {
 // for.
 func (p ProcessStat) Ended() bool { return strings.Contains("ZXx", p.Letter) }
 
-var errStat = errors.New("the stat of a process is not understood")
+var errStat = errors.New("the stat file of a process cannot be parsed")
 
 // ParseStat parses the content of /proc/PID/stat. The second field, the name,
 // may contain blanks and brackets.

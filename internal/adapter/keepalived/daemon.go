@@ -128,7 +128,7 @@ func (d Daemon) AwaitEnd(ctx context.Context) error { return host.AwaitEnd(ctx, 
 // Reload makes the process read its configuration again.
 func (d Daemon) Reload() error {
 	if err := unix.Kill(d.PID, syscall.SIGHUP); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("tell keepalived (process %d) of its configuration: %w", d.PID, err)
+		return fmt.Errorf("reload keepalived (process %d): %w", d.PID, err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (d Daemon) Reload() error {
 // Kill ends the process at once.
 func (d Daemon) Kill() error {
 	if err := unix.Kill(d.PID, syscall.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("end keepalived (process %d): %w", d.PID, err)
+		return fmt.Errorf("kill keepalived (process %d): %w", d.PID, err)
 	}
 	return nil
 }
@@ -160,5 +160,5 @@ func (d Daemon) Favour() error {
 		return nil
 	}
 	err := unix.Setpriority(unix.PRIO_PROCESS, d.PID, mostFavoured)
-	return fmt.Errorf("real-time scheduling for keepalived (process %d) is refused, it is only favoured: %w", d.PID, errors.Join(refused, err))
+	return fmt.Errorf("real-time scheduling for keepalived (process %d) is refused, it only gets the lowest nice value: %w", d.PID, errors.Join(refused, err))
 }

@@ -103,7 +103,7 @@ func parseSigner(text string) (crypto.Signer, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("is of a kind that is not known")
+		return nil, errors.New("is of an unknown kind")
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {

@@ -116,7 +116,7 @@ func OpenAt(kubeconfig, server string) (*Client, error) {
 func ClientCertificates(kubeconfig []byte) ([]byte, error) {
 	cfg, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, errors.New("it is no kubeconfig")
+		return nil, errors.New("it is not a valid kubeconfig")
 	}
 	return certificatesIn(cfg), nil
 }

@@ -26,7 +26,7 @@ type Kind[T any] struct {
 
 // errStartOver ends a watch after which the next one has to begin with the
 // whole list.
-var errStartOver = errors.New("what happened since the last event is not known to the server any more")
+var errStartOver = errors.New("the server no longer has the events since the last one")
 
 // collection holds what a watch has reported, across its interruptions.
 type collection[T any] struct {

@@ -46,7 +46,7 @@ func Follow[T any](ctx context.Context, s *Servers, kind Kind[T], logf func(stri
 		}
 		if text := f.complaint(err); text != "" && said == "" && failures >= len(s.Addresses()) {
 			said = text
-			logf("watch %s: no server answers as it should, the last one: %s", kind.Path, text)
+			logf("watch %s: no API server gives a valid answer, last error: %s", kind.Path, text)
 		}
 		if err := host.Sleep(ctx, jitter(gap(max(failures, 1)))); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (f *follower[T]) complaint(err error) string {
 	case ordinary(err), errors.Is(err, fs.ErrNotExist):
 		return ""
 	case f.whole:
-		return err.Error() + " (going on with what is known)"
+		return err.Error() + " (continuing with the last known state)"
 	}
 	return err.Error()
 }
@@ -101,7 +101,7 @@ func (f *follower[T]) once(ctx context.Context) (heard bool, err error) {
 func (f *follower[T]) at(ctx context.Context, address string, client *Client) (heard bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	idle := time.AfterFunc(opening, func() { end(fmt.Errorf("%s says nothing", address)) })
+	idle := time.AfterFunc(opening, func() { end(fmt.Errorf("no data from %s", address)) })
 	defer idle.Stop()
 	f.begin()
 	stream, err := f.open(ctx, client)

@@ -29,7 +29,7 @@ func (c *Client) CreateNode(ctx context.Context, n *corev1.Node) error {
 	defer cancel()
 	_, err := c.set.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make node %s: %w", n.Name, err)
+		return fmt.Errorf("create node %s: %w", n.Name, err)
 	}
 	return nil
 }

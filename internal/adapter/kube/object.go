@@ -38,7 +38,7 @@ func (c *Client) CreateObject(ctx context.Context, collection string, object []b
 	err := c.set.CoreV1().RESTClient().Post().AbsPath(collection).Param("fieldManager", fieldManager).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(object).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make an object in %s: %w", collection, err)
+		return fmt.Errorf("create an object in %s: %w", collection, err)
 	}
 	return nil
 }

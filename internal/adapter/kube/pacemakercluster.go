@@ -62,7 +62,7 @@ func (c *Client) CreateEvent(ctx context.Context, e *corev1.Event) error {
 	defer cancel()
 	_, err := c.set.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make event %s: %w", e.Name, err)
+		return fmt.Errorf("create event %s: %w", e.Name, err)
 	}
 	return nil
 }

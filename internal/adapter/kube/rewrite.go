@@ -49,7 +49,7 @@ func (r *Rewriter) Rewrite(ctx context.Context, kind string) (int, error) {
 	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		object, ok := o.(*unstructured.Unstructured)
 		if !ok {
-			return errors.New("an object of another type than was asked for")
+			return errors.New("the API returned an object of another type")
 		}
 		count++
 		return again(ctx, of, object)
@@ -58,7 +58,7 @@ func (r *Rewriter) Rewrite(ctx context.Context, kind string) (int, error) {
 		return 0, nil // the cluster does not know the kind
 	}
 	if err != nil {
-		return count, fmt.Errorf("write %s anew: %w", kind, err)
+		return count, fmt.Errorf("rewrite %s: %w", kind, err)
 	}
 	return count, nil
 }

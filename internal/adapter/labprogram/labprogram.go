@@ -45,7 +45,7 @@ func in(folder string) (Program, error) {
 	case err != nil:
 		return Program{}, err
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return Program{}, fmt.Errorf("%s is no program: build it with 'make build'", path)
+		return Program{}, fmt.Errorf("%s is not an executable file: build it with 'make build'", path)
 	}
 	return Program{Path: path}, nil
 }
@@ -124,7 +124,7 @@ func (p Program) Complete(ctx context.Context, words ...string) (candidates []st
 	last := len(lines) - 1
 	directive, err = strconv.Atoi(strings.TrimPrefix(lines[last], ":"))
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s completes nothing: its last line is %q", p.Path, lines[last])
+		return nil, 0, fmt.Errorf("%s gave no completions: its last line is %q", p.Path, lines[last])
 	}
 	return lines[:last], directive, nil
 }

@@ -34,7 +34,7 @@ func TestAProgramThatIsNotThereIsNamedWithTheWayToGetIt(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in(dir); err == nil || !strings.Contains(err.Error(), path+" is no program") {
+	if _, err := in(dir); err == nil || !strings.Contains(err.Error(), path+" is not an executable file") {
 		t.Errorf("not executable: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -43,7 +43,7 @@ func TestAProgramThatIsNotThereIsNamedWithTheWayToGetIt(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in(dir); err == nil || !strings.Contains(err.Error(), path+" is no program") {
+	if _, err := in(dir); err == nil || !strings.Contains(err.Error(), path+" is not an executable file") {
 		t.Errorf("a folder: %v", err)
 	}
 }

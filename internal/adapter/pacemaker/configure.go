@@ -46,7 +46,7 @@ func EditCorosync(file string, args ...string) (host.Cmd, error) {
 
 func oneOf(allowed, args []string) error {
 	if verb := strings.Join(args[:min(2, len(args))], " "); !slices.Contains(allowed, verb) {
-		return fmt.Errorf("pcs %q does not change a file alone: must be one of %s", verb, strings.Join(allowed, ", "))
+		return fmt.Errorf("pcs %q does more than change a file: allowed are %s", verb, strings.Join(allowed, ", "))
 	}
 	return nil
 }

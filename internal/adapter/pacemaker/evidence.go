@@ -13,10 +13,10 @@ func Evidence() []Question {
 	return []Question{
 		{"crm_mon.xml", "Pacemaker's status", reportLine},
 		{"cib.xml", "Pacemaker's configuration, without passwords", []string{"cibadmin", "--query"}},
-		{"status.txt", "Pacemaker's status for persons", []string{"pcs", "status", "--full"}},
+		{"status.txt", "Pacemaker's status as text", []string{"pcs", "status", "--full"}},
 		{"fences.txt", "Pacemaker's history of fences", []string{"stonith_admin", "--history=*", "--verbose"}},
 		{"quorum.txt", "Corosync's membership", []string{"corosync-quorumtool", "-s"}},
 		{"links.txt", "Corosync's links", []string{"corosync-cfgtool", "-s"}},
-		{"corosync-map.txt", "what Corosync counts", []string{"corosync-cmapctl", "-m", "stats"}},
+		{"corosync-map.txt", "Corosync's counters", []string{"corosync-cmapctl", "-m", "stats"}},
 	}
 }

@@ -41,7 +41,7 @@ func (s Status) Missing(want map[string][]string) []string {
 func Look(ctx context.Context) (Status, error) {
 	c, err := status(ctx, statusTimeout)
 	if err != nil {
-		return Status{}, fmt.Errorf("look what Pacemaker does: %w", err)
+		return Status{}, fmt.Errorf("read Pacemaker's status: %w", err)
 	}
 	return statusOf(c), nil
 }

@@ -27,19 +27,19 @@ func MayFence(ctx context.Context, resource string) error {
 func mayFence(c crmmon.Cluster, resource string) error {
 	switch {
 	case !c.Options.FencingEnabled:
-		return errors.New("stonith-enabled is false, so nobody is fenced (pcs property set stonith-enabled=true)")
+		return errors.New("stonith-enabled is false, so no host is fenced (pcs property set stonith-enabled=true)")
 	case c.Options.Maintenance:
-		return errors.New("the cluster is in maintenance mode, so nobody is fenced (pcs property set maintenance-mode=false)")
+		return errors.New("the cluster is in maintenance mode, so no host is fenced (pcs property set maintenance-mode=false)")
 	}
 	for _, n := range c.Nodes {
 		if n.Maintenance {
-			return fmt.Errorf("%s is in maintenance, so nobody is fenced (pcs node unmaintenance %s)", n.Name, n.Name)
+			return fmt.Errorf("%s is in maintenance, so no host is fenced (pcs node unmaintenance %s)", n.Name, n.Name)
 		}
 	}
 	for _, r := range c.Resources {
 		// A resource on which Pacemaker itself gave up is blocked.
 		if r.ID == resource && (r.Maintenance || !r.Managed && !r.Blocked) {
-			return fmt.Errorf("a person told Pacemaker not to manage %s, so nobody is fenced for it (pcs resource manage %s)", resource, resource)
+			return fmt.Errorf("%s is unmanaged or in maintenance in Pacemaker, so no host is fenced for it (pcs resource manage %s)", resource, resource)
 		}
 	}
 	return nil

@@ -175,7 +175,7 @@ func (m machine) started(s Spec) error {
 		return err
 	}
 	if !now.Running {
-		return errors.New("podman says that it started the container, and no process of it runs: look with podman logs " + s.Name)
+		return errors.New("podman reported a start, but no process of the container runs; see: podman logs " + s.Name)
 	}
 	m.remember(now, s.Hash())
 	return nil
@@ -189,7 +189,7 @@ func explained(err error) error {
 	case strings.Contains(text, "image not known"):
 		return fmt.Errorf("%w; load it from the release: %w", ErrNoImage, err)
 	case strings.Contains(text, "invalid database"):
-		return fmt.Errorf("podman's own list of containers is damaged; move the file away, podman makes another: %w", err)
+		return fmt.Errorf("podman's database of containers is damaged; move the file away, podman creates a new one: %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("podman did not answer in time; look for a hung podman process: %w", err)
 	default:

@@ -212,7 +212,7 @@ func TestStoppingEndsWithTheContext(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.comm = "etcd"
-	if err := m.stop(stopped, time.Minute); err == nil || !strings.Contains(err.Error(), "still there") {
+	if err := m.stop(stopped, time.Minute); err == nil || !strings.Contains(err.Error(), "still exists") {
 		t.Errorf("got %v", err)
 	}
 }

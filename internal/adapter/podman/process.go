@@ -247,7 +247,7 @@ func (m machine) stop(ctx context.Context, grace time.Duration) error {
 			sent = want
 		}
 		if err := host.Sleep(ctx, pollEvery); err != nil {
-			return fmt.Errorf("stop the container etcd: process %d is still there, in state %s: %w", p.PID, p.Letter, err)
+			return fmt.Errorf("stop the container etcd: process %d still exists, in state %s: %w", p.PID, p.Letter, err)
 		}
 	}
 }

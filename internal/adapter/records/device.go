@@ -47,7 +47,7 @@ func (f Files) Targets() ([]string, error) {
 // others may then know the account in it.
 func (f Files) Device(target string) (state.FencingDevice, error) {
 	if !IsNodeName(target) {
-		return state.FencingDevice{}, fmt.Errorf("fencing device of %q: that is no name of a node", target)
+		return state.FencingDevice{}, fmt.Errorf("fencing device of %q: not a valid node name", target)
 	}
 	path := f.devicePath(target)
 	data, err := readPrivate(path)
@@ -59,7 +59,7 @@ func (f Files) Device(target string) (state.FencingDevice, error) {
 	}
 	var dev state.FencingDevice
 	if err := json.Unmarshal(data, &dev); err != nil {
-		return dev, fmt.Errorf("fencing device of %s: %s holds no device: write it anew with 'holdfast fencing rotate %s'", target, path, target)
+		return dev, fmt.Errorf("fencing device of %s: %s does not hold a fencing device: write it again with 'holdfast fencing rotate %s'", target, path, target)
 	}
 	if dev.Target != target {
 		return dev, fmt.Errorf("fencing device of %s: %s is the device of %q", target, path, dev.Target)
@@ -109,9 +109,9 @@ func readPrivate(path string) ([]byte, error) {
 	owner := info.Sys().(*syscall.Stat_t).Uid // always of this type on Linux
 	switch {
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case owner != 0 && int(owner) != os.Geteuid():
-		return nil, fmt.Errorf("%s belongs to user %d, not to root: change its password at the BMC, then write it anew", path, owner)
+		return nil, fmt.Errorf("%s belongs to user %d, not to root: change its password at the BMC, then write the file again", path, owner)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("%s has mode %04o, so that others can read it: change its password at the BMC, then run chmod 600", path, info.Mode().Perm())
 	}

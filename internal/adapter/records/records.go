@@ -55,7 +55,7 @@ func (f Files) WriteRecord(r state.EtcdRecord) error {
 func (f Files) Parameters() (state.Fact[state.EtcdParameters], error) {
 	p, err := read(f.Path(state.EtcdParametersPath), state.DecodeEtcdParameters)
 	if err != nil {
-		return p, fmt.Errorf("%w; Pacemaker's next start writes them anew", err)
+		return p, fmt.Errorf("%w; the next start of Pacemaker writes them again", err)
 	}
 	return p, nil
 }
@@ -167,7 +167,7 @@ func read[T any](path string, decode func([]byte) (T, error)) (state.Fact[T], er
 
 func asJSON[T any](data []byte) (value T, err error) {
 	if err := json.Unmarshal(data, &value); err != nil {
-		return value, fmt.Errorf("is not understood: %w", err)
+		return value, fmt.Errorf("cannot be parsed: %w", err)
 	}
 	return value, nil
 }

@@ -30,7 +30,7 @@ const (
 	Unreachable Reason = "unreachable"
 	// Timeout: the controller did not answer in time.
 	Timeout Reason = "timeout"
-	// Canceled: the caller gave up.
+	// Canceled: canceled by the caller.
 	Canceled Reason = "canceled"
 	// Certificate: its certificate cannot be trusted.
 	Certificate Reason = "certificate"
@@ -63,17 +63,17 @@ var advice = map[Reason]string{
 	Unreachable: "check the address, and that this host reaches the fencing network",
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
 	Canceled:    "try again",
-	Certificate: "trust its certificate (additionalTrustBundle), replace it, or have it compared and pinned: 'holdfast fencing pin NODE'",
-	Pin:         "compare it with the BMC's own page; if the BMC has a new one, as after an update of its firmware, accept it on the host that fences: 'holdfast fencing pin NODE' (at a new address: 'holdfast fencing rotate NODE --address ADDRESS --pin'); if it has not, somebody stands between, and was told no account",
+	Certificate: "trust its certificate (additionalTrustBundle), replace it, or compare and pin it: 'holdfast fencing pin NODE'",
+	Pin:         "compare it with the BMC's own page; if the BMC has a new one, as after an update of its firmware, accept it on the host that fences: 'holdfast fencing pin NODE' (at a new address: 'holdfast fencing rotate NODE --address ADDRESS --pin'); if it has not, another machine intercepts the connection; no account was sent to it",
 	TLS:         "update its firmware; or allow this one BMC older TLS and RSA key exchange: tls: Legacy in install-config.yaml and in its Secret, or 'holdfast fencing rotate NODE --tls Legacy'",
-	Credentials: "check user name and password, and that the account may operate the system; another account is told by 'holdfast fencing rotate NODE'",
+	Credentials: "check user name and password, and that the account may operate the system; set another account with 'holdfast fencing rotate NODE'",
 	NotFound:    "check the system's path in the address, /redfish/v1/Systems/ID",
 	Conflict:    "read the power state and try again",
 	Unsupported: "use another reset type",
 	ServerError: "try again; if it lasts, reset the BMC",
 	Protocol:    "check that the address is that of a BMC with Redfish enabled",
 	WrongServer: "the address or the credentials are those of another machine: correct the address",
-	NoSystem:    "put the path of the right one into the address",
+	NoSystem:    "put the path of the right system into the address",
 	NotOff:      "do not count it as off: wait and read again, or cut its power by other means",
 }
 
@@ -162,9 +162,9 @@ func (c *Client) call(ctx context.Context, op string, f func(context.Context) er
 // ended explains the end of a call's context.
 func ended(ctx context.Context) (Reason, string, error) {
 	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return Canceled, "the caller gave up", context.Canceled
+		return Canceled, "canceled by the caller", context.Canceled
 	}
-	return Timeout, "no answer before the time was over", context.DeadlineExceeded
+	return Timeout, "no answer before the time limit", context.DeadlineExceeded
 }
 
 // unanswered reports whether a request ended by its own limit. The limit for
@@ -197,18 +197,18 @@ func explain(err error) (Reason, string) {
 	case isTimeout(err):
 		return Timeout, "no answer: " + innermost(err)
 	case broken(err):
-		return Protocol, "it broke off its answer"
+		return Protocol, "its answer was cut off"
 	case isNetwork(err):
 		return Unreachable, "no connection: " + innermost(err)
 	}
-	return Protocol, "it answers what is not understood: " + innermost(err)
+	return Protocol, "its answer cannot be parsed: " + innermost(err)
 }
 
 // handshakeDetail describes what an old TLS stack does: it refuses, answers in
 // a version that was not offered, or hangs up.
 func handshakeDetail(e handshakeError) string {
 	if errors.Is(e, io.EOF) || errors.Is(e, syscall.ECONNRESET) {
-		return "it breaks off the TLS handshake, as one does that knows nothing newer than TLS 1.1"
+		return "it aborts the TLS handshake, as a BMC does that supports nothing newer than TLS 1.1"
 	}
 	return "no TLS handshake: " + innermost(e)
 }

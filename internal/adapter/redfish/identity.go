@@ -34,7 +34,7 @@ func (e Endpoint) meant(uuid, serial, sku string) error {
 		}
 		detail := fmt.Sprintf("it reports UUID %s where %s is expected", reports.uuid, wantUUID)
 		if sameSerial {
-			detail += ", though its serial number is right: if it is that machine's, say so with systemID (holdfast fencing rotate --uuid)"
+			detail += ", although its serial number matches: if it is that machine, set systemID to this UUID (holdfast fencing rotate --uuid)"
 		}
 		return problem{WrongServer, detail}
 	case sameSerial:
@@ -42,7 +42,7 @@ func (e Endpoint) meant(uuid, serial, sku string) error {
 	case wantSerial != "" && len(reports.serials) > 0:
 		return problem{WrongServer, fmt.Sprintf("it reports serial number %s where %s is expected", reports.serials[0], wantSerial)}
 	}
-	return problem{WrongServer, "it does not report what " + e.identity() + " could be compared with; where its UUID or serial number is never the host's own, say which with systemID (holdfast fencing rotate --uuid)"}
+	return problem{WrongServer, "it reports nothing that can be compared with " + e.identity() + "; if the UUID or serial number that it reports is never the host's own, set systemID to it (holdfast fencing rotate --uuid)"}
 }
 
 // reported is what a system reports to distinguish itself from others.

@@ -22,7 +22,7 @@ func (e pinError) Error() string {
 }
 
 // errNoCertificate reports that a controller shows none.
-var errNoCertificate = errors.New("it shows none")
+var errNoCertificate = errors.New("it shows no certificate")
 
 // tlsConfig verifies the certificate by the pin, if there is one. The pin then
 // replaces CAs, names and dates, which controllers often get wrong. There is no

@@ -49,7 +49,7 @@ var quirkCases = []struct {
 	{"delay above the timeout", bmc.Quirks{Delay: bmc.Duration(time.Hour)}, true, Timeout, Timeout, false, "no answer within 300ms"},
 	{"mute", bmc.Quirks{Mute: true}, true, Timeout, Timeout, false, "reset it if it hangs"},
 	{"half-open", bmc.Quirks{HalfOpen: true}, true, Timeout, Timeout, false, "no answer within 300ms"},
-	{"cut-answer", bmc.Quirks{CutAnswer: true}, true, Protocol, Protocol, false, "broke off"},
+	{"cut-answer", bmc.Quirks{CutAnswer: true}, true, Protocol, Protocol, false, "answer was cut off"},
 	{"unreachable", bmc.Quirks{Unreachable: true}, true, Unreachable, Unreachable, false, "connection refused"},
 	{"conflict-when-on, powering-on", bmc.Quirks{ConflictWhenOn: true, PoweringOn: true}, true, "", "", true, ""},
 	{"status-when-off", bmc.Quirks{StatusWhenOff: 400}, false, "", "", true, ""},

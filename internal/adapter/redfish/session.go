@@ -98,7 +98,7 @@ func (c *Client) openSession(ctx context.Context, nobody *api, path string) (ses
 		opened.path = f.link("@odata.id")
 	}
 	if opened.token == "" {
-		return session{}, problem{Protocol, "it opens a session and gives no token for it"}
+		return session{}, problem{Protocol, "it opened a session without a token"}
 	}
 	return opened, nil
 }
@@ -124,7 +124,7 @@ func (c *Client) first(ctx context.Context) (system, error) {
 	case errSession != nil && sessionless(errSession):
 		_, basic := explain(err)
 		_, bySession := explain(errSession)
-		return s, problem{Credentials, basic + ", names no Basic authentication, and gives no session instead: " + bySession}
+		return s, problem{Credentials, basic + ", does not offer Basic authentication, and gives no session either: " + bySession}
 	}
 	return s, errSession
 }

@@ -31,7 +31,7 @@ func ShownBy(ctx context.Context, e Endpoint) (shown Shown, err error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c := &Client{endpoint: e}
-	err = c.call(ctx, "look at the service", func(ctx context.Context) error {
+	err = c.call(ctx, "read the service", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, e.Timeout)
 		defer cancel()
 		at := "https://" + net.JoinHostPort(e.Address.Host, strconv.Itoa(int(e.Address.Port))) + rootPath

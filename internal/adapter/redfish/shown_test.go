@@ -56,7 +56,7 @@ func TestABMCThatShowsNothingIsAnError(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	e := showing(t, s)
 	s.Close()
-	if _, err := ShownBy(t.Context(), e); err == nil || !strings.Contains(err.Error(), "look at the service, BMC https://127.0.0.1") {
+	if _, err := ShownBy(t.Context(), e); err == nil || !strings.Contains(err.Error(), "read the service, BMC https://127.0.0.1") {
 		t.Errorf("%v", err)
 	}
 }

@@ -56,7 +56,7 @@ func TestAControllerThatIsSlowWithEachAnswerGetsAllOfThem(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Power(ctx); ReasonOf(err) != Timeout || !strings.Contains(err.Error(), "before the time was over") {
+	if _, err := c.Power(ctx); ReasonOf(err) != Timeout || !strings.Contains(err.Error(), "before the time limit") {
 		t.Errorf("the time of the whole: %v", err)
 	}
 }

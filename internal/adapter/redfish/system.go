@@ -36,7 +36,7 @@ type system struct {
 type fields map[string]json.RawMessage
 
 // errNoObject is returned if an answer is JSON, but not an object.
-var errNoObject = problem{Protocol, "it answers with something that is no resource of Redfish"}
+var errNoObject = problem{Protocol, "its answer is not a Redfish resource"}
 
 // parse reads an object. It ignores what follows the object, and byte order
 // marks before it.
@@ -210,7 +210,7 @@ func (c *Client) types(ctx context.Context, s system) ([]ResetType, error) {
 // that names none (412, 428).
 func (c *Client) post(ctx context.Context, s system, t ResetType) error {
 	if s.reset == "" {
-		return problem{Unsupported, "its system has no action " + resetAction[1:] + ", so it cannot be switched"}
+		return problem{Unsupported, "its system has no action " + resetAction[1:] + ", so its power cannot be switched"}
 	}
 	err := c.send(ctx, s.reset, t, nil)
 	if code := status(err); s.etag != "" && (code == http.StatusPreconditionFailed || code == http.StatusPreconditionRequired) {

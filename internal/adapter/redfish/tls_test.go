@@ -120,7 +120,7 @@ func TestAStackThatHangsUpIsSaidToBeOld(t *testing.T) {
 		Certificates:       []tls.Certificate{rsaCertificate(t, false)},
 		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) { return nil, h.Conn.Close() },
 	})
-	if _, err := Open(t.Context(), e); ReasonOf(err) != TLS || !strings.Contains(err.Error(), "breaks off the TLS handshake") {
+	if _, err := Open(t.Context(), e); ReasonOf(err) != TLS || !strings.Contains(err.Error(), "aborts the TLS handshake") {
 		t.Error(err)
 	}
 }

@@ -22,7 +22,7 @@ const maxAnswer = 4 << 20
 const maxRedirects = 3
 
 // errRedirect is returned instead of sending the account elsewhere.
-var errRedirect = errors.New("it redirects to another place")
+var errRedirect = errors.New("it redirects to another address")
 
 // httpClient returns a client that talks only to the endpoint's address:
 // directly, without the proxy of the environment, over HTTP/1.1, which all

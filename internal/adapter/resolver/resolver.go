@@ -97,7 +97,7 @@ func (h *Host) look() (look, error) {
 		l.was.Absent = true
 		return l, nil
 	case err != nil:
-		return look{}, fmt.Errorf("look at the resolver's configuration: %w", err)
+		return look{}, fmt.Errorf("read the resolver's configuration: %w", err)
 	case info.Mode()&os.ModeSymlink != 0:
 		if l.was.Link, err = os.Readlink(path); err != nil {
 			return look{}, err
@@ -236,7 +236,7 @@ func (h *Host) dropin(ctx context.Context, path string, want []byte, unit string
 		return false, err
 	}
 	if err := put(at, want); err != nil {
-		return false, fmt.Errorf("tell %s of the host's name server: %w", unit, err)
+		return false, fmt.Errorf("configure %s to use the host's name server: %w", unit, err)
 	}
 	if err := h.reload(ctx, unit); err != nil {
 		return false, errors.Join(err, put(at, have))

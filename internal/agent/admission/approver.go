@@ -92,7 +92,7 @@ func (a *Approver) Look(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		a.Logf("%s is ready: its bootstrap token %s is gone", t.Host, t.ID)
+		a.Logf("%s is ready: its bootstrap token %s was deleted", t.Host, t.ID)
 	}
 	if len(done) < len(tokens) {
 		requests, err := a.API.Requests(ctx)

@@ -111,7 +111,7 @@ func Own(key []byte, role state.Role, host string, now time.Time, random io.Read
 }
 
 // errNotYet is the answer until hosts can join.
-var errNotYet = errors.New("the control plane of this host does not stand yet")
+var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
 // the host that asked last can use its token.

@@ -67,11 +67,11 @@ func (k *Key) Current(ctx context.Context) ([]byte, error) {
 	select {
 	case a := <-answer:
 		if a.Err != nil {
-			return nil, fmt.Errorf("which key of join secrets counts: %w", a.Err)
+			return nil, fmt.Errorf("find the key of join secrets in force: %w", a.Err)
 		}
 		return a.Val.([]byte), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("which key of join secrets counts: %w", ctx.Err())
+		return nil, fmt.Errorf("find the key of join secrets in force: %w", ctx.Err())
 	}
 }
 

@@ -26,7 +26,7 @@ var Files = []string{
 	"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet.crt",
 }
 
-var notAfter = metric.Describe("certificate_not_after_timestamp_seconds", "When a certificate on this host ends.", "file")
+var notAfter = metric.Describe("certificate_not_after_timestamp_seconds", "When a certificate on this host expires.", "file")
 
 // Collector exports the ends of the certificates that match Files. Root is empty
 // except in tests.

@@ -21,7 +21,7 @@ func (r *Agent) accountsTask() loop.Task {
 	return loop.Task{Name: "BMC accounts", First: accountInterval, Every: accountInterval, Limit: aRequest, Step: func(ctx context.Context) (out loop.Result, err error) {
 		pushed, err := pushAccounts(ctx, store, func() (fence.Secrets, error) { return r.open() })
 		if len(pushed) > 0 {
-			out.Changed = fmt.Sprintf("told the cluster the new BMC accounts of %v", pushed)
+			out.Changed = fmt.Sprintf("published the new BMC accounts of %v in the cluster", pushed)
 		}
 		return out, err
 	}}

@@ -90,7 +90,7 @@ func (k *keyring) step(ctx context.Context) error {
 		return err
 	}
 	if len(wrote) > 0 {
-		k.log.Info("the API server is to have other keys of secrets in etcd", "keys", wish, "before", have)
+		k.log.Info("the API server gets other keys for secrets in etcd", "keys", wish, "before", have)
 	}
 	return k.tell(ctx, api, file.Data, wish)
 }

@@ -231,7 +231,7 @@ func TestThatOnlyAnAdministratorCouldMakeItIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = a.remake(t.Context(), client, own[:1])
-	const want = "only an administrator may make it, and this host has no /etc/kubernetes/admin.conf"
+	const want = "only an administrator may create it, and this host has no /etc/kubernetes/admin.conf"
 	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), own[0].what+": "+want) {
 		t.Errorf("%v", err)
 	}

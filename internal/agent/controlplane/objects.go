@@ -120,7 +120,7 @@ func (r *Agent) remake(ctx context.Context, client *kube.Client, own []ownObject
 			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
 			continue
 		}
-		r.Log.Info("made an object that was missing", "object", o.what)
+		r.Log.Info("created an object that was missing", "object", o.what)
 	}
 	return errors.Join(errs...)
 }

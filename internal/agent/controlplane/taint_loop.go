@@ -157,7 +157,7 @@ func (t *taints) node(ctx context.Context, in outofservice.Input) (again bool, e
 		t.note(in.Node.Name, v.Action == outofservice.Add)
 	}
 	if v.Unready {
-		if err := t.api.MarkUnready(ctx, in.Node.Name, "switched off, says "+t.host, t.now()); err != nil {
+		if err := t.api.MarkUnready(ctx, in.Node.Name, "switched off, reported by "+t.host, t.now()); err != nil {
 			return true, err
 		}
 	}

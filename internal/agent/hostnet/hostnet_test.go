@@ -142,7 +142,7 @@ func TestNothingIsRenderedFromAViewThatKnowsTooLittle(t *testing.T) {
 	little := state.NetworkView{Settings: view().Settings, Role: state.RoleMaster, Stage: state.StageInstalled}
 	for _, part := range Parts() {
 		r, err := Render(part, little, root(t))
-		if err != nil || len(r.Files) != 0 || !strings.Contains(r.Why, "stays") {
+		if err != nil || len(r.Files) != 0 || !strings.Contains(r.Why, "existing files are kept") {
 			t.Errorf("%s: %d files, %q, %v", part, len(r.Files), r.Why, err)
 		}
 	}

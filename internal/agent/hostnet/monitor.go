@@ -53,7 +53,7 @@ func Monitor(part string, s network.Status, root string, now time.Time) (Finding
 		f.coredns(s, len(want.Files) > 0)
 	}
 	if age := now.Sub(s.At); age > silent {
-		f.trouble("the agent has said nothing for %s: systemctl status holdfast-agent", age.Round(time.Second))
+		f.trouble("the agent has not written its status for %s: systemctl status holdfast-agent", age.Round(time.Second))
 	}
 	f.InStep = len(f.Trouble) == 0
 	return f, nil
@@ -137,7 +137,7 @@ func (f *Finding) coredns(s network.Status, wanted bool) {
 	}
 	switch dns := s.View.LocalDNS; {
 	case !dns.Known:
-		f.fact("nobody has asked the name server yet")
+		f.fact("the name server was not checked yet")
 	case !dns.Value:
 		f.trouble("the name server does not answer")
 	default:

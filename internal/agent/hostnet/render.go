@@ -47,7 +47,7 @@ func Render(part string, v state.NetworkView, root string) (Rendered, error) {
 	case "resolver":
 		return renderResolver(v, root)
 	}
-	return Rendered{}, fmt.Errorf("%q is no part of a host's network: %v are", part, Parts())
+	return Rendered{}, fmt.Errorf("%q is not a part of a host's network: must be one of %v", part, Parts())
 }
 
 func renderKeepalived(v state.NetworkView) (Rendered, error) {
@@ -55,7 +55,7 @@ func renderKeepalived(v state.NetworkView) (Rendered, error) {
 	verdict := vrrp.Instances(v)
 	out.Why = verdict.Why
 	if !verdict.Known {
-		out.Why += ": what is there stays"
+		out.Why += ": existing files are kept"
 		return out, nil
 	}
 	conf, err := keepalived.Render(keepalived.HostOf(verdict, v.Settings))
@@ -72,10 +72,10 @@ func renderHAProxy(v state.NetworkView, root string) (Rendered, error) {
 	wanted, backends := apilb.Wanted(v), apilb.Backends(v)
 	switch {
 	case !wanted.Known || !backends.Known:
-		out.Why = "the view does not tell enough: what is there stays"
+		out.Why = "the view lacks facts: existing files are kept"
 		return out, nil
 	case !wanted.Value:
-		out.Why = "this host balances nothing"
+		out.Why = "this host has no load balancer"
 		return out, nil
 	}
 	ca, err := os.ReadFile(filepath.Join(root, balancer.CAPath))
@@ -105,7 +105,7 @@ func renderCoreDNS(v state.NetworkView, root string) (Rendered, error) {
 	zone, named := names.Decide(v)
 	server, placed := names.DecideServer(v)
 	if !named || !placed {
-		out.Why = "the view does not tell enough: what is there stays"
+		out.Why = "the view lacks facts: existing files are kept"
 		return out, nil
 	}
 	conf := coredns.Config(server, coredns.ZonePath)
@@ -128,7 +128,7 @@ func renderResolver(v state.NetworkView, root string) (Rendered, error) {
 	out.Why = d.Reason
 	switch d.Do {
 	case resolver.Leave:
-		out.Why += ": what is there stays"
+		out.Why += ": existing files are kept"
 	case resolver.Prepend:
 		data := resolvconf.Prepend(original, resolvconf.Own{Server: d.Server, Search: d.Search}, was)
 		out.Files = []state.File{{Path: resolvconf.Path, Data: data}}
@@ -171,7 +171,7 @@ func ReadStatus(path string) (network.Status, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("%s: of another version, or broken: %w", path, err)
+		return s, fmt.Errorf("%s: of another version, or damaged: %w", path, err)
 	}
 	return s, nil
 }

@@ -117,7 +117,7 @@ func (l *Loop) start() error {
 	}
 	memory, err := readMemory(l.dir)
 	if err != nil {
-		l.Log.Warn("what this host noted of incidents is begun anew from the events", "err", err)
+		l.Log.Warn("the notes of incidents cannot be used and are rebuilt from the events", "err", err)
 	}
 	l.memory, l.stale = memory, true
 	reports, problems, err := incident.Files(l.dir)

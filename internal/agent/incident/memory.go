@@ -51,10 +51,10 @@ func readMemory(dir string) (memory, error) {
 		return m, nil
 	}
 	if err != nil {
-		return m, fmt.Errorf("what this host noted: %w", err)
+		return m, fmt.Errorf("notes about incidents: %w", err)
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return memory{}, fmt.Errorf("what this host noted, %s, is not understood: %w", filepath.Join(dir, memoryFile), err)
+		return memory{}, fmt.Errorf("notes about incidents: %s cannot be parsed: %w", filepath.Join(dir, memoryFile), err)
 	}
 	return m, nil
 }
@@ -66,7 +66,7 @@ func (l *Loop) save(m memory) error {
 		return err
 	}
 	if err := l.write(filepath.Join(l.dir, memoryFile), append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("keep what this host noted: %w", err)
+		return fmt.Errorf("store notes about incidents: %w", err)
 	}
 	l.memory, l.stale = m, true
 	return nil

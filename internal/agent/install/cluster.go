@@ -171,7 +171,7 @@ func (r *run) waitNameService(ctx context.Context) error {
 	if askErr != nil || len(why) == 0 {
 		return err
 	}
-	return fmt.Errorf("the cluster's name service has no node: %s (kubectl describe nodes shows their taints)", why)
+	return fmt.Errorf("the pods of the cluster's name service have no node: %s (kubectl describe nodes shows their taints)", why)
 }
 
 // waitCluster waits for every node of the configuration and for the cluster's

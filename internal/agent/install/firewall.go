@@ -36,9 +36,9 @@ func refusals(found []state.SiteFirewall) []string {
 		switch {
 		case f.Refuses():
 			out = append(out, f.Name+" on this host refuses "+strings.Join(slices.Concat(f.Cluster, f.Pods, f.Applications), ", ")+
-				": other hosts and pods get no answer; docs/runbook/firewall.md has what to type")
+				": other hosts and pods get no answer; see docs/runbook/firewall.md")
 		case f.Unjudged:
-			out = append(out, f.Name+" refuses what no rule of it lets in: see that it lets in what docs/ports.md lists")
+			out = append(out, f.Name+" refuses everything that its rules do not allow: make sure that they allow what docs/ports.md lists")
 		}
 	}
 	return out

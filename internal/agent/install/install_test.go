@@ -142,8 +142,8 @@ func TestKubeadmDoesNotPrintTheBootstrapToken(t *testing.T) {
 }
 
 func TestAControlPlaneGoesByANameThatCanBeFenced(t *testing.T) {
-	const other = "this host is called cp-1.example.test, and controlPlane.fencing.credentials names cp-1 and cp-2: " +
-		"nobody could switch it off; give it that name (hostnamectl set-hostname) or correct install-config.yaml"
+	const other = "this host is called cp-1.example.test, but controlPlane.fencing.credentials names cp-1 and cp-2: " +
+		"it could not be fenced; give it that name (hostnamectl set-hostname) or correct install-config.yaml"
 	for _, c := range []struct {
 		role state.Role
 		name string

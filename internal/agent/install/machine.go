@@ -29,7 +29,7 @@ func (r *run) lookAtHost(context.Context) error {
 func (r *run) ownArchitecture(own string) error {
 	if want := r.Site.Config.ControlPlane.Architecture; want != "" && want != own {
 		return fmt.Errorf("controlPlane.architecture in install-config.yaml says %s, and this machine is %s: "+
-			"all hosts of a site are of one kind", want, own)
+			"all hosts of a site must have the same architecture", want, own)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func lasts(gone []string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return fmt.Errorf("what this machine writes to %s is gone with its next boot: is it a live image? "+
+	return fmt.Errorf("what this machine writes to %s is lost at its next boot: is it a live image? "+
 		"Put the operating system on its disk, boot from there, and apply the Ignition again", strings.Join(gone, " and "))
 }
 

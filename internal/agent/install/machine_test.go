@@ -27,7 +27,7 @@ func TestALiveImageIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	err := lasts([]string{"/etc (tmpfs at /etc)", "/var/lib (tmpfs at /var)"})
-	if err == nil || !strings.Contains(err.Error(), "/etc (tmpfs at /etc) and /var/lib (tmpfs at /var) is gone with its next boot") {
+	if err == nil || !strings.Contains(err.Error(), "/etc (tmpfs at /etc) and /var/lib (tmpfs at /var) is lost at its next boot") {
 		t.Errorf("got %v", err)
 	}
 }

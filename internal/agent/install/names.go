@@ -48,11 +48,11 @@ func (r *run) resolveAPI(ctx context.Context) error {
 func balancer(a netip.Addr) bool { return a.IsGlobalUnicast() }
 
 func (r *run) unresolved(found []netip.Addr) string {
-	const want = ": on platform none the site names its load balancer so"
+	const want = ": on platform none the site's DNS must resolve it to the load balancer"
 	if len(found) == 0 {
 		return "no name server of this host knows " + r.Site.APIName() + want
 	}
-	return fmt.Sprintf("a name server of this host says that %s is %s, where no other host can be%s", r.Site.APIName(), found[0], want)
+	return fmt.Sprintf("a name server of this host resolves %s to %s, which cannot be another host%s", r.Site.APIName(), found[0], want)
 }
 
 // loneAddress returns the address of the only control plane: the one given in the

@@ -86,8 +86,8 @@ func TestSeveralHostsWaitForALoadBalancersAddress(t *testing.T) {
 		said, waits string
 	}{
 		{"", "no name server of this host knows api-int.shop.example.test"},
-		{"0.0.0.0", "says that api-int.shop.example.test is 0.0.0.0, where no other host can be"},
-		{"127.0.0.1", "is 127.0.0.1, where"},
+		{"0.0.0.0", "resolves api-int.shop.example.test to 0.0.0.0, which cannot be another host"},
+		{"127.0.0.1", "to 127.0.0.1, which cannot"},
 		{"10.1.2.3", ""},
 	} {
 		r, log := newRun(t, state.RoleBootstrap)

@@ -63,7 +63,7 @@ func (r *run) fencedByName(name string) error {
 		}
 		known = append(known, c.HostName)
 	}
-	return fmt.Errorf("this host is called %s, and controlPlane.fencing.credentials names %s: nobody could switch it off; "+
+	return fmt.Errorf("this host is called %s, but controlPlane.fencing.credentials names %s: it could not be fenced; "+
 		"give it that name (hostnamectl set-hostname) or correct install-config.yaml", name, strings.Join(known, " and "))
 }
 

@@ -126,13 +126,13 @@ func (s *server) get(ctx context.Context) (string, error) {
 		return own.Token, err
 	}
 	if id.AdmissionToken == "" {
-		return "", errors.New("this host's configuration holds nothing to join with: " + anew)
+		return "", errors.New("this host's configuration holds no secret for joining: " + anew)
 	}
 	return s.secret(ctx, "/hosts/"+url.PathEscape(s.host), id.AdmissionToken)
 }
 
 // anew is the remedy for a secret that has ended.
-const anew = "make its configuration anew (holdfast create join-config, and holdfast-agent apply with it)"
+const anew = "make its configuration again (holdfast create join-config, and holdfast-agent apply with it)"
 
 // forget drops a token that is not valid any more.
 func (s *server) forget(token string) {
@@ -151,7 +151,7 @@ func (s *server) secret(ctx context.Context, path, token string) (string, error)
 	}
 	var got configserver.Secret
 	if json.Unmarshal(data, &got) != nil || got.Token == "" {
-		return "", errors.New("the configuration server's answer is no token")
+		return "", errors.New("the configuration server's answer is not a token")
 	}
 	return got.Token, nil
 }
@@ -177,7 +177,7 @@ func (s *server) post(ctx context.Context, path, token string, body []byte) ([]b
 		s.forget(token)
 		return nil, fmt.Errorf("%s: %s", words(data), anew)
 	case resp.StatusCode == http.StatusNotFound:
-		return nil, errors.New("the control plane is of an older build, which admits no hosts of this one")
+		return nil, errors.New("the control plane runs an older build, which does not admit hosts of this build")
 	case resp.StatusCode >= http.StatusBadRequest:
 		return nil, errors.New(words(data))
 	}

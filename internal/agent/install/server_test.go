@@ -133,7 +133,7 @@ func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 		t.Errorf("by a node's name: %v", err)
 	}
 	c.refusal = errors.New("details")
-	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context()); err == nil || err.Error() != "the control plane does not answer yet: ask again" {
+	if _, err := c.host(t, "worker-1", dir).bootstrapToken(t.Context()); err == nil || err.Error() != "the control plane does not answer yet: try again" {
 		t.Errorf("before the API is there: %v", err)
 	}
 	_, err = c.host(t, "cp-1", t.TempDir()).bootstrapToken(t.Context())
@@ -153,7 +153,7 @@ func TestAHostIsToldWhyItIsNotTaken(t *testing.T) {
 		t.Error("the token is kept")
 	}
 	c.site.Identity.AdmissionToken = ""
-	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holds nothing to join with: make its configuration anew") {
+	if _, err = s.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no secret for joining: make its configuration again") {
 		t.Errorf("without an admission: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestSecretsGoToTheSitesOwnServerOnly(t *testing.T) {
 	t.Cleanup(old.Close)
 	to.base = old.URL
 	to.client = old.Client()
-	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "of an older build") {
+	if _, err := to.bootstrapToken(t.Context()); err == nil || !strings.Contains(err.Error(), "an older build, which") {
 		t.Errorf("a control plane of an older build: %v", err)
 	}
 	s.Identity.ConfigCA.Cert = "hush"

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	failoverWanted = metric.Describe("failover_requests", "What pods would ask of this control plane if the other one were lost: cores, bytes, pods. Told by the host that writes the status.", "host", "resource")
-	failoverGiven  = metric.Describe("failover_allocatable", "What this control plane has to give to pods: cores, bytes, pods. Told by the host that writes the status.", "host", "resource")
+	failoverWanted = metric.Describe("failover_requests", "Requests of the pods that this control plane would run if the other one were lost: cores, bytes, pods. Reported by the host that writes the status.", "host", "resource")
+	failoverGiven  = metric.Describe("failover_allocatable", "What this control plane can allocate to pods: cores, bytes, pods. Reported by the host that writes the status.", "host", "resource")
 )
 
 var aboutFailover = []*prometheus.Desc{failoverWanted, failoverGiven}

@@ -18,7 +18,7 @@ var (
 
 var (
 	fences       = metric.Describe("fences_total", "Fences by this host, as far as its history goes.", "host", "proven")
-	fenceSeconds = metric.Describe("fence_last_seconds", "How long the last proven fence by this host took, from its begin to the proof.", "host")
+	fenceSeconds = metric.Describe("fence_last_seconds", "How long the last proven fence by this host took, from its start to the proof.", "host")
 	fencePhase   = metric.Describe("fence_last_phase_seconds", "How long the parts of the last proven fence by this host took.", "host", "phase")
 	fenceWorst   = metric.Describe("fence_worst_seconds", "How long the slowest proven fence by this host took, without its delay.", "host")
 	fenceProven  = metric.Describe("fence_proven_timestamp_seconds", "When a fence by this host was last proven; 0 for never.", "host")

@@ -31,7 +31,7 @@ const patience = 4 * time.Second
 
 // errNoObject reports that there is nothing to write to: the operator makes the
 // object once etcd is handed over.
-var errNoObject = errors.New("the API has no PacemakerCluster \"cluster\" yet: holdfast-operator makes it once etcd is handed over")
+var errNoObject = errors.New("the API has no PacemakerCluster \"cluster\" yet: holdfast-operator creates it once etcd is handed over")
 
 // publish writes the status if that is this host's turn, and otherwise looks
 // whether somebody else does.

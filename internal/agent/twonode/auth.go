@@ -87,7 +87,7 @@ func (h *Host) checkAccount() error {
 // whoever was between the hosts knows the secret. pcs itself works on its host
 // without pcsd.
 func (h *Host) silencePCSD(ctx context.Context, token string) error {
-	if err := h.do(ctx, "nobody needs it, and it would listen to everybody", host.Command("systemctl", "disable", "--now", "--quiet", "pcsd.service")); err != nil {
+	if err := h.do(ctx, "not needed, and it would listen on all addresses", host.Command("systemctl", "disable", "--now", "--quiet", "pcsd.service")); err != nil {
 		return err
 	}
 	text, err := h.read(usersFile)
@@ -96,7 +96,7 @@ func (h *Host) silencePCSD(ctx context.Context, token string) error {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
-		h.say("%s cannot be read, and is left as it is: %v", usersFile, err)
+		h.say("%s cannot be parsed and is left unchanged: %v", usersFile, err)
 		return nil
 	}
 	others := slices.DeleteFunc(slices.Clone(list), func(entry json.RawMessage) bool {
@@ -118,7 +118,7 @@ func (h *Host) silencePCSD(ctx context.Context, token string) error {
 func (h *Host) stay(ctx context.Context, steps []twonode.Command) error {
 	there, err := h.exists(corosyncKey)
 	if err == nil && !there {
-		err = fmt.Errorf("%s names the cluster and %s is gone: copy that from the other host; nothing was changed", corosyncConf, corosyncKey)
+		err = fmt.Errorf("%s names the cluster, but %s is missing: copy the missing file from the other host; nothing was changed", corosyncConf, corosyncKey)
 	}
 	if err != nil {
 		return err
@@ -141,9 +141,9 @@ func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Comm
 // left. Services that run without a corosync.conf belong to somebody: it refuses.
 func (h *Host) clean(ctx context.Context, example bool) error {
 	if running := h.running(ctx); !example && len(running) > 0 {
-		return fmt.Errorf("%s runs, and %s is gone: copy that from the other host, or stop it; nothing was changed", strings.Join(running, ", "), corosyncConf)
+		return fmt.Errorf("%s runs, but %s is missing: copy the missing file from the other host, or stop the service; nothing was changed", strings.Join(running, ", "), corosyncConf)
 	}
-	return h.do(ctx, "what an earlier cluster left is nobody's", pacemaker.Destroy())
+	return h.do(ctx, "remove what an earlier cluster left", pacemaker.Destroy())
 }
 
 // running returns the cluster's services that run, and none in a dry run.
@@ -194,7 +194,7 @@ func (h *Host) change(ctx context.Context, steps []twonode.Command) error {
 	if !h.DryRun && !slices.Contains(h.running(ctx), units[0]) {
 		return nil // it reads the file when it starts
 	}
-	return h.do(ctx, "Corosync goes by the new file", pacemaker.Reload())
+	return h.do(ctx, "Corosync reads the new file", pacemaker.Reload())
 }
 
 // edit runs pcs' commands on the work file and puts that in place. pcs talks to
@@ -219,7 +219,7 @@ func (h *Host) edit(ctx context.Context, steps []twonode.Command) error {
 	}
 	made, err := corosync.Parse(text)
 	if err != nil {
-		return fmt.Errorf("pcs made a file that nobody can read: %w", err)
+		return fmt.Errorf("pcs made a corosync.conf that cannot be parsed: %w", err)
 	}
 	if lacks := twonode.CorosyncOf(made).Plain(); lacks != "" {
 		return fmt.Errorf("pcs made a corosync.conf without %s; nothing was changed", lacks)
@@ -232,7 +232,7 @@ func (h *Host) run(ctx context.Context) error {
 	if err := h.meet(ctx); err != nil {
 		return err
 	}
-	return h.do(ctx, "this host waits for its peer, or meets it", host.Command("systemctl", append([]string{"start"}, units...)...))
+	return h.do(ctx, "this host waits for its peer or joins it", host.Command("systemctl", append([]string{"start"}, units...)...))
 }
 
 func (h *Host) corosync() (twonode.Corosync, error) {

@@ -116,8 +116,8 @@ func TestWhatIsLostOrSomebodysIsNotMadeAnew(t *testing.T) {
 		begin func(*site)
 		words string
 	}{
-		"the key is gone":                      {func(s *site) { s.put(corosyncConf, fixture(t, "corosync.conf")); s.running = true }, "/etc/corosync/authkey is gone: copy that from the other host"},
-		"the file is gone while Corosync runs": {func(s *site) { s.running = true }, "corosync.service, pacemaker.service runs, and /etc/corosync/corosync.conf is gone"},
+		"the key is gone":                      {func(s *site) { s.put(corosyncConf, fixture(t, "corosync.conf")); s.running = true }, "/etc/corosync/authkey is missing: copy the missing file from the other host"},
+		"the file is gone while Corosync runs": {func(s *site) { s.running = true }, "corosync.service, pacemaker.service runs, but /etc/corosync/corosync.conf is missing"},
 		"hosts in a cluster without a name": {func(s *site) {
 			s.put(corosyncConf, "totem {\n}\nnodelist {\n node {\n ring0_addr: 10.0.0.1\n name: db-1\n }\n}\n")
 		}, `in the Corosync cluster "", not in "pcm"`},

@@ -27,7 +27,7 @@ const (
 )
 
 // manifest writes the pod that podman runs etcd from. If podman runs it already,
-// the step ends only when etcd runs by this manifest and votes, because the other
+// the step ends only when etcd runs from this manifest and votes, because the other
 // host's turn comes then. From the first hand-over on neither host's etcd works
 // without Pacemaker. So this step enables Pacemaker here again: what pcs did at
 // the set-up may not have reached the disk when the power went.
@@ -42,15 +42,15 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 		return err
 	}
 	written := h.Now()
-	return h.until(ctx, "etcd of "+in.Self+" runs by this manifest and votes", func(ctx context.Context) (string, error) {
+	return h.until(ctx, "etcd of "+in.Self+" runs from this manifest and votes", func(ctx context.Context) (string, error) {
 		r, err := h.Report(ctx)
 		switch {
 		case err != nil:
 			return "", err
 		case !r.At.After(written):
-			return "the agent has not looked since", nil
+			return "the etcd keeper has not reported since", nil
 		case !state.Is(r.Outdated, false):
-			return "etcd does not run by it yet" + handover.Verdict(r), nil
+			return "etcd does not run from it yet" + handover.Verdict(r), nil
 		}
 		return handover.Voting(r), nil
 	})
@@ -77,7 +77,7 @@ func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 // take moves kubelet's manifest away as soon as that is safe.
 func (h *Host) take(ctx context.Context) error {
 	givenUp := false
-	err := h.until(ctx, "the agents of both hosts wait to take etcd over", func(ctx context.Context) (string, error) {
+	err := h.until(ctx, "the etcd keepers of both hosts are ready to take etcd over", func(ctx context.Context) (string, error) {
 		r, err := h.Report(ctx)
 		if givenUp = err == nil && handover.GivenUp(r); err != nil || givenUp {
 			return "", err
@@ -99,11 +99,11 @@ func (h *Host) take(ctx context.Context) error {
 // kubelet is stopped meanwhile, and its last etcd ends first. Pods run on without
 // kubelet, and Pacemaker starts it again if this is cut off.
 func (h *Host) clear(ctx context.Context) (err error) {
-	if err := h.do(ctx, "it must not start etcd once more: the peer goes on without this copy", host.Command("systemctl", "stop", "kubelet.service")); err != nil {
+	if err := h.do(ctx, "it must not start etcd again: the peer continues without this host's data directory", host.Command("systemctl", "stop", "kubelet.service")); err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, h.do(context.WithoutCancel(ctx), "etcd is not its any more", host.Command("systemctl", "start", "kubelet.service")))
+		err = errors.Join(err, h.do(context.WithoutCancel(ctx), "kubelet no longer runs etcd", host.Command("systemctl", "start", "kubelet.service")))
 	}()
 	if err := h.until(ctx, "kubelet's etcd has ended", h.restful()); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (h *Host) restful() func(context.Context) (string, error) {
 			free = 0
 		}
 		if free < 2 {
-			return "it may hold its data", err
+			return "a process may still hold its data", err
 		}
 		return "", nil
 	}
@@ -185,7 +185,7 @@ func (h *Host) holds(pid int) (bool, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return false, errors.New("the file system does not number its files")
+		return false, errors.New("the file system has no inode numbers")
 	}
 	locks, err := os.ReadFile(h.path(fileLocks))
 	if err != nil {

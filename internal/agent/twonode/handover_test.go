@@ -129,9 +129,9 @@ func TestNothingIsHandedOverBeforeBothHostsCanGoOnAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withEtcd(t, func() state.EtcdReport { r := pair(); c.change(&r); return r })
-			s.Sleep = func(context.Context, time.Duration) error { return errors.New("not so in 1m0s") }
+			s.Sleep = func(context.Context, time.Duration) error { return errors.New("not within 1m0s") }
 			err := s.do(twonode.HandOver)
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "not so in 1m0s") {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "not within 1m0s") {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 			if s.text(staticPod) == "" {
@@ -191,7 +191,7 @@ func TestAHostThatWasFencedBeforeItsHandOverJoinsAnew(t *testing.T) {
 
 func TestKubeletIsStartedAgainWhereItsEtcdDoesNotEnd(t *testing.T) {
 	s := withEtcd(t, givenUp)
-	s.Sleep = func(context.Context, time.Duration) error { return errors.New("not so in 1m0s") }
+	s.Sleep = func(context.Context, time.Duration) error { return errors.New("not within 1m0s") }
 	if err := s.do(twonode.HandOver); err == nil || !strings.Contains(err.Error(), "kubelet's etcd has ended") {
 		t.Error(err)
 	}

@@ -114,7 +114,7 @@ func (h *Host) until(ctx context.Context, what string, look func(context.Context
 		h.say("wait until %s", what)
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Wait, errors.New("not so in "+h.Wait.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Wait, errors.New("not within "+h.Wait.String()))
 	defer cancel()
 	said := ""
 	for {

@@ -124,7 +124,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 	case last != nil:
 		return last
 	}
-	return fmt.Errorf("the configuration was pushed and is not what it should be: pcs %s", strings.Join(steps[0].Args, " "))
+	return fmt.Errorf("the configuration was pushed but still needs: pcs %s", strings.Join(steps[0].Args, " "))
 }
 
 // steps returns the commands that change the CIB to the wanted one, and the CIB.
@@ -164,5 +164,5 @@ func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, ci
 			return err
 		}
 	}
-	return h.do(ctx, "Pacemaker takes all of it at once", pacemaker.Push(before, after))
+	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.Push(before, after))
 }

@@ -215,7 +215,7 @@ func TestAPushThatCollidesIsTriedAgainFromWhatIsThere(t *testing.T) {
 	}
 	s = entered(t)
 	s.programs["pcs cluster cib-push"] = func([]string) (string, error) { return "", nil } // and nothing happens
-	if err := s.do(twonode.Setup); err == nil || !strings.Contains(err.Error(), "is not what it should be: pcs property set") {
+	if err := s.do(twonode.Setup); err == nil || !strings.Contains(err.Error(), "was pushed but still needs: pcs property set") {
 		t.Error(err)
 	}
 }
@@ -229,7 +229,7 @@ func TestSetupSaysWhatDoesNotRunAndWhy(t *testing.T) {
 		st.Failures = []string{"cp-2_redfish_start_0 on cp-1: error the BMC does not take the account"}
 		return st, err
 	}
-	s.Sleep = func(context.Context, time.Duration) error { return errors.New("not so in 1m0s") }
+	s.Sleep = func(context.Context, time.Duration) error { return errors.New("not within 1m0s") }
 	err := s.do(twonode.Setup)
 	if err == nil || !strings.Contains(err.Error(), "cp-2_redfish does not run on cp-1; cp-2_redfish_start_0 on cp-1: error the BMC does not take the account") {
 		t.Error(err)

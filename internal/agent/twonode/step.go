@@ -26,7 +26,7 @@ func ReadInput(in io.Reader, step twonode.Step) (twonode.Input, error) {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return input, fmt.Errorf("read input: %s is a %s", t.Field, t.Value)
 		}
-		return input, fmt.Errorf("read input: it is not the JSON of a step: %w", err)
+		return input, fmt.Errorf("read input: not the JSON input of a step: %w", err)
 	}
 	if err := input.Validate(step); err != nil {
 		return input, fmt.Errorf("input of %s:\n%w", step, err)
@@ -48,7 +48,7 @@ func (h *Host) carryOut(ctx context.Context, step twonode.Step, in twonode.Input
 		twonode.Manifest: h.manifest, twonode.HandOver: h.handOver, twonode.Finish: h.finish,
 	}[step]
 	if do == nil {
-		return fmt.Errorf("there is no step %q", step)
+		return fmt.Errorf("unknown step %q", step)
 	}
 	if err := do(ctx, in); err != nil {
 		return &hidden{fmt.Errorf("%s: %w", step, err), h.hide}

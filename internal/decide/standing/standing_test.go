@@ -76,7 +76,7 @@ func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
 func TestTheCommandIsTheOneThatMendsTheWayToTheBMC(t *testing.T) {
 	for words, want := range map[string]string{
 		"": "sudo holdfast fencing verify",
-		"it answers 401: another account is told by 'holdfast fencing rotate cp-2'":              "sudo holdfast fencing rotate cp-2",
+		"it answers 401: set another account with 'holdfast fencing rotate cp-2'":                "sudo holdfast fencing rotate cp-2",
 		"no TLS handshake: allow it, 'holdfast fencing rotate cp-2 --tls Legacy'":                "sudo holdfast fencing rotate cp-2 --tls Legacy",
 		"it answers 500: 'holdfast fencing rotate cp-2 --password-file x; reboot'":               "sudo holdfast fencing verify",
 		"it answers 500: 'holdfast fencing pin cp-1'":                                            "sudo holdfast fencing verify",

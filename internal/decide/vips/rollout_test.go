@@ -137,7 +137,7 @@ func TestWhatTheConditionsSay(t *testing.T) {
 		add("fd98::5", "fd98::5")(&snapshot)
 		s.Decision = vips.Decide(snapshot)
 	}
-	refusal := `spec.platformSpec.baremetal.ingressIPs[1]: Duplicate value: "fd98::5": is the same as spec.platformSpec.baremetal.apiServerInternalIPs[1] (rule distinct: no address stands twice, in either list and however written)`
+	refusal := `spec.platformSpec.baremetal.ingressIPs[1]: Duplicate value: "fd98::5": is the same as spec.platformSpec.baremetal.apiServerInternalIPs[1] (rule distinct: no address is listed twice, in either list and however it is written)`
 	behind := func(s *vips.Standing) {
 		hosts := settled()
 		hosts[1].Report.Value.VIPs = addrs("10.98.0.5", "10.98.0.6")

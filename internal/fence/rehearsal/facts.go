@@ -83,7 +83,7 @@ func (h Host) facts(ctx context.Context) (Facts, error) {
 		return f, fmt.Errorf("facts of %s: %w", h.Name, err)
 	}
 	if err := json.Unmarshal(out, &f); err != nil {
-		return f, fmt.Errorf("facts of %s: another version of holdfast, or none, answers there: %w", h.Name, err)
+		return f, fmt.Errorf("facts of %s: another version of holdfast, or none, is installed there: %w", h.Name, err)
 	}
 	return f, nil
 }

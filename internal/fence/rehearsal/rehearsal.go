@@ -77,7 +77,7 @@ func (r Run) Crash(ctx context.Context) ([]Times, error) {
 			return all, err
 		}
 		if problems := r.problems(ctx); len(problems) > 0 {
-			return all, fmt.Errorf("%s is not crashed: %w: %s", target, ErrUnhealthy, strings.Join(problems, "; "))
+			return all, fmt.Errorf("%s was not crashed: %w: %s", target, ErrUnhealthy, strings.Join(problems, "; "))
 		}
 		times, err := r.crash(ctx, target, by)
 		if err != nil {
@@ -91,7 +91,7 @@ func (r Run) Crash(ctx context.Context) ([]Times, error) {
 func (r Run) peerOf(target string) (Host, error) {
 	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.Name != target && h.Run != nil })
 	if i < 0 || !slices.ContainsFunc(r.Hosts, func(h Host) bool { return h.Name == target }) {
-		return Host{}, fmt.Errorf("crash %s: there is no peer of it that can be asked", target)
+		return Host{}, fmt.Errorf("crash %s: it has no reachable peer", target)
 	}
 	return r.Hosts[i], nil
 }
@@ -103,10 +103,10 @@ func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
 		t.before = last.Time
 	}
 	if t.boot = r.bootOf(before, target); t.boot == "" {
-		return t, fmt.Errorf("crash %s: which boot it is in is not known, so that nobody could tell its return", target)
+		return t, fmt.Errorf("crash %s: its boot id is unknown, so its return could not be detected", target)
 	}
 	begin := r.Now()
-	r.Progress("%s has Pacemaker fence %s", by.Name, target)
+	r.Progress("%s asks Pacemaker to fence %s", by.Name, target)
 	fenced := make(chan error, 1)
 	go func() { fenced <- order(ctx, by, target) }()
 	if err := r.watch(ctx, begin, by, &t, fenced); err != nil {
@@ -127,7 +127,7 @@ func order(ctx context.Context, by Host, target string) error {
 // alone. It also ends if the cluster is in full health again: a host may be
 // back before the next reading.
 func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenced <-chan error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not within "+r.Return.String()))
 	defer cancel()
 	isFenced, alone := false, false
 	for !isFenced || !alone {
@@ -163,7 +163,7 @@ func (h Host) look(ctx context.Context) (Facts, error) {
 }
 
 func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t *Times) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not in "+r.Return.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Return, errors.New("not within "+r.Return.String()))
 	defer cancel()
 	said := ""
 	for {

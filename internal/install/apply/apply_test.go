@@ -165,7 +165,7 @@ func TestWhatIsWrongIsSaidBeforeAnythingChanges(t *testing.T) {
 		"not json":     {"{", "ignition:"},
 		"a disk":       {`{"ignition":{"version":"3.4.0"},"storage":{"disks":[{"device":"/dev/sda","wipeTable":true}]}}`, "storage.disks: a package-based host keeps its disks"},
 		"a directory":  {`{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc","contents":{"source":"data:,"}},{"path":"/etc2","contents":{"source":"data:,"}}]}}`, "storage.files.0: /etc is a directory"},
-		"unknown host": {`{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/x","contents":{"source":"tftp://h/x"}}]}}`, "storage.files.0.contents.source: tftp: is not fetched here"},
+		"unknown host": {`{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/x","contents":{"source":"tftp://h/x"}}]}}`, "storage.files.0.contents.source: tftp: is not supported"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

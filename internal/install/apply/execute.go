@@ -58,7 +58,7 @@ func (h *Host) takeNode(a plan.Action) error {
 	case *plan.Remove:
 		return h.onPath(a.Path, h.Remove)
 	default:
-		return fmt.Errorf("no way to take a step %T", a)
+		return fmt.Errorf("unknown step %T", a)
 	}
 }
 
@@ -155,7 +155,7 @@ func (h *Host) takeUnit(ctx context.Context, a plan.Action, opt executeOptions) 
 	case *plan.Stop:
 		return h.run(ctx, h.systemctl("stop", "--", a.Unit))
 	default:
-		return fmt.Errorf("no way to take a step %T", a)
+		return fmt.Errorf("unknown step %T", a)
 	}
 }
 
@@ -177,7 +177,7 @@ func (h *Host) takeAccount(ctx context.Context, a plan.Action) error {
 		c.Stdin = strings.NewReader(a.Name + ":" + a.Hash + "\n")
 		return h.run(ctx, c)
 	default:
-		return fmt.Errorf("no way to take a step %T", a)
+		return fmt.Errorf("unknown step %T", a)
 	}
 }
 

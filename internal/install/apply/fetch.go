@@ -75,7 +75,7 @@ func valid(cfg types.Config) (types.Config, error) {
 
 func (f *Fetcher) resolve(ctx context.Context, cfg types.Config, sc scope, depth int) (types.Config, error) {
 	if depth > maxDepth {
-		return types.Config{}, &InputError{Err: fmt.Errorf("ignition.config: points on and on, more than %d times", maxDepth)}
+		return types.Config{}, &InputError{Err: fmt.Errorf("ignition.config: the chain of pointers is longer than %d", maxDepth)}
 	}
 	sc, err := f.enter(ctx, cfg.Ignition, sc)
 	if err != nil {

@@ -191,7 +191,7 @@ func TestWhatCannotBeFetchedIsSaidWithoutSecrets(t *testing.T) {
 		path string
 		hits int
 	}{
-		{"a wrong token", pointTo("merge", server.URL+"/worker?key=s3cret", ca, bearer), "the server answers 401: who are you; its token may have ended", false, "/worker", 1},
+		{"a wrong token", pointTo("merge", server.URL+"/worker?key=s3cret", ca, bearer), "the server answers 401: who are you; its token may have expired", false, "/worker", 1},
 		{"another role's token", pointTo("merge", server.URL+"/master", ca, bearer), "the server answers 403: refused; its token", false, "/master", 1},
 		{"a host that the site does not take", pointTo("merge", server.URL+"/full", ca, bearer), "/full: the server answers 409: refused", false, "/full", 1},
 		{"nothing there", pointTo("merge", server.URL+"/none", ca, ""), "/none: the server answers 404", false, "/none", 1},
@@ -204,7 +204,7 @@ func TestWhatCannotBeFetchedIsSaidWithoutSecrets(t *testing.T) {
 		{"nobody listens", pointTo("merge", downURL+"/worker", ca, bearer), "connection refused", false, "", 0},
 		{"another version", pointTo("merge", server.URL+"/bad", ca, ""), "ignition.config.merge.0: ignition.version: unsupported", true, "/bad", 1},
 		{"an unknown field", pointTo("merge", server.URL+"/big", ca, ""), "ignition.config.merge.0: ignition: x: unused key x", true, "/big", 1},
-		{"a circle", pointTo("merge", server.URL+"/loop", ca, ""), "points on and on", true, "/loop", maxDepth + 1},
+		{"a circle", pointTo("merge", server.URL+"/loop", ca, ""), "the chain of pointers", true, "/loop", maxDepth + 1},
 		{"a wrong hash", pointTo("merge", server.URL+"/bad", ca, `,"verification":{"hash":"sha256-`+strings.Repeat("0", 64)+`"}`), "ignition.config.merge.0.verification.hash", true, "/bad", 1},
 	}
 	for _, tt := range tests {

@@ -152,7 +152,7 @@ func newRequest(field string, res types.Resource) (request, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return request{}, &InputError{Err: fmt.Errorf("%s.source: %s: is not fetched here; use https or data", field, u.Scheme)}
+		return request{}, &InputError{Err: fmt.Errorf("%s.source: %s: is not supported; use https or data", field, u.Scheme)}
 	case u.Scheme == "http" && len(headers) > 0:
 		return request{}, &InputError{Err: fmt.Errorf("%s.source: carries httpHeaders over http, where all can read them; use https", field)}
 	}
@@ -207,7 +207,7 @@ func (req request) redirect(next *http.Request, via []*http.Request) error {
 	case via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
 		return final("redirected from https to %s", next.URL.Scheme)
 	case len(via) >= 5:
-		return final("redirected on and on")
+		return final("too many redirects")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func refusal(resp *http.Response) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return final("%s; its token may have ended or be for another role: make the host's configuration anew", words)
+		return final("%s; its token may have expired or be for another role: make the host's configuration again", words)
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict, http.StatusGone:
 		return final("%s", words)
 	default:

@@ -107,7 +107,7 @@ func (h *Host) lock() (func(), error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another run of holdfast-agent apply is at work (lock %s): %w", lockFile, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("another run of holdfast-agent apply is in progress (lock %s): %w", lockFile, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil
 }

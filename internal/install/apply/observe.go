@@ -19,18 +19,18 @@ func (h *Host) Observe(ctx context.Context, d plan.Desired) (plan.Observed, erro
 	o := plan.Observed{Live: h.Live, Nodes: map[string]plan.Node{}}
 	var err error
 	if o.Users, o.Groups, err = h.accounts(); err != nil {
-		return o, fmt.Errorf("look at accounts: %w", err)
+		return o, fmt.Errorf("read accounts: %w", err)
 	}
 	for _, p := range d.Paths(o.Users) {
 		if o.Nodes[p], err = h.node(p); err != nil {
-			return o, fmt.Errorf("look at %s: %w", p, err)
+			return o, fmt.Errorf("read %s: %w", p, err)
 		}
 	}
 	if o.Units, err = h.unitStates(ctx, d.UnitNames()); err != nil {
-		return o, fmt.Errorf("look at units: %w", err)
+		return o, fmt.Errorf("read units: %w", err)
 	}
 	if o.Packages, err = h.packageState(ctx, d.Packages); err != nil {
-		return o, fmt.Errorf("look at packages: %w", err)
+		return o, fmt.Errorf("read packages: %w", err)
 	}
 	o.Journal, err = h.readJournal()
 	return o, err

@@ -37,7 +37,7 @@ func Negotiate(accept, supported []string) (string, error) {
 		}
 		old = old || strings.HasPrefix(w.version, "2.") || w.version == "2"
 	}
-	words := "the Ignition spec version asked for is not supported; supported are " + strings.Join(supported, ", ")
+	words := "the requested Ignition spec version is not supported; supported are " + strings.Join(supported, ", ")
 	if old {
 		words += "; spec 2 is not served, use an operating system with Ignition 2 (spec 3)"
 	}

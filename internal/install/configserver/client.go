@@ -42,7 +42,7 @@ const (
 )
 
 // ErrForeign reports a server that is not this site's configuration server.
-var ErrForeign = errors.New("what answers is not this site's configuration server (another cluster at that address, or an install directory of another try)")
+var ErrForeign = errors.New("the server at this address belongs to another site (another cluster, or an older install directory)")
 
 // Progress returns the last report of each host. An error does not contain the
 // token.

@@ -45,7 +45,7 @@ func (s *server) config(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, err = w.Write(data)
-	s.Logf("config %s %s for %s: %d bytes%s, by token %s, which ends %s and was used %d times here since the start",
+	s.Logf("config %s %s for %s: %d bytes%s, by token %s, which ends %s and was used %d times since this server started",
 		role, version, r.RemoteAddr, len(data), unsent(err), shown.ID, shown.Expires.UTC().Format(time.RFC3339), s.used(shown))
 }
 

@@ -247,7 +247,7 @@ var statusOf = map[error]int{
 // later answers that the host should try again, and logs the reason.
 func (s *server) later(w http.ResponseWriter, r *http.Request, err error) {
 	s.Logf("%s %q from %s: %d %v", method(r), path(r), r.RemoteAddr, http.StatusServiceUnavailable, err)
-	http.Error(w, "the control plane does not answer yet: ask again", http.StatusServiceUnavailable)
+	http.Error(w, "the control plane does not answer yet: try again", http.StatusServiceUnavailable)
 }
 
 // failed answers with the error of a function that gives something out. The

@@ -130,7 +130,7 @@ func TestATokenThatCannotBeCheckedOpensNothing(t *testing.T) {
 		}
 	})
 	status, body, _ := s.ask(t, "GET", "/config/worker", "Bearer "+token(t, state.RoleWorker), "")
-	if status != 503 || body != "the control plane does not answer yet: ask again\n" {
+	if status != 503 || body != "the control plane does not answer yet: try again\n" {
 		t.Errorf("%d %q", status, body)
 	}
 }
@@ -142,7 +142,7 @@ func TestEachUseOfATokenIsToldByItsID(t *testing.T) {
 		s.ask(t, "GET", "/config/worker", "Bearer "+token(t, state.RoleWorker), "")
 	}
 	s.ask(t, "HEAD", "/config/worker", "Bearer "+token(t, state.RoleWorker), "")
-	want := "by token id-of-worker, which ends " + start.Add(time.Hour).Format(time.RFC3339) + " and was used 3 times here since the start"
+	want := "by token id-of-worker, which ends " + start.Add(time.Hour).Format(time.RFC3339) + " and was used 3 times since this server started"
 	if !strings.Contains(s.log.String(), want) {
 		t.Errorf("the log has no %q:\n%s", want, s.log.String())
 	}

@@ -89,7 +89,7 @@ func (in *Installer) Made() (*site.Site, error) {
 }
 
 func errUnreadableState(err error) error {
-	return fmt.Errorf("%s holds a configuration that cannot be read: %w", StateFile, err)
+	return fmt.Errorf("%s contains a configuration that cannot be read: %w", StateFile, err)
 }
 
 // open returns the site of the directory and its state, both saved. The first

@@ -69,7 +69,7 @@ func (in *Installer) saveManifests(st *saved, set manifestSet, files []state.Fil
 		if err := os.Remove(filepath.Join(in.Dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return wrote, err
 		}
-		in.warn("%s is removed: %s no longer asks for it", filepath.Join(in.Dir, path), ConfigFile)
+		in.warn("removed %s: %s no longer asks for it", filepath.Join(in.Dir, path), ConfigFile)
 	}
 	if maps.Equal(st.Manifests, set.rendered) {
 		return wrote, nil
@@ -156,7 +156,7 @@ func conflict(paths []string) error {
 		return nil
 	}
 	slices.Sort(paths)
-	return &InputError{fmt.Errorf("%s says something else than when these were changed by hand: %s: "+
+	return &InputError{fmt.Errorf("%s was changed after these were changed by hand: %s: "+
 		"delete them, run 'holdfast create manifests' and make your changes again", ConfigFile, strings.Join(paths, ", "))}
 }
 

@@ -130,7 +130,7 @@ func TestUnchangedManifestsFollowTheConfiguration(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.Dir, "network/flannel.yaml")); err == nil {
 		t.Error("the manifest that nobody asks for any more is kept")
 	}
-	if len(d.warnings) != 1 || !strings.Contains(d.warnings[0], "network/flannel.yaml is removed: install-config.yaml no longer asks for it") {
+	if len(d.warnings) != 1 || !strings.Contains(d.warnings[0], "network/flannel.yaml: install-config.yaml no longer asks for it") {
 		t.Errorf("warnings: %q", d.warnings)
 	}
 }

@@ -80,7 +80,7 @@ func (d *decoder) directories(list []types.Directory) {
 		field := fmt.Sprintf("storage.directories.%d", i)
 		d.place(field, n.Path)
 		if n.Overwrite != nil && *n.Overwrite {
-			d.fault(field+".overwrite", "would empty %s on a host that lives; set it to false", n.Path)
+			d.fault(field+".overwrite", "would empty %s on a running host; set it to false", n.Path)
 		}
 		d.out.Directories = append(d.out.Directories, Directory{
 			Field: field, Path: n.Path, Mode: modeOf(n.Mode), Owner: ownerOf(n.Node),
@@ -136,7 +136,7 @@ func (d *decoder) links(list []types.Link) {
 func (d *decoder) place(field, p string) {
 	for _, virtual := range []string{"/proc", "/sys", "/dev"} {
 		if p == virtual || strings.HasPrefix(p, virtual+"/") {
-			d.fault(field+".path", "%s lies in %s, which the kernel makes", p, virtual)
+			d.fault(field+".path", "%s lies in %s, which the kernel provides", p, virtual)
 		}
 	}
 	if p == "/" {

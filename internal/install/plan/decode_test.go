@@ -48,7 +48,7 @@ func TestDecodeNamesEverythingItRefusesAtOnce(t *testing.T) {
 		"storage.directories.1.path: /sys/x lies in /sys",
 		"storage.directories.2.path: /f/sub/dir lies below /f, which is a file",
 		"storage.files.0.contents.source: only data: URLs",
-		"storage.files.1.contents.verification.hash: the contents are not those that were meant",
+		"storage.files.1.contents.verification.hash: the contents do not match the hash",
 		`storage.files.2: /etc/holdfast/packages.json: "-o" is not the name of a package`,
 		"storage.links.0.target: needed, and absolute",
 		`systemd.units.0.name: "../../x.service" is not the name of a unit`,

@@ -164,7 +164,7 @@ func (m *maker) link(l Link, n Node) {
 	why := "absent"
 	switch {
 	case m.sameLink(l, n) && m.rewritten(l):
-		why = "the file that it names is replaced"
+		why = "the file that it names was replaced"
 	case m.sameLink(l, n):
 		if l.Owner == (Owner{}) || m.sameOwner(l.Field, l.Owner, n) {
 			return

@@ -82,7 +82,7 @@ func (m *maker) leftovers() {
 		for _, p := range m.o.Nodes[path].Leftovers {
 			m.step(Step{
 				ID: "remove:" + p, Kind: StepRemove, Path: p,
-				Why: "left behind by a run that was cut", Action: &Remove{Path: p},
+				Why: "left behind by an interrupted run", Action: &Remove{Path: p},
 			})
 		}
 	}
@@ -95,7 +95,7 @@ func (m *maker) packages() {
 	switch {
 	case len(all) == 0 || !m.o.Live:
 	case m.opt.SkipPackages && len(missing) > 0:
-		m.note("packages not installed, as asked: %s", strings.Join(missing, " "))
+		m.note("packages not installed, as requested: %s", strings.Join(missing, " "))
 	case m.opt.SkipPackages:
 	case m.o.Packages.Manager == "":
 		m.fault(PackagesFile, "this host has neither apt nor dnf; install %s by its own means and use --skip-packages", strings.Join(all, " "))
@@ -171,7 +171,7 @@ func (m *maker) groupNameComes(name string) bool {
 // usable reports whether a path can be written at all, and adds a fault if not.
 func (m *maker) usable(field, path string, n Node) bool {
 	if n.Blocked != "" {
-		m.fault(field, "%s cannot be: %s is not a directory on this host", path, n.Blocked)
+		m.fault(field, "%s cannot be created: %s is not a directory on this host", path, n.Blocked)
 	}
 	return n.Blocked == ""
 }

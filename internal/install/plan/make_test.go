@@ -149,7 +149,7 @@ func TestOneThingLeadsToTheseSteps(t *testing.T) {
 		{"a file that may not be overwritten", keep, Observed{Nodes: at("/f", file("old"))}, "!storage.files.0: /f has other contents"},
 		{"the same file may", keep, Observed{Nodes: at("/f", file("new"))}, ""},
 		{"a link that may not be overwritten", keep, Observed{Nodes: at("/f", Node{Kind: KindLink})}, "!storage.files.0: /f is a link"},
-		{"a file below a file of the host", replace, Observed{Nodes: at("/f", Node{Blocked: "/x"})}, "!storage.files.0: /f cannot be: /x is not a directory"},
+		{"a file below a file of the host", replace, Observed{Nodes: at("/f", Node{Blocked: "/x"})}, "!storage.files.0: /f cannot be created: /x is not a directory"},
 		{"an existing file needs no contents", touch, Observed{Nodes: at("/f", Node{Kind: KindFile, Mode: 0o600, UID: 3, Data: []byte("x")})}, ""},
 		{"an absent one becomes empty", touch, Observed{}, "file:/f"},
 		{"a fragment is appended", add, Observed{Nodes: at("/f", file("a"))}, "file:/f"},
@@ -258,7 +258,7 @@ func TestPackagesAreInstalledOrNamedInOneMessage(t *testing.T) {
 	}{
 		{"missing", true, PackageState{Manager: "apt", Missing: []string{"b", "a"}}, false, "packages"},
 		{"installed", true, PackageState{Manager: "apt"}, false, ""},
-		{"skipped", true, PackageState{Manager: "apt", Missing: []string{"b", "a"}}, true, "packages not installed, as asked: a b"},
+		{"skipped", true, PackageState{Manager: "apt", Missing: []string{"b", "a"}}, true, "packages not installed, as requested: a b"},
 		{"no manager", true, PackageState{}, false, "neither apt nor dnf; install a b c by its own means"},
 		{"another root", false, PackageState{}, false, ""},
 	}

@@ -78,7 +78,7 @@ func (m *maker) enable(u Unit) {
 		m.step(Step{ID: "enable:" + u.Name, Kind: StepUnit, Why: "not enabled", Action: &Enable{Unit: u.Name}})
 	case m.hasContents(u) && (m.changed[u.Name] || m.interrupted()):
 		m.step(Step{
-			ID: "enable:" + u.Name, Kind: StepUnit, Why: "its file changed, perhaps who wants it too",
+			ID: "enable:" + u.Name, Kind: StepUnit, Why: "its file changed, perhaps also its WantedBy",
 			Action: &Enable{Unit: u.Name, Again: true},
 		})
 	}
@@ -104,7 +104,7 @@ func (m *maker) start(u Unit) {
 		m.step(Step{ID: "stop:" + u.Name, Kind: StepUnit, Why: "masked and running", Action: &Stop{Unit: u.Name}})
 	case !u.wanted() || strings.Contains(u.Name, "@."):
 	case running && m.changed[u.Name]:
-		m.note("%s changed and runs with its old definition; restart it, or the host", u.Name)
+		m.note("%s changed but runs with its old definition; restart it, or the host", u.Name)
 	case running || m.doneOnce(s):
 	default:
 		m.step(Step{ID: "start:" + u.Name, Kind: StepUnit, Why: "not running", Action: &Start{Unit: u.Name}})

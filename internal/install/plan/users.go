@@ -133,7 +133,7 @@ func (m *maker) keys(u User) {
 	// With a link, the user could choose what root reads and writes.
 	for p, n := range map[string]Node{dir: dirNode, file: node} {
 		if n.Kind == KindLink || n.Kind == KindOther || !m.usable(field, p, n) {
-			m.fault(field, "%s is a %s on this host, which is not followed", p, n.Kind)
+			m.fault(field, "%s is a %s on this host, and such a path is not followed", p, n.Kind)
 			return
 		}
 	}

@@ -75,7 +75,7 @@ type builder struct {
 func Build(ctx context.Context, opts Options) (*Result, error) {
 	res, err := run(ctx, opts)
 	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("the build was interrupted; what is done is kept, run it again to go on: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("the build was interrupted; completed parts are kept, run it again to continue: %w", context.Cause(ctx))
 	}
 	return res, err
 }

@@ -63,7 +63,7 @@ var codenameLine = regexp.MustCompile(`(?m)^VERSION_CODENAME="?([a-z]+)"?$`)
 func readCodename(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("find out the distribution: %w", err)
+		return "", fmt.Errorf("determine the distribution: %w", err)
 	}
 	m := codenameLine.FindSubmatch(data)
 	if m == nil {

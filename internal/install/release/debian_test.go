@@ -182,7 +182,7 @@ func TestAPickTakesTheLibrariesThatAProgramLoads(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "libc.so.6") || !strings.Contains(err.Error(), "ld-linux") {
 		t.Skip("this machine's /bin/sh is not linked to the usual C library:", err)
 	}
-	_, names, _ := strings.Cut(err.Error(), "the packages do not hold ")
+	_, names, _ := strings.Cut(err.Error(), "the packages do not contain ")
 	libs := map[string]string{}
 	for name := range strings.SplitSeq(names, ", ") {
 		if path, ok := strings.CutPrefix(name, "/"); ok {

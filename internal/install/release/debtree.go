@@ -119,7 +119,7 @@ func (t *tree) pick(patterns []string) ([]entry, []string, error) {
 	}
 	if len(p.missing) > 0 {
 		slices.Sort(p.missing)
-		return nil, nil, fmt.Errorf("the packages do not hold %s", strings.Join(slices.Compact(p.missing), ", "))
+		return nil, nil, fmt.Errorf("the packages do not contain %s", strings.Join(slices.Compact(p.missing), ", "))
 	}
 	return p.entries, p.packages(), nil
 }

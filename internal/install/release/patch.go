@@ -56,7 +56,7 @@ func apply(source string, c payload.Component) error {
 			return err
 		}
 		if n := bytes.Count(text, []byte(p.Old)); n != 1 {
-			return fmt.Errorf("patch of %s %s: the old text is %d times in %s, not once: does this version need it?", c.Name, c.Version, n, p.File)
+			return fmt.Errorf("patch of %s %s: the old text occurs %d times in %s, not once: does this version need the patch?", c.Name, c.Version, n, p.File)
 		}
 		text = bytes.Replace(text, []byte(p.Old), []byte(p.New), 1)
 		if err := host.WriteFileAtomic(path, text, state.DefaultFileMode); err != nil {

@@ -151,7 +151,7 @@ func pullImages(index v1.ImageIndex, dir string, keep map[string]bool) error {
 	}
 	for _, d := range list.Manifests {
 		if d.MediaType != types.OCIManifestSchema1 {
-			return fmt.Errorf("%s is a %s, which no release holds", d.Digest, d.MediaType)
+			return fmt.Errorf("%s is a %s, which a release does not contain", d.Digest, d.MediaType)
 		}
 		img, err := index.Image(d.Digest)
 		if err != nil {

@@ -145,7 +145,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
 		return nil
 	}
-	return fmt.Errorf("step %q is unknown", v.Action)
+	return fmt.Errorf("unknown step %q", v.Action)
 }
 
 func bounded(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
@@ -164,7 +164,7 @@ func (d *Doer) record(s state.EtcdSnapshot, v state.EtcdVerdict) error {
 	if err := d.WriteRecord(*v.Record); err != nil {
 		return err
 	}
-	d.Log.Info("the record of etcd is written", "seq", v.Record.Seq, "state", v.Record.State, "member", v.Record.Member, "rule", v.Rule, "why", v.Reason)
+	d.Log.Info("wrote etcd's record", "seq", v.Record.Seq, "state", v.Record.State, "member", v.Record.Member, "rule", v.Rule, "why", v.Reason)
 	d.Event(state.RecordEvent(*v.Record, v))
 	return nil
 }
@@ -179,7 +179,7 @@ func (d *Doer) start(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerd
 	} else if there, err := d.Copy.There(); err != nil || !there {
 		// Without its data, etcd would join anew under its old id, although the
 		// leader has counted acknowledgements of that id.
-		return errors.Join(errors.New("etcd's copy is gone since it was looked at: it is not started from nothing"), err)
+		return errors.Join(errors.New("etcd is not started: its data directory has disappeared since the last check"), err)
 	}
 	return bounded(ctx, startTime, d.Process.Start)
 }
@@ -198,7 +198,7 @@ func (d *Doer) stop(ctx context.Context, s state.EtcdSnapshot) error {
 // from joining, since the living cluster holds everything that these data held.
 func (d *Doer) empty(ctx context.Context) error {
 	if err := d.Copy.Backup(ctx); err != nil {
-		d.Log.Warn("the given-up copy is not saved", "err", err)
+		d.Log.Warn("no backup of the data directory before it is emptied", "err", err)
 	}
 	return d.Copy.Empty(ctx)
 }
@@ -235,7 +235,7 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		return d.power.begin(func() error { return bounded(ctx, fenceTime, d.Peer.ConfirmOff) })
 	}
 	if d.Ring() != s.Pacemaker.Ring {
-		return errors.New("the membership changed since it was looked at; the peer is not fenced on what was true before")
+		return errors.New("peer not fenced: the membership changed since the decision")
 	}
 	return d.fence.begin(func() error {
 		if err := d.Peer.MayFence(ctx); err != nil {
@@ -244,7 +244,7 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		if d.Ring() != s.Pacemaker.Ring {
 			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
 		}
-		d.Log.Warn("Pacemaker is asked to fence the peer", "host", s.Peer)
+		d.Log.Warn("asking Pacemaker to fence the peer", "host", s.Peer)
 		d.Event(state.AskFenceEvent(s.Peer))
 		return bounded(ctx, fenceTime, d.Peer.Fence)
 	})

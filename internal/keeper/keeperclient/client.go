@@ -21,7 +21,7 @@ import (
 const maxAnswer = 4 << 20
 
 // ErrDown is wrapped in the error if nobody listens on the socket.
-var ErrDown = errors.New("nobody listens")
+var ErrDown = errors.New("no connection to the etcd keeper")
 
 // Report asks for the daemon's report.
 func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) {
@@ -73,7 +73,7 @@ func call(ctx context.Context, socket, method, what string, body []byte, out any
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("it says %s", resp.Status)
+		return fmt.Errorf("the etcd keeper answered %s", resp.Status)
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
@@ -89,7 +89,9 @@ func call(ctx context.Context, socket, method, what string, body []byte, out any
 type UnreadableError struct{ cause error }
 
 // Error implements error.
-func (e *UnreadableError) Error() string { return "of another version, or broken: " + e.cause.Error() }
+func (e *UnreadableError) Error() string {
+	return "the answer of the etcd keeper cannot be decoded (another version?): " + e.cause.Error()
+}
 
 // Unwrap returns the error of the decoder.
 func (e *UnreadableError) Unwrap() error { return e.cause }

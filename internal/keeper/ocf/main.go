@@ -29,7 +29,7 @@ func root(s command.Streams) *cobra.Command {
 		Use:   "podman-etcd",
 		Short: "Keep etcd on one of two hosts",
 		Long: "podman-etcd is the resource agent ocf:holdfast:podman-etcd, which Pacemaker calls with start, stop, monitor,\n" +
-			"notify, reload-agent, validate-all or meta-data, and the daemon that these actions ask (podman-etcd.service).\n\n" +
+			"notify, reload-agent, validate-all or meta-data, and the etcd keeper, the daemon that these actions ask (podman-etcd.service).\n\n" +
 			"What etcd does on this host, and why: holdfast explain etcd",
 		Example: "  systemctl status podman-etcd\n  " + payload.ResourceAgent + " meta-data",
 		Version: payload.Version,
@@ -46,7 +46,7 @@ func serve(ctx context.Context, s command.Streams) error {
 	log := command.JournalLogger(s.Err)
 	name, err := nodeName()
 	if err != nil {
-		log.Warn("this host's name is asked for again", "err", err)
+		log.Warn("cannot read this host's name, will retry", "err", err)
 	}
 	return keeper.Serve(ctx, keeper.Options{
 		Host: name, Rename: nodeName, Now: time.Now, Log: log,

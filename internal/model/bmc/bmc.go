@@ -64,7 +64,7 @@ var ErrForm = errors.New("must be a URL such as https://10.0.0.5/redfish/v1/Syst
 var (
 	errUserinfo = errors.New("must not hold a user name or password: they have fields of their own")
 	errIPMI     = errors.New("must be the Redfish URL, https://...: IPMI is not supported")
-	errPlain    = errors.New("must use https: the password would cross the network in clear")
+	errPlain    = errors.New("must use https: the password would cross the network in clear text")
 	errScheme   = errors.New("must begin with https:// or a Redfish form of it (redfish+https://, idrac-redfish+https://, ilo5-redfish+https://)")
 	errQuery    = errors.New("must not have a query or fragment")
 	errPort     = errors.New("the port must be between 1 and 65535")

@@ -172,7 +172,7 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	tests := map[string][]string{
 		"one": nil,
 		"two-baremetal": {
-			"controlPlane.fencing.credentials[0].certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)",
+			"controlPlane.fencing.credentials[0].certificateVerification: without it the first machine that answers at that address is trusted as the BMC: it gets the password, and may answer Off for a host that runs; name the BMC's certificate (certificateFingerprint)",
 		},
 		"dual": {
 			"compute: a site of two control planes is expected to have no workers beside them",

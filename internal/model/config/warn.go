@@ -22,7 +22,7 @@ func Warnings(c *InstallConfig) []string {
 		out = append(out, "rendezvousIP: without it workers find the control plane by api-int."+c.ClusterDomain()+" alone, which the site's name server has to know before they boot")
 	}
 	if c.ReleaseRegistry != "" && !strings.Contains(c.ReleaseRegistry, "@sha256:") {
-		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves on its day, and two hosts may get two things; "+
+		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves at that time, and two hosts may get different releases; "+
 			"add the @sha256:DIGEST that 'holdfast release inspect' shows")
 	}
 	return out
@@ -33,10 +33,10 @@ func fencingWarnings(c *InstallConfig) []string {
 	for i, cred := range c.ControlPlane.Fencing.Credentials {
 		path := fmt.Sprintf("controlPlane.fencing.credentials[%d]", i)
 		if cred.CertificateVerification == bmc.VerificationDisabled && cred.CertificateFingerprint == "" {
-			out = append(out, path+".certificateVerification: without it whoever answers at that address on the first day is taken for the BMC: he gets the password, and may say Off for a host that runs; name the BMC's certificate (certificateFingerprint)")
+			out = append(out, path+".certificateVerification: without it the first machine that answers at that address is trusted as the BMC: it gets the password, and may answer Off for a host that runs; name the BMC's certificate (certificateFingerprint)")
 		}
 		if cred.TLS == bmc.TLSLegacy {
-			out = append(out, path+".tls: who records what is said to that BMC, or changes it on its way, may learn the password; update its firmware where that is possible")
+			out = append(out, path+".tls: an attacker who records or changes the traffic to that BMC may learn the password; update its firmware where that is possible")
 		}
 		if inMachineNetwork(c, cred.Address) {
 			out = append(out, path+".address: lies in a machine network; a BMC on a network of its own can still be reached when that one fails")

@@ -128,7 +128,7 @@ func (p pod) container() (state.Container, error) {
 func (p pod) hostMount(m volumeMount) (state.Mount, error) {
 	i := slices.IndexFunc(p.Spec.Volumes, func(v volume) bool { return v.Name == m.Name })
 	if i < 0 || p.Spec.Volumes[i].HostPath == nil || m.SubPath != "" || m.SubPathExpr != "" {
-		return state.Mount{}, fmt.Errorf("volume %q is no hostPath, or only a part of it is mounted", m.Name)
+		return state.Mount{}, fmt.Errorf("volume %q is not a hostPath, or only a part of it is mounted", m.Name)
 	}
 	return state.Mount{Source: p.Spec.Volumes[i].HostPath.Path, Target: m.MountPath, ReadOnly: m.ReadOnly}, nil
 }

@@ -90,7 +90,7 @@ func verify(v types.Verification, data []byte) error {
 		return fmt.Errorf("unknown function %q", function)
 	}
 	if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(got)), []byte(strings.ToLower(want))) != 1 {
-		return errors.New("the contents are not those that were meant")
+		return errors.New("the contents do not match the hash")
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
 		return EtcdRecord{}, fmt.Errorf("read record of etcd: version %d, this holdfast knows version %d: install the version that wrote it", file.Version, etcdRecordVersion)
 	}
 	if file.SHA256 != sum(file.Record) {
-		return EtcdRecord{}, errors.New("read record of etcd: checksum does not fit: torn or changed by hand")
+		return EtcdRecord{}, errors.New("read record of etcd: checksum does not match: torn or changed by hand")
 	}
 	var r EtcdRecord
 	if err := strict(file.Record, &r); err != nil {
@@ -187,7 +187,7 @@ func strict(b []byte, into any) error {
 		return err
 	}
 	if d.More() {
-		return errors.New("something follows the record")
+		return errors.New("data follows the record")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ var sentences = []struct {
 	{OneOfEach, "two addresses of a list are one of each family"},
 	{PrimaryFamily, "the first VIP is of the family of the first machine network"},
 	{SameFirstFamily, "both lists begin with the same family"},
-	{Distinct, "no address stands twice, in either list and however written"},
+	{Distinct, "no address is listed twice, in either list and however it is written"},
 	{PodNetwork, "no VIP lies in the pod network"},
 	{ServiceNetwork, "no VIP lies in the service network"},
 	{MachineNetwork, "each VIP lies in a machine network"},
@@ -82,7 +82,7 @@ var sentences = []struct {
 	{NotAGateway, "a new VIP is not the address of a gateway"},
 	{HostsFamily, "every host that may hold the first VIP of a list has an address of the new one's family"},
 	{HostsHold, "some host that may hold a new VIP has an address in its network"},
-	{Nobody, "nobody on the network answers for a new VIP"},
+	{Nobody, "no host on the network answers for a new VIP"},
 }
 
 // Rules returns every rule in the order in which they are shown.

@@ -111,7 +111,7 @@ func (r *Reconciler) write(ctx context.Context, n decide.Needed, present client.
 	if present != nil {
 		copied, ok := present.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("copy %s: it is no object", n.Source)
+			return fmt.Errorf("copy %s: it is not an object", n.Source)
 		}
 		next = copied
 	}
@@ -148,8 +148,8 @@ func (r *Reconciler) drop(ctx context.Context, o client.Object) error {
 	uid := o.GetUID()
 	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("take the copy %s away: %w", o.GetName(), err)
+		return fmt.Errorf("delete the copy %s: %w", o.GetName(), err)
 	}
-	log.FromContext(ctx).Info("copy taken away", "source", o.GetAnnotations()[decide.AnnotationCopyOf])
+	log.FromContext(ctx).Info("deleted a copy", "source", o.GetAnnotations()[decide.AnnotationCopyOf])
 	return nil
 }

@@ -29,11 +29,11 @@ func (r *Reconciler) dropFormer(ctx context.Context) error {
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind})
 		err := r.Live.Get(ctx, client.ObjectKey{Name: router.FormerAccess}, o)
 		if err == nil {
-			log.FromContext(ctx).Info("no router reads all Secrets any more: the right goes", "kind", kind, "object", router.FormerAccess)
+			log.FromContext(ctx).Info("no router reads all Secrets any more: removing that permission", "kind", kind, "object", router.FormerAccess)
 			err = r.Client.Delete(ctx, o)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("take %s %s away: %w", kind, router.FormerAccess, err)
+			return fmt.Errorf("delete %s %s: %w", kind, router.FormerAccess, err)
 		}
 	}
 	return nil

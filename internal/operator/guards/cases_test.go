@@ -58,8 +58,8 @@ func etcdCases() []attempt {
 		{"a status without conditions changes no spec", patchesStatus, etcdObject, `{"spec":{"unsupportedConfigOverrides":null},"status":{"readyReplicas":2}}`, ""},
 		{"deleted", deletes, etcdObject, "", oneWay},
 		{"deleted with all others", deletesAll, etcdObject, "", oneWay},
-		{"deleted with its kind", deletes, crd("etcds.operator.openshift.io"), "", "operators would stop or begin anew"},
-		{"deleted with the kind of the topology", deletesAll, crd("infrastructures.config.openshift.io"), "", "operators would stop or begin anew"},
+		{"deleted with its kind", deletes, crd("etcds.operator.openshift.io"), "", "operators would stop or start over"},
+		{"deleted with the kind of the topology", deletesAll, crd("infrastructures.config.openshift.io"), "", "operators would stop or start over"},
 		{"another kind is deleted", deletes, crd("hostedclusters.hypershift.openshift.io"), "", ""},
 		{"a label on its kind", patches, crd("etcds.operator.openshift.io"), `{"metadata":{"labels":{"a":"b"}}}`, ""},
 	}
@@ -69,7 +69,7 @@ const infra = `{apiVersion: config.openshift.io/v1, kind: Infrastructure, metada
 
 func topologyCases() []attempt {
 	status := func(field, value string) string { return fmt.Sprintf(`{"status":{%q:%s}}`, field, value) }
-	const settled = "is settled for the life of a cluster"
+	const settled = "is fixed for the life of a cluster"
 	return []attempt{
 		{"another control plane topology", patchesStatus, infra, status("controlPlaneTopology", `"HighlyAvailable"`), settled},
 		{"no control plane topology, for which the schema has a default", patchesStatus, infra, status("controlPlaneTopology", `null`), settled},

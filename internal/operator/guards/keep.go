@@ -82,14 +82,14 @@ func (r *Reconciler) say(g render.Guard, k keeping, changed bool) {
 	text, kind, reason := "", corev1.EventTypeNormal, "GuardKept"
 	switch {
 	case k.lift.Mistake != "":
-		text, kind, reason = "this guard refuses as before: "+k.lift.Mistake, corev1.EventTypeWarning, "GuardNotLifted"
+		text, kind, reason = "this guard still refuses: "+k.lift.Mistake, corev1.EventTypeWarning, "GuardNotLifted"
 	case k.lift.Active(k.now):
 		text, kind, reason = "until "+k.lift.Until.UTC().Format(time.RFC3339)+" this guard warns and refuses nothing", corev1.EventTypeWarning, "GuardLifted"
 		if k.lift.Because != "" {
 			text += ", because: " + k.lift.Because
 		}
 	case changed:
-		text = "this guard was missing or another one and refuses again"
+		text = "this guard was missing or changed; it refuses again"
 	}
 	if r.told == nil {
 		r.told = map[string]string{}

@@ -175,7 +175,7 @@ func TestAWeakenedGuardIsWhatItWas(t *testing.T) {
 	} {
 		must(t, k.admin.Patch(t.Context(), change.object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(change.body))))
 		_, said := k.look()
-		if !strings.Contains(said, "was missing or another one and refuses again") {
+		if !strings.Contains(said, "was missing or changed; it refuses again") {
 			t.Errorf("%s: nobody was told: %q", what, said)
 		}
 		for object, text := range k.texts() {

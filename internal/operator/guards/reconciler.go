@@ -133,7 +133,7 @@ func (r *Reconciler) removeAll(ctx context.Context, have present) error {
 			continue
 		}
 		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("take the guard %s away: %w", name, err)
+			return fmt.Errorf("delete the guard %s: %w", name, err)
 		}
 	}
 	for name, o := range have.policies {
@@ -141,7 +141,7 @@ func (r *Reconciler) removeAll(ctx context.Context, have present) error {
 			continue
 		}
 		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("take the guard %s away: %w", name, err)
+			return fmt.Errorf("delete the guard %s: %w", name, err)
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (r *Reconciler) object(ctx context.Context) (*etcdv1.PacemakerCluster, erro
 	}
 	o = &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
 	if err := r.Client.Create(ctx, o); err != nil {
-		return nil, fmtErr("make PacemakerCluster", err)
+		return nil, fmtErr("create PacemakerCluster", err)
 	}
 	return o, nil
 }
@@ -144,7 +144,7 @@ func (r *Reconciler) tell(ctx context.Context, in clusterhealth.Input) error {
 	for _, e := range clusterhealth.Events(in.Object, in.Now) {
 		if !r.told[e.Name] {
 			if err := r.Client.Create(ctx, e.Object("holdfast-operator", "holdfast.io/operator", "health")); err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmtErr("make event "+e.Reason, err)
+				return fmtErr("create event "+e.Reason, err)
 			}
 		}
 		known[e.Name] = true

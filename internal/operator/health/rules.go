@@ -33,7 +33,7 @@ func (r *Reconciler) keepRules(ctx context.Context) error {
 		if meta.IsNoMatchError(err) {
 			return nil
 		}
-		return fmtErr("look whether there is Prometheus' operator", err)
+		return fmtErr("check whether Prometheus' operator is installed", err)
 	}
 	if r.given {
 		there := &unstructured.Unstructured{}
@@ -51,7 +51,7 @@ func (r *Reconciler) keepRules(ctx context.Context) error {
 		return nil // the kind went a moment ago, or its namespace does
 	}
 	if err != nil {
-		return fmtErr("give Prometheus the alerts", err)
+		return fmtErr("publish the alerts for Prometheus", err)
 	}
 	r.given = true
 	return nil

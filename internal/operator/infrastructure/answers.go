@@ -90,14 +90,14 @@ func brief(err error) string {
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		if timeout, ok := errors.AsType[net.Error](op.Err); ok && timeout.Timeout() {
-			return "nobody answers in time"
+			return "no answer in time"
 		}
 		if no, ok := errors.AsType[syscall.Errno](op.Err); ok {
 			return no.Error()
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "nobody answers in time"
+		return "no answer in time"
 	}
 	return err.Error()
 }

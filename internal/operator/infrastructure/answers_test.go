@@ -83,7 +83,7 @@ func TestTheSameTroubleHasTheSameWords(t *testing.T) {
 	must(t, err)
 	defer func() { _ = silent.Close() }()
 	asker.apiPort = netip.MustParseAddrPort(silent.Addr().String()).Port()
-	if got := asker.Ask(t.Context(), parse("127.0.0.1"), nil)[netip.MustParseAddr("127.0.0.1")]; got != "nobody answers in time" {
+	if got := asker.Ask(t.Context(), parse("127.0.0.1"), nil)[netip.MustParseAddr("127.0.0.1")]; got != "no answer in time" {
 		t.Errorf("a server that says nothing: %s", got)
 	}
 }

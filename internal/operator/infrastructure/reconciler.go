@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	log.FromContext(ctx).Error(err, "virtual IPs")
 	if complaint := r.complain(ctx, err); complaint != nil {
-		log.FromContext(ctx).Error(complaint, "say so in the ClusterOperator")
+		log.FromContext(ctx).Error(complaint, "report it in the ClusterOperator")
 	}
 	return reconcile.Result{RequeueAfter: lookUnfinished}, nil
 }

@@ -53,7 +53,7 @@ func TestHardCase22_ASecondPairIsAddedUsedDeletedAndCorrected(t *testing.T) {
 	s.condition(vips.ConditionAccepted, "True")
 	s.condition(vips.ConditionApplied, "True AsExpected API 10.98.0.5, fd98::7, ingress 10.98.0.6, fd98::8")
 	s.condition(vips.ConditionProgressing, "True RollingOut 2 of 3 hosts; cp-2: does not have fd98::7, fd98::8 yet; the node is not ready and catches up once it is")
-	if got := s.told(); !strings.Contains(got, "VirtualIPsAccepted: hosts are now told to take [fd98::7 fd98::8]") || !strings.Contains(got, "VirtualIPsApplied") {
+	if got := s.told(); !strings.Contains(got, "VirtualIPsAccepted: hosts are now asked to take [fd98::7 fd98::8]") || !strings.Contains(got, "VirtualIPsApplied") {
 		t.Errorf("it told\n%s", got)
 	}
 

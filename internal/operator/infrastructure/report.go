@@ -128,7 +128,7 @@ func (r *Reconciler) create(ctx context.Context, there bool) error {
 	case meta.IsNoMatchError(err):
 		return errNoKind
 	case err != nil && !apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("make the ClusterOperator %s: %w", vipobject.OperatorName, err)
+		return fmt.Errorf("create the ClusterOperator %s: %w", vipobject.OperatorName, err)
 	}
 	return nil
 }

@@ -290,7 +290,7 @@ func (s *site) infra() *configv1.Infrastructure {
 func (s *site) answers(list []netip.Addr) map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, a := range list {
-		out[a] = "nobody answers in time"
+		out[a] = "no answer in time"
 		for _, h := range s.hosts {
 			if h.ready && slices.Contains(s.report(h.name).Value.Holds, a) {
 				out[a] = ""

@@ -25,7 +25,7 @@ func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 		}
 	}
 	if len(p.Ask) > 0 {
-		log.FromContext(ctx).Info("hosts look who answers", "addresses", p.Request.Addresses, "hosts", p.Ask)
+		log.FromContext(ctx).Info("hosts check who answers for the addresses", "addresses", p.Request.Addresses, "hosts", p.Ask)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, d vips.Decision) er
 			return err
 		}
 		r.event(g.infra, corev1.EventTypeNormal, "SpecFilled",
-			fmt.Sprintf("the spec had no virtual IPs and has those of the status now: API %v, ingress %v", d.Spec.API, d.Spec.Ingress))
+			fmt.Sprintf("the spec had no virtual IPs and now has those of the status: API %v, ingress %v", d.Spec.API, d.Spec.Ingress))
 	}
 	if d.Status == nil {
 		return nil
@@ -55,7 +55,7 @@ func (r *Reconciler) write(ctx context.Context, g *gathered, d vips.Decision) er
 
 func difference(d vips.Decision) string {
 	if len(d.Added) > 0 {
-		return fmt.Sprintf("hosts are now told to take %v", d.Added)
+		return fmt.Sprintf("hosts are now asked to take %v", d.Added)
 	}
-	return fmt.Sprintf("hosts are now told to let go of %v", d.Removed)
+	return fmt.Sprintf("hosts are now asked to release %v", d.Removed)
 }

@@ -67,7 +67,7 @@ func (r *Reconciler) changeAuthority(data map[string][]byte, w decide.Certificat
 	}
 	made, err := newAuthority(r.Random, r.Now())
 	if err != nil {
-		return fmt.Errorf("make the authority of default certificates: %w", err)
+		return fmt.Errorf("create the authority of default certificates: %w", err)
 	}
 	if w.NewNext {
 		data[decide.NextCert], data[decide.NextKey] = made.cert, made.key
@@ -81,9 +81,9 @@ func (r *Reconciler) changeAuthority(data map[string][]byte, w decide.Certificat
 func (r *Reconciler) serveOwn(ctx context.Context, g *gathered) error {
 	made, err := newLeaf(r.Random, g.authority.Data, g.domain(), r.Now())
 	if err != nil {
-		return fmt.Errorf("make the default certificate of %s: %w", g.name, err)
+		return fmt.Errorf("create the default certificate of %s: %w", g.name, err)
 	}
-	r.event(g.controller, corev1.EventTypeNormal, "Certificates", "a new default certificate was made for *."+g.domain())
+	r.event(g.controller, corev1.EventTypeNormal, "Certificates", "created a new default certificate for *."+g.domain())
 	return r.serve(ctx, g, made.cert, made.key)
 }
 

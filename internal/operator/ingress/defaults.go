@@ -36,8 +36,8 @@ func (r *Reconciler) settlePlacement(ctx context.Context, config *configv1.Ingre
 	after := config.DeepCopy()
 	after.Status.DefaultPlacement = decide.SettledPlacement(config.Status.DefaultPlacement)
 	if err := r.Client.Status().Patch(ctx, after, lockedMerge(config)); err != nil {
-		return fmt.Errorf("settle the default placement: %w", err)
+		return fmt.Errorf("set the default placement: %w", err)
 	}
-	log.FromContext(ctx).Info("settled the default placement", "placement", after.Status.DefaultPlacement)
+	log.FromContext(ctx).Info("set the default placement", "placement", after.Status.DefaultPlacement)
 	return nil
 }

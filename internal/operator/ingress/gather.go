@@ -28,7 +28,7 @@ import (
 const clusterName = "cluster"
 
 // errNotYet is the answer of a cluster that does not yet say what it is.
-var errNotYet = errors.New("the cluster does not say yet what it is")
+var errNotYet = errors.New("the cluster's object Infrastructure does not report its topology yet")
 
 // gathered holds the findings of one look at the cluster, for one
 // IngressController.

@@ -12,7 +12,7 @@ import (
 
 // noLists is the warning for an operator that is newer than the cluster's
 // objects, or for a kind that somebody deleted.
-var noLists = "nobody keeps whose hosts are, since the cluster has no kind " + render.HostsKind.Kind + " of " + render.HostsKind.Group +
+var noLists = "the owners of hosts are not recorded, because the cluster has no kind " + render.HostsKind.Kind + " of " + render.HostsKind.Group +
 	": apply the files of this release that docs/runbook/ingress.md names, and restart the operator"
 
 // knowsLists reports whether the cluster knows the kind of lists of hosts. A
@@ -20,7 +20,7 @@ var noLists = "nobody keeps whose hosts are, since the cluster has no kind " + r
 func knowsLists(mapper meta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(render.HostsKind.GroupKind(), render.HostsKind.Version)
 	if err != nil && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("look whether there is the kind %s: %w", render.HostsKind.Kind, err)
+		return false, fmt.Errorf("check whether the kind %s exists: %w", render.HostsKind.Kind, err)
 	}
 	return err == nil, nil
 }

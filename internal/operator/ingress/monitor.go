@@ -34,7 +34,7 @@ func (r *Reconciler) knowsMonitors() (bool, error) {
 	kind := render.ServiceMonitorKind
 	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("look whether there is Prometheus' operator: %w", err)
+		return false, fmt.Errorf("check whether Prometheus' operator is installed: %w", err)
 	}
 	r.monitors = monitors{known: err == nil, asked: r.Now()}
 	return r.monitors.known, nil

@@ -83,7 +83,7 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 			b = b.Watches(route, all, asked)
 		}
 	} else {
-		r.noGateways = "routers serve Ingresses and no Gateways, since the cluster has no " + strings.Join(lacks, ", ") +
+		r.noGateways = "routers serve Ingresses and no Gateways, because the cluster has no " + strings.Join(lacks, ", ") +
 			": install the definitions of the Gateway API, standard channel, and restart the operator"
 	}
 	return b.Complete(r)

@@ -96,7 +96,7 @@ func (r *Reconciler) begin(ctx context.Context, etcd *operatorv1.Etcd) error {
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("etcd leaves kubelet")
+	log.FromContext(ctx).Info("etcd is handed over from kubelet to Pacemaker")
 	if err := r.Client.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("begin to hand etcd over: %w", err)
 	}
@@ -142,9 +142,9 @@ func (r *Reconciler) createJob(ctx context.Context, m *material, w handover.Work
 		return nil // the one before it is not gone yet
 	}
 	if err != nil {
-		return fmt.Errorf("make Job %s: %w", w.Name, err)
+		return fmt.Errorf("create Job %s: %w", w.Name, err)
 	}
-	log.FromContext(ctx).Info("Job made", "job", w.Name, "node", w.Node, "attempt", w.Attempt)
+	log.FromContext(ctx).Info("Job created", "job", w.Name, "node", w.Node, "attempt", w.Attempt)
 	return nil
 }
 
@@ -172,9 +172,9 @@ func (r *Reconciler) dropInputs(ctx context.Context) error {
 		}
 		err := r.Client.Delete(ctx, s, client.Preconditions{UID: new(s.UID), ResourceVersion: new(s.ResourceVersion)})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("take Secret %s away: %w", s.Name, err)
+			return fmt.Errorf("delete Secret %s: %w", s.Name, err)
 		}
-		log.FromContext(ctx).Info("no Job reads its input any more: it is taken away", "secret", s.Name)
+		log.FromContext(ctx).Info("deleting the input of a Job: no Job reads it any more", "secret", s.Name)
 	}
 	return nil
 }

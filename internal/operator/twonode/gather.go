@@ -88,7 +88,7 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		}
 		machine, told := state.ParseMachine(n.Annotations[state.AnnotationMachine])
 		if !told {
-			g.awaited = append(g.awaited, "node "+n.Name+" has not said which machine it is (its holdfast-agent.service does)")
+			g.awaited = append(g.awaited, "node "+n.Name+" has not published its machine identity yet (its holdfast-agent.service does that)")
 		}
 		hosts = append(hosts, Host{Name: n.Name, Address: address, Machine: machine, Authorities: n.Annotations[state.AnnotationAuthorities]})
 	}
@@ -252,7 +252,7 @@ func podsWords(p *corev1.Pod) string {
 			if words := strings.TrimSpace(t.Message); words != "" {
 				return words
 			}
-			return fmt.Sprintf("exit code %d without a word", t.ExitCode)
+			return fmt.Sprintf("exit code %d without a message", t.ExitCode)
 		}
 	}
 	return strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")

@@ -92,7 +92,7 @@ func (r *Reconciler) token(ctx context.Context) (string, error) {
 		Data:       map[string][]byte{tokenKey: []byte(token)},
 	})
 	if err != nil {
-		return "", fmt.Errorf("make the secret of the hosts' trust: %w", err)
+		return "", fmt.Errorf("create the secret of the hosts' trust: %w", err)
 	}
 	return token, nil
 }
@@ -101,7 +101,7 @@ func (r *Reconciler) token(ctx context.Context) (string, error) {
 func deviceOf(node string, hosts []Host, data map[string][]byte) (state.FencingDevice, []string) {
 	name := fencingPrefix + node
 	if data == nil {
-		return state.FencingDevice{}, []string{"Secret " + operator.Namespace + "/" + name + " is not there"}
+		return state.FencingDevice{}, []string{"Secret " + operator.Namespace + "/" + name + " does not exist"}
 	}
 	var missing []string
 	for _, key := range []string{"address", "username", "password"} {

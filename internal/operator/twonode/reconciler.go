@@ -116,7 +116,7 @@ func (r *Reconciler) complain(ctx context.Context, why error) error {
 	}
 	etcd := &operatorv1.Etcd{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, etcd); err != nil {
-		return fmt.Errorf("say so in etcd's object: %w", err)
+		return fmt.Errorf("report it in etcd's object: %w", err)
 	}
 	return etcdobject.SetConditions(ctx, r.Client, etcd, []handover.Condition{{
 		Type: handover.SetupDegraded, Status: true, Reason: "OperatorFailed", Message: why.Error(),

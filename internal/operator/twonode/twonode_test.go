@@ -103,7 +103,7 @@ func TestWhyAPodFailed(t *testing.T) {
 		want string
 	}{
 		{"its words", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: " no quorum\n"}}), "no quorum"},
-		{"none", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), "exit code 137 without a word"},
+		{"none", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), "exit code 137 without a message"},
 		{"it succeeded", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "done"}}), ""},
 		{"it never ran", &corev1.Pod{Status: corev1.PodStatus{Reason: "OutOfcpu", Message: "Node did not have enough"}}, "OutOfcpu: Node did not have enough"},
 	} {
@@ -145,7 +145,7 @@ func TestAnAccountIsReadOrWhatItLacksIsNamed(t *testing.T) {
 	if want := []string{"Secret openshift-etcd/fencing-credentials-cp-2 has no username", "Secret openshift-etcd/fencing-credentials-cp-2 has no password"}; !cmp.Equal(want, missing) {
 		t.Errorf("got %q", missing)
 	}
-	if _, missing = deviceOf("cp-2", hosts, nil); !cmp.Equal([]string{"Secret openshift-etcd/fencing-credentials-cp-2 is not there"}, missing) {
+	if _, missing = deviceOf("cp-2", hosts, nil); !cmp.Equal([]string{"Secret openshift-etcd/fencing-credentials-cp-2 does not exist"}, missing) {
 		t.Errorf("got %q", missing)
 	}
 }

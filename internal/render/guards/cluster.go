@@ -31,13 +31,13 @@ func kept(name string) admissionv1.Validation {
 // topologyStays protects the topology, from which everybody derives the number
 // of replicas, the guards, and who runs etcd.
 func topologyStays() Guard {
-	const why = " is settled for the life of a cluster: operators, routers and these guards follow it, and none of them turns back. " +
+	const why = " is fixed for the life of a cluster: operators, routers and these guards follow it, and none of them can go back. " +
 		"For another topology install another cluster."
 	return newGuard("topology",
 		on([]string{"infrastructures", "infrastructures/status"}, []string{"config.openshift.io"}, update, remove), nil,
 		checks{
 			check("object != null || dyn(oldObject).metadata.name != 'cluster'",
-				"this object says what the cluster is, and nothing could tell again: without it every operator stops. Change its spec instead."),
+				"this object describes the cluster and could not be restored: without it every operator stops. Change its spec instead."),
 			check("object == null || "+stays("status.controlPlaneTopology"), "status.controlPlaneTopology"+why),
 			check("object == null || "+stays("status.infrastructureTopology"), "status.infrastructureTopology"+why),
 			check("object == null || "+field("object", "spec.controlPlaneTopology", "''")+" in ['', 'DualReplica']",
@@ -53,8 +53,8 @@ func kindsStay() Guard {
 	// kinds by name.
 	return newGuard("topology-kinds", on([]string{"customresourcedefinitions"}, []string{"apiextensions.k8s.io"}, remove), nil, checks{check(
 		"!(dyn(oldObject).metadata.name in "+kept+")",
-		"with this definition goes the object that says what the cluster is, or that etcd was handed over: "+
-			"operators would stop or begin anew. Apply a newer definition over it instead.")})
+		"this definition holds the object that describes the cluster, or that records the hand-over of etcd: "+
+			"without it operators would stop or start over. Apply a newer definition over it instead.")})
 }
 
 // hostedClusters refuses control planes of other clusters in this one.

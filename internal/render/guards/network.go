@@ -21,7 +21,7 @@ func PodNetwork() Guard {
 		return fmt.Sprintf("%s.filter(c, c.type != '%s')", field(o, "status.conditions", "[]"), unavailable)
 	}
 	const why = "the account of the pod network says how pods of its own host are reached, and nothing else: "
-	const instead = ". Its daemon never asks for more, so somebody else has its token: look which host that is."
+	const instead = ". Its daemon never asks for more, so another program uses its token: find out on which host."
 	return everywhere(newGuard("pod-network",
 		on([]string{"nodes", "nodes/status"}, []string{""}, create, update, remove),
 		variables{
@@ -33,7 +33,7 @@ func PodNetwork() Guard {
 		},
 		checks{
 			check("!variables.daemon || (variables.whole && variables.places == [dyn(object).metadata.name])",
-				why+"this is another node than that of its token, or one that is made or deleted"+instead),
+				why+"this is not the node of its token, or the request creates or deletes it"+instead),
 			check("!variables.daemon || !variables.whole || ("+same("metadata", "annotations", "managedFields", "resourceVersion", "generation")+")",
 				why+"labels, owners and finalizers of a node are not its own"+instead),
 			check("!variables.daemon || !variables.whole || ("+
@@ -41,7 +41,7 @@ func PodNetwork() Guard {
 				"variables.before.all(k, k.startsWith('flannel.alpha.coreos.com/') || k in variables.after))",
 				why+"only annotations of flannel.alpha.coreos.com are its own"+instead),
 			check("!variables.daemon || !variables.whole || ("+same("status", "conditions")+" && "+same("spec")+")",
-				why+"addresses and whatever else kubelet says of a node are not its own"+instead),
+				why+"addresses and other data that kubelet reports of a node are not its own"+instead),
 			check(fmt.Sprintf("!variables.daemon || !variables.whole || (%[1]s.all(c, c in %[2]s) && %[2]s.all(c, c in %[1]s))", others("object"), others("oldObject")),
 				why+"of a node's conditions only "+unavailable+" is its own"+instead),
 		}))

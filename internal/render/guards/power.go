@@ -39,13 +39,13 @@ func bareMetalHosts(hosts []ControlPlane) Guard {
 				"the annotation "+inspectAnew+" boots a control plane into an inspection: "+whyOneMaster+"Only the value "+notToInspectIt+" is taken."),
 			check("!variables.ours || object == null || "+field("object", "spec.online", "false")+" == true || "+
 				"(oldObject != null && "+field("object", "spec.online", "false")+" == "+field("oldObject", "spec.online", "false")+")",
-				"spec.online must be true: it is what becomes of a control plane once somebody attaches it: "+whyOneMaster+"Shut it down on the host."),
+				"spec.online must be true: it takes effect on a control plane once the object is attached: "+whyOneMaster+"Shut it down on the host."),
 			check("!variables.ours || object == null || "+field("object", "spec.externallyProvisioned", "false")+" == true || "+
 				"(oldObject != null && "+field("oldObject", "spec.externallyProvisioned", "false")+" != true)",
 				"spec.externallyProvisioned must be true: else the host is inspected and provisioned, detached or not, which reboots it and erases its disk. "+
 					"A control plane is replaced with its Ignition, not from here."),
 			check(fmt.Sprintf("!variables.ours || object != null || '%s' in %s", detached, annotations("oldObject")),
-				"to delete the BareMetalHost of a control plane that is not detached switches the host off: "+whyOneMaster+
+				"deleting the BareMetalHost of a control plane that is not detached switches the host off: "+whyOneMaster+
 					"Annotate it "+detached+"='' first, then delete it."),
 		})
 }

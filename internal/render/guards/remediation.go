@@ -39,7 +39,7 @@ func remediations(hosts []ControlPlane) Guard {
 		}, remediationGroups, create, update), nil,
 		checks{check(beingDeleted+" || !("+target+")",
 			"this remediation is of a control plane: "+whyOneMaster+
-				"Pacemaker fences it already if it is lost; 'holdfast status' says how it is. Exclude control planes from the NodeHealthCheck that made this.")})
+				"Pacemaker fences it already if it is lost; 'holdfast status' shows its state. Exclude control planes from the NodeHealthCheck that made this.")})
 }
 
 // remediationTemplates keeps the accounts of the control planes' BMCs out of

@@ -175,7 +175,7 @@ WantedBy=multi-user.target
 // inherit the restrictions of the unit and must see the host's mounts like every
 // other caller of podman: so there are few restrictions.
 const etcdUnit = `[Unit]
-Description=Keeper of etcd on this host, one of two
+Description=etcd keeper of this host, one of two
 After=network-online.target local-fs.target
 Wants=network-online.target
 Before=pacemaker.service

@@ -91,7 +91,7 @@ func placementStays() []Object {
 			Validations: []admissionv1.Validation{{
 				Expression: fmt.Sprintf("!has(oldObject.status) || !has(oldObject.%[1]s) || oldObject.%[1]s == '' || "+
 					"(has(object.status) && has(object.%[1]s) && object.%[1]s == oldObject.%[1]s)", field),
-				Message: "status.defaultPlacement is settled for the life of a cluster: " +
+				Message: "status.defaultPlacement is fixed for the life of a cluster: " +
 					"set spec.replicas and spec.nodePlacement of the IngressController instead",
 				Reason: new(metav1.StatusReasonForbidden),
 			}},

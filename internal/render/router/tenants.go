@@ -140,13 +140,13 @@ func hostsPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			"variables.data[k].split('\\n').all(l, " + mine + "))"
 	)
 	each := func(rule string) string { return "!variables.ours || variables.asked.all(a, " + rule + ")" }
-	const why = "routers serve all namespaces, and whoever has a host of another one has its requests and its cookies. "
+	const why = "routers serve all namespaces, and a namespace that takes a host of another one gets its requests and its cookies. "
 	out.Spec.Validations = []admissionv1.Validation{
 		refuse("!variables.strict || "+each("a.host != ''"),
 			"without a host it asks for every host: "+why+"Name hosts in spec.rules[].host or spec.hostnames. "+
-				"Whoever answers for all others is made by an administrator, in namespace "+ingress.OperandNamespace+"."),
+				"An Ingress or route for all other hosts is created by an administrator, in namespace "+ingress.OperandNamespace+"."),
 		refuse("variables.wildcards || "+each("!a.host.startsWith('*')"),
-			"a wildcard takes every name below it that nobody has yet. Name each host, or have an administrator set "+
+			"a wildcard takes every name below it that no namespace has yet. Name each host, or have an administrator set "+
 				"spec.routeAdmission.wildcardPolicy of the IngressController to WildcardsAllowed."),
 		refuse(each("("+free+") && (!variables.strict || (("+above+") && ("+below+")))"),
 			"another namespace had this host first: "+why+"Take another host, or have that namespace delete its Ingress or route. "+

@@ -174,7 +174,7 @@ func TestHardCase09_AConnectionThatLeadsNowhereIsGivenUp(t *testing.T) {
 	if out, err := exec.Command("ip", "-n", h.near, "link", "set", "eth0", "down").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	took := h.until("the watch is given up", func() bool { return strings.Contains(h.log.String(), "no server answers as it should") })
+	took := h.until("the watch is given up", func() bool { return strings.Contains(h.log.String(), "no API server gives a valid answer") })
 	t.Logf("given up after %s", took)
 	if took > promise.Allowed(15*time.Second) { // by then it has tried all addresses, two seconds each
 		t.Error("more than 15 s")

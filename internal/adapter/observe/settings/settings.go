@@ -119,7 +119,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 		last = &in
 		s.store(in)
 		if !reflect.DeepEqual(before.VIPs(), after.VIPs()) {
-			s.Logf("virtual IPs are %v from now on, they were %v", after.VIPs(), before.VIPs())
+			s.Logf("virtual IPs are now %v, before %v", after.VIPs(), before.VIPs())
 		}
 	})
 }

@@ -173,7 +173,7 @@ func (p *Piece) reload(ctx context.Context, fingerprint string) error {
 			return nil
 		}
 		if err := host.Sleep(ctx, reloadStep); err != nil {
-			return errors.New("haproxy goes on with its old configuration: what is wrong with the new one is in /var/log/pods/kube-system_haproxy-*")
+			return errors.New("haproxy keeps its old configuration; the error in the new one is in /var/log/pods/kube-system_haproxy-*")
 		}
 	}
 }

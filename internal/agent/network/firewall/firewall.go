@@ -149,7 +149,7 @@ func (p *Piece) mend(touched bool) (time.Time, error) {
 	if wrote {
 		said := words
 		if words == p.said {
-			said += ", which somebody or something had changed"
+			said += ", which had been changed by another program or by hand"
 		}
 		if len(p.mended) == 0 || p.mended[len(p.mended)-1] != said {
 			p.mended = append(p.mended, said)
@@ -161,7 +161,7 @@ func (p *Piece) mend(touched bool) (time.Time, error) {
 
 func describe(r ports.Rules, settled bool) string {
 	if !r.On {
-		return "no rules: " + state.FirewallAlsoPath + " says so"
+		return "no rules, as set in " + state.FirewallAlsoPath
 	}
 	n := map[string]int{}
 	for _, s := range r.Sets {
@@ -169,7 +169,7 @@ func describe(r ports.Rules, settled bool) string {
 	}
 	words := fmt.Sprintf("%d rules, for %d addresses of hosts and %d of management controllers", len(r.Input)+len(r.Forward), n["hosts"], n["bmcs"])
 	if !settled {
-		words += "; the machine networks are let in to what is for control planes"
+		words += "; the machine networks may reach the ports of control planes"
 	}
 	return words
 }
@@ -322,7 +322,7 @@ func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView)))
 		return lookAgain
 	}
 	if err != nil {
-		p.Logf("firewall: look at the firewalls of the site: %v", err)
+		p.Logf("firewall: read the firewalls of the site: %v", err)
 		pause = lookAgain
 	}
 	p.tell(found)

@@ -146,7 +146,7 @@ func (b *bench) reconcile(v state.NetworkView) string {
 func TestTheTableIsWrittenOnceAndFollowsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		if said := b.reconcile(view()); !strings.Contains(said, "the machine networks are let in") {
+		if said := b.reconcile(view()); !strings.Contains(said, "the machine networks may reach the ports of control planes") {
 			t.Errorf("said %q", said)
 		}
 		if said := b.reconcile(view()); said != "" || b.table.sets != 1 || b.table.looks != 1 {
@@ -192,7 +192,7 @@ func TestATableThatSomebodyTookAwayIsBackAtOnce(t *testing.T) {
 		if b.table.set("hosts4") == nil {
 			t.Error("it is not back")
 		}
-		if said := b.reconcile(view()); !strings.Contains(said, "which somebody or something had changed") {
+		if said := b.reconcile(view()); !strings.Contains(said, "which had been changed by another program or by hand") {
 			t.Errorf("said %q", said)
 		}
 	})

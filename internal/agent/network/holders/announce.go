@@ -35,9 +35,9 @@ func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string,
 		return "", err
 	}
 	if want == "" {
-		return "the API knows that this host holds no virtual IP", nil
+		return "published that this host holds no virtual IP", nil
 	}
-	return "the API knows that this host holds " + want, nil
+	return "published that this host holds " + want, nil
 }
 
 // Withdraw implements network.Piece. It does nothing: the host may go on holding.

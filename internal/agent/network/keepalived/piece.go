@@ -238,7 +238,7 @@ func (p *Piece) filter() (string, error) {
 		return "", err
 	}
 	if changed {
-		told = append(told, fmt.Sprintf("adverts of %d peers let in, of %d addresses from their own NICs alone", len(peers), len(senders)))
+		told = append(told, fmt.Sprintf("adverts of %d peers are let in, for %d addresses only from their own NICs", len(peers), len(senders)))
 	}
 	for _, i := range p.verdict.Instances {
 		bound, err := keepalived.BoundUnresolved(i.Interface)
@@ -246,7 +246,7 @@ func (p *Piece) filter() (string, error) {
 			return join(told...), err
 		}
 		if bound {
-			told = append(told, "hosts that are off hold up no adverts on "+i.Interface)
+			told = append(told, "hosts that are off do not delay adverts on "+i.Interface)
 		}
 	}
 	return join(told...), nil

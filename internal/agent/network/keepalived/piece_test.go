@@ -229,7 +229,7 @@ func TestAPeerIsBoundToItsNICUntilTheKernelReachesItElsewhere(t *testing.T) {
 	}{
 		{2, own, true, ""},
 		{3, other, true, ""}, // another interface than that of the adverts
-		{2, other, false, "10.98.0.12 is reached at " + other + " and says that it has " + own + ": its adverts are let in from any"},
+		{2, other, false, "10.98.0.12 is reached at " + other + " but reports " + own + ": its adverts are let in from any hardware address"},
 		{2, other, false, ""},
 		{2, "", true, ""},
 		{2, other, false, "10.98.0.12 is reached at " + other},

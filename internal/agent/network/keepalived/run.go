@@ -190,10 +190,10 @@ func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
 	}
 	n, err := keepalived.RaiseInotify()
 	if err != nil {
-		p.Logf("keepalived: the daemon cannot follow its files, and does not hear how healthy this host is: raise fs.inotify.max_user_instances and end it: %v", err)
+		p.Logf("keepalived: the daemon cannot watch its track files, so it ignores this host's health: raise fs.inotify.max_user_instances and end it: %v", err)
 		return
 	}
-	p.Logf("keepalived: the daemon cannot follow its files: fs.inotify.max_user_instances is now %d, and it is ended to start anew", n)
+	p.Logf("keepalived: the daemon cannot watch its track files: fs.inotify.max_user_instances is now %d, restarting the daemon", n)
 	if err := d.Kill(); err != nil {
 		p.Logf("keepalived: %v", err)
 	}

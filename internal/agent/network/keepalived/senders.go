@@ -75,7 +75,7 @@ func (p *Piece) senders() (list map[netip.Addr][]string, said []string) {
 			continue
 		}
 		if loose = append(loose, peer); !slices.Contains(p.loose, peer) {
-			said = append(said, peer.String()+" is reached at "+at+" and says that it has "+join(own...)+": its adverts are let in from any")
+			said = append(said, peer.String()+" is reached at "+at+" but reports "+join(own...)+": its adverts are let in from any hardware address")
 		}
 	}
 	p.loose = loose

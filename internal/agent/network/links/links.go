@@ -59,7 +59,7 @@ func (p *Piece) arp() (string, error) {
 	if err := p.Kernel.SetARP(); err != nil {
 		return "", err
 	}
-	return "each interface answers ARP for its own addresses alone", nil
+	return "each interface answers ARP for its own addresses only", nil
 }
 
 // hear makes the kernel accept router advertisements where it did before this
@@ -84,5 +84,5 @@ func (p *Piece) hear(ctx context.Context, view state.NetworkView) (string, error
 	if len(told) == 0 {
 		return "", errors.Join(errs...)
 	}
-	return "router advertisements are taken on " + strings.Join(told, ", ") + " though this host forwards", errors.Join(errs...)
+	return "router advertisements are accepted on " + strings.Join(told, ", ") + " although this host forwards", errors.Join(errs...)
 }

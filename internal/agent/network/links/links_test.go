@@ -62,7 +62,7 @@ func TestAHostHearsItsRoutersThoughItForwardsAndAsksThemAtOnce(t *testing.T) {
 	var asked []string
 	p := &Piece{Kernel: k, Solicit: func(_ context.Context, name string) error { asked = append(asked, name); return nil }}
 	said, err := p.Reconcile(t.Context(), host())
-	if err != nil || !strings.Contains(said, "answers ARP for its own") || !strings.Contains(said, "taken on eth0 though") {
+	if err != nil || !strings.Contains(said, "answers ARP for its own") || !strings.Contains(said, "accepted on eth0 although") {
 		t.Errorf("it says %q, %v", said, err)
 	}
 	if said, err := p.Reconcile(t.Context(), host()); said != "" || err != nil || k.writes != 2 || len(asked) != 1 || asked[0] != "eth0" {

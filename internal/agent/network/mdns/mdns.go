@@ -40,12 +40,12 @@ func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, er
 	p.speaks = true
 	changed, err := p.publisher.Set(advert)
 	if err != nil {
-		return "", fmt.Errorf("make %s known by multicast DNS: %w", advert.Host, err)
+		return "", fmt.Errorf("publish %s by multicast DNS: %w", advert.Host, err)
 	}
 	if !changed {
 		return "", nil
 	}
-	return fmt.Sprintf("makes %s known with %v", advert.Host, advert.Addresses), nil
+	return fmt.Sprintf("published %s with %v", advert.Host, advert.Addresses), nil
 }
 
 func (p *Piece) silence() (string, error) {
@@ -53,7 +53,7 @@ func (p *Piece) silence() (string, error) {
 		return "", nil
 	}
 	p.speaks = false
-	return "makes itself known no more", p.publisher.Close()
+	return "no longer published", p.publisher.Close()
 }
 
 // Withdraw implements network.Piece. It says goodbye, because nobody answers for

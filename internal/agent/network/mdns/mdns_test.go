@@ -51,7 +51,7 @@ func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
 func TestAHostIsMadeKnownOnceAndSaysGoodbyeAtTheEnd(t *testing.T) {
 	r := &recorder{}
 	p := New(r)
-	if got := reconcile(t, p, view()); got != "makes host-0 known with [192.0.2.20]" {
+	if got := reconcile(t, p, view()); got != "published host-0 with [192.0.2.20]" {
 		t.Error(got)
 	}
 	if got := reconcile(t, p, view()); got != "" {
@@ -84,7 +84,7 @@ func TestHardCase35_AHostThatLosesItsAddressSaysGoodbyeAndIsKnownAgainOnItsNextN
 	reconcile(t, p, view())
 	v := view()
 	v.Host.Addresses = nil
-	if got := reconcile(t, p, v); got != "makes itself known no more" || r.byes != 1 {
+	if got := reconcile(t, p, v); got != "no longer published" || r.byes != 1 {
 		t.Errorf("%q, %d goodbyes", got, r.byes)
 	}
 	v = view()

@@ -40,7 +40,7 @@ var (
 	moves     = describe("vip_moves_total", "How often this host took (to=held) or gave up (to=released) the virtual IP since the agent started.", "vip", "to")
 	claimed   = describe("vip_claims", "1 for each machine that also answers for a held virtual IP, or sends adverts about one with this cluster's VRRP router id.", "vip", "router_id", "by")
 	forged    = describe("vip_forged_adverts", "1 for each hardware address that sends VRRP adverts in the name of a host that did not send them.", "vip", "as", "by")
-	mayHold   = describe("vip_may_hold", "0 where this host must hold no virtual IP, for lack of quorum; absent where that is not known.")
+	mayHold   = describe("vip_may_hold", "0 while this host must hold no virtual IP, for lack of quorum; absent while that is unknown.")
 	nodes     = describe("nodes", "Nodes of the cluster as this host knows them.")
 	stale     = describe("nodes_stale", "1 while the nodes are those of an earlier run.")
 	backends  = describe("api_backends", "API servers by whether the load balancer on this host sends requests to them.", "live")
@@ -48,10 +48,10 @@ var (
 	localAPI  = describe("local_api_ready", "1 while this host's own API server is ready.")
 	localDNS  = describe("local_dns_answers", "1 while this host's own name server answers.")
 	upstreams = describe("dns_upstreams", "The site's name servers.")
-	runs      = describe("piece_runs_total", "Runs of a piece.", "piece")
-	failing   = describe("piece_failures", "Runs of a piece that failed, in a row until now.", "piece")
-	took      = describe("piece_last_run_seconds", "Duration of a piece's last run.", "piece")
-	changed   = describe("piece_last_change_timestamp_seconds", "When a piece last changed something.", "piece")
+	runs      = describe("piece_runs_total", "Runs of a reconciler.", "piece")
+	failing   = describe("piece_failures", "Consecutive failed runs of a reconciler until now.", "piece")
+	took      = describe("piece_last_run_seconds", "Duration of a reconciler's last run.", "piece")
+	changed   = describe("piece_last_change_timestamp_seconds", "When a reconciler last changed something.", "piece")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

@@ -61,7 +61,7 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	return kube.FollowNodes(ctx, s.Servers, s.Logf, func(listed []state.Node) {
 		before := s.Last()
 		if len(listed) == 0 && len(before) > 0 {
-			s.Logf("the API lists no node, which cannot be: going on with the %d known ones", len(before))
+			s.Logf("the API lists no nodes, which is impossible: continuing with the %d known ones", len(before))
 			return
 		}
 		list := peers.Merge(before, listed, s.Site)
@@ -84,7 +84,7 @@ func (s *Source) tell(before, now []state.Node) {
 		i := slices.IndexFunc(before, func(o state.Node) bool { return o.Name == n.Name })
 		was := i >= 0 && before[i].Absent
 		if n.Absent != was && n.Absent {
-			s.Logf("the API has no Node of control plane %s any more: going on with what is known of it", n.Name)
+			s.Logf("the API no longer has the Node of control plane %s: continuing with its last known state", n.Name)
 		} else if n.Absent != was {
 			s.Logf("the API has the Node of control plane %s again", n.Name)
 		}

@@ -113,7 +113,7 @@ func (p *Piece) mend() (time.Time, error) {
 	p.leads = len(want.Value.VIPs) > 0
 	said := describe(want.Value)
 	if said == p.said {
-		said += ", which somebody had changed"
+		said += ", which had been changed by another program or by hand"
 	}
 	if wrote && (len(p.mended) == 0 || p.mended[len(p.mended)-1] != said) {
 		p.mended = append(p.mended, said)
@@ -141,7 +141,7 @@ func describe(r apilb.Redirect) string {
 	case !r.Table:
 		return "removed"
 	case len(vips) == 0:
-		return "nothing leads to haproxy"
+		return "no virtual IP leads to haproxy"
 	default:
 		return fmt.Sprintf("%s to :%d", strings.Join(vips, ", "), apilb.BalancerPort)
 	}

@@ -129,7 +129,7 @@ func TestAFlushIsMendedWithoutAWordToTheRestOfTheHost(t *testing.T) {
 	if len(told) > 0 {
 		t.Error("the view saw the redirect gone: a VIP would have moved")
 	}
-	if said := reconcile(t, p, view(true)); said != "10.98.0.5:6443 to :9445, which somebody had changed" {
+	if said := reconcile(t, p, view(true)); said != "10.98.0.5:6443 to :9445, which had been changed by another program or by hand" {
 		t.Errorf("a person should read of it: %q", said)
 	}
 	if said := reconcile(t, p, view(true)); said != "" || table.sets != 2 {

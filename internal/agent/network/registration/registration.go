@@ -144,13 +144,13 @@ func (p *Piece) load(name string) error {
 // make makes the Node, and an event about it.
 func (p *Piece) make(ctx context.Context, v registration.Verdict) (string, error) {
 	at := p.Now()
-	said := "somebody deleted the Node of this host while its kubelet runs: made it again as it was"
+	said := "the Node of this host was deleted while its kubelet runs: created it again as it was"
 	if len(v.Lost) > 0 {
 		said += ", without labels that only an administrator may set: " + strings.Join(v.Lost, ", ")
 	}
 	err := p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateNode(ctx, v.Make) })
 	if err != nil {
-		return "", fmt.Errorf("the Node of this host is gone, and cannot be made again (sudo systemctl restart kubelet): %w", err)
+		return "", fmt.Errorf("the Node of this host is missing and cannot be created again (sudo systemctl restart kubelet): %w", err)
 	}
 	p.made, p.looked = append(p.made, at), time.Time{}
 	// A failed event is no reason to make the Node again.

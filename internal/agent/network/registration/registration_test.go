@@ -78,7 +78,7 @@ func TestANodeThatSomebodyDeletedIsMadeAgainAndTold(t *testing.T) {
 	r := newRig(path)
 	r.reconcile(t, view("cp-1", "cp-2"))
 	r.node = nil
-	if said := r.reconcile(t, view("cp-1", "cp-2 absent")); !strings.Contains(said, "somebody deleted the Node") {
+	if said := r.reconcile(t, view("cp-1", "cp-2 absent")); !strings.Contains(said, "the Node of this host was deleted") {
 		t.Errorf("%q", said)
 	}
 	if len(r.made) != 1 || r.made[0].Spec.PodCIDR != "10.128.2.0/24" || r.made[0].Annotations["flannel"] != "x" || r.made[0].Labels["a"] != "b" {

@@ -129,7 +129,7 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed 
 		if err := p.renew(string(old), want); err != nil {
 			return "", err
 		}
-		changed = fmt.Sprintf("the API server's certificate is for %v now", view.Settings.APIVIPs)
+		changed = fmt.Sprintf("the API server's certificate is now for %v", view.Settings.APIVIPs)
 	}
 	p.since = time.Time{}
 	return changed, errors.Join(p.remember(view.Settings.APIVIPs), p.look(ctx, want))
@@ -199,7 +199,7 @@ func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
 			return nil
 		}
 		if host.Sleep(ctx, 50*time.Millisecond) != nil {
-			return fmt.Errorf("the API server at %s still shows a certificate for %v, and the file is for %v", p.Endpoint, served, want)
+			return fmt.Errorf("the API server at %s still shows a certificate for %v, but the file is for %v", p.Endpoint, served, want)
 		}
 	}
 }

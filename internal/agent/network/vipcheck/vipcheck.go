@@ -102,7 +102,7 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 	if told == text || before.Known && slices.Equal(before.Value.VIPs, now.VIPs) {
 		return "", nil // who holds what changes with each move of a VIP: that is not worth a line
 	}
-	return fmt.Sprintf("told the cluster that this host has %v", now.VIPs), nil
+	return fmt.Sprintf("published that this host has %v", now.VIPs), nil
 }
 
 // settle waits until each other reconciler has made the VIPs true and works, and
@@ -120,7 +120,7 @@ func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fa
 	for {
 		trouble := behind(wanted, p.Pieces())
 		if trouble == "" && p.Certificate != nil && len(wanted) > 0 && len(p.Certificate()) == 0 {
-			trouble = "the API server's certificate was not looked at yet" // the agent has just begun
+			trouble = "the API server's certificate was not checked yet" // the agent has just begun
 		}
 		if trouble == "" || host.Sleep(ctx, settleEvery) != nil {
 			return trouble
@@ -161,7 +161,7 @@ func (p *Piece) answer(ctx context.Context, view state.NetworkView, self state.N
 		}
 		text := state.FormatAnnotation(answer)
 		values[state.AnnotationVIPAnswer+q.Asker] = &text
-		words = append(words, fmt.Sprintf("looked who answers for %v: free %v, held %v", q.Probe.Addresses, answer.Free, answer.Held))
+		words = append(words, fmt.Sprintf("checked who answers for %v: free %v, held %v", q.Probe.Addresses, answer.Free, answer.Held))
 	}
 	if len(values) > 0 {
 		if err := p.Annotate(ctx, self.Name, values); err != nil {
@@ -191,7 +191,7 @@ func (p *Piece) look(ctx context.Context, view state.NetworkView, q state.VIPPro
 	for iface, addresses := range byInterface {
 		found, err := p.Holders(ctx, iface, addresses)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("look who answers on %s: %w", iface, err))
+			errs = append(errs, fmt.Errorf("check who answers on %s: %w", iface, err))
 		}
 		sort(&out, addresses, found, err)
 	}
