@@ -35,6 +35,17 @@ func (l *Latest[T]) Put(value T) {
 	l.Wake.Kick()
 }
 
+// Take returns the newest value and leaves the zero value in its place, so that a
+// wake that is left over from a value that was taken already does nothing.
+func (l *Latest[T]) Take() T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	value := l.value
+	var zero T
+	l.value = zero
+	return value
+}
+
 // Get returns the newest value. It may be asked again and again.
 func (l *Latest[T]) Get() T {
 	l.mu.Lock()

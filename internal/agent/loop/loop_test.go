@@ -546,3 +546,16 @@ func TestANameIsTakenOnce(t *testing.T) {
 	l.register(Task{Name: "a"})
 	l.register(Task{Name: "a"})
 }
+
+func TestALatestThatWasTakenIsTakenOnce(t *testing.T) {
+	l := NewLatest[int]()
+	l.Put(1)
+	l.Put(2)
+	if first, second := l.Take(), l.Take(); first != 2 || second != 0 {
+		t.Errorf("taken: %d, then %d", first, second)
+	}
+	l.Put(3)
+	if got := l.Get(); got != 3 {
+		t.Errorf("%d", got)
+	}
+}

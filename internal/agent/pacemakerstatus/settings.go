@@ -16,8 +16,9 @@ type settings struct {
 	last         time.Time // when they were set back last; used by the look at the cluster alone
 }
 
-// order has the settings set back, or says that there is nothing to set back.
-type order struct{ set, decides bool }
+// order tells the task to set the settings back, or that nothing is left to set
+// back. The zero value orders nothing.
+type order struct{ set, over, decides bool }
 
 const (
 	// setBackApart is the least time between two attempts: it does not fight
@@ -38,7 +39,7 @@ func (c *Collector) keepSettings(in decide.Input, now time.Time) {
 		return
 	case !own && !decides:
 		if c.settings.failed.Load() { // somebody else did it
-			c.settings.order.Put(order{})
+			c.settings.order.Put(order{over: true})
 		}
 		return
 	case now.Sub(c.settings.last) < setBackApart:
@@ -58,9 +59,11 @@ func (c *Collector) keepSettings(in decide.Input, now time.Time) {
 // order.
 func (c *Collector) settingsTask() loop.Task {
 	return loop.Task{Name: "pacemaker settings", Wake: c.settings.order.Wake, Limit: setBackTime, Spared: true, Step: func(ctx context.Context) (loop.Result, error) {
-		o := c.settings.order.Get()
-		if !o.set {
+		o := c.settings.order.Take()
+		if o.over {
 			c.settings.failed.Store(false)
+		}
+		if !o.set {
 			return loop.Result{}, nil
 		}
 		defer c.Wake()

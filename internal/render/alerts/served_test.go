@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{}), &metrics.Collector{}, certificates.Collector{}} {
+	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}} {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {
