@@ -153,7 +153,7 @@ func (p *process) Start(ctx context.Context) error {
 		return errors.New("etcd is not started here: until the hand-over kubelet runs it as a static pod")
 	}
 	if p.stopped() {
-		return errors.New("Pacemaker stopped etcd while the etcd keeper did not answer; etcd is started when Pacemaker asks for it again")
+		return errors.New("etcd was stopped by Pacemaker while the etcd keeper did not answer; it is started when Pacemaker asks for it again")
 	}
 	spec, err := p.wanted()
 	if err != nil {
