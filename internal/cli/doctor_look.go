@@ -226,7 +226,7 @@ func missing(facts decide.Facts) []decide.Host {
 const tooOld = 2 * time.Hour
 
 // forget drops facts that were published too long ago by the host's own clock.
-// That clock may be wrong; the check of the clocks reports that.
+// The host's clock may be wrong; the check of the clocks reports that.
 func forget(facts decide.Facts) decide.Facts {
 	for i, h := range facts.Hosts {
 		if age := facts.At.Sub(h.To); h.Source == decide.Published && age > tooOld {

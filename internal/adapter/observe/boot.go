@@ -1,5 +1,5 @@
 // Package observe reads the state of the host and returns it as state values.
-// What it could not read is an error or an explicit unknown, never "no".
+// It reports an unreadable fact as an error or an explicit unknown, never as "no".
 package observe
 
 import (

@@ -90,7 +90,7 @@ func (m machine) run(ctx context.Context, s Spec) error {
 }
 
 // restart starts the existing container, if it was made from the same spec.
-// That works on a full disk, on which none can be created.
+// A restart works on a full disk, where no container can be created.
 func (m machine) restart(ctx context.Context, s Spec) bool {
 	if made(ctx, s) != s.Hash() {
 		return false

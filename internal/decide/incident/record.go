@@ -70,7 +70,7 @@ type Record struct {
 	VIPs []string      `json:"vips,omitempty"`
 	// Count is the number of pods, or of missing events.
 	Count int `json:"count,omitempty"`
-	// Who is the administrator who confirmed, or the machine that wrote.
+	// Who names the administrator who confirmed, or the machine that wrote.
 	Who string `json:"who,omitempty"`
 	Why string `json:"why,omitempty"`
 	// From says where it was noted.

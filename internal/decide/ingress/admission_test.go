@@ -157,7 +157,7 @@ func TestHardCase11_EachOfTheTwelveChangesOfStrategyIsDoneOrRefused(t *testing.T
 			changes++
 			ic := controller("x", wasAdmitted("x.example"), func(ic *operatorv1.IngressController) {
 				ic.Status.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
-				// What an administrator left of the old strategy has no effect.
+				// Leftovers of the old strategy have no effect.
 				ic.Spec.EndpointPublishingStrategy = EffectiveStrategy(&operatorv1.EndpointPublishingStrategy{Type: from})
 				ic.Spec.EndpointPublishingStrategy.Type = to
 			})

@@ -53,7 +53,8 @@ const (
 type Port struct {
 	First, Last uint16
 	Protocols   []Protocol
-	// Who is the program that listens; For says for what, empty if that is clear.
+	// Who names the program that listens. For names its purpose, empty if that is
+	// clear.
 	Who, For string
 	On       Where
 	From     From

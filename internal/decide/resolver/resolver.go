@@ -48,7 +48,7 @@ type Facts struct {
 // stub is the line with the address at which systemd-resolved listens.
 const stub = "nameserver 127.0.0.53\n"
 
-// Who decides which program writes the file.
+// Who returns the program that writes the file.
 func Who(f Facts) Writer {
 	switch {
 	case below(f.Link, "/run/systemd/resolve", "/usr/lib/systemd", "/lib/systemd"), f.Resolved && strings.Contains("\n"+f.Text, "\n"+stub):

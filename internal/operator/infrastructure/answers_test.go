@@ -56,7 +56,7 @@ func TestAnAPIVIPAnswersWithACertificateForItselfOnly(t *testing.T) {
 	}
 }
 
-// Whether a router listens does not concern the VIP; whether a host has it does.
+// A VIP answers if a host has it, even if no router listens there.
 func TestAnIngressVIPAnswersIfOnlyByRefusing(t *testing.T) {
 	if got := (Asker{ingressPort: 1}).Ask(t.Context(), nil, parse("127.0.0.1", "::1")); got[netip.MustParseAddr("127.0.0.1")] != "" || got[netip.MustParseAddr("::1")] != "" {
 		t.Errorf("got %v", got)

@@ -280,8 +280,8 @@ func TestInSteadyStateNothingIsWritten(t *testing.T) {
 	quiet("after a restart", 0)
 }
 
-// What others write into the object stays, and so does what a newer API server
-// adds to it.
+// The operator keeps fields that others write into the object, and fields that a
+// newer API server adds to it.
 func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 	s := newSite(t)
 	s.settle()

@@ -70,13 +70,13 @@ func auditPolicy() auditv1.Policy {
 				Level: auditv1.LevelNone, Verbs: []string{"create", "update", "patch"},
 				Resources: append(of("", "events"), of("events.k8s.io", "events")...),
 			},
-			// Who changes guards, webhooks and rights, and the new content.
+			// Changes of guards, webhooks and rights: the user and the new content.
 			{
 				Level: auditv1.LevelRequestResponse, Verbs: writes,
 				Resources: append(of("admissionregistration.k8s.io"), of("rbac.authorization.k8s.io")...),
 			},
-			// Who accesses these, including programs of the control plane, but never their
-			// contents. The answer to a request for a token contains the token, and so
+			// Access to these: the user, programs of the control plane included, but never
+			// the contents. The answer to a request for a token contains the token, and so
 			// does a review of one.
 			{Level: auditv1.LevelMetadata, Resources: append(
 				of("", "secrets", "configmaps", "serviceaccounts/token"), of("authentication.k8s.io", "tokenreviews")...)},

@@ -93,7 +93,7 @@ const (
 
 // Line is one attempt.
 type Line struct {
-	// Who is the identity that the attacker shows, To the receiver.
+	// The attacker shows the identity Who to the receiver To.
 	Name, Who, To string
 	Expected      Expectation
 	Got           string
