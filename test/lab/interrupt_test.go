@@ -3,6 +3,7 @@ package lab_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -113,6 +114,11 @@ func killDaemon(lab string) error {
 // powerCuts is the number of power cuts of a host during an installation.
 const powerCuts = 4
 
+// cutsFrom is the time without a cut at the beginning of an installation. A value
+// near the start of Corosync and Pacemaker, 50 s after the beginning, lets a
+// person play that part alone.
+var cutsFrom = flag.Duration("cuts-from", -1, "time of the installation without power cuts at its beginning (default: a random time up to 60s)")
+
 // TestAnInstallationSurvivesPowerCuts cuts and restores the power of the hosts
 // of a two-host cluster at random moments while they are installed.
 func TestAnInstallationSurvivesPowerCuts(t *testing.T) {
@@ -127,28 +133,45 @@ func TestAnInstallationSurvivesPowerCuts(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	cuts := 0
-	for range powerCuts {
-		select {
-		case err := <-ended:
-			t.Fatalf("lab up ended before all power cuts: %v\n%s", err, tail(out.String()))
-		case <-time.After(3*time.Second + time.Duration(random.Int64N(int64(8*time.Second)))):
-		}
-		host := fmt.Sprintf("cp-%d", 1+random.IntN(2))
-		if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
-			t.Logf("reset of %s: %v", host, err) // it may be off at that moment
-			continue
-		}
-		cuts++
+	err, done := c.cutPower(random, ended)
+	if !done {
+		err = <-ended
 	}
-	if cuts == 0 {
-		t.Error("no host lost its power: nothing is shown")
-	}
-	if err := <-ended; err != nil {
+	if err != nil {
 		t.Fatalf("lab up: %v\n%s", err, tail(out.String()))
 	}
 	c.eventually(time.Minute, "both nodes are ready", func() error {
 		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
 		return err
 	})
+}
+
+// cutPower cuts the power of hosts at random moments of an installation. If the
+// installation ends meanwhile, it returns its error and true.
+func (c cluster) cutPower(random *rand.Rand, ended <-chan error) (err error, done bool) {
+	c.Helper()
+	from := *cutsFrom
+	if from < 0 {
+		from = time.Duration(random.Int64N(int64(time.Minute)))
+	}
+	began, cuts := time.Now(), 0
+	for next := from; cuts < powerCuts && !done; next = 3*time.Second + time.Duration(random.Int64N(int64(8*time.Second))) {
+		select {
+		case err = <-ended:
+			done = true
+			continue
+		case <-time.After(next):
+		}
+		host := fmt.Sprintf("cp-%d", 1+random.IntN(2))
+		if _, err := c.holdfast("lab", "fault", "reset", host, "--name", c.name); err != nil {
+			c.Logf("reset of %s: %v", host, err) // it may be off at that moment
+			continue
+		}
+		c.Logf("%s lost its power after %.1f s", host, time.Since(began).Seconds())
+		cuts++
+	}
+	if cuts == 0 {
+		c.Error("no host lost its power: nothing is shown")
+	}
+	return err, done
 }

@@ -144,7 +144,7 @@ func lab(t *testing.T, name string) cluster {
 	c := cluster{T: t, name: name}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s", status(t, name))
+			explainFailure(t, name)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
