@@ -31,7 +31,7 @@ journalctl --no-pager -o short-iso -p err -n 4 | cut -c1-220
 // directory of its own, and logs last what a reader of CI's end of output needs.
 func explainFailure(t *testing.T, name string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "holdfast-"+name+"-")
+	dir, err := os.MkdirTemp("", "holdfast-"+name+"-") //nolint:usetesting // it outlives the test
 	if err != nil {
 		t.Error(err)
 		return

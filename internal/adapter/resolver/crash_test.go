@@ -34,9 +34,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// init keeps a child on the process's first thread, which strace follows: the
+// main goroutine is on it while packages are initialised, and may leave it later.
+func init() { //nolint:gochecknoinits // later the main goroutine may be on another thread
+	if os.Getenv(childRoot) != "" {
+		runtime.LockOSThread()
+	}
+}
+
 // child does one thing, on the thread that strace follows.
 func child(root, verb string) int {
-	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
 		return 3
 	}
