@@ -383,12 +383,12 @@ func TestThePodNetworksTokenChangesItsOwnNodeAndOfThatWhatFlannelSays(t *testing
 		{"that its network is up", "worker-1", unavailable, ""},
 		{"the same once more", "worker-1", unavailable, ""},
 
-		{"a lease of another host", "worker-2", lease, "another node"},
-		{"the network of a control plane", "cp-1", unavailable, "another node"},
-		{"a control plane's label away", "cp-1", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":null}}}`, "another node"},
-		{"another machine for a control plane", "cp-1", `{"metadata":{"annotations":{"holdfast.io/machine":"evil"}}}`, "another node"},
-		{"another address for a control plane", "cp-1", `{"status":{"addresses":[{"type":"InternalIP","address":"10.9.9.9"}]}}`, "another node"},
-		{"a control plane that is not ready", "cp-1", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "another node"},
+		{"a lease of another host", "worker-2", lease, "this is not the node of its token"},
+		{"the network of a control plane", "cp-1", unavailable, "this is not the node of its token"},
+		{"a control plane's label away", "cp-1", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":null}}}`, "this is not the node of its token"},
+		{"another machine for a control plane", "cp-1", `{"metadata":{"annotations":{"holdfast.io/machine":"evil"}}}`, "this is not the node of its token"},
+		{"another address for a control plane", "cp-1", `{"status":{"addresses":[{"type":"InternalIP","address":"10.9.9.9"}]}}`, "this is not the node of its token"},
+		{"a control plane that is not ready", "cp-1", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "this is not the node of its token"},
 
 		{"itself a control plane", "worker-1", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":"","node-role.kubernetes.io/master":""}}}`, "labels, owners and finalizers"},
 		{"no worker", "worker-1", `{"metadata":{"labels":{"node-role.kubernetes.io/worker":null}}}`, "labels, owners and finalizers"},
