@@ -110,7 +110,7 @@ func TestHardCase03_AnAbsentDefaultPlacementIsSettledOnce(t *testing.T) {
 		t.Errorf("another host and a restart: %q", wrote)
 	}
 	err := c.admin.Status().Patch(t.Context(), config, client.RawPatch(types.MergePatchType, []byte(`{"status":{"defaultPlacement":"ControlPlane"}}`)))
-	if err == nil || !strings.Contains(err.Error(), "settled for the life of a cluster") {
+	if err == nil || !strings.Contains(err.Error(), "fixed for the life of a cluster") {
 		t.Errorf("it could be changed: %v", err)
 	}
 	c.must(c.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "cp-3")}))
