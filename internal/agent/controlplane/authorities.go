@@ -22,9 +22,9 @@ const (
 	tellAnew = 30
 )
 
-// authoritiesTask says in this host's node which authorities etcd here has, on
-// a control plane of two: each host's etcd is restarted for its own file, wherever
-// the operator runs.
+// authoritiesTask publishes the digest of etcd's authorities on this host in its
+// node, on a control plane of two. So each host's etcd is restarted for its own
+// file, wherever the operator runs.
 func (r *Agent) authoritiesTask() loop.Task {
 	said := saying{}
 	return loop.Task{Name: "etcd authorities", First: authoritiesEvery, Every: authoritiesEvery, Limit: aRequest, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {

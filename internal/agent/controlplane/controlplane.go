@@ -36,7 +36,7 @@ type Options struct {
 type Agent struct {
 	Options
 	facts state.HostFacts
-	told  bool // which machine this is; used by the follower of nodes alone
+	told  bool // the node says which machine this is; used by nodesTask alone
 	nodes *loop.Latest[[]state.Node]
 	// proven reports whether this host's installation as a control plane is
 	// complete.
@@ -73,7 +73,7 @@ func (r *Agent) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// loops are what this control plane keeps in step.
+// loops returns the tasks and watches of this control plane.
 func (r *Agent) loops() ([]loop.Task, []loop.Watch) {
 	tasks := []loop.Task{
 		r.identityTask(), r.nodesTask(), r.accountsTask(), r.objectsTask(), r.operatorKeyTask(), r.joiningTask(),
@@ -98,7 +98,7 @@ func (r *Agent) loops() ([]loop.Task, []loop.Watch) {
 	return tasks, watches
 }
 
-// What a run of a task may take: one request to the API may take 15 s.
+// Limits of one run of a task: one request to the API may take 15 s.
 const (
 	aRequest     = time.Minute
 	manyRequests = 5 * time.Minute
@@ -130,5 +130,5 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 	}
 }
 
-// logf is the log of what tells in whole lines.
+// logf logs for parts that write whole lines.
 func (r *Agent) logf(format string, args ...any) { r.Log.Info(fmt.Sprintf(format, args...)) }

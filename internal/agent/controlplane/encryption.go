@@ -46,7 +46,7 @@ type keyring struct {
 	looks int
 }
 
-// encryptionTask does that, on a site that has keys.
+// encryptionTask keeps the keyring, on a site that has keys.
 func (r *Agent) encryptionTask() loop.Task {
 	k := &keyring{
 		root: "/", secret: r.Site.Identity.EncryptionRoot, node: r.facts.NodeName, log: r.Log,

@@ -46,8 +46,8 @@ func openBy(kubeconfig, server string) (*kube.Client, error) {
 	return kube.OpenAt(kubeconfig, server)
 }
 
-// identityTask keeps who the agent of this host is to the API, also on a host that
-// an earlier release installed.
+// identityTask keeps the account that this host's agent has in the API, also on a
+// host that an earlier release installed.
 func (r *Agent) identityTask() loop.Task {
 	keeper := identity.Keeper{Host: r.facts.NodeName, Server: "https://" + r.Site.APIEndpoint(), Now: r.Now}
 	return loop.Task{Name: "agent account", Every: identityEvery, Retry: identitySoon, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {

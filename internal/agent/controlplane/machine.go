@@ -27,7 +27,7 @@ func (r *Agent) tellMachine(ctx context.Context, client *kube.Client, nodes []st
 	}
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
-		r.Log.Warn("which machine this is", "err", err) // and say that it tells nothing
+		r.Log.Warn("which machine this is", "err", err) // and publish an empty identity
 	}
 	m := state.Machine{UUID: uuid, Serial: serial}
 	if err := client.Annotate(ctx, r.facts.NodeName, state.AnnotationMachine, m.String()); err != nil {

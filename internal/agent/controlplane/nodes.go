@@ -17,8 +17,8 @@ import (
 // for example.
 const again = time.Second
 
-// Nodes takes the nodes of the cluster from whoever watches them. It never
-// blocks; only the newest list counts. There is one caller.
+// Nodes receives the nodes of the cluster from their watcher. It never blocks;
+// only the newest list counts.
 func (r *Agent) Nodes(list []state.Node) { r.nodes.Put(list) }
 
 // nodesTask keeps the labels of nodes in step.

@@ -176,5 +176,5 @@ func (n *Network) setAnnotations(ctx context.Context, node string, values map[st
 	return err
 }
 
-// logf is the log of sources and pieces, which tell in whole lines.
+// logf logs for sources and pieces, which write whole lines.
 func (n *Network) logf(format string, args ...any) { n.Log.Info(fmt.Sprintf(format, args...)) }

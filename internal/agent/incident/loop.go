@@ -78,8 +78,8 @@ func New(o Options) *Loop {
 	return l
 }
 
-// Run works until the context ends. Nothing that it runs into ends it: reports
-// must not take the agent of a host with them.
+// Run works until the context ends. No error ends it, because reports must not
+// end the agent of a host.
 func (l *Loop) Run(ctx context.Context, loops *loop.Loops) {
 	wake := loop.NewKick()
 	go l.watch(ctx, wake.Kick)

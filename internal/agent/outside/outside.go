@@ -34,7 +34,7 @@ import (
 // moment in which the API comes back.
 const patience = time.Second
 
-// limit is how long a step may take: an attempt, and what it waits for on the host.
+// limit bounds a step: an attempt, and its waits for the host.
 const limit = 20 * time.Second
 
 // answerSize bounds how much of an answer is read. It is read so that its
@@ -48,7 +48,7 @@ var errOwn = errors.New("the virtual IP is this host's own")
 type Options struct {
 	// View returns what the host knows of its network.
 	View func() state.NetworkView
-	// TLS is how the API server is verified, and this host's account.
+	// TLS returns the verification of the API server, and this host's account.
 	TLS func() (*tls.Config, error)
 	Log *slog.Logger
 	Now func() time.Time

@@ -58,7 +58,7 @@ type Collector struct {
 	told     map[string]bool
 	pubbed   publication
 	heard    time.Time // when redundancy was last known
-	retakes  time.Time // since when Pacemaker writes down anew what runs; zero while it does not
+	retakes  time.Time // since when Pacemaker has recorded anew what runs; zero while it does not
 	wake     loop.Kick
 
 	mu       sync.Mutex
@@ -81,14 +81,13 @@ func New(o Options) *Collector {
 }
 
 // Run works until the context ends, on a host that is one of two control planes.
-// Nothing that it runs into ends it: a status must not take the agent of a host
-// with it.
+// No error ends it, because a status must not end the agent of a host.
 func (c *Collector) Run(ctx context.Context, loops *loop.Loops) {
 	go c.watch(ctx, loops, c.Wake)
 	loops.Run(ctx, c.task(), c.settingsTask(), c.failoverTask())
 }
 
-// Wake has the cluster looked at soon. It never blocks.
+// Wake requests a look at the cluster soon. It never blocks.
 func (c *Collector) Wake() { c.wake.Kick() }
 
 // task looks at the cluster. A host without the API's files is not set up yet.
