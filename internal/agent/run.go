@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -111,6 +112,8 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { status.Run(ctx, loops); return nil })
 		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
 		group.Go(func() error { incidents.Run(ctx, loops); return nil })
+		steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
+		group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()

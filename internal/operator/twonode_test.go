@@ -20,7 +20,7 @@ import (
 
 // wholeWay is the order of the steps. Steps that run together are in the order of
 // their nodes only by chance.
-const wholeWay = "auth auth fencing fencing setup manifest manifest hand-over hand-over finish finish"
+const wholeWay = "auth auth fencing fencing manifest manifest setup hand-over hand-over finish finish"
 
 // stepsOf leaves out the nodes.
 func stepsOf(ran string) string {
@@ -62,7 +62,7 @@ func TestTwoHostsAreSetUpStepByStep(t *testing.T) {
 	t.Log("a step fails: its words are known, without the password, until it succeeds")
 	c.eventually(handover.SetupDegraded, "True FencingFailed fencing on cp-2 failed (attempt 1): BMC says: 401 for admin with <redacted>")
 	c.eventually(handover.SetupDegraded, "False")
-	c.eventually(handover.SetupProgressing, "True Setup step 3 of 6 (setup) on cp-1")
+	c.eventually(handover.SetupProgressing, "True Setup step 4 of 6 (setup) on cp-1")
 
 	t.Log("the operator is restarted while a step runs: that step is not repeated")
 	c.until(func() bool { // the condition comes before the Job

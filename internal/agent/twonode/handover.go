@@ -28,9 +28,10 @@ const (
 
 // manifest writes the pod that podman runs etcd from. If podman runs it already,
 // the step ends only when etcd runs from this manifest and votes, because the other
-// host's turn comes then. From the first hand-over on neither host's etcd works
-// without Pacemaker. So this step enables Pacemaker here again: what pcs did at
-// the set-up may not have reached the disk when the power went.
+// host's turn comes then. Before that, nobody reads the manifest but a host that is
+// lost between the set-up and its hand-over (see Release). From the set-up on a
+// host that is back without Pacemaker meets nobody, so this step enables it again:
+// what the step auth did may not have reached the disk when the power went.
 func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 	if err := h.meet(ctx); err != nil {
 		return err
@@ -57,9 +58,7 @@ func (h *Host) manifest(ctx context.Context, in twonode.Input) error {
 }
 
 // handOver takes etcd from kubelet once the etcd keepers of both hosts wait to
-// take it over: then it is one restart of one of two voters. If this host was
-// lost meanwhile and the other one goes on without it, it is no voter any more:
-// its keeper joins anew, as soon as kubelet's etcd is out of the way.
+// take it over: then it is one restart of one of two voters.
 func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	if _, err := os.Stat(h.path(state.EtcdPodManifest)); err != nil {
 		return fmt.Errorf("%w: run the step manifest first", err)
@@ -74,59 +73,26 @@ func (h *Host) handOver(ctx context.Context, in twonode.Input) error {
 	return h.until(ctx, "etcd of "+in.Self+" runs in podman and votes", h.runs)
 }
 
-// take moves kubelet's manifest away as soon as that is safe.
+// take moves kubelet's manifest away as soon as that is safe. Release may have
+// done it meanwhile.
 func (h *Host) take(ctx context.Context) error {
-	givenUp := false
+	released := false
 	err := h.until(ctx, "the etcd keepers of both hosts are ready to take etcd over", func(ctx context.Context) (string, error) {
+		kubelets, err := h.exists(staticPod)
+		if released = err == nil && !kubelets; err != nil || released {
+			return "", err
+		}
 		r, err := h.Report(ctx)
-		if givenUp = err == nil && handover.GivenUp(r); err != nil || givenUp {
+		if err != nil {
 			return "", err
 		}
 		return handover.Ready(r), nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case givenUp:
-		return h.clear(ctx)
-	}
-	return h.move(staticPod, keptPod)
-}
-
-// clear moves the manifest away from a kubelet whose etcd ends again and again.
-// If etcd started once more while the keeper empties the data, it would make a
-// cluster of its own from them, and this host's API server would serve that. So
-// kubelet is stopped meanwhile, and its last etcd ends first. Pods run on without
-// kubelet, and Pacemaker starts it again if this is cut off.
-func (h *Host) clear(ctx context.Context) (err error) {
-	if err := h.do(ctx, "it must not start etcd again: the peer continues without this host's data directory", host.Command("systemctl", "stop", "kubelet.service")); err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, h.do(context.WithoutCancel(ctx), "kubelet no longer runs etcd", host.Command("systemctl", "start", "kubelet.service")))
-	}()
-	if err := h.until(ctx, "kubelet's etcd has ended", h.restful()); err != nil {
+	if err != nil || released {
 		return err
 	}
 	return h.move(staticPod, keptPod)
 }
-
-// restful returns a check that nobody holds etcd's data at two looks in a row: a
-// container whose start kubelet asked for last may just begin.
-func (h *Host) restful() func(context.Context) (string, error) {
-	free := 0
-	return func(context.Context) (string, error) {
-		held, err := h.holds(anybody)
-		if free++; err != nil || held {
-			free = 0
-		}
-		if free < 2 {
-			return "a process may still hold its data", err
-		}
-		return "", nil
-	}
-}
-
 func (h *Host) exists(path string) (bool, error) {
 	_, err := os.Lstat(h.path(path))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 
 // Steps returns the steps in their order.
 func Steps() []twonode.Step {
-	return []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Manifest, twonode.HandOver, twonode.Finish}
+	return []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Manifest, twonode.Setup, twonode.HandOver, twonode.Finish}
 }
 
 // ReadInput reads and checks the input of a step. Its errors quote no secret.

@@ -52,7 +52,7 @@ func conditions(s Snapshot, look outlook) []Condition {
 	out := []Condition{
 		progressing(s, look),
 		degraded(s, look),
-		transition(ReadyForTransition, s.Begun || look.past(twonode.Manifest), "HostsWait",
+		transition(ReadyForTransition, s.Begun || look.past(twonode.Setup), "HostsWait",
 			"both hosts are ready to take over etcd", "the cluster manager is not set up yet"),
 		transition(CompletedTransition, handedOver, "HandedOver",
 			"etcd runs under the cluster manager on both hosts", "kubelet still runs etcd"),

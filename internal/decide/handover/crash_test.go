@@ -11,7 +11,7 @@ import (
 )
 
 // machine is a host, as far as the set-up of two nodes changes it. Decide, Ready
-// and GivenUp are the real functions; a few lines here stand for the hosts,
+// and Superseded are the real functions; a few lines here stand for the hosts,
 // Pacemaker and the etcd keepers.
 type machine struct {
 	name           string
@@ -66,6 +66,14 @@ func (p *play) kubeletRuns(m *machine) bool {
 	return m.up() && (m.kubelet || p.configured && m.met)
 }
 
+// apiServes reports whether a host's own API server serves: it asks the etcd of its
+// host alone.
+func (p *play) apiServes(m *machine) bool { return p.etcdRuns(m) && p.writable() }
+
+// works reports whether Jobs run on a host: its kubelet asks the API server of its
+// own host alone.
+func (p *play) works(m *machine) bool { return p.kubeletRuns(m) && p.apiServes(m) }
+
 func (p *play) leads(m *machine) bool { return m.up() && m.record == state.EtcdSole }
 
 func (p *play) etcdRuns(m *machine) bool {
@@ -115,6 +123,7 @@ func (p *play) tick() {
 		m.heard = m.heard || p.contact() && p.peer(m).record != state.EtcdSole
 	}
 	p.pacemaker()
+	p.agents()
 	p.keepers()
 	p.work()
 	if p.writable() {
@@ -136,6 +145,18 @@ func (p *play) pacemaker() {
 	}
 }
 
+// agents plays the agents, which take etcd from a kubelet that holds up its host.
+func (p *play) agents() {
+	for _, m := range p.m {
+		if m.up() && m.static && Superseded(p.report(m)) {
+			if m.record == state.EtcdSole || p.etcdRuns(m) {
+				p.t.Errorf("an etcd that counts is taken away on %s", m.name)
+			}
+			m.static = false
+		}
+	}
+}
+
 // keepers plays the etcd keepers, which bring records forward while they see each
 // other.
 func (p *play) keepers() {
@@ -151,9 +172,10 @@ func (p *play) keepers() {
 			m.record = state.EtcdPair
 		case m.record == state.EtcdSole && peer.record == state.EtcdVoter && peer.listed:
 			m.record = state.EtcdPair
+		case m.static: // kubelet starts etcd again and again
 		case peer.record == state.EtcdSole && !m.listed && m.record != state.EtcdLearner:
 			m.record = state.EtcdLearner
-		case peer.record == state.EtcdSole && m.record == state.EtcdLearner && !m.static && m.pod:
+		case peer.record == state.EtcdSole && m.record == state.EtcdLearner && m.pod:
 			m.record, m.listed = state.EtcdVoter, true // emptied, joined, promoted
 		}
 	}
@@ -210,7 +232,7 @@ func (p *play) work() {
 		switch {
 		case !m.up():
 			p.age[j.Name] = -1000 // its container is gone
-		case age < 0 && !p.kubeletRuns(m):
+		case age < 0 && !p.works(m): // the API does not know yet
 		case age < 0 || age > patience:
 			j.State, j.Ended, j.Failure = JobFailed, p.now(), "cut off"
 		case p.carryOut(m, strings.TrimPrefix(j.Name, "two-node-"), age):
@@ -233,10 +255,10 @@ func (p *play) carryOut(m *machine, step string, age int) (done bool) {
 		return true
 	case strings.HasPrefix(step, "hand-over"):
 		if r := p.report(m); m.static {
-			if m.record == state.EtcdSole && (Ready(r) == "" || GivenUp(r)) {
+			if m.record == state.EtcdSole && Ready(r) == "" {
 				p.t.Errorf("the only member is stopped on %s", m.name)
 			}
-			m.static = Ready(r) != "" && !GivenUp(r)
+			m.static = Ready(r) != ""
 			return false
 		}
 		return Voting(p.report(m)) == ""
@@ -292,7 +314,7 @@ func (p *play) look() Snapshot {
 	s := two()
 	s.Now, s.Jobs, s.Begun = p.now(), slices.Clone(p.jobs), p.begun
 	for i, m := range p.m {
-		s.Nodes[i].Ready = p.kubeletRuns(m)
+		s.Nodes[i].Ready = p.works(m)
 		s.Nodes[i].Etcd = MemberUnknown
 		if p.etcdRuns(m) {
 			s.Nodes[i].Etcd = MemberHealthy

@@ -16,7 +16,7 @@ import (
 // Steps lists the steps in their order.
 func Steps() []twonode.Step {
 	return []twonode.Step{
-		twonode.Auth, twonode.Fencing, twonode.Setup, twonode.Manifest, twonode.HandOver, twonode.Finish,
+		twonode.Auth, twonode.Fencing, twonode.Manifest, twonode.Setup, twonode.HandOver, twonode.Finish,
 	}
 }
 

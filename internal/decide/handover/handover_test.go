@@ -175,9 +175,9 @@ func TestWhatComesNext(t *testing.T) {
 		},
 		{
 			"the cluster manager is set up once, on the first host by name", upTo(twonode.Setup),
-			"create two-node-setup", "step 3 of 6 (setup) on cp-1",
+			"create two-node-setup", "step 4 of 6 (setup) on cp-1",
 		},
-		{"manifests come before the hand-over", upTo(twonode.Manifest), "create two-node-manifest-cp-1", "step 4 of 6 (manifest) on cp-1"},
+		{"manifests come before anybody can be fenced", upTo(twonode.Manifest), "create two-node-manifest-cp-1", "step 3 of 6 (manifest) on cp-1"},
 		{
 			"the hand-over begins with the word that there is no way back", upTo(twonode.HandOver),
 			"begin, create two-node-hand-over-cp-1", "step 5 of 6 (hand-over) on cp-1",
@@ -214,7 +214,7 @@ func TestWhatComesNext(t *testing.T) {
 		{
 			"then the set-up, which waits for both",
 			change(change(failed(without(upTo(twonode.HandOver), twonode.Setup), twonode.HandOver, "cp-1", 1, time.Minute, "killed"), etcd(0, MemberUnhealthy)), func(s *Snapshot) { s.Begun = true }),
-			"create two-node-setup", "step 3 of 6 (setup) on cp-1",
+			"create two-node-setup", "step 4 of 6 (setup) on cp-1",
 		},
 		{
 			"and then the hand-over again",
@@ -222,35 +222,31 @@ func TestWhatComesNext(t *testing.T) {
 			`delete two-node-hand-over-cp-1, create two-node-hand-over-cp-1 (2, after "killed")`, "step 5 of 6 (hand-over) on cp-1",
 		},
 		{
-			"a host that was fenced before its hand-over, and whose member was removed, is handed over first",
+			"a host whose member was removed before its hand-over has to vote again first",
 			change(upTo(twonode.HandOver), etcd(1, MemberUnknown)),
-			"begin, create two-node-hand-over-cp-2", "step 5 of 6 (hand-over) on cp-2",
+			"nothing", "step 5 of 6 (hand-over) on cp-1, waiting: it is unknown whether etcd on cp-2 is healthy",
 		},
 		{
-			"but not while the other's is under way",
-			change(change(with(upTo(twonode.HandOver), "hand-over cp-1 running"), etcd(1, MemberUnknown)), func(s *Snapshot) { s.Begun = true }),
-			"nothing", "step 5 of 6 (hand-over) on cp-2, waiting: etcd on cp-1 is being handed over",
+			"a hand-over does not begin while the other host's is under way",
+			change(with(upTo(twonode.HandOver), "hand-over cp-2 running"), func(s *Snapshot) { s.Begun = true }),
+			"nothing", "step 5 of 6 (hand-over) on cp-1, waiting: etcd on cp-2 is being handed over",
 		},
 		{
 			"a member that was removed in the middle of the set-up does not stop the set-up",
 			change(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, time.Minute, "lost"), etcd(0, MemberUnknown)),
-			"delete two-node-auth-cp-1, delete two-node-auth-cp-2, again in 100ms", "step 3 of 6 (setup) on cp-1",
+			"delete two-node-auth-cp-1, delete two-node-auth-cp-2, again in 100ms", "step 4 of 6 (setup) on cp-1",
 		},
 		{
 			"and the set-up again once both hosts have entered the cluster anew",
 			failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, 2*time.Hour, "lost"),
-			`delete two-node-setup, create two-node-setup (2, after "lost")`, "step 3 of 6 (setup) on cp-1",
-		},
-		{
-			"nor the manifests, which nobody reads yet", change(upTo(twonode.Manifest), etcd(1, MemberUnknown)),
-			"create two-node-manifest-cp-1", "step 4 of 6 (manifest) on cp-1",
+			`delete two-node-setup, create two-node-setup (2, after "lost")`, "step 4 of 6 (setup) on cp-1",
 		},
 		{"both hosts are finished together", upTo(twonode.Finish), "create two-node-finish-cp-1, create two-node-finish-cp-2", "step 6 of 6 (finish) on cp-1 and cp-2"},
 		{"when all is done nothing is done", allDone(), "nothing", "all steps are done"},
 		{"a host that is down later changes nothing", change(allDone(), notReady), "nothing", "all steps are done"},
 		{
 			"a host that is not ready stops the next step and fails nothing", change(upTo(twonode.Setup), notReady),
-			"nothing", "step 3 of 6 (setup) on cp-1, waiting: node cp-2 is not ready",
+			"nothing", "step 4 of 6 (setup) on cp-1, waiting: node cp-2 is not ready",
 		},
 	} {
 		d := Decide(c.s)

@@ -25,18 +25,20 @@ func Ready(r state.EtcdReport) (missing string) {
 	return Voting(r)
 }
 
-// GivenUp reports whether this host's data directory no longer belongs to the
-// cluster: the peer states in this membership that it goes on alone and leads, and
-// this host's record says that it gave its data directory up. Then it can come back
-// only as a new member, and only kubelet's etcd is in the way of that.
-func GivenUp(r state.EtcdReport) bool {
+// Superseded reports whether the cluster goes on without this host's etcd: the peer
+// states in this membership that it goes on alone and leads, and this host neither
+// votes nor claims the same. Then its data directory is no longer needed, and it
+// can come back only as a new member. Only an etcd of kubelet is in the way of that:
+// it starts again and again, so nobody can promise that nothing holds the data.
+func Superseded(r state.EtcdReport) bool {
 	s := r.Snapshot
 	own, peer := s.Record.Value, s.Statement.Value
 	return r.Wish == state.EtcdStarted &&
-		s.Record.Known && own.State == state.EtcdLearner && own.Member == 0 &&
+		s.Record.Known && own.State != state.EtcdSole && own.State != state.EtcdTakingOver &&
 		state.Is(s.Pacemaker.Contact, true) && s.Pacemaker.Ring != 0 &&
 		s.Statement.Known && peer.Ring == s.Pacemaker.Ring &&
-		peer.Record.State == state.EtcdSole && state.Is(peer.Running, true) && peer.Leads
+		peer.Record.State == state.EtcdSole && state.Is(peer.Running, true) && peer.Leads &&
+		Voting(r) != ""
 }
 
 // Voting returns what the local etcd lacks to be one of two voters with a leader.

@@ -21,15 +21,16 @@ const twoNodes = 2
 func stages(s Snapshot) [][]Work {
 	a, b := s.Nodes[0].Name, s.Nodes[1].Name
 	d := s.Digests
-	first, second := handOverOrder(s)
 	return [][]Work{
 		entering(s),
 		{work(twonode.Fencing, a, d.Fencing), work(twonode.Fencing, b, d.Fencing)},
-		{work(twonode.Setup, a, key(d.Hosts, d.Release))},
+		// Once the cluster manager is set up, a lost host is fenced and its member
+		// removed. Without the API that host can come back only by podman's manifest.
 		{work(twonode.Manifest, a, d.Manifest[a])},
 		{work(twonode.Manifest, b, d.Manifest[b])},
-		{work(twonode.HandOver, first, "")},
-		{work(twonode.HandOver, second, "")},
+		{work(twonode.Setup, a, key(d.Hosts, d.Release))},
+		{work(twonode.HandOver, a, "")},
+		{work(twonode.HandOver, b, "")},
 		{work(twonode.Finish, a, ""), work(twonode.Finish, b, "")},
 	}
 }
@@ -46,19 +47,6 @@ func entering(s Snapshot) []Work {
 		out = append(out, work(twonode.Auth, n.Name, key(s.Digests.Hosts, withoutPCSD)))
 	}
 	return out
-}
-
-// handOverOrder returns the hosts by name, except where only the second one's etcd
-// is not healthy and its hand-over is not done: then the second comes first. Once
-// the hosts are set up, a lost host is fenced and its member removed. That host
-// comes back only when its own hand-over has taken kubelet's manifest away, so the
-// other host's hand-over has to wait for it.
-func handOverOrder(s Snapshot) (first, second string) {
-	a, b := s.Nodes[0], s.Nodes[1]
-	if a.Etcd == MemberHealthy && b.Etcd != MemberHealthy && !done(s, []Work{work(twonode.HandOver, b.Name, "")}) {
-		return b.Name, a.Name
-	}
-	return a.Name, b.Name
 }
 
 func work(step twonode.Step, node, digest string) Work {
