@@ -22,7 +22,7 @@ func machineState(t *testing.T) map[string][]string {
 		"addresses":  columns(output(t, "ip", "-o", "addr", "show"), 1, 3),
 		"routes":     output(t, "ip", "route", "show", "table", "all"),
 		"containers": output(t, "podman", "ps", "--all", "--format", "{{.Names}}"),
-		"mounts":     columns(lines(read(t, "/proc/self/mounts")), 1),
+		"mounts":     slices.DeleteFunc(columns(lines(read(t, "/proc/self/mounts")), 1), ofIPRoute),
 		"processes":  processes(t),
 		"labs":       entries(t, "/var/lib/holdfast/labs"),
 		"sysctls": {
@@ -30,6 +30,10 @@ func machineState(t *testing.T) map[string][]string {
 		},
 	}
 }
+
+// ofIPRoute reports whether a mount is the folder of named network namespaces, which
+// `ip netns add` mounts once after each boot and never unmounts.
+func ofIPRoute(mount string) bool { return mount == "/run/netns" }
 
 func compareMachine(t *testing.T, before map[string][]string) {
 	t.Helper()
