@@ -3,13 +3,13 @@ package twonode
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // releaseEvery is the pause between two looks for an etcd of kubelet that the
@@ -20,8 +20,8 @@ const releaseEvery = 5 * time.Second
 func (h *Host) ReleaseTask() loop.Task {
 	return loop.Task{
 		Name: "kubelet's etcd", Every: releaseEvery, Limit: 2 * h.Wait,
-		// there is no etcd keeper before the two hosts are set up
-		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) },
+		// The etcd keeper begins while the two hosts are set up.
+		NotYet: func(err error) bool { return errors.Is(err, explain.ErrNoAgent) },
 		Step: func(ctx context.Context) (out loop.Result, err error) {
 			out.Changed, err = h.Release(ctx)
 			return out, err

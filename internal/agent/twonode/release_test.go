@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
 // superseded returns the keeper's report on a host that was fenced before its
@@ -98,5 +99,17 @@ func TestTheTaskOfKubeletsEtcdTellsWhatItDid(t *testing.T) {
 	task := s.ReleaseTask()
 	if out, err := task.Step(t.Context()); err != nil || !strings.HasPrefix(out.Changed, "took etcd from kubelet") {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestAnEtcdKeeperThatHasNotBegunIsNoTrouble(t *testing.T) {
+	s := newStand(t)
+	s.put(staticPod, "kind: Pod\n")
+	s.Report = func(ctx context.Context) (state.EtcdReport, error) {
+		return explain.Ask(ctx, t.TempDir()+"/agent.sock")
+	}
+	task := s.ReleaseTask()
+	if _, err := task.Step(t.Context()); err == nil || !task.NotYet(err) {
+		t.Errorf("told as trouble: %v", err)
 	}
 }
