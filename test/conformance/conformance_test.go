@@ -122,7 +122,7 @@ func onShape(ctx context.Context, t *testing.T, kit *Kit, name, dir string) {
 	if len(all.Specs) == 0 {
 		t.Errorf("no spec ran: none matches -focus %q without -skip %q", *focus, *skip)
 	}
-	for _, problem := range Judge(all, exceptions) {
+	for _, problem := range Judge(all, On(name, exceptions)) {
 		t.Error(problem)
 	}
 }

@@ -153,7 +153,11 @@ func made(id string) (payload.ImageSpec, []string, error) {
 		return agnhost(spec, "test-webserver"), []string{"kitten"}, nil
 	case "Nautilus":
 		return agnhost(spec, "test-webserver"), []string{"nautilus"}, nil
-	case "BusyBox", "GlibcDnsTesting":
+	case "BusyBox":
+		// A spec compares the words of BusyBox' own shell.
+		spec.Cmd = []string{"sh"}
+		spec.Extra = append(spec.Extra, payload.ExtraFile{Path: "/usr/bin/sh", Link: "busybox"})
+	case "GlibcDnsTesting":
 		spec.Cmd = []string{"sh"}
 	case "NonRoot":
 		spec.Cmd, spec.User = []string{"sh"}, "1234"

@@ -119,6 +119,15 @@ func (c junitCase) why() string {
 // Exception is a spec that is known to fail in the lab.
 type Exception struct {
 	Spec, Reason string
+	// Shapes lists the sites on which it fails; empty for all.
+	Shapes []string
+}
+
+// On returns the exceptions that hold on a shape.
+func On(shape string, known []Exception) []Exception {
+	return slices.DeleteFunc(slices.Clone(known), func(e Exception) bool {
+		return len(e.Shapes) > 0 && !slices.Contains(e.Shapes, shape)
+	})
 }
 
 // Judge returns what is wrong with a run: each failed spec that is no

@@ -98,6 +98,15 @@ func TestWhatIsWrongWithARun(t *testing.T) {
 	}
 }
 
+func TestAnExceptionHoldsOnItsShapes(t *testing.T) {
+	known := []Exception{{Spec: "everywhere"}, {Spec: "one worker", Shapes: []string{"2+1", "1+1"}}}
+	for shape, want := range map[string]int{"2+1": 2, "1+1": 2, "2+0": 1} {
+		if got := On(shape, known); len(got) != want || got[0].Spec != "everywhere" {
+			t.Errorf("%s: %v", shape, got)
+		}
+	}
+}
+
 func TestATableNamesWhatDidNotPass(t *testing.T) {
 	got := Table("parallel", read(t), 61*time.Minute)
 	for _, want := range []string{
