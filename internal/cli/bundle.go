@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/redact"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	support "github.com/holdfast/holdfast/internal/report/bundle"
@@ -23,12 +24,12 @@ import (
 
 // bundleFlags selects what is collected and where it is written.
 type bundleFlags struct {
-	output, kubeconfig, lab string
-	reach                   reach
-	since                   time.Duration
-	dryRun                  bool
+	place  place.Flags
+	output string
+	since  time.Duration
+	dryRun bool
 	// gather finds the things to collect. Tests replace it.
-	gather func(cmd *cobra.Command, f *bundleFlags) (gathered, error)
+	gather func(ctx context.Context, f *bundleFlags) (gathered, error)
 	now    func() time.Time
 }
 
@@ -36,13 +37,8 @@ type bundleFlags struct {
 type gathered struct {
 	name  string // of the cluster or host, as part of the file's name
 	items []support.Item
-	hosts []namedRun // hosts whose secrets must be known
+	hosts []place.Host // hosts whose secrets must be known
 	notes []string
-}
-
-type namedRun struct {
-	name string
-	run  host.Runner
 }
 
 // defaultSince is the default age of the oldest journal entries: a weekend.
@@ -83,10 +79,9 @@ the API of a kubeconfig, and with --hosts also from these hosts.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "the file to write; empty for holdfast-support-NAME-TIME.tar.gz in the current folder")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
-	flags.StringVar(&f.lab, "lab", "", "collect from the lab of this name: its API and all its hosts")
-	flags.StringSliceVar(&f.reach.hosts, "hosts", nil, "also collect from these hosts: their node names, comma-separated")
-	flags.StringVar(&f.reach.exec, "exec", defaultExec, "command that runs another one as root on a host of --hosts; {} is its node name")
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
+	f.place.DeclareHosts(cmd)
 	flags.DurationVar(&f.since, "since", defaultSince, "how far back journals go")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be collected, and collect nothing")
 	return cmd
@@ -98,9 +93,6 @@ func (f *bundleFlags) check() error {
 	if f.since < time.Minute {
 		mistakes = append(mistakes, fmt.Errorf("--since %s: must be 1m or more", f.since))
 	}
-	if f.lab != "" && (f.kubeconfig != "" || len(f.reach.hosts) > 0) {
-		mistakes = append(mistakes, errors.New("--lab: cannot be combined with --kubeconfig or --hosts: a lab has both"))
-	}
 	if f.output != "" {
 		if _, err := os.Stat(f.output); err == nil {
 			mistakes = append(mistakes, fmt.Errorf("--output %s: the file exists already and is not overwritten", f.output))
@@ -109,18 +101,12 @@ func (f *bundleFlags) check() error {
 			mistakes = append(mistakes, fmt.Errorf("--output %s: %s is not a folder", f.output, filepath.Dir(f.output)))
 		}
 	}
-	check := f.reach
-	if len(check.hosts) == 1 {
-		check.hosts = nil // one host is enough here
-	}
-	if err := errors.Join(append(mistakes, check.check())...); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
+	return f.place.Check(mistakes...)
 }
 
 func (f *bundleFlags) run(cmd *cobra.Command, streams Streams) error {
-	g, err := f.gather(cmd, f)
+	ctx := cmd.Context()
+	g, err := f.gather(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -129,7 +115,6 @@ func (f *bundleFlags) run(cmd *cobra.Command, streams Streams) error {
 	}
 	name := "holdfast-support-" + g.name + "-" + f.now().UTC().Format("20060102T150405Z")
 	path := cmp.Or(f.output, name+".tar.gz")
-	ctx := cmd.Context()
 	known, problems := learnSecrets(ctx, g.hosts)
 	m := support.Maker{
 		Name: name, Now: f.now(), By: payload.Version, Notes: append(g.notes, problems...), Redact: redact.New(known...),
@@ -164,17 +149,17 @@ func (f *bundleFlags) report(streams Streams, path string, index support.Index) 
 
 // learnSecrets reads the secrets of all hosts in parallel, so that they can be
 // redacted.
-func learnSecrets(ctx context.Context, hosts []namedRun) (known, problems []string) {
+func learnSecrets(ctx context.Context, hosts []place.Host) (known, problems []string) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, h := range hosts {
 		all.Go(func() {
-			secrets, missing := support.Secrets(ctx, h.run)
+			secrets, missing := support.Secrets(ctx, h.Read)
 			mu.Lock()
 			defer mu.Unlock()
 			known = append(known, secrets...)
 			for _, m := range missing {
-				problems = append(problems, h.name+": "+m)
+				problems = append(problems, h.Name+": "+m)
 			}
 		})
 	}

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/holdfast/holdfast/internal/cli/place"
 	support "github.com/holdfast/holdfast/internal/report/bundle"
 )
 
@@ -19,7 +18,7 @@ import (
 func bundleOf(ctx context.Context, g gathered, args ...string) (out, errs string, err error) {
 	var o, e bytes.Buffer
 	cmd := newSupportBundleWith(Streams{Out: &o, Err: &e}, &bundleFlags{ //nolint:contextcheck // cobra hands the context to each command
-		gather: func(*cobra.Command, *bundleFlags) (gathered, error) { return g, nil },
+		gather: func(context.Context, *bundleFlags) (gathered, error) { return g, nil },
 		now:    func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) },
 	})
 	cmd.SetArgs(args)
@@ -112,13 +111,13 @@ func TestABundleOfNothingIsAnError(t *testing.T) {
 
 func TestWithoutAPIOrHostABundleSaysWhatToGive(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	f := &bundleFlags{since: time.Hour, reach: reach{exec: defaultExec}}
-	_, err := gatherBundle(&cobra.Command{}, f)
+	f := &bundleFlags{since: time.Hour, place: place.Flags{Exec: place.DefaultExec}}
+	_, err := gatherBundle(t.Context(), f)
 	if err == nil || !strings.Contains(err.Error(), "--hosts") {
 		t.Errorf("%v", err)
 	}
-	f.reach.hosts = []string{"cp-1", "cp-2"}
-	g, err := gatherBundle(&cobra.Command{}, f)
+	f.place.Hosts = []string{"cp-1", "cp-2"}
+	g, err := gatherBundle(t.Context(), f)
 	if err != nil || len(g.hosts) != 2 || len(g.items) < 120 || len(g.notes) == 0 {
 		t.Errorf("%v: %d hosts, %d things, %q", err, len(g.hosts), len(g.items), g.notes)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/report/dashboard"
 )
 
 // dashboardFlags holds the flags of `holdfast dashboard`.
 type dashboardFlags struct {
-	place
-	port uint16
+	place place.Flags
+	port  uint16
 }
 
 func newDashboard(streams Streams) *cobra.Command {
@@ -36,7 +37,8 @@ The cluster serves the same page itself, behind a Service:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, streams) },
 	}
-	f.flags(cmd)
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
 	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on the loopback address; 0 for any that is free")
 	return cmd
 }
@@ -45,10 +47,10 @@ The cluster serves the same page itself, behind a Service:
 var loopback = []string{"127.0.0.1", "localhost"}
 
 func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {
-	if err := f.check(dashboard.Every); err != nil {
+	if err := f.place.Check(); err != nil {
 		return err
 	}
-	look, err := f.open(cmd)
+	look, err := lookAt(cmd.Context(), &f.place)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
@@ -20,9 +21,9 @@ import (
 
 // doctorFlags holds the flags of doctor.
 type doctorFlags struct {
-	output, kubeconfig, lab, explain, facts, exec string
-	hosts                                         []string
-	list, disk                                    bool
+	place                  place.Flags
+	output, explain, facts string
+	list, disk             bool
 }
 
 func newDoctor(streams Streams) *cobra.Command {
@@ -69,10 +70,9 @@ Exit codes: 0 nothing found, or notes only; 3 a warning; 5 a critical finding;
 	flags.BoolVar(&f.list, "list", false, "list the checks")
 	flags.StringVar(&f.explain, "explain", "", "explain why this check matters, and which commands help")
 	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and on those of --hosts or --lab: at most 2 s and 8 MiB")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
-	flags.StringSliceVar(&f.hosts, "hosts", nil, "also ask these control planes: their node names, comma-separated")
-	flags.StringVar(&f.exec, "exec", defaultExec, "command that runs another one as root on a host of --hosts; {} is its node name")
-	flags.StringVar(&f.lab, "lab", "", "check the lab of this name: its API and all its hosts")
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareHosts(cmd)
+	f.place.DeclareLab(cmd)
 	flags.StringVar(&f.facts, "facts", "", "judge these recorded facts instead of gathering new ones")
 	_ = cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -99,12 +99,18 @@ func (f *doctorFlags) check(args []string) error {
 			wrong("check %q: no such check (see 'holdfast doctor --list')", id)
 		}
 	}
-	instead := map[string]bool{"--list": f.list, "--explain": f.explain != "", "--facts": f.facts != "", "--lab": f.lab != "", "--hosts": len(f.hosts) > 0}
+	instead := map[string]bool{"--list": f.list, "--explain": f.explain != "", "--facts": f.facts != ""}
 	var set []string
-	for _, name := range []string{"--list", "--explain", "--facts", "--lab", "--hosts"} {
+	for _, name := range []string{"--list", "--explain", "--facts"} {
 		if instead[name] {
 			set = append(set, name)
 		}
+	}
+	if len(set) > 0 && f.place.Lab != "" {
+		set = append(set, "--lab")
+	}
+	if len(set) > 0 && len(f.place.Hosts) > 0 {
+		set = append(set, "--hosts")
 	}
 	if len(set) > 1 {
 		wrong("%s: one of them at a time", strings.Join(set, ", "))
@@ -112,13 +118,7 @@ func (f *doctorFlags) check(args []string) error {
 	if f.facts != "" && f.disk {
 		wrong("--disk: cannot be combined with --facts: recorded facts cannot be measured again")
 	}
-	if !strings.Contains(f.exec, "{}") {
-		wrong("--exec: {} must stand where the name of the host belongs")
-	}
-	if err := errors.Join(mistakes...); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
+	return f.place.Check(mistakes...)
 }
 
 func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) error {

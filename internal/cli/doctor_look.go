@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,19 +12,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/labprogram"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/doctor"
 	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
-
-// askable is a host and the way to run commands on it.
-type askable struct {
-	name string
-	run  host.Runner
-}
 
 // look gathers all facts. Facts that it cannot get are unknown; it fails only
 // if it gets none at all.
@@ -33,7 +25,7 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	if f.facts != "" {
 		return recordedFacts(f.facts)
 	}
-	at, err := f.labPlace(ctx)
+	p, err := f.place.Open(ctx)
 	if err != nil {
 		return decide.Facts{}, err
 	}
@@ -42,11 +34,11 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	var noAPI error
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		found, noAPI = f.askAPI(inner, at)
+		found, noAPI = askAPI(inner, p)
 		return nil
 	})
 	group.Go(func() error {
-		hosts = f.askHosts(inner, f.askables(at))
+		hosts = askHosts(inner, p, f.disk)
 		return nil
 	})
 	_ = group.Wait()
@@ -71,68 +63,36 @@ func troubles(hosts []decide.Host) error {
 	return errors.Join(out...)
 }
 
-func (f *doctorFlags) askAPI(ctx context.Context, at labprogram.Place) (cluster.Found, error) {
-	kubeconfig, err := f.kubeconfigPath(at)
+func askAPI(ctx context.Context, p place.Place) (cluster.Found, error) {
+	access, err := p.Access()
 	if err != nil {
 		return cluster.Found{}, err
 	}
-	c, err := cluster.Open(kubeconfig)
+	c, err := cluster.Open(access)
 	if err != nil {
 		return cluster.Found{}, err
 	}
 	return c.Look(ctx)
 }
 
-func (f *doctorFlags) kubeconfigPath(at labprogram.Place) (string, error) {
-	if f.lab == "" || f.kubeconfig != "" {
-		return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()), nil
-	}
-	return at.APIAccess()
-}
-
-// labPlace returns the place of the lab named by --lab, or an empty one.
-func (f *doctorFlags) labPlace(ctx context.Context) (labprogram.Place, error) {
-	if f.lab == "" {
-		return labprogram.Place{}, nil
-	}
-	return labPlace(ctx, f.lab)
-}
-
-// askables returns the hosts to ask besides this one.
-func (f *doctorFlags) askables(at labprogram.Place) []askable {
-	var out []askable
-	for _, name := range f.hosts {
-		out = append(out, askable{name, host.Through(f.exec, name)})
-	}
-	for _, h := range at.Hosts {
-		if h.ControlPlane {
-			out = append(out, askable{h.Name, host.Behind(h.Exec)})
-		}
-	}
-	return out
-}
-
-// askHosts asks all hosts in parallel. It adds this host if that belongs to the
-// cluster and is not asked anyway.
-func (f *doctorFlags) askHosts(ctx context.Context, asks []askable) []decide.Host {
-	hosts := make([]decide.Host, len(asks))
+// askHosts asks all control planes in parallel, and looks at this host if it
+// belongs to the cluster.
+func askHosts(ctx context.Context, p place.Place, disk bool) []decide.Host {
+	asked := p.ControlPlanes()
+	hosts := make([]decide.Host, len(asked))
 	var group errgroup.Group
-	for i, a := range asks {
+	for i, h := range asked {
 		group.Go(func() error {
-			hosts[i] = a.ask(ctx, f.disk)
+			hosts[i] = ask(ctx, h, disk)
 			return nil
 		})
 	}
 	_ = group.Wait()
+	if p.Here == nil {
+		return hosts
+	}
 	site, err := doctor.ReadSite()
-	if f.lab != "" || err != nil && errors.Is(err, os.ErrNotExist) {
-		return hosts
-	}
-	name, _ := os.Hostname()
-	if slices.ContainsFunc(hosts, func(h decide.Host) bool { return strings.EqualFold(h.Name, name) }) {
-		return hosts
-	}
-	h := doctor.This(site, f.disk).Host(ctx)
+	h := doctor.This(site, disk).Host(ctx)
 	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
 	if os.Geteuid() != 0 {
 		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this host: run it with sudo")
@@ -149,7 +109,7 @@ const askTime = 60 * time.Second
 
 // ask runs the checks of the host's agent, and measures the offset of its clock
 // at the same time.
-func (a askable) ask(ctx context.Context, disk bool) decide.Host {
+func ask(ctx context.Context, asked place.Host, disk bool) decide.Host {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	line := []string{"holdfast-agent", "doctor", "-o", "json"}
@@ -157,7 +117,7 @@ func (a askable) ask(ctx context.Context, disk bool) decide.Host {
 		line = append(line, "--disk")
 	}
 	begin := time.Now()
-	text, err := a.run(ctx, line...)
+	text, err := asked.Run(ctx, line...)
 	end := time.Now()
 	var h decide.Host
 	if err == nil {
@@ -166,10 +126,10 @@ func (a askable) ask(ctx context.Context, disk bool) decide.Host {
 		}
 	}
 	if err != nil {
-		return decide.Host{Name: a.name, Trouble: []string{err.Error()}}
+		return decide.Host{Name: asked.Name, Trouble: []string{err.Error()}}
 	}
-	if h.Name != a.name {
-		return decide.Host{Name: a.name, Trouble: []string{fmt.Sprintf("another host answers there: %s", h.Name)}}
+	if h.Name != asked.Name {
+		return decide.Host{Name: asked.Name, Trouble: []string{fmt.Sprintf("another host answers there: %s", h.Name)}}
 	}
 	h.Source, h.Offset = decide.Asked, state.Known(cluster.Between(h, begin, end))
 	return h

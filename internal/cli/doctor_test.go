@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -154,11 +155,11 @@ func TestAHostIsAskedThroughItsAgent(t *testing.T) {
 		{"another host answers", "cp-1", says, nil, false, "another host answers there: cp-2"},
 	} {
 		var line []string
-		a := askable{c.host, func(_ context.Context, args ...string) ([]byte, error) {
+		asked := place.Host{Name: c.host, Run: func(_ context.Context, args ...string) ([]byte, error) {
 			line = args
 			return []byte(c.text()), c.err
 		}}
-		h := a.ask(t.Context(), true)
+		h := ask(t.Context(), asked, true)
 		if h.Name != c.host || (h.Source == decide.Asked) != c.asked || !strings.Contains(strings.Join(h.Trouble, ""), c.trouble) {
 			t.Errorf("%s: %+v", c.name, h)
 		}
@@ -222,9 +223,9 @@ func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
 	if _, err := os.Stat("/etc/holdfast/site.json"); err == nil {
 		t.Skip("NOT TESTED: this machine is a host of a cluster")
 	}
-	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	missing := noAPI(t)
 	code, out, errs := runLine(t, "doctor", "--kubeconfig", missing)
-	if code != ExitFailed || out != "" || !strings.Contains(errs, "--kubeconfig or --hosts") || !strings.Contains(errs, missing) {
+	if code != ExitFailed || out != "" || !strings.Contains(errs, "--kubeconfig or --hosts") || !strings.Contains(errs, "127.0.0.1:1") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	code, _, errs = runLine(t, "doctor", "--kubeconfig", missing, "--hosts", "cp-1", "--exec", "sh -c exit\\ 7 {}")

@@ -1,18 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -33,15 +31,14 @@ lost while one control plane is left.`,
 }
 
 // encryptionFlags holds the flags of both commands.
-type encryptionFlags struct{ kubeconfig, output string }
+type encryptionFlags struct {
+	place  place.Flags
+	output string
+}
 
 func (f *encryptionFlags) register(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
-}
-
-func (f *encryptionFlags) path() string {
-	return cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig())
+	f.place.DeclareKubeconfig(cmd)
 }
 
 // encryptionCluster is the cluster as both commands read and change it.
@@ -138,7 +135,14 @@ behind or does not report; 1 it failed; 2 wrong usage.`,
   holdfast encryption status -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := kube.Open(f.path())
+			if err := f.place.Check(); err != nil {
+				return err
+			}
+			access, err := f.place.OpenAPI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			c, err := access.Client()
 			if err != nil {
 				return err
 			}

@@ -51,14 +51,22 @@ changed.`,
   holdfast encryption rotate --timeout 1h -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var mistake error
 			if timeout <= 0 {
-				return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", timeout)}
+				mistake = fmt.Errorf("--timeout %s: must be positive", timeout)
 			}
-			c, err := kube.Open(f.path())
+			if err := f.place.Check(mistake); err != nil {
+				return err
+			}
+			access, err := f.place.OpenAPI(cmd.Context())
 			if err != nil {
 				return err
 			}
-			w, err := kube.OpenRewriter(f.path())
+			c, err := access.Client()
+			if err != nil {
+				return err
+			}
+			w, err := kube.OpenRewriter(access)
 			if err != nil {
 				return err
 			}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -79,64 +78,37 @@ func needFencingRoot() error {
 	return nil
 }
 
-// reach selects the hosts that a command works on, and the way to them.
-type reach struct {
-	hosts []string
-	exec  string
-}
-
-// defaultExec is the way in which most sites reach a host.
-const defaultExec = "ssh root@{}"
-
-func (r *reach) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&r.hosts, "hosts", nil, "run on both hosts from elsewhere: their node names, comma-separated")
-	cmd.Flags().StringVar(&r.exec, "exec", defaultExec, "command that runs another one on a host; {} is its node name")
-}
-
-func (r *reach) check() error {
-	var mistakes []error
-	if len(r.hosts) != 0 && len(r.hosts) != 2 {
-		mistakes = append(mistakes, fmt.Errorf("--hosts: name both control planes, not %d", len(r.hosts)))
-	}
-	if len(r.hosts) == 2 && r.hosts[0] == r.hosts[1] {
-		mistakes = append(mistakes, fmt.Errorf("--hosts: %s is named twice", r.hosts[0]))
-	}
-	if !strings.Contains(r.exec, "{}") {
-		mistakes = append(mistakes, errors.New("--exec: {} must stand where the name of the host belongs"))
-	}
-	if err := errors.Join(mistakes...); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
-}
-
-// each returns the hosts to work on: the named ones, or this host and the peers
-// that it can fence.
-func (r *reach) each() ([]rehearsal.Host, error) {
+// bothHosts returns the control planes of a place, which must be two.
+func bothHosts(p place.Place) ([]rehearsal.Host, error) {
 	var hosts []rehearsal.Host
-	for _, name := range r.hosts {
-		hosts = append(hosts, rehearsal.Host{Name: name, Run: host.Through(r.exec, name)})
+	for _, h := range p.ControlPlanes() {
+		hosts = append(hosts, rehearsal.Host{Name: h.Name, Run: h.Run})
 	}
-	if len(hosts) > 0 {
-		return hosts, nil
+	if len(hosts) != 2 {
+		return nil, fmt.Errorf("only two control planes fence each other, and these are %d", len(hosts))
 	}
+	return hosts, nil
+}
+
+// hereAndPeers returns this host, and the peers that it can fence but not ask.
+func hereAndPeers() ([]rehearsal.Host, error) {
 	if err := needFencingRoot(); err != nil {
 		return nil, err
 	}
-	name, err := os.Hostname()
+	own, err := place.ThisHost()
 	if err != nil {
-		return nil, fmt.Errorf("name of this host: %w", err)
+		return nil, err
 	}
 	targets, err := records.Files{}.Targets()
 	if err != nil {
 		return nil, err
 	}
-	hosts = append(hosts, rehearsal.Host{Name: name, Run: host.Local})
-	for _, t := range slices.DeleteFunc(targets, func(t string) bool { return t == name }) {
+	hosts := []rehearsal.Host{{Name: own.Name, Run: own.Run}}
+	for _, t := range slices.DeleteFunc(targets, func(t string) bool { return t == own.Name }) {
 		hosts = append(hosts, rehearsal.Host{Name: t})
 	}
 	if len(hosts) == 1 {
-		return nil, fmt.Errorf("%s has no fencing device for a peer in %s: fencing is not set up on this host", name, state.FencingDir)
+		return nil, fmt.Errorf("%s has no fencing device for a peer in %s: fencing is not set up on this host", own.Name, state.FencingDir)
 	}
 	return hosts, nil
 }

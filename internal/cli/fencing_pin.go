@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -21,8 +21,9 @@ import (
 
 // pinFlags holds the flags of fencing pin.
 type pinFlags struct {
-	fingerprint, kubeconfig, output string
-	dryRun, yes                     bool
+	place               place.Flags
+	fingerprint, output string
+	dryRun, yes         bool
 }
 
 func newFencingPin(streams Streams) *cobra.Command {
@@ -60,7 +61,7 @@ failed; 2 wrong usage.`,
 			if err := needFencingRoot(); err != nil {
 				return err
 			}
-			open := func() (fence.Secrets, error) { return kube.Open(f.kubeconfig) }
+			open := func() (fence.Secrets, error) { return ownCluster(&f.place) }
 			p := pinning{pinFlags: f, streams: streams, store: fence.NewStore(), shown: shownBy, cluster: open, clear: clearFailures}
 			return p.run(cmd.Context(), args[0])
 		},
@@ -70,15 +71,16 @@ failed; 2 wrong usage.`,
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the certificate, as the BMC's own page shows it: any other is refused; asks no question")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show both certificates and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask whether the certificate was compared")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "kubeconfig of the cluster")
+	f.place.DeclareOwnKubeconfig(cmd)
 	return cmd
 }
 
 func (f *pinFlags) check() error {
+	var mistake error
 	if f.fingerprint != "" && !bmc.IsFingerprint(f.fingerprint) {
-		return &UsageError{Err: fmt.Errorf("--fingerprint %q: must be a SHA-256 in hex, 64 digits, with or without colons", f.fingerprint)}
+		mistake = fmt.Errorf("--fingerprint %q: must be a SHA-256 in hex, 64 digits, with or without colons", f.fingerprint)
 	}
-	return nil
+	return f.place.Check(mistake)
 }
 
 // pinning is one run of fencing pin.

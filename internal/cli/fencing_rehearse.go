@@ -17,7 +17,7 @@ import (
 
 // rehearse crashes the hosts, reports, and calibrates if that was requested.
 func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verification) error {
-	hosts, err := f.each()
+	hosts, err := f.hosts(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f *verifyFlags) rehearse(ctx context.Context, streams Streams, v *verifica
 	if err != nil {
 		return err
 	}
-	if len(f.hosts) == 0 {
+	if f.here() {
 		_, err = fmt.Fprintf(streams.Err, "this host was not crashed: to test it too, run the command on %s, or with --hosts\n", strings.Join(targets, ", "))
 	}
 	if err == nil && f.calibrate {
@@ -119,7 +119,7 @@ func (f *verifyFlags) setDelay(ctx context.Context, streams Streams, hosts []reh
 	if err != nil {
 		return err
 	}
-	first := slices.Min(f.hosts)
+	first := slices.MinFunc(hosts, func(a, b rehearsal.Host) int { return strings.Compare(a.Name, b.Name) }).Name
 	for _, h := range hosts {
 		if h.Name == first {
 			continue

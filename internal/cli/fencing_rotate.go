@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/bmc"
@@ -27,7 +27,8 @@ type rotateFlags struct {
 	username, passwordFile, address, fingerprint string
 	verification, tls, uuid, serial              string
 	pin, push                                    bool
-	kubeconfig, output                           string
+	output                                       string
+	place                                        place.Flags
 }
 
 func newFencingRotate(streams Streams) *cobra.Command {
@@ -86,7 +87,7 @@ changed, or it failed; 2 wrong usage.`,
 	flags.StringVar(&f.uuid, "uuid", "", "the UUID that the BMC reports, if neither it nor its serial number is the host's own; none removes it")
 	flags.StringVar(&f.serial, "serial", "", "the same for the serial number, instead of --uuid")
 	flags.BoolVar(&f.push, "push", false, "only write the pending Secrets")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", hostKubeconfig(), "kubeconfig of the cluster")
+	f.place.DeclareOwnKubeconfig(cmd)
 	return cmd
 }
 
@@ -117,13 +118,19 @@ func (f *rotateFlags) check(args []string) error {
 			wrong("--address: %w", err)
 		}
 	}
-	if err := errors.Join(mistakes...); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
+	return f.place.Check(mistakes...)
 }
 
-func (f *rotateFlags) cluster() (fence.Secrets, error) { return kube.Open(f.kubeconfig) }
+func (f *rotateFlags) cluster() (fence.Secrets, error) { return ownCluster(&f.place) }
+
+// ownCluster opens the cluster of this host.
+func ownCluster(f *place.Flags) (fence.Secrets, error) {
+	access, err := f.OwnAccess()
+	if err != nil {
+		return nil, err
+	}
+	return access.Client()
+}
 
 // rotation is one run of fencing rotate.
 type rotation struct {

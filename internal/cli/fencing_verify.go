@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 )
 
 // verifyFlags holds the flags of fencing verify.
 type verifyFlags struct {
-	reach
+	place                      place.Flags
 	output                     string
 	disruptive, calibrate, yes bool
 	returns                    time.Duration
@@ -34,7 +35,7 @@ the host's own) and offers ForceOff and On; and measures how fast it answers.
 Nothing is changed: run it at any time.
 
 On a control-plane host it tests the BMC of the peer; run it on both hosts. With
---hosts it runs on both from elsewhere, and compares what each BMC reports with the
+--hosts or --lab it runs on both from elsewhere, and compares what each BMC reports with the
 identity that each host reports itself.
 
 --disruptive then crashes and recovers the hosts through Pacemaker, one after the
@@ -43,14 +44,14 @@ refuses if the cluster is not fully healthy. Each crash costs some seconds witho
 writes, and ends the pods of that host. On a host it crashes only the peer.
 --calibrate sets the delay of the fence by the second host, in order of names, to
 twice the worst time that a BMC took, at least 3 s. It needs both crashes, so it
-needs --hosts.
+needs --hosts or --lab.
 
 Exit codes: 0 fencing works; 1 it does not, or could not be tested; 2 wrong
 usage.`,
 		Example: `  sudo holdfast fencing verify
   holdfast fencing verify --hosts cp-1,cp-2 -o json
   holdfast fencing verify --hosts cp-1,cp-2 --disruptive --calibrate
-  holdfast fencing verify --hosts cp-1,cp-2 --exec 'holdfast lab exec {} --'`,
+  holdfast fencing verify --lab default`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -60,7 +61,8 @@ usage.`,
 		},
 	}
 	command.OutputFlag(cmd, &f.output)
-	f.flags(cmd)
+	f.place.DeclareHosts(cmd)
+	f.place.DeclareLab(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.disruptive, "disruptive", false, "crash and recover the hosts, one after the other")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "set the fence delay from what --disruptive measures")
@@ -71,19 +73,31 @@ usage.`,
 
 func (f *verifyFlags) check() error {
 	var mistakes []error
-	if err := f.reach.check(); err != nil {
-		mistakes = append(mistakes, err)
+	if n := len(f.place.Hosts); n != 0 && n != 2 {
+		mistakes = append(mistakes, fmt.Errorf("--hosts: name both control planes, not %d", n))
 	}
-	if f.calibrate && (!f.disruptive || len(f.hosts) != 2) {
-		mistakes = append(mistakes, errors.New("--calibrate: needs --disruptive and --hosts, because both BMCs must be measured"))
+	if f.calibrate && (!f.disruptive || f.here()) {
+		mistakes = append(mistakes, errors.New("--calibrate: needs --disruptive, and --hosts or --lab, because both BMCs must be measured"))
 	}
 	if f.returns <= 0 {
 		mistakes = append(mistakes, fmt.Errorf("--timeout %s: must be positive", f.returns))
 	}
-	if err := errors.Join(mistakes...); err != nil {
-		return &UsageError{Err: err}
+	return f.place.Check(mistakes...)
+}
+
+// here reports whether the verification runs on this host alone.
+func (f *verifyFlags) here() bool { return len(f.place.Hosts) == 0 && f.place.Lab == "" }
+
+// hosts returns the hosts to work on.
+func (f *verifyFlags) hosts(ctx context.Context) ([]rehearsal.Host, error) {
+	if f.here() {
+		return hereAndPeers()
 	}
-	return nil
+	p, err := f.place.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return bothHosts(p)
 }
 
 // verification is the result of a run.
@@ -97,7 +111,7 @@ type verification struct {
 func (f *verifyFlags) run(ctx context.Context, streams Streams) error {
 	var v verification
 	var err error
-	if len(f.hosts) == 0 {
+	if f.here() {
 		v.verifiedBMCs, err = verifyHere(ctx)
 	} else {
 		v.verifiedBMCs, err = f.verifyBoth(ctx)
@@ -124,7 +138,7 @@ func (f *verifyFlags) run(ctx context.Context, streams Streams) error {
 // that report with the one that the peer itself reports.
 func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 	var v verifiedBMCs
-	hosts, err := f.each()
+	hosts, err := f.hosts(ctx)
 	if err != nil {
 		return v, err
 	}

@@ -47,6 +47,26 @@ func TestTheHelpOfEveryCommandIsTheApprovedText(t *testing.T) {
 	golden.Check(t, "help.txt", out.Bytes())
 }
 
+func TestAFlagThatNamesAPlaceMeansTheSameAtEveryCommand(t *testing.T) {
+	meanings := map[string]map[string]bool{}
+	walk(newRoot(Streams{}), func(c *cobra.Command) {
+		for _, name := range []string{"kubeconfig", "lab", "hosts", "exec"} {
+			if f := c.Flags().Lookup(name); f != nil {
+				if meanings[name] == nil {
+					meanings[name] = map[string]bool{}
+				}
+				meanings[name][f.Usage] = true
+			}
+		}
+	})
+	// A kubeconfig is that of any cluster, of this host's, or of an install directory.
+	for name, want := range map[string]int{"kubeconfig": 3, "lab": 1, "hosts": 1, "exec": 1} {
+		if len(meanings[name]) != want {
+			t.Errorf("--%s has %d meanings, want %d: declare it through package place: %v", name, len(meanings[name]), want, meanings[name])
+		}
+	}
+}
+
 func TestEveryCommandSaysWhatItDoesAndShowsHow(t *testing.T) {
 	simple := []string{"holdfast version"} // no example is needed
 	walk(newRoot(Streams{}), func(c *cobra.Command) {

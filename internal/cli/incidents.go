@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +14,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
 
 // incidentsFrom selects the place from which the reports are read.
 type incidentsFrom struct {
-	kubeconfig, lab, output, dir string
-	files                        bool
-	// api reads them from the API behind a kubeconfig.
-	api func(ctx context.Context, kubeconfig string) (incident.List, error)
+	place       place.Flags
+	output, dir string
+	files       bool
+	// api reads them from the API.
+	api func(ctx context.Context, access kube.Access) (incident.List, error)
 }
 
 // apiAnswer is the time that the API gets before the host's files are read
@@ -58,8 +59,8 @@ from ` + incident.Dir + ` of that host, and a note says so.`,
 
 func (f *incidentsFrom) flags(cmd *cobra.Command) {
 	formatFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
-	cmd.Flags().StringVar(&f.lab, "lab", "", "read the reports of the lab of this name")
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
 	cmd.Flags().BoolVar(&f.files, "files", false, "read the reports that this host keeps, and do not ask the API")
 }
 
@@ -118,19 +119,17 @@ func newIncidentsShow(streams Streams, f *incidentsFrom) *cobra.Command {
 	return cmd
 }
 
-// check returns an error if more than one place is named.
+// check returns all mistakes of the command line at once.
 func (f *incidentsFrom) check() error {
-	named := 0
-	for _, is := range []bool{f.files, f.kubeconfig != "", f.lab != ""} {
-		if is {
-			named++
-		}
+	var mistake error
+	if f.files && f.elsewhere() {
+		mistake = errors.New("--files: cannot be combined with --kubeconfig or --lab: only this host keeps the files")
 	}
-	if named > 1 {
-		return &UsageError{Err: errors.New("--files, --kubeconfig and --lab: only one of them")}
-	}
-	return nil
+	return f.place.Check(mistake)
 }
+
+// elsewhere reports whether the command line names a place.
+func (f *incidentsFrom) elsewhere() bool { return f.place.Kubeconfig != "" || f.place.Lab != "" }
 
 // read reads the reports from the API or, if it does not answer, from the files
 // of this host.
@@ -142,34 +141,37 @@ func (f *incidentsFrom) read(cmd *cobra.Command) (incident.List, error) {
 		return incident.OnHost(f.dir)
 	}
 	ctx := cmd.Context()
-	if f.lab != "" {
-		at, err := labPlace(ctx, f.lab)
-		if err != nil {
-			return incident.List{}, err
-		}
-		if f.kubeconfig, err = at.APIAccess(); err != nil {
-			return incident.List{}, err
-		}
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil && f.place.Lab != "" {
+		return incident.List{}, err
 	}
-	limit, stop := context.WithTimeoutCause(ctx, apiAnswer, fmt.Errorf("no answer within %s", apiAnswer))
-	defer stop()
-	l, err := f.api(limit, cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
 	if err == nil {
-		return l, nil
+		var l incident.List
+		if l, err = f.fromAPI(ctx, access); err == nil {
+			return l, nil
+		}
 	}
-	if cause := context.Cause(limit); cause != nil && ctx.Err() == nil {
-		err = cause
-	}
-	if _, missing := os.Stat(f.dir); missing != nil || f.kubeconfig != "" {
-		return l, fmt.Errorf("read incidents from the API: %w; on a control plane: sudo holdfast incidents --files", err)
+	if _, missing := os.Stat(f.dir); missing != nil || f.elsewhere() {
+		return incident.List{}, fmt.Errorf("read incidents from the API: %w; on a control plane: sudo holdfast incidents --files", err)
 	}
 	l, onHost := incident.OnHost(f.dir)
 	l.Limits = append([]string{"the API could not be read (" + firstLine(err.Error()) + "): these are only the reports of this host"}, l.Limits...)
 	return l, onHost
 }
 
-func incidentsOfCluster(ctx context.Context, kubeconfig string) (incident.List, error) {
-	c, err := kube.Open(kubeconfig)
+// fromAPI reads the reports from the API.
+func (f *incidentsFrom) fromAPI(ctx context.Context, access kube.Access) (incident.List, error) {
+	limit, stop := context.WithTimeoutCause(ctx, apiAnswer, fmt.Errorf("no answer within %s", apiAnswer))
+	defer stop()
+	l, err := f.api(limit, access)
+	if cause := context.Cause(limit); err != nil && cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	return l, err
+}
+
+func incidentsOfCluster(ctx context.Context, access kube.Access) (incident.List, error) {
+	c, err := access.Client()
 	if err != nil {
 		return incident.List{}, err
 	}

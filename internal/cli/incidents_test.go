@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/incident"
@@ -38,8 +39,9 @@ func twoIncidents() []decide.Incident {
 }
 
 // incidentsOn runs the command with an API and a host's folder.
-func incidentsOn(t *testing.T, dir string, api func(context.Context, string) (incident.List, error), args ...string) (string, error) {
+func incidentsOn(t *testing.T, dir string, api func(context.Context, kube.Access) (incident.List, error), args ...string) (string, error) {
 	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "kubeconfig"))
 	var out bytes.Buffer
 	cmd := newIncidentsWith(Streams{Out: &out}, &incidentsFrom{dir: dir, api: api})
 	cmd.SetArgs(args)
@@ -49,11 +51,11 @@ func incidentsOn(t *testing.T, dir string, api func(context.Context, string) (in
 	return out.String(), err
 }
 
-func answeringAPI(context.Context, string) (incident.List, error) {
+func answeringAPI(context.Context, kube.Access) (incident.List, error) {
 	return incident.List{Source: "API", Incidents: incident.Newest(twoIncidents())}, nil
 }
 
-func silentAPI(context.Context, string) (incident.List, error) {
+func silentAPI(context.Context, kube.Access) (incident.List, error) {
 	return incident.List{}, errors.New("connection refused")
 }
 
@@ -108,7 +110,7 @@ func TestWithoutAnAPITheReportsOfTheHostAreShownAndThatIsSaid(t *testing.T) {
 	if _, err := incidentsOn(t, filepath.Join(dir, "none"), silentAPI); err == nil || !strings.Contains(err.Error(), "--files") {
 		t.Errorf("elsewhere: %v", err)
 	}
-	if _, err := incidentsOn(t, dir, silentAPI, "--kubeconfig", "/x"); err == nil {
+	if _, err := incidentsOn(t, dir, silentAPI, "--kubeconfig", noAPI(t)); err == nil {
 		t.Error("who names a cluster does not want the reports of this host")
 	}
 }

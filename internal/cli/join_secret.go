@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -36,9 +37,10 @@ planes hold.`,
 
 // rotateKeyFlags holds the flags of join-secret rotate.
 type rotateKeyFlags struct {
-	dir, kubeconfig, api, output string
-	dryRun                       bool
-	timeout                      time.Duration
+	dir, api, output string
+	place            place.Flags
+	dryRun           bool
+	timeout          time.Duration
 }
 
 func newJoinSecretRotate(streams Streams) *cobra.Command {
@@ -64,15 +66,19 @@ secrets; 1 it failed, or one accepts them; 2 wrong usage.`,
 	}
 	command.OutputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var mistake error
 		if f.timeout <= 0 {
-			return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
+			mistake = fmt.Errorf("--timeout %s: must be positive", f.timeout)
+		}
+		if err := f.place.Check(mistake); err != nil {
+			return err
 		}
 		r := joinKeyRotation{rotateKeyFlags: f, in: newInstaller(streams, f.dir), out: streams.Out, now: time.Now, open: f.cluster, ask: opens}
 		return r.run(cmd.Context())
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", f.dir, "install directory")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: auth/kubeconfig of the install directory)")
+	f.place.DeclareFolderKubeconfig(cmd)
 	flags.StringVar(&f.api, "api", "", "URL of the API, if this machine reaches it at another address than the site does")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would become invalid and change nothing")
 	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait until control planes refuse an old secret")
@@ -87,10 +93,10 @@ type joinKeyCluster interface {
 
 func (f rotateKeyFlags) cluster(s *site.Site) (joinKeyCluster, error) {
 	server := f.api
-	if server == "" && f.kubeconfig == "" && len(s.Config.APIVIPs()) > 0 {
+	if server == "" && f.place.Kubeconfig == "" && len(s.Config.APIVIPs()) > 0 {
 		server = "https://" + s.APIEndpoint() // works even if no name server knows the site
 	}
-	return kube.OpenAt(cmp.Or(f.kubeconfig, filepath.Join(f.dir, installer.Kubeconfig)), server)
+	return kube.OpenAt(cmp.Or(f.place.Kubeconfig, filepath.Join(f.dir, installer.Kubeconfig)), server)
 }
 
 // opens asks the configuration server at an address whether it accepts a token.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -49,13 +48,4 @@ func helpOfLab(args []string) []string {
 		return append([]string{"lab", "help"}, args[2:]...)
 	}
 	return args
-}
-
-// labPlace asks holdfast-lab for the hosts and the API of a lab.
-func labPlace(ctx context.Context, name string) (labprogram.Place, error) {
-	p, err := labprogram.Beside()
-	if err != nil {
-		return labprogram.Place{}, err
-	}
-	return p.Place(ctx, name)
 }

@@ -1,21 +1,21 @@
 package cli
 
 import (
-	"context"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 // statusFlags holds the flags of `holdfast status`.
 type statusFlags struct {
-	place
+	place  place.Flags
 	output string
 	watch  bool
 	every  time.Duration
@@ -50,17 +50,22 @@ known; 1 the command failed; 2 wrong usage.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, streams) },
 	}
 	formatFlag(cmd, &f.output)
-	f.flags(cmd)
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state again and again")
 	cmd.Flags().DurationVar(&f.every, "interval", f.every, "pause between two rounds of --watch")
 	return cmd
 }
 
 func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
-	if err := f.check(f.every); err != nil {
+	var mistake error
+	if f.every < minInterval {
+		mistake = fmt.Errorf("--interval %s: must be %s or more", f.every, minInterval)
+	}
+	if err := f.place.Check(mistake); err != nil {
 		return err
 	}
-	look, err := f.open(cmd)
+	look, err := lookAt(cmd.Context(), &f.place)
 	if err != nil {
 		return err
 	}
@@ -77,13 +82,8 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	return status(v.Status)
 }
 
-// looker reads the view of a cluster once.
-type looker func(ctx context.Context) (standing.View, error)
-
-// lookWith returns a looker that reads through the given gatherer.
-func lookWith(g *gathering.Gatherer) looker {
-	return func(ctx context.Context) (standing.View, error) { return standing.Describe(g.Gather(ctx)), nil }
-}
+// minInterval keeps a watch from becoming a load.
+const minInterval = 200 * time.Millisecond
 
 func printView(out io.Writer, format string, v standing.View) error {
 	switch format {

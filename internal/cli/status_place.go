@@ -2,157 +2,44 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/holdfast/holdfast/internal/adapter/kube"
-	"github.com/holdfast/holdfast/internal/adapter/labprogram"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/model/state"
 	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
-// place selects the way to a cluster: through a kubeconfig, on this host, or in
-// a lab.
-type place struct {
-	kubeconfig, lab string
-	// host returns this machine, and false if it is no host of a cluster. Tests
-	// set it.
-	host func() (*gathering.Host, bool)
-}
+// looker reads the view of a cluster once.
+type looker func(ctx context.Context) (standing.View, error)
 
-func (p *place) flags(cmd *cobra.Command) {
-	p.host = gathering.ThisHost
-	cmd.Flags().StringVar(&p.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else this host's "+adminKubeconfig+" and its daemons, else ~/.kube/config")
-	cmd.Flags().StringVar(&p.lab, "lab", "", "show the lab of this name")
-}
-
-// check returns all mistakes of the command line at once.
-func (p *place) check(every time.Duration) error {
-	var mistakes []error
-	if every < minInterval {
-		mistakes = append(mistakes, fmt.Errorf("--interval %s: must be %s or more", every, minInterval))
-	}
-	if p.kubeconfig != "" && p.lab != "" {
-		mistakes = append(mistakes, errors.New("--kubeconfig and --lab: cannot be combined"))
-	}
-	if p.kubeconfig != "" {
-		if _, err := os.Stat(p.kubeconfig); err != nil {
-			mistakes = append(mistakes, fmt.Errorf("--kubeconfig: %w", err))
-		}
-	}
-	if err := errors.Join(mistakes...); err != nil {
-		return &UsageError{Err: err}
-	}
-	return nil
-}
-
-// minInterval keeps a watch from becoming a load.
-const minInterval = 200 * time.Millisecond
-
-// open finds the sources of the view. At this point it contacts only
+// lookAt finds the sources of the view. At this point it contacts only
 // holdfast-lab.
-func (p *place) open(cmd *cobra.Command) (looker, error) {
-	if p.lab != "" {
-		return p.openLab(cmd)
-	}
-	g := &gathering.Gatherer{Now: time.Now}
-	for _, path := range []string{p.kubeconfig, os.Getenv("KUBECONFIG")} {
-		if path != "" {
-			return lookWith(g), p.through(g, path)
-		}
-	}
-	if h, here := p.host(); here {
-		return lookWith(g), p.here(g, h)
-	}
-	path := kube.HomeKubeconfig
-	if _, err := os.Stat(path); err != nil {
-		return nil, &UsageError{Err: fmt.Errorf(
-			"no cluster found: this machine is not a host of one, and %s does not exist: give --kubeconfig or --lab", path)}
-	}
-	return lookWith(g), p.through(g, path)
-}
-
-func (p *place) through(g *gathering.Gatherer, kubeconfig string) error {
-	api, err := gathering.OpenKubeconfig(kubeconfig, "")
-	if err != nil {
-		return &UsageError{Err: err}
-	}
-	g.Sources = append(g.Sources, api)
-	return nil
-}
-
-const (
-	// ownAPI is the address of this host's API server.
-	ownAPI = "https://127.0.0.1:6443"
-	// kubeletKubeconfig may read hosts and virtual IPs, and exists on workers too.
-	kubeletKubeconfig = state.KubeletKubeconfig
-)
-
-// here adds this control plane as a source, and the API both through its own address
-// and through this host's, because the way to the first may be broken. A user who
-// cannot read the kubeconfig gets only what the daemons report. If somebody removed
-// the administrator's kubeconfig, the agent's is used, then kubelet's.
-func (p *place) here(g *gathering.Gatherer, h *gathering.Host) error {
-	g.Sources = append(g.Sources, h)
-	best := ""
-	for _, access := range []struct{ path, server string }{
-		{adminKubeconfig, ""}, {adminKubeconfig, ownAPI}, {state.AgentKubeconfig, ""}, {state.AgentKubeconfig, ownAPI}, {kubeletKubeconfig, ""},
-	} {
-		if best != "" && access.path != best {
-			continue
-		}
-		api, err := gathering.OpenKubeconfig(filepath.Join(h.Root, access.path), access.server)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		best, g.Sources = access.path, append(g.Sources, api)
-	}
-	if m, may := gathering.MembersHere(); may {
-		g.Members = m.Ask
-	}
-	return nil
-}
-
-// openLab reads the lab's API through its forwarded port, and each of its
-// control planes that runs. Their power states come from holdfast-lab.
-func (p *place) openLab(cmd *cobra.Command) (looker, error) {
-	at, err := labPlace(cmd.Context(), p.lab)
+func lookAt(ctx context.Context, f *place.Flags) (looker, error) {
+	p, err := f.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var api []gathering.Source
-	if at.Kubeconfig != "" {
-		a, err := gathering.OpenKubeconfig(at.Kubeconfig, "")
-		if err != nil {
-			return nil, err
-		}
-		api = append(api, a)
+	if len(p.API) == 0 && len(p.All()) == 0 {
+		return nil, p.NoAPI
+	}
+	api, err := apiSources(p)
+	if err != nil {
+		return nil, err
+	}
+	if f.Lab == "" {
+		g := gathererOf(p, api)
+		return func(ctx context.Context) (standing.View, error) { return standing.Describe(g.Gather(ctx)), nil }, nil
 	}
 	return func(ctx context.Context) (standing.View, error) {
 		limit, stop := context.WithTimeoutCause(ctx, labTime, fmt.Errorf("no answer within %s", labTime))
 		defer stop()
-		at, err := labPlace(limit, p.lab)
+		p, err := f.Open(limit) // hosts of a lab may have booted since
 		if err != nil {
 			return standing.View{}, err
 		}
-		g := &gathering.Gatherer{Now: time.Now}
-		for _, h := range at.Hosts {
-			if h.ControlPlane {
-				g.Sources = append(g.Sources, labHost(h))
-			}
-		}
-		g.Sources = append(g.Sources, api...)
-		return standing.Describe(g.Gather(ctx)), nil
+		return standing.Describe(gathererOf(p, api).Gather(ctx)), nil
 	}, nil
 }
 
@@ -160,8 +47,38 @@ func (p *place) openLab(cmd *cobra.Command) (looker, error) {
 // and its daemon may hang at a host.
 const labTime = 2 * time.Second
 
-func labHost(h labprogram.Host) *gathering.Host {
-	if h.Root == "" {
+// apiSources opens all ways to the API: that to the first may be broken.
+func apiSources(p place.Place) ([]gathering.Source, error) {
+	var out []gathering.Source
+	for _, access := range p.API {
+		api, err := gathering.OpenAccess(access)
+		if err != nil {
+			return nil, &command.UsageError{Err: err}
+		}
+		out = append(out, api)
+	}
+	return out, nil
+}
+
+// gathererOf asks hosts before the API. On a control plane it asks etcd itself
+// too.
+func gathererOf(p place.Place, api []gathering.Source) *gathering.Gatherer {
+	g := &gathering.Gatherer{Now: time.Now}
+	for _, h := range p.ControlPlanes() {
+		g.Sources = append(g.Sources, labHost(h))
+	}
+	if p.Here != nil {
+		g.Sources = append(g.Sources, &gathering.Host{Name: p.Here.Name, Root: p.Here.Root, Now: time.Now})
+		if m, may := gathering.MembersHere(); may {
+			g.Members = m.Ask
+		}
+	}
+	g.Sources = append(g.Sources, api...)
+	return g
+}
+
+func labHost(h place.Host) *gathering.Host {
+	if h.Off {
 		return &gathering.Host{Name: h.Name, Root: noRoot, Power: standing.PowerOff, Now: time.Now}
 	}
 	return &gathering.Host{Name: h.Name, Root: h.Root, Power: standing.PowerOn, Now: time.Now}

@@ -8,17 +8,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/holdfast/holdfast/internal/adapter/labprogram"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/model/state"
-	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
 func statusLine(t *testing.T, args ...string) (code int, out, errs string) {
@@ -94,33 +95,24 @@ func TestAllMistakesOfTheCommandLineAreSaidAtOnce(t *testing.T) {
 }
 
 func TestOnAHostItsDaemonsAndBothWaysToTheAPIAreAsked(t *testing.T) {
-	root := t.TempDir()
-	h := &gathering.Host{Root: root, Name: "cp-1", Now: time.Now}
-	for name, want := range map[string]int{"": 1, kubeletKubeconfig: 2, state.AgentKubeconfig: 3, adminKubeconfig: 3} {
-		if name != "" {
-			must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
-			data, err := os.ReadFile(noAPI(t))
-			must(t, err)
-			must(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
-		}
-		g := &gathering.Gatherer{}
-		must(t, new(place).here(g, h))
-		if len(g.Sources) != want {
-			t.Errorf("with %q: %d sources, want %d", name, len(g.Sources), want)
-		}
-		must(t, os.RemoveAll(filepath.Join(root, "etc")))
+	path := noAPI(t)
+	p := place.Place{
+		Here:  &place.Host{Name: "cp-1", Root: t.TempDir()},
+		Hosts: []place.Host{{Name: "cp-2", Root: "/nowhere"}, {Name: "w-1", Worker: true}},
+		API:   []kube.Access{{Kubeconfig: path}, {Kubeconfig: path, Server: "https://127.0.0.1:2"}},
 	}
-}
-
-func TestTheAgentsAccountServesWhereThereIsNoAdministrators(t *testing.T) {
-	root := t.TempDir()
-	for _, there := range []struct{ path, want string }{{"/etc/hosts", adminKubeconfig}, {state.AgentKubeconfig, state.AgentKubeconfig}, {adminKubeconfig, adminKubeconfig}} {
-		path := filepath.Join(root, there.path)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, nil, 0o600))
-		if got := kubeconfigOf(root); got != there.want {
-			t.Errorf("with %s: %s, want %s", there.path, got, there.want)
-		}
+	api, err := apiSources(p)
+	must(t, err)
+	var names []string
+	for _, s := range gathererOf(p, api).Sources {
+		names = append(names, s.Silent(0).Name)
+	}
+	if want := []string{"cp-2", "cp-1", "API at https://127.0.0.1:1", "API at https://127.0.0.1:2"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	p.API[0].Kubeconfig = "/nowhere"
+	if _, err := apiSources(p); command.ExitCode(err) != ExitUsage {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -189,8 +181,8 @@ func must(t *testing.T, err error) {
 }
 
 func TestAHostOfALabThatIsOffHasNoFilesAndNotThoseOfThisMachine(t *testing.T) {
-	on := labHost(labprogram.Host{Name: "cp-1", Root: "/proc/17/root"})
-	off := labHost(labprogram.Host{Name: "cp-2"})
+	on := labHost(place.Host{Name: "cp-1", Root: "/proc/17/root"})
+	off := labHost(place.Host{Name: "cp-2", Off: true})
 	if on.Power != standing.PowerOn || on.Root != "/proc/17/root" {
 		t.Errorf("on: %+v", on)
 	}

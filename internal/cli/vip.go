@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube/vipobject"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/vips"
 )
 
@@ -37,8 +37,9 @@ checks these again, and the hosts follow.`,
 
 // vipFlags holds the flags that all commands about virtual IPs have.
 type vipFlags struct {
-	kubeconfig, output string
-	timeout            time.Duration
+	place   place.Flags
+	output  string
+	timeout time.Duration
 }
 
 // defaultVIPTimeout is ten times the duration of a change on healthy hosts.
@@ -46,23 +47,28 @@ const defaultVIPTimeout = 2 * time.Minute
 
 func (f *vipFlags) register(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.output)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty for $KUBECONFIG, else "+adminKubeconfig)
+	f.place.DeclareKubeconfig(cmd)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultVIPTimeout, "how long to wait until all hosts have the change")
 }
 
 func (f *vipFlags) check() error {
+	var mistake error
 	if f.timeout <= 0 {
-		return &UsageError{Err: fmt.Errorf("--timeout %s: must be positive", f.timeout)}
+		mistake = fmt.Errorf("--timeout %s: must be positive", f.timeout)
 	}
-	return nil
+	return f.place.Check(mistake)
 }
 
 // open opens the cluster.
-func (f *vipFlags) open(streams Streams) (*vipCluster, error) {
+func (f *vipFlags) open(ctx context.Context, streams Streams) (*vipCluster, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	c, err := vipobject.Open(cmp.Or(f.kubeconfig, os.Getenv("KUBECONFIG"), hostKubeconfig()))
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := vipobject.Open(access)
 	if err != nil {
 		return nil, err
 	}

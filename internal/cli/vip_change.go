@@ -83,7 +83,7 @@ usage.`,
 
 // change applies a target state, which wish makes from the current state.
 func (f *changeFlags) change(ctx context.Context, streams Streams, wish func(vips.Snapshot) (vips.Values, error)) error {
-	c, err := f.open(streams)
+	c, err := f.open(ctx, streams)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ addresses would be refused; 1 it failed; 2 wrong usage.`,
 					return err
 				}
 			}
-			c, err := f.open(streams)
+			c, err := f.open(cmd.Context(), streams)
 			if err != nil {
 				return err
 			}

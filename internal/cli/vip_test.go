@@ -325,7 +325,7 @@ func TestAddressesThatAreNoneAreAMistakeOfTheCommandLine(t *testing.T) {
 	if code, _, errs := runLine(t, "vip", "remove", "--timeout", "0s"); code != ExitUsage {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if code, _, errs := runLine(t, "vip", "remove", "--kubeconfig", "/nowhere"); code != ExitFailed || !strings.Contains(errs, "/nowhere") {
+	if code, _, errs := runLine(t, "vip", "remove", "--kubeconfig", "/nowhere"); code != ExitUsage || !strings.Contains(errs, "/nowhere") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }

@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -81,6 +84,29 @@ func (a Access) account() (*rest.Config, error) {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", a.Kubeconfig, err)
 	}
 	return cfg, nil
+}
+
+// Trusts reports whether the account's cluster is that of an authority, given as
+// PEM: hosts of two clusters have no authority in common.
+func (a Access) Trusts(authority []byte) bool {
+	cfg, err := a.Config()
+	if err != nil || rest.LoadTLSFiles(cfg) != nil {
+		return false
+	}
+	for _, one := range blocks(authority) {
+		if slices.ContainsFunc(blocks(cfg.CAData), func(other []byte) bool { return bytes.Equal(one, other) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocks returns the contents of PEM.
+func blocks(text []byte) (out [][]byte) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		out = append(out, block.Bytes)
+	}
+	return out
 }
 
 // Client returns a client. It does not connect yet.

@@ -24,8 +24,8 @@ type Rewriter struct{ client dynamic.Interface }
 
 // OpenRewriter returns a Rewriter for the kubeconfig file. It does not connect
 // yet.
-func OpenRewriter(kubeconfig string) (*Rewriter, error) {
-	cfg, err := Access{Kubeconfig: kubeconfig}.Config()
+func OpenRewriter(access Access) (*Rewriter, error) {
+	cfg, err := access.Config()
 	if err != nil {
 		return nil, err
 	}

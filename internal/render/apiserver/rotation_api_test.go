@@ -77,7 +77,7 @@ func TestAnAPIServerTakesNewKeysInAndAllIsWrittenAnew(t *testing.T) {
 	if !bytes.HasPrefix(stored(t, "/registry/secrets/default/rotated-1"), []byte("k8s:enc:secretbox:v1:holdfast-1:")) {
 		t.Fatal("it was written anew before its time")
 	}
-	r, err := kube.OpenRewriter(path)
+	r, err := kube.OpenRewriter(kube.Access{Kubeconfig: path})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,9 @@ type API struct {
 	clock *clock // nil if answers have no date
 }
 
-// OpenKubeconfig returns the API of a kubeconfig. If server is not empty, it
-// uses that address.
-func OpenKubeconfig(path, server string) (*API, error) {
-	cfg, err := kube.Access{Kubeconfig: path, Server: server}.Config()
+// OpenAccess returns the API of an access.
+func OpenAccess(access kube.Access) (*API, error) {
+	cfg, err := access.Config()
 	if err != nil {
 		return nil, err
 	}

@@ -39,18 +39,6 @@ type Host struct {
 	Now   func() time.Time
 }
 
-// ThisHost returns the host that this runs on, and false if it belongs to no
-// cluster.
-func ThisHost() (*Host, bool) {
-	h := &Host{Root: "/", Now: time.Now}
-	for _, path := range []string{networkPath, state.EtcdSocketPath, pacemakerstatus.LivePath, pacemakerstatus.KeptPath} {
-		if _, err := os.Stat(path); err == nil || errors.Is(err, fs.ErrPermission) {
-			return h, true
-		}
-	}
-	return h, false
-}
-
 func (h *Host) files() records.Files { return records.Files{Root: h.Root} }
 
 func (h *Host) file(path string) string { return filepath.Join(h.Root, path) }

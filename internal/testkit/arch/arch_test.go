@@ -88,6 +88,7 @@ var layers = map[string]layer{
 	"internal/keeper":               loop,
 	"internal/cli":                  loop,
 	"internal/cli/command":          loop,
+	"internal/cli/place":            loop,
 	"internal/agent":                loop,
 	"internal/install/configserver": loop,
 	"internal/report/doctor":        loop,

@@ -25,8 +25,8 @@ import (
 const ClusterName = "cluster"
 
 // Open returns a client for these objects, with the access of a kubeconfig.
-func Open(kubeconfig string) (client.Client, error) {
-	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
+func Open(access kube.Access) (client.Client, error) {
+	cfg, err := access.Config()
 	if err != nil {
 		return nil, err
 	}

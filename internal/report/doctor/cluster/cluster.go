@@ -28,10 +28,10 @@ type Cluster struct {
 	config *rest.Config
 }
 
-// Open returns the cluster of a kubeconfig. So far it contacts the API only for
+// Open returns the cluster of an access. So far it contacts the API only for
 // what the client has to know about it.
-func Open(kubeconfig string) (*Cluster, error) {
-	cfg, err := kube.Access{Kubeconfig: kubeconfig}.Config()
+func Open(access kube.Access) (*Cluster, error) {
+	cfg, err := access.Config()
 	if err != nil {
 		return nil, err
 	}
