@@ -13,7 +13,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newRun(streams),
 		newRender(streams),
 		newMonitor(streams),
-		newDoctor(streams),
+		newReport(streams),
 		newApply(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),

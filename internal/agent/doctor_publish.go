@@ -32,10 +32,7 @@ type doctorPublisher struct {
 
 func newDoctorPublisher() doctorPublisher {
 	return doctorPublisher{
-		look: func(ctx context.Context) decide.Host {
-			s, _ := doctor.ReadSite() // without it the agent would not run
-			return doctor.This(s, false).Host(ctx)
-		},
+		look: func(ctx context.Context) decide.Host { return doctor.Own(ctx, false) },
 		tell: func(ctx context.Context, node, value string) error {
 			c, err := kube.Open(state.AgentKubeconfig)
 			if err != nil {

@@ -96,13 +96,6 @@ func TestItIsPublishedEveryHalfHourAndTriedAgainAfterAMinute(t *testing.T) {
 	})
 }
 
-func TestTheVerbRefusesAnotherFormat(t *testing.T) {
-	code, out := runAgentLine(t, "doctor", "-o", "xml")
-	if code != 2 || !strings.Contains(out, `output "xml": must be yaml or json`) {
-		t.Errorf("%d, %s", code, out)
-	}
-}
-
 func runAgentLine(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network"
@@ -144,4 +145,17 @@ func writeJSON(out io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// writeData writes JSON or YAML.
+func writeData(out io.Writer, format string, v any) error {
+	if format == "json" {
+		return writeJSON(out, v)
+	}
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
 }

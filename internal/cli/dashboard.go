@@ -25,8 +25,8 @@ func newDashboard(streams Streams) *cobra.Command {
 		Short: "Show `holdfast status` as a live page on this machine",
 		Long: `Serves what 'holdfast status' shows as a live page on this machine's loopback
 address, and prints its URL. It reads the cluster as 'holdfast status' does: through
-a kubeconfig, on a control plane also without an API, or from a lab. The page is
-read-only. Ctrl-C ends it.
+a kubeconfig, from hosts, which need no API, or from a lab. The page is read-only.
+Ctrl-C ends it.
 
 The cluster serves the same page itself, behind a Service:
 
@@ -39,6 +39,7 @@ The cluster serves the same page itself, behind a Service:
 	}
 	f.place.DeclareKubeconfig(cmd)
 	f.place.DeclareLab(cmd)
+	f.place.DeclareHosts(cmd)
 	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on the loopback address; 0 for any that is free")
 	return cmd
 }

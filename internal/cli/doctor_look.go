@@ -2,21 +2,20 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/doctor"
 	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
+	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
 // look gathers all facts. Facts that it cannot get are unknown; it fails only
@@ -29,7 +28,7 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	var found cluster.Found
+	var found decide.Facts
 	var hosts []decide.Host
 	var noAPI error
 	group, inner := errgroup.WithContext(ctx)
@@ -45,7 +44,7 @@ func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
 	if noAPI != nil {
 		found.Cluster.Trouble = append(found.Cluster.Trouble, "the API: "+noAPI.Error())
 	}
-	facts := merge(found, hosts, time.Now())
+	facts := decide.Merge(found, hosts, time.Now())
 	if facts.Topology.ControlPlanes == 0 {
 		return facts, fmt.Errorf("no cluster found, neither in the API nor on a host: run it on a host with sudo, or give --kubeconfig or --hosts: %w",
 			errors.Join(noAPI, troubles(hosts)))
@@ -63,14 +62,14 @@ func troubles(hosts []decide.Host) error {
 	return errors.Join(out...)
 }
 
-func askAPI(ctx context.Context, p place.Place) (cluster.Found, error) {
+func askAPI(ctx context.Context, p place.Place) (decide.Facts, error) {
 	access, err := p.Access()
 	if err != nil {
-		return cluster.Found{}, err
+		return decide.Facts{}, err
 	}
 	c, err := cluster.Open(access)
 	if err != nil {
-		return cluster.Found{}, err
+		return decide.Facts{}, err
 	}
 	return c.Look(ctx)
 }
@@ -91,14 +90,10 @@ func askHosts(ctx context.Context, p place.Place, disk bool) []decide.Host {
 	if p.Here == nil {
 		return hosts
 	}
-	site, err := doctor.ReadSite()
-	h := doctor.This(site, disk).Host(ctx)
+	h := doctor.Own(ctx, disk)
 	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
 	if os.Geteuid() != 0 {
 		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this host: run it with sudo")
-	}
-	if err != nil {
-		h.Trouble = append(h.Trouble, err.Error())
 	}
 	return append(hosts, h)
 }
@@ -107,102 +102,22 @@ func askHosts(ctx context.Context, p place.Place, disk bool) []decide.Host {
 // its own.
 const askTime = 60 * time.Second
 
-// ask runs the checks of the host's agent, and measures the offset of its clock
+// ask asks the host's agent for its checks, and measures the offset of its clock
 // at the same time.
 func ask(ctx context.Context, asked place.Host, disk bool) decide.Host {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	line := []string{"holdfast-agent", "doctor", "-o", "json"}
+	parts := []hostreport.Part{hostreport.Checks}
 	if disk {
-		line = append(line, "--disk")
+		parts = append(parts, hostreport.Disk)
 	}
 	begin := time.Now()
-	text, err := asked.Run(ctx, line...)
+	r, err := observer.Ask(ctx, asked.Name, asked.Run, parts...)
 	end := time.Now()
-	var h decide.Host
-	if err == nil {
-		if err = json.Unmarshal(text, &h); err != nil {
-			err = fmt.Errorf("cannot parse the answer of holdfast-agent there; it may be missing or of another version: %w", err)
-		}
-	}
 	if err != nil {
 		return decide.Host{Name: asked.Name, Trouble: []string{err.Error()}}
 	}
-	if h.Name != asked.Name {
-		return decide.Host{Name: asked.Name, Trouble: []string{fmt.Sprintf("another host answers there: %s", h.Name)}}
-	}
+	h := r.Doctor.Value
 	h.Source, h.Offset = decide.Asked, state.Known(cluster.Between(h, begin, end))
 	return h
-}
-
-// merge combines the facts from the API and from hosts. A host's answer now has
-// precedence over its published facts, and those over nothing.
-func merge(found cluster.Found, hosts []decide.Host, now time.Time) decide.Facts {
-	facts := decide.Facts{At: now, Topology: found.Topology, Cluster: found.Cluster, Hosts: found.Hosts}
-	for _, h := range hosts {
-		i := slices.IndexFunc(facts.Hosts, func(o decide.Host) bool { return o.Name == h.Name })
-		switch {
-		case i < 0 && found.Cluster.Nodes.Known && h.Source == decide.Here:
-			// A worker: workers are not checked.
-		case i < 0:
-			facts.Hosts = append(facts.Hosts, h)
-		case h.Source == decide.Unasked:
-			facts.Hosts[i].Trouble = append(facts.Hosts[i].Trouble, h.Trouble...)
-		default:
-			h.Offset = closer(facts.Hosts[i].Offset, h.Offset)
-			facts.Hosts[i] = h
-		}
-		if t := h.Topology; t.Known && facts.Topology.ControlPlanes == 0 {
-			facts.Topology = t.Value
-		}
-	}
-	facts.Hosts = missing(facts)
-	slices.SortFunc(facts.Hosts, func(a, b decide.Host) int { return strings.Compare(a.Name, b.Name) })
-	return forget(facts)
-}
-
-// missing adds the control planes that no source reported: under the name by
-// which a peer can fence them, or as a nameless one.
-func missing(facts decide.Facts) []decide.Host {
-	hosts := facts.Hosts
-	add := func(name string) {
-		if !slices.ContainsFunc(hosts, func(h decide.Host) bool { return h.Name == name }) {
-			hosts = append(hosts, decide.Host{Name: name})
-		}
-	}
-	for _, h := range facts.Hosts {
-		for _, b := range h.BMCs.Value {
-			add(b.Target)
-		}
-	}
-	if len(hosts) < facts.Topology.ControlPlanes {
-		add("another control plane")
-	}
-	return hosts
-}
-
-// tooOld is the greatest age of published facts that still count. An agent
-// publishes every half hour.
-const tooOld = 2 * time.Hour
-
-// forget drops facts that were published too long ago by the host's own clock.
-// The host's clock may be wrong; the check of the clocks reports that.
-func forget(facts decide.Facts) decide.Facts {
-	for i, h := range facts.Hosts {
-		if age := facts.At.Sub(h.To); h.Source == decide.Published && age > tooOld {
-			facts.Hosts[i] = decide.Host{
-				Name: h.Name, Offset: h.Offset, Topology: h.Topology,
-				Trouble: []string{fmt.Sprintf("its agent has published nothing for %s: see holdfast-agent.service there", age.Round(time.Minute))},
-			}
-		}
-	}
-	return facts
-}
-
-// closer returns the offset with the smaller uncertainty.
-func closer(a, b state.Fact[decide.Offset]) state.Fact[decide.Offset] {
-	if !a.Known || b.Known && b.Value.High-b.Value.Low <= a.Value.High-a.Value.Low {
-		return b
-	}
-	return a
 }

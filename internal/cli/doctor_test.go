@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/place"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/report/doctor/cluster"
 )
 
 // doctorOn runs doctor on recorded facts.
@@ -135,7 +135,8 @@ func TestDoctorListsAndExplainsEveryCheck(t *testing.T) {
 
 func TestAHostIsAskedThroughItsAgent(t *testing.T) {
 	says := func() string {
-		text, err := json.Marshal(decide.Host{Name: "cp-2", From: time.Now(), To: time.Now(), Swap: state.Known[uint64](0)})
+		h := decide.Host{Name: "cp-2", From: time.Now(), To: time.Now(), Swap: state.Known[uint64](0)}
+		text, err := json.Marshal(hostreport.Report{Host: "cp-2", Doctor: state.See(h, "cp-2", time.Now())})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestAHostIsAskedThroughItsAgent(t *testing.T) {
 	}{
 		{"it answers", "cp-2", says, nil, true, ""},
 		{"it does not", "cp-2", older, errors.New("ssh: no route"), false, "ssh: no route"},
-		{"an older agent", "cp-2", older, nil, false, "missing or of another version"},
+		{"an older agent", "cp-2", older, nil, false, "another version of holdfast, or none"},
 		{"another host answers", "cp-1", says, nil, false, "another host answers there: cp-2"},
 	} {
 		var line []string
@@ -163,58 +164,11 @@ func TestAHostIsAskedThroughItsAgent(t *testing.T) {
 		if h.Name != c.host || (h.Source == decide.Asked) != c.asked || !strings.Contains(strings.Join(h.Trouble, ""), c.trouble) {
 			t.Errorf("%s: %+v", c.name, h)
 		}
-		if strings.Join(line, " ") != "holdfast-agent doctor -o json --disk" {
+		if strings.Join(line, " ") != "holdfast-agent report -o json --only checks,disk" {
 			t.Errorf("%s: %q", c.name, line)
 		}
 		if c.asked && (!h.Offset.Known || h.Offset.Value.Low > 0 || h.Offset.Value.High < 0) {
 			t.Errorf("%s: its clock is this one: %+v", c.name, h.Offset)
-		}
-	}
-}
-
-func TestWhatIsKnownOfHostsIsPutTogether(t *testing.T) {
-	now := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
-	wide, close := state.Known(decide.Offset{Low: -time.Second, High: time.Second}), state.Known(decide.Offset{Low: -time.Millisecond})
-	published := func(name string, age time.Duration) decide.Host {
-		return decide.Host{Name: name, Source: decide.Published, To: now.Add(-age), Offset: wide, Swap: state.Known[uint64](1)}
-	}
-	found := cluster.Found{
-		Topology: decide.Topology{ControlPlanes: 3},
-		Hosts:    []decide.Host{published("cp-1", time.Minute), published("cp-2", time.Minute), published("cp-3", 3*time.Hour)},
-		Cluster:  decide.Cluster{Nodes: state.Known([]decide.Node{})},
-	}
-	facts := merge(found, []decide.Host{
-		{Name: "cp-1", Source: decide.Asked, Offset: close, Swap: state.Known[uint64](2)},
-		{Name: "cp-2", Trouble: []string{"no route"}},
-		{Name: "w-1", Source: decide.Here},
-	}, now)
-	if len(facts.Hosts) != 3 {
-		t.Fatalf("a worker is no control plane: %+v", facts.Hosts)
-	}
-	if h := facts.Hosts[0]; h.Swap.Value != 2 || h.Offset != close {
-		t.Errorf("what it says now counts, and the closer offset: %+v", h)
-	}
-	if h := facts.Hosts[1]; h.Swap.Value != 1 || h.Trouble[0] != "no route" {
-		t.Errorf("what it published is left: %+v", h)
-	}
-	if h := facts.Hosts[2]; h.Swap.Known || h.Source != decide.Unasked || !strings.Contains(h.Trouble[0], "published nothing for 3h0m0s") || h.Offset != wide {
-		t.Errorf("what is too old is unknown, and its clock was asked now: %+v", h)
-	}
-}
-
-func TestWithoutAnAPIAHostSaysWhatClusterItIsAndWhoIsMissing(t *testing.T) {
-	h := decide.Host{Name: "cp-2", Source: decide.Here, Topology: state.Known(decide.Topology{ControlPlanes: 2, Fencing: true})}
-	for name, bmcs := range map[string]state.Fact[[]decide.BMC]{
-		"cp-1":                  state.Known([]decide.BMC{{Target: "cp-1", Address: "10.99.0.1"}}),
-		"another control plane": {}, // the test does not run as root, or has no answer for this name
-	} {
-		h.BMCs = bmcs
-		alone := merge(cluster.Found{}, []decide.Host{h}, time.Now())
-		if alone.Topology.ControlPlanes != 2 || len(alone.Hosts) != 2 || alone.Hosts[0].Name != name {
-			t.Errorf("%+v", alone)
-		}
-		if r := decide.Examine(alone, "fence-delay"); r[0].Severity == finding.OK {
-			t.Errorf("a peer that nobody saw is not well: %+v", r)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/report/explain"
+	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
 // explainExits is part of the help of each explanation.
@@ -27,11 +30,11 @@ known; 1 the command failed; 2 wrong usage.`
 type explainFlags struct {
 	output, snapshot string
 	rules            bool
-	host             explain.Host
+	host             observer.Host
 }
 
 func newExplain(streams Streams) *cobra.Command {
-	f := explainFlags{host: explain.This()}
+	f := explainFlags{host: observer.This()}
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Explain what this host does, why, and which commands are safe now",
@@ -54,7 +57,7 @@ this host fenced last and what administrators confirmed on it. It changes nothin
 }
 
 func newExplainEtcd(streams Streams) *cobra.Command {
-	f := explainFlags{host: explain.This()}
+	f := explainFlags{host: observer.This()}
 	cmd := &cobra.Command{
 		Use:   "etcd",
 		Short: "Explain what etcd on this host does, why, and which commands are safe now",
@@ -101,7 +104,7 @@ func formatFlag(cmd *cobra.Command, output *string) {
 }
 
 func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
-	in, err := gather(cmd, f)
+	in, err := inputOf(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -114,18 +117,18 @@ func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 
 // explainAll prints the explanation of etcd and the history of this host.
 func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
-	in, err := gather(cmd, f)
+	r, in, err := observed(cmd.Context(), f.host, append(hostreport.ForExplanation(), hostreport.History, hostreport.Pacemaker)...)
 	if err != nil {
 		return err
 	}
-	past, err := readHistory(records.Files{})
+	past, err := historyOf(r)
 	if err != nil {
 		return err
 	}
 	e := words.Etcd(in)
 	var beside *around
 	if !in.Unmanaged {
-		beside = lookAround(cmd.Context())
+		beside = aroundOf(r)
 	}
 	switch f.output {
 	case "json", "yaml":
@@ -164,15 +167,27 @@ func status(s words.Status) error {
 // everything already.
 func looked(code int) error { return &command.Coded{Code: code} }
 
-func gather(cmd *cobra.Command, f explainFlags) (words.Input, error) {
-	if f.snapshot != "" {
-		in, err := explain.Snapshot(f.snapshot)
-		if err != nil {
-			return in, &UsageError{Err: err}
-		}
-		return in, nil
+// inputOf returns the input about etcd, from a recorded snapshot or this host.
+func inputOf(ctx context.Context, f explainFlags) (words.Input, error) {
+	if f.snapshot == "" {
+		_, in, err := observed(ctx, f.host, hostreport.ForExplanation()...)
+		return in, err
 	}
-	return f.host.Etcd(cmd.Context())
+	in, err := explain.Snapshot(f.snapshot)
+	if err != nil {
+		return in, &UsageError{Err: err}
+	}
+	return in, nil
+}
+
+// observed returns parts of a host's report, and what they say about etcd.
+func observed(ctx context.Context, h observer.Host, parts ...hostreport.Part) (hostreport.Report, words.Input, error) {
+	r, err := h.Report(ctx, parts...)
+	if err := cmp.Or(err, ctx.Err()); err != nil {
+		return r, words.Input{}, err
+	}
+	in, err := r.Explained()
+	return r, in, err
 }
 
 // explained is the output for a program: the explanation, and the snapshot

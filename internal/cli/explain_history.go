@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,8 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
-	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -30,21 +29,16 @@ type history struct {
 
 // around is the state of Pacemaker on one of two hosts.
 type around struct {
-	Online   []string            `json:"online,omitempty"`
-	Running  map[string][]string `json:"running,omitempty"`
-	Failures []string            `json:"failures,omitempty"`
+	hostreport.Cluster
+
 	// Problem says why the other fields are unknown.
 	Problem string `json:"problem,omitempty"`
 }
 
-// lookAround asks Pacemaker. If Pacemaker does not answer, that is part of the
-// explanation.
-func lookAround(ctx context.Context) *around {
-	s, err := pacemaker.Look(ctx)
-	if err != nil {
-		return &around{Problem: firstLine(err.Error())}
-	}
-	return &around{Online: s.Online, Running: s.Running, Failures: s.Failures}
+// aroundOf returns what Pacemaker said. If it did not answer, that is part of
+// the explanation.
+func aroundOf(r hostreport.Report) *around {
+	return &around{Cluster: r.Pacemaker.Value, Problem: firstLine(r.Pacemaker.Why)}
 }
 
 // print shows which resource runs where, and the failures.
@@ -71,21 +65,14 @@ func (a *around) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// readHistory reads the records of this host; a host that never fenced has
-// none.
-func readHistory(files records.Files) (history, error) {
-	var h history
-	all, err := files.Fences()
-	if err != nil {
-		return h, err
+// historyOf returns the last entries of a host's records; a host that never
+// fenced has none.
+func historyOf(r hostreport.Report) (history, error) {
+	if !r.Fences.Known || !r.Confirmations.Known {
+		return history{}, errors.New(cmp.Or(r.Fences.Why, r.Confirmations.Why))
 	}
-	h.Fences = all[max(0, len(all)-lastShown):]
-	words, err := files.Confirmations()
-	if err != nil {
-		return h, err
-	}
-	h.Confirmations = words[max(0, len(words)-lastShown):]
-	return h, nil
+	all, words := r.Fences.Value, r.Confirmations.Value
+	return history{all[max(0, len(all)-lastShown):], words[max(0, len(words)-lastShown):]}, nil
 }
 
 // print shows the last fences and confirmations, the newest last.

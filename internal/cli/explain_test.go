@@ -12,7 +12,9 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
 func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
@@ -25,7 +27,11 @@ func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
 	if err := files.AppendConfirmation(state.ConfirmationEntry{Time: time.Date(2026, 11, 20, 9, 1, 0, 0, time.UTC), Peer: "cp-2", Who: "ops", Why: "burnt", Force: true, Power: "unknown: mute"}); err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHistory(files)
+	r, err := observer.Below(files.Root, "cp-1").Report(t.Context(), hostreport.History)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := historyOf(r)
 	if err != nil || len(h.Fences) != lastShown || len(h.Confirmations) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -51,7 +57,9 @@ func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
 		"nothing is asked elsewhere": {nil, ""},
 		"no answer":                  {&around{Problem: "crm_mon: not connected"}, "\nPacemaker\n  crm_mon: not connected\n"},
 		"all": {
-			&around{Online: []string{"cp-1"}, Running: map[string][]string{"kubelet": {"cp-1"}, "etcd": {"cp-1"}}, Failures: []string{"etcd_monitor on cp-2: error"}},
+			&around{Cluster: hostreport.Cluster{
+				Online: []string{"cp-1"}, Running: map[string][]string{"kubelet": {"cp-1"}, "etcd": {"cp-1"}}, Failures: []string{"etcd_monitor on cp-2: error"},
+			}},
 			"\nPacemaker\n  online   cp-1\n  etcd     on cp-1\n  kubelet  on cp-1\n  failed:  etcd_monitor on cp-2: error\n  failures stay listed until: pcs resource cleanup\n",
 		},
 	} {
@@ -63,7 +71,11 @@ func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
 }
 
 func TestAHostWithoutAHistorySaysNothing(t *testing.T) {
-	h, err := readHistory(records.Files{Root: t.TempDir()})
+	r, err := observer.Below(t.TempDir(), "cp-1").Report(t.Context(), hostreport.History)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := historyOf(r)
 	var out bytes.Buffer
 	if err != nil || h.print(&out) != nil || out.Len() != 0 {
 		t.Errorf("%q, %v", out.String(), err)

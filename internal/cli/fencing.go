@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
-	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
@@ -27,24 +26,8 @@ account of the peer's BMC, in /etc/holdfast/fencing/NAME.json, which only root c
 read. It never holds its own device, which only the peer would use. So commands
 for the BMC of cp-1 run on cp-2.`,
 	}
-	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingPin(streams), newFencingFacts(streams), newFencingDelay(streams))
+	cmd.AddCommand(newFencingVerify(streams), newFencingRotate(streams), newFencingPin(streams), newFencingDelay(streams))
 	return cmd
-}
-
-// newFencingFacts returns the command that other hosts run on this one.
-func newFencingFacts(streams Streams) *cobra.Command {
-	return &cobra.Command{
-		Use: "facts", Hidden: true,
-		Short:   "Print the fencing facts of this host, as JSON and without secrets",
-		Example: "  sudo holdfast fencing facts",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needFencingRoot(); err != nil {
-				return err
-			}
-			return command.PrintJSON(streams.Out, rehearsal.Gather(cmd.Context()))
-		},
-	}
 }
 
 func newFencingDelay(streams Streams) *cobra.Command {

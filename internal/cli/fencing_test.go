@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -22,20 +23,21 @@ type twoHosts struct{ dir string }
 
 func newTwoHosts(t *testing.T) twoHosts { return twoHosts{t.TempDir()} }
 
-// answers sets a host's output of verify and facts.
-func (s twoHosts) answers(t *testing.T, name string, v verifiedBMCs, facts rehearsal.Facts) {
+// answers sets a host's output of verify, and its identity.
+func (s twoHosts) answers(t *testing.T, name string, v verifiedBMCs, uuid string) {
 	t.Helper()
-	script := "case \"$3\" in\n"
-	for verb, value := range map[string]any{"verify": v, "facts": facts} {
+	script := "case \"$2 $3\" in\n"
+	report := hostreport.Report{Host: name, Identity: state.See(hostreport.Identity{UUID: uuid}, name, time.Time{})}
+	for verb, value := range map[string]any{"fencing verify": v, "report -o": report} {
 		data, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(s.dir, name+"."+verb)
+		path := filepath.Join(s.dir, name+"."+verb[:6])
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		script += verb + ") cat " + path + ";;\n"
+		script += "\"" + verb + "\") cat " + path + ";;\n"
 	}
 	script += "*) echo \"" + name + ": $*\" >>" + s.dir + "/log;;\nesac\n"
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(script), 0o600); err != nil {
@@ -60,8 +62,8 @@ const uuid1, uuid2 = "4c4c4544-0051-3310-8051-b7c04f4e3131", "4c4c4544-0051-3310
 
 func TestBothHostsVerifyEachOther(t *testing.T) {
 	s := newTwoHosts(t)
-	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, rehearsal.Facts{Host: "cp-1", UUID: uuid1})
-	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, rehearsal.Facts{Host: "cp-2", UUID: uuid2})
+	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, uuid1)
+	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, uuid2)
 	code, out, errs := s.verify(t)
 	if code != ExitOK || !strings.Contains(out, "cp-1    cp-2  https://10.99.0.111") || !strings.Contains(out, "matches") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
@@ -72,8 +74,8 @@ func TestTheBMCOfAnotherServerIsFoundWithoutACrash(t *testing.T) {
 	s := newTwoHosts(t)
 	unlearned := goodReport("cp-2", uuid1) // the credentials of cp-1's own server
 	unlearned.Identity = fence.IdentityUnknown
-	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", unlearned}}}, rehearsal.Facts{Host: "cp-1", UUID: uuid1})
-	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, rehearsal.Facts{Host: "cp-2", UUID: uuid2})
+	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", unlearned}}}, uuid1)
+	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, uuid2)
 	code, out, _ := s.verify(t)
 	if code != ExitFailed || !strings.Contains(out, "the BMC is not that of cp-2") || !strings.Contains(out, "differs") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -86,8 +88,8 @@ func TestTheBMCOfAnotherServerIsFoundWithoutACrash(t *testing.T) {
 
 func TestAHostWithoutItsPeersDeviceIsAProblem(t *testing.T) {
 	s := newTwoHosts(t)
-	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, rehearsal.Facts{UUID: uuid1})
-	s.answers(t, "cp-2", verifiedBMCs{}, rehearsal.Facts{UUID: uuid2})
+	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, uuid1)
+	s.answers(t, "cp-2", verifiedBMCs{}, uuid2)
 	code, out, _ := s.verify(t, "-o", "json")
 	var v verification
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
@@ -100,7 +102,7 @@ func TestAHostWithoutItsPeersDeviceIsAProblem(t *testing.T) {
 
 func TestAHostThatIsNotReachedIsAProblem(t *testing.T) {
 	s := newTwoHosts(t)
-	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, rehearsal.Facts{UUID: uuid1})
+	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, uuid1)
 	code, out, _ := s.verify(t)
 	if code != ExitFailed || !strings.Contains(out, "verify on cp-2") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -109,8 +111,8 @@ func TestAHostThatIsNotReachedIsAProblem(t *testing.T) {
 
 func TestAClusterThatIsNotInFullHealthIsNotCrashed(t *testing.T) {
 	s := newTwoHosts(t)
-	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, rehearsal.Facts{UUID: uuid1})
-	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, rehearsal.Facts{UUID: uuid2})
+	s.answers(t, "cp-1", verifiedBMCs{Devices: []device{{"cp-1", goodReport("cp-2", uuid2)}}}, uuid1)
+	s.answers(t, "cp-2", verifiedBMCs{Devices: []device{{"cp-2", goodReport("cp-1", uuid1)}}}, uuid2)
 	code, _, errs := s.verify(t, "--disruptive", "--yes")
 	if _, err := os.Stat(s.dir + "/log"); code != ExitFailed || err == nil || !strings.Contains(errs, "not in full health") {
 		t.Errorf("exit %d: %s", code, errs)

@@ -13,7 +13,9 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/fence/rehearsal"
+	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
 // verifyFlags holds the flags of fencing verify.
@@ -142,14 +144,14 @@ func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 	if err != nil {
 		return v, err
 	}
-	identity := map[string]rehearsal.Facts{}
+	identity := map[string]hostreport.Identity{}
 	for _, h := range hosts {
-		one, facts, err := verifyOn(ctx, h)
+		one, own, err := verifyOn(ctx, h)
 		if err != nil {
 			v.Problems = append(v.Problems, err.Error())
 			continue
 		}
-		identity[h.Name] = facts
+		identity[h.Name] = own
 		v.Problems = append(v.Problems, one.Problems...)
 		v.Devices = append(v.Devices, one.Devices...)
 		if peer := otherOf(hosts, h.Name); !holds(one, peer) {
@@ -158,8 +160,8 @@ func (f *verifyFlags) verifyBoth(ctx context.Context) (verifiedBMCs, error) {
 	}
 	for i := range v.Devices {
 		d := &v.Devices[i]
-		if facts, ok := identity[d.Target]; ok {
-			d.Compare(facts.UUID, facts.Serial)
+		if own, ok := identity[d.Target]; ok {
+			d.Compare(own.UUID, own.Serial)
 		}
 	}
 	return v, nil
@@ -184,23 +186,17 @@ func holds(v verifiedBMCs, target string) bool {
 	return false
 }
 
-// verifyOn runs the safe verification on a host. It ignores the exit code,
+// verifyOn runs the safe verification on a host, and asks the host for its own
+// identity. It ignores the exit code,
 // which only repeats the output.
-func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, rehearsal.Facts, error) {
+func verifyOn(ctx context.Context, h rehearsal.Host) (verifiedBMCs, hostreport.Identity, error) {
 	var v verifiedBMCs
-	var facts rehearsal.Facts
 	out, err := h.Run(ctx, "holdfast", "fencing", "verify", "-o", "json")
 	if json.Unmarshal(out, &v) != nil {
-		return v, facts, fmt.Errorf("verify on %s: %w", h.Name, orElse(err, "the answer cannot be parsed: holdfast is missing there, or of another version"))
+		return v, hostreport.Identity{}, fmt.Errorf("verify on %s: %w", h.Name, orElse(err, "the answer cannot be parsed: holdfast is missing there, or of another version"))
 	}
-	out, err = h.Run(ctx, "holdfast", "fencing", "facts")
-	if err == nil {
-		err = json.Unmarshal(out, &facts)
-	}
-	if err != nil {
-		return v, facts, fmt.Errorf("facts of %s: %w", h.Name, err)
-	}
-	return v, facts, nil
+	r, err := observer.Ask(ctx, h.Name, h.Run, hostreport.Machine)
+	return v, r.Identity.Value, err
 }
 
 // orElse returns err, or an error with the given text if err is nil.

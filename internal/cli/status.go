@@ -32,8 +32,9 @@ with its power, role, record, kubelet and etcd member; how well the fencing of e
 host is proven; who holds the virtual IPs; the last incidents.
 
 It asks the API through a kubeconfig. On a control plane it also asks the daemons of
-the host (as root), which need no API, and shows the source of each fact. It answers
-within two seconds even if a source hangs, and changes nothing.
+the host (as root), which need no API, and with --hosts those of other hosts. It
+shows the source of each fact, answers within two seconds even if a source hangs,
+and changes nothing.
 
 --watch repeats it: a terminal is redrawn, other outputs get one line for each
 change. Ctrl-C ends it.
@@ -52,6 +53,7 @@ known; 1 the command failed; 2 wrong usage.`,
 	formatFlag(cmd, &f.output)
 	f.place.DeclareKubeconfig(cmd)
 	f.place.DeclareLab(cmd)
+	f.place.DeclareHosts(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the state again and again")
 	cmd.Flags().DurationVar(&f.every, "interval", f.every, "pause between two rounds of --watch")
 	return cmd

@@ -65,10 +65,14 @@ func apiSources(p place.Place) ([]gathering.Source, error) {
 func gathererOf(p place.Place, api []gathering.Source) *gathering.Gatherer {
 	g := &gathering.Gatherer{Now: time.Now}
 	for _, h := range p.ControlPlanes() {
-		g.Sources = append(g.Sources, labHost(h))
+		if h.Lab {
+			g.Sources = append(g.Sources, gathering.Below(h.Root, h.Name))
+		} else {
+			g.Sources = append(g.Sources, gathering.Through(h.Name, h.Run))
+		}
 	}
 	if p.Here != nil {
-		g.Sources = append(g.Sources, &gathering.Host{Name: p.Here.Name, Root: p.Here.Root, Now: time.Now})
+		g.Sources = append(g.Sources, gathering.Here(p.Here.Name))
 		if m, may := gathering.MembersHere(); may {
 			g.Members = m.Ask
 		}
@@ -76,14 +80,3 @@ func gathererOf(p place.Place, api []gathering.Source) *gathering.Gatherer {
 	g.Sources = append(g.Sources, api...)
 	return g
 }
-
-func labHost(h place.Host) *gathering.Host {
-	if h.Off {
-		return &gathering.Host{Name: h.Name, Root: noRoot, Power: standing.PowerOff, Now: time.Now}
-	}
-	return &gathering.Host{Name: h.Name, Root: h.Root, Power: standing.PowerOn, Now: time.Now}
-}
-
-// noRoot is the root folder of a host that is off. It contains no files; an
-// empty root would mean this machine's.
-const noRoot = "/proc/0/root"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,16 +176,5 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestAHostOfALabThatIsOffHasNoFilesAndNotThoseOfThisMachine(t *testing.T) {
-	on := labHost(place.Host{Name: "cp-1", Root: "/proc/17/root"})
-	off := labHost(place.Host{Name: "cp-2", Off: true})
-	if on.Power != standing.PowerOn || on.Root != "/proc/17/root" {
-		t.Errorf("on: %+v", on)
-	}
-	if _, err := os.Stat(off.Root); off.Power != standing.PowerOff || off.Root == "" || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("off: %+v, %v", off, err)
 	}
 }

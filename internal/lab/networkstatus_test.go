@@ -11,8 +11,9 @@ import (
 
 func TestTheStatusTellsTheTroubleOfAHostsNetwork(t *testing.T) {
 	status := agent.Status{
+		NetworkStatus: state.NetworkStatus{View: state.NetworkView{Claims: []state.VIPClaim{{By: "10.98.0.200", RouterID: 77}}}},
+
 		Pieces: []agent.PieceState{{Loop: state.Loop{Name: "haproxy"}}, {Loop: state.Loop{Name: "names", Error: "no disk", Failures: 3}}},
-		View:   state.NetworkView{Claims: []state.VIPClaim{{By: "10.98.0.200", RouterID: 77}}},
 	}
 	data, err := json.Marshal(status)
 	if err != nil {

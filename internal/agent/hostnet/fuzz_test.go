@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // FuzzView checks that each part of any given view is either rendered or refused
@@ -14,7 +15,7 @@ func FuzzView(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	status, err := json.Marshal(network.Status{View: view()})
+	status, err := json.Marshal(network.Status{NetworkStatus: state.NetworkStatus{View: view()}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestTheAPIIsLookedForAtTheVIPsThenHereThenAtTheOthers(t *testing.T) {
 }
 
 func TestAViewIsReadAsItWasWritten(t *testing.T) {
-	for name, value := range map[string]any{"a view": view(), "a status": network.Status{View: view()}} {
+	for name, value := range map[string]any{"a view": view(), "a status": network.Status{NetworkStatus: state.NetworkStatus{View: view()}}} {
 		data, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestWhereTheLoadBalancerIsTheSitesSoAreTheNames(t *testing.T) {
 		t.Errorf("%d files, %q, %v", len(r.Files), r.Why, err)
 	}
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	if f, err := Monitor("coredns", network.Status{At: now, View: v}, dir, now); err != nil || !f.InStep {
+	if f, err := Monitor("coredns", network.Status{NetworkStatus: state.NetworkStatus{At: now, View: v}}, dir, now); err != nil || !f.InStep {
 		t.Errorf("a name server that is not wanted is missed: %+v, %v", f, err)
 	}
 	if _, err := host.WriteFiles(dir, []state.File{{Path: coredns.PodPath, Data: []byte("pod")}}); err != nil {
@@ -170,7 +170,7 @@ func TestWhereTheLoadBalancerIsTheSitesSoAreTheNames(t *testing.T) {
 
 func TestAMonitorSaysWhatIsNotInStep(t *testing.T) {
 	dir, now := root(t), time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	status := network.Status{At: now, Holds: addrs("10.98.0.5"), View: view()}
+	status := network.Status{NetworkStatus: state.NetworkStatus{At: now, Holds: addrs("10.98.0.5"), View: view()}}
 	for _, part := range Monitored() {
 		f, err := Monitor(part, status, dir, now)
 		if err != nil || f.InStep || !strings.Contains(strings.Join(f.Trouble, "\n"), "does not exist") {

@@ -208,7 +208,7 @@ func (s sources) addNetwork(_ context.Context, now decide.Record, m *memory) err
 	if err != nil {
 		return fmt.Errorf("state of the network: %w", err)
 	}
-	var st network.Status
+	var st state.NetworkStatus
 	if err := json.Unmarshal(b, &st); err != nil {
 		return fmt.Errorf("state of the network: %w", err)
 	}

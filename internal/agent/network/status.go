@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
@@ -17,11 +16,9 @@ const StatusPath = state.NetworkStatusPath
 
 // Status describes how the network of a host is doing.
 type Status struct {
-	At time.Time `json:"at"`
-	// Holds are the virtual IPs that this host has now.
-	Holds  []netip.Addr      `json:"holds"`
-	Pieces []PieceState      `json:"pieces"`
-	View   state.NetworkView `json:"view"`
+	state.NetworkStatus
+
+	Pieces []PieceState `json:"pieces"`
 }
 
 // Held returns the virtual IPs among a host's addresses, in the cluster's
@@ -46,7 +43,7 @@ func (a *Agent) File(path string) loop.Task {
 // Status returns how things are now.
 func (a *Agent) Status() Status {
 	view := a.Board.View()
-	return Status{At: a.Loops.Now(), Holds: Held(view), Pieces: a.States(), View: view}
+	return Status{state.NetworkStatus{At: a.Loops.Now(), Holds: Held(view), View: view}, a.States()}
 }
 
 // Write writes the status once.

@@ -31,7 +31,7 @@ func ofLab(at labprogram.Place) Place {
 	for _, h := range at.Hosts {
 		p.Hosts = append(p.Hosts, Host{
 			Name: h.Name, Run: host.Behind(h.Exec), Read: host.Behind(h.Enter), Root: h.Root,
-			Worker: !h.ControlPlane, Lab: true, Off: h.Root == "",
+			Worker: !h.ControlPlane, Lab: true,
 		})
 	}
 	return p

@@ -34,12 +34,13 @@ type Host struct {
 	// Run runs a command as root on the host. Read is for a command that only reads
 	// and ends soon; in a lab it is quicker.
 	Run, Read host.Runner
-	// Root is the folder with the host's files, if this machine can read them.
+	// Root is the folder with the host's files. It is empty where this machine
+	// cannot read them: elsewhere, and in a lab while the host is off.
 	Root string
 	// Worker is true for a worker of a lab. Elsewhere the kind is not known.
 	Worker bool
-	// Lab is true for a host of a lab, Off for one that is off.
-	Lab, Off bool
+	// Lab is true for a host of a lab.
+	Lab bool
 }
 
 // ThisHost returns the host that this process runs on, whether it belongs to a

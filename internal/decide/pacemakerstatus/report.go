@@ -48,3 +48,14 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Status json.RawMessage `json:"status"`
 	}{plain(r), JSON(r.Status)})
 }
+
+// NodeNames returns the names of the nodes in a status.
+func NodeNames(s etcdv1.PacemakerClusterStatus) []string {
+	var out []string
+	if s.Nodes != nil {
+		for _, n := range *s.Nodes {
+			out = append(out, n.NodeName)
+		}
+	}
+	return out
+}

@@ -16,25 +16,15 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Seen is a fact with its source and time. Its zero value is unknown.
-type Seen[T any] struct {
-	Known bool
-	Value T
-	// From names the source: "API", or a host's name.
-	From string
-	// At is when the fact was observed, zero if the source does not tell.
-	At time.Time
-	// Why says why the fact is unknown, empty if no more can be said.
-	Why string
-}
+type Seen[T any] = state.Seen[T]
 
 // Know makes a known fact.
-func Know[T any](value T, from string, at time.Time) Seen[T] {
-	return Seen[T]{Known: true, Value: value, From: from, At: at}
-}
+func Know[T any](value T, from string, at time.Time) Seen[T] { return state.See(value, from, at) }
 
 // Facts holds everything that was gathered about a cluster.
 type Facts struct {
@@ -212,4 +202,13 @@ type Incident struct {
 	At      time.Time `json:"at"`
 	Kind    string    `json:"kind"` // its progress: under-way, waits-for-a-person, over
 	Summary string    `json:"summary"`
+}
+
+// IncidentsOf returns reports of incidents in one line each, in their order.
+func IncidentsOf(list []incident.Incident) []Incident {
+	var out []Incident
+	for _, i := range list {
+		out = append(out, Incident{ID: i.ID, At: i.Start, Kind: string(i.State), Summary: i.Title})
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -99,7 +100,7 @@ func (r Run) peerOf(target string) (Host, error) {
 func (r Run) crash(ctx context.Context, target string, by Host) (Times, error) {
 	t := Times{Target: target, By: by.Name}
 	before := r.ask(ctx)
-	if last := lastFence(before[by.Name].History, target); last != nil {
+	if last := lastFence(before[by.Name].Fences.Value, target); last != nil {
 		t.before = last.Time
 	}
 	if t.boot = r.bootOf(before, target); t.boot == "" {
@@ -141,7 +142,7 @@ func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenc
 		default:
 		}
 		f, err := by.look(ctx)
-		if err == nil && !alone && f.Etcd.Known && fencing.GoesOnAlone(f.Etcd.Value) {
+		if err == nil && !alone && f.Keeper.Known && fencing.GoesOnAlone(f.Keeper.Value) {
 			t.GoesOn, alone = r.Now().Sub(begin), true
 			r.Progress("%s goes on alone after %s", by.Name, t.GoesOn.Round(time.Millisecond))
 		}
@@ -156,10 +157,10 @@ func (r Run) watch(ctx context.Context, begin time.Time, by Host, t *Times, fenc
 }
 
 // look asks a host that may be off, with a time limit.
-func (h Host) look(ctx context.Context) (Facts, error) {
+func (h Host) look(ctx context.Context) (hostreport.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return h.facts(ctx)
+	return h.report(ctx)
 }
 
 func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t *Times) error {
@@ -168,14 +169,14 @@ func (r Run) waitHealthy(ctx context.Context, begin time.Time, target string, t 
 	said := ""
 	for {
 		facts := r.ask(ctx)
-		if f, ok := facts[target]; ok && t.Answers == 0 && f.Boot != t.boot {
+		if f, ok := facts[target]; ok && t.Answers == 0 && f.Boot.Known && f.Boot.Value.ID != t.boot {
 			t.Answers = r.Now().Sub(begin)
-			r.Progress("%s answers again after %s (boot %s)", target, t.Answers.Round(time.Millisecond), f.Boot)
+			r.Progress("%s answers again after %s (boot %s)", target, t.Answers.Round(time.Millisecond), f.Boot.Value.ID)
 		}
 		problems := r.missing(facts, *t)
 		if len(problems) == 0 {
 			t.Healthy = r.Now().Sub(begin)
-			if last := lastFence(facts[t.By].History, target); last != nil && !last.Time.Equal(t.before) {
+			if last := lastFence(facts[t.By].Fences.Value, target); last != nil && !last.Time.Equal(t.before) {
 				t.Fence = last
 			}
 			r.Progress("both hosts are voters again after %s", t.Healthy.Round(time.Millisecond))
@@ -202,10 +203,10 @@ func lastFence(history []state.FenceEntry, target string) *state.FenceEntry {
 }
 
 // ask asks all hosts at once.
-func (r Run) ask(ctx context.Context) map[string]Facts {
+func (r Run) ask(ctx context.Context) map[string]hostreport.Report {
 	type answer struct {
 		host  string
-		facts Facts
+		facts hostreport.Report
 		err   error
 	}
 	answers := make(chan answer, len(r.Hosts))
@@ -220,7 +221,7 @@ func (r Run) ask(ctx context.Context) map[string]Facts {
 			answers <- answer{h.Name, f, err}
 		}()
 	}
-	facts := map[string]Facts{}
+	facts := map[string]hostreport.Report{}
 	for range asked {
 		if a := <-answers; a.err == nil {
 			facts[a.host] = a.facts
@@ -229,7 +230,7 @@ func (r Run) ask(ctx context.Context) map[string]Facts {
 	return facts
 }
 
-func (r Run) judge(facts map[string]Facts) []string {
+func (r Run) judge(facts map[string]hostreport.Report) []string {
 	var out []string
 	for _, h := range r.Hosts {
 		if _, ok := facts[h.Name]; h.Run != nil && !ok {
@@ -241,7 +242,7 @@ func (r Run) judge(facts map[string]Facts) []string {
 
 // missing returns what full health lacks after a crash. A report from before
 // the crash does not count: the target must have booted.
-func (r Run) missing(facts map[string]Facts, t Times) []string {
+func (r Run) missing(facts map[string]hostreport.Report, t Times) []string {
 	if now := r.bootOf(facts, t.Target); now == "" || now == t.boot {
 		return append([]string{t.Target + " has not booted yet"}, r.judge(facts)...)
 	}
@@ -250,14 +251,14 @@ func (r Run) missing(facts map[string]Facts, t Times) []string {
 
 // bootOf returns the id of a host's boot: from the host itself or, if it cannot
 // be asked, from the statement that its peer got.
-func (r Run) bootOf(facts map[string]Facts, name string) string {
+func (r Run) bootOf(facts map[string]hostreport.Report, name string) string {
 	for _, h := range r.Hosts {
 		if h.Name == name && h.Run != nil {
-			return facts[name].Boot
+			return facts[name].Boot.Value.ID
 		}
 	}
 	for other, f := range facts {
-		if s := f.Etcd.Value.Snapshot.Statement; other != name && f.Etcd.Known && s.Known {
+		if s := f.Keeper.Value.Snapshot.Statement; other != name && f.Keeper.Known && s.Known {
 			return s.Value.Boot
 		}
 	}

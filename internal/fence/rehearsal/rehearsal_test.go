@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -56,7 +57,7 @@ func (c *cluster) run(name string) host.Runner {
 		switch {
 		case c.crashed == name && since < c.boot:
 			return nil, errors.New("no route to host")
-		case args[0] == "holdfast":
+		case args[0] == "holdfast-agent":
 			return json.Marshal(c.facts(name, since))
 		case c.fails == args[2]:
 			return nil, errors.New("no such device")
@@ -74,7 +75,7 @@ func (c *cluster) run(name string) host.Runner {
 	}
 }
 
-func (c *cluster) facts(name string, since time.Duration) Facts {
+func (c *cluster) facts(name string, since time.Duration) hostreport.Report {
 	whole := c.crashed == "" || since >= c.vote
 	var r state.EtcdReport
 	r.Snapshot.Record = state.Known(state.EtcdRecord{State: state.EtcdPair})
@@ -93,8 +94,13 @@ func (c *cluster) facts(name string, since time.Duration) Facts {
 	if !whole && !c.stale {
 		r.Snapshot.Statement.Known = false
 	}
-	return Facts{Host: name, Boot: boot(name), Etcd: state.Known(r), Online: state.Known(online), History: c.history[name]}
+	return hostreport.Report{
+		Host: name, Boot: seen(hostreport.Boot{ID: boot(name)}), Keeper: seen(r),
+		Pacemaker: seen(hostreport.Cluster{Online: online}), Fences: seen(c.history[name]),
+	}
 }
+
+func seen[T any](value T) state.Seen[T] { return state.See(value, "", time.Time{}) }
 
 func rehearse(t *testing.T, c *cluster, hosts []Host, targets ...string) (all []Times, words string, err error) {
 	t.Helper()

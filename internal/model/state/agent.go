@@ -1,5 +1,10 @@
 package state
 
+import (
+	"net/netip"
+	"time"
+)
+
 // The files with which the agent of a control plane reaches the API: a
 // kubeconfig, which exists once the agent has its rights, and its certificate
 // and key in one file.
@@ -11,6 +16,15 @@ const (
 // NetworkStatusPath is the file in which a host's agent reports the state of its
 // network.
 const NetworkStatusPath = "/run/holdfast/network.json"
+
+// NetworkStatus is what that file says to other programs. The agent adds how its
+// reconcilers are doing.
+type NetworkStatus struct {
+	At time.Time `json:"at"`
+	// Holds are the virtual IPs that the host has now.
+	Holds []netip.Addr `json:"holds"`
+	View  NetworkView  `json:"view"`
+}
 
 // Kubeconfigs that kubeadm makes: the administrator's on control planes, which
 // only a few programs may use (internal/testkit/arch has the table), and

@@ -10,9 +10,11 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
 // Units lists the units whose journals are collected.
@@ -43,7 +45,7 @@ func commands(since time.Duration) []command {
 		{"versions/packages-rpm.txt", "the same where packages are RPMs", []string{"rpm", "--query", "corosync", "pacemaker", "pcs", "fence-agents-common", "podman", "keepalived", "haproxy", "libqb"}, false},
 		{"versions/kubelet.txt", "version of kubelet", []string{"kubelet", "--version"}, false},
 		{"explain.txt", "what etcd does and why", []string{"holdfast", "explain", "-o", "json"}, false},
-		{"fencing/facts.json", "fence devices, without their accounts", []string{"holdfast", "fencing", "facts"}, false},
+		{"report.json", "what the host reports about itself", observer.Line(hostreport.Parts()...), false},
 	}
 	for _, q := range pacemaker.Evidence() {
 		out = append(out, command{"pacemaker/" + q.File, q.What, q.Line, false})

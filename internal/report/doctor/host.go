@@ -72,6 +72,17 @@ func This(site state.Fact[Site], disk bool) Eyes {
 	}
 }
 
+// Own looks at the host that this process runs on. If disk is true, it measures
+// etcd's disk by writing to it.
+func Own(ctx context.Context, disk bool) decide.Host {
+	site, err := ReadSite()
+	h := This(site, disk).Host(ctx)
+	if err != nil {
+		h.Trouble = append(h.Trouble, err.Error())
+	}
+	return h
+}
+
 // Bounds of one question.
 const (
 	toolTime = 5 * time.Second

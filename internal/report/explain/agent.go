@@ -1,6 +1,5 @@
-// Package explain gathers the input of an explanation: the report of this
-// host's etcd keeper or, if that does not answer, the files on the disk, or a
-// recorded snapshot. It reports what it cannot see, and changes nothing.
+// Package explain asks this host's etcd keeper for its report, and reads a
+// recorded one. It says in plain words why there is no answer.
 package explain
 
 import (

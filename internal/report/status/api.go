@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
@@ -222,7 +223,7 @@ func (a *API) pacemaker(ctx context.Context, t *told) error {
 			return
 		}
 		f.Pacemaker = standing.Know(o.Status, saidAPI, o.Status.LastUpdated.Time)
-		for _, n := range nodesOf(o.Status) { // their Node objects may be gone
+		for _, n := range pacemakerstatus.NodeNames(o.Status) { // their Node objects may be gone
 			f.Hosts = append(f.Hosts, standing.Host{Name: n, ControlPlane: true})
 		}
 		f.Hosts = merged(f.Hosts)

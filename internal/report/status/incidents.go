@@ -2,22 +2,17 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/report/incident"
 )
-
-// lastShown is the number of recent incidents that are shown.
-const lastShown = 3
 
 // incidents adds the incidents that hosts show in the API. From their journals
 // it adds facts that only they know: their records and the results of their
@@ -36,7 +31,7 @@ func (a *API) incidents(ctx context.Context, t *told) error {
 		return err
 	}
 	t.with(func(f *standing.Facts) {
-		f.Incidents = last(l, saidAPI, t.now)
+		f.Incidents = hostreport.LastIncidents(standing.IncidentsOf(l.Incidents), saidAPI, t.now)
 		for name, p := range hosts {
 			f.Hosts = merged(append(f.Hosts, noted(name, p.Records)...))
 		}
@@ -86,29 +81,4 @@ func (c configMaps) ConfigMaps(ctx context.Context, namespace, label string) (ma
 		out[m.Name] = m.Data
 	}
 	return out, nil
-}
-
-// incidents adds the incidents that a host keeps in files.
-func (t *hearing) incidents() {
-	l, err := incident.OnHost(t.host.file(incident.Dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		t.limit(err)
-		return
-	}
-	t.facts.Incidents = last(l, t.name, t.now)
-}
-
-// last returns the newest incidents, unknown if there are none.
-func last(l incident.List, from string, now time.Time) standing.Seen[[]standing.Incident] {
-	if len(l.Incidents) == 0 {
-		return standing.Seen[[]standing.Incident]{}
-	}
-	var out []standing.Incident
-	for _, i := range l.Incidents[:min(lastShown, len(l.Incidents))] {
-		out = append(out, standing.Incident{ID: i.ID, At: i.Start, Kind: string(i.State), Summary: i.Title})
-	}
-	return standing.Know(out, from, now)
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
-	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -123,20 +122,5 @@ func TestEveryKindOfAnInstallationIsKnown(t *testing.T) {
 				t.Errorf("%+v: %+v %v", at, m, err)
 			}
 		}
-	}
-}
-
-func TestAHostTellsWhichNodesTheAPIHasLost(t *testing.T) {
-	n := state.Node{Name: "cp-2", Labels: map[string]string{state.LabelControlPlane: "", state.LabelMaster: "", "x": "y"}, Lost: []string{state.LabelControlPlane}}
-	h := nodeOf(n, false, "cp-1", time.Now())
-	if !h.ControlPlane || !h.Registered.Value || len(h.Labels.Value) != 2 || len(n.Labels) != 3 {
-		t.Errorf("%+v", h)
-	}
-	n.Absent = true
-	if h := nodeOf(n, false, "cp-1", time.Now()); !h.Registered.Known || h.Registered.Value || h.Labels.Known {
-		t.Errorf("%+v", h)
-	}
-	if h := nodeOf(n, true, "cp-1", time.Now()); h.Registered.Known {
-		t.Errorf("what is of before a boot says nothing of now: %+v", h)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -34,12 +35,13 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	words "github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/report/explain"
 	"github.com/holdfast/holdfast/internal/report/incident"
+	"github.com/holdfast/holdfast/internal/report/observer"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
@@ -166,7 +168,7 @@ func TestItAnswersWithinTwoSecondsThoughTheAPIHangs(t *testing.T) {
 	api, err := OpenAPI(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	must(t, err)
 	began := time.Now()
-	f := (&Gatherer{Sources: []Source{&Host{Root: root(t), Now: time.Now}, api}, Now: time.Now}).Gather(t.Context())
+	f := (&Gatherer{Sources: []Source{Below(root(t), "cp-1"), api}, Now: time.Now}).Gather(t.Context())
 	if took := time.Since(began); took > 4*time.Second || Limit+graceTime+membersLimit > 2*time.Second { // a test machine has other work
 		t.Errorf("it took %s", took)
 	}
@@ -254,7 +256,7 @@ func root(t *testing.T) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := time.Now()
 	vip := netip.MustParseAddr("10.98.0.5")
-	put(t, dir, networkPath, map[string]any{"at": at, "holds": []netip.Addr{vip}, "view": state.NetworkView{
+	put(t, dir, state.NetworkStatusPath, map[string]any{"at": at, "holds": []netip.Addr{vip}, "view": state.NetworkView{
 		Settings: state.NetworkSettings{Cluster: "store-17", Domain: "store-17.example.com", ManagedVIPs: true, ControlPlanes: 2, APIVIPs: []netip.Addr{vip}},
 		Role:     state.RoleMaster, Host: state.HostFacts{NodeName: "cp-1"},
 		Nodes: state.Known([]state.Node{
@@ -292,7 +294,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 	report.At = time.Now()
 	report.Snapshot.Statement = state.Known(state.EtcdStatement{Record: state.EtcdRecord{State: state.EtcdPair, Member: 0xb}, Running: state.Known(true)})
 	agent(t, dir, report)
-	f := (&Gatherer{Sources: []Source{&Host{Root: dir, Now: time.Now}}, Now: time.Now}).Gather(t.Context())
+	f := (&Gatherer{Sources: []Source{Below(dir, "cp-1")}, Now: time.Now}).Gather(t.Context())
 	if f.Cluster != "store-17.example.com" || len(f.Hosts) != 2 || f.ControlPlanes.Value != 2 || f.Pacemaker.From != "cp-1" {
 		t.Fatalf("%+v", f)
 	}
@@ -321,7 +323,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 func TestARecordOnTheDiskIsReadWhereTheAgentDoesNotAnswer(t *testing.T) {
 	dir := root(t)
 	must(t, records.Files{Root: dir}.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 4, Cluster: 1, Member: 2}))
-	f := (&Host{Root: dir, Now: time.Now}).Tell(t.Context())
+	f := Below(dir, "cp-1").Tell(t.Context())
 	if r := f.Hosts[0].Record; r.Value.State != state.EtcdSole || !strings.Contains(strings.Join(f.Sources[0].Limits, " "), "sudo holdfast explain") {
 		t.Errorf("%+v %+v", r, f.Sources)
 	}
@@ -337,12 +339,11 @@ func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
 		dir := root(t)
 		files := records.Files{Root: dir}
 		must(t, host.WriteFileAtomic(files.Path(state.EtcdRecordPath), []byte(text), 0o600))
-		h := explain.This()
-		h.Files, h.Socket, h.Data = files, filepath.Join(dir, "nobody"), filepath.Join(dir, "empty")
-		h.Inspect = func(context.Context, string) (state.EtcdData, error) { return state.EtcdData{}, nil }
-		in, err := h.Etcd(t.Context())
+		r, err := observer.Below(dir, "cp-1").Report(t.Context(), hostreport.ForExplanation()...)
 		must(t, err)
-		f := (&Host{Root: dir, Now: time.Now}).Tell(t.Context())
+		in, err := r.Explained()
+		must(t, err)
+		f := Below(dir, "cp-1").Tell(t.Context())
 		said := slices.IndexFunc(f.Sources[0].Limits, func(l string) bool { return strings.Contains(l, want) })
 		if said < 0 || !slices.Contains(in.Limits, f.Sources[0].Limits[said]) || in.Report.Snapshot.Record.Known || f.Hosts[0].Record.Known {
 			t.Errorf("%q: %q, %q", text, f.Sources[0].Limits, in.Limits)
@@ -352,8 +353,8 @@ func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
 
 func TestTornFilesAreSaidAndTheRestIsTold(t *testing.T) {
 	dir := root(t)
-	must(t, os.WriteFile(filepath.Join(dir, networkPath), []byte(`{"at":`), 0o600))
-	f := (&Host{Root: dir, Name: "cp-1", Now: time.Now}).Tell(t.Context())
+	must(t, os.WriteFile(filepath.Join(dir, state.NetworkStatusPath), []byte(`{"at":`), 0o600))
+	f := Below(dir, "cp-1").Tell(t.Context())
 	if len(f.Sources[0].Limits) != 1 || !f.Pacemaker.Known {
 		t.Errorf("%+v", f.Sources)
 	}
@@ -361,8 +362,10 @@ func TestTornFilesAreSaidAndTheRestIsTold(t *testing.T) {
 
 func TestWhatAnAgentThatIsGoneLeftOfItsLoopsSaysNothingOfNow(t *testing.T) {
 	dir := root(t)
-	later := func() time.Time { return time.Now().Add(silent + time.Minute) }
-	f := (&Host{Root: dir, Name: "cp-1", Now: later}).Tell(t.Context())
+	later := func() time.Time { return time.Now().Add(3 * time.Minute) }
+	o := observer.Below(dir, "cp-1")
+	o.Now = later
+	f := (&Host{Name: "cp-1", Report: o.Report, Now: later}).Tell(t.Context())
 	if len(f.Sources[0].Limits) != 1 || !strings.Contains(f.Sources[0].Limits[0], "systemctl status holdfast-agent") {
 		t.Errorf("%+v", f.Sources)
 	}
@@ -373,8 +376,27 @@ func TestWhatAnAgentThatIsGoneLeftOfItsLoopsSaysNothingOfNow(t *testing.T) {
 	}
 }
 
+func TestAHostThatIsReachedByACommandTellsWhatItsAgentReports(t *testing.T) {
+	dir := root(t)
+	var line []string
+	h := Through("cp-1", func(ctx context.Context, args ...string) ([]byte, error) {
+		line = args
+		r, err := observer.Below(dir, "cp-1").Report(ctx, hostreport.ForStanding()...)
+		must(t, err)
+		return json.Marshal(r)
+	})
+	f := h.Tell(t.Context())
+	if len(f.Hosts) != 2 || f.Cluster != "store-17.example.com" || f.Sources[0].Failed != "" || line[0] != "holdfast-agent" {
+		t.Errorf("%q: %+v", line, f)
+	}
+	h = Through("cp-1", func(context.Context, ...string) ([]byte, error) { return nil, errors.New("no route to host") })
+	if f := h.Tell(t.Context()); len(f.Hosts) != 0 || !strings.Contains(f.Sources[0].Failed, "no route to host") {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestAHostOfALabThatIsOffTellsOnlyThat(t *testing.T) {
-	f := (&Host{Name: "cp-2", Power: standing.PowerOff, Now: time.Now}).Tell(t.Context())
+	f := Below("", "cp-2").Tell(t.Context())
 	if len(f.Hosts) != 1 || f.Hosts[0].Power.Value != standing.PowerOff || f.Sources[0].Failed == "" {
 		t.Errorf("%+v", f)
 	}

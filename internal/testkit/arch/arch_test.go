@@ -92,6 +92,7 @@ var layers = map[string]layer{
 	"internal/agent":                loop,
 	"internal/install/configserver": loop,
 	"internal/report/doctor":        loop,
+	"internal/report/observer":      loop,
 	"internal/install/installer":    loop,
 	"internal/report/status":        loop,
 	"internal/report/dashboard":     loop,

@@ -15,7 +15,7 @@ import (
 // one.
 var namesRecords = map[string]string{
 	"internal/fence":                 "keeps what it learned, and its locks, beside the devices",
-	"internal/report/explain":        "the data of etcd lie beside its record",
+	"internal/report/observer":       "the data of etcd lie beside its record",
 	"internal/report/bundle":         "collects them by commands, here or on another host",
 	"internal/keeper":                "watches the proofs",
 	"internal/agent/controlplane":    "watches the proofs",

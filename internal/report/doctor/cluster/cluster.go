@@ -56,24 +56,15 @@ func At(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{reader: c, config: cfg}, nil
 }
 
-// Found holds the facts from the API: those about the cluster, and those that
-// the agents published about control planes.
-type Found struct {
-	Cluster decide.Cluster
-	// Hosts are the control planes, ordered by name. If a host's agent published
-	// nothing, only its name is set.
-	Hosts    []decide.Host
-	Topology decide.Topology
-}
-
-// Look reads everything. It fails only if it cannot read the nodes: then there
-// is no API.
-func (c *Cluster) Look(ctx context.Context) (Found, error) {
+// Look reads everything: the facts about the cluster, and those that the agents
+// of control planes published. If a host's agent published nothing, only its
+// name is set. It fails only if it cannot read the nodes: then there is no API.
+func (c *Cluster) Look(ctx context.Context) (decide.Facts, error) {
 	var nodes corev1.NodeList
 	if err := c.reader.List(ctx, &nodes); err != nil {
-		return Found{}, fmt.Errorf("list nodes: %w", err)
+		return decide.Facts{}, fmt.Errorf("list nodes: %w", err)
 	}
-	var f Found
+	var f decide.Facts
 	f.Hosts = c.hosts(ctx, nodes.Items)
 	f.Topology = c.topology(ctx, nodes.Items, f.Hosts)
 	list := []decide.Node{}
@@ -92,7 +83,7 @@ func (c *Cluster) Look(ctx context.Context) (Found, error) {
 }
 
 // ask reads one part, and notes the error if that fails.
-func ask[T any](ctx context.Context, f *Found, read func(context.Context) ([]T, error)) state.Fact[[]T] {
+func ask[T any](ctx context.Context, f *decide.Facts, read func(context.Context) ([]T, error)) state.Fact[[]T] {
 	list, err := read(ctx)
 	if err != nil {
 		f.Cluster.Trouble = append(f.Cluster.Trouble, err.Error())
