@@ -36,7 +36,8 @@ lost its end. Inspect describes the data directory as JSON and changes nothing;
 it refuses while etcd runs.
 
 The request is JSON on stdin, the result is JSON on stdout. Exit codes: 0 done
-or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again).
+or nothing to do, 2 wrong request, 3 refused, 4 unfinished (run again), 5 the log
+lost its end (settle).
 
 Use it only after a confirmed fence, and only if the survivor is eligible, which
 means that it holds every acknowledged write. Example of a request:
@@ -89,6 +90,9 @@ func settleCopy(dir string, out, errs io.Writer) int {
 	log, err := settle.Settle(dir)
 	if err != nil {
 		say(errs, fmt.Sprintf("etcd-standin: settle %s: %v\n", dir, err))
+		if errors.Is(err, settle.ErrLogShort) {
+			return takeover.ExitLogShort
+		}
 		return takeover.ExitRefused
 	}
 	return write(log, takeover.ExitDone, out, errs)

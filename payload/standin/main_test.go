@@ -3,11 +3,42 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 )
+
+// withoutLog returns a data directory whose database has an entry that no log
+// holds.
+func withoutLog(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "member/snap"), 0o700))
+	db, err := bbolt.Open(filepath.Join(dir, "member/snap/db"), 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucket([]byte("meta"))
+		if err != nil {
+			return err
+		}
+		return meta.Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, 8))
+	}))
+	must(t, db.Close())
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestCommandLine(t *testing.T) {
 	unreachable := `{"evidence": "e", "cluster": "1", "target": "2", "survivor": "3",
@@ -24,6 +55,7 @@ func TestCommandLine(t *testing.T) {
 		"an argument":         {[]string{"now"}, "", takeover.ExitUsage, "", "-help"},
 		"settle without dir":  {[]string{"settle"}, "", takeover.ExitUsage, "", "-help"},
 		"settle nothing":      {[]string{"settle", "-data-dir", "/nowhere"}, "", takeover.ExitDone, `"settled":false`, ""},
+		"settle a short log":  {[]string{"settle", "-data-dir", withoutLog(t)}, "", takeover.ExitLogShort, "", "index 8"},
 		"settle a file":       {[]string{"settle", "-data-dir", "/dev/null"}, "", takeover.ExitRefused, "", "/dev/null"},
 		"inspect nothing":     {[]string{"inspect", "-data-dir", "/nowhere"}, "", takeover.ExitDone, `"copy":"none"`, ""},
 		"inspect a file":      {[]string{"inspect", "-data-dir", "/dev/null"}, "", takeover.ExitFailed, "", "/dev/null"},

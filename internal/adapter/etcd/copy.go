@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,8 +19,11 @@ import (
 // own packages, of etcd's version.
 var program = "/usr/local/bin/etcd-standin"
 
-// exitRefused is the program's exit code for data that it must not touch.
-const exitRefused = 3
+// Exit codes of the program (payload/standin/README.md).
+const (
+	exitRefused  = 3 // it must not touch these data
+	exitLogShort = 5
+)
 
 // Errors about the data of an etcd.
 var (
@@ -52,7 +54,7 @@ func Inspect(ctx context.Context, dataDir string) (state.EtcdData, error) {
 // etcd that is down proves it. Call it before every plain start.
 func Settle(ctx context.Context, dataDir string) error {
 	_, err := host.Run(ctx, host.Command(program, "settle", "-data-dir", dataDir))
-	if re, ok := errors.AsType[*host.RunError](err); ok && bytes.Contains([]byte(re.Output), []byte(ErrLogShort.Error())) {
+	if host.ExitCode(err) == exitLogShort {
 		return fmt.Errorf("settle %s: %w: %w", dataDir, ErrLogShort, err)
 	}
 	if err != nil {

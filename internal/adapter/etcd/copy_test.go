@@ -47,7 +47,7 @@ func TestWhatTheProgramRefusesIsRecognised(t *testing.T) {
 			func() error { _, err := Inspect(t.Context(), "/data"); return err }, ErrRuns,
 		},
 		"a log without its end": {
-			"echo 'settle /data: the log lost its end: it ends at 7' >&2; exit 3",
+			"echo 'settle /data: it ends at 7' >&2; exit 5",
 			func() error { return Settle(t.Context(), "/data") }, ErrLogShort,
 		},
 	} {
@@ -57,6 +57,10 @@ func TestWhatTheProgramRefusesIsRecognised(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+	script(t, "echo 'settle /data: the log lost its end' >&2; exit 3")
+	if err := Settle(t.Context(), "/data"); err == nil || errors.Is(err, ErrLogShort) {
+		t.Errorf("a refusal that quotes the text: %v", err)
 	}
 	script(t, "echo 'no such program'; exit 1")
 	if _, err := Inspect(t.Context(), "/data"); err == nil || errors.Is(err, ErrRuns) {

@@ -2,11 +2,11 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +14,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast/holdfast/payload/standin/settle"
 	"github.com/holdfast/holdfast/payload/standin/takeover"
 	"github.com/holdfast/holdfast/payload/standin/vote"
 )
@@ -196,7 +195,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	cut(t)
 	shorten(t, survivor)
 	out, err := exec.Command(bin.standin, "settle", "-data-dir", survivor.dir).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), settle.ErrLogShort.Error()) {
+	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != takeover.ExitLogShort {
 		t.Errorf("settle: %v: %s", err, out)
 	}
 	survivor.start(t)

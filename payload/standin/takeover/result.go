@@ -54,6 +54,7 @@ const (
 	ExitUsage      = 2 // the request is wrong; nothing was tried
 	ExitRefused    = 3 // Refused
 	ExitUnfinished = 4 // Unfinished
+	ExitLogShort   = 5 // settle alone: the log lost its end
 )
 
 // Result is the program's whole output.
