@@ -43,7 +43,9 @@ their numbers; an administrator may run them on the hosts as root.
 Each step reads JSON from the standard input: the cluster, its two nodes, this
 host's name, and the secrets that the step needs. A completed step has
 nothing to do; an interrupted one continues. Parts of Pacemaker's configuration
-that are not Holdfast's are never changed or deleted.`,
+that are not Holdfast's are never changed or deleted.
+
+A step exits with 7 if another attempt would fail in the same way.`,
 		Example: `  holdfast-agent two-node setup --dry-run < input.json
 
   an input:
@@ -89,7 +91,16 @@ func runTwoNode(ctx context.Context, streams command.Streams, step decide.Step, 
 	}
 	h := twonode.NewHost(streams.Out)
 	h.DryRun, h.Wait = flags.dryRun, flags.wait
-	return h.Do(ctx, step, in)
+	return exitOf(h.Do(ctx, step, in))
+}
+
+// exitOf gives an error that a retry cannot fix the exit code by which the
+// operator does not repeat the Job.
+func exitOf(err error) error {
+	if errors.Is(err, decide.ErrFinal) {
+		return &command.Coded{Err: err, Code: command.ExitRefused}
+	}
+	return err
 }
 
 func readTwoNode(stdin io.Reader, source string, step decide.Step) (in decide.Input, err error) {

@@ -100,11 +100,15 @@ func (j job) run(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	reason := lastWords(err, hide)
+	code, reason := host.ExitCode(err), lastWords(err, hide)
+	said := fmt.Errorf("step %s failed on this host (exit code %d)", j.step, code)
 	if os.WriteFile(j.last, []byte(reason), state.DefaultFileMode) != nil {
-		return errors.New(reason) // kubelet takes the log's end then
+		said = errors.New(reason) // kubelet takes the log's end then
 	}
-	return fmt.Errorf("step %s failed on this host (exit code %d)", j.step, host.ExitCode(err))
+	if code == command.ExitRefused { // the operator repeats all other failures
+		return &command.Coded{Err: said, Code: code}
+	}
+	return said
 }
 
 // lastWords returns the end of the step's output. Its command line says nothing,

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,15 @@ func TestAFailedStepLeavesItsLastWordsWithoutSecrets(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "begins\n") || !strings.Contains(log.String(), want+"\n") {
 		t.Errorf("log %q", log)
+	}
+}
+
+func TestOnlyARefusalHasItsOwnExitCode(t *testing.T) {
+	for step, want := range map[int]int{1: command.ExitFailed, 4: command.ExitFailed, command.ExitRefused: command.ExitRefused} {
+		j, _ := newStep(t, fmt.Sprintf("exit %d", step))
+		if got := command.ExitCode(j.run(t.Context())); got != want {
+			t.Errorf("a step that ends with %d: the Job ends with %d, want %d", step, got, want)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ package handover
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -59,7 +58,9 @@ type Job struct {
 	// attempt before it did; both are without secrets.
 	Attempt         int
 	Failure, Before string
-	Ended           time.Time
+	// Final is true if another attempt would fail in the same way.
+	Final bool
+	Ended time.Time
 }
 
 // Digests stand for what Jobs are made from: a Job whose digest changed runs again.
@@ -192,7 +193,7 @@ func mend(s Snapshot, stage []Work) []string {
 	var again []string
 	for _, w := range stage {
 		job, there := find(s.Jobs, w.Name)
-		if !there || job.State != JobFailed || job.Key != w.Key || strings.Contains(job.Failure, twonode.Final) || job.Ended.Add(pause(job.Attempt)).After(s.Now) {
+		if !there || job.State != JobFailed || job.Key != w.Key || job.Final || job.Ended.Add(pause(job.Attempt)).After(s.Now) {
 			continue
 		}
 		for _, b := range before {
@@ -206,7 +207,7 @@ func mend(s Snapshot, stage []Work) []string {
 
 // repeat makes a failed Job anew once its pause is over.
 func (d *Decision) repeat(s Snapshot, w Work, job Job) {
-	if strings.Contains(job.Failure, twonode.Final) {
+	if job.Final {
 		return // it stays until what it was made from changes, or an administrator deletes it
 	}
 	if left := job.Ended.Add(pause(job.Attempt)).Sub(s.Now); left > 0 {

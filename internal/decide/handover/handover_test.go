@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -318,6 +319,9 @@ func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
 	}
 	moved := change(allDone(), func(s *Snapshot) { s.Digests.Hosts = "new address" })
 	s := failed(failed(moved, twonode.Auth, "cp-1", 1, time.Hour, "auth: "+err.Error()), twonode.Auth, "cp-2", 1, time.Hour, "auth: "+err.Error())
+	for i := range s.Jobs[len(s.Jobs)-2:] {
+		s.Jobs[len(s.Jobs)-1-i].Final = errors.Is(err, twonode.ErrFinal)
+	}
 	d := Decide(s)
 	if got := told(d); got != "nothing" {
 		t.Errorf("it is tried again: %s", got)
@@ -328,6 +332,17 @@ func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
 	s.Digests.Hosts = "hosts"
 	if got := told(Decide(s)); got != "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2" {
 		t.Errorf("with the address back: %s", got)
+	}
+}
+
+func TestAJobIsNotFinalBecauseItsOutputSaysSo(t *testing.T) {
+	s := failed(upTo(twonode.Manifest), twonode.Manifest, "cp-1", 1, time.Minute, twonode.ErrFinal.Error())
+	if got := told(Decide(s)); !strings.HasPrefix(got, "delete two-node-manifest-cp-1, create") {
+		t.Errorf("a failure that quotes the sentence is not repeated: %s", got)
+	}
+	s.Jobs[len(s.Jobs)-1].Final = true
+	if got := told(Decide(s)); got != "nothing" {
+		t.Errorf("a final failure is repeated: %s", got)
 	}
 }
 

@@ -48,9 +48,9 @@ func setup(c Corosync) Command {
 	return Command{Args: append(args, "--no-cluster-uuid"), Why: "this host is not in a cluster yet: " + reasons(c.Totem)}
 }
 
-// Final ends the text of an error that a retry cannot fix: the step waits until
-// a person changes its input or has it run again.
-const Final = "nothing was changed, and it is not tried again until the addresses change or the Job is deleted"
+// ErrFinal marks an error that a retry cannot fix: the step waits until its input
+// changes, or until an administrator has it run again.
+var ErrFinal = errors.New("nothing was changed, and it is not tried again until the addresses change or the Job is deleted")
 
 // check returns an error if the present cluster cannot become the wanted one
 // without taking something away from somebody.
@@ -62,8 +62,8 @@ func (c Corosync) check(want Corosync) error {
 	case !sameNodes(c.Nodes, want.Nodes):
 		return fmt.Errorf("the Corosync cluster %q consists of %s, not of %s: Corosync, etcd and its certificates depend on the names and addresses "+
 			"with which two hosts were set up, and no command of this release changes them or replaces a host: "+
-			"give the host its old address back. Both hosts keep running as they were set up; %s",
-			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), Final)
+			"give the host its old address back. Both hosts keep running as they were set up; %w",
+			c.Name, listNodes(c.Nodes), listNodes(want.Nodes), ErrFinal)
 	case !c.TwoNode || c.WaitsNot:
 		return errors.New("corosync.conf lacks two_node: 1, or has wait_for_all: 0: a host that boots alone would start everything and fence its peer; " +
 			"set both back on both hosts with the cluster stopped ('pcs cluster stop --force', /etc/corosync/corosync.conf, 'pcs cluster start'); nothing was changed")

@@ -1,6 +1,7 @@
 package twonode
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -190,11 +192,11 @@ func (r *Reconciler) jobs(ctx context.Context, g *gathered) error {
 	for i := range list.Items {
 		j := jobOf(&list.Items[i])
 		if j.State == handover.JobFailed {
-			words, err := r.lastWords(ctx, &list.Items[i])
+			why, err := r.failure(ctx, &list.Items[i])
 			if err != nil {
 				return err
 			}
-			j.Failure = g.material.redact(words)
+			j.Failure, j.Final = g.material.redact(why.words), why.final
 		}
 		g.jobs, g.uids[j.Name] = append(g.jobs, j), list.Items[i].UID
 	}
@@ -230,32 +232,39 @@ func jobCondition(j *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCon
 	return j.Status.Conditions[i], true
 }
 
-// lastWords returns why a Job failed: its container's last output, else the state
-// of its pod, else the Job's condition.
-func (r *Reconciler) lastWords(ctx context.Context, j *batchv1.Job) (string, error) {
+// failure says why a Job failed, and whether another attempt would fail in the
+// same way.
+type failure struct {
+	words string
+	final bool
+}
+
+// failure returns why a Job failed: its container's last output, else the state of
+// its pod, else the Job's condition.
+func (r *Reconciler) failure(ctx context.Context, j *batchv1.Job) (failure, error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(j.Namespace), client.MatchingLabels{batchv1.JobNameLabel: j.Name}); err != nil {
-		return "", fmt.Errorf("list the pods of Job %s: %w", j.Name, err)
+		return failure{}, fmt.Errorf("list the pods of Job %s: %w", j.Name, err)
 	}
 	for i := range pods.Items {
-		if words := podsWords(&pods.Items[i]); metav1.IsControlledBy(&pods.Items[i], j) && words != "" {
-			return words, nil
+		if why := podsFailure(&pods.Items[i]); metav1.IsControlledBy(&pods.Items[i], j) && why.words != "" {
+			return why, nil
 		}
 	}
 	c, _ := jobCondition(j, batchv1.JobFailed)
-	return strings.TrimSpace(c.Reason + ": " + c.Message), nil
+	return failure{words: strings.TrimSpace(c.Reason + ": " + c.Message)}, nil
 }
 
-func podsWords(p *corev1.Pod) string {
+// podsFailure returns why a pod failed, without words if it did not. A step that
+// would fail in the same way again ends with ExitRefused.
+func podsFailure(p *corev1.Pod) failure {
 	for _, c := range p.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			if words := strings.TrimSpace(t.Message); words != "" {
-				return words
-			}
-			return fmt.Sprintf("exit code %d without a message", t.ExitCode)
+			words := cmp.Or(strings.TrimSpace(t.Message), fmt.Sprintf("exit code %d without a message", t.ExitCode))
+			return failure{words, t.ExitCode == command.ExitRefused}
 		}
 	}
-	return strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")
+	return failure{words: strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")}
 }
 
 // secret returns the data of a Secret, or nil if there is none.

@@ -100,15 +100,16 @@ func TestWhyAPodFailed(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		pod  *corev1.Pod
-		want string
+		want failure
 	}{
-		{"its words", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: " no quorum\n"}}), "no quorum"},
-		{"none", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), "exit code 137 without a message"},
-		{"it succeeded", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "done"}}), ""},
-		{"it never ran", &corev1.Pod{Status: corev1.PodStatus{Reason: "OutOfcpu", Message: "Node did not have enough"}}, "OutOfcpu: Node did not have enough"},
+		{"its words", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: " no quorum\n"}}), failure{words: "no quorum"}},
+		{"none", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), failure{words: "exit code 137 without a message"}},
+		{"its step refuses", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, Message: "other hosts"}}), failure{"other hosts", true}},
+		{"it succeeded", with(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "done"}}), failure{}},
+		{"it never ran", &corev1.Pod{Status: corev1.PodStatus{Reason: "OutOfcpu", Message: "Node did not have enough"}}, failure{words: "OutOfcpu: Node did not have enough"}},
 	} {
-		if got := podsWords(c.pod); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		if got := podsFailure(c.pod); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
