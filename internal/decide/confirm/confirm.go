@@ -9,7 +9,6 @@ package confirm
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
@@ -93,6 +92,11 @@ func look(s Situation) *view {
 	return v
 }
 
+// in reports whether the protocol's verdict is of a situation.
+func (v *view) in(s state.EtcdSituation) bool {
+	return state.EtcdSituationOf(v.Report.Verdict.Rule) == s
+}
+
 // under reports whether one of these rules gave the protocol's verdict.
 func (v *view) under(rules ...string) bool { return slices.Contains(rules, v.Report.Verdict.Rule) }
 
@@ -147,7 +151,7 @@ func goesOn(v state.EtcdVerdict) bool {
 	case state.EtcdAskHuman, state.EtcdAskFence, state.EtcdStop, "":
 		return false
 	case state.EtcdWait:
-		return strings.HasPrefix(v.Rule, "take-over.")
+		return state.EtcdSituationOf(v.Rule) == state.EtcdTakesOver
 	default:
 		return true
 	}

@@ -77,14 +77,14 @@ var table = []rule{
 	{
 		"leaving", "Pacemaker stops etcd on this host", Refuse,
 		say("Pacemaker stops etcd on this host, or keeps it stopped: see pcs status for the reason"),
-		func(v *view) bool { return strings.HasPrefix(v.Report.Verdict.Rule, "leave.") },
+		func(v *view) bool { return v.in(state.EtcdLeaves) },
 	},
 	{
 		"unknown", "a basic fact about this host is unknown", Refuse,
 		func(v *view) string {
 			return "too little is known: " + v.verdict() + ": see systemctl status corosync pacemaker podman-etcd"
 		},
-		func(v *view) bool { return !v.there && !v.gone || strings.HasPrefix(v.Report.Verdict.Rule, "unknown.") },
+		func(v *view) bool { return !v.there && !v.gone || v.in(state.EtcdUnclear) },
 	},
 	{
 		"peer-is-there", "the peer is in contact and nothing waits for an administrator", Nothing,

@@ -76,7 +76,7 @@ func awaited(in Input, service Service) string {
 		return "it goes on by itself"
 	case snap.Local.Sick != "":
 		return "etcd on this host cannot work, " + snap.Local.Sick + ": it waits for " + snap.Peer + ", which goes on without this host"
-	case in.Report.Verdict.Rule == "stall.wait":
+	case in.Report.Verdict.Rule == state.EtcdRuleStallWait:
 		return "it waits for " + snap.Peer + " to give way, and otherwise has it fenced"
 	case snap.Local.Leader.Value != 0:
 		return "it waits for a disk, its own or " + snap.Peer + "'s, to finish its writes"

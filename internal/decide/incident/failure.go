@@ -66,7 +66,7 @@ func departed(events []event, hosts []string) bool {
 		if e.Kind == Fenced && slices.Contains(hosts, e.Target) {
 			return false
 		}
-		if e.Kind == Recorded && e.Rule == "equal.peer-departs" {
+		if e.Kind == Recorded && e.Rule == state.EtcdRulePeerDeparts {
 			return true
 		}
 	}
@@ -208,7 +208,7 @@ func serves(e event) bool {
 	case Recorded:
 		return e.State == state.EtcdSole || e.State == state.EtcdPair
 	case Decides:
-		return e.Rule == "equal.idle" || e.Rule == "gone.sole-alone"
+		return e.Rule == state.EtcdRuleIdle || e.Rule == state.EtcdRuleSoleAlone
 	default:
 		return false
 	}

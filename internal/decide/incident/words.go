@@ -288,8 +288,8 @@ func (r Record) decision() string {
 	switch {
 	case r.Action == state.EtcdAskHuman:
 		return "waits for its peer or an administrator: " + r.Why
-	case r.Action == state.EtcdWait && strings.HasPrefix(r.Rule, "gone."), r.Action == state.EtcdStart, r.Action == state.EtcdStop,
-		r.Action == state.EtcdStartStandIn, r.Action == state.EtcdEmpty, r.Action == state.EtcdGrantQuorum, r.Rule == "equal.idle":
+	case r.Action == state.EtcdWait && state.EtcdSituationOf(r.Rule) == state.EtcdPeerGone, r.Action == state.EtcdStart, r.Action == state.EtcdStop,
+		r.Action == state.EtcdStartStandIn, r.Action == state.EtcdEmpty, r.Action == state.EtcdGrantQuorum, r.Rule == state.EtcdRuleIdle:
 		return "etcd: " + r.Why
 	}
 	return ""

@@ -277,7 +277,7 @@ func (w *world) checkUnproved(i int) {
 	able := h.power && !h.contact && h.pendingRing == 0 && !h.inert && !h.leaving && h.heard == h.bootName(i) &&
 		(h.disk.record.State == state.EtcdPair || h.disk.record.State.Leads()) && h.disk.copy == state.CopyWhole
 	well := !h.hung && h.blockedUntil <= w.now && p.bmc == bmcWell && p.sticks <= w.now
-	if !held || !able || !well || h.verdict.Action != state.EtcdWait || !strings.HasPrefix(h.verdict.Rule, "gone.") {
+	if !held || !able || !well || h.verdict.Action != state.EtcdWait || state.EtcdSituationOf(h.verdict.Rule) != state.EtcdPeerGone {
 		h.unprovedAt = w.now
 		return
 	}
