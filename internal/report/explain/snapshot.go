@@ -25,6 +25,8 @@ func Snapshot(path string) (explain.Input, error) {
 		Wish     state.EtcdWish      `json:"wish"`
 		Problem  string              `json:"problem"`
 		StandIn  string              `json:"standIn"`
+
+		StandInOutcome state.StandInOutcome `json:"standInOutcome"`
 	}
 	if err := json.Unmarshal(b, &file); err != nil {
 		return explain.Input{}, fmt.Errorf("recorded snapshot %s: not JSON of a snapshot: %w", path, err)
@@ -37,6 +39,6 @@ func Snapshot(path string) (explain.Input, error) {
 	}
 	return explain.Input{Source: explain.FromSnapshot, Report: state.EtcdReport{
 		Wish: file.Wish, Snapshot: *file.Snapshot, Verdict: etcdmember.Decide(*file.Snapshot),
-		At: file.At, Since: file.Since, Problem: file.Problem, StandIn: file.StandIn,
+		At: file.At, Since: file.Since, Problem: file.Problem, StandIn: file.StandIn, StandInOutcome: file.StandInOutcome,
 	}}, nil
 }
