@@ -66,12 +66,12 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		}},
 		Process: process,
 		Publish: func(ctx context.Context, text string) error { return pacemaker.Publish(ctx, attribute, text) },
-		StandInResult: func() string {
+		StandInResult: func() (state.StandInOutcome, string) {
 			s, err := etcd.StandInState()
 			if err != nil || s.Last == nil {
-				return ""
+				return "", ""
 			}
-			return describe(*s.Last)
+			return s.Last.Outcome, describe(*s.Last)
 		},
 		SaveWish: d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
 	}
@@ -116,7 +116,7 @@ func standingFor() (state.MemberID, error) {
 }
 
 func describe(r etcd.StandInResult) string {
-	out := r.Outcome
+	out := string(r.Outcome)
 	if r.Reason != "" {
 		out += ", " + r.Reason + ": " + r.Detail
 	}

@@ -59,8 +59,9 @@ type Keeper struct {
 	Process  Process
 	// Publish sends this host's statement to the peer.
 	Publish func(ctx context.Context, statement string) error
-	// StandInResult describes the outcome of the last take-over, for the report.
-	StandInResult func() string
+	// StandInResult returns the outcome of the last take-over and describes it, for
+	// the report.
+	StandInResult func() (state.StandInOutcome, string)
 	// SaveWish stores the wish, so that it survives a restart of the daemon.
 	SaveWish func(state.EtcdWishNote) error
 	Log      *slog.Logger
@@ -310,8 +311,9 @@ func (k *Keeper) heardSelf(statement string) {
 func (k *Keeper) tell(w state.EtcdWishNote, s state.EtcdSnapshot, v state.EtcdVerdict, err error) {
 	r := state.EtcdReport{
 		Wish: w.Wish, Snapshot: s, Verdict: v, At: s.Now, Since: s.Uptime - k.ruleSince,
-		Down: min(k.Observer.Down(s), s.Uptime-w.At), StandIn: k.StandInResult(),
+		Down: min(k.Observer.Down(s), s.Uptime-w.At),
 	}
+	r.StandInOutcome, r.StandIn = k.StandInResult()
 	if err != nil {
 		r.Problem = err.Error()
 	}

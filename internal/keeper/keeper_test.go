@@ -99,7 +99,7 @@ func newKeeper(t *testing.T, w *world, wish state.EtcdWish) *Keeper {
 		t.Fatal(err)
 	}
 	k := &Keeper{
-		Process: w, StandInResult: func() string { return "" }, SaveWish: func(state.EtcdWishNote) error { return nil },
+		Process: w, StandInResult: func() (state.StandInOutcome, string) { return "", "" }, SaveWish: func(state.EtcdWishNote) error { return nil },
 		Log: logOf(t), Event: func(e state.Event) { w.events = append(w.events, e) }, Publish: func(_ context.Context, text string) error {
 			if w.publishErr != nil {
 				return w.publishErr

@@ -49,12 +49,12 @@ type StandInTLS struct {
 
 // StandInResult is the outcome of a stand-in.
 type StandInResult struct {
-	Evidence string `json:"evidence"`
-	Outcome  string `json:"outcome"` // done, nothing-to-do, refused or unfinished
-	Reason   string `json:"reason,omitempty"`
-	Detail   string `json:"detail,omitempty"`
-	Term     uint64 `json:"term,omitempty"`
-	Tail     uint64 `json:"tail"`
+	Evidence string               `json:"evidence"`
+	Outcome  state.StandInOutcome `json:"outcome"`
+	Reason   string               `json:"reason,omitempty"`
+	Detail   string               `json:"detail,omitempty"`
+	Term     uint64               `json:"term,omitempty"`
+	Tail     uint64               `json:"tail"`
 	// MS holds the times of its steps, in milliseconds since its start.
 	MS map[string]float64 `json:"ms,omitempty"`
 }

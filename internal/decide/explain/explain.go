@@ -6,7 +6,6 @@ package explain
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -129,7 +128,7 @@ func problems(r state.EtcdReport) []string {
 	if r.Problem != "" {
 		out = append(out, "the last step failed: "+r.Problem)
 	}
-	if r.StandIn != "" && !strings.HasPrefix(r.StandIn, "done") && !strings.HasPrefix(r.StandIn, "nothing-to-do") && !settled(r.Snapshot) {
+	if r.StandIn != "" && !r.StandInOutcome.Works() && !settled(r.Snapshot) {
 		out = append(out, "the stand-in of the last take-over: "+r.StandIn)
 	}
 	return out

@@ -301,18 +301,20 @@ func TestABackupRestoredOnBothHostsStarts(t *testing.T) {
 }
 
 func TestAStandInThatIsDoneIsNoProblem(t *testing.T) {
-	for said, want := range map[string]int{
-		"": 0, "done; writes worked after 91ms": 0, "nothing-to-do": 0,
-		"refused, log: its log is shorter": 1, "unfinished, time: 20 s are over": 1,
+	for outcome, want := range map[state.StandInOutcome]int{
+		state.StandInDone: 0, state.StandInNothingToDo: 0, state.StandInRefused: 1, state.StandInUnfinished: 1,
 	} {
-		if got := problems(state.EtcdReport{StandIn: said}); len(got) != want {
-			t.Errorf("%q: %v", said, got)
+		if got := problems(state.EtcdReport{StandInOutcome: outcome, StandIn: "done; writes worked after 91ms"}); len(got) != want {
+			t.Errorf("%q: %v", outcome, got)
 		}
+	}
+	if got := problems(state.EtcdReport{}); len(got) > 0 {
+		t.Errorf("without a stand-in: %v", got)
 	}
 }
 
 func TestAdviceOfAStandInIsGivenOnlyWhileTheTakeOverIsNotOver(t *testing.T) {
-	r := state.EtcdReport{StandIn: "unfinished, cut-off: if this lasts, stop etcd, run etcd-standin settle"}
+	r := state.EtcdReport{StandInOutcome: state.StandInUnfinished, StandIn: "unfinished, cut-off: if this lasts, stop etcd, run etcd-standin settle"}
 	for _, c := range []struct {
 		state  state.EtcdState
 		leader state.MemberID

@@ -43,6 +43,22 @@ type EtcdReport struct {
 	Problem string `json:"problem,omitempty"`
 	// Reach is this host's knowledge of its own reach.
 	Reach Reach `json:"reach,omitzero"`
-	// StandIn describes the last take-over, as reported by the stand-in.
-	StandIn string `json:"standIn,omitempty"`
+	// StandInOutcome tells how the stand-in of the last take-over ended, and StandIn
+	// describes it. Both are empty if none has ended in this boot.
+	StandInOutcome StandInOutcome `json:"standInOutcome,omitempty"`
+	StandIn        string         `json:"standIn,omitempty"`
 }
+
+// StandInOutcome tells how a stand-in ended (payload/standin/README.md).
+type StandInOutcome string
+
+// The outcomes.
+const (
+	StandInDone        StandInOutcome = "done"
+	StandInNothingToDo StandInOutcome = "nothing-to-do" // the survivor was the only voter already
+	StandInRefused     StandInOutcome = "refused"
+	StandInUnfinished  StandInOutcome = "unfinished"
+)
+
+// Works reports whether the survivor takes writes as the only voter.
+func (o StandInOutcome) Works() bool { return o == StandInDone || o == StandInNothingToDo }
