@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // FoundAttribute is the private Pacemaker attribute in which the agent of a
@@ -18,7 +19,8 @@ type found struct {
 	Target string `json:"target"`
 	// Problem says why a fence would fail and what to do; empty if it would not
 	// fail.
-	Problem string `json:"problem,omitempty"`
+	Problem string          `json:"problem,omitempty"`
+	Repair  state.BMCRepair `json:"repair,omitempty"`
 }
 
 // maxFound bounds the published problem, in bytes.
@@ -27,7 +29,7 @@ const maxFound = 900
 // announce publishes the result of a test. It contains neither the account nor
 // the address of the BMC.
 func (a *Agent) announce(ctx context.Context, r Report) error {
-	f := found{Target: r.Target, Problem: strings.Join(r.words, "; ")}
+	f := found{Target: r.Target, Problem: strings.Join(r.words, "; "), Repair: r.repair}
 	if len(f.Problem) > maxFound {
 		f.Problem = strings.ToValidUTF8(f.Problem[:maxFound], "") + "..."
 	}
@@ -41,12 +43,12 @@ func (a *Agent) announce(ctx context.Context, r Report) error {
 // Problems returns the problems of the last BMC tests, by the host that would be
 // fenced. It reads the values that FoundAttribute has on the nodes, and leaves
 // out hosts whose BMC has no problem.
-func Problems(values map[string]string) map[string]string {
-	out := map[string]string{}
+func Problems(values map[string]string) map[string]state.BMCProblem {
+	out := map[string]state.BMCProblem{}
 	for _, value := range values {
 		var f found
 		if json.Unmarshal([]byte(value), &f) == nil && f.Problem != "" && records.IsNodeName(f.Target) {
-			out[f.Target] = f.Problem
+			out[f.Target] = state.BMCProblem{Words: f.Problem, Repair: f.Repair}
 		}
 	}
 	return out

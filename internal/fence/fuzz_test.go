@@ -40,9 +40,9 @@ func FuzzWhatAPeerTells(f *testing.F) {
 	f.Add(`{"target":"CP-1","problem":7}`)
 	f.Add(``)
 	f.Fuzz(func(t *testing.T, value string) {
-		for target, words := range Problems(map[string]string{"cp-2": value}) {
-			if !records.IsNodeName(target) || words == "" {
-				t.Errorf("%q is read as %q: %q", value, target, words)
+		for target, problem := range Problems(map[string]string{"cp-2": value}) {
+			if !records.IsNodeName(target) || problem.Words == "" {
+				t.Errorf("%q is read as %q: %q", value, target, problem)
 			}
 		}
 	})

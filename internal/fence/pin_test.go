@@ -215,14 +215,17 @@ func TestARenewedCertificateIsToldBeforeAFenceNeedsIt(t *testing.T) {
 	if code := b.call(t, "action=monitor", "plug=cp-1"); code != exitFailed {
 		t.Fatalf("exit %d", code)
 	}
-	words := Problems(map[string]string{"cp-2": b.told, "cp-1": "not ours"})["cp-1"]
+	problem := Problems(map[string]string{"cp-2": b.told, "cp-1": "not ours"})["cp-1"]
+	if problem.Repair != state.PinCertificate {
+		t.Errorf("it is repaired by %q", problem.Repair)
+	}
 	after, err := b.sight(t.Context(), state.FencingDevice{Target: "cp-1", Address: b.dev.Address, Insecure: true})
 	if err != nil || after.Fingerprint == before.Fingerprint {
 		t.Fatalf("%v", err)
 	}
 	for _, want := range []string{before.Fingerprint, after.Fingerprint, "holdfast fencing pin cp-1"} {
-		if !strings.Contains(words, want) {
-			t.Errorf("%s is not in %q", want, words)
+		if !strings.Contains(problem.Words, want) {
+			t.Errorf("%s is not in %q", want, problem.Words)
 		}
 	}
 	r := b.test(t.Context(), before, 0)

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,8 +58,10 @@ type Report struct {
 	// Problems keep a fence from working; Warnings do not.
 	Problems []string `json:"problems,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// words holds the problems for readers who may not know the BMC's address.
-	words []string
+	// words holds the problems for readers who may not know the BMC's address,
+	// repair what mends the first one that has a repair.
+	words  []string
+	repair state.BMCRepair
 }
 
 // Certificate says why the certificate of a BMC is trusted.
@@ -118,6 +121,12 @@ func (r *Report) problem(format string, args ...any) {
 	r.Problems, r.words = append(r.Problems, words), append(r.words, words)
 }
 
+// repairs maps the reasons for which a BMC cannot be used to what mends that.
+var repairs = map[redfish.Reason]state.BMCRepair{
+	redfish.Certificate: state.PinCertificate, redfish.Pin: state.PinCertificate,
+	redfish.Credentials: state.SetAccount, redfish.TLS: state.AllowLegacyTLS,
+}
+
 func (r *Report) refused(err error) {
 	if redfish.ReasonOf(err) == redfish.WrongServer {
 		r.Identity = IdentityDiffers
@@ -125,9 +134,11 @@ func (r *Report) refused(err error) {
 	words := err.Error()
 	if e, ok := errors.AsType[*redfish.Error](err); ok {
 		words, r.Shown = e.Words(), e.Shown
+		r.repair = cmp.Or(r.repair, repairs[e.Reason])
 	}
 	if e, ok := errors.AsType[*unpinnedError](err); ok {
 		words = e.words()
+		r.repair = cmp.Or(r.repair, state.PinCertificate)
 	}
 	r.Problems, r.words = append(r.Problems, err.Error()), append(r.words, words)
 }

@@ -48,6 +48,9 @@ const (
 
 	ReasonPeerReaches    = "PeerReachesBMC"
 	ReasonPeerReachesNot = "PeerDoesNotReachBMC"
+	ReasonUntrusted      = "BMCCertificateNotTrusted" // pin the certificate that it shows
+	ReasonAccountRefused = "BMCRefusesAccount"        // set another account
+	ReasonLegacyTLS      = "BMCNeedsLegacyTLS"        // allow the BMC older encryption
 	ReasonOnOwnTarget    = "OnlyOnItsTarget"
 	ReasonNotTested      = "NotTested"
 

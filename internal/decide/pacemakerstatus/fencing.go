@@ -1,6 +1,7 @@
 package pacemakerstatus
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // maxAgents is the API's limit on a node's fence agents.
@@ -152,7 +154,7 @@ func (v view) nowhere(node string) string {
 func (v view) whyAnywhere(id string) string {
 	for _, n := range v.names {
 		why := v.why(n, id)
-		if words := v.Found[v.target(id)]; why != "" && words != "" {
+		if words := v.Found[v.target(id)].Words; why != "" && words != "" {
 			return ": on " + n + ": " + shorten(words, maxMessage*3/4)
 		}
 		if why != "" {
@@ -160,6 +162,17 @@ func (v view) whyAnywhere(id string) string {
 		}
 	}
 	return ""
+}
+
+// notReached maps the repair of a BMC to the reason for which its host is not proven
+// to be fenceable.
+var notReached = map[state.BMCRepair]string{
+	state.PinCertificate: ReasonUntrusted, state.SetAccount: ReasonAccountRefused, state.AllowLegacyTLS: ReasonLegacyTLS,
+}
+
+// unreached returns the reason for which the peer does not reach a node's BMC.
+func (v view) unreached(node string) string {
+	return cmp.Or(notReached[v.Found[node].Repair], ReasonPeerReachesNot)
 }
 
 // Wonders reports whether a fence device has failed, so that its agent should be
@@ -231,7 +244,7 @@ func unless(good bool, words []string) []string {
 // proven returns our own condition of whether the peer reaches a node's BMC. It is
 // true where a device of the node last answered to another host.
 func (v view) proven(node string) metav1.Condition {
-	m := meaning{FencingProven, ReasonPeerReaches, ReasonPeerReachesNot}
+	m := meaning{FencingProven, ReasonPeerReaches, v.unreached(node)}
 	if !v.Cluster.Known {
 		return m.unknown(v.Trouble)
 	}

@@ -43,7 +43,7 @@ type Input struct {
 	// Found maps a host to what the last test of its BMC ran into, where the agent
 	// that tests it reported that: Pacemaker does not keep the messages of a fence
 	// agent.
-	Found map[string]string
+	Found map[string]state.BMCProblem
 	// Addresses maps a host to its addresses from other sources, for hosts whose
 	// addresses are not in corosync.conf.
 	Addresses map[string][]string

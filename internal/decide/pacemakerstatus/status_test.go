@@ -161,10 +161,18 @@ func TestWhatATestOfABMCRanIntoIsTold(t *testing.T) {
 	if !Wonders(in.Cluster.Value) || Wonders(input(t, "healthy").Cluster.Value) || Wonders(input(t, "kubelet-cannot-start").Cluster.Value) {
 		t.Error("it is asked why where no device has failed, or not where one has")
 	}
-	in.Found = map[string]string{"cp-2": words, "cp-1": "another host's"}
+	in.Found = map[string]state.BMCProblem{"cp-2": {Words: words, Repair: state.PinCertificate}, "cp-1": {Words: "another host's", Repair: state.SetAccount}}
 	for _, kind := range []string{etcdv1.NodeFencingAvailableConditionType, FencingProven} {
 		if c := Find(node(t, in, "cp-2").Conditions, kind); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "on cp-1: "+words) || strings.Contains(c.Message, "another host's") {
 			t.Errorf("%+v", c)
+		}
+	}
+	for repair, want := range map[state.BMCRepair]string{
+		"": ReasonPeerReachesNot, state.PinCertificate: ReasonUntrusted, state.SetAccount: ReasonAccountRefused, state.AllowLegacyTLS: ReasonLegacyTLS,
+	} {
+		in.Found["cp-2"] = state.BMCProblem{Words: words, Repair: repair}
+		if c := Find(node(t, in, "cp-2").Conditions, FencingProven); c.Reason != want {
+			t.Errorf("%q: %+v", repair, c)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package standing
 
 import (
-	"regexp"
 	"strings"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -204,13 +203,16 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
 	}
 	f := finding.Finding{ID: r.id, Subject: host, Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
-	if m := mends.FindStringSubmatch(c.Message); pageOf(r.id) == pageFencing && m != nil && m[2] == host {
-		f.Commands = finding.On(fill.Replace(r.on), "sudo "+m[1])
+	if command, ok := mends[d.condition(host, pacemakerstatus.FencingProven).Reason]; ok && pageOf(r.id) == pageFencing {
+		f.Commands = finding.On(fill.Replace(r.on), fill.Replace(command))
 	}
 	return []finding.Finding{f}
 }
 
-// mends matches the command that repairs the way to a BMC, in the message of
-// the agent that tested it. The message may quote the BMC itself, so nothing
-// else in it is taken for a command.
-var mends = regexp.MustCompile(`'(holdfast fencing (?:pin|rotate) ([a-z0-9.-]+)(?: --tls Legacy)?)'`)
+// mends maps the reason for which a host is not proven to be fenceable to the
+// command that repairs the way to its BMC.
+var mends = map[string]string{
+	pacemakerstatus.ReasonUntrusted:      "sudo holdfast fencing pin {host}",
+	pacemakerstatus.ReasonAccountRefused: "sudo holdfast fencing rotate {host}",
+	pacemakerstatus.ReasonLegacyTLS:      "sudo holdfast fencing rotate {host} --tls Legacy",
+}

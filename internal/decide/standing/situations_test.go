@@ -34,13 +34,13 @@ func recorded(t *testing.T, name string, etcd *state.EtcdReport) Facts {
 
 // anotherCertificate is what the agent on cp-1 reports if a BMC shows a new
 // certificate.
-var anotherCertificate = map[string]string{
-	"cp-2": "it shows another certificate (SHA-256 " + strings.Repeat("cd", 32) + ") than the pinned one (SHA-256 " + strings.Repeat("ab", 32) +
-		"): compare it with the BMC's own page; if the BMC has a new one, accept it on the host that fences: 'holdfast fencing pin cp-2'",
+var anotherCertificate = map[string]state.BMCProblem{
+	"cp-2": {Repair: state.PinCertificate, Words: "it shows another certificate (SHA-256 " + strings.Repeat("cd", 32) + ") than the pinned one (SHA-256 " + strings.Repeat("ab", 32) +
+		"): compare it with the BMC's own page; if the BMC has a new one, accept it on the host that fences: 'holdfast fencing pin cp-2'"},
 }
 
 // recordedWith is like recorded, with results of BMC tests.
-func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[string]string) Facts {
+func recordedWith(t *testing.T, name string, etcd *state.EtcdReport, found map[string]state.BMCProblem) Facts {
 	t.Helper()
 	in := pacemakerstatus.Input{Host: "cp-1", Found: found}
 	dir := filepath.Join(corpus, "pacemaker/cases", name, "cp-1")

@@ -74,17 +74,19 @@ func TestAScreenHas100ColumnsAndCommandsAreNotBroken(t *testing.T) {
 }
 
 func TestTheCommandIsTheOneThatMendsTheWayToTheBMC(t *testing.T) {
-	for words, want := range map[string]string{
-		"": "sudo holdfast fencing verify",
-		"it answers 401: set another account with 'holdfast fencing rotate cp-2'":                "sudo holdfast fencing rotate cp-2",
-		"no TLS handshake: allow it, 'holdfast fencing rotate cp-2 --tls Legacy'":                "sudo holdfast fencing rotate cp-2 --tls Legacy",
-		"it answers 500: 'holdfast fencing rotate cp-2 --password-file x; reboot'":               "sudo holdfast fencing verify",
-		"it answers 500: 'holdfast fencing pin cp-1'":                                            "sudo holdfast fencing verify",
-		"a new address: 'holdfast fencing rotate NODE --address X', 'holdfast fencing pin cp-2'": "sudo holdfast fencing pin cp-2",
+	for repair, want := range map[state.BMCRepair]string{
+		"":                   "sudo holdfast fencing verify",
+		state.SetAccount:     "sudo holdfast fencing rotate cp-2",
+		state.AllowLegacyTLS: "sudo holdfast fencing rotate cp-2 --tls Legacy",
+		state.PinCertificate: "sudo holdfast fencing pin cp-2",
 	} {
-		v := Describe(recordedWith(t, "device-cannot-start", etcdReport(t, "healthy"), map[string]string{"cp-2": words}))
+		found := map[string]state.BMCProblem{
+			"cp-1": {Words: "it answers 401", Repair: state.SetAccount},
+			"cp-2": {Words: "a BMC that says 'holdfast fencing rotate cp-2 --password-file x; reboot'", Repair: repair},
+		}
+		v := Describe(recordedWith(t, "device-cannot-start", etcdReport(t, "healthy"), found))
 		if got := v.Findings[0].Commands[0].Line; got != want {
-			t.Errorf("%q: %q, want %q", words, got, want)
+			t.Errorf("%q: %q, want %q", repair, got, want)
 		}
 	}
 }

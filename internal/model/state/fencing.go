@@ -40,6 +40,23 @@ const (
 	FencingFirstPinKey = "firstSeenFingerprint"
 )
 
+// BMCRepair is what makes a BMC usable for fencing again.
+type BMCRepair string
+
+// The repairs. Without one, the words of the problem say what to look at.
+const (
+	PinCertificate BMCRepair = "pin-certificate"  // accept the certificate that the BMC shows
+	SetAccount     BMCRepair = "set-account"      // the BMC refuses the present one
+	AllowLegacyTLS BMCRepair = "allow-legacy-tls" // the BMC has no newer encryption
+)
+
+// BMCProblem is what the last test of a BMC ran into.
+type BMCProblem struct {
+	// Words say why a fence would fail, and what to do.
+	Words  string
+	Repair BMCRepair
+}
+
 // FencePhases holds the durations of the parts of one fence, one after the
 // other.
 type FencePhases struct {
