@@ -56,12 +56,20 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Subject is the host or object concerned, empty for the cluster.
 	Subject string `json:"subject,omitempty"`
+	// Variant tells findings of one ID and Subject apart. It holds nothing that
+	// changes by itself, as the age of a report does.
+	Variant string `json:"-"`
 	// Problem is one sentence; it may repeat the subject.
 	Problem string `json:"problem"`
 	// Meaning tells what follows from the problem, and what helps.
 	Meaning  string    `json:"meaning,omitempty"`
 	Commands []Command `json:"commands,omitempty"`
 	Page     string    `json:"page,omitempty"`
+}
+
+// Same reports whether two findings are about the same thing.
+func (f Finding) Same(o Finding) bool {
+	return f.ID == o.ID && f.Subject == o.Subject && f.Variant == o.Variant
 }
 
 // Command is one exact line for a shell.

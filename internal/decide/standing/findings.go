@@ -49,14 +49,14 @@ func (d describer) ofHosts() []finding.Finding {
 			out = append(out, d.human(h.Name, e))
 		case explain.Waiting, explain.Stopped:
 			out = append(out, finding.Finding{
-				ID: HostWaits, Subject: h.Name, Severity: d.whereWritten(finding.Warning), Problem: h.Name + " waits: " + e.Summary, Meaning: "If that lasts longer than a minute, find out why.",
+				ID: HostWaits, Subject: h.Name, Variant: e.Rule, Severity: d.whereWritten(finding.Warning), Problem: h.Name + " waits: " + e.Summary, Meaning: "If that lasts longer than a minute, find out why.",
 				Commands: finding.On(h.Name, "sudo holdfast explain"),
 			})
 		case explain.Healthy, explain.Degraded, explain.Unknown, explain.Unmanaged:
 		}
 		for _, p := range e.Problems {
 			out = append(out, finding.Finding{
-				ID: EtcdKeeperTroubled, Subject: h.Name, Severity: finding.Note, Problem: "etcd keeper on " + h.Name + ": " + p, Meaning: "It retries by itself.",
+				ID: EtcdKeeperTroubled, Subject: h.Name, Variant: p, Severity: finding.Note, Problem: "etcd keeper on " + h.Name + ": " + p, Meaning: "It retries by itself.",
 				Commands: finding.On(h.Name, "sudo holdfast explain etcd"),
 			})
 		}
@@ -84,7 +84,7 @@ func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 // first command that can be typed; the host's own explanation has the others.
 func (d describer) human(host string, e explain.Explanation) finding.Finding {
 	f := finding.Finding{
-		ID: PersonNeeded, Subject: host, Severity: d.whereWritten(finding.Warning), Problem: host + " needs an administrator: " + e.Reason, Meaning: e.Summary + ".",
+		ID: PersonNeeded, Subject: host, Variant: e.Rule, Severity: d.whereWritten(finding.Warning), Problem: host + " needs an administrator: " + e.Reason, Meaning: e.Summary + ".",
 		Commands: finding.On(host, "sudo holdfast explain"),
 	}
 	for i, a := range e.Next {
@@ -114,7 +114,7 @@ func (d describer) ofSetUp() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: NotSetUp, Severity: finding.Warning, Problem: "the two hosts are not yet set up to survive each other's loss: " + d.SetUp.Value.Doing,
+		ID: NotSetUp, Variant: d.SetUp.Value.Doing, Severity: finding.Warning, Problem: "the two hosts are not yet set up to survive each other's loss: " + d.SetUp.Value.Doing,
 		Meaning:  "holdfast-operator continues by itself, step by step; until it is done, the loss of a host stops the cluster.",
 		Commands: finding.Anywhere("kubectl get etcds.operator.openshift.io cluster -o yaml"),
 	}}
@@ -129,7 +129,7 @@ func (d describer) ofVIPs() []finding.Finding {
 		list, lost := d.holders(v)
 		if len(v.Forged) > 0 {
 			out = append(out, finding.Finding{
-				ID: VIPForgedAdverts, Subject: v.Address.String(), Severity: finding.Critical, Problem: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
+				ID: VIPForgedAdverts, Subject: v.Address.String(), Variant: strings.Join(v.Forged, ", "), Severity: finding.Critical, Problem: "adverts for " + name + " come from " + strings.Join(v.Forged, ", ") + ", which did not send them",
 				Meaning:  "A machine on the network tries to take the address from its holder. Find its port on the switch, and shut it down.",
 				Commands: finding.On(oneHost, "nft list table inet holdfast_vrrp"),
 			})
@@ -137,19 +137,19 @@ func (d describer) ofVIPs() []finding.Finding {
 		switch {
 		case len(v.Claims) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPForeignHolder, Subject: v.Address.String(), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is not a host of this cluster",
+				ID: VIPForeignHolder, Subject: v.Address.String(), Variant: strings.Join(v.Claims, ", "), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is not a host of this cluster",
 				Meaning:  "Clients reach either of them at random.",
 				Commands: finding.Anywhere("ip neighbour show " + v.Address.String()),
 			})
 		case len(v.Left) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPLeftBehind, Subject: v.Address.String(), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which does not announce it",
+				ID: VIPLeftBehind, Subject: v.Address.String(), Variant: strings.Join(v.Left, ", "), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which does not announce it",
 				Meaning:  "The address was left on that host, or a switch answers for it. Clients may reach either; other hosts can still take the VIP.",
 				Commands: finding.On(v.Left[0], "sudo systemctl restart holdfast-agent"),
 			})
 		case len(list) > 1:
 			out = append(out, finding.Finding{
-				ID: VIPHeldTwice, Subject: v.Address.String(), Severity: finding.Critical, Problem: fmt.Sprintf("%s: %s report that they hold it", name, strings.Join(list, " and ")),
+				ID: VIPHeldTwice, Subject: v.Address.String(), Variant: strings.Join(list, ", "), Severity: finding.Critical, Problem: fmt.Sprintf("%s: %s report that they hold it", name, strings.Join(list, " and ")),
 				Meaning:  "For a third of a second this is normal while the address moves. If it lasts, the two hosts do not receive each other's VRRP adverts.",
 				Commands: finding.On(list[0], "sudo tcpdump -ni any 'ip proto 112 or ip6 proto 112'"),
 			})
@@ -190,7 +190,7 @@ func (d describer) ofNodes() []finding.Finding {
 		}
 		if h.Trouble.Known && h.Trouble.Value != "" {
 			out = append(out, finding.Finding{
-				ID: NetworkTroubled, Subject: h.Name, Severity: finding.Warning, Problem: "network of " + h.Name + ": " + h.Trouble.Value, Meaning: "Its virtual IPs may not be set up as the cluster requires.",
+				ID: NetworkTroubled, Subject: h.Name, Variant: h.Trouble.Value, Severity: finding.Warning, Problem: "network of " + h.Name + ": " + h.Trouble.Value, Meaning: "Its virtual IPs may not be set up as the cluster requires.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
@@ -223,23 +223,24 @@ func (d describer) ofLoops(h Host) []finding.Finding {
 		return first.Compare(second)
 	})
 	since, words := unwell(list[0])
-	what := fmt.Sprintf("agent of %s: %s: %s%s", h.Name, list[0].Name, words, d.long(since))
+	why := ""
 	if list[0].Error != "" {
-		what += ": " + strings.ReplaceAll(list[0].Error, "\n", "; ")
+		why = ": " + strings.ReplaceAll(list[0].Error, "\n", "; ")
 	}
 	if len(list) > 1 {
 		var names []string
 		for _, l := range list[1:] {
 			names = append(names, l.Name)
 		}
-		what += "; also " + strings.Join(names, ", ")
+		why += "; also " + strings.Join(names, ", ")
 	}
 	means := "It tries again by itself. Until it succeeds, this part of its work stands still."
 	if list[0].Hangs {
 		means = "This part of its work stands still until it ends or the agent is started anew."
 	}
 	return []finding.Finding{{
-		ID: AgentLoopFailing, Subject: h.Name, Severity: finding.Warning, Problem: what, Meaning: means,
+		ID: AgentLoopFailing, Subject: h.Name, Variant: list[0].Name + ": " + words + why, Severity: finding.Warning,
+		Problem: fmt.Sprintf("agent of %s: %s: %s%s%s", h.Name, list[0].Name, words, d.long(since), why), Meaning: means,
 		Commands: finding.On(h.Name, "sudo journalctl -u holdfast-agent"),
 	}}
 }
@@ -269,7 +270,7 @@ func ofFirewalls(h Host) []finding.Finding {
 			level, means = finding.Critical, "Other hosts and pods get no answer from this host, as if its cable were broken."
 		}
 		out = append(out, finding.Finding{
-			ID: FirewallRefuses, Subject: h.Name, Severity: level, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: means,
+			ID: FirewallRefuses, Subject: h.Name, Variant: f.Name + ": " + strings.Join(refused, ", "), Severity: level, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: means,
 			Commands: finding.On(h.Name, "sudo holdfast doctor firewall"),
 		})
 	}
@@ -299,7 +300,7 @@ func (d describer) ofMembers() []finding.Finding {
 			continue
 		}
 		out = append(out, finding.Finding{
-			ID: EtcdMember, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
+			ID: EtcdMember, Subject: h.Name, Variant: what, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
 			Commands: finding.Anywhere("kubectl -n kube-system logs etcd-" + h.Name + " --tail 50"),
 		})
 	}
@@ -313,11 +314,11 @@ func (d describer) ofOperators() []finding.Finding {
 	var out []finding.Finding
 	for i, o := range d.Operators.Value {
 		if i == maxOperators {
-			out = append(out, finding.Finding{ID: OperatorNotWell, Severity: finding.Warning, Problem: fmt.Sprintf("%d more ClusterOperators are unhealthy", len(d.Operators.Value)-i), Commands: finding.Anywhere("kubectl get clusteroperators"), Meaning: "See their messages."})
+			out = append(out, finding.Finding{ID: OperatorNotWell, Variant: fmt.Sprint(len(d.Operators.Value)), Severity: finding.Warning, Problem: fmt.Sprintf("%d more ClusterOperators are unhealthy", len(d.Operators.Value)-i), Commands: finding.Anywhere("kubectl get clusteroperators"), Meaning: "See their messages."})
 			break
 		}
 		out = append(out, finding.Finding{
-			ID: OperatorNotWell, Subject: o.Name, Severity: finding.Warning, Problem: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
+			ID: OperatorNotWell, Subject: o.Name, Variant: o.State + ": " + o.Why, Severity: finding.Warning, Problem: "ClusterOperator " + o.Name + " is " + o.State + ": " + o.Why,
 			Meaning:  "Its component is unhealthy; the message gives the cause.",
 			Commands: finding.Anywhere("kubectl get clusteroperator " + o.Name + " -o yaml"),
 		})
@@ -340,7 +341,7 @@ func (d describer) ofSources() []finding.Finding {
 			}
 			said = true
 		case FromHost, FromLab:
-			out = append(out, finding.Finding{ID: HostSilent, Subject: s.Name, Severity: finding.Note, Problem: "no data from " + s.Name + ": " + s.Failed, Meaning: "Facts that only it knows are missing above.", Commands: finding.On(s.Name, "sudo holdfast status")})
+			out = append(out, finding.Finding{ID: HostSilent, Subject: s.Name, Variant: s.Failed, Severity: finding.Note, Problem: "no data from " + s.Name + ": " + s.Failed, Meaning: "Facts that only it knows are missing above.", Commands: finding.On(s.Name, "sudo holdfast status")})
 		}
 	}
 	if d.size() == 2 && d.stale() {
@@ -353,7 +354,7 @@ func (d describer) ofSources() []finding.Finding {
 // depends on whether another way to the API or a host answered.
 func (d describer) noAPI(s Source) finding.Finding {
 	f := finding.Finding{
-		ID: APISilent, Subject: s.Name, Severity: finding.Critical, Problem: "the " + s.Name + " does not answer: " + s.Failed,
+		ID: APISilent, Subject: s.Name, Variant: s.Failed, Severity: finding.Critical, Problem: "the " + s.Name + " does not answer: " + s.Failed,
 		Meaning:  "Either the cluster takes no writes, or the route to the API is broken. A control plane can report more without the API.",
 		Commands: finding.On(oneHost, "sudo holdfast status"),
 	}

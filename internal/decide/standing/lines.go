@@ -63,7 +63,9 @@ func (d describer) power(h Host) Cell {
 	case there == Yes:
 		return Cell{Text: "on", Good: Yes, From: "what runs on it"}
 	case there == No && h.LastFence.Known && h.LastFence.Value.Off:
-		return cell(h.LastFence, "off (fenced "+d.ago(h.LastFence.Value.At)+")", No)
+		off := cell(h.LastFence, "off (fenced "+d.ago(h.LastFence.Value.At)+")", No)
+		off.State = "off (fenced)"
+		return off
 	}
 	return unsaid
 }
@@ -88,14 +90,16 @@ func (d describer) long(at time.Time) string {
 // API, as Pacemaker reports it.
 func (d describer) kubelet(h Host) Cell {
 	if k := h.Kubelet; k.Known {
-		text, good := "ready"+d.long(k.Value.Since), Yes
+		now, cordoned, good := "ready", "", Yes
 		if !k.Value.Ready {
-			text, good = "not ready"+d.long(k.Value.Since), No
+			now, good = "not ready", No
 		}
 		if k.Value.Cordoned {
-			text, good = text+", cordoned", No
+			cordoned, good = ", cordoned", No
 		}
-		return cell(k, text, good)
+		out := cell(k, now+d.long(k.Value.Since)+cordoned, good)
+		out.State = now + cordoned
+		return out
 	}
 	if d.there(h) == No {
 		return unsaid // Pacemaker's report on it is from before the loss

@@ -67,6 +67,27 @@ func TestAMemberIsFilledFromWhoeverKnows(t *testing.T) {
 	}
 }
 
+func TestTimeThatPassesIsNoChange(t *testing.T) {
+	for name, f := range situations(t) {
+		before, after := Describe(f), f
+		after.Now = after.Now.Add(2 * time.Second)
+		if c := Changes(before, Describe(after)); len(c) > 0 {
+			t.Errorf("%s: %q", name, c)
+		}
+	}
+}
+
+func TestTheFindingsOfAViewAreToldApart(t *testing.T) {
+	for name, f := range situations(t) {
+		list := Describe(f).Findings
+		for i, a := range list {
+			if slices.ContainsFunc(list[i+1:], a.Same) {
+				t.Errorf("%s: another finding counts as the same as %q", name, a.Problem)
+			}
+		}
+	}
+}
+
 func TestOnlyWhatHappensIsAChange(t *testing.T) {
 	all := situations(t)
 	before, after := Describe(all["healthy-pair"]), all["healthy-pair"]

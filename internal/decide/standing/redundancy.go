@@ -60,7 +60,7 @@ func (d describer) pair() Redundancy {
 		}
 		return Redundancy{Survives: Unknown, Sentence: either + "unknown, because " + why}
 	case d.stale():
-		return Redundancy{Survives: Unknown, Sentence: fmt.Sprintf("%sunknown, because the last report on Pacemaker is %s old",
+		return Redundancy{Survives: Unknown, Cause: "stale", Sentence: fmt.Sprintf("%sunknown, because the last report on Pacemaker is %s old",
 			either, page.Duration(d.age(d.Pacemaker.At)))}
 	}
 	out := Redundancy{Survives: Yes, Sentence: either + "yes, both hold every write and each can fence the other"}

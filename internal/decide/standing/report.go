@@ -132,7 +132,7 @@ func (d describer) resyncing() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: Resyncing, Severity: finding.Warning, Problem: "the two hosts are resynchronizing: " + c.Message,
+		ID: Resyncing, Variant: c.Message, Severity: finding.Warning, Problem: "the two hosts are resynchronizing: " + c.Message,
 		Meaning:  "This ends by itself once the data are copied. Do not switch the other host off.",
 		Commands: finding.Anywhere("holdfast status --watch"),
 	}}
@@ -202,11 +202,20 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 	if c.Message != "" {
 		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
 	}
-	f := finding.Finding{ID: r.id, Subject: host, Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
+	f := finding.Finding{ID: r.id, Subject: host, Variant: r.variant(c), Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
 	if command, ok := mends[d.condition(host, pacemakerstatus.FencingProven).Reason]; ok && pageOf(r.id) == pageFencing {
 		f.Commands = finding.On(fill.Replace(r.on), fill.Replace(command))
 	}
 	return []finding.Finding{f}
+}
+
+// variant returns what tells two findings of the rule for one node apart. The message
+// about a fence holds its time, so the reason counts there.
+func (r rule) variant(c metav1.Condition) string {
+	if r.kind == pacemakerstatus.LastFenceSucceeded || r.kind == etcdv1.NodeCleanConditionType {
+		return c.Reason
+	}
+	return r.what + ": " + c.Message
 }
 
 // mends maps the reason for which a host is not proven to be fenceable to the

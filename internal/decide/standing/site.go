@@ -62,7 +62,7 @@ func (d describer) withoutLabels(h Host) []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: NodeLabelsLost, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
+		ID: NodeLabelsLost, Subject: h.Name, Variant: strings.Join(lost, ", "), Severity: finding.Warning, Problem: fmt.Sprintf("node %s lacks %s", h.Name, labels(lost)),
 		Meaning:  "Nothing that selects nodes by these labels will use this node. A control plane's agent sets them again within seconds; if that lasts, read its log: journalctl -u holdfast-agent.",
 		Commands: finding.Anywhere("kubectl label node " + h.Name + " " + strings.Join(lost, "= ") + "="),
 	}}
@@ -82,7 +82,7 @@ func (d describer) withoutHosts() []finding.Finding {
 		return nil
 	}
 	return []finding.Finding{{
-		ID: NodesMissing, Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
+		ID: NodesMissing, Variant: fmt.Sprint(known), Severity: finding.Warning, Problem: fmt.Sprintf("the API lists %d of %s", known, count(d.size(), "control plane")),
 		Meaning: "The Nodes of the others were deleted, or never existed. A control plane can report more.", Commands: finding.On(oneHost, "sudo holdfast status"),
 	}}
 }
@@ -98,14 +98,14 @@ func (d describer) withoutPeers(h Host) []finding.Finding {
 		vrrp, backend := slices.Contains(h.Peers.Value.VRRP, o.Name), slices.Contains(h.Peers.Value.Backends, o.Name)
 		if o.Name != h.Name && !vrrp {
 			out = append(out, finding.Finding{
-				ID: VIPPeerMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("%s does not have %s among its VRRP peers for the API VIP", h.Name, o.Name),
+				ID: VIPPeerMissing, Subject: h.Name, Variant: o.Name, Severity: finding.Warning, Problem: fmt.Sprintf("%s does not have %s among its VRRP peers for the API VIP", h.Name, o.Name),
 				Meaning:  "The two do not receive each other's VRRP adverts: both may hold the VIP at once, or one of them is outside its network and cannot hold it.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
 		}
 		if !backend {
 			out = append(out, finding.Finding{
-				ID: BackendMissing, Subject: h.Name, Severity: finding.Warning, Problem: fmt.Sprintf("the API's balancer on %s has no backend for %s", h.Name, o.Name),
+				ID: BackendMissing, Subject: h.Name, Variant: o.Name, Severity: finding.Warning, Problem: fmt.Sprintf("the API's balancer on %s has no backend for %s", h.Name, o.Name),
 				Meaning:  "While the other API servers are down, this balancer finds none.",
 				Commands: finding.On(h.Name, "sudo holdfast-agent monitor"),
 			})
@@ -136,7 +136,7 @@ func (d describer) withoutObjects() []finding.Finding {
 		where = "-n " + o.Namespace + " "
 	}
 	return []finding.Finding{{
-		ID: ObjectsDeleted, Severity: finding.Warning, Problem: "the API lacks " + strings.Join(names, ", "),
+		ID: ObjectsDeleted, Variant: strings.Join(names, ", "), Severity: finding.Warning, Problem: "the API lacks " + strings.Join(names, ", "),
 		Meaning:  "They belong to the cluster and were deleted. Those that can be recreated safely are back within a minute; the page says what to do about the rest.",
 		Commands: finding.Anywhere("kubectl " + where + "get " + strings.ToLower(cmp.Or(o.Kind, "all")) + " " + o.Name),
 	}}

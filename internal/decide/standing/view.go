@@ -41,6 +41,8 @@ type View struct {
 type Redundancy struct {
 	Survives Answer `json:"survives"`
 	Sentence string `json:"sentence"`
+	// Cause is the sentence without what changes by itself, empty for the same.
+	Cause string `json:"-"`
 	// Losses has one entry for each control plane.
 	Losses []Loss `json:"losses,omitempty"`
 }
@@ -59,7 +61,9 @@ type Loss struct {
 // good nor bad.
 type Cell struct {
 	Text string `json:"text"`
-	Good Answer `json:"good,omitempty"`
+	// State is the text without what changes by itself, empty for the same.
+	State string `json:"-"`
+	Good  Answer `json:"good,omitempty"`
 	// From is the source, At the time of the fact.
 	From string    `json:"from,omitempty"`
 	At   time.Time `json:"at,omitzero"`
