@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -15,7 +16,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/cli/command"
-	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -263,19 +263,15 @@ func (e *ambiguousError) Error() string {
 		e.target, len(e.systems), strings.Join(e.systems, ", "))
 }
 
-// reasonOf returns the reason for which a BMC could not be read, in the terms
-// of internal/adapter/redfish.
-func reasonOf(err error) string {
+// reasonOf returns the reason for which a BMC could not be read.
+func reasonOf(err error) bmc.Reason {
 	if _, ok := errors.AsType[*ambiguousError](err); ok {
-		return string(redfish.NoSystem)
+		return bmc.NoSystem
 	}
 	if _, ok := errors.AsType[*unpinnedError](err); ok {
-		return fencing.Unpinned
+		return bmc.Unpinned
 	}
-	if r := redfish.ReasonOf(err); r != "" {
-		return string(r)
-	}
-	return "unknown"
+	return cmp.Or(redfish.ReasonOf(err), bmc.Unexplained)
 }
 
 // hostname returns this host's name for the history.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -178,7 +179,7 @@ func (f *attempt) look(ctx context.Context) (fencing.Reading, state.EtcdFenced) 
 	boot, uptime, err := f.Boot()
 	if err != nil {
 		f.last = err
-		return fencing.Reading{Reason: "unknown"}, state.EtcdFenced{}
+		return fencing.Reading{Reason: bmc.Unexplained}, state.EtcdFenced{}
 	}
 	power, err := f.power(ctx)
 	if err == nil || f.last == nil || ctx.Err() == nil { // a reading that our own time-out cut short says less than the one before

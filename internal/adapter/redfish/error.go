@@ -19,43 +19,30 @@ import (
 	"unicode/utf8"
 
 	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/holdfast/holdfast/internal/model/bmc"
 )
 
 // Reason is the reason why a call failed.
-type Reason string
+type Reason = bmc.Reason
 
-// The reasons. None of them means that a machine is off.
+// The reasons of this package, as package bmc describes them.
 const (
-	// Unreachable: there is no connection to the controller.
-	Unreachable Reason = "unreachable"
-	// Timeout: the controller did not answer in time.
-	Timeout Reason = "timeout"
-	// Canceled: canceled by the caller.
-	Canceled Reason = "canceled"
-	// Certificate: its certificate cannot be trusted.
-	Certificate Reason = "certificate"
-	// Pin: it shows another certificate than the pinned one.
-	Pin Reason = "pin"
-	// TLS: there is no encryption that both sides allow.
-	TLS Reason = "tls"
-	// Credentials: it refuses the account, or the account lacks the right.
-	Credentials Reason = "credentials"
-	// NotFound: it does not have the system.
-	NotFound Reason = "not-found"
-	// Conflict: it refuses the request in its present state.
-	Conflict Reason = "conflict"
-	// Unsupported: it does not know the request.
-	Unsupported Reason = "unsupported"
-	// ServerError: it failed itself.
-	ServerError Reason = "server-error"
-	// Protocol: its answer is not Redfish.
-	Protocol Reason = "protocol"
-	// WrongServer: it is the controller of another machine.
-	WrongServer Reason = "wrong-server"
-	// NoSystem: it is not clear which of its systems is intended.
-	NoSystem Reason = "no-system"
-	// NotOff: the machine is not proven to be off.
-	NotOff Reason = "not-off"
+	Unreachable = bmc.Unreachable
+	Timeout     = bmc.Timeout
+	Canceled    = bmc.Canceled
+	Certificate = bmc.Certificate
+	Pin         = bmc.Pin
+	TLS         = bmc.TLS
+	Credentials = bmc.Credentials
+	NotFound    = bmc.NotFound
+	Conflict    = bmc.Conflict
+	Unsupported = bmc.Unsupported
+	ServerError = bmc.ServerError
+	Protocol    = bmc.Protocol
+	WrongServer = bmc.WrongServer
+	NoSystem    = bmc.NoSystem
+	NotOff      = bmc.NotOff
 )
 
 // advice holds the suggested action for each reason.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -17,7 +18,7 @@ var (
 	heard  = Reading{Power: state.Known(state.PowerOff), Heard: state.Known(true)}
 )
 
-func fails(reason string) Reading { return Reading{Reason: reason} }
+func fails(reason bmc.Reason) Reading { return Reading{Reason: reason} }
 
 const budget = 40 * time.Second
 
@@ -73,7 +74,7 @@ func TestWhatFollowsFromAnAnswerOfTheBMC(t *testing.T) {
 		{"a certificate that is not trusted does not get right", fresh, fails("certificate"), Refuse},
 		{"another certificate than the pinned one does not get right", fresh, fails("pin"), Refuse},
 		{"another certificate than the pinned one is not waited for", waiting, fails("pin"), Refuse},
-		{"a certificate that nobody pinned is not trusted in a fence", fresh, fails(Unpinned), Refuse},
+		{"a certificate that nobody pinned is not trusted in a fence", fresh, fails(bmc.Unpinned), Refuse},
 		{"a BMC that boots does not know its system for a while", fresh, fails("not-found"), Again},
 		{"which of several systems is meant does not get clear", fresh, fails("no-system"), Refuse},
 		{"a mute BMC may answer the next time", fresh, fails("timeout"), Again},
@@ -150,7 +151,7 @@ func TestWhatFollowsOnTheWayToThePower(t *testing.T) {
 		{"nor of one that was not read yet", p(0, 0, false), fails("unreachable"), Again},
 		{"another machine's BMC is left alone", p(1, 0, false), fails("wrong-server"), Refuse},
 		{"a certificate that is not the pinned one does not get right", p(0, 0, false), fails("pin"), Refuse},
-		{"one that nobody pinned neither", p(0, 0, false), fails(Unpinned), Refuse},
+		{"one that nobody pinned neither", p(0, 0, false), fails(bmc.Unpinned), Refuse},
 		{"a refused account may pass", p(0, 0, false), fails("credentials"), Again},
 		{"on is not on in small letters", p(1, time.Second, false), says("on"), Again},
 		{"the time ends", over, says("Off"), GiveUp},
@@ -166,7 +167,7 @@ func TestWhatFollowsOnTheWayToThePower(t *testing.T) {
 
 func TestOnlyOneReadingOfAllProves(t *testing.T) {
 	powers := []string{"On", "off", "OFF", "Off\n", " Off", "PoweringOff", "PoweringOn", "Paused", "null", "", "unknown", "true", "0"}
-	reasons := []string{"", "timeout", "unreachable", "credentials", "wrong-server", "Off"}
+	reasons := []bmc.Reason{"", "timeout", "unreachable", "credentials", "wrong-server", "Off"}
 	for requests := range 4 {
 		for _, failed := range []bool{false, true} {
 			for _, elapsed := range []time.Duration{0, time.Second, time.Minute, time.Hour} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -56,8 +57,8 @@ func NextOn(p OnProgress, r Reading) Decision {
 	switch {
 	case state.Is(r.Power, powerOn), state.Is(r.Power, poweringOn):
 		return Decision{Step: Done, Why: saidOn(r)}
-	case r.Reason == wrongServer, lasting[r.Reason]:
-		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
+	case r.Reason == bmc.WrongServer, lasting[r.Reason]:
+		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + string(r.Reason)}
 	case p.Elapsed >= p.Budget:
 		return Decision{Step: GiveUp, Why: fmt.Sprintf("%s, and the time limit has passed; switching on was requested %d times", saidOn(r), p.Requests)}
 	case !r.Power.Known:

@@ -1,6 +1,10 @@
 package fencing
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/bmc"
+)
 
 // The intervals for a BMC that refuses the account. A BMC that boots refuses
 // accounts, and knows no systems, for a while. Neither ends a fence, because the
@@ -18,7 +22,7 @@ const (
 // where the BMC refused the account.
 func pace(p Progress, r Reading, usual time.Duration) time.Duration {
 	switch {
-	case r.Reason != "credentials":
+	case r.Reason != bmc.Credentials:
 		return usual
 	case p.Refused <= 1:
 		return RefusedOnce

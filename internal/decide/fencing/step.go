@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -58,9 +59,8 @@ const (
 type Reading struct {
 	// Power is the power state word for word, unknown where it could not be read.
 	Power state.Fact[string]
-	// Reason says why the state could not be read, in the words of
-	// internal/adapter/redfish.
-	Reason string
+	// Reason says why the state could not be read.
+	Reason bmc.Reason
 	// Heard says whether the host answered a question on a network that it shares
 	// with this one, asked after the BMC had said Off. It is unknown where nobody
 	// could ask, where silence proves nothing, or where it is not certain who
@@ -181,19 +181,9 @@ type Decision struct {
 
 // lasting names the reasons that another attempt with the same device meets again.
 // The BMC's error says what to do about each.
-var lasting = map[string]bool{
-	"certificate": true, "pin": true, Unpinned: true, "unsupported": true, "no-system": true,
+var lasting = map[bmc.Reason]bool{
+	bmc.Certificate: true, bmc.Pin: true, bmc.Unpinned: true, bmc.Unsupported: true, bmc.NoSystem: true,
 }
-
-// Unpinned is the reason for a BMC that no authority vouches for and that nobody
-// has pinned: whoever answers at its address would be believed. Nothing talks to
-// such a BMC, least of all a fence, because an attacker in between would wait for
-// that.
-const Unpinned = "unpinned"
-
-// wrongServer is the only reason that ends a fence at any time: nothing that this
-// BMC says is about the target.
-const wrongServer = "wrong-server"
 
 // proves returns why a reading proves that the host is off, empty where it does
 // not. Only a state that is spelled exactly Off means off; no other state, no error
@@ -221,14 +211,14 @@ func Next(p Progress, r Reading) Decision {
 		return Decision{Step: Proven, Why: why}
 	}
 	switch {
-	case r.Reason == wrongServer:
+	case r.Reason == bmc.WrongServer: // nothing that this BMC says is about the target
 		return Decision{Step: Refuse, Why: "the BMC is another machine's"}
 	case p.Confirmed:
 		return Decision{Step: Refuse, Why: said(r) + ", and an administrator confirmed that the target is off: it has not joined since, and is not fenced again, so that it can come back"}
 	case p.Requests == 0 && p.Back:
 		return Decision{Step: Refuse, Why: said(r) + ", and the target is a member of the cluster again: the reason for the fence is gone, so its power is not cut"}
 	case p.Requests == 0 && lasting[r.Reason]:
-		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + r.Reason}
+		return Decision{Step: Refuse, Why: "the BMC cannot be used: " + string(r.Reason)}
 	case p.Requests == 0 && p.Elapsed < p.hold():
 		return Decision{Step: Hold, Why: said(r), Wait: pace(p, r, min(HoldInterval, p.hold()-p.Elapsed))}
 	case p.Elapsed >= p.Limit():
