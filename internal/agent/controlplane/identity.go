@@ -88,7 +88,7 @@ func (r *Agent) entitle(ctx context.Context) error {
 		return err
 	}
 	rights := slices.DeleteFunc(own, func(o ownObject) bool {
-		return o.name != manifests.AgentsName && o.what != "Namespace "+manifests.NamespaceEtcd
+		return o.name != manifests.AgentsName && (o.kind != "Namespace" || o.name != manifests.NamespaceEtcd)
 	})
 	client, err := r.open()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -43,8 +43,8 @@ const siteConfigName = "cluster-config-v1"
 
 // ownObject is one of the cluster's own objects.
 type ownObject struct {
-	what, name, collection string
-	data                   []byte
+	what, kind, name, collection string
+	data                         []byte
 }
 
 // ownObjects returns the objects that are made again, in an order in which each
@@ -74,7 +74,8 @@ func ownObjects(s *site.Site) ([]ownObject, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Path, err)
 		}
-		out = append(out, ownObject{what: o.Kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), name: o.Name, collection: collection, data: data})
+		what := o.Kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+		out = append(out, ownObject{what: what, kind: o.Kind, name: o.Name, collection: collection, data: data})
 	}
 	return out, nil
 }

@@ -207,10 +207,9 @@ func Names(i Incident) []string {
 // present name or an earlier one.
 func WasTold(i Incident, e Event, told map[string]bool) bool {
 	for _, id := range append([]string{i.ID}, i.Was...) {
-		for _, name := range Names(Incident{ID: id}) {
-			if strings.HasSuffix(name, ".under-way") == e.Warning && told[name] {
-				return true
-			}
+		names := Names(Incident{ID: id})
+		if e.Warning && told[names[1]] || !e.Warning && told[names[0]] {
+			return true
 		}
 	}
 	return false

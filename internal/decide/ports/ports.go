@@ -49,6 +49,13 @@ const (
 	Itself    From = "the host itself"           // it listens on a loopback address
 )
 
+// Programs with ports that a firewall of the site need not let in.
+const (
+	sshd      = "sshd"
+	pcsd      = "pcsd"
+	kubeProxy = "kube-proxy"
+)
+
 // Port is one line of the table: a port, or the ports from First to Last.
 type Port struct {
 	First, Last uint16
@@ -83,12 +90,12 @@ const (
 // compares the table with them.
 var table = []Port{
 	{0, 0, vrrp, "keepalived", "", Holders, Neighbour, "none: source and hops are compared", "the nftables table `holdfast_vrrp` drops adverts of other hosts"},
-	{22, 22, tcp, "sshd", "", Every, Anybody, "as the distribution configures it", "no rule of Holdfast names it, so that an administrator always gets in"},
+	{22, 22, tcp, sshd, "", Every, Anybody, "as the distribution configures it", "no rule of Holdfast names it, so that an administrator always gets in"},
 	{53, 53, both, "CoreDNS", "the host's name server", Every, Anybody, none, "hosts and pods query it, and the networks that the site names"},
 	{80, 80, tcp, "routers", "HTTP", Routers, Anybody, theirs, "clients reach applications here"},
 	{443, 443, tcp, "routers", "HTTPS", Routers, Anybody, theirs, "clients reach applications here"},
 	{1936, 1936, tcp, "routers", "health and metrics", Routers, Anybody, none, "load balancers of the site and monitoring query it"},
-	{2224, 2224, tcp, "pcsd", "", Pair, Planes, "a token, over unverified TLS", "Holdfast does not use it"},
+	{2224, 2224, tcp, pcsd, "", Pair, Planes, "a token, over unverified TLS", "Holdfast does not use it"},
 	{2379, 2380, tcp, "etcd", "", Controls, Planes, "mutual TLS, with its own authority", "no other host has a certificate"},
 	{2381, 2381, tcp, "etcd", "metrics", Controls, Itself, none, ""},
 	{state.RacePort, state.RacePort, tcp, "the etcd keeper", "", Pair, NoPods, "mutual TLS, for the peer's name", "in a network cut the hosts ask each other which one gives way, over any network and from any address"},
@@ -100,9 +107,9 @@ var table = []Port{
 	{9445, 9445, tcp, "haproxy", "the API servers", Controls, Anybody, "the API server's", "traffic to the API's virtual IPs is sent there"},
 	{9454, 9454, tcp, "haproxy", "health of the API", Controls, Machines, none, yesNo},
 	{10248, 10248, tcp, "kubelet", "health", Every, Itself, none, ""},
-	{10249, 10249, tcp, "kube-proxy", "metrics", Every, Itself, none, ""},
+	{10249, 10249, tcp, kubeProxy, "metrics", Every, Itself, none, ""},
 	{10250, 10250, tcp, "kubelet", "", Every, Anybody, "certificates and tokens, which the API server verifies", "API servers use it, and pods that collect metrics"},
-	{10256, 10256, tcp, "kube-proxy", "health", Every, Anybody, none, "load balancers of the site query it"},
+	{10256, 10256, tcp, kubeProxy, "health", Every, Anybody, none, "load balancers of the site query it"},
 	{10257, 10257, tcp, "kube-controller-manager", "", Controls, Itself, "tokens", ""},
 	{10259, 10259, tcp, "kube-scheduler", "", Controls, Itself, "tokens", ""},
 	{10270, 10270, tcp, "holdfast-operator", "health", Controls, Itself, none, ""},

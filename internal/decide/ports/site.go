@@ -138,12 +138,12 @@ func (p Port) words(protocol Protocol) string {
 
 // forApplications reports whether hosts do not need the port among themselves.
 func (p Port) forApplications() bool {
-	return p.On == Routers || p.First == firstNodePort || p.Who == "kube-proxy"
+	return p.On == Routers || p.First == firstNodePort || p.Who == kubeProxy
 }
 
 // needed returns the ports that a firewall of the site has to let in. It leaves
 // out sshd's, which belongs to the site, pcsd's, which nobody uses, and those
 // that only answer yes or no, which a host asks itself.
 func needed(k Kind) []Port {
-	return slices.DeleteFunc(of(k), func(p Port) bool { return p.Who == "sshd" || p.Who == "pcsd" || p.From == Machines })
+	return slices.DeleteFunc(of(k), func(p Port) bool { return p.Who == sshd || p.Who == pcsd || p.From == Machines })
 }
