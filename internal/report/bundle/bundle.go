@@ -14,10 +14,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/redact"
 )
 
@@ -83,11 +87,18 @@ func (x Index) Failures() int {
 	return n
 }
 
-// absences lists error texts which mean that a thing does not exist.
-var absences = []string{"No such file or directory", "executable file not found", "exit status 127", "no packages found", "no matches for kind", "is not installed"}
+// noProgram is the exit code of a shell, and of what runs a command elsewhere, for a
+// program that does not exist.
+const noProgram = 127
 
-func absent(text string) bool {
-	return slices.ContainsFunc(absences, func(w string) bool { return strings.Contains(text, w) })
+// absences lists texts of other programs which mean that a thing does not exist
+// (docs/facts/texts.md).
+var absences = []string{"No such file or directory", "no packages found", "is not installed"}
+
+// absent reports whether an error means that a thing does not exist.
+func absent(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || host.ExitCode(err) == noProgram || meta.IsNoMatchError(err) ||
+		slices.ContainsFunc(absences, func(w string) bool { return strings.Contains(err.Error(), w) })
 }
 
 // Maker makes one bundle.
@@ -166,7 +177,7 @@ func (m Maker) collect(ctx context.Context, item Item) (Entry, []byte) {
 		}
 	}
 	if err != nil {
-		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), e.CutOff == "" && absent(err.Error())
+		e.Failed, e.Absent = m.Redact.Text(firstLines(err.Error())), e.CutOff == "" && absent(err)
 	}
 	// Redact before cutting: half a secret does not look like one.
 	data, raw := bound(data, 4*maxItem, item.Tail)

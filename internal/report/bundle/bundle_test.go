@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/redact"
 )
 
@@ -97,8 +101,9 @@ func TestTheIndexSaysWhatWasCollectedAndWhatFailedAndWhy(t *testing.T) {
 func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
 	index, files := made(t, Maker{},
 		Item{Path: "a", What: "a file", Collect: says("", errors.New("run tail x: exit status 1: tail: cannot open 'x' for reading: No such file or directory"))},
-		Item{Path: "b", What: "a tool", Collect: says("", errors.New(`run rpm: exec: "rpm": executable file not found in $PATH`))},
-		Item{Path: "c", What: "a kind", Collect: says("", errors.New(`no matches for kind "X" in version "v1"`))},
+		Item{Path: "b", What: "a tool", Collect: says("", fmt.Errorf("run rpm: %w", &exec.Error{Name: "rpm", Err: exec.ErrNotFound}))},
+		Item{Path: "c", What: "a kind", Collect: says("", fmt.Errorf("list X: %w", &meta.NoKindMatchError{}))},
+		Item{Path: "d", What: "a tool elsewhere", Collect: says("", &host.RunError{ExitCode: 127, Err: errors.New("it failed")})},
 	)
 	if index.Failures() != 0 || !strings.Contains(files["INDEX.txt"], "Not present") || !strings.Contains(files["INDEX.txt"], "  b (a tool)") {
 		t.Errorf("%d failures:\n%s", index.Failures(), files["INDEX.txt"])

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -148,7 +149,7 @@ func (c *Cluster) away() error {
 // answer that refuses.
 func unreachable(err error) bool {
 	var status interface{ Status() metav1.Status }
-	return !errors.As(err, &status) && !strings.Contains(err.Error(), "no matches for kind")
+	return !errors.As(err, &status) && !meta.IsNoMatchError(err)
 }
 
 func (c *Cluster) list(ctx context.Context, k objects) ([]byte, error) {
