@@ -132,6 +132,24 @@ func condition(kind string, status metav1.ConditionStatus, reason string, words 
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(strings.Join(words, "; "), maxMessage)}
 }
 
+// hint ends the message of a condition that one command mends.
+func hint(command string) string { return " (" + command + ")" }
+
+// WithoutHint returns a message without its hint, for a reader who is shown the
+// command beside it.
+func WithoutHint(message, command string) string {
+	return strings.TrimSuffix(message, hint(command))
+}
+
+// learns begins the message of the condition Redundant while a host catches up.
+func learns(host string) string { return host + " is a learner and is catching up" }
+
+// CatchesUp reports whether the condition Redundant is false because a host catches
+// up. The API has no field for its name, so this reads the message that learns wrote.
+func CatchesUp(redundant metav1.Condition, host string) bool {
+	return redundant.Reason == ReasonResyncing && strings.HasPrefix(redundant.Message, learns(host))
+}
+
 // shorten cuts a text to a number of bytes, between two characters.
 func shorten(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")

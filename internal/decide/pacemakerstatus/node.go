@@ -89,7 +89,7 @@ func (v view) online(n crmmon.Node) metav1.Condition {
 
 func inService(n crmmon.Node) metav1.Condition {
 	if n.Maintenance {
-		return nodeService.is(false, "it is in maintenance: Pacemaker does not touch it (pcs node unmaintenance "+n.Name+")")
+		return nodeService.is(false, "it is in maintenance: Pacemaker does not touch it"+hint("pcs node unmaintenance "+n.Name))
 	}
 	return nodeService.is(true)
 }
@@ -101,7 +101,7 @@ func active(n crmmon.Node) metav1.Condition {
 	case n.StandbyOnFail:
 		return nodeActive.is(false, "it was put into standby by a failure (pcs resource cleanup, then pcs node unstandby "+n.Name+")")
 	case n.Standby:
-		return nodeActive.is(false, "it is in standby: nothing runs there (pcs node unstandby "+n.Name+")")
+		return nodeActive.is(false, "it is in standby: nothing runs there"+hint("pcs node unstandby "+n.Name))
 	}
 	return nodeActive.is(true)
 }
@@ -234,7 +234,7 @@ func (v view) redundant() metav1.Condition {
 	}
 	for _, m := range members.Value {
 		if m.Learner {
-			return resyncing(nameOf(m, s.Peer) + " is a learner and is catching up")
+			return resyncing(learns(nameOf(m, s.Peer)))
 		}
 		if m.Name == "" {
 			return lost(nameOf(m, s.Peer) + " is a member that has not started yet")

@@ -120,7 +120,7 @@ func (v view) service() metav1.Condition {
 		return clusterService.unknown(v.Trouble)
 	}
 	if v.cluster.Options.Maintenance {
-		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor monitors anything (pcs property set maintenance-mode=false)")
+		return clusterService.is(false, "maintenance-mode is true: Pacemaker neither starts, stops nor monitors anything"+hint("pcs property set maintenance-mode=false"))
 	}
 	return clusterService.is(true)
 }
@@ -150,7 +150,7 @@ func (v view) fencingEnabled() metav1.Condition {
 		return m.unknown(v.Trouble)
 	}
 	if !v.cluster.Options.FencingEnabled {
-		return m.is(false, "stonith-enabled is false: a lost host is not switched off, and the other one waits for an administrator (pcs property set stonith-enabled=true)")
+		return m.is(false, "stonith-enabled is false: a lost host is not switched off, and the other one waits for an administrator"+hint("pcs property set stonith-enabled=true"))
 	}
 	return m.is(true)
 }

@@ -308,5 +308,8 @@ func TestRedundancyIsAConditionOfItsOwn(t *testing.T) {
 		if reason, _, _ := strings.Cut(want, " "); c.Reason != reason {
 			t.Errorf("%s: %+v", want, c)
 		}
+		if learns := want == ReasonResyncing+" a learner"; CatchesUp(c, "cp-2") != learns || CatchesUp(c, "cp-1") {
+			t.Errorf("%s: who catches up: %+v", want, c)
+		}
 	}
 }

@@ -178,8 +178,7 @@ func (d describer) etcdByPacemaker(h Host) Cell {
 	c := d.resource(h.Name, etcdv1.PacemakerClusterResourceNameEtcd, etcdv1.ResourceHealthyConditionType)
 	from := Cell{From: d.Pacemaker.From, At: d.Pacemaker.At}
 	switch {
-	case c.Status == metav1.ConditionTrue && d.redundant().Reason == pacemakerstatus.ReasonResyncing &&
-		strings.HasPrefix(d.redundant().Message, h.Name+" "):
+	case c.Status == metav1.ConditionTrue && pacemakerstatus.CatchesUp(d.redundant(), h.Name):
 		from.Text, from.Good = "catching up", No
 	case c.Status == metav1.ConditionTrue:
 		from.Text, from.Good = "runs", Yes

@@ -200,7 +200,7 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))
 	what := fill.Replace(r.what)
 	if c.Message != "" {
-		what += ": " + strings.TrimSuffix(c.Message, " ("+strings.TrimPrefix(fill.Replace(r.command), "sudo ")+")")
+		what += ": " + pacemakerstatus.WithoutHint(c.Message, strings.TrimPrefix(fill.Replace(r.command), "sudo "))
 	}
 	f := finding.Finding{ID: r.id, Subject: host, Variant: r.variant(c), Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
 	if command, ok := mends[d.condition(host, pacemakerstatus.FencingProven).Reason]; ok && pageOf(r.id) == pageFencing {
