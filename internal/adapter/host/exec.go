@@ -85,6 +85,15 @@ func ExitCode(err error) int {
 	return -1
 }
 
+// exitNoProgram is the exit code of a shell, and of what runs a command elsewhere,
+// for a program that does not exist.
+const exitNoProgram = 127
+
+// NoProgram reports whether a command failed because its program does not exist.
+func NoProgram(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || ExitCode(err) == exitNoProgram
+}
+
 // Run runs a command to its end and returns its standard output. When the
 // context ends, Run sends SIGTERM to the process and kills it after Grace. The
 // error is a *RunError.

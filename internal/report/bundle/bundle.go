@@ -14,8 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,18 +85,14 @@ func (x Index) Failures() int {
 	return n
 }
 
-// noProgram is the exit code of a shell, and of what runs a command elsewhere, for a
-// program that does not exist.
-const noProgram = 127
-
-// absences lists texts of other programs which mean that a thing does not exist
-// (docs/facts/texts.md).
-var absences = []string{"No such file or directory", "no packages found", "is not installed"}
-
 // absent reports whether an error means that a thing does not exist.
 func absent(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || host.ExitCode(err) == noProgram || meta.IsNoMatchError(err) ||
-		slices.ContainsFunc(absences, func(w string) bool { return strings.Contains(err.Error(), w) })
+	return host.NoProgram(err) || meta.IsNoMatchError(err) || absentByText(err.Error())
+}
+
+// absentByText knows what other programs print (docs/facts/texts.md).
+func absentByText(text string) bool {
+	return strings.Contains(text, "No such file or directory") || strings.Contains(text, "no packages found") || strings.Contains(text, "is not installed")
 }
 
 // Maker makes one bundle.

@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,9 +98,10 @@ func TestTheIndexSaysWhatWasCollectedAndWhatFailedAndWhy(t *testing.T) {
 }
 
 func TestWhatAHostHasNotIsNoFailure(t *testing.T) {
+	_, noProgram := host.Run(t.Context(), host.Command("holdfast-no-such-program"))
 	index, files := made(t, Maker{},
 		Item{Path: "a", What: "a file", Collect: says("", errors.New("run tail x: exit status 1: tail: cannot open 'x' for reading: No such file or directory"))},
-		Item{Path: "b", What: "a tool", Collect: says("", fmt.Errorf("run rpm: %w", &exec.Error{Name: "rpm", Err: exec.ErrNotFound}))},
+		Item{Path: "b", What: "a tool", Collect: says("", noProgram)},
 		Item{Path: "c", What: "a kind", Collect: says("", fmt.Errorf("list X: %w", &meta.NoKindMatchError{}))},
 		Item{Path: "d", What: "a tool elsewhere", Collect: says("", &host.RunError{ExitCode: 127, Err: errors.New("it failed")})},
 	)
