@@ -118,7 +118,11 @@ func markMissing(v *view, out *state.EtcdVerdict) {
 	out.Member, out.Seq = v.own.Member, v.own.Seq
 }
 
-func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = "holdfast quorum confirm" }
+// Confirm is the command that a verdict names where an administrator may confirm
+// that the peer is off.
+const Confirm = "holdfast quorum confirm"
+
+func confirmCommand(_ *view, out *state.EtcdVerdict) { out.Next = Confirm }
 func restoreCommand(_ *view, out *state.EtcdVerdict) { out.Next = "etcdutl snapshot restore --help" }
 
 // evidence lists what the decision rests on, for later readers.

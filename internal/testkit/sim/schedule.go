@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -366,7 +367,7 @@ func (w *world) fenceNow(i int, h, p *host, f *fence) {
 // off.
 func (w *world) person(i int) {
 	h, p := &w.hosts[i], &w.hosts[1-i]
-	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != "holdfast quorum confirm" || p.power || w.rng.IntN(12) != 0 {
+	if !w.humans || w.calm || !h.power || h.contact || h.verdict.Action != state.EtcdAskHuman || h.verdict.Next != etcdmember.Confirm || p.power || w.rng.IntN(12) != 0 {
 		return
 	}
 	h.human = state.Known(state.Confirmation{Who: "operator", Why: "the peer is off", Boot: h.bootName(i), At: w.uptime(i), Force: true})
