@@ -122,7 +122,7 @@ func (r *Report) problem(format string, args ...any) {
 }
 
 // repairs maps the reasons for which a BMC cannot be used to what mends that.
-var repairs = map[redfish.Reason]state.BMCRepair{
+var repairs = map[redfish.Reason]state.BMCRepair{ //nolint:exhaustive // no single command mends the others
 	redfish.Certificate: state.PinCertificate, redfish.Pin: state.PinCertificate,
 	redfish.Credentials: state.SetAccount, redfish.TLS: state.AllowLegacyTLS,
 }

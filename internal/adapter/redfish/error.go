@@ -46,7 +46,7 @@ const (
 )
 
 // advice holds the suggested action for each reason.
-var advice = map[Reason]string{
+var advice = map[Reason]string{ //nolint:exhaustive // the others are not of this package
 	Unreachable: "check the address, and that this host reaches the fencing network",
 	Timeout:     "check that the BMC is alive and reset it if it hangs; its web page must open",
 	Canceled:    "try again",

@@ -181,7 +181,7 @@ type Decision struct {
 
 // lasting names the reasons that another attempt with the same device meets again.
 // The BMC's error says what to do about each.
-var lasting = map[bmc.Reason]bool{
+var lasting = map[bmc.Reason]bool{ //nolint:exhaustive // the others may pass
 	bmc.Certificate: true, bmc.Pin: true, bmc.Unpinned: true, bmc.Unsupported: true, bmc.NoSystem: true,
 }
 
