@@ -157,7 +157,7 @@ func (f *nodeIPFlags) choose(ctx context.Context, log io.Writer, hint netip.Addr
 // input returns the facts for the choice: from a file, or from this host as it is
 // now.
 func (f *nodeIPFlags) input() (nodeaddress.Input, error) {
-	kept, err := netwatch.Chosen(f.kept)
+	kept, err := netwatch.LoadChoice(f.kept)
 	if err != nil {
 		return nodeaddress.Input{}, err
 	}
@@ -204,11 +204,11 @@ func thisHost() (v state.NetworkView, err error) {
 
 // keepChoice writes a choice to path unless that file already holds it.
 func keepChoice(path string, choice nodeaddress.Choice) error {
-	before, err := netwatch.Chosen(path)
+	before, err := netwatch.LoadChoice(path)
 	if err != nil || before.Same(choice) {
 		return err
 	}
-	return netwatch.Keep(path, choice)
+	return netwatch.StoreChoice(path, choice)
 }
 
 func (f *nodeIPFlags) print(out io.Writer, choice nodeaddress.Choice) error {

@@ -82,7 +82,7 @@ func New(streams command.Streams) *Agent {
 		publish: func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, identityAttribute, value) },
 		tell:    func(ctx context.Context, value string) error { return pacemaker.Publish(ctx, FoundAttribute, value) },
 		heard: func(ctx context.Context, node string) (string, bool, error) {
-			return pacemaker.Peer(ctx, identityAttribute, node)
+			return pacemaker.PrivateAttribute(ctx, identityAttribute, node)
 		},
 		etcd: func(ctx context.Context) (state.EtcdReport, error) {
 			return keeperclient.Report(ctx, state.EtcdSocketPath)

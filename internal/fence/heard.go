@@ -23,7 +23,7 @@ func askHeard(ctx context.Context, target string) (heard state.Fact[bool]) {
 	if err != nil {
 		return heard
 	}
-	if err := keeperclient.Order(ctx, state.EtcdSocketPath, state.HeardRequestPath, body, &heard); err != nil {
+	if err := keeperclient.Send(ctx, state.EtcdSocketPath, state.HeardRequestPath, body, &heard); err != nil {
 		return state.Fact[bool]{}
 	}
 	return heard

@@ -24,7 +24,7 @@ func askDaemon(ctx context.Context, q state.RaceRequest) (out state.FenceRace, e
 	if err != nil {
 		return out, err
 	}
-	err = keeperclient.Order(ctx, state.EtcdSocketPath, state.RaceRequestPath, body, &out)
+	err = keeperclient.Send(ctx, state.EtcdSocketPath, state.RaceRequestPath, body, &out)
 	return out, err
 }
 

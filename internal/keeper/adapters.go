@@ -25,8 +25,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// StaticPod is the manifest by which kubelet runs etcd until the hand-over.
-const StaticPod = "/etc/kubernetes/manifests/etcd.yaml"
+// StaticPodPath is the manifest by which kubelet runs etcd until the hand-over.
+const StaticPodPath = "/etc/kubernetes/manifests/etcd.yaml"
 
 // process runs etcd in podman.
 type process struct {
@@ -51,7 +51,7 @@ type process struct {
 
 func newProcess(p state.EtcdParameters) *process {
 	return &process{
-		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPod,
+		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPodPath,
 		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
 		locked: func() (bool, error) { return etcd.Locked(state.EtcdDataDir) },
 		stopped: func() bool {
@@ -400,7 +400,9 @@ type other struct{ name string }
 // stonith-timeout.
 const fenceBudget = 240 * time.Second
 
-func (o other) MayFence(ctx context.Context) error { return pacemaker.MayFence(ctx, twonode.Etcd) }
+func (o other) MayFence(ctx context.Context) error {
+	return pacemaker.FencingAllowed(ctx, twonode.Etcd)
+}
 
 func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
 

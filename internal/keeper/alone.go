@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Alone looks at a host's etcd, and ends it, without the keeper: for the time
+// WithoutKeeper looks at a host's etcd, and ends it, without the keeper: for the time
 // in which there is none.
-type Alone struct {
+type WithoutKeeper struct {
 	See func() podmanetcd.Seen
 	// End ends etcd and its stand-in.
 	End func(context.Context) error
@@ -28,14 +28,14 @@ type Alone struct {
 	Note func() error
 }
 
-// OnThisHost returns an Alone for this host.
-func OnThisHost() Alone {
-	return Alone{See: see(), End: endAlone, Note: func() error { return noteStop(records.Files{}) }}
+// OnThisHost returns a WithoutKeeper for this host.
+func OnThisHost() WithoutKeeper {
+	return WithoutKeeper{See: see(), End: endAlone, Note: func() error { return noteStop(records.Files{}) }}
 }
 
 // Confirm reports success for a stop if nothing of ours runs, and otherwise a
 // failure with the reason why.
-func (a Alone) Confirm(why string) podmanetcd.Answer {
+func (a WithoutKeeper) Confirm(why string) podmanetcd.Answer {
 	if !a.See().Nothing() {
 		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: why}
 	}
@@ -46,7 +46,7 @@ func (a Alone) Confirm(why string) podmanetcd.Answer {
 }
 
 // Stop ends what runs. The peer notices that by itself, as after a crash.
-func (a Alone) Stop(ctx context.Context) podmanetcd.Answer {
+func (a WithoutKeeper) Stop(ctx context.Context) podmanetcd.Answer {
 	if err := a.Note(); err != nil {
 		return podmanetcd.Answer{Code: podmanetcd.Generic, Reason: err.Error()}
 	}
@@ -65,7 +65,7 @@ func see() func() podmanetcd.Seen {
 	held := host.Limited("checking the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
 	standIn := host.Limited("looking for a stand-in", fileTime, standingFor)
 	return func() podmanetcd.Seen {
-		_, err := os.Stat(StaticPod)
+		_, err := os.Stat(StaticPodPath)
 		s := podmanetcd.Seen{Foreign: !errors.Is(err, fs.ErrNotExist)}
 		var both sync.WaitGroup
 		both.Go(func() {

@@ -142,7 +142,7 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	if st.found && st.ring == ring && time.Since(st.at) < st.keeper.listenEvery() {
 		return st.last, true, nil
 	}
-	values, err := pacemaker.Everyone(ctx, attribute)
+	values, err := pacemaker.PrivateAttributes(ctx, attribute)
 	if err != nil {
 		st.found = false
 		return state.EtcdStatement{}, false, err
@@ -173,7 +173,7 @@ func (st *statements) addStopping(ctx context.Context, peer string, got *state.E
 	if st.keeper.Wish().Wish != state.EtcdStopped || got.Leaving {
 		return nil
 	}
-	stopping, err := pacemaker.Stopping(ctx, peer)
+	stopping, err := pacemaker.ShutdownRequested(ctx, peer)
 	got.Leaving = stopping
 	return err
 }

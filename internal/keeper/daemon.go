@@ -42,7 +42,7 @@ type daemon struct {
 
 	kept    atomic.Pointer[Keeper]
 	bmc     *bmc
-	alone   Alone
+	alone   WithoutKeeper
 	sense   *senses
 	race    atomic.Pointer[race]
 	members members

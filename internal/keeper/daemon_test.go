@@ -43,7 +43,7 @@ func begin(t *testing.T, prepare func(*site)) *site {
 		k.SaveWish, k.Observer.Boot = s.files.WriteWish, observe.Boot
 		return k, nil
 	}
-	s.alone = Alone{
+	s.alone = WithoutKeeper{
 		See:  func() podmanetcd.Seen { return s.seen },
 		End:  func(context.Context) error { s.seen.Held, s.seen.Lives = no, no; return nil },
 		Note: func() error { return noteStop(s.files) },
@@ -77,11 +77,11 @@ func (s *site) order(t *testing.T, what, body string) podmanetcd.Answer {
 	t.Helper()
 	var a podmanetcd.Answer
 	for {
-		err := keeperclient.Order(t.Context(), s.socket, what, []byte(body), &a)
+		err := keeperclient.Send(t.Context(), s.socket, what, []byte(body), &a)
 		if err == nil {
 			return a
 		}
-		if !errors.Is(err, keeperclient.ErrDown) {
+		if !errors.Is(err, keeperclient.ErrNotRunning) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}

@@ -43,14 +43,14 @@ func (m *members) get() (state.Fact[state.Membership], <-chan struct{}) {
 func (d *daemon) membership(w http.ResponseWriter, q *http.Request) {
 	ctx, cancel := context.WithTimeout(q.Context(), memberBeat)
 	defer cancel()
-	known := q.URL.Query().Get(keeperclient.Unless)
+	known := q.URL.Query().Get(keeperclient.MarkParameter)
 	for {
 		f, changed := d.members.get()
 		if changed == nil {
 			http.Error(w, "the etcd keeper does not watch Corosync yet", http.StatusServiceUnavailable)
 			return
 		}
-		if keeperclient.MarkOf(f) == known {
+		if keeperclient.MembershipMark(f) == known {
 			select {
 			case <-changed:
 				continue

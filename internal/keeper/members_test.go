@@ -18,7 +18,7 @@ func TestTheMembershipIsToldAtOnceAndOnceASecond(t *testing.T) {
 		d := &daemon{}
 		ask := func(known string) *httptest.ResponseRecorder {
 			answer := httptest.NewRecorder()
-			path := "/" + keeperclient.MembershipPath + "?" + url.Values{keeperclient.Unless: {known}}.Encode()
+			path := "/" + keeperclient.MembershipPath + "?" + url.Values{keeperclient.MarkParameter: {known}}.Encode()
 			d.handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 			return answer
 		}
@@ -31,13 +31,13 @@ func TestTheMembershipIsToldAtOnceAndOnceASecond(t *testing.T) {
 		if a := ask(""); !strings.Contains(a.Body.String(), `"ring":7`) || time.Since(began) > 0 {
 			t.Errorf("the first: %s after %s", a.Body, time.Since(began))
 		}
-		if a := ask(keeperclient.MarkOf(first)); !strings.Contains(a.Body.String(), `"ring":7`) || time.Since(began) != memberBeat {
+		if a := ask(keeperclient.MembershipMark(first)); !strings.Contains(a.Body.String(), `"ring":7`) || time.Since(began) != memberBeat {
 			t.Errorf("without a change: %s after %s", a.Body, time.Since(began))
 		}
 		began = time.Now()
 		time.AfterFunc(300*time.Millisecond, func() { d.members.set(first) })
 		time.AfterFunc(500*time.Millisecond, func() { d.members.set(state.Fact[state.Membership]{}) })
-		if a := ask(keeperclient.MarkOf(first)); strings.Contains(a.Body.String(), "ring\":7") || time.Since(began) != 500*time.Millisecond {
+		if a := ask(keeperclient.MembershipMark(first)); strings.Contains(a.Body.String(), "ring\":7") || time.Since(began) != 500*time.Millisecond {
 			t.Errorf("unknown: %s after %s", a.Body, time.Since(began))
 		}
 	})

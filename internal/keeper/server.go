@@ -30,7 +30,7 @@ const StopLimit = 80 * time.Second
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, q *http.Request) {
-		if marks := q.URL.Query()[keeperclient.Unless]; len(marks) > 0 {
+		if marks := q.URL.Query()[keeperclient.MarkParameter]; len(marks) > 0 {
 			reply(w, d.next(q.Context(), marks[0]))
 			return
 		}

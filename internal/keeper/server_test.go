@@ -38,7 +38,7 @@ func hear(t *testing.T, d *daemon, mark string) <-chan state.EtcdReport {
 	out := make(chan state.EtcdReport, 1)
 	go func() {
 		defer close(out)
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/report?"+url.Values{keeperclient.Unless: {mark}}.Encode(), nil)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/report?"+url.Values{keeperclient.MarkParameter: {mark}}.Encode(), nil)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Error(err)

@@ -32,7 +32,7 @@ func troubles(name string, data []byte) []string {
 		return []string{name + ": cannot parse the status of its agent: " + err.Error()}
 	}
 	var out []string
-	for _, p := range status.Pieces {
+	for _, p := range status.Reconcilers {
 		if p.Error != "" {
 			out = append(out, fmt.Sprintf("%s: %s: %s (%d tries)", name, p.Name, p.Error, p.Failures))
 		}

@@ -13,7 +13,7 @@ func TestTheStatusTellsTheTroubleOfAHostsNetwork(t *testing.T) {
 	status := agent.Status{
 		NetworkStatus: state.NetworkStatus{View: state.NetworkView{Claims: []state.VIPClaim{{By: "10.98.0.200", RouterID: 77}}}},
 
-		Pieces: []agent.PieceState{{Loop: state.Loop{Name: "haproxy"}}, {Loop: state.Loop{Name: "names", Error: "no disk", Failures: 3}}},
+		Reconcilers: []agent.ReconcilerState{{Loop: state.Loop{Name: "haproxy"}}, {Loop: state.Loop{Name: "names", Error: "no disk", Failures: 3}}},
 	}
 	data, err := json.Marshal(status)
 	if err != nil {

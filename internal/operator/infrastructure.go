@@ -17,7 +17,7 @@ func addInfrastructure(manager ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("authorities of the API: %w", err)
 	}
-	asker := infrastructure.Asker{}
+	asker := infrastructure.Prober{}
 	if access != nil {
 		asker.Roots = access.RootCAs
 	}

@@ -184,7 +184,7 @@ func (t Table) Matches(r ports.Rules) (bool, error) {
 }
 
 func matches(conn *nftables.Conn, r ports.Rules) (bool, error) {
-	if found, err := nftable.There(conn, TableName); err != nil || !found || !r.On {
+	if found, err := nftable.Exists(conn, TableName); err != nil || !found || !r.On {
 		return found == r.On, err
 	}
 	w := content(r)
@@ -252,7 +252,7 @@ func (t Table) There() (bool, error) {
 		return false, err
 	}
 	defer func() { _ = conn.CloseLasting() }()
-	return nftable.There(conn, TableName)
+	return nftable.Exists(conn, TableName)
 }
 
 // side holds the offsets of a family's addresses in a packet.

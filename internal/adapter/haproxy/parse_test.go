@@ -181,7 +181,7 @@ func TestAMuteHaproxyHangsSoonerOnAHostWithNothingElseToDo(t *testing.T) {
 	for _, c := range []struct {
 		busy bool
 		want time.Duration
-	}{{false, Hangs}, {true, Answer}} {
+	}{{false, HangTimeout}, {true, Answer}} {
 		s := Source{
 			Client: Client{Socket: socket}, Busy: func() bool { return c.busy },
 			Accepts: func(context.Context) bool { t.Error("asked again"); return true },

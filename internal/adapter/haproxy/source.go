@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Every is the pause between two looks. Soon is the pause while haproxy has no
-// server, or does not run: then somebody waits for it.
+// PollInterval is the pause between two looks. RetryInterval is the pause while
+// haproxy has no server, or does not run: then somebody waits for it.
 const (
-	Every = 250 * time.Millisecond
-	Soon  = 100 * time.Millisecond
+	PollInterval  = 250 * time.Millisecond
+	RetryInterval = 100 * time.Millisecond
 )
 
 // Source puts haproxy's state into the view: state.NetworkView.Balancer. The
@@ -43,20 +43,20 @@ func (s Source) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 			last = now
 			update(func(v *state.NetworkView) { v.Balancer = now })
 		}
-		pause := Every
+		pause := PollInterval
 		if last.Value.Live() == 0 {
-			pause = Soon
+			pause = RetryInterval
 		}
 		_ = host.Sleep(ctx, pause) // the loop itself checks the context
 	}
 	return nil
 }
 
-// Hangs is the time without an answer after which haproxy counts as hung; one
+// HangTimeout is the time without an answer after which haproxy counts as hung; one
 // that died is noticed at once. On a host with too much to do haproxy gets the
 // time Answer: there it was seen to need more than a second, which is no reason
 // to move a virtual IP.
-const Hangs = 1500 * time.Millisecond
+const HangTimeout = 1500 * time.Millisecond
 
 // connecting bounds the connection to haproxy's own port.
 const connecting = time.Second
@@ -76,7 +76,7 @@ func (s Source) look(ctx context.Context, before state.Fact[state.Balancer]) sta
 	return before
 }
 
-// servers asks, and gives up after Hangs unless the host is busy.
+// servers asks, and gives up after HangTimeout unless the host is busy.
 func (s Source) servers(ctx context.Context) ([]apilb.Server, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s Source) servers(ctx context.Context) ([]apilb.Server, error) {
 	if tooMuch == nil {
 		tooMuch = busy
 	}
-	late := time.AfterFunc(Hangs, func() {
+	late := time.AfterFunc(HangTimeout, func() {
 		if !tooMuch() {
 			cancel()
 		}

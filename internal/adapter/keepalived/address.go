@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns those of the given addresses that this host has.
-func Held(vips []netip.Addr) ([]netip.Addr, error) {
+// HeldVIPs returns those of the given addresses that this host has.
+func HeldVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	err := each(vips, func(ip netip.Addr, _ netlink.Addr) error {
 		if !slices.Contains(out, ip) {
@@ -22,9 +22,9 @@ func Held(vips []netip.Addr) ([]netip.Addr, error) {
 	return out, err
 }
 
-// Remove removes addresses from every interface of this host and returns those
+// RemoveVIPs removes addresses from every interface of this host and returns those
 // that it had.
-func Remove(vips []netip.Addr) ([]netip.Addr, error) {
+func RemoveVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var errs []error
 	err := each(vips, func(ip netip.Addr, a netlink.Addr) error {

@@ -57,8 +57,8 @@ func (d Daemon) runs() bool {
 
 func (d Daemon) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", d.PID, file) }
 
-// Look is the state of the process at one moment.
-type Look struct {
+// ProcessState is the state of the process at one moment.
+type ProcessState struct {
 	// Sleeps counts how often it went to sleep voluntarily.
 	Sleeps uint64
 	// Wants reports whether it wants to run: it waits for a processor or for a
@@ -66,22 +66,22 @@ type Look struct {
 	Wants bool
 }
 
-// Look reads the state of the process: one small read.
-func (d Daemon) Look() (Look, error) {
+// ReadState reads the state of the process: one small read.
+func (d Daemon) ReadState() (ProcessState, error) {
 	data, err := os.ReadFile(d.proc("status"))
 	if err != nil {
-		return Look{}, err
+		return ProcessState{}, err
 	}
 	state, err := field(data, "State:")
 	if err != nil {
-		return Look{}, err
+		return ProcessState{}, err
 	}
 	sleeps, err := field(data, "voluntary_ctxt_switches:")
 	if err != nil {
-		return Look{}, err
+		return ProcessState{}, err
 	}
 	n, err := strconv.ParseUint(sleeps, 10, 64)
-	return Look{Sleeps: n, Wants: strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")}, err
+	return ProcessState{Sleeps: n, Wants: strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")}, err
 }
 
 // Poke wakes the process without an effect: it is told that a child has ended,

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
 )
 
-// Farewell tells the peers of an instance that its holder gives up the VIP, in
+// SendResignation tells the peers of an instance that its holder gives up the VIP, in
 // place of a daemon that cannot do so any more.
-func Farewell(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
+func SendResignation(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
 	return say(ctx, i, "farewell", func(to int) []byte { return i.Farewell(to, centiseconds) })
 }
 
-// Greet tells the peers of an instance that this host is there.
-func Greet(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
+// SendAdvert tells the peers of an instance that this host is there.
+func SendAdvert(ctx context.Context, i vrrp.Instance, centiseconds uint16) error {
 	return say(ctx, i, "greeting", func(to int) []byte { return i.Greeting(to, centiseconds) })
 }
 

@@ -309,9 +309,9 @@ func has(conn *nftables.Conn, table *nftables.Table, name string, want [][]byte)
 	return true
 }
 
-// Dropped returns how many adverts the filter has dropped since the table was
+// DroppedAdverts returns how many adverts the filter has dropped since the table was
 // last written, 0 without a table.
-func Dropped() (uint64, error) {
+func DroppedAdverts() (uint64, error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return 0, fmt.Errorf("nftables: %w", err)

@@ -35,16 +35,16 @@ func namespace(t *testing.T, addresses ...string) { t.Helper(); netnstest.Pair(t
 func TestB17_OnlyTheNamedAddressesAreRemoved(t *testing.T) {
 	namespace(t, "10.98.0.11/24", "10.98.0.5/32", "fd98::5/128", "fd98::11/64")
 	vips := addrs("10.98.0.5", "fd98::5", "10.98.0.6")
-	if held, err := Held(vips); err != nil || fmt.Sprint(held) != "[10.98.0.5 fd98::5]" {
+	if held, err := HeldVIPs(vips); err != nil || fmt.Sprint(held) != "[10.98.0.5 fd98::5]" {
 		t.Errorf("%v, %v", held, err)
 	}
-	if removed, err := Remove(vips); err != nil || len(removed) != 2 {
+	if removed, err := RemoveVIPs(vips); err != nil || len(removed) != 2 {
 		t.Errorf("%v, %v", removed, err)
 	}
-	if removed, err := Remove(vips); err != nil || len(removed) != 0 {
+	if removed, err := RemoveVIPs(vips); err != nil || len(removed) != 0 {
 		t.Errorf("again: %v, %v", removed, err)
 	}
-	if held, err := Held(addrs("10.98.0.11", "fd98::11")); err != nil || len(held) != 2 {
+	if held, err := HeldVIPs(addrs("10.98.0.11", "fd98::11")); err != nil || len(held) != 2 {
 		t.Errorf("own addresses left: %v, %v", held, err)
 	}
 }
@@ -102,13 +102,13 @@ func TestTheFilterIsWrittenOnceAndPutRightWhenItDiffers(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	apply("somebody emptied it", f, true)
-	if n, err := Dropped(); err != nil || n != 0 {
+	if n, err := DroppedAdverts(); err != nil || n != 0 {
 		t.Errorf("dropped %d, %v", n, err)
 	}
 	if out, err := exec.Command("nft", "delete", "table", "inet", filterTable).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if n, err := Dropped(); err != nil || n != 0 {
+	if n, err := DroppedAdverts(); err != nil || n != 0 {
 		t.Errorf("without a table: dropped %d, %v", n, err)
 	}
 	apply("gone", f, true)
@@ -245,7 +245,7 @@ func TestAProcessIsKnownByItsNameAndSleeps(t *testing.T) {
 	if d.PID != cmd.Process.Pid {
 		t.Fatalf("not found: %v", err)
 	}
-	if _, err := d.Look(); err != nil {
+	if _, err := d.ReadState(); err != nil {
 		t.Error(err)
 	}
 	if err := d.Poke(); err != nil {

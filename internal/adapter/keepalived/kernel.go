@@ -18,9 +18,9 @@ import (
 // the VIP (seen with 200).
 const unresolved = 2560
 
-// BoundUnresolved limits what the kernel keeps for an unknown neighbour on an
+// LimitUnresolved limits what the kernel keeps for an unknown neighbour on an
 // interface to unresolved. It reports whether it changed the limit.
-func BoundUnresolved(nic string) (changed bool, err error) {
+func LimitUnresolved(nic string) (changed bool, err error) {
 	want := strconv.AppendInt(nil, unresolved, 10)
 	for _, family := range []string{"ipv4", "ipv6"} {
 		path := filepath.Join("/proc/sys/net", family, "neigh", nic, "unres_qlen_bytes")

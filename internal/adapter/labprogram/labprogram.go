@@ -59,7 +59,7 @@ func (p Program) HandOver(args []string) error {
 	if strings.ContainsRune(os.Args[0], '/') {
 		called = filepath.Join(filepath.Dir(os.Args[0]), Name)
 	}
-	return host.Replace(p.Path, called, args)
+	return host.ExecInPlace(p.Path, called, args)
 }
 
 // Place holds the paths and hosts of a lab, as printed by `holdfast-lab place

@@ -10,8 +10,8 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// There reports whether the family inet has a table of this name.
-func There(conn *nftables.Conn, name string) (bool, error) {
+// Exists reports whether the family inet has a table of this name.
+func Exists(conn *nftables.Conn, name string) (bool, error) {
 	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
 	if err != nil {
 		return false, fmt.Errorf("list nftables tables: %w", err)

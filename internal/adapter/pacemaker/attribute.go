@@ -44,9 +44,9 @@ func (w without) Error() string { return strings.ReplaceAll(w.cause.Error(), w.v
 
 func (w without) Unwrap() error { return w.cause }
 
-// Peer returns a node's private attribute; found is false if the node has none,
+// PrivateAttribute returns a node's private attribute; found is false if the node has none,
 // as after it was lost.
-func Peer(ctx context.Context, name, node string) (value string, found bool, err error) {
+func PrivateAttribute(ctx context.Context, name, node string) (value string, found bool, err error) {
 	out, err := attrd(ctx, "--name", name, "--query", "--node", node)
 	for _, code := range noSuchAttribute {
 		if host.ExitCode(err) == code {
@@ -67,8 +67,8 @@ func Peer(ctx context.Context, name, node string) (value string, found bool, err
 	return string(plain), true, nil
 }
 
-// Everyone returns a private attribute of all nodes that have it, in one call.
-func Everyone(ctx context.Context, name string) (map[string]string, error) {
+// PrivateAttributes returns a private attribute of all nodes that have it, in one call.
+func PrivateAttributes(ctx context.Context, name string) (map[string]string, error) {
 	out, err := attrd(ctx, "--name", name, "--query", "--all")
 	if err != nil && !slices.Contains(noSuchAttribute, host.ExitCode(err)) {
 		return nil, fmt.Errorf("read attribute %s: %w", name, err)
@@ -88,9 +88,9 @@ func Everyone(ctx context.Context, name string) (map[string]string, error) {
 	return values, nil
 }
 
-// Stopping reports whether Pacemaker on a node has been told to stop, as at a
+// ShutdownRequested reports whether Pacemaker on a node has been told to stop, as at a
 // shutdown of its host. Pacemaker publishes that before it stops anything.
-func Stopping(ctx context.Context, node string) (bool, error) {
+func ShutdownRequested(ctx context.Context, node string) (bool, error) {
 	out, err := attrd(ctx, "--name", "shutdown", "--query", "--node", node)
 	if err != nil && !slices.Contains(noSuchAttribute, host.ExitCode(err)) {
 		return false, fmt.Errorf("ask whether Pacemaker of %s stops: %w", node, err)

@@ -51,13 +51,13 @@ func oneOf(allowed, args []string) error {
 	return nil
 }
 
-// Push makes Pacemaker apply the difference between two copies of the CIB.
-func Push(before, after string) host.Cmd {
+// ApplyCIB makes Pacemaker apply the difference between two copies of the CIB.
+func ApplyCIB(before, after string) host.Cmd {
 	return host.Command("pcs", "cluster", "cib-push", after, "diff-against="+before)
 }
 
-// Typed returns a change of the CIB as a person would type it.
-func Typed(args ...string) string {
+// CommandLine returns a change of the CIB as a person would type it.
+func CommandLine(args ...string) string {
 	return "pcs " + host.Command(args[0], args[1:]...).String()
 }
 

@@ -30,7 +30,7 @@ func TestAFileIsChangedByWhatChangesNothingElse(t *testing.T) {
 			t.Errorf("%s of %s: %s, %v", c.line, c.file, got, err)
 		}
 	}
-	if got := Typed("property", "set", "a=b c"); got != "pcs property set 'a=b c'" {
+	if got := CommandLine("property", "set", "a=b c"); got != "pcs property set 'a=b c'" {
 		t.Error(got)
 	}
 }

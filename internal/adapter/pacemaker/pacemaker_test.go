@@ -190,7 +190,7 @@ esac`)
 	if err := Publish(t.Context(), "holdfast-etcd", value); err != nil {
 		t.Fatal(err)
 	}
-	got, found, err := Peer(t.Context(), "holdfast-etcd", "cp-2")
+	got, found, err := PrivateAttribute(t.Context(), "holdfast-etcd", "cp-2")
 	if got != value || !found || err != nil {
 		t.Errorf("got %q, %v, %v", got, found, err)
 	}
@@ -206,11 +206,11 @@ func TestAnErrorOfPublishingLeavesTheValueOut(t *testing.T) {
 
 func TestNoAttributeIsNoErrorAndNoAnswerIsOne(t *testing.T) {
 	tools(t, "attrd_updater", `echo "attribute does not exist" >&2; exit 78`)
-	if _, found, err := Peer(t.Context(), "holdfast-etcd", "cp-2"); found || err != nil {
+	if _, found, err := PrivateAttribute(t.Context(), "holdfast-etcd", "cp-2"); found || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
 	tools(t, "attrd_updater", `echo "not connected" >&2; exit 102`)
-	if _, _, err := Peer(t.Context(), "holdfast-etcd", "cp-2"); err == nil {
+	if _, _, err := PrivateAttribute(t.Context(), "holdfast-etcd", "cp-2"); err == nil {
 		t.Error("a daemon that does not answer was taken for a node without the attribute")
 	}
 }
@@ -223,12 +223,12 @@ func TestANodeSaysThatItStopsBeforeItDoes(t *testing.T) {
 		`exit 105`: false,
 	} {
 		tools(t, "attrd_updater", answer)
-		if got, err := Stopping(t.Context(), "cp-2"); got != want || err != nil {
+		if got, err := ShutdownRequested(t.Context(), "cp-2"); got != want || err != nil {
 			t.Errorf("%s: %t, %v", answer, got, err)
 		}
 	}
 	tools(t, "attrd_updater", "exit 1")
-	if _, err := Stopping(t.Context(), "cp-2"); err == nil {
+	if _, err := ShutdownRequested(t.Context(), "cp-2"); err == nil {
 		t.Error("no answer is not no")
 	}
 }

@@ -64,7 +64,7 @@ func TestWordsAreNotReadAsAStatus(t *testing.T) {
 	if s, err := Look(t.Context()); err == nil || !strings.Contains(err.Error(), "read Pacemaker's status: read Pacemaker's status") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := MayFence(t.Context(), "etcd"); err == nil || !strings.Contains(err.Error(), "ask whether Pacemaker is in maintenance: read Pacemaker's status") {
+	if err := FencingAllowed(t.Context(), "etcd"); err == nil || !strings.Contains(err.Error(), "ask whether Pacemaker is in maintenance: read Pacemaker's status") {
 		t.Error(err)
 	}
 }

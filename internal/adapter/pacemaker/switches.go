@@ -12,11 +12,11 @@ import (
 // switchesTimeout bounds the question, which takes 50 ms if Pacemaker answers.
 const switchesTimeout = 5 * time.Second
 
-// MayFence returns an error if an administrator has told Pacemaker not to act.
+// FencingAllowed returns an error if an administrator has told Pacemaker not to act.
 // Pacemaker itself would then not fence either, but stonith_admin ignores these
 // settings. resource is the resource for which the fence is wanted. It is also
 // an error if Pacemaker does not answer.
-func MayFence(ctx context.Context, resource string) error {
+func FencingAllowed(ctx context.Context, resource string) error {
 	c, err := status(ctx, switchesTimeout)
 	if err != nil {
 		return fmt.Errorf("ask whether Pacemaker is in maintenance: %w", err)

@@ -31,7 +31,7 @@ func TestWhatAPersonSwitchedOffKeepsAFenceBack(t *testing.T) {
 			t.Fatalf("%s: the text has nothing to swap", sentence)
 		}
 		tools(t, "crm_mon", "cat <<'E'\n"+c.text+"\nE")
-		err := MayFence(t.Context(), "etcd")
+		err := FencingAllowed(t.Context(), "etcd")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", sentence, err)
 		}

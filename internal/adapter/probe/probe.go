@@ -16,10 +16,10 @@ import (
 
 // The times of a probe.
 const (
-	// Every is the pause between two questions while the answer stays the same,
-	// and Soon the pause while it may be about to change.
-	Every = time.Second
-	Soon  = 250 * time.Millisecond
+	// PollInterval is the pause between two questions while the answer stays the same,
+	// and RetryInterval the pause while it may be about to change.
+	PollInterval  = time.Second
+	RetryInterval = 250 * time.Millisecond
 	// Answer bounds one answer. A service that needs longer is as good as gone
 	// for its real clients.
 	Answer = time.Second
@@ -106,9 +106,9 @@ func oneConnection() *http.Transport {
 
 // pause waits until the next question.
 func pause(ctx context.Context, soon bool) {
-	d := Every
+	d := PollInterval
 	if soon {
-		d = Soon
+		d = RetryInterval
 	}
 	_ = host.Sleep(ctx, d)
 }

@@ -200,7 +200,7 @@ func TestWithoutAnAuthorityNothingIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * Soon)
+	time.Sleep(2 * RetryInterval)
 	if len(views) > 0 {
 		t.Error("something was told before there was anything to verify with")
 	}
@@ -226,7 +226,7 @@ func TestAServerThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 	if v := next(t, follow(t, &LocalAPI{Address: s.address(), CA: ca})); !state.Is(v.LocalAPI, false) {
 		t.Error(v.LocalAPI)
 	}
-	if took := time.Since(began); took > 2*Answer+Soon+time.Second {
+	if took := time.Since(began); took > 2*Answer+RetryInterval+time.Second {
 		t.Errorf("waited %v", took)
 	}
 }

@@ -159,7 +159,7 @@ func (t Table) open() (*nftables.Conn, error) {
 }
 
 func matches(conn *nftables.Conn, r apilb.Redirect) (bool, error) {
-	if found, err := nftable.There(conn, TableName); err != nil || !found || !r.Table {
+	if found, err := nftable.Exists(conn, TableName); err != nil || !found || !r.Table {
 		return found == r.Table, err
 	}
 	w := content(r)

@@ -74,9 +74,9 @@ func (a *Approver) judge(ctx context.Context, r joining.Request, id string) erro
 	return nil
 }
 
-// Look deletes the tokens of hosts that are ready nodes. While other tokens
+// Decide deletes the tokens of hosts that are ready nodes. While other tokens
 // remain it decides about the requests that were made with them.
-func (a *Approver) Look(ctx context.Context) error {
+func (a *Approver) Decide(ctx context.Context) error {
 	tokens, err := a.API.BootstrapTokens(ctx)
 	if err != nil || len(tokens) == 0 {
 		return err

@@ -136,7 +136,7 @@ func TestALookFindsWhatTheWatchDidNot(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		api.did = nil
-		if err := a.Look(t.Context()); err != nil || !slices.Equal(api.did, want) {
+		if err := a.Decide(t.Context()); err != nil || !slices.Equal(api.did, want) {
 			t.Errorf("did %q, want %q, %v", api.did, want, err)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 // installation may reasonably take.
 const HostLifetime = 24 * time.Hour
 
-// TokenAPI is the part of the API that the Giver needs.
+// TokenAPI is the part of the API that the Issuer needs.
 type TokenAPI interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
@@ -35,8 +35,8 @@ type TokenAPI interface {
 	DeleteBootstrapToken(ctx context.Context, id string) error
 }
 
-// Giver gives joining hosts their configuration and their tokens.
-type Giver struct {
+// Issuer gives joining hosts their configuration and their tokens.
+type Issuer struct {
 	Site *site.Site
 	Key  *Key
 	// Open returns the API, or an error until this host's control plane is set
@@ -56,7 +56,7 @@ type Giver struct {
 }
 
 // Read checks a token with the key in force.
-func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error) {
+func (g *Issuer) Read(ctx context.Context, token string, purpose jointoken.Purpose) (jointoken.Claims, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
 		return jointoken.Claims{}, err
@@ -66,13 +66,13 @@ func (g *Giver) Read(ctx context.Context, token string, purpose jointoken.Purpos
 
 // ReadReporter checks the token of a host that reports. It also works while the
 // API does not answer, because then the report matters most.
-func (g *Giver) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
+func (g *Issuer) ReadReporter(_ context.Context, token string) (jointoken.Claims, error) {
 	return jointoken.Read(g.Key.Known(), token, jointoken.Host, g.Now())
 }
 
 // Render returns the configuration that a token opens. The token inside it opens
 // no configuration, and ends when the shown one does.
-func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version string) ([]byte, error) {
+func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version string) ([]byte, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
 		return nil, err
@@ -88,17 +88,17 @@ func (g *Giver) Render(ctx context.Context, shown jointoken.Claims, version stri
 }
 
 // Admit returns a host's own token.
-func (g *Giver) Admit(ctx context.Context, shown jointoken.Claims, host string) (configserver.Secret, error) {
+func (g *Issuer) Admit(ctx context.Context, shown jointoken.Claims, host string) (configserver.Secret, error) {
 	key, err := g.Key.Current(ctx)
 	if err != nil {
 		return configserver.Secret{}, err
 	}
-	return Own(key, shown.Role, host, g.Now(), g.Random)
+	return MintToken(key, shown.Role, host, g.Now(), g.Random)
 }
 
-// Own mints a host's own token. Its id distinguishes this installation of the
+// MintToken mints a host's own token. Its id distinguishes this installation of the
 // host from others under the same name.
-func Own(key []byte, role state.Role, host string, now time.Time, random io.Reader) (configserver.Secret, error) {
+func MintToken(key []byte, role state.Role, host string, now time.Time, random io.Reader) (configserver.Secret, error) {
 	id := make([]byte, 8)
 	if _, err := io.ReadFull(random, id); err != nil {
 		return configserver.Secret{}, err
@@ -115,7 +115,7 @@ var errNotYet = errors.New("the control plane of this host is not set up yet")
 
 // Bootstrap returns a bootstrap token for a host, a new one for each call: only
 // the host that asked last can use its token.
-func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
+func (g *Issuer) Bootstrap(ctx context.Context, own jointoken.Claims) (configserver.Secret, error) {
 	g.one.Lock()
 	defer g.one.Unlock()
 	if !g.Key.Stands() {
@@ -144,7 +144,7 @@ func (g *Giver) Bootstrap(ctx context.Context, own jointoken.Claims) (configserv
 	return g.make(ctx, api, grant)
 }
 
-func (g *Giver) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {
+func (g *Issuer) make(ctx context.Context, api TokenAPI, grant joining.Grant) (configserver.Secret, error) {
 	if err := g.Prepare(ctx); err != nil {
 		return configserver.Secret{}, fmt.Errorf("let hosts join: %w", err)
 	}

@@ -45,12 +45,12 @@ func (c *cluster) DeleteBootstrapToken(_ context.Context, id string) error {
 	return c.err
 }
 
-func newGiver(t *testing.T, c *cluster, config string) *Giver {
+func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 	t.Helper()
 	s := sitetest.New(t, config)
 	c.now = sitetest.Created
 	now := func() time.Time { return c.now }
-	return &Giver{
+	return &Issuer{
 		Site: s, Random: rand.Reader, Now: now,
 		Open: func() (TokenAPI, error) { return c, nil }, Prepare: func(context.Context) error { return nil },
 		Key: &Key{
@@ -62,7 +62,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Giver {
 }
 
 // served returns the site that a host gets for a pointer's token.
-func served(t *testing.T, g *Giver, token string) *site.Site {
+func served(t *testing.T, g *Issuer, token string) *site.Site {
 	t.Helper()
 	shown, err := g.Read(t.Context(), token, jointoken.Config)
 	if err != nil {
@@ -94,7 +94,7 @@ func served(t *testing.T, g *Giver, token string) *site.Site {
 	return nil
 }
 
-func pointer(t *testing.T, g *Giver, role state.Role, until time.Time) string {
+func pointer(t *testing.T, g *Issuer, role state.Role, until time.Time) string {
 	t.Helper()
 	s := *g.Site
 	s.Identity.JoinUntil = until
@@ -315,7 +315,7 @@ func TestAHostThatJoinsAfterThirtyDaysGetsSecretsThatOpen(t *testing.T) {
 func TestReportsAreTakenWhileTheAPIIsAway(t *testing.T) {
 	c := &cluster{}
 	g := newGiver(t, c, sitetest.TwoDual)
-	own, err := Own(g.Site.Identity.JoinKey, state.RoleWorker, "worker-1", c.now, rand.Reader)
+	own, err := MintToken(g.Site.Identity.JoinKey, state.RoleWorker, "worker-1", c.now, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

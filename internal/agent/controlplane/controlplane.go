@@ -116,7 +116,7 @@ func (r *Agent) findAddresses(ctx context.Context) error {
 		return err
 	}
 	for said := ""; ; {
-		r.facts, err = own.Facts(networks, r.Site.VIPs())
+		r.facts, err = own.HostFacts(networks, r.Site.VIPs())
 		if err == nil {
 			return nil
 		}

@@ -91,6 +91,6 @@ func (r *Agent) joiningTask() loop.Task {
 		if err != nil {
 			return loop.Result{}, err
 		}
-		return loop.Result{}, r.approver(client).Look(ctx)
+		return loop.Result{}, r.approver(client).Decide(ctx)
 	}}
 }

@@ -45,7 +45,7 @@ type joiningCluster struct {
 	api   *apitest.API
 	admin kubernetes.Interface
 	agent *Agent
-	give  *admission.Giver
+	give  *admission.Issuer
 	log   *syncLog
 }
 
@@ -380,7 +380,7 @@ func (c *joiningCluster) endsWhenItsHostIsReady(worker *rest.Config) {
 		c.t.Fatal(err)
 	}
 	look := func() {
-		if err := (&admission.Approver{Site: joining.Of(c.agent.Site.Config), API: client, Now: time.Now, Logf: c.agent.logf}).Look(c.t.Context()); err != nil {
+		if err := (&admission.Approver{Site: joining.Of(c.agent.Site.Config), API: client, Now: time.Now, Logf: c.agent.logf}).Decide(c.t.Context()); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -85,8 +85,8 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 }
 
 // giver returns what gives joining hosts their configuration and tokens.
-func (r *Agent) giver() *admission.Giver {
-	return &admission.Giver{
+func (r *Agent) giver() *admission.Issuer {
+	return &admission.Issuer{
 		Site: r.Site, Now: r.Now, Random: rand.Reader,
 		Key: &admission.Key{
 			Own: r.Site.Identity.JoinKey, Path: admission.KeyPath, Stands: install.ControlPlaneStands, Now: r.Now, Ask: r.joinKey,

@@ -49,12 +49,12 @@ func (n *Network) compose() {
 		&mayhold.Source{
 			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Recorded: records.Files{}.HasRecord, Logf: n.logf,
 			Ask: func(ctx context.Context, mark string) (state.EtcdReport, error) {
-				return keeperclient.Next(ctx, state.EtcdSocketPath, mark)
+				return keeperclient.NextReport(ctx, state.EtcdSocketPath, mark)
 			},
 		},
 		probe.Router{},
 	}
-	n.add(&links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit})
+	n.add(&links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit})
 	n.add(n.keepalived())
 	if n.Site.Role.ControlPlane() {
 		options := balancer.HostOptions(payload.Image("haproxy"))
@@ -75,7 +75,7 @@ func (n *Network) compose() {
 }
 
 // firewall returns the reconciler of this host's ports.
-func (n *Network) firewall() network.Piece {
+func (n *Network) firewall() network.Reconciler {
 	return firewall.New(firewall.Options{
 		Root: "/", Flannel: n.Site.Flannel(), BMCs: n.Site.BMCHosts(), Table: filter.Table{},
 		Site: filter.ThisSite().Look, Now: n.Now, Logf: n.logf,
@@ -88,7 +88,7 @@ func (n *Network) firewall() network.Piece {
 // registration returns the reconciler that creates this host's Node again. On a
 // control plane it uses the agent's own account, which may set all labels of the
 // Node. No kubelet's account may.
-func (n *Network) registration() network.Piece {
+func (n *Network) registration() network.Reconciler {
 	servers := n.servers
 	if n.Site.Role.ControlPlane() {
 		servers = &kube.Servers{Kubeconfig: state.AgentKubeconfig, Name: n.servers.Name, Addresses: n.servers.Addresses}
@@ -103,8 +103,8 @@ func (n *Network) registration() network.Piece {
 
 // reporter returns the reconciler that publishes the VIPs which this host is set
 // up for. On a control plane that includes the certificate of its API server.
-func (n *Network) reporter() network.Piece {
-	options := vipcheck.Options{Annotate: n.setAnnotations, Holders: observe.Holders, Pieces: n.agent.States}
+func (n *Network) reporter() network.Reconciler {
+	options := vipcheck.Options{Annotate: n.setAnnotations, Holders: observe.Holders, Reconcilers: n.agent.States}
 	if n.Site.Role.ControlPlane() {
 		certificate := servingcert.New(servingcert.Options{Now: n.Now})
 		n.add(certificate)
@@ -114,14 +114,14 @@ func (n *Network) reporter() network.Piece {
 }
 
 // add adds a reconciler, and adds it to the sources if it is one.
-func (n *Network) add(p network.Piece) {
-	n.agent.Pieces = append(n.agent.Pieces, p)
+func (n *Network) add(p network.Reconciler) {
+	n.agent.Reconcilers = append(n.agent.Reconcilers, p)
 	if s, ok := p.(network.Source); ok {
 		n.agent.Sources = append(n.agent.Sources, s)
 	}
 }
 
-func (n *Network) keepalived() network.Piece {
+func (n *Network) keepalived() network.Reconciler {
 	pod, err := render.Pod(payload.Image("keepalived"))
 	if err != nil {
 		panic(err) // cannot happen: the value is fixed, and tests render it

@@ -65,10 +65,10 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.agent = &network.Agent{Board: network.NewBoard(first), Loops: o.Loops}
+	n.agent = &network.Agent{Views: network.NewViewStore(first), Loops: o.Loops}
 	n.servers = &kube.Servers{
 		Kubeconfig: kubeconfig, Name: o.Site.APIHost(),
-		Addresses: func() []string { return apiServers(n.agent.Board.View(), o.Site.APIHost()) },
+		Addresses: func() []string { return apiServers(n.agent.Views.View(), o.Site.APIHost()) },
 	}
 	topology := o.Site.Topology()
 	n.nodes = &nodes.Source{
@@ -141,7 +141,7 @@ func (n *Network) Run(ctx context.Context) error {
 // succeed.
 func (n *Network) outside() *outside.Probe {
 	return outside.New(outside.Options{
-		View: n.agent.Board.View, Log: n.Log, Now: n.Now,
+		View: n.agent.Views.View, Log: n.Log, Now: n.Now,
 		TLS: func() (*tls.Config, error) { return kube.TLS(kubeconfig, n.Site.APIHost()) },
 	})
 }
@@ -176,5 +176,5 @@ func (n *Network) setAnnotations(ctx context.Context, node string, values map[st
 	return err
 }
 
-// logf logs for sources and pieces, which write whole lines.
+// logf logs for sources and reconcilers, which write whole lines.
 func (n *Network) logf(format string, args ...any) { n.Log.Info(fmt.Sprintf(format, args...)) }

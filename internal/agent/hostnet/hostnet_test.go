@@ -203,7 +203,7 @@ func TestAMonitorSaysWhatIsNotInStep(t *testing.T) {
 	broken.View.Balancer, broken.View.LocalDNS = state.Fact[state.Balancer]{}, state.Known(false)
 	broken.View.Claims = []state.VIPClaim{{VIP: addrs("10.98.0.5")[0], By: "02:00:00:00:00:99"}}
 	broken.View.Forged = []state.ForgedAdvert{{VIP: addrs("10.98.0.5")[0], As: addrs("10.98.0.12")[0], By: "02:00:00:00:00:99"}}
-	broken.Pieces = []network.PieceState{{Loop: state.Loop{Name: "names", Error: "no disk", Failures: 3, FailingSince: now}}}
+	broken.Reconcilers = []network.ReconcilerState{{Loop: state.Loop{Name: "names", Error: "no disk", Failures: 3, FailingSince: now}}}
 	for _, part := range Monitored() {
 		if f, err := Monitor(part, broken, dir, now); err != nil || f.InStep || len(f.Trouble) == 0 {
 			t.Errorf("%s in trouble: %+v, %v", part, f, err)

@@ -43,7 +43,7 @@ func Monitor(part string, s network.Status, root string, now time.Time) (Finding
 	for _, file := range want.Files {
 		f.compare(root, file)
 	}
-	f.piece(s, part)
+	f.reconciler(s, part)
 	switch part {
 	case "keepalived":
 		f.keepalived(s)
@@ -84,8 +84,8 @@ func (f *Finding) compare(root string, want state.File) {
 // pieceNames maps each part to the name of its reconciler.
 var pieceNames = map[string]string{"keepalived": "keepalived", "haproxy": "haproxy", "coredns": "names"}
 
-func (f *Finding) piece(s network.Status, part string) {
-	for _, p := range s.Pieces {
+func (f *Finding) reconciler(s network.Status, part string) {
+	for _, p := range s.Reconcilers {
 		if p.Name != pieceNames[part] {
 			continue
 		}

@@ -36,7 +36,7 @@ func (r *run) findAddresses(ctx context.Context) error {
 		return err
 	}
 	err = r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
-		facts, err := own.Facts(networks, r.Site.VIPs())
+		facts, err := own.HostFacts(networks, r.Site.VIPs())
 		r.facts = facts
 		if err == nil {
 			err = r.fencedByName(facts.NodeName)
@@ -107,7 +107,7 @@ func (r *run) holdVIP(ctx context.Context) error {
 
 // network returns this host's network as it is before any agent keeps it.
 func (r *run) network() (v state.NetworkView, err error) {
-	if v.Settings, err = settings.Of(r.Site); err != nil {
+	if v.Settings, err = settings.FromSite(r.Site); err != nil {
 		return v, err
 	}
 	now, err := netwatch.Read(nil)

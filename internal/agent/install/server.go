@@ -122,7 +122,7 @@ func (s *server) token(ctx context.Context) (string, error) {
 func (s *server) get(ctx context.Context) (string, error) {
 	id := s.site.Identity
 	if len(id.JoinKey) > 0 {
-		own, err := admission.Own(id.JoinKey, s.site.Role, s.host, s.now(), rand.Reader)
+		own, err := admission.MintToken(id.JoinKey, s.site.Role, s.host, s.now(), rand.Reader)
 		return own.Token, err
 	}
 	if id.AdmissionToken == "" {

@@ -32,17 +32,17 @@ const (
 
 // Agent runs the sources, and the reconcilers that follow them.
 type Agent struct {
-	Board   *Board
-	Sources []Source
-	Pieces  []Piece
-	Loops   *loop.Loops
+	Views       *ViewStore
+	Sources     []Source
+	Reconcilers []Reconciler
+	Loops       *loop.Loops
 
 	mu   sync.Mutex
-	vips map[string][]netip.Addr // what the view said that a piece last made true
+	vips map[string][]netip.Addr // what the view said that a reconciler last made true
 }
 
-// PieceState describes how a reconciler is doing.
-type PieceState struct {
+// ReconcilerState describes how a reconciler is doing.
+type ReconcilerState struct {
 	state.Loop
 	// VIPs are those of the view that it last made true.
 	VIPs []netip.Addr `json:"-"`
@@ -55,14 +55,14 @@ func (a *Agent) Run(asked context.Context) error {
 	group, ctx := errgroup.WithContext(asked)
 	for _, s := range a.Sources {
 		group.Go(func() error {
-			if err := s.Run(ctx, a.Board.Update); err != nil && ctx.Err() == nil {
+			if err := s.Run(ctx, a.Views.Update); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("source %s: %w", s.Name(), err)
 			}
 			return nil
 		})
 	}
 	var tasks []loop.Task
-	for _, p := range a.Pieces {
+	for _, p := range a.Reconcilers {
 		tasks = append(tasks, a.task(p))
 	}
 	group.Go(func() error { a.Loops.Run(ctx, tasks...); return nil })
@@ -72,14 +72,14 @@ func (a *Agent) Run(asked context.Context) error {
 	return a.withdraw(asked)
 }
 
-// task has a piece follow the view. A failing one is not tried for each of many
+// task has a reconciler follow the view. A failing one is not tried for each of many
 // changes.
-func (a *Agent) task(p Piece) loop.Task {
+func (a *Agent) task(p Reconciler) loop.Task {
 	return loop.Task{
-		Name: p.Name(), Part: part, Wake: a.Board.Follow(), RetryDebounce: firstRetry,
+		Name: p.Name(), Part: part, Wake: a.Views.Follow(), RetryDebounce: firstRetry,
 		Every: Resync, Retry: firstRetry, MaxRetry: lastRetry, Limit: atMost,
 		Step: func(ctx context.Context) (loop.Result, error) {
-			view := a.Board.View()
+			view := a.Views.View()
 			changed, err := p.Reconcile(ctx, view)
 			if err == nil {
 				a.note(p.Name(), view.Settings.VIPs())
@@ -89,7 +89,7 @@ func (a *Agent) task(p Piece) loop.Task {
 	}
 }
 
-// part is what pieces are called together.
+// part is what reconcilers are called together.
 const part = "network"
 
 func (a *Agent) note(name string, vips []netip.Addr) {
@@ -102,14 +102,14 @@ func (a *Agent) note(name string, vips []netip.Addr) {
 }
 
 // States returns how each reconciler is doing, in their order.
-func (a *Agent) States() []PieceState {
+func (a *Agent) States() []ReconcilerState {
 	all := a.Loops.States(part)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var out []PieceState
-	for _, p := range a.Pieces {
+	var out []ReconcilerState
+	for _, p := range a.Reconcilers {
 		if i := slices.IndexFunc(all, func(s state.Loop) bool { return s.Name == p.Name() }); i >= 0 {
-			out = append(out, PieceState{Loop: all[i], VIPs: a.vips[p.Name()]})
+			out = append(out, ReconcilerState{Loop: all[i], VIPs: a.vips[p.Name()]})
 		}
 	}
 	return out
@@ -119,9 +119,9 @@ func (a *Agent) States() []PieceState {
 func (a *Agent) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	errs := make([]error, len(a.Pieces))
+	errs := make([]error, len(a.Reconcilers))
 	var done sync.WaitGroup
-	for i, p := range a.Pieces {
+	for i, p := range a.Reconcilers {
 		done.Go(func() {
 			if err := p.Withdraw(ctx); err != nil {
 				errs[i] = fmt.Errorf("withdraw %s: %w", p.Name(), err)

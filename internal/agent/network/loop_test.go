@@ -70,11 +70,11 @@ type rig struct {
 }
 
 // start runs an agent in the bubble of a test; the test stops it.
-func start(t *testing.T, pieces ...Piece) *rig {
+func start(t *testing.T, list ...Reconciler) *rig {
 	t.Helper()
 	r := &rig{source: &fakeSource{fail: make(chan error, 1)}, ended: make(chan error, 1)}
 	r.Agent = &Agent{
-		Board: NewBoard(state.NetworkView{}), Sources: []Source{r.source}, Pieces: pieces,
+		Views: NewViewStore(state.NetworkView{}), Sources: []Source{r.source}, Reconcilers: list,
 		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(&r.log, nil))),
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -239,11 +239,11 @@ func TestASourceThatCannotGoOnEndsTheAgentAndTakesNothingBack(t *testing.T) {
 func TestHeldAreTheVIPsAmongTheHostsAddresses(t *testing.T) {
 	vip, other := netip.MustParseAddr("10.98.0.5"), netip.MustParseAddr("fd98::5")
 	v := state.NetworkView{Settings: state.NetworkSettings{APIVIPs: []netip.Addr{vip, other}}}
-	if got := Held(v); got == nil || len(got) != 0 {
+	if got := HeldVIPs(v); got == nil || len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 	v.Addresses = []state.HostAddress{{Interface: "eth0", Prefix: netip.MustParsePrefix("10.98.0.11/24")}, {Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)}}
-	if got := Held(v); len(got) != 1 || got[0] != vip {
+	if got := HeldVIPs(v); len(got) != 1 || got[0] != vip {
 		t.Errorf("%v", got)
 	}
 }

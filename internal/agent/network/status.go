@@ -18,12 +18,12 @@ const StatusPath = state.NetworkStatusPath
 type Status struct {
 	state.NetworkStatus
 
-	Pieces []PieceState `json:"pieces"`
+	Reconcilers []ReconcilerState `json:"pieces"`
 }
 
-// Held returns the virtual IPs among a host's addresses, in the cluster's
+// HeldVIPs returns the virtual IPs among a host's addresses, in the cluster's
 // order.
-func Held(v state.NetworkView) []netip.Addr {
+func HeldVIPs(v state.NetworkView) []netip.Addr {
 	out := []netip.Addr{}
 	for _, vip := range v.Settings.VIPs() {
 		if slices.ContainsFunc(v.Addresses, func(a state.HostAddress) bool { return a.Prefix.Addr() == vip }) {
@@ -36,14 +36,14 @@ func Held(v state.NetworkView) []netip.Addr {
 // File is the task that writes the status whenever something in it changes.
 func (a *Agent) File(path string) loop.Task {
 	wake := a.Loops.Follow(part)
-	a.Board.Wake(wake)
+	a.Views.Wake(wake)
 	return loop.File("status of the network", wake, func() error { return a.Write(path) })
 }
 
 // Status returns how things are now.
 func (a *Agent) Status() Status {
-	view := a.Board.View()
-	return Status{state.NetworkStatus{At: a.Loops.Now(), Holds: Held(view), View: view}, a.States()}
+	view := a.Views.View()
+	return Status{state.NetworkStatus{At: a.Loops.Now(), Holds: HeldVIPs(view), View: view}, a.States()}
 }
 
 // Write writes the status once.

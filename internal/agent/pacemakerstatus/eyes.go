@@ -76,7 +76,7 @@ func (e *eyes) look(ctx context.Context, name string) decide.Input {
 // found returns the problems that the fence agents of both hosts found in their
 // last tests, or nothing if Pacemaker does not answer.
 func found(ctx context.Context) map[string]state.BMCProblem {
-	values, err := pacemaker.Everyone(ctx, fence.FoundAttribute)
+	values, err := pacemaker.PrivateAttributes(ctx, fence.FoundAttribute)
 	if err != nil {
 		return nil
 	}

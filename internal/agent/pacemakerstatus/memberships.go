@@ -43,7 +43,7 @@ func thisHostsMembers(log *slog.Logger) memberships {
 func (w memberships) watch(ctx context.Context, changed func(state.Fact[state.Membership])) {
 	last := ""
 	tell := func(m state.Fact[state.Membership]) bool {
-		mark := keeperclient.MarkOf(m)
+		mark := keeperclient.MembershipMark(m)
 		if mark == last {
 			return false
 		}

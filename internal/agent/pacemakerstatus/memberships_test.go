@@ -51,11 +51,11 @@ func (p *pair) keeper(ctx context.Context, known string) (state.Fact[state.Membe
 	for range 1000 {
 		switch s := p.now(); {
 		case s.down:
-			return state.Fact[state.Membership]{}, keeperclient.ErrDown
+			return state.Fact[state.Membership]{}, keeperclient.ErrNotRunning
 		case s.hangs:
 			<-ctx.Done()
 			return state.Fact[state.Membership]{}, ctx.Err()
-		case s.deaf || keeperclient.MarkOf(s.membership()) != known:
+		case s.deaf || keeperclient.MembershipMark(s.membership()) != known:
 			return s.membership(), nil
 		}
 		time.Sleep(time.Millisecond)

@@ -107,7 +107,7 @@ func (h *Host) configure(ctx context.Context, want twonode.Config) error {
 		}
 		if h.DryRun {
 			for _, s := range steps {
-				h.say("%s    # %s", pacemaker.Typed(s.Args...), s.Why)
+				h.say("%s    # %s", pacemaker.CommandLine(s.Args...), s.Why)
 			}
 			return nil
 		}
@@ -164,5 +164,5 @@ func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, ci
 			return err
 		}
 	}
-	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.Push(before, after))
+	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.ApplyCIB(before, after))
 }

@@ -20,8 +20,8 @@ import (
 // maxAnswer bounds how much of an answer is read, in bytes.
 const maxAnswer = 4 << 20
 
-// ErrDown is wrapped in the error if nobody listens on the socket.
-var ErrDown = errors.New("no connection to the etcd keeper")
+// ErrNotRunning is wrapped in the error if nobody listens on the socket.
+var ErrNotRunning = errors.New("no connection to the etcd keeper")
 
 // Report asks for the daemon's report.
 func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) {
@@ -29,11 +29,11 @@ func Report(ctx context.Context, socket string) (r state.EtcdReport, err error) 
 	return r, err
 }
 
-// Next asks for the daemon's report and gets it as soon as its mark
+// NextReport asks for the daemon's report and gets it as soon as its mark
 // (decide/mayhold) differs from the given one, or after a while without a
 // change. A daemon of an earlier version answers at once.
-func Next(ctx context.Context, socket, mark string) (r state.EtcdReport, err error) {
-	err = call(ctx, socket, http.MethodGet, "report?"+url.Values{Unless: {mark}}.Encode(), nil, &r)
+func NextReport(ctx context.Context, socket, mark string) (r state.EtcdReport, err error) {
+	err = call(ctx, socket, http.MethodGet, "report?"+url.Values{MarkParameter: {mark}}.Encode(), nil, &r)
 	return r, err
 }
 
@@ -45,20 +45,20 @@ const MembershipPath = "membership"
 // after a second. A daemon that does not watch Corosync yet, or is of an
 // earlier version, causes an error.
 func Membership(ctx context.Context, socket, mark string) (m state.Fact[state.Membership], err error) {
-	err = call(ctx, socket, http.MethodGet, MembershipPath+"?"+url.Values{Unless: {mark}}.Encode(), nil, &m)
+	err = call(ctx, socket, http.MethodGet, MembershipPath+"?"+url.Values{MarkParameter: {mark}}.Encode(), nil, &m)
 	return m, err
 }
 
-// MarkOf returns a mark that identifies a membership.
-func MarkOf(m state.Fact[state.Membership]) string { return fmt.Sprintf("%+v", m) }
+// MembershipMark returns a mark that identifies a membership.
+func MembershipMark(m state.Fact[state.Membership]) string { return fmt.Sprintf("%+v", m) }
 
-// Unless is the query parameter of a request that waits: the mark that the
+// MarkParameter is the query parameter of a request that waits: the mark that the
 // client already has.
-const Unless = "unless"
+const MarkParameter = "unless"
 
-// Order sends a request of Pacemaker to the daemon, and reads the answer into
+// Send sends a request of Pacemaker to the daemon, and reads the answer into
 // out.
-func Order(ctx context.Context, socket, what string, body []byte, out any) error {
+func Send(ctx context.Context, socket, what string, body []byte, out any) error {
 	return call(ctx, socket, http.MethodPost, what, body, out)
 }
 
@@ -101,7 +101,7 @@ func client(socket string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDown, err)
+			return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 		}
 		return conn, nil
 	}

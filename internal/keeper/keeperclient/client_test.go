@@ -43,39 +43,39 @@ func TestTheDaemonIsAskedAndOrdered(t *testing.T) {
 		t.Errorf("report %+v, %v", r, err)
 	}
 	var out struct{ Done bool }
-	if err := Order(t.Context(), socket, "stop", []byte(`{"x":1}`), &out); err != nil || !out.Done {
+	if err := Send(t.Context(), socket, "stop", []byte(`{"x":1}`), &out); err != nil || !out.Done {
 		t.Errorf("order %+v, %v", out, err)
 	}
-	if err := Order(t.Context(), socket, "fly", nil, &out); err == nil || errors.Is(err, ErrDown) {
+	if err := Send(t.Context(), socket, "fly", nil, &out); err == nil || errors.Is(err, ErrNotRunning) {
 		t.Errorf("an order that it does not know: %v", err)
 	}
 }
 
 func TestTheNextReportIsAskedForByTheMarkThatIsKnown(t *testing.T) {
 	socket := daemon(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/report" || r.URL.Query().Get(Unless) != "true {Known:true & more}" {
+		if r.URL.Path != "/report" || r.URL.Query().Get(MarkParameter) != "true {Known:true & more}" {
 			http.NotFound(w, r)
 			return
 		}
 		_, _ = io.WriteString(w, `{"wish":"started"}`)
 	})
-	if r, err := Next(t.Context(), socket, "true {Known:true & more}"); err != nil || r.Wish != state.EtcdStarted {
+	if r, err := NextReport(t.Context(), socket, "true {Known:true & more}"); err != nil || r.Wish != state.EtcdStarted {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
 func TestWhyThereIsNoAnswerIsToldApart(t *testing.T) {
-	if _, err := Report(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrDown) {
+	if _, err := Report(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	socket := daemon(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nonsense") })
-	if _, err := Report(t.Context(), socket); errors.Is(err, ErrDown) || !unreadable(err) {
+	if _, err := Report(t.Context(), socket); errors.Is(err, ErrNotRunning) || !unreadable(err) {
 		t.Errorf("nonsense: %v", err)
 	}
 	socket = daemon(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Report(ctx, socket); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrDown) {
+	if _, err := Report(ctx, socket); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotRunning) {
 		t.Errorf("it hangs: %v", err)
 	}
 }

@@ -119,7 +119,7 @@ func (e env) budget() time.Duration {
 // itself.
 type agent struct {
 	socket string
-	alone  keeper.Alone
+	alone  keeper.WithoutKeeper
 }
 
 // settle is how long an action waits for a daemon that is restarting.
@@ -166,7 +166,7 @@ func (a agent) unanswered(ctx context.Context, action string, err error) podmane
 	case action == "monitor":
 		code, why := podmanetcd.Unanswered(reason, exists(a.socket), a.alone.See())
 		return podmanetcd.Answer{Code: code, Reason: why}
-	case action == "stop" && errors.Is(err, keeperclient.ErrDown):
+	case action == "stop" && errors.Is(err, keeperclient.ErrNotRunning):
 		return a.alone.Stop(ctx)
 	case action == "stop":
 		return a.alone.Confirm(reason)
@@ -180,12 +180,12 @@ func (a agent) patient(ctx context.Context, action string, body []byte) (podmane
 	var down time.Time
 	for {
 		var answer podmanetcd.Answer
-		err := keeperclient.Order(ctx, a.socket, action, body, &answer)
+		err := keeperclient.Send(ctx, a.socket, action, body, &answer)
 		_, unsent := errors.AsType[*url.Error](err)
 		switch {
 		case err == nil || ctx.Err() != nil || !unsent && !errors.Is(err, io.ErrUnexpectedEOF):
 			return answer, err
-		case !errors.Is(err, keeperclient.ErrDown):
+		case !errors.Is(err, keeperclient.ErrNotRunning):
 			down = time.Time{}
 		case down.IsZero():
 			down = time.Now()

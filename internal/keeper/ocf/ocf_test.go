@@ -80,7 +80,7 @@ func TestAnActionIsOneRequest(t *testing.T) {
 // asking returns an agent on a host without anything of etcd.
 func asking(socket string) agent {
 	no := state.Known(false)
-	return agent{socket: socket, alone: keeper.Alone{
+	return agent{socket: socket, alone: keeper.WithoutKeeper{
 		See:  func() podmanetcd.Seen { return podmanetcd.Seen{Held: no, Lives: no, StandsIn: no} },
 		End:  func(context.Context) error { return nil },
 		Note: func() error { return nil },

@@ -23,8 +23,8 @@ const (
 	ingressPort = 443
 )
 
-// Asker asks VIPs as a client of the cluster does.
-type Asker struct {
+// Prober asks VIPs as a client of the cluster does.
+type Prober struct {
 	// Roots are the authorities of the cluster's API.
 	Roots *x509.CertPool
 	// apiPort and ingressPort replace the ports above if they are not 0.
@@ -35,7 +35,7 @@ type Asker struct {
 // does. At an API VIP an API server must show a certificate for that very
 // address. At an ingress VIP a host must answer, if only by refusing: whether a
 // router listens there does not concern the VIP.
-func (a Asker) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string {
+func (a Prober) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Addr]string {
 	var mu sync.Mutex
 	out := map[netip.Addr]string{}
 	var all sync.WaitGroup
@@ -62,7 +62,7 @@ func (a Asker) Ask(ctx context.Context, api, ingress []netip.Addr) map[netip.Add
 	return out
 }
 
-func (a Asker) api(ctx context.Context, vip netip.Addr) error {
+func (a Prober) api(ctx context.Context, vip netip.Addr) error {
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: a.Roots, ServerName: vip.String(), MinVersion: tls.VersionTLS12}}
 	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(vip, cmp.Or(a.apiPort, apiPort)).String())
 	if err != nil {
@@ -71,7 +71,7 @@ func (a Asker) api(ctx context.Context, vip netip.Addr) error {
 	return conn.Close()
 }
 
-func (a Asker) ingress(ctx context.Context, vip netip.Addr) error {
+func (a Prober) ingress(ctx context.Context, vip netip.Addr) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", netip.AddrPortFrom(vip, cmp.Or(a.ingressPort, ingressPort)).String())
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil

@@ -38,19 +38,19 @@ func TestAnAPIVIPAnswersWithACertificateForItselfOnly(t *testing.T) {
 	roots := x509.NewCertPool()
 	for _, vip := range []string{"127.0.0.1", "::1"} {
 		addr := netip.MustParseAddr(vip)
-		good := Asker{Roots: roots, apiPort: apiAt(t, vip, roots, vip)}
+		good := Prober{Roots: roots, apiPort: apiAt(t, vip, roots, vip)}
 		if got := good.Ask(t.Context(), parse(vip), nil)[addr]; got != "" {
 			t.Errorf("%s: %s", vip, got)
 		}
-		other := Asker{Roots: roots, apiPort: apiAt(t, vip, roots, "10.98.0.5")}
+		other := Prober{Roots: roots, apiPort: apiAt(t, vip, roots, "10.98.0.5")}
 		if got := other.Ask(t.Context(), parse(vip), nil)[addr]; got != "the certificate there is not for "+vip {
 			t.Errorf("%s: %s", vip, got)
 		}
-		stranger := Asker{Roots: x509.NewCertPool(), apiPort: good.apiPort}
+		stranger := Prober{Roots: x509.NewCertPool(), apiPort: good.apiPort}
 		if got := stranger.Ask(t.Context(), parse(vip), nil)[addr]; !strings.Contains(got, "unknown authority") {
 			t.Errorf("%s: %s", vip, got)
 		}
-		if got := (Asker{Roots: roots, apiPort: 1}).Ask(t.Context(), parse(vip), nil)[addr]; got != "connection refused" {
+		if got := (Prober{Roots: roots, apiPort: 1}).Ask(t.Context(), parse(vip), nil)[addr]; got != "connection refused" {
 			t.Errorf("%s: %s", vip, got)
 		}
 	}
@@ -58,21 +58,21 @@ func TestAnAPIVIPAnswersWithACertificateForItselfOnly(t *testing.T) {
 
 // A VIP answers if a host has it, even if no router listens there.
 func TestAnIngressVIPAnswersIfOnlyByRefusing(t *testing.T) {
-	if got := (Asker{ingressPort: 1}).Ask(t.Context(), nil, parse("127.0.0.1", "::1")); got[netip.MustParseAddr("127.0.0.1")] != "" || got[netip.MustParseAddr("::1")] != "" {
+	if got := (Prober{ingressPort: 1}).Ask(t.Context(), nil, parse("127.0.0.1", "::1")); got[netip.MustParseAddr("127.0.0.1")] != "" || got[netip.MustParseAddr("::1")] != "" {
 		t.Errorf("got %v", got)
 	}
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer func() { _ = silent.Close() }()
 	port := netip.MustParseAddrPort(silent.Addr().String()).Port()
-	if got := (Asker{ingressPort: port}).Ask(t.Context(), nil, parse("127.0.0.1")); got[netip.MustParseAddr("127.0.0.1")] != "" {
+	if got := (Prober{ingressPort: port}).Ask(t.Context(), nil, parse("127.0.0.1")); got[netip.MustParseAddr("127.0.0.1")] != "" {
 		t.Errorf("got %v", got)
 	}
 }
 
 // The text must not change from look to look, or it would be written anew.
 func TestTheSameTroubleHasTheSameWords(t *testing.T) {
-	asker := Asker{apiPort: 1}
+	asker := Prober{apiPort: 1}
 	first := asker.Ask(t.Context(), parse("127.0.0.1"), nil)
 	for range 5 {
 		if again := asker.Ask(t.Context(), parse("127.0.0.1"), nil); again[netip.MustParseAddr("127.0.0.1")] != first[netip.MustParseAddr("127.0.0.1")] {

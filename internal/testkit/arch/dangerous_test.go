@@ -26,7 +26,7 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.Destroy":      {"internal/agent/twonode"}, // the set-up, which first checks what exists
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
-	"internal/adapter/pacemaker.Push":         {"internal/agent/twonode"},
+	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.Reload":       {"internal/agent/twonode"},
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},

@@ -53,7 +53,7 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 	t.Helper()
 	s := sitetest.New(t, sitetest.TwoDual)
 	key := s.Identity.JoinKey
-	give := &admission.Giver{
+	give := &admission.Issuer{
 		Site: s, Random: rand.Reader, Now: time.Now, EncryptionKeys: func() []int { return nil },
 		Open:    func() (admission.TokenAPI, error) { return kube.Open(api.Kubeconfig()) },
 		Prepare: func(context.Context) error { return nil },

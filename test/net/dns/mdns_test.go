@@ -27,7 +27,7 @@ func alone(self string, addrs []string) state.NetworkView {
 // speaker is a host that announces itself as the agent does.
 type speaker struct {
 	*node
-	piece *piece.Piece
+	piece *piece.Reconciler
 	view  state.NetworkView
 }
 

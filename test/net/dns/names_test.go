@@ -75,7 +75,7 @@ func expectNames(s *server, at netip.Addr, has4, has6 bool) {
 	}
 }
 
-func (s *server) reconcile(p *names.Piece, v state.NetworkView) {
+func (s *server) reconcile(p *names.Reconciler, v state.NetworkView) {
 	s.t.Helper()
 	if _, err := p.Reconcile(s.t.Context(), v); err != nil {
 		s.t.Fatal(err)
@@ -84,7 +84,7 @@ func (s *server) reconcile(p *names.Piece, v state.NetworkView) {
 
 // pieceOf returns the agent's reconciler of names, for a host that is only a
 // folder.
-func pieceOf(n *node) *names.Piece {
+func pieceOf(n *node) *names.Reconciler {
 	return names.New(names.Options{Root: n.root, Zone: n.path(coredns.ZonePath), Image: "unused", Now: time.Now})
 }
 

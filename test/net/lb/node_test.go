@@ -34,7 +34,7 @@ type node struct {
 	site  *site
 	short string
 	api   *apiServer
-	board *network.Board
+	board *network.ViewStore
 	// paths are haproxy's paths. client asks haproxy.
 	paths  render.Paths
 	client haproxy.Client
@@ -74,7 +74,7 @@ func (s *site) addHost(name string, number int) *node {
 	n.api = newAPIServer(n.namespace, name, s.ca.issue(s.t, apilb.VerifyName, name))
 	n.api.start()
 	s.t.Cleanup(n.api.stop)
-	n.board = network.NewBoard(state.NetworkView{
+	n.board = network.NewViewStore(state.NetworkView{
 		Settings: state.NetworkSettings{
 			Cluster: "shop", ManagedVIPs: true, APIVIPs: s.vips, ControlPlanes: 3,
 		},
@@ -106,9 +106,9 @@ func (n *node) setVIPs(settings state.NetworkSettings) {
 func (n *node) startAgent() {
 	table := redirectpiece.New(redirect.Table{NetNS: int(n.handle)}, time.Now)
 	agent := &network.Agent{
-		Board:   n.board,
+		Views:   n.board,
 		Sources: []network.Source{haproxy.Source{Client: n.client, Accepts: n.accepts, Busy: func() bool { return false }}, table, &localAPI{n: n}},
-		Pieces: []network.Piece{balancer.New(balancer.Options{
+		Reconcilers: []network.Reconciler{balancer.New(balancer.Options{
 			Root: n.root, CA: balancer.CAPath, Image: "haproxy", Paths: n.paths, Client: n.client, Now: time.Now,
 		}), table},
 		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(n, nil))),

@@ -111,7 +111,7 @@ func TestAHostThatForwardsLosesItsRoute(t *testing.T) {
 func TestAHostThatForwardsHearsItsRouter(t *testing.T) {
 	view := host(t)
 	set(t, "all/forwarding", "1")
-	p := &piece.Piece{Kernel: kernel{nic.Kernel{Root: "/"}}, Solicit: nic.Solicit}
+	p := &piece.Reconciler{Kernel: kernel{nic.Kernel{Root: "/"}}, Solicit: nic.Solicit}
 	said, err := p.Reconcile(t.Context(), view)
 	if err != nil || said == "" {
 		t.Fatalf("it says %q, %v", said, err)

@@ -56,9 +56,9 @@ func runAgent(dir string, log io.Writer) error {
 		return err
 	}
 	a := &network.Agent{
-		Board: network.NewBoard(view), Sources: []network.Source{told{dir}, kernel{}, piece},
-		Pieces: []network.Piece{piece, &links.Piece{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
-		Loops:  loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
+		Views: network.NewViewStore(view), Sources: []network.Source{told{dir}, kernel{}, piece},
+		Reconcilers: []network.Reconciler{piece, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
+		Loops:       loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
 	}
 	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

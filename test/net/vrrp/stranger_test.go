@@ -135,7 +135,7 @@ func TestHardCase19_AnAdvertOfAStrangerWithTheHighestPriorityChangesNothing(t *t
 	r.never("a VIP moved", time.Second, func() bool { return r.mark() != mark })
 	var dropped uint64
 	in(t, r.hosts[0].ns, func() {
-		n, err := keepalived.Dropped()
+		n, err := keepalived.DroppedAdverts()
 		must(t, err)
 		dropped = n
 	})

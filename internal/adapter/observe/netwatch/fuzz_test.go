@@ -24,7 +24,7 @@ func FuzzChosen(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := Chosen(path)
+		kept, err := LoadChoice(path)
 		if err != nil {
 			t.Fatal(err)
 		}

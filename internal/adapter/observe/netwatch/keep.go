@@ -12,9 +12,9 @@ import (
 // Path is the file in which a host keeps its choice of its own addresses.
 const Path = "/var/lib/holdfast/node-address.json"
 
-// Chosen returns the choice that was stored before, or none. A file that cannot
+// LoadChoice returns the choice that was stored before, or none. A file that cannot
 // be decoded counts as none: the host chooses anew.
-func Chosen(path string) (nodeaddress.Choice, error) {
+func LoadChoice(path string) (nodeaddress.Choice, error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nodeaddress.Choice{}, nil
@@ -29,8 +29,8 @@ func Chosen(path string) (nodeaddress.Choice, error) {
 	return choice, nil
 }
 
-// Keep stores a choice.
-func Keep(path string, choice nodeaddress.Choice) error {
+// StoreChoice stores a choice.
+func StoreChoice(path string, choice nodeaddress.Choice) error {
 	data, err := json.MarshalIndent(choice, "", "  ")
 	if err != nil {
 		return err

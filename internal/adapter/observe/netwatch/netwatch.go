@@ -104,7 +104,7 @@ func (s *Source) apply(v *state.NetworkView, now Snapshot) {
 // recall reads the choice of the boot before.
 func (s *Source) recall() (err error) {
 	if s.Path != "" {
-		s.chosen, err = Chosen(s.Path)
+		s.chosen, err = LoadChoice(s.Path)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func (s *Source) last() {
 		return
 	}
 	if s.Path != "" {
-		if err := Keep(s.Path, s.current); err != nil {
+		if err := StoreChoice(s.Path, s.current); err != nil {
 			s.logf("%v", err) // the next read tries again
 			return
 		}

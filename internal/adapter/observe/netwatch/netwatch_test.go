@@ -322,7 +322,7 @@ func TestAnAddressThatComesBackWithinAMinuteIsTheHostsAgain(t *testing.T) {
 		now = now.Add(step.after)
 		s.apply(&view, step.have)
 		s.last()
-		kept, err := Chosen(s.Path)
+		kept, err := LoadChoice(s.Path)
 		if got := fmt.Sprint(view.Host.Addresses); got != step.want || fmt.Sprint(kept.Addresses) != step.kept || err != nil {
 			t.Errorf("at %s: %s, kept %v (%v)", now.Sub(time.Unix(0, 0)), got, kept.Addresses, err)
 		}
@@ -331,7 +331,7 @@ func TestAnAddressThatComesBackWithinAMinuteIsTheHostsAgain(t *testing.T) {
 
 func TestB64_AHostKeepsTheAddressOfTheLastBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-address.json")
-	if err := Keep(path, nodeaddress.Choice{Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.22")}}); err != nil {
+	if err := StoreChoice(path, nodeaddress.Choice{Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.22")}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{{"", "[10.98.0.22]"}, {"damaged", "[10.98.0.11]"}} {

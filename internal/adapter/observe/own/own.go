@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Facts returns what a host knows about itself. It fails while the host has no
+// HostFacts returns what a host knows about itself. It fails while the host has no
 // name, or lacks an address of a family of the machine networks.
-func Facts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
+func HostFacts(networks []netip.Prefix, vips []netip.Addr) (state.HostFacts, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return state.HostFacts{}, err
@@ -55,7 +55,7 @@ func ownAddresses(networks []netip.Prefix, vips []netip.Addr) (nodeaddress.Choic
 	if err != nil {
 		return nodeaddress.Choice{}, err
 	}
-	before, err := netwatch.Chosen(netwatch.Path)
+	before, err := netwatch.LoadChoice(netwatch.Path)
 	if err != nil {
 		return nodeaddress.Choice{}, err
 	}

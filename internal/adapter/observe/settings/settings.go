@@ -23,8 +23,8 @@ import (
 // Path is the file in which a host keeps the last settings from the API.
 const Path = "/var/lib/holdfast/network/settings.json"
 
-// Of returns the initial settings of a site.
-func Of(s *site.Site) (state.NetworkSettings, error) {
+// FromSite returns the initial settings of a site.
+func FromSite(s *site.Site) (state.NetworkSettings, error) {
 	machines, err := s.MachineNetworks()
 	pods, errPods := s.PodNetworks()
 	services, errServices := s.ServiceNetworks()
@@ -42,7 +42,7 @@ func Of(s *site.Site) (state.NetworkSettings, error) {
 // Load returns the settings with which a host starts: those of an earlier run
 // if they exist and can be used, otherwise the site's.
 func Load(s *site.Site, path string) (state.NetworkSettings, error) {
-	first, err := Of(s)
+	first, err := FromSite(s)
 	if err != nil {
 		return first, err
 	}

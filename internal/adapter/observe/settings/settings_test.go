@@ -26,7 +26,7 @@ func addrs(list ...string) []netip.Addr {
 }
 
 func TestASiteBeginsWithItsConfiguration(t *testing.T) {
-	got, err := Of(sitetest.New(t, sitetest.TwoDual))
+	got, err := FromSite(sitetest.New(t, sitetest.TwoDual))
 	want := state.NetworkSettings{
 		Cluster: "shop", Domain: "shop.example.test", ManagedVIPs: true, ControlPlanes: 2, Fencing: true,
 		APIVIPs: addrs("10.98.0.5", "fd98::5"), IngressVIPs: addrs("10.98.0.6", "fd98::6"),
@@ -37,13 +37,13 @@ func TestASiteBeginsWithItsConfiguration(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, _ := Of(sitetest.New(t, sitetest.OneNone)); got.ManagedVIPs || len(got.VIPs()) != 0 || got.Fencing {
+	if got, _ := FromSite(sitetest.New(t, sitetest.OneNone)); got.ManagedVIPs || len(got.VIPs()) != 0 || got.Fencing {
 		t.Errorf("a site without VIPs: %+v", got)
 	}
 }
 
 func TestWhatTheAPISaysIsBelievedOnlyIfItIsWhole(t *testing.T) {
-	before, _ := Of(sitetest.New(t, sitetest.TwoDual))
+	before, _ := FromSite(sitetest.New(t, sitetest.TwoDual))
 	whole := kube.Infrastructure{BareMetal: true, APIVIPs: addrs("10.98.0.7"), IngressVIPs: addrs("10.98.0.8")}
 	for name, c := range map[string]struct {
 		in      kube.Infrastructure
@@ -67,7 +67,7 @@ func TestWhatTheAPISaysIsBelievedOnlyIfItIsWhole(t *testing.T) {
 }
 
 func TestWhoMayAskForNamesFollowsTheAPI(t *testing.T) {
-	before, _ := Of(sitetest.New(t, sitetest.TwoDual))
+	before, _ := FromSite(sitetest.New(t, sitetest.TwoDual))
 	in := kube.Infrastructure{
 		BareMetal: true, APIVIPs: addrs("10.98.0.5"), IngressVIPs: addrs("10.98.0.6"),
 		MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24"), netip.MustParsePrefix("10.99.0.0/24")},

@@ -63,24 +63,24 @@ func HostOptions(image string) Options {
 	}
 }
 
-// Piece is the one writer of haproxy's files and servers.
-type Piece struct {
+// Reconciler is the one writer of haproxy's files and servers.
+type Reconciler struct {
 	Options
 	// reloaded is the time of the last reload of haproxy.
 	reloaded time.Time
 }
 
 // New returns the reconciler.
-func New(o Options) *Piece { return &Piece{Options: o} }
+func New(o Options) *Reconciler { return &Reconciler{Options: o} }
 
 // Name returns the name for people.
-func (*Piece) Name() string { return "haproxy" }
+func (*Reconciler) Name() string { return "haproxy" }
 
 // Withdraw does nothing: haproxy outlives the agent.
-func (*Piece) Withdraw(context.Context) error { return nil }
+func (*Reconciler) Withdraw(context.Context) error { return nil }
 
 // Reconcile writes what haproxy starts with, then brings a running haproxy to it.
-func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	wanted := apilb.Wanted(v)
 	switch {
 	case !wanted.Known:
@@ -108,7 +108,7 @@ func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, err
 
 // site returns what haproxy should be, unknown while the nodes are or while the
 // host has no authority yet.
-func (p *Piece) site(v state.NetworkView) (render.Site, bool, error) {
+func (p *Reconciler) site(v state.NetworkView) (render.Site, bool, error) {
 	backends := apilb.Backends(v)
 	if !backends.Known {
 		return render.Site{}, false, nil
@@ -125,7 +125,7 @@ func (p *Piece) site(v state.NetworkView) (render.Site, bool, error) {
 }
 
 // remove removes the pod from a host that should have none.
-func (p *Piece) remove() (string, error) {
+func (p *Reconciler) remove() (string, error) {
 	err := os.Remove(filepath.Join(p.Root, render.PodPath))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -138,7 +138,7 @@ func (p *Piece) remove() (string, error) {
 
 // lead brings a running haproxy to what was written. One that does not run starts
 // with it.
-func (p *Piece) lead(ctx context.Context, site render.Site, written bool) ([]string, error) {
+func (p *Reconciler) lead(ctx context.Context, site render.Site, written bool) ([]string, error) {
 	info, err := p.Client.Info(ctx)
 	if err != nil || info.Stopping {
 		return nil, nil //nolint:nilerr // kubelet starts it, or starts it anew
@@ -161,7 +161,7 @@ func (p *Piece) lead(ctx context.Context, site render.Site, written bool) ([]str
 
 // reload makes haproxy read its configuration and waits until haproxy works by
 // it.
-func (p *Piece) reload(ctx context.Context, fingerprint string) error {
+func (p *Reconciler) reload(ctx context.Context, fingerprint string) error {
 	if err := p.Client.Reload(ctx); err != nil {
 		return fmt.Errorf("reload haproxy: %w", err)
 	}
@@ -179,7 +179,7 @@ func (p *Piece) reload(ctx context.Context, fingerprint string) error {
 }
 
 // serve adds, drains and removes API servers until nothing is left to do now.
-func (p *Piece) serve(ctx context.Context, site render.Site) ([]string, error) {
+func (p *Reconciler) serve(ctx context.Context, site render.Site) ([]string, error) {
 	var said []string
 	for range passes {
 		servers, err := p.Client.Servers(ctx)

@@ -15,7 +15,7 @@ import (
 
 // onHost returns a reconciler on a folder that stands for a host. No haproxy runs
 // on it; test/net/lb tests what a running one is told.
-func onHost(t *testing.T) (*Piece, string) {
+func onHost(t *testing.T) (*Reconciler, string) {
 	t.Helper()
 	root := t.TempDir()
 	return New(Options{
@@ -50,7 +50,7 @@ func view(names ...string) state.NetworkView {
 	return v
 }
 
-func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	t.Helper()
 	said, err := p.Reconcile(t.Context(), v)
 	if err != nil {

@@ -69,9 +69,9 @@ type Options struct {
 	Logf    func(format string, args ...any)
 }
 
-// Piece is the one writer of the table, and the source of what firewalls of the
+// Reconciler is the one writer of the table, and the source of what firewalls of the
 // site refuse.
-type Piece struct {
+type Reconciler struct {
 	Options
 	poke chan struct{}
 
@@ -97,18 +97,18 @@ type Piece struct {
 }
 
 // New returns the reconciler.
-func New(o Options) *Piece {
-	return &Piece{Options: o, poke: make(chan struct{}, 1), names: map[string][]netip.Addr{}}
+func New(o Options) *Reconciler {
+	return &Reconciler{Options: o, poke: make(chan struct{}, 1), names: map[string][]netip.Addr{}}
 }
 
 // Name returns the name for people.
-func (*Piece) Name() string { return "firewall" }
+func (*Reconciler) Name() string { return "firewall" }
 
 // Withdraw leaves the table, so that the ports stay closed without the agent.
-func (*Piece) Withdraw(context.Context) error { return nil }
+func (*Reconciler) Withdraw(context.Context) error { return nil }
 
 // Reconcile makes the table what the view says.
-func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
 	p.mu.Lock()
 	p.view, p.known = v, true
 	p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error
 // understands in the administrator's file; the rules are made nevertheless. The
 // view changes often and the rules seldom: the same ones are not compared again
 // at once, unless the table was touched.
-func (p *Piece) mend(touched bool) (time.Time, error) {
+func (p *Reconciler) mend(touched bool) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.known {
@@ -175,7 +175,7 @@ func describe(r ports.Rules, settled bool) string {
 }
 
 // host returns what this host's disk says. The caller holds the lock.
-func (p *Piece) host() (ports.Host, error) {
+func (p *Reconciler) host() (ports.Host, error) {
 	out := ports.Host{Flannel: p.Flannel, BMCs: p.bmcs()}
 	var errs []error
 	if err := p.readRings(); err != nil {
@@ -194,11 +194,11 @@ func (p *Piece) host() (ports.Host, error) {
 	return out, errors.Join(errs...)
 }
 
-func (p *Piece) path(name string) string { return filepath.Join(p.Root, name) }
+func (p *Reconciler) path(name string) string { return filepath.Join(p.Root, name) }
 
 // readRings reads the addresses of the two hosts. If it fails, it keeps those
 // that were read last.
-func (p *Piece) readRings() error {
+func (p *Reconciler) readRings() error {
 	text, err := os.ReadFile(p.path(corosync.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		p.rings = nil
@@ -224,7 +224,7 @@ func (p *Piece) readRings() error {
 
 // bmcs returns the addresses of management controllers: those of the site as it
 // was installed, and of the device that this host has now.
-func (p *Piece) bmcs() []netip.Addr {
+func (p *Reconciler) bmcs() []netip.Addr {
 	var out []netip.Addr
 	for _, h := range p.bmcHosts() {
 		if a, err := netip.ParseAddr(h); err == nil {
@@ -238,7 +238,7 @@ func (p *Piece) bmcs() []netip.Addr {
 
 // bmcHosts reads devices for their addresses alone. It skips an unreadable one,
 // which is reported where it is needed for fencing.
-func (p *Piece) bmcHosts() []string {
+func (p *Reconciler) bmcHosts() []string {
 	out := slices.Clone(p.BMCs)
 	files := records.Files{Root: p.Root}
 	targets, _ := files.Targets()
@@ -254,7 +254,7 @@ func (p *Piece) bmcHosts() []string {
 	return out
 }
 
-func (p *Piece) wake() {
+func (p *Reconciler) wake() {
 	select {
 	case p.poke <- struct{}{}:
 	default:
@@ -263,7 +263,7 @@ func (p *Piece) wake() {
 
 // Run mends the table when something of it was removed and when the decision
 // asked for it, and looks at the firewalls of the site, until the context ends.
-func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() {
@@ -287,7 +287,7 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 
 // await waits for the time again, or until the files must be read again, and
 // reports whether it was poked meanwhile.
-func (p *Piece) await(ctx context.Context, again time.Time) bool {
+func (p *Reconciler) await(ctx context.Context, again time.Time) bool {
 	pause := readEvery
 	if !again.IsZero() {
 		pause = min(pause, max(again.Sub(p.Now()), time.Millisecond))
@@ -304,7 +304,7 @@ func (p *Piece) await(ctx context.Context, again time.Time) bool {
 }
 
 // look looks at what changes seldom, and returns the pause before the next look.
-func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView))) time.Duration {
+func (p *Reconciler) look(ctx context.Context, update func(func(*state.NetworkView))) time.Duration {
 	p.mu.Lock()
 	v, known, hosts := p.view, p.known, p.bmcHosts()
 	p.mu.Unlock()
@@ -331,7 +331,7 @@ func (p *Piece) look(ctx context.Context, update func(func(*state.NetworkView)))
 }
 
 // tell logs once what firewalls of the site refuse.
-func (p *Piece) tell(found []state.SiteFirewall) {
+func (p *Reconciler) tell(found []state.SiteFirewall) {
 	for _, f := range found {
 		if f.Refuses() && !slices.ContainsFunc(p.found, func(o state.SiteFirewall) bool { return reflect.DeepEqual(o, f) }) {
 			p.Logf("firewall: %s refuses %s: docs/runbook/firewall.md", f.Name, strings.Join(slices.Concat(f.Cluster, f.Applications, f.Pods), ", "))
@@ -343,7 +343,7 @@ func (p *Piece) tell(found []state.SiteFirewall) {
 // resolve looks up the addresses of management controllers that have names, and
 // reports whether it found them all. A name without addresses at the moment keeps
 // those that it had.
-func (p *Piece) resolve(ctx context.Context, hosts []string) bool {
+func (p *Reconciler) resolve(ctx context.Context, hosts []string) bool {
 	all := true
 	for _, h := range hosts {
 		if _, err := netip.ParseAddr(h); err == nil {

@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	_ network.Piece  = (*Piece)(nil)
-	_ network.Source = (*Piece)(nil)
+	_ network.Reconciler = (*Reconciler)(nil)
+	_ network.Source     = (*Reconciler)(nil)
 )
 
 // fake is a table in memory.
@@ -69,7 +69,7 @@ func (f *fake) set(name string) []netip.Addr {
 }
 
 type bench struct {
-	*Piece
+	*Reconciler
 	t     *testing.T
 	table *fake
 	log   strings.Builder
@@ -77,7 +77,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	b := &bench{t: t, table: &fake{told: make(chan struct{})}}
-	b.Piece = New(Options{
+	b.Reconciler = New(Options{
 		Root: t.TempDir(), Flannel: true, BMCs: []string{"10.99.0.111", "bmc-2.site"},
 		Table: b.table, Now: time.Now, Logf: func(f string, args ...any) { b.log.WriteString(f + "\n") },
 		Site: func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error) {

@@ -21,13 +21,13 @@ type Announcer struct {
 	Annotate func(ctx context.Context, node, name, value string) error
 }
 
-// Name implements network.Piece.
+// Name implements network.Reconciler.
 func (a *Announcer) Name() string { return "announcer" }
 
-// Reconcile implements network.Piece.
+// Reconcile implements network.Reconciler.
 func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	self, listed := v.Self()
-	want := words(network.Held(v))
+	want := words(network.HeldVIPs(v))
 	if !listed || self.Absent || v.Stale || self.Annotations[Annotation] == want {
 		return "", nil
 	}
@@ -40,7 +40,7 @@ func (a *Announcer) Reconcile(ctx context.Context, v state.NetworkView) (string,
 	return "published that this host holds " + want, nil
 }
 
-// Withdraw implements network.Piece. It does nothing: the host may go on holding.
+// Withdraw implements network.Reconciler. It does nothing: the host may go on holding.
 func (a *Announcer) Withdraw(context.Context) error { return nil }
 
 func words(list []netip.Addr) string {

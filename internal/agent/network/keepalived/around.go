@@ -25,7 +25,7 @@ const (
 
 // reach asks the control planes that haproxy does not find live whether they
 // answer at all, for as long as there are any.
-func (p *Piece) reach(ctx context.Context, update func(func(*state.NetworkView))) error {
+func (p *Reconciler) reach(ctx context.Context, update func(func(*state.NetworkView))) error {
 	misses := map[string]int{}
 	for ctx.Err() == nil {
 		asked := p.doubted()
@@ -53,7 +53,7 @@ func (p *Piece) reach(ctx context.Context, update func(func(*state.NetworkView))
 	return context.Cause(ctx)
 }
 
-func (p *Piece) doubted() map[string]netip.Addr {
+func (p *Reconciler) doubted() map[string]netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return vrrp.Doubted(p.view)
@@ -102,7 +102,7 @@ const (
 )
 
 // strangers listens now and then for foreign hosts that claim the cluster's VIPs.
-func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
+func (p *Reconciler) strangers(ctx context.Context, update func(func(*state.NetworkView))) error {
 	for ctx.Err() == nil {
 		instances, fresh := p.asking()
 		if len(instances) == 0 {
@@ -128,18 +128,18 @@ func (p *Piece) strangers(ctx context.Context, update func(func(*state.NetworkVi
 }
 
 // greet tells the peers that this host is there, before it takes part.
-func (p *Piece) greet(ctx context.Context, instances []vrrp.Instance) {
+func (p *Reconciler) greet(ctx context.Context, instances []vrrp.Instance) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
 	for _, i := range instances {
-		if err := keepalived.Greet(ctx, i, render.AdvertInterval*100); err != nil && ctx.Err() == nil {
+		if err := keepalived.SendAdvert(ctx, i, render.AdvertInterval*100); err != nil && ctx.Err() == nil {
 			p.Logf("keepalived: %v", err)
 		}
 	}
 }
 
 // look listens on every interface that the instances use.
-func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim, forged []state.ForgedAdvert) {
+func (p *Reconciler) look(ctx context.Context, instances []vrrp.Instance, window time.Duration) (claims, namesakes []state.VIPClaim, forged []state.ForgedAdvert) {
 	ctx, cancel := context.WithTimeout(ctx, window+lookPatience)
 	defer cancel()
 	ask := map[string][]netip.Addr{}
@@ -172,7 +172,7 @@ func (p *Piece) look(ctx context.Context, instances []vrrp.Instance, window time
 
 // asking returns the instances to look after; fresh are those for whose VIP no
 // look was made yet.
-func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
+func (p *Reconciler) asking() (instances, fresh []vrrp.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	instances = p.verdict.Instances
@@ -187,7 +187,7 @@ func (p *Piece) asking() (instances, fresh []vrrp.Instance) {
 // unasked reports whether this host lacks a VIP and has not yet looked who has
 // it. If keepalived already takes part for the VIP, an earlier run looked. The
 // caller holds the lock.
-func (p *Piece) unasked(i vrrp.Instance) bool {
+func (p *Reconciler) unasked(i vrrp.Instance) bool {
 	if p.NoProbe || p.asked[i.VIP] {
 		return false
 	}
@@ -199,7 +199,7 @@ func (p *Piece) unasked(i vrrp.Instance) bool {
 
 // looked records a look: VIPs that nobody else has may be taken now. It logs who
 // has one.
-func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
+func (p *Reconciler) looked(instances []vrrp.Instance, claims []state.VIPClaim, forged []state.ForgedAdvert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range instances {
@@ -224,7 +224,7 @@ func (p *Piece) looked(instances []vrrp.Instance, claims []state.VIPClaim, forge
 const mostNamesakes = 16
 
 // met logs once each machine that uses a router id of ours for itself.
-func (p *Piece) met(namesakes []state.VIPClaim) {
+func (p *Reconciler) met(namesakes []state.VIPClaim) {
 	for _, c := range namesakes {
 		if len(p.namesakes) < mostNamesakes && !slices.Contains(p.namesakes, c) {
 			p.namesakes = append(p.namesakes, c)

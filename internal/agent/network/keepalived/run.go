@@ -21,7 +21,7 @@ import (
 // the VIPs that a daemon leaves behind, ends a daemon that hangs, believes a
 // change of health once it has lasted, and puts into the view which control
 // planes answer and who else claims a VIP.
-func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	if err := os.MkdirAll(filepath.Dir(p.files.path(render.VRRPPIDFile)), 0o755); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 }
 
 // believe writes the track files again when a change of health has lasted.
-func (p *Piece) believe(ctx context.Context) error {
+func (p *Reconciler) believe(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause := never
 		if at := p.dueAt(); !at.IsZero() {
@@ -58,7 +58,7 @@ const never = 24 * time.Hour
 
 // dueAt returns when something is to be done even if nothing changes, or zero for
 // never.
-func (p *Piece) dueAt() time.Time {
+func (p *Reconciler) dueAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.due.IsZero() || (!p.later.IsZero() && p.later.Before(p.due)) {
@@ -68,7 +68,7 @@ func (p *Piece) dueAt() time.Time {
 }
 
 // again does what was postponed.
-func (p *Piece) again() {
+func (p *Reconciler) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.retell()
@@ -86,7 +86,7 @@ func (p *Piece) again() {
 
 // retell writes the track files outside of a reconciliation. The caller holds
 // the lock.
-func (p *Piece) retell() {
+func (p *Reconciler) retell() {
 	told, err := p.track()
 	if told != "" {
 		p.Logf("keepalived: %s", told)
@@ -98,7 +98,7 @@ func (p *Piece) retell() {
 
 // refilter puts the filter back as soon as somebody changes it. The next
 // reconciliation repairs what goes wrong here.
-func (p *Piece) refilter(ctx context.Context) error {
+func (p *Reconciler) refilter(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := keepalived.WatchFilter(ctx, func() {
 			p.mu.Lock()
@@ -122,7 +122,7 @@ const (
 )
 
 // guard follows the process that speaks VRRP from one to the next.
-func (p *Piece) guard(ctx context.Context) error {
+func (p *Reconciler) guard(ctx context.Context) error {
 	var events <-chan fsnotify.Event // nil if inotify is not available: then only guardEvery counts
 	follow, err := fsnotify.NewWatcher()
 	if err == nil {
@@ -153,7 +153,7 @@ func (p *Piece) guard(ctx context.Context) error {
 }
 
 // attend stays with a running daemon until it ends, and removes what it leaves.
-func (p *Piece) attend(ctx context.Context, d keepalived.Daemon) {
+func (p *Reconciler) attend(ctx context.Context, d keepalived.Daemon) {
 	if err := d.Favour(); err != nil {
 		p.Logf("keepalived: %v", err)
 	}
@@ -180,7 +180,7 @@ const settled = 3 * time.Second
 
 // hearing ends a daemon that cannot follow its files, once there is room for the
 // next one to: it would hold a VIP however ill this host is.
-func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
+func (p *Reconciler) hearing(ctx context.Context, d keepalived.Daemon) {
 	if host.Sleep(ctx, settled) != nil || len(p.instances()) == 0 { // without instances it has no file to follow
 		return
 	}
@@ -203,8 +203,8 @@ func (p *Piece) hearing(ctx context.Context, d keepalived.Daemon) {
 // one that was killed could not. It does so only for a VIP that this host still
 // has, and so held. For another VIP it would make the others doubt the present
 // holder.
-func (p *Piece) farewell(ctx context.Context) {
-	held, err := keepalived.Held(p.vips())
+func (p *Reconciler) farewell(ctx context.Context) {
+	held, err := keepalived.HeldVIPs(p.vips())
 	if err != nil {
 		p.Logf("keepalived: %v", err)
 	}
@@ -212,21 +212,21 @@ func (p *Piece) farewell(ctx context.Context) {
 		if !slices.Contains(held, i.VIP) {
 			continue
 		}
-		if err := keepalived.Farewell(ctx, i, render.AdvertInterval*100); err != nil {
+		if err := keepalived.SendResignation(ctx, i, render.AdvertInterval*100); err != nil {
 			p.Logf("keepalived: %v", err)
 		}
 	}
 }
 
-func (p *Piece) instances() []vrrp.Instance {
+func (p *Reconciler) instances() []vrrp.Instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.verdict.Instances
 }
 
 // sweep removes the VIPs that no daemon holds.
-func (p *Piece) sweep(why string) {
-	removed, err := keepalived.Remove(p.vips())
+func (p *Reconciler) sweep(why string) {
+	removed, err := keepalived.RemoveVIPs(p.vips())
 	if len(removed) > 0 {
 		p.Logf("keepalived: the daemon %s and left %v behind: removed", why, removed)
 	}
@@ -237,7 +237,7 @@ func (p *Piece) sweep(why string) {
 
 // replace ends a parent that does not start its child again; kubelet then starts
 // the container.
-func (p *Piece) replace(gone time.Time) {
+func (p *Reconciler) replace(gone time.Time) {
 	if gone.IsZero() || p.Now().Sub(gone) < deadParent {
 		return
 	}
@@ -250,14 +250,14 @@ func (p *Piece) replace(gone time.Time) {
 }
 
 // pulse checks whether a daemon moves, and ends one that does not.
-func (p *Piece) pulse(ctx context.Context, d keepalived.Daemon) {
+func (p *Reconciler) pulse(ctx context.Context, d keepalived.Daemon) {
 	var seen vrrp.Pulse
 	for ctx.Err() == nil {
 		holder := p.holds()
 		if host.Sleep(ctx, vrrp.Every(holder)) != nil {
 			return
 		}
-		look, err := d.Look()
+		look, err := d.ReadState()
 		if err != nil {
 			return // it ended
 		}
@@ -279,7 +279,7 @@ func (p *Piece) pulse(ctx context.Context, d keepalived.Daemon) {
 }
 
 // treat pokes a daemon or ends it.
-func (p *Piece) treat(d keepalived.Daemon, beat vrrp.Beat) {
+func (p *Reconciler) treat(d keepalived.Daemon, beat vrrp.Beat) {
 	var err error
 	if beat == vrrp.Hung {
 		p.Logf("keepalived: the daemon hangs: ending it")
@@ -292,7 +292,7 @@ func (p *Piece) treat(d keepalived.Daemon, beat vrrp.Beat) {
 	}
 }
 
-func (p *Piece) holds() bool {
+func (p *Reconciler) holds() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return vrrp.Holds(p.view, vrrp.API) || vrrp.Holds(p.view, vrrp.Ingress)

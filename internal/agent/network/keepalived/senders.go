@@ -14,7 +14,7 @@ import (
 
 // follow watches at which hardware addresses the kernel reaches the peers. As
 // soon as a peer is not where it said, its adverts are let in from any address.
-func (p *Piece) follow(ctx context.Context) error {
+func (p *Reconciler) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		p.mu.Lock()
 		clear(p.seen)
@@ -29,7 +29,7 @@ func (p *Piece) follow(ctx context.Context) error {
 }
 
 // neighbour takes in what the kernel reports of a neighbour.
-func (p *Piece) neighbour(n keepalived.Neighbour, at string) {
+func (p *Reconciler) neighbour(n keepalived.Neighbour, at string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen[n] == at {
@@ -46,7 +46,7 @@ func (p *Piece) neighbour(n keepalived.Neighbour, at string) {
 
 // reached returns the hardware addresses at which the kernel reaches peers, each
 // on the interface of its adverts. The caller holds the lock.
-func (p *Piece) reached() map[netip.Addr]string {
+func (p *Reconciler) reached() map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, i := range p.verdict.Instances {
 		index := slices.IndexFunc(p.view.Addresses, func(a state.HostAddress) bool { return a.Interface == i.Interface })
@@ -65,7 +65,7 @@ func (p *Piece) reached() map[netip.Addr]string {
 // senders returns the hardware addresses that the filter lets adverts in from.
 // said describes the peers that publish theirs and yet are let in from any. The
 // caller holds the lock.
-func (p *Piece) senders() (list map[netip.Addr][]string, said []string) {
+func (p *Reconciler) senders() (list map[netip.Addr][]string, said []string) {
 	p.neighbours = p.reached()
 	list = vrrp.Senders(p.view, p.verdict.Instances, p.neighbours)
 	var loose []netip.Addr
@@ -85,7 +85,7 @@ func (p *Piece) senders() (list map[netip.Addr][]string, said []string) {
 
 // refiltered writes the filter outside of a reconciliation. The caller holds
 // the lock.
-func (p *Piece) refiltered() {
+func (p *Reconciler) refiltered() {
 	told, err := p.filter()
 	if told != "" {
 		p.Logf("keepalived: %s", told)

@@ -21,22 +21,22 @@ type Kernel interface {
 	Hear(name string) error
 }
 
-// Piece is a network.Piece.
-type Piece struct {
+// Reconciler is a network.Reconciler.
+type Reconciler struct {
 	Kernel Kernel
 	// Solicit asks for the routers of an interface's network.
 	Solicit func(ctx context.Context, name string) error
 }
 
-// Name implements network.Piece.
-func (*Piece) Name() string { return "links" }
+// Name implements network.Reconciler.
+func (*Reconciler) Name() string { return "links" }
 
-// Withdraw implements network.Piece. It does nothing: the host goes on as it is.
-func (*Piece) Withdraw(context.Context) error { return nil }
+// Withdraw implements network.Reconciler. It does nothing: the host goes on as it is.
+func (*Reconciler) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. It changes only what has the kernel's
+// Reconcile implements network.Reconciler. It changes only what has the kernel's
 // default, and nothing that somebody has set.
-func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(ctx context.Context, view state.NetworkView) (string, error) {
 	arp, err := p.arp()
 	heard, failed := p.hear(ctx, view)
 	var told []string
@@ -51,7 +51,7 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (string, 
 // arp makes each interface answer for its own addresses only. With two NICs in
 // one network either would answer for both, and the adverts of a VIP would come
 // to the one that nobody listens on.
-func (p *Piece) arp() (string, error) {
+func (p *Reconciler) arp() (string, error) {
 	s, err := p.Kernel.Settings()
 	if err != nil || !s.Loose() {
 		return "", err
@@ -64,7 +64,7 @@ func (p *Piece) arp() (string, error) {
 
 // hear makes the kernel accept router advertisements where it did before this
 // host forwarded, and asks the routers at once: the route may be gone already.
-func (p *Piece) hear(ctx context.Context, view state.NetworkView) (string, error) {
+func (p *Reconciler) hear(ctx context.Context, view state.NetworkView) (string, error) {
 	list, err := p.Kernel.Links()
 	if err != nil {
 		return "", err

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	_ network.Piece = (*Piece)(nil)
-	_ Kernel        = nic.Kernel{}
+	_ network.Reconciler = (*Reconciler)(nil)
+	_ Kernel             = nic.Kernel{}
 )
 
 // kernel plays a kernel and remembers what it is told.
@@ -60,7 +60,7 @@ func TestAHostHearsItsRoutersThoughItForwardsAndAsksThemAtOnce(t *testing.T) {
 		links:    []uplink.Link{{Name: "eth0", AcceptRA: state.Known(1)}, {Name: "cni0", Kind: "bridge", AcceptRA: state.Known(1)}},
 	}
 	var asked []string
-	p := &Piece{Kernel: k, Solicit: func(_ context.Context, name string) error { asked = append(asked, name); return nil }}
+	p := &Reconciler{Kernel: k, Solicit: func(_ context.Context, name string) error { asked = append(asked, name); return nil }}
 	said, err := p.Reconcile(t.Context(), host())
 	if err != nil || !strings.Contains(said, "answers ARP for its own") || !strings.Contains(said, "accepted on eth0 although") {
 		t.Errorf("it says %q, %v", said, err)
@@ -80,7 +80,7 @@ func TestWhatTheKernelRefusesIsAnErrorAndHoldsUpNothingElse(t *testing.T) {
 		settings: uplink.Settings{ARPIgnore: state.Known(0), ARPAnnounce: state.Known(2)},
 		links:    []uplink.Link{{Name: "eth0", AcceptRA: state.Known(1)}}, refuses: errors.New("read-only file system"),
 	}
-	p := &Piece{Kernel: k, Solicit: func(context.Context, string) error { return nil }}
+	p := &Reconciler{Kernel: k, Solicit: func(context.Context, string) error { return nil }}
 	said, err := p.Reconcile(t.Context(), host())
 	if err == nil || !strings.Contains(said, "ARP") || k.writes != 1 {
 		t.Errorf("it says %q, %v", said, err)

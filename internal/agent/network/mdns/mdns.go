@@ -19,20 +19,20 @@ type Publisher interface {
 	Close() error
 }
 
-// Piece owns what the host publishes of itself.
-type Piece struct {
+// Reconciler owns what the host publishes of itself.
+type Reconciler struct {
 	publisher Publisher
 	speaks    bool
 }
 
 // New returns the reconciler.
-func New(p Publisher) *Piece { return &Piece{publisher: p} }
+func New(p Publisher) *Reconciler { return &Reconciler{publisher: p} }
 
-// Name implements network.Piece.
-func (p *Piece) Name() string { return "mdns" }
+// Name implements network.Reconciler.
+func (p *Reconciler) Name() string { return "mdns" }
 
-// Reconcile implements network.Piece.
-func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+// Reconcile implements network.Reconciler.
+func (p *Reconciler) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
 	advert, ok := decide.DecideAdvert(view)
 	if !ok {
 		return p.silence()
@@ -48,7 +48,7 @@ func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, er
 	return fmt.Sprintf("published %s with %v", advert.Host, advert.Addresses), nil
 }
 
-func (p *Piece) silence() (string, error) {
+func (p *Reconciler) silence() (string, error) {
 	if !p.speaks {
 		return "", nil
 	}
@@ -56,9 +56,9 @@ func (p *Piece) silence() (string, error) {
 	return "no longer published", p.publisher.Close()
 }
 
-// Withdraw implements network.Piece. It says goodbye, because nobody answers for
+// Withdraw implements network.Reconciler. It says goodbye, because nobody answers for
 // the host once the agent is gone.
-func (p *Piece) Withdraw(context.Context) error {
+func (p *Reconciler) Withdraw(context.Context) error {
 	_, err := p.silence()
 	return err
 }

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	_ network.Piece = (*Piece)(nil)
-	_ Publisher     = (*publisher.Publisher)(nil)
+	_ network.Reconciler = (*Reconciler)(nil)
+	_ Publisher          = (*publisher.Publisher)(nil)
 )
 
 // recorder is a Publisher that keeps what it is to publish.
@@ -39,7 +39,7 @@ func view() state.NetworkView {
 	}
 }
 
-func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	t.Helper()
 	changed, err := p.Reconcile(t.Context(), v)
 	if err != nil {

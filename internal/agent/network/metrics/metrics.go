@@ -70,7 +70,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	out := metric.Send(to)
-	view := c.Agent.Board.View()
+	view := c.Agent.Views.View()
 	c.vips(view, out)
 	out.Gauge(nodes, float64(len(view.Nodes.Value)))
 	out.Gauge(stale, metric.Bool(view.Stale))
@@ -135,7 +135,7 @@ func forgers(list []state.ForgedAdvert) map[state.ForgedAdvert]bool {
 
 func heldNow(view state.NetworkView) map[netip.Addr]bool {
 	out := map[netip.Addr]bool{}
-	for _, vip := range network.Held(view) {
+	for _, vip := range network.HeldVIPs(view) {
 		out[vip] = true
 	}
 	return out
@@ -143,9 +143,9 @@ func heldNow(view state.NetworkView) map[netip.Addr]bool {
 
 // Follow counts the moves of virtual IPs until the context ends.
 func (c *Collector) Follow(ctx context.Context) error {
-	changed := c.Agent.Board.Follow()
+	changed := c.Agent.Views.Follow()
 	for {
-		c.count(c.Agent.Board.View())
+		c.count(c.Agent.Views.View())
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -42,7 +42,7 @@ func view(holds bool) state.NetworkView {
 
 // agentOf is an agent that has run nothing yet.
 func agentOf(v state.NetworkView) *network.Agent {
-	return &network.Agent{Board: network.NewBoard(v), Loops: loop.New(time.Now, slog.New(slog.DiscardHandler))}
+	return &network.Agent{Views: network.NewViewStore(v), Loops: loop.New(time.Now, slog.New(slog.DiscardHandler))}
 }
 
 // gather returns the metrics as lines, without Go's own.

@@ -39,8 +39,8 @@ type Options struct {
 // while the view has none: the agent may only just have begun to look for them.
 const patience = 15 * time.Second
 
-// Piece owns the name server's files.
-type Piece struct {
+// Reconciler owns the name server's files.
+type Reconciler struct {
 	opts Options
 	// begun is the time of the first view.
 	begun time.Time
@@ -49,7 +49,7 @@ type Piece struct {
 }
 
 // New returns the reconciler.
-func New(opts Options) *Piece {
+func New(opts Options) *Reconciler {
 	if opts.Zone == "" {
 		opts.Zone = coredns.ZonePath
 	}
@@ -58,19 +58,19 @@ func New(opts Options) *Piece {
 			return host.SignalPIDFile(filepath.Join(opts.Root, coredns.PIDFile), syscall.SIGUSR1)
 		}
 	}
-	return &Piece{opts: opts}
+	return &Reconciler{opts: opts}
 }
 
-// Name implements network.Piece.
-func (p *Piece) Name() string { return "names" }
+// Name implements network.Reconciler.
+func (p *Reconciler) Name() string { return "names" }
 
-// Withdraw implements network.Piece. It does nothing: names are needed while the
+// Withdraw implements network.Reconciler. It does nothing: names are needed while the
 // host runs.
-func (p *Piece) Withdraw(context.Context) error { return nil }
+func (p *Reconciler) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. The zone comes first, because a server that
+// Reconcile implements network.Reconciler. The zone comes first, because a server that
 // starts reads it; a running server sees a change of it by itself.
-func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
 	if p.begun.IsZero() {
 		p.begun = p.opts.Now()
 	}
@@ -94,11 +94,11 @@ func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, er
 	return changed(wrote), nil
 }
 
-func (p *Piece) path(file string) string { return filepath.Join(p.opts.Root, file) }
+func (p *Reconciler) path(file string) string { return filepath.Join(p.opts.Root, file) }
 
 // files returns the wanted files, or none while the view does not know enough:
 // then the present files stay.
-func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
+func (p *Reconciler) files(view state.NetworkView) ([]state.File, error) {
 	zone, named := decide.Decide(view)
 	server, placed := decide.DecideServer(view)
 	wanted, err := p.wanted(view)
@@ -126,7 +126,7 @@ func (p *Piece) files(view state.NetworkView) ([]state.File, error) {
 // wanted reports whether the host has a name server of its own. An existing one
 // stays when the site takes over the load balancer: it is still asked for names
 // of nodes.
-func (p *Piece) wanted(view state.NetworkView) (bool, error) {
+func (p *Reconciler) wanted(view state.NetworkView) (bool, error) {
 	if decide.Ours(view) {
 		return true, nil
 	}
@@ -136,7 +136,7 @@ func (p *Piece) wanted(view state.NetworkView) (bool, error) {
 
 // keepsZone reports whether the zone on disk is better than the new one: it has
 // the nodes, and nobody knows them now.
-func (p *Piece) keepsZone(z decide.Zone) (bool, error) {
+func (p *Reconciler) keepsZone(z decide.Zone) (bool, error) {
 	if z.Complete {
 		return false, nil
 	}
@@ -146,7 +146,7 @@ func (p *Piece) keepsZone(z decide.Zone) (bool, error) {
 
 // keepsConfig reports whether the configuration on disk stays for a while,
 // because no name server of the site has been found so far.
-func (p *Piece) keepsConfig(s decide.Server) (bool, error) {
+func (p *Reconciler) keepsConfig(s decide.Server) (bool, error) {
 	if len(s.Upstreams) > 0 || p.opts.Now().Sub(p.begun) >= patience {
 		return false, nil
 	}

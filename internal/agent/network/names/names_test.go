@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast/holdfast/internal/render/coredns"
 )
 
-var _ network.Piece = (*Piece)(nil)
+var _ network.Reconciler = (*Reconciler)(nil)
 
 // rig is a reconciler on a host of its own, with a clock and a server that counts
 // its reloads.
 type rig struct {
-	*Piece
+	*Reconciler
 	t       *testing.T
 	root    string
 	now     time.Time
@@ -35,7 +35,7 @@ func newRig(t *testing.T) *rig {
 
 // restart starts another agent on the same host.
 func (r *rig) restart() {
-	r.Piece = New(Options{
+	r.Reconciler = New(Options{
 		Root: r.root, Image: "image",
 		Reload: func() error { r.reloads++; return r.broken },
 		Now:    func() time.Time { return r.now },

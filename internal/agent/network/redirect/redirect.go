@@ -37,11 +37,11 @@ type Table interface {
 	Watch(ctx context.Context, changed func()) error
 }
 
-// Piece is the one writer of the table. It is a source too: it watches the table,
+// Reconciler is the one writer of the table. It is a source too: it watches the table,
 // mends it as soon as somebody else has touched it, and puts into the view
 // whether it leads anywhere. It mends by itself, because a table that was flushed
 // and is back in a few milliseconds must not move a VIP.
-type Piece struct {
+type Reconciler struct {
 	table Table
 	now   func() time.Time
 	// poke wakes Run when the view or the memory changed.
@@ -61,19 +61,19 @@ type Piece struct {
 }
 
 // New returns the reconciler.
-func New(table Table, now func() time.Time) *Piece {
-	return &Piece{table: table, now: now, poke: make(chan struct{}, 1)}
+func New(table Table, now func() time.Time) *Reconciler {
+	return &Reconciler{table: table, now: now, poke: make(chan struct{}, 1)}
 }
 
 // Name returns the name for people.
-func (*Piece) Name() string { return "redirect" }
+func (*Reconciler) Name() string { return "redirect" }
 
 // Withdraw leaves the table: haproxy goes on without the agent. Should haproxy
 // then end too, kubelet starts it again.
-func (*Piece) Withdraw(context.Context) error { return nil }
+func (*Reconciler) Withdraw(context.Context) error { return nil }
 
 // Reconcile makes the table what the view says.
-func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(_ context.Context, v state.NetworkView) (string, error) {
 	p.mu.Lock()
 	p.view, p.known = v, true
 	p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Piece) Reconcile(_ context.Context, v state.NetworkView) (string, error
 
 // mend decides, compares and writes. It returns the time when it must run again
 // even if nothing changes, or zero for never.
-func (p *Piece) mend() (time.Time, error) {
+func (p *Reconciler) mend() (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.known {
@@ -124,7 +124,7 @@ func (p *Piece) mend() (time.Time, error) {
 
 // leftOn reports whether an earlier run of the agent left the table leading to
 // haproxy. It is asked while this run does not know yet.
-func (p *Piece) leftOn() (bool, error) {
+func (p *Reconciler) leftOn() (bool, error) {
 	vips := p.view.Settings.APIVIPs
 	if len(vips) == 0 {
 		return false, nil
@@ -147,7 +147,7 @@ func describe(r apilb.Redirect) string {
 	}
 }
 
-func (p *Piece) wake() {
+func (p *Reconciler) wake() {
 	select {
 	case p.poke <- struct{}{}:
 	default:
@@ -156,7 +156,7 @@ func (p *Piece) wake() {
 
 // Run mends the table whenever it was touched, and decides again when the
 // decision asked for it, until the context ends.
-func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
+func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	watch.Go(func() {
@@ -178,14 +178,14 @@ func (p *Piece) Run(ctx context.Context, update func(func(*state.NetworkView))) 
 	return nil
 }
 
-func (p *Piece) isLeading() bool {
+func (p *Reconciler) isLeading() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leads
 }
 
 // await waits for a poke, the time again, or the safety net.
-func (p *Piece) await(ctx context.Context, again time.Time) {
+func (p *Reconciler) await(ctx context.Context, again time.Time) {
 	pause := Look
 	if !again.IsZero() {
 		pause = min(pause, max(again.Sub(p.now()), time.Millisecond))

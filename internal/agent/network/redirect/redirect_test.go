@@ -75,7 +75,7 @@ func view(live bool) state.NetworkView {
 }
 
 // running runs the reconciler and returns what it told, one value per change.
-func running(t *testing.T, p *Piece) <-chan bool {
+func running(t *testing.T, p *Reconciler) <-chan bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := make(chan bool, 16), make(chan struct{})
@@ -91,7 +91,7 @@ func running(t *testing.T, p *Piece) <-chan bool {
 	return told
 }
 
-func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	t.Helper()
 	said, err := p.Reconcile(t.Context(), v)
 	if err != nil {

@@ -52,8 +52,8 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Piece makes this host's Node again. It is a network.Piece.
-type Piece struct {
+// Reconciler makes this host's Node again. It is a network.Reconciler.
+type Reconciler struct {
 	Options
 	known  *corev1.Node
 	seen   state.Node // as the watch had it when the Node was read
@@ -62,16 +62,16 @@ type Piece struct {
 }
 
 // New returns the reconciler.
-func New(o Options) *Piece { return &Piece{Options: o} }
+func New(o Options) *Reconciler { return &Reconciler{Options: o} }
 
-// Name implements network.Piece.
-func (p *Piece) Name() string { return "registration" }
+// Name implements network.Reconciler.
+func (p *Reconciler) Name() string { return "registration" }
 
-// Withdraw implements network.Piece: the Node stays.
-func (p *Piece) Withdraw(context.Context) error { return nil }
+// Withdraw implements network.Reconciler: the Node stays.
+func (p *Reconciler) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece.
-func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
+// Reconcile implements network.Reconciler.
+func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	if !v.Nodes.Known || v.Stale || v.Host.NodeName == "" {
 		return "", nil
 	}
@@ -93,7 +93,7 @@ func (p *Piece) Reconcile(ctx context.Context, v state.NetworkView) (string, err
 }
 
 // keep remembers the Node while it exists.
-func (p *Piece) keep(ctx context.Context, self state.Node) error {
+func (p *Reconciler) keep(ctx context.Context, self state.Node) error {
 	self.Ready = true // readiness changes nothing of what is kept
 	if p.known != nil && p.Now().Sub(p.looked) < look && reflect.DeepEqual(self, p.seen) {
 		return nil
@@ -123,7 +123,7 @@ func (p *Piece) keep(ctx context.Context, self state.Node) error {
 }
 
 // load reads what an earlier agent kept. An unreadable file counts as none.
-func (p *Piece) load(name string) error {
+func (p *Reconciler) load(name string) error {
 	if p.known != nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (p *Piece) load(name string) error {
 }
 
 // make makes the Node, and an event about it.
-func (p *Piece) make(ctx context.Context, v registration.Verdict) (string, error) {
+func (p *Reconciler) make(ctx context.Context, v registration.Verdict) (string, error) {
 	at := p.Now()
 	said := "the Node of this host was deleted while its kubelet runs: created it again as it was"
 	if len(v.Lost) > 0 {

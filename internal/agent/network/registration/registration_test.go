@@ -17,7 +17,7 @@ import (
 
 // rig is an API with one Node, or none, and a host.
 type rig struct {
-	*Piece
+	*Reconciler
 	node    *corev1.Node
 	gets    int
 	made    []*corev1.Node
@@ -47,7 +47,7 @@ func newRig(path string) *rig {
 		ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"flannel": "x"}},
 		Spec:       corev1.NodeSpec{PodCIDR: "10.128.2.0/24"},
 	}}
-	r.Piece = New(Options{
+	r.Reconciler = New(Options{
 		Try:     func(ctx context.Context, do func(context.Context, API) error) error { return do(ctx, r) },
 		Kubelet: func(context.Context) bool { return r.kubelet }, Path: path, Now: func() time.Time { return r.now },
 	})
@@ -141,7 +141,7 @@ func TestWhatThePersonTypesIsInTheErrorWhereTheNodeCannotBeMade(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), view()); err == nil || !strings.Contains(err.Error(), "systemctl restart kubelet") {
 		t.Error(err)
 	}
-	if slices.Contains(r.Piece.made, r.now) {
+	if slices.Contains(r.Reconciler.made, r.now) {
 		t.Error("a try that failed counts")
 	}
 }

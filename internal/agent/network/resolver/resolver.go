@@ -78,7 +78,7 @@ func New(o Options) *Resolver {
 	}
 }
 
-// Name implements network.Piece and network.Source.
+// Name implements network.Reconciler and network.Source.
 func (r *Resolver) Name() string { return "resolver" }
 
 // Reconcile makes the resolver's configuration what the view says.

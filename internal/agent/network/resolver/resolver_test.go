@@ -26,8 +26,8 @@ import (
 )
 
 var (
-	_ network.Piece  = (*Resolver)(nil)
-	_ network.Source = (*Resolver)(nil)
+	_ network.Reconciler = (*Resolver)(nil)
+	_ network.Source     = (*Resolver)(nil)
 )
 
 // self is the host's own address: one of the loopback, so that it needs no

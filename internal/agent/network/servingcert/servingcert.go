@@ -62,8 +62,8 @@ type Options struct {
 	Now                      func() time.Time
 }
 
-// Piece keeps the certificate of one API server. It is a network.Piece.
-type Piece struct {
+// Reconciler keeps the certificate of one API server. It is a network.Reconciler.
+type Reconciler struct {
 	Options
 	// since is the time at which the need for another certificate was first seen.
 	since time.Time
@@ -75,7 +75,7 @@ type Piece struct {
 }
 
 // New returns the reconciler.
-func New(o Options) *Piece {
+func New(o Options) *Reconciler {
 	set := func(field *string, otherwise string) {
 		if *field == "" {
 			*field = otherwise
@@ -87,26 +87,26 @@ func New(o Options) *Piece {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Piece{Options: o}
+	return &Reconciler{Options: o}
 }
 
-// Name implements network.Piece.
-func (p *Piece) Name() string { return "serving-certificate" }
+// Name implements network.Reconciler.
+func (p *Reconciler) Name() string { return "serving-certificate" }
 
-// Withdraw implements network.Piece. It does nothing: the certificate outlives
+// Withdraw implements network.Reconciler. It does nothing: the certificate outlives
 // the agent.
-func (p *Piece) Withdraw(context.Context) error { return nil }
+func (p *Reconciler) Withdraw(context.Context) error { return nil }
 
 // Served returns the addresses in the certificate that the API server shows.
 // While the server does not run, these are the ones that it will show.
-func (p *Piece) Served() []netip.Addr {
+func (p *Reconciler) Served() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.served
 }
 
-// Reconcile implements network.Piece.
-func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
+// Reconcile implements network.Reconciler.
+func (p *Reconciler) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
 	if !view.Settings.ManagedVIPs || !view.Role.ControlPlane() || len(view.Settings.APIVIPs) == 0 {
 		return "", nil
 	}
@@ -135,11 +135,11 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed 
 	return changed, errors.Join(p.remember(view.Settings.APIVIPs), p.look(ctx, want))
 }
 
-func (p *Piece) file(name string) string { return filepath.Join(p.Folder, name) }
+func (p *Reconciler) file(name string) string { return filepath.Join(p.Folder, name) }
 
 // wanted returns the addresses that the certificate should have: the present ones
 // without VIPs that are gone, and the VIPs that it lacks.
-func (p *Piece) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
+func (p *Reconciler) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
 	wanted := slices.DeleteFunc(slices.Clone(have), func(a netip.Addr) bool {
 		return slices.Contains(p.recorded(), a) && !slices.Contains(view.Settings.APIVIPs, a) && !slices.Contains(view.Host.Addresses, a)
 	})
@@ -153,7 +153,7 @@ func (p *Piece) wanted(have []netip.Addr, view state.NetworkView) []netip.Addr {
 
 // mine returns nil when it is this host's turn: one API server at a time takes a
 // new certificate, so that a fault in it hits only one of them.
-func (p *Piece) mine(view state.NetworkView) error {
+func (p *Reconciler) mine(view state.NetworkView) error {
 	now := p.Now()
 	if p.since.IsZero() {
 		p.since = now
@@ -165,7 +165,7 @@ func (p *Piece) mine(view state.NetworkView) error {
 	return fmt.Errorf("the API server's certificate waits for that of %s", before)
 }
 
-func (p *Piece) renew(old string, want []netip.Addr) error {
+func (p *Reconciler) renew(old string, want []netip.Addr) error {
 	var texts []string
 	for _, name := range []string{"apiserver.key", "ca.crt", "ca.key"} {
 		data, err := os.ReadFile(p.file(name))
@@ -182,7 +182,7 @@ func (p *Piece) renew(old string, want []netip.Addr) error {
 }
 
 // look waits until the API server shows the certificate in the file.
-func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
+func (p *Reconciler) look(ctx context.Context, want []netip.Addr) error {
 	if slices.Equal(p.Served(), want) && p.Now().Sub(p.looked).Abs() < lookEvery {
 		return nil
 	}
@@ -204,14 +204,14 @@ func (p *Piece) look(ctx context.Context, want []netip.Addr) error {
 	}
 }
 
-func (p *Piece) set(served []netip.Addr) {
+func (p *Reconciler) set(served []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.served = served
 }
 
 // shown returns the addresses of the certificate that the API server shows.
-func (p *Piece) shown(ctx context.Context) ([]netip.Addr, error) {
+func (p *Reconciler) shown(ctx context.Context) ([]netip.Addr, error) {
 	ctx, stop := context.WithTimeout(ctx, dialLimit)
 	defer stop()
 	var out []netip.Addr
@@ -234,7 +234,7 @@ func (p *Piece) shown(ctx context.Context) ([]netip.Addr, error) {
 }
 
 // recorded returns the VIPs that the certificate was last made for.
-func (p *Piece) recorded() []netip.Addr {
+func (p *Reconciler) recorded() []netip.Addr {
 	data, err := os.ReadFile(p.Record)
 	if err != nil {
 		return nil // then a surplus address stays in the certificate
@@ -245,7 +245,7 @@ func (p *Piece) recorded() []netip.Addr {
 }
 
 // remember records the present VIPs.
-func (p *Piece) remember(now []netip.Addr) error {
+func (p *Reconciler) remember(now []netip.Addr) error {
 	if slices.Equal(p.recorded(), now) {
 		return nil
 	}

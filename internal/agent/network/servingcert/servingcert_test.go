@@ -134,7 +134,7 @@ type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
-func newPiece(t *testing.T, dir, endpoint string) (*Piece, *clock) {
+func newPiece(t *testing.T, dir, endpoint string) (*Reconciler, *clock) {
 	t.Helper()
 	c := &clock{now: time.Now()}
 	return New(Options{Folder: dir, Endpoint: endpoint, Record: filepath.Join(dir, "record.json"), Now: c.Now}), c
@@ -149,7 +149,7 @@ func view(vips ...string) state.NetworkView {
 }
 
 // shown returns the addresses in the certificate that clients see, as text.
-func shown(t *testing.T, p *Piece) string {
+func shown(t *testing.T, p *Reconciler) string {
 	t.Helper()
 	list, err := p.shown(t.Context())
 	if err != nil {
@@ -162,7 +162,7 @@ func shown(t *testing.T, p *Piece) string {
 	return strings.Join(words, " ")
 }
 
-func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	t.Helper()
 	words, err := p.Reconcile(t.Context(), v)
 	if err != nil {

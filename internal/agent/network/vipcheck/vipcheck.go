@@ -42,37 +42,37 @@ type Options struct {
 	// Certificate returns the addresses in the certificate of the host's API
 	// server; it is nil on a worker.
 	Certificate func() []netip.Addr
-	// Pieces returns how the reconcilers of this host are doing; it may be nil.
-	Pieces func() []network.PieceState
+	// Reconcilers returns how the reconcilers of this host are doing; it may be nil.
+	Reconcilers func() []network.ReconcilerState
 	// Settling replaces the constant settling; zero means that one.
 	Settling time.Duration
 }
 
-// Piece tells the cluster about this host. It is a network.Piece.
-type Piece struct{ Options }
+// Reconciler tells the cluster about this host. It is a network.Reconciler.
+type Reconciler struct{ Options }
 
 // concerned names the reconcilers without which a host does not have its VIPs.
 // Trouble of others does not concern a change of VIPs.
 var concerned = []string{"keepalived", "haproxy", "redirect", "names", "serving-certificate"}
 
 // New returns the reconciler.
-func New(o Options) *Piece {
+func New(o Options) *Reconciler {
 	if o.Settling == 0 {
 		o.Settling = settling
 	}
-	return &Piece{o}
+	return &Reconciler{o}
 }
 
-// Name implements network.Piece.
-func (p *Piece) Name() string { return "vip-report" }
+// Name implements network.Reconciler.
+func (p *Reconciler) Name() string { return "vip-report" }
 
-// Withdraw implements network.Piece. The report stays: the host does the same
+// Withdraw implements network.Reconciler. The report stays: the host does the same
 // without its agent.
-func (p *Piece) Withdraw(context.Context) error { return nil }
+func (p *Reconciler) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Piece. It writes nothing if the node has all of it
+// Reconcile implements network.Reconciler. It writes nothing if the node has all of it
 // already.
-func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
+func (p *Reconciler) Reconcile(ctx context.Context, view state.NetworkView) (changed string, err error) {
 	self, there := view.Self()
 	if !there || self.Absent || view.Stale {
 		return "", nil // there is no API, or it does not know this host
@@ -83,7 +83,7 @@ func (p *Piece) Reconcile(ctx context.Context, view state.NetworkView) (changed 
 }
 
 // report gives the node the host's report, if that has changed.
-func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
+func (p *Reconciler) report(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
 	text := self.Annotations[state.AnnotationVIPs]
 	before := state.ParseAnnotation[state.VIPReport](text)
 	trouble := p.settle(ctx, view.Settings.VIPs(), before)
@@ -107,8 +107,8 @@ func (p *Piece) report(ctx context.Context, view state.NetworkView, self state.N
 
 // settle waits until each other reconciler has made the VIPs true and works, and
 // returns which have not. It waits longer for VIPs that are new to this host.
-func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fact[state.VIPReport]) string {
-	if p.Pieces == nil {
+func (p *Reconciler) settle(ctx context.Context, wanted []netip.Addr, before state.Fact[state.VIPReport]) string {
+	if p.Reconcilers == nil {
 		return ""
 	}
 	limit := p.Settling
@@ -118,7 +118,7 @@ func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fa
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	for {
-		trouble := behind(wanted, p.Pieces())
+		trouble := behind(wanted, p.Reconcilers())
 		if trouble == "" && p.Certificate != nil && len(wanted) > 0 && len(p.Certificate()) == 0 {
 			trouble = "the API server's certificate was not checked yet" // the agent has just begun
 		}
@@ -130,15 +130,15 @@ func (p *Piece) settle(ctx context.Context, wanted []netip.Addr, before state.Fa
 
 // behind names the reconcilers that fail, or have not run yet with the wanted
 // VIPs.
-func behind(wanted []netip.Addr, now []network.PieceState) string {
+func behind(wanted []netip.Addr, now []network.ReconcilerState) string {
 	var out []string
-	for _, piece := range now {
+	for _, r := range now {
 		switch {
-		case !slices.Contains(concerned, piece.Name):
-		case piece.Error != "":
-			out = append(out, piece.Name+": "+piece.Error)
-		case !slices.Equal(piece.VIPs, wanted):
-			out = append(out, piece.Name+" is not done yet")
+		case !slices.Contains(concerned, r.Name):
+		case r.Error != "":
+			out = append(out, r.Name+": "+r.Error)
+		case !slices.Equal(r.VIPs, wanted):
+			out = append(out, r.Name+" is not done yet")
 		}
 	}
 	return strings.Join(out, "; ")
@@ -146,7 +146,7 @@ func behind(wanted []netip.Addr, now []network.PieceState) string {
 
 // answer gives the node the answers to open questions, and removes those that
 // nobody wants any more.
-func (p *Piece) answer(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
+func (p *Reconciler) answer(ctx context.Context, view state.NetworkView, self state.Node) (changed string, err error) {
 	questions, obsolete := vips.Open(self.Annotations)
 	values := map[string]*string{}
 	for _, name := range obsolete {
@@ -172,7 +172,7 @@ func (p *Piece) answer(ctx context.Context, view state.NetworkView, self state.N
 }
 
 // look finds out who answers for the addresses of a question.
-func (p *Piece) look(ctx context.Context, view state.NetworkView, q state.VIPProbe) (state.VIPAnswer, error) {
+func (p *Reconciler) look(ctx context.Context, view state.NetworkView, q state.VIPProbe) (state.VIPAnswer, error) {
 	out := state.VIPAnswer{ID: q.ID, Held: map[netip.Addr]string{}, Unknown: map[netip.Addr]string{}}
 	byInterface := map[string][]netip.Addr{}
 	for _, a := range q.Addresses {

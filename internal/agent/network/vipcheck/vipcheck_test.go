@@ -78,7 +78,7 @@ func nobody(context.Context, string, []netip.Addr) (map[netip.Addr]net.HardwareA
 	return nil, nil
 }
 
-func reconcile(t *testing.T, p *Piece, v state.NetworkView) string {
+func reconcile(t *testing.T, p *Reconciler, v state.NetworkView) string {
 	t.Helper()
 	words, err := p.Reconcile(t.Context(), v)
 	if err != nil {
@@ -148,10 +148,10 @@ func TestWithoutAnAPIAHostTellsNothing(t *testing.T) {
 func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
 	looks := 0
-	states := func() []network.PieceState {
+	states := func() []network.ReconcilerState {
 		looks++
 		old, wanted := addrs("10.98.0.5"), addrs("10.98.0.5", "fd98::5")
-		k, b := network.PieceState{Loop: state.Loop{Name: "keepalived"}, VIPs: old}, network.PieceState{Loop: state.Loop{Name: "haproxy"}, VIPs: old}
+		k, b := network.ReconcilerState{Loop: state.Loop{Name: "keepalived"}, VIPs: old}, network.ReconcilerState{Loop: state.Loop{Name: "haproxy"}, VIPs: old}
 		if looks > 3 {
 			b.VIPs, b.Error = wanted, "socket is gone"
 		}
@@ -161,12 +161,12 @@ func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) 
 		if looks > 8 {
 			b.Error = ""
 		}
-		return []network.PieceState{k, b, {Loop: state.Loop{Name: "mdns", Error: "no network"}}}
+		return []network.ReconcilerState{k, b, {Loop: state.Loop{Name: "mdns", Error: "no network"}}}
 	}
-	p := New(Options{Annotate: c.annotate, Holders: nobody, Pieces: states})
+	p := New(Options{Annotate: c.annotate, Holders: nobody, Reconcilers: states})
 	reconcile(t, p, c.view("10.98.0.5", "fd98::5"))
 	if looks < 9 {
-		t.Errorf("it told after %d looks, before the pieces were done", looks)
+		t.Errorf("it told after %d looks, before the reconcilers were done", looks)
 	}
 	if got := c.report(t); got.Trouble != "" || len(got.VIPs) != 2 {
 		t.Errorf("it told %+v", got)
@@ -175,10 +175,10 @@ func TestHardCase22_NewVIPsAreToldOnlyWhenEachPieceHasTakenThemIn(t *testing.T) 
 
 func TestWhatKeepsAHostIsToldAfterAWhile(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
-	states := []network.PieceState{{Loop: state.Loop{Name: "keepalived", Error: "no such interface"}}, {Loop: state.Loop{Name: "haproxy"}}}
+	states := []network.ReconcilerState{{Loop: state.Loop{Name: "keepalived", Error: "no such interface"}}, {Loop: state.Loop{Name: "haproxy"}}}
 	p := New(Options{
 		Annotate: c.annotate, Holders: nobody, Settling: 120 * time.Millisecond,
-		Pieces: func() []network.PieceState { return states },
+		Reconcilers: func() []network.ReconcilerState { return states },
 	})
 	reconcile(t, p, c.view("10.98.0.5"))
 	if got := c.report(t).Trouble; got != "keepalived: no such interface; haproxy is not done yet" {
@@ -241,7 +241,7 @@ func TestAHostLooksWhoAnswersAndSaysSoOnce(t *testing.T) {
 func TestAnAgentThatWasJustStartedDoesNotTakeItsReportBack(t *testing.T) {
 	c := &cluster{annotations: map[string]string{}}
 	served := addrs("10.98.0.5")
-	o := Options{Annotate: c.annotate, Holders: nobody, Certificate: func() []netip.Addr { return served }, Pieces: func() []network.PieceState { return nil }}
+	o := Options{Annotate: c.annotate, Holders: nobody, Certificate: func() []netip.Addr { return served }, Reconcilers: func() []network.ReconcilerState { return nil }}
 	reconcile(t, New(o), c.view("10.98.0.5"))
 	looks := 0
 	o.Certificate = func() []netip.Addr {
@@ -306,9 +306,9 @@ func TestAReportThatCannotBeMadeYetHoldsUpNoAnswer(t *testing.T) {
 	answered := false
 	p := New(Options{
 		Annotate: c.annotate, Holders: nobody, Settling: 100 * time.Millisecond,
-		Pieces: func() []network.PieceState {
+		Reconcilers: func() []network.ReconcilerState {
 			answered = answered || c.answer("cli-1") != ""
-			return []network.PieceState{{Loop: state.Loop{Name: "keepalived", Error: "not yet"}}}
+			return []network.ReconcilerState{{Loop: state.Loop{Name: "keepalived", Error: "not yet"}}}
 		},
 	})
 	c.ask("cli-1", "1", "fd98::5")

@@ -8,19 +8,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Board holds the view and wakes its followers. Only sources write on it, each
+// ViewStore holds the view and wakes its followers. Only sources write on it, each
 // its own part.
-type Board struct {
+type ViewStore struct {
 	mu        sync.Mutex
 	view      state.NetworkView
 	followers []loop.Kick
 }
 
-// NewBoard returns a board with what is known from the start.
-func NewBoard(first state.NetworkView) *Board { return &Board{view: first} }
+// NewViewStore returns a store with what is known from the start.
+func NewViewStore(first state.NetworkView) *ViewStore { return &ViewStore{view: first} }
 
 // View returns the view as it is now. What it refers to never changes.
-func (b *Board) View() state.NetworkView {
+func (b *ViewStore) View() state.NetworkView {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.view
@@ -28,7 +28,7 @@ func (b *Board) View() state.NetworkView {
 
 // Update changes the view and wakes the followers, unless the view stays the
 // same.
-func (b *Board) Update(change func(*state.NetworkView)) {
+func (b *ViewStore) Update(change func(*state.NetworkView)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := b.view
@@ -44,14 +44,14 @@ func (b *Board) Update(change func(*state.NetworkView)) {
 
 // Follow returns a channel that gets a value after a change. Several changes may
 // give one value.
-func (b *Board) Follow() <-chan struct{} {
+func (b *ViewStore) Follow() <-chan struct{} {
 	f := loop.NewKick()
 	b.Wake(f)
 	return f
 }
 
 // Wake has a kick given after a change, as Follow does.
-func (b *Board) Wake(f loop.Kick) {
+func (b *ViewStore) Wake(f loop.Kick) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.followers = append(b.followers, f)

@@ -38,9 +38,9 @@ type Options struct {
 	NoProbe bool
 }
 
-// Piece keeps keepalived in step. It is a network.Piece and a network.Source:
+// Reconciler keeps keepalived in step. It is a network.Reconciler and a network.Source:
 // its Run must go on for as long as it is reconciled.
-type Piece struct {
+type Reconciler struct {
 	Options
 	files files
 
@@ -74,11 +74,11 @@ type Piece struct {
 }
 
 // New returns the reconciler of a host.
-func New(o Options) *Piece {
+func New(o Options) *Reconciler {
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
 	}
-	return &Piece{
+	return &Reconciler{
 		Options: o, files: files{root: o.Root}, said: map[string]vrrp.Weight{},
 		asked: map[netip.Addr]bool{}, listened: map[netip.Addr]bool{}, seen: map[keepalived.Neighbour]string{},
 		wake: make(chan struct{}, 1), wakeReach: make(chan struct{}, 1), wakeLook: make(chan struct{}, 1),
@@ -86,11 +86,11 @@ func New(o Options) *Piece {
 }
 
 // Name returns the name for people.
-func (*Piece) Name() string { return "keepalived" }
+func (*Reconciler) Name() string { return "keepalived" }
 
 // Reconcile first tells keepalived how healthy this host is, whatever else fails,
 // and then gives it the configuration that the view asks for.
-func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
+func (p *Reconciler) Reconcile(_ context.Context, view state.NetworkView) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.view = view
@@ -111,10 +111,10 @@ func (p *Piece) Reconcile(_ context.Context, view state.NetworkView) (string, er
 }
 
 // Withdraw leaves keepalived as it is: the VIPs outlive the agent.
-func (*Piece) Withdraw(context.Context) error { return nil }
+func (*Reconciler) Withdraw(context.Context) error { return nil }
 
 // track writes the track files. The caller holds the lock.
-func (p *Piece) track() (string, error) {
+func (p *Reconciler) track() (string, error) {
 	p.health, p.due = vrrp.Follow(p.health, p.view, vrrp.Holds(p.view, vrrp.API), p.Now())
 	before, err := p.files.value(string(vrrp.API))
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *Piece) track() (string, error) {
 }
 
 // bar returns the weight of an instance's own file: anything but 0 is a fault.
-func (p *Piece) bar(i vrrp.Instance) vrrp.Weight {
+func (p *Reconciler) bar(i vrrp.Instance) vrrp.Weight {
 	switch {
 	case p.unasked(i):
 		return vrrp.Weight{Value: 1, Why: "asking who has " + i.VIP.String()}
@@ -147,7 +147,7 @@ func (p *Piece) bar(i vrrp.Instance) vrrp.Weight {
 
 // say writes what differs from the files, and describes what is new since the
 // last call.
-func (p *Piece) say(said map[string]vrrp.Weight) (string, error) {
+func (p *Reconciler) say(said map[string]vrrp.Weight) (string, error) {
 	var changes []string
 	var errs []error
 	for name, w := range said {
@@ -170,7 +170,7 @@ const reloadEvery = time.Second
 
 // configure writes the configuration, tells keepalived, and keeps adverts of
 // foreign hosts out. The caller holds the lock.
-func (p *Piece) configure() (string, error) {
+func (p *Reconciler) configure() (string, error) {
 	if !p.verdict.Known {
 		return "", nil
 	}
@@ -201,7 +201,7 @@ func (p *Piece) configure() (string, error) {
 
 // forget removes the track files of former instances, so that an instance of the
 // same name is asked about anew.
-func (p *Piece) forget() error {
+func (p *Reconciler) forget() error {
 	wanted := []string{string(vrrp.API), string(vrrp.Ingress)}
 	for _, i := range p.verdict.Instances {
 		wanted = append(wanted, i.Name)
@@ -220,7 +220,7 @@ func (p *Piece) forget() error {
 
 // filter lets in the peers' adverts and nobody else's, and keeps peers that are
 // off from delaying the adverts to the others.
-func (p *Piece) filter() (string, error) {
+func (p *Reconciler) filter() (string, error) {
 	if p.NoFilter || !p.verdict.Known {
 		return "", nil
 	}
@@ -241,7 +241,7 @@ func (p *Piece) filter() (string, error) {
 		told = append(told, fmt.Sprintf("adverts of %d peers are let in, for %d addresses only from their own NICs", len(peers), len(senders)))
 	}
 	for _, i := range p.verdict.Instances {
-		bound, err := keepalived.BoundUnresolved(i.Interface)
+		bound, err := keepalived.LimitUnresolved(i.Interface)
 		if err != nil {
 			return join(told...), err
 		}
@@ -253,7 +253,7 @@ func (p *Piece) filter() (string, error) {
 }
 
 // vips returns the VIPs of the view, and those of the last known instances.
-func (p *Piece) vips() []netip.Addr {
+func (p *Reconciler) vips() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := p.view.Settings.VIPs()

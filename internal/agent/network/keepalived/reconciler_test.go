@@ -20,15 +20,15 @@ import (
 )
 
 var (
-	_ network.Piece  = (*Piece)(nil)
-	_ network.Source = (*Piece)(nil)
+	_ network.Reconciler = (*Reconciler)(nil)
+	_ network.Source     = (*Reconciler)(nil)
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // bench is a reconciler with its files in a folder and a clock that a test moves.
 type bench struct {
-	*Piece
+	*Reconciler
 	t   *testing.T
 	now time.Time
 }
@@ -39,7 +39,7 @@ func newBench(t *testing.T, pod string) *bench {
 	if pod != "" {
 		o.Pod = []byte(pod)
 	}
-	b.Piece = New(o)
+	b.Reconciler = New(o)
 	return b
 }
 

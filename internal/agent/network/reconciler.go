@@ -1,6 +1,6 @@
 // Package network keeps the network of one host in step with its cluster: VIPs,
 // load balancer, names and the host's own resolver. Sources observe changes and
-// put them into one view. Reconcilers, of type Piece, make what they own what the
+// put them into one view. Reconcilers make what they own what the
 // view says. Each reconciler is the one writer of its state.
 package network
 
@@ -22,8 +22,8 @@ type Source interface {
 	Run(ctx context.Context, update func(func(*state.NetworkView))) error
 }
 
-// Piece is a reconciler. It owns one piece of state on the host.
-type Piece interface {
+// Reconciler keeps one thing on the host in step with the view, and alone writes it.
+type Reconciler interface {
 	// Name returns the name for people: "keepalived", "haproxy", "resolver".
 	Name() string
 	// Reconcile makes the state what the view says. It is called for every change
