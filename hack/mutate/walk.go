@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // walk visits a node before its children, so that outer changes enclose inner
@@ -17,13 +18,19 @@ func (r *rewriter) walk(root ast.Node) {
 		}
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			r.inside(n.Name.Name, n.Type.Results, n.Body)
+			if n.Body != nil {
+				r.inside(n.Name.Name, n.Type.Results, n.Body)
+			}
 			return false
 		case *ast.FuncLit:
 			r.inside("", n.Type.Results, n.Body)
 			return false
 		case *ast.CompositeLit:
 			return r.literal(n)
+		case *ast.GenDecl:
+			if n.Tok == token.CONST {
+				return false
+			}
 		}
 		r.change(n)
 		return true
@@ -37,7 +44,9 @@ func (r *rewriter) opened(n ast.Node) bool {
 	case *ast.BlockStmt:
 		r.statements(n.List)
 		return true
-	case *ast.GenDecl, *ast.CompositeLit:
+	case *ast.GenDecl:
+		return n.Tok != token.CONST
+	case *ast.CompositeLit:
 		return true
 	}
 	return false
@@ -54,27 +63,40 @@ func (r *rewriter) inside(name string, results *ast.FieldList, body *ast.BlockSt
 	r.results = r.results[:len(r.results)-1]
 }
 
-// literal visits a composite: a rule of the table, a list of states, or a
-// structure with named fields. It reports whether walk must still visit its
-// parts.
+// literal visits a composite: a rule of the table, a list, or a structure with
+// named fields. It reports whether walk must still visit its parts.
 func (r *rewriter) literal(n *ast.CompositeLit) bool {
-	if list, ok := n.Type.(*ast.ArrayType); ok && list.Len == nil && ends(list.Elt, "EtcdState") {
-		r.list(n.Elts, func(first int) { r.wrap(n, fmt.Sprintf("mutantLess(%d, ", first), "...)") })
-		return false
+	if list, ok := n.Type.(*ast.ArrayType); ok && list.Len == nil && plain(n.Elts) {
+		r.list(n.Elts, func(first int) { r.wrap(first, n, fmt.Sprintf("mutantLess(%d, ", first), "...)") })
+		return !ends(list.Elt, "EtcdState")
 	}
 	if name, ok := rule(n); ok {
 		r.where = append(r.where, name)
-		r.none(n.Elts[len(n.Elts)-1], "no "+r.text(n.Elts[len(n.Elts)-1]))
+		r.none(n.Elts[len(n.Elts)-1], "", "no "+r.text(n.Elts[len(n.Elts)-1]))
 		r.walk(n)
 		r.where = r.where[:len(r.where)-1]
 		return false
 	}
 	for _, e := range n.Elts {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
-			r.none(kv.Value, "no "+r.text(kv))
+			r.none(kv.Value, "", "no "+r.text(kv))
 		}
 	}
 	return true
+}
+
+// plain reports whether a list has elements without indexes that are no rules:
+// a rule's condition is changed instead.
+func plain(list []ast.Expr) bool {
+	return !slices.ContainsFunc(list, func(e ast.Expr) bool {
+		_, indexed := e.(*ast.KeyValueExpr)
+		c, literal := e.(*ast.CompositeLit)
+		if !literal {
+			return indexed
+		}
+		_, ok := rule(c)
+		return ok
+	})
 }
 
 // rule returns the name of a rule of the table: a literal that begins with it
@@ -100,7 +122,8 @@ func ends(e ast.Expr, name string) bool {
 func (r *rewriter) list(list []ast.Expr, wrap func(first int)) {
 	first := len(*r.out) + 1
 	for _, e := range list {
-		r.add("no " + r.text(e) + " in the list")
+		id := r.add("no " + r.text(e) + " in the list")
+		(*r.out)[id-1].group = first
 	}
 	if len(list) > 0 {
 		wrap(first)
@@ -115,6 +138,10 @@ func (r *rewriter) change(n ast.Node) {
 		r.call(n)
 	case *ast.IfStmt:
 		r.condition(n.Cond)
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			r.holds(n.Cond, "false")
+		}
 	case *ast.ReturnStmt:
 		r.returned(n)
 	case *ast.SwitchStmt:
@@ -133,15 +160,35 @@ func (r *rewriter) binary(n *ast.BinaryExpr) {
 		neutral := map[string]string{"&&": "true", "||": "false"}[n.Op.String()]
 		for _, e := range []ast.Expr{n.X, n.Y} {
 			if b, ok := e.(*ast.BinaryExpr); !ok || b.Op != n.Op {
-				r.is(e, neutral)
+				r.holds(e, neutral)
 			}
 		}
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		moved := map[string]string{"<": "<=", "<=": "<", ">": ">=", ">=": ">"}[n.Op.String()]
 		other := r.text(n.X) + " " + moved + " " + r.text(n.Y)
-		r.is(n, other)
+		r.holds(n, other)
+	case token.ADD, token.SUB:
+		if steady(n.X) && steady(n.Y) {
+			other := map[token.Token]string{token.ADD: " - ", token.SUB: " + "}[n.Op]
+			r.is(n, r.text(n.X)+other+r.text(n.Y))
+		}
 	default:
 	}
+}
+
+// steady reports whether an expression may be evaluated twice and is no text.
+func steady(e ast.Expr) bool {
+	ok := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			ok = ok && n.Kind != token.STRING
+		case *ast.CallExpr, *ast.FuncLit, *ast.UnaryExpr:
+			ok = false
+		}
+		return ok
+	})
+	return ok
 }
 
 // call takes out each state of a question for states, and replaces min and max
@@ -152,7 +199,7 @@ func (r *rewriter) call(n *ast.CallExpr) {
 		if f.Sel.Name == "in" || f.Sel.Name == "peerIn" {
 			r.list(n.Args, func(first int) {
 				at := &span{n.Args[0].Pos(), n.Args[len(n.Args)-1].End()}
-				r.wrap(at, fmt.Sprintf("mutantLess(%d, ", first), ")...")
+				r.wrap(first, at, fmt.Sprintf("mutantLess(%d, ", first), ")...")
 			})
 		}
 	case *ast.Ident:
@@ -177,14 +224,15 @@ func (r *rewriter) condition(e ast.Expr) {
 	and, or := b != nil && b.Op == token.LAND, b != nil && b.Op == token.LOR
 	constant, _ := e.(*ast.Ident)
 	if !or && (constant == nil || constant.Name != "false") {
-		r.is(e, "false")
+		r.holds(e, "false")
 	}
 	if !and && (constant == nil || constant.Name != "true") {
-		r.is(e, "true")
+		r.holds(e, "true")
 	}
 }
 
-// returned changes each bool that a function returns.
+// returned changes each bool that a function returns, and leaves out what else
+// it returns.
 func (r *rewriter) returned(n *ast.ReturnStmt) {
 	results := r.results[len(r.results)-1]
 	if results == nil {
@@ -202,7 +250,9 @@ func (r *rewriter) returned(n *ast.ReturnStmt) {
 	for i, e := range n.Results {
 		if t, ok := types[i].(*ast.Ident); ok && t.Name == "bool" {
 			r.condition(e)
+			continue
 		}
+		r.none(e, r.text(types[i]), "returns no "+r.text(e))
 	}
 }
 
@@ -215,14 +265,15 @@ func (r *rewriter) cases(n *ast.SwitchStmt) {
 			case len(c.Body) == 0: // an empty case does nothing
 			case n.Tag == nil:
 				r.condition(e)
-			case ends(n.Tag, "State"):
-				r.none(e, "no case "+r.text(e))
+			default:
+				r.none(e, "", "no case "+r.text(e))
 			}
 		}
 	}
 }
 
-// statements takes out each assignment.
+// statements takes out each assignment, and each call that is made for its
+// effect.
 func (r *rewriter) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -230,12 +281,28 @@ func (r *rewriter) statements(list []ast.Stmt) {
 			r.skip(s)
 		case *ast.AssignStmt:
 			r.assignment(s)
+		case *ast.ExprStmt:
+			if c, ok := s.X.(*ast.CallExpr); ok && !r.told(c) {
+				r.skip(s)
+			}
+		case *ast.BranchStmt:
+			if s.Tok == token.CONTINUE {
+				r.skip(s)
+			}
 		}
 	}
 }
 
+// told reports whether a call only logs, or is one to panic: no function ends
+// without that.
+func (r *rewriter) told(c *ast.CallExpr) bool {
+	name := strings.ToLower(r.text(c.Fun))
+	return name == "panic" || strings.HasSuffix(name, "logf") || strings.Contains(name, "log.") || strings.Contains(name, "slog.")
+}
+
 func (r *rewriter) skip(s ast.Stmt) {
-	r.wrap(s, fmt.Sprintf("if mutantOn != %d { ", r.add("no "+r.text(s))), " }")
+	id := r.add("no " + r.text(s))
+	r.wrap(id, s, fmt.Sprintf("if mutantOn != %d { ", id), " }")
 }
 
 func (r *rewriter) assignment(s *ast.AssignStmt) {
@@ -248,7 +315,7 @@ func (r *rewriter) assignment(s *ast.AssignStmt) {
 		for i, e := range s.Rhs {
 			if !blank(s.Lhs[i]) {
 				id := r.add("no " + r.text(s.Lhs[i]) + " = " + r.text(e))
-				r.wrap(e, fmt.Sprintf("mutantIs(%d, %s, ", id, r.text(s.Lhs[i])), ")")
+				r.wrap(id, e, fmt.Sprintf("mutantIs(%d, %s, ", id, r.text(s.Lhs[i])), ")")
 			}
 		}
 	}
