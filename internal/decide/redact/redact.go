@@ -52,7 +52,7 @@ func forms(s string) []string {
 	out := []string{s, strings.Trim(string(quoted), `"`), url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), strings.ReplaceAll(s, "\n", "\\n")}
 	for shift := range 3 {
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-			if core := core(encoding, s, shift); len(core) >= shortest+2 {
+			if core := core(encoding, s, shift); len(core) >= shortest {
 				out = append(out, core)
 			}
 		}
@@ -226,11 +226,12 @@ func value(found string) string {
 	return m[1] + m[2] + quote + Mark + quote
 }
 
-// blob removes a text whose decoded form holds a secret.
+// blob removes a text whose decoded form holds a secret. The text may have been
+// cut off anywhere: what can be decoded of it counts.
 func (r *Redactor) blob(text string, depth int) string {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		decoded, err := encoding.DecodeString(strings.TrimRight(text, "="))
-		if err == nil && r.text(string(decoded), depth) != string(decoded) {
+		decoded, _ := encoding.DecodeString(strings.TrimRight(text, "="))
+		if r.text(string(decoded), depth) != string(decoded) {
 			return Mark
 		}
 	}
