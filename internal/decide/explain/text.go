@@ -38,7 +38,7 @@ func Text(e Explanation, style page.Style) string {
 	p.section("Evidence", e.Evidence)
 	p.section("Not seen", e.Limits)
 	p.advice(e)
-	if style.Wide {
+	if style.Wide && e.Status != Unmanaged {
 		p.section("Record", recordLines(e))
 	}
 	return p.String()

@@ -1,0 +1,45 @@
+package etcdhealth
+
+import (
+	"testing"
+	"time"
+)
+
+func TestALimitIsPassedAndNotOnlyReached(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		at   func(limit time.Duration) Process
+		last time.Duration
+	}{
+		"a suspended process": {func(d time.Duration) Process { return Process{Runs: true, Stopped: true, Mute: d} }, FrozenAfter},
+		"a mute one":          {func(d time.Duration) Process { return Process{Runs: true, Age: time.Hour, Mute: d} }, MuteAfter},
+		"a young mute one":    {func(d time.Duration) Process { return Process{Runs: true, Age: d, Mute: time.Hour} }, StartGrace},
+		"a young stale one":   {func(d time.Duration) Process { return Process{Runs: true, Age: d, Stale: true} }, StartGrace},
+		"a young empty one":   {func(d time.Duration) Process { return Process{Runs: true, Age: d, Empty: true} }, StartGrace},
+	} {
+		if why := End(c.at(c.last)); why != "" {
+			t.Errorf("%s at its limit: %q", sentence, why)
+		}
+		if End(c.at(c.last+1)) == "" {
+			t.Errorf("%s beyond its limit is left alone", sentence)
+		}
+	}
+}
+
+func TestAStartThatLastedIsNoFailure(t *testing.T) {
+	if got := (Starts{}).Next(time.Second); got != (Starts{Last: time.Second}) {
+		t.Errorf("the first start after a boot: %+v", got)
+	}
+	before := Starts{Failed: 3, Last: time.Minute}
+	if got := before.Next(time.Minute + Lasting); got.Failed != 4 {
+		t.Errorf("it ended within its time: %+v", got)
+	}
+	if got := before.Next(time.Minute + Lasting + 1); got.Failed != 0 {
+		t.Errorf("it lasted: %+v", got)
+	}
+}
+
+func TestADiskWithJustEnoughRoomIsNotFull(t *testing.T) {
+	if s := (Starts{Failed: MaxStarts}); !s.Hopeless(LeastSpace) || s.Hopeless(LeastSpace-1) {
+		t.Error("the limit is not where it is said to be")
+	}
+}
