@@ -290,3 +290,61 @@ func TestWhatRunsWithoutItsKeeper(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFirstLines has what an administrator reads first, by status.
+func TestTheFirstLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   string
+	}{
+		"healthy": {func(*Input) {}, "etcd on alpha: healthy for 1m30s\n  takes writes as one of two voters; either host may fail\n\nWhose data are newer\n  neither"},
+		"stopped": {func(in *Input) {
+			in.Report.Wish, in.Report.Snapshot.Local.Running = state.EtcdStopped, state.Known(false)
+		}, "etcd on alpha: stopped for 1m30s\n  etcd is stopped here, as Pacemaker requested\n"},
+		"leaving": {func(in *Input) {
+			in.Report.Snapshot.Pacemaker.Leaving, in.Report.Snapshot.Local.Running = true, state.Known(false)
+		}, "etcd on alpha: stopped"},
+		"leaving, and it still runs":    {func(in *Input) { in.Report.Snapshot.Pacemaker.Leaving = true }, "etcd on alpha: degraded for 1m30s\n  takes writes, but is not safe: this host is leaving"},
+		"its peer is leaving":           {func(in *Input) { in.Report.Snapshot.Statement.Value.Leaving = true }, "etcd on alpha: degraded"},
+		"nothing heard":                 {func(in *Input) { in.Report.Snapshot.Statement.Known = false }, "etcd on alpha: degraded"},
+		"a record that cannot be read":  {func(in *Input) { in.Report.Snapshot.Record.Known = false }, "etcd on alpha: degraded"},
+		"a learner by its record":       {func(in *Input) { in.Report.Snapshot.Record.Value.State = state.EtcdVoter }, "etcd on alpha: degraded"},
+		"asked to stop, and it runs":    {func(in *Input) { in.Report.Wish = state.EtcdStopped }, "etcd on alpha: healthy"},
+		"no answer of a running etcd":   {func(in *Input) { in.Report.Snapshot.Local.Leader.Known = false }, "etcd on alpha: waiting"},
+		"no name":                       {func(in *Input) { in.Report.Snapshot.Host = "" }, "etcd on this host: healthy"},
+		"a rule of this moment":         {func(in *Input) { in.Report.Since = 0 }, "etcd on alpha: healthy\n"},
+		"a recorded snapshot":           {func(in *Input) { in.Source = FromSnapshot }, "etcd on alpha: healthy for 1m30s\n  takes writes as one of two voters; either host may fail\n  Based on a recorded snapshot"},
+		"files alone":                   {func(in *Input) { in.Source = FromFiles }, "etcd on alpha: unknown for 1m30s\n  etcd runs here, but the etcd keeper, which watches over it, does not answer\n  The etcd keeper (podman-etcd) does not answer"},
+		"a host that is not one of two": {func(in *Input) { in.Source, in.Unmanaged = FromFiles, true }, "etcd on alpha: unmanaged\n  the etcd keeper does not run etcd on this host: the host is not in"},
+	} {
+		in := pair()
+		c.change(&in)
+		if text := Text(Etcd(in), wide); !strings.HasPrefix(text, c.want) || !in.Unmanaged && Etcd(in).Peer != "beta" {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func TestAStepThatFailedIsAProblem(t *testing.T) {
+	in := pair()
+	in.Report.Problem, in.Report.At = "no space left on the disk", time.Unix(7, 0)
+	e := Etcd(in)
+	if text := Text(e, wide); !strings.Contains(text, "Problems\n  the last step failed: no space left on the disk\n") || !e.At.Equal(in.Report.At) {
+		t.Error(text)
+	}
+	if e := Etcd(pair()); len(e.Problems) > 0 || strings.Contains(Text(e, wide), "Problems") || strings.Contains(Text(e, wide), "rule ,") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestHowFarAHostReachesIsSaidInWords(t *testing.T) {
+	for reach, want := range map[state.ReachState]string{
+		state.ReachYes: "own network: reachable, so", state.ReachUnknown: "own network: unknown whether it is reachable, so",
+	} {
+		in := pair()
+		in.Report.Reach = state.Reach{State: reach, Why: "so"}
+		if e := Etcd(in); !slices.Contains(e.Evidence, want) {
+			t.Errorf("%q", e.Evidence)
+		}
+	}
+}

@@ -52,9 +52,7 @@ func forms(s string) []string {
 	out := []string{s, strings.Trim(string(quoted), `"`), url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), strings.ReplaceAll(s, "\n", "\\n")}
 	for shift := range 3 {
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-			if core := core(encoding, s, shift); len(core) >= shortest {
-				out = append(out, core)
-			}
+			out = append(out, core(encoding, s, shift))
 		}
 	}
 	return out
@@ -67,7 +65,7 @@ func core(encoding *base64.Encoding, s string, shift int) string {
 	text := strings.TrimRight(encoding.EncodeToString([]byte(strings.Repeat("\x00", shift)+s)), "=")
 	from := (shift*8 + 5) / 6
 	until := (shift + len(s)) * 8 / 6
-	return text[min(from, len(text)):min(until, len(text))]
+	return text[from:until]
 }
 
 // shape describes what a kind of secret looks like, and its replacement.

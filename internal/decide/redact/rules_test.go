@@ -30,9 +30,10 @@ func TestBase64ThatIsCutOffAnywhereIsLookedInto(t *testing.T) {
 func TestEachCharacterOfBase64MayStandInASecret(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("token: hunter22"))
 	for _, c := range "AZaz09+/-_" {
-		text := secret + strings.Repeat(string(c), 12)
-		if got := New().Text(text); got != Mark {
-			t.Errorf("%q becomes %q", text, got)
+		for _, text := range []string{secret + strings.Repeat(string(c), 12), strings.Repeat(string(c), 12) + secret} {
+			if got := New().Text(text); got != Mark {
+				t.Errorf("%q becomes %q", text, got)
+			}
 		}
 	}
 }
@@ -57,7 +58,10 @@ func TestTheLongestOfTwoSecretsIsTakenOutWhole(t *testing.T) {
 func TestAKnownSecretIsTakenOutOfAPageAndOfAFileInALine(t *testing.T) {
 	for text, secret := range map[string]string{
 		`<b>a&lt;b&amp;cd</b>`:  "a<b&cd",
+		"two lines: a&b\ncd":    "a&b\ncd",
 		`line: "a&b\ncd"`:       "a&b\ncd",
+		"Pj4+Pz8/":              ">>>???",
+		"Pj4-Pz8_":              ">>>???",
 		`line: "a\u0026b\ncd"`:  "a&b\ncd",
 		"  a secret's ends  ":   "  a secret's ends\n",
 		"of four letters: abcd": "abcd",
@@ -82,6 +86,17 @@ func TestNothingButTheSecretIsTakenOut(t *testing.T) {
 	} {
 		if got := New().Text(text); got != strings.ReplaceAll(want, "<>", Mark) {
 			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+func TestEachNameOfASecretHidesItsValue(t *testing.T) {
+	for _, name := range []string{
+		"password", "passwd", "Passphrase", "secret", "token", "credential", "auth_pass", "private-key", "private_key", "privateKey",
+		"client-key-data", "certificate-key", "api-key", "apiKey", "dockerconfigjson", "encryption-key", "encryptionKey",
+	} {
+		if got, want := New().Text(name+": hunter22"), name+": "+Mark; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
