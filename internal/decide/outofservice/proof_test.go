@@ -163,3 +163,29 @@ func TestAFenceOfAnEarlierMomentIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutAProofNothingIsDone has the cases in which nobody knows whether the
+// node runs.
+func TestWithoutAProofNothingIsDone(t *testing.T) {
+	noFence := func(in *Input) { in.Fenced.Known = false }
+	future := func(in *Input) { in.Node.Annotations = map[string]string{Annotation: "cp-1 2030-01-01T00:00:00Z"} }
+	for name, in := range map[string]Input{
+		"a node that is not ready":                     fencedNode(noFence, unready),
+		"one that never was":                           fencedNode(noFence, func(in *Input) { in.Node.Ready = false }),
+		"a mark of the future, and no contact":         fencedNode(tainted, future, unready),
+		"a report of a node that nobody is in contact": fencedNode(tainted, marked, func(in *Input) { in.Node.Heartbeat = now }),
+	} {
+		if got := Decide(in); got.Action != Leave {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestTheNodeThatWasReadStaysAsItIs(t *testing.T) {
+	n := nodes()["ours between others"]
+	before := slices.Clone(n.Taints)
+	Apply(n, Verdict{Action: Remove})
+	if diff := cmp.Diff(before, n.Taints); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -78,3 +78,12 @@ func TestWhoWasCutOffStaysSoUntilAnswersLast(t *testing.T) {
 		t.Errorf("a single missed round while cut off: %+v", got)
 	}
 }
+
+func TestTheFirstAnswerOfAHostThatWasNeverCutOffIsEnough(t *testing.T) {
+	n := Neighbour{Address: router, Answered: at(100), Steady: at(100)}
+	for _, before := range []state.ReachState{state.ReachUnknown, state.ReachYes} {
+		if got := Judge(state.Reach{State: before}, Evidence{Now: at(100), Neighbours: []Neighbour{n}}); got.State != state.ReachYes {
+			t.Errorf("before %q: %+v", before, got)
+		}
+	}
+}

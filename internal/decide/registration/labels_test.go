@@ -64,3 +64,17 @@ func TestAnAttemptCountsForAnHour(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeIsMadeAgainWithoutWhatItsKubeletMayNotSet(t *testing.T) {
+	n := known()
+	n.Spec.Taints[1].TimeAdded = n.Spec.Taints[0].TimeAdded
+	got := Decide(Input{Now: now, Known: n, Kubelet: true})
+	for _, l := range got.Lost {
+		if _, there := got.Make.Labels[l]; there {
+			t.Errorf("%s is lost and set", l)
+		}
+	}
+	if list := got.Make.Spec.Taints; len(list) != 1 || list[0].TimeAdded != nil {
+		t.Errorf("a taint has the time of the Node that is gone: %+v", list)
+	}
+}
