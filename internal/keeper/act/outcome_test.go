@@ -1,0 +1,193 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// steps lists the steps that end with the round which takes them.
+var steps = []state.EtcdAction{
+	state.EtcdWriteRecord, state.EtcdStart, state.EtcdStop, state.EtcdStartStandIn, state.EtcdStopStandIn, state.EtcdEmpty,
+	state.EtcdRemove, state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum,
+}
+
+func TestAStepThatFailsIsToldByItsError(t *testing.T) {
+	for _, a := range steps {
+		d, f := newDoer()
+		f.fail = errors.New("no quorum")
+		v := state.EtcdVerdict{Action: a, Member: 0xb}
+		if a == state.EtcdWriteRecord {
+			v.Record = &state.EtcdRecord{Seq: 5}
+		}
+		if err := d.Do(t.Context(), snapshot(), v); !errors.Is(err, f.fail) {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+}
+
+func TestEitherPartOfAStopThatFailsIsTold(t *testing.T) {
+	for _, part := range []string{"stand-in", "etcd"} {
+		d, f := newDoer()
+		fails := &fake{did: make(chan string, 8), fail: errors.New(part)}
+		d.StandIn, d.Process = fakeStandIn{f}, fakeProcess{f}
+		if part == "etcd" {
+			d.Process = fakeProcess{fails}
+		} else {
+			d.StandIn = fakeStandIn{fails}
+		}
+		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdStop}); !errors.Is(err, fails.fail) || len(f.did)+len(fails.did) != 2 {
+			t.Errorf("%s: %v, %d ends were tried", part, err, len(f.did)+len(fails.did))
+		}
+	}
+}
+
+func TestEachStepHasItsLimit(t *testing.T) {
+	want := map[state.EtcdAction]time.Duration{
+		state.EtcdWriteRecord: 15 * time.Second, state.EtcdStart: 35 * time.Second, state.EtcdStartStandIn: 20 * time.Second,
+		state.EtcdStop: 50 * time.Second, state.EtcdStopStandIn: 25 * time.Second, state.EtcdEmpty: time.Minute,
+		state.EtcdRemove: 6 * time.Second, state.EtcdAddLearner: 6 * time.Second, state.EtcdPromote: 6 * time.Second,
+		state.EtcdMark: 6 * time.Second, state.EtcdMoveLeader: 6 * time.Second, state.EtcdGrantQuorum: 6 * time.Second,
+		state.EtcdAskFence: time.Second, state.EtcdIdle: time.Second, state.EtcdWait: time.Second, state.EtcdAskHuman: time.Second, "": time.Second,
+	}
+	for a, limit := range want {
+		if got := Limit(a); got != limit {
+			t.Errorf("%q: %s, want %s", a, got, limit)
+		}
+	}
+}
+
+// slow is a host on which everything hangs until its context ends.
+type slow struct{ *fake }
+
+func hang(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+
+func (slow) RemoveMember(ctx context.Context, _ state.MemberID) error   { return hang(ctx) }
+func (slow) AddLearner(ctx context.Context, _ string) error             { return hang(ctx) }
+func (slow) Promote(ctx context.Context, _ state.MemberID) error        { return hang(ctx) }
+func (slow) Mark(ctx context.Context, _ state.MemberID, _ uint64) error { return hang(ctx) }
+func (slow) MoveLeader(ctx context.Context, _ state.MemberID) error     { return hang(ctx) }
+func (slow) GrantQuorum(ctx context.Context) error                      { return hang(ctx) }
+func (slow) Empty(ctx context.Context) error                            { return hang(ctx) }
+
+type slowEnds struct{ *fake }
+
+func (slowEnds) Start(ctx context.Context) error { return hang(ctx) }
+func (slowEnds) Stop(ctx context.Context) error  { return hang(ctx) }
+func (slowEnds) Kill(ctx context.Context) error  { return hang(ctx) }
+
+type slowStandIn struct{ *fake }
+
+func (slowStandIn) Start(ctx context.Context, _ state.MemberID, _ state.EtcdRecord) error {
+	return hang(ctx)
+}
+func (slowStandIn) Stop(ctx context.Context) error { return hang(ctx) }
+
+func TestAStepThatHangsEndsWithinItsLimit(t *testing.T) {
+	for _, a := range steps[1:] {
+		synctest.Test(t, func(t *testing.T) {
+			d, f := newDoer()
+			d.Etcd, d.Copy, d.Peer, d.Process, d.StandIn = slow{f}, slow{f}, slow{f}, slowEnds{f}, slowStandIn{f}
+			begin := time.Now()
+			err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: a, Member: 0xb})
+			took := time.Since(begin)
+			if !errors.Is(err, context.DeadlineExceeded) || took > Limit(a) || a == state.EtcdMark && took != markTime {
+				t.Errorf("%s: %v after %s", a, err, took)
+			}
+		})
+	}
+}
+
+func TestARecordIsWrittenOfAVerdictThatHoldsOne(t *testing.T) {
+	d, f := newDoer()
+	err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdWriteRecord})
+	if err == nil || err.Error() != "the verdict holds no record" || len(f.did) > 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
+	d, f := newDoer()
+	f.gone = true
+	if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdStart}); err == nil || len(f.did) > 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// fenced has a peer fenced and returns the error that the next try tells.
+func fenced(t *testing.T, change func(*Doer, *fake)) error {
+	t.Helper()
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		d, f := newDoer()
+		change(d, f)
+		s := snapshot()
+		s.Peer = "beta"
+		if err := d.Do(t.Context(), s, state.EtcdVerdict{Action: state.EtcdAskFence}); err != nil {
+			t.Errorf("at first: %v", err)
+		}
+		synctest.Wait()
+		err = d.Do(t.Context(), s, state.EtcdVerdict{Action: state.EtcdAskFence})
+		synctest.Wait()
+	})
+	return err
+}
+
+func TestTheNextTryTellsWhyTheLastFenceFailed(t *testing.T) {
+	if err := fenced(t, func(_ *Doer, f *fake) { f.fail = errors.New("no device") }); err == nil || err.Error() != "no device" {
+		t.Errorf("%v", err)
+	}
+	if err := fenced(t, func(_ *Doer, f *fake) { f.barred = errors.New("maintenance") }); err == nil || err.Error() != "beta is not fenced: maintenance" {
+		t.Errorf("%v", err)
+	}
+	if err := fenced(t, func(*Doer, *fake) {}); err != nil {
+		t.Errorf("it succeeded: %v", err)
+	}
+}
+
+func TestAMembershipThatChangesBeforeTheFenceStopsIt(t *testing.T) {
+	asked := 0
+	err := fenced(t, func(d *Doer, f *fake) {
+		d.Ring = func() uint64 {
+			if asked++; asked == 2 { // when Pacemaker has said that it may
+				return 8
+			}
+			return 7
+		}
+		f.barred = nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "the membership changed while Pacemaker was asked") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOneFenceRunsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s single
+		runs, done := 0, make(chan struct{})
+		for range 3 {
+			if err := s.begin(func() error { runs++; <-done; return errors.New("failed") }); err != nil {
+				t.Errorf("while it runs: %v", err)
+			}
+			synctest.Wait()
+		}
+		if runs != 1 {
+			t.Errorf("%d at once", runs)
+		}
+		close(done)
+		synctest.Wait()
+		if err := s.begin(func() error { return nil }); err == nil {
+			t.Error("the error of the last one is lost")
+		}
+		synctest.Wait()
+		if err := s.begin(func() error { return nil }); err != nil {
+			t.Errorf("an error of before the last one: %v", err)
+		}
+		synctest.Wait()
+	})
+}
