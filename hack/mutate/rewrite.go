@@ -255,6 +255,10 @@ func (r *rewriter) none(e ast.Expr, of, what string) {
 		if l.Name == "nil" || l.Name == "false" {
 			return
 		}
+	case *ast.CompositeLit:
+		if _, list := l.Type.(*ast.ArrayType); !list && len(l.Elts) == 0 {
+			return
+		}
 	}
 	if of != "" {
 		of = "[" + of + "]"

@@ -91,6 +91,8 @@ func f(n int, names []string) (string, error) {
 	return names[n-1], nil
 }
 
+func g() kind { return kind{} }
+
 var kinds = []kind{{name: "a"}, {name: "b"}}
 `
 

@@ -91,3 +91,9 @@ func TestABackendsNameHoldsAllThatItIs(t *testing.T) {
 		t.Errorf("%s, %s", b.Server(), backup.Server())
 	}
 }
+
+func TestARedirectHasItsTableAndItsVIPs(t *testing.T) {
+	if got := To(addrs("fd98::5", "10.98.0.5")); !got.Table || !slices.Equal(got.VIPs, addrs("10.98.0.5", "fd98::5")) {
+		t.Errorf("%+v", got)
+	}
+}

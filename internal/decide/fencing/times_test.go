@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/model/bmc"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -136,6 +137,44 @@ func TestAHostThatCannotBeAskedIsKnownByItsStatement(t *testing.T) {
 		change(&a.Snapshot.Statement)
 		if got := strings.Join(healthOf(&a, nil).Problems(), "; "); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestWhatAnotherAttemptMeetsAgainEndsAFence(t *testing.T) {
+	for reason, want := range map[bmc.Reason]Step{
+		bmc.Certificate: Refuse, bmc.Pin: Refuse, bmc.Unpinned: Refuse, bmc.Unsupported: Refuse, bmc.NoSystem: Refuse, bmc.WrongServer: Refuse,
+		bmc.Timeout: Again, bmc.Credentials: Again,
+	} {
+		if got := Next(Progress{Budget: budget}, fails(reason)); got.Step != want {
+			t.Errorf("%s: %+v", reason, got)
+		}
+		if got := NextOn(OnProgress{Budget: budget}, fails(reason)); got.Step != want {
+			t.Errorf("%s, on the way to the power: %+v", reason, got)
+		}
+	}
+}
+
+func TestASurvivorIsOneByAllOfItsFacts(t *testing.T) {
+	sole := func(change func(*state.EtcdSnapshot)) state.EtcdReport {
+		r := pair()
+		r.Snapshot.Record.Value.State = state.EtcdSole
+		change(&r.Snapshot)
+		return r
+	}
+	for name, c := range map[string]struct {
+		change func(*state.EtcdSnapshot)
+		want   bool
+	}{
+		"it leads":             {func(*state.EtcdSnapshot) {}, true},
+		"an unreadable record": {func(s *state.EtcdSnapshot) { s.Record.Known = false }, false},
+		"a pair":               {func(s *state.EtcdSnapshot) { s.Record.Value.State = state.EtcdPair }, false},
+		"etcd is down":         {func(s *state.EtcdSnapshot) { s.Local.Running = state.Known(false) }, false},
+		"no leader":            {func(s *state.EtcdSnapshot) { s.Local.Leader.Value = 0 }, false},
+		"no answer":            {func(s *state.EtcdSnapshot) { s.Local.Leader.Known = false }, false},
+	} {
+		if got := GoesOnAlone(sole(c.change)); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
