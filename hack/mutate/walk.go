@@ -169,7 +169,7 @@ func (r *rewriter) binary(n *ast.BinaryExpr) {
 		r.holds(n, other)
 	case token.ADD, token.SUB:
 		if steady(n.X) && steady(n.Y) {
-			other := map[token.Token]string{token.ADD: " - ", token.SUB: " + "}[n.Op]
+			other := map[string]string{"+": " - ", "-": " + "}[n.Op.String()]
 			r.is(n, r.text(n.X)+other+r.text(n.Y))
 		}
 	default:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,7 +56,7 @@ func TestHowSoonTheNextRoundFollows(t *testing.T) {
 func TestWhatMayBeDoneBeforePacemakerAsks(t *testing.T) {
 	inert, lively := state.EtcdSnapshot{}, state.EtcdSnapshot{}
 	inert.Pacemaker.Inert, lively.Pacemaker.Inert = state.Known(true), state.Known(false)
-	allowed := map[state.EtcdAction]bool{state.EtcdAskFence: true, state.EtcdGrantQuorum: true, state.EtcdWriteRecord: true}
+	allowed := []state.EtcdAction{state.EtcdAskFence, state.EtcdGrantQuorum, state.EtcdWriteRecord}
 	for _, a := range []state.EtcdAction{
 		state.EtcdWriteRecord, state.EtcdStart, state.EtcdStop, state.EtcdStartStandIn, state.EtcdStopStandIn, state.EtcdEmpty, state.EtcdRemove,
 		state.EtcdAddLearner, state.EtcdPromote, state.EtcdMark, state.EtcdMoveLeader, state.EtcdGrantQuorum, state.EtcdAskFence,
@@ -65,7 +66,7 @@ func TestWhatMayBeDoneBeforePacemakerAsks(t *testing.T) {
 			for _, foreign := range []bool{false, true} {
 				k := &Keeper{Process: &world{foreign: foreign}}
 				asked := wish != state.EtcdNotAsked
-				want := (asked || allowed[a]) && (a != state.EtcdEmpty || !foreign)
+				want := (asked || slices.Contains(allowed, a)) && (a != state.EtcdEmpty || !foreign)
 				if got := k.permitted(state.EtcdWishNote{Wish: wish}, inert, v); got != want {
 					t.Errorf("%s, wish %s, kubelet's etcd %t: %t", a, wish, foreign, got)
 				}
@@ -196,7 +197,7 @@ func TestAWishIsStoredBeforeItCounts(t *testing.T) {
 	if err := k.Ask(state.EtcdStopped); err == nil || !strings.Contains(err.Error(), "the disk is full") || k.Wish() != first || woken() {
 		t.Errorf("a wish that is not stored counts: %v, %+v", err, k.Wish())
 	}
-	k.Observer.Sources.Boot = func() (string, time.Duration, error) { return "", 0, errors.New("no /proc") }
+	k.Observer.Boot = func() (string, time.Duration, error) { return "", 0, errors.New("no /proc") }
 	if err := k.Ask(state.EtcdStopped); err == nil || err.Error() != "no /proc" {
 		t.Errorf("%v", err)
 	}
@@ -245,7 +246,7 @@ func TestARepetitionThatFailsIsTriedAtItsTime(t *testing.T) {
 		if err := k.repeats(t.Context()); err != nil || sent != 0 {
 			t.Errorf("before its time: %v, %d", err, sent)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if err := k.repeats(t.Context()); !errors.Is(err, fails) || sent != 1 {
 			t.Errorf("at its time: %v, %d", err, sent)
 		}
@@ -265,7 +266,7 @@ func TestAChangeOfRuleIsNotedOnce(t *testing.T) {
 	k := newKeeper(t, w, state.EtcdStarted)
 	for i, rule := range []string{"a", "a", "b", "a"} {
 		k.note(state.EtcdSnapshot{Uptime: time.Duration(i+1) * time.Hour}, state.EtcdVerdict{Rule: rule, Action: state.EtcdWait})
-		if want := []time.Duration{1, 1, 3, 4}[i] * time.Hour; k.ruleSince != want || k.lastMove != want {
+		if want := []time.Duration{time.Hour, time.Hour, 3 * time.Hour, 4 * time.Hour}[i]; k.ruleSince != want || k.lastMove != want {
 			t.Errorf("%d: since %s, moved at %s", i, k.ruleSince, k.lastMove)
 		}
 	}
@@ -277,7 +278,7 @@ func TestAChangeOfRuleIsNotedOnce(t *testing.T) {
 func TestARoundThatSeesNothingSaysSo(t *testing.T) {
 	w := &world{}
 	k := newKeeper(t, w, state.EtcdStarted)
-	k.Observer.Sources.Boot = func() (string, time.Duration, error) { return "", 0, errors.New("no /proc") }
+	k.Observer.Boot = func() (string, time.Duration, error) { return "", 0, errors.New("no /proc") }
 	again, pause := k.round(t.Context())
 	r, _ := k.Report()
 	if again || pause != quiet || r.Verdict.Rule != "unseen" || r.Verdict.Action != state.EtcdWait || !strings.Contains(r.Problem, "no /proc") || len(w.did) > 0 {
@@ -324,7 +325,7 @@ func TestAPartOfARoundIsHungOnceItsTimeAndSomeMoreHavePassed(t *testing.T) {
 		if hung := k.Hung(); hung != "" {
 			t.Errorf("too early: %q", hung)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if hung := k.Hung(); hung != "a step" {
 			t.Errorf("%q", hung)
 		}

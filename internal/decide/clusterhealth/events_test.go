@@ -61,15 +61,18 @@ func TestEachConditionHasItsTwoEvents(t *testing.T) {
 }
 
 func TestAChangeIsToldWhileItIsRecent(t *testing.T) {
-	for age, want := range map[time.Duration]int{-Recent - 1: 0, -Recent: 1, 0: 1, Recent: 1, Recent + 1: 0} {
-		if list := Events(with("host", etcdv1.NodeOnlineConditionType, metav1.ConditionFalse, noon), noon.Add(age)); len(list) != want {
-			t.Errorf("after %s: %+v", age, list)
+	for _, c := range []struct {
+		age  time.Duration
+		want int
+	}{{-Recent - 1, 0}, {-Recent, 1}, {0, 1}, {Recent, 1}, {Recent + 1, 0}} {
+		if list := Events(with("host", etcdv1.NodeOnlineConditionType, metav1.ConditionFalse, noon), noon.Add(c.age)); len(list) != c.want {
+			t.Errorf("after %s: %+v", c.age, list)
 		}
 	}
 }
 
 func TestWhatIsGoodAtTheBeginningIsNoChange(t *testing.T) {
-	for status, want := range map[metav1.ConditionStatus][]int{metav1.ConditionTrue: {0, 1}, metav1.ConditionFalse: {1, 1}} {
+	for status, want := range map[metav1.ConditionStatus][]int{metav1.ConditionTrue: {0, 1}, metav1.ConditionFalse: {1, 1}, metav1.ConditionUnknown: {0, 0}} {
 		for i, age := range []time.Duration{Settling - time.Nanosecond, Settling} {
 			o := with("host", etcdv1.NodeOnlineConditionType, status, noon)
 			o.CreationTimestamp = metav1.NewTime(noon.Add(-age))
@@ -108,7 +111,7 @@ func TestAnEventOfTheAPIHasWhatPeopleLookFor(t *testing.T) {
 }
 
 func TestAnotherChangeHasAnotherName(t *testing.T) {
-	if Name("cp-1", "a") == Name("cp-2", "a") || Name("cp-1", "a") != Name("cp-1", "a") || Name("a", "b") == Name("ab") {
+	if Name("cp-1", "a") == Name("cp-2", "a") || Name("cp-1", "a") != Name([]string{"cp-1", "a"}...) || Name("a", "b") == Name("ab") {
 		t.Error("the name does not follow from the change")
 	}
 }

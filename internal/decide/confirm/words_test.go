@@ -65,7 +65,7 @@ func TestWhatAWrongConfirmationCosts(t *testing.T) {
 }
 
 func TestAFenceGetsItsPatience(t *testing.T) {
-	for waited, want := range map[time.Duration]string{Patience - 1: "fencing-under-way", Patience: "on"} {
+	for want, waited := range map[string]time.Duration{"fencing-under-way": Patience - 1, "on": Patience} {
 		if got := Decide(alone(running, bmc("On"), since(waited))); got.Rule != want {
 			t.Errorf("after %s: %+v", waited, got)
 		}

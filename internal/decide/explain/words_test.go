@@ -192,9 +192,12 @@ func TestWhenThePeerWasLastInContact(t *testing.T) {
 
 func TestAStallIsOneOnceAnElectionHadItsTime(t *testing.T) {
 	l := pair().Report.Snapshot.Local
-	for stalled, want := range map[time.Duration]Service{0: Writes, election: Writes, election + 1: ReadsOnly} {
-		if l.Stalled = stalled; service(l) != want {
-			t.Errorf("%s: %s", stalled, service(l))
+	for _, c := range []struct {
+		stalled time.Duration
+		want    Service
+	}{{0, Writes}, {election, Writes}, {election + 1, ReadsOnly}} {
+		if l.Stalled = c.stalled; service(l) != c.want {
+			t.Errorf("%s: %s", c.stalled, service(l))
 		}
 	}
 }
@@ -339,7 +342,7 @@ func TestAStepThatFailedIsAProblem(t *testing.T) {
 
 func TestHowFarAHostReachesIsSaidInWords(t *testing.T) {
 	for reach, want := range map[state.ReachState]string{
-		state.ReachYes: "own network: reachable, so", state.ReachUnknown: "own network: unknown whether it is reachable, so",
+		state.ReachYes: "own network: reachable, so", state.ReachNo: "own network: cut off, so", state.ReachUnknown: "own network: unknown whether it is reachable, so",
 	} {
 		in := pair()
 		in.Report.Reach = state.Reach{State: reach, Why: "so"}

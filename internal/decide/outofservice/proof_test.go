@@ -12,7 +12,11 @@ import (
 
 func TestAProofIsOfTheTimeBetweenTheLastJoinAndNow(t *testing.T) {
 	in := fencedNode()
-	for at, want := range map[time.Duration]bool{in.Joined: false, in.Joined + 1: true, in.Uptime: true, in.Uptime + 1: false} {
+	for _, c := range []struct {
+		at   time.Duration
+		want bool
+	}{{in.Joined, false}, {in.Joined + 1, true}, {in.Uptime, true}, {in.Uptime + 1, false}} {
+		at, want := c.at, c.want
 		for name, change := range map[string]change{
 			"a fence": func(in *Input) { in.Fenced.Value.At = at },
 			"a word": func(in *Input) {
@@ -155,10 +159,10 @@ func TestANodeHasTheTaintOnceAfterwards(t *testing.T) {
 }
 
 func TestAFenceOfAnEarlierMomentIsTheSame(t *testing.T) {
-	for after, want := range map[time.Duration]Action{sameFence: Leave, sameFence + time.Second: Add} {
+	for want, after := range map[string]time.Duration{string(Leave): sameFence, string(Add): sameFence + time.Second} {
 		in := fencedNode(tainted, marked)
 		in.Fenced.Value.At += after
-		if got := Decide(in); got.Action != want {
+		if got := Decide(in); string(got.Action) != want {
 			t.Errorf("%s after the mark: %+v", after, got)
 		}
 	}

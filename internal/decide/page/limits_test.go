@@ -7,14 +7,24 @@ import (
 )
 
 func TestADurationChangesItsUnitsAtRoundTimes(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", -1: "0s",
-		10*time.Second - 100*time.Millisecond: "9.9s", 10*time.Second + 500*time.Millisecond: "10s",
-		10 * time.Second: "10s", time.Minute - 1: "59s", time.Minute: "1m00s", time.Hour - 1: "59m59s", time.Hour: "1h00m",
-		48*time.Hour - 1: "47h59m", 48 * time.Hour: "2d0h",
+	for _, c := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0s"},
+		{-1, "0s"},
+		{10*time.Second - 100*time.Millisecond, "9.9s"},
+		{10 * time.Second, "10s"},
+		{10*time.Second + 500*time.Millisecond, "10s"},
+		{time.Minute - 1, "59s"},
+		{time.Minute, "1m00s"},
+		{time.Hour - 1, "59m59s"},
+		{time.Hour, "1h00m"},
+		{48*time.Hour - 1, "47h59m"},
+		{48 * time.Hour, "2d0h"},
 	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%d: %s, want %s", d, got, want)
+		if got := Duration(c.d); got != c.want {
+			t.Errorf("%d: %s, want %s", c.d, got, c.want)
 		}
 	}
 }

@@ -66,7 +66,11 @@ func TestThreeMissedRoundsAreNeededAndEnough(t *testing.T) {
 
 func TestWhoWasCutOffStaysSoUntilAnswersLast(t *testing.T) {
 	no := state.Reach{State: state.ReachNo, Since: at(90), Why: "why"}
-	for steady, want := range map[time.Duration]state.ReachState{Steady - 1: state.ReachNo, Steady: state.ReachYes} {
+	for _, c := range []struct {
+		steady time.Duration
+		want   state.ReachState
+	}{{Steady - 1, state.ReachNo}, {Steady, state.ReachYes}} {
+		steady, want := c.steady, c.want
 		n := Neighbour{Address: router, Answered: at(100), Steady: at(100) - steady}
 		got := Judge(no, Evidence{Now: at(100), Lost: at(91), Neighbours: []Neighbour{n}})
 		if got.State != want || want == state.ReachNo && got != no {

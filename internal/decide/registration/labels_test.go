@@ -41,7 +41,7 @@ func TestAControlPlaneInMaintenanceStaysInIt(t *testing.T) {
 }
 
 func TestThePauseIsOverWhenItsTimeIs(t *testing.T) {
-	for ago, want := range map[time.Duration]bool{firstPause - 1: false, firstPause: true} {
+	for want, ago := range map[bool]time.Duration{false: firstPause - 1, true: firstPause} {
 		v := Decide(Input{Now: now, Known: known(), Kubelet: true, Made: []time.Time{now.Add(-ago)}})
 		if (v.Make != nil) != want {
 			t.Errorf("%s after the last one: %+v", ago, v)
@@ -58,7 +58,7 @@ func TestAnAttemptCountsForAnHour(t *testing.T) {
 	if got := Lately(nil, now); got != nil {
 		t.Error(got)
 	}
-	for ago, want := range map[time.Duration]int{time.Hour: 1, time.Hour + 1: 0} {
+	for want, ago := range map[int]time.Duration{1: time.Hour, 0: time.Hour + 1} {
 		if got := Lately([]time.Time{now.Add(-ago)}, now); len(got) != want {
 			t.Errorf("%s ago: %v", ago, got)
 		}

@@ -71,7 +71,8 @@ func TestFourLevelsOfInterfacesAreFollowed(t *testing.T) {
 
 func TestDeafUplinksAreNamedInOrder(t *testing.T) {
 	links := []uplink.Link{
-		{Name: "eth1", Physical: true, AcceptRA: state.Known(1)}, {Name: "eth0", Physical: true, AcceptRA: state.Known(1)},
+		{Name: "eth1", Physical: true, AcceptRA: state.Known(1)},
+		{Name: "eth0", Physical: true, AcceptRA: state.Known(1)},
 		{Name: "eth2", Physical: true, AcceptRA: state.Known(uplink.Always)},
 	}
 	if got := fmt.Sprint(uplink.Deaf(links, nil)); got != "[eth0 eth1]" {
