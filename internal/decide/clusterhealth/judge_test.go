@@ -140,9 +140,37 @@ func TestTheConditionSaysWhatIsWrong(t *testing.T) {
 
 func TestOfTwoTimesTheLaterOneIsWhenNothingCame(t *testing.T) {
 	o := &etcdv1.PacemakerCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon)}}
-	for _, since := range []time.Time{noon.Add(-time.Hour), noon} {
-		if age, there := (Input{Object: o, Since: since, Now: noon.Add(time.Minute)}).age(); age != time.Minute || there {
+	for _, since := range []time.Time{noon.Add(-time.Hour), noon, noon.Add(time.Minute)} {
+		now := later(since, noon).Add(time.Minute)
+		if age, there := (Input{Object: o, Since: since, Now: now}).age(); age != time.Minute || there || now.Before(since) || now.Before(noon) {
 			t.Errorf("since %s: %s, %v", since, age, there)
+		}
+	}
+}
+
+// TestEachFaultOfTheCluster has what each condition of the cluster means.
+func TestEachFaultOfTheCluster(t *testing.T) {
+	for kind, want := range map[string][2][]string{
+		etcdv1.ClusterNodeCountAsExpectedConditionType: {{"not two nodes"}, nil},
+		etcdv1.ClusterInServiceConditionType:           {{"the cluster is in maintenance"}, nil},
+		pacemakerstatus.FencingEnabled:                 {{"fencing is disabled"}, nil},
+		pacemakerstatus.SettingsAsExpected:             {{"a setting was changed"}, nil},
+		pacemakerstatus.Quorate:                        {{"no quorum"}, nil},
+		pacemakerstatus.Redundant:                      {nil, {"not redundant"}},
+	} {
+		for _, c := range []struct {
+			nodes *[]etcdv1.PacemakerClusterNodeStatus
+			more  []string
+		}{
+			{&[]etcdv1.PacemakerClusterNodeStatus{host("cp-1"), host("cp-2")}, nil},
+			{nil, []string{"Pacemaker reports no nodes"}},
+			{&[]etcdv1.PacemakerClusterNodeStatus{}, []string{"Pacemaker reports no nodes"}},
+		} {
+			s := etcdv1.PacemakerClusterStatus{Conditions: conditions(map[string]metav1.ConditionStatus{kind: metav1.ConditionFalse}), Nodes: c.nodes}
+			errs, warnings := problems(s, noon)
+			if !slices.Equal(errs, slices.Concat(want[0], c.more)) || !slices.Equal(warnings, want[1]) {
+				t.Errorf("%s: %q, %q", kind, errs, warnings)
+			}
 		}
 	}
 }
