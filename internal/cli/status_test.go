@@ -134,9 +134,10 @@ func views(t *testing.T, w *watching, list ...standing.View) {
 }
 
 func seenAt(status explain.Status, kubelet string) standing.View {
+	state, _, _ := strings.Cut(kubelet, " for ")
 	return standing.View{
 		Cluster: "x", At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Status: status,
-		Hosts: []standing.HostLine{{Name: "cp-1", Kubelet: standing.Cell{Text: kubelet}}},
+		Hosts: []standing.HostLine{{Name: "cp-1", Kubelet: standing.Cell{Text: kubelet, State: state}}},
 	}
 }
 
