@@ -93,6 +93,7 @@ func (h *Host) take(ctx context.Context) error {
 	}
 	return h.move(staticPod, keptPod)
 }
+
 func (h *Host) exists(path string) (bool, error) {
 	_, err := os.Lstat(h.path(path))
 	if errors.Is(err, fs.ErrNotExist) {

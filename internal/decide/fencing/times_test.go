@@ -142,7 +142,7 @@ func TestAHostThatCannotBeAskedIsKnownByItsStatement(t *testing.T) {
 }
 
 func TestWhatAnotherAttemptMeetsAgainEndsAFence(t *testing.T) {
-	for reason, want := range map[bmc.Reason]Step{
+	for reason, want := range map[bmc.Reason]Step{ //nolint:exhaustive // one of each kind
 		bmc.Certificate: Refuse, bmc.Pin: Refuse, bmc.Unpinned: Refuse, bmc.Unsupported: Refuse, bmc.NoSystem: Refuse, bmc.WrongServer: Refuse,
 		bmc.Timeout: Again, bmc.Credentials: Again,
 	} {
