@@ -67,6 +67,14 @@ func NewHost(out io.Writer) *Host {
 	}
 }
 
+// withoutSecrets returns the host for work that knows no secret, and so has none
+// to hide in what it says.
+func (h *Host) withoutSecrets() *Host {
+	out := *h
+	out.hide = strings.NewReplacer()
+	return &out
+}
+
 func (h *Host) path(p string) string { return filepath.Join("/", h.Root, p) }
 
 func (h *Host) say(format string, args ...any) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
@@ -57,8 +56,7 @@ const twoNodes = 2
 // It needs neither the API nor the peer. A setting that cannot be set back does
 // not keep it from the others.
 func (h *Host) SetBack(ctx context.Context, decides bool) error {
-	alone := *h
-	alone.hide = strings.NewReplacer() // no secret is involved
+	alone := h.withoutSecrets()
 	want, err := h.wanted()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package twonode
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -41,9 +40,7 @@ func (h *Host) Release(ctx context.Context) (did string, err error) {
 	if err != nil || !handover.Superseded(r) {
 		return "", err
 	}
-	discreet := *h
-	discreet.hide = strings.NewReplacer() // no secret is involved
-	if err := discreet.release(ctx); err != nil {
+	if err := h.withoutSecrets().release(ctx); err != nil {
 		return "", err
 	}
 	return "took etcd from kubelet: " + r.Snapshot.Peer + " goes on without this host's data, and etcd joins it anew", nil
