@@ -6,8 +6,6 @@ package place
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -46,11 +44,11 @@ type Host struct {
 // ThisHost returns the host that this process runs on, whether it belongs to a
 // cluster or not.
 func ThisHost() (Host, error) {
-	name, err := os.Hostname()
+	name, err := host.Name()
 	if err != nil {
-		return Host{}, fmt.Errorf("name of this host: %w", err)
+		return Host{}, err
 	}
-	return Host{Name: strings.ToLower(name), Run: host.Local, Read: host.Local, Root: "/"}, nil
+	return Host{Name: name, Run: host.Local, Read: host.Local, Root: "/"}, nil
 }
 
 // Open finds the place that the flags name. It contacts nothing but

@@ -13,10 +13,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/records"
@@ -52,7 +52,7 @@ type Host struct {
 // This returns the host that this process runs on.
 func This() Host {
 	return Host{
-		Name: ownName, Now: time.Now, Ask: explain.Ask,
+		Name: host.Name, Now: time.Now, Ask: explain.Ask,
 		Boot: observe.Boot, Identity: fence.OwnIdentity, Pacemaker: pacemaker.Look, Held: etcd.Locked, Inspect: etcd.Inspect,
 	}
 }
@@ -62,14 +62,6 @@ func Below(root, name string) Host {
 	return Host{
 		Files: records.Files{Root: root}, Name: func() (string, error) { return name, nil }, Now: time.Now, Ask: explain.Ask,
 	}
-}
-
-func ownName() (string, error) {
-	name, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("name of this host: %w", err)
-	}
-	return strings.ToLower(name), nil
 }
 
 // report is a report that is being gathered.
