@@ -9,13 +9,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
 // Steps returns the steps in their order.
-func Steps() []twonode.Step {
-	return []twonode.Step{twonode.Auth, twonode.Fencing, twonode.Manifest, twonode.Setup, twonode.HandOver, twonode.Finish}
-}
+func Steps() []twonode.Step { return handover.Steps() }
 
 // ReadInput reads and checks the input of a step. Its errors quote no secret.
 func ReadInput(in io.Reader, step twonode.Step) (twonode.Input, error) {
