@@ -44,7 +44,7 @@ import (
 func (n *Network) compose() {
 	a := n.agent
 	a.Sources = []network.Source{
-		&netwatch.Source{Path: netwatch.Path, Logf: n.logf, Now: n.Now}, n.stage, n.nodes,
+		&netwatch.Source{Changed: a.Views.Follow(), Path: netwatch.Path, Logf: n.logf, Now: n.Now}, n.stage, n.nodes,
 		&settings.Source{Servers: n.servers, Path: settings.Path, Logf: n.logf},
 		&mayhold.Source{
 			Fencing: n.Site.Topology().Fencing && n.Site.Role.ControlPlane(), Path: mayhold.Path, Recorded: records.Files{}.HasRecord, Logf: n.logf,

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/agent"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -81,6 +82,10 @@ func newHost(t *testing.T, role state.Role) *host {
 	}
 	h.write(site.Path, data)
 	h.write("/var/lib/holdfast/install/complete", nil)
+	// The API of the tests has a network of IPv6 that the install configuration
+	// does not have: the site got it after this host had chosen its address.
+	// Without this file the choice would depend on which of the two is read first.
+	h.write(netwatch.Path, []byte(`{"addresses":["10.98.0.11"],"interface":"eth0"}`))
 	h.write("/etc/resolv.conf", []byte("nameserver 10.98.0.1\n"))
 	return h
 }
@@ -139,6 +144,15 @@ func (h *host) stop() {
 	}
 }
 
+// abort ends the agent such that it tells where its goroutines stand, and returns
+// its log. A loop that hangs has nothing in the log that would show it.
+func (h *host) abort() string {
+	_ = h.proc.Process.Signal(syscall.SIGQUIT)
+	_ = h.proc.Wait() // it was killed
+	h.proc = nil
+	return h.log.String()
+}
+
 // file returns a file of the host, empty if there is none.
 func (h *host) file(path string) string {
 	data, _ := os.ReadFile(filepath.Join(h.dir, path))
@@ -158,7 +172,7 @@ func (h *host) until(what string, so func() bool) time.Duration {
 	began := time.Now()
 	for !so() {
 		if time.Since(began) > 60*time.Second {
-			h.t.Fatalf("not within a minute: %s\nlog:\n%s", what, h.log.String())
+			h.t.Fatalf("not within a minute: %s\nlog, and where its goroutines stand:\n%s", what, h.abort())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -49,11 +49,3 @@ func TestAnInterfacesPacketsComeFromItselfAndFromItsBondsMembers(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestAnotherHardwareAddressIsAChange(t *testing.T) {
-	a := Snapshot{Hardware: map[string][]string{"eth0": {"02:00:00:00:00:02"}}}
-	b := Snapshot{Hardware: map[string][]string{"eth0": {"02:00:00:00:00:03"}}}
-	if a.equal(b) || !a.equal(a) {
-		t.Error("it is not seen")
-	}
-}

@@ -38,6 +38,10 @@ const (
 type Source struct {
 	// Namespace is the network namespace to read; nil means this process's own.
 	Namespace *netns.NsHandle
+	// Changed gets a value when the view has changed, whoever changed it; nil for
+	// none. Which addresses are the host's own depends on the site's networks and
+	// VIPs too, and another source brings these.
+	Changed <-chan struct{}
 	// Path is the file that keeps the host's own addresses for the next boot;
 	// empty for none.
 	Path string
@@ -64,16 +68,11 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 	if err := s.recall(); err != nil {
 		return err
 	}
-	var last Snapshot
-	known := false
 	for ctx.Err() == nil {
 		// An error means that the kernel sent more than could be read, or that
 		// the socket broke: read everything anew.
 		_ = s.session(ctx, func(now Snapshot) {
-			if !known || !now.equal(last) {
-				last, known = now, true
-				update(func(v *state.NetworkView) { s.apply(v, now) })
-			}
+			update(func(v *state.NetworkView) { s.apply(v, now) })
 			s.last()
 		})
 		_ = host.Sleep(ctx, retry) // the loop itself checks the context
@@ -141,7 +140,7 @@ func (s *Source) logf(format string, args ...any) {
 }
 
 // session subscribes to changes, reads everything, and reads again after each
-// change.
+// change of the kernel or of the view.
 func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,20 +154,22 @@ func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 			return err
 		}
 		seen(now)
-		if err := next(ctx, changed); err != nil {
+		if err := s.next(ctx, changed); err != nil {
 			return err
 		}
 	}
 }
 
 // next waits for a change, but no longer than Resync.
-func next(ctx context.Context, changed <-chan struct{}) error {
+func (s *Source) next(ctx context.Context, changed <-chan struct{}) error {
 	timer := time.NewTimer(Resync)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
+		return nil
+	case <-s.Changed:
 		return nil
 	case <-changed:
 		return host.Sleep(ctx, settle)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -148,8 +149,11 @@ func follow(t *testing.T, s *Source) *follower {
 	done := make(chan error, 1)
 	go func() {
 		done <- s.Run(ctx, func(change func(*state.NetworkView)) {
+			before := view
 			change(&view)
-			f.views <- view
+			if !reflect.DeepEqual(before, view) { // the agent tells nobody of a view that stays as it is
+				f.views <- view
+			}
 		})
 	}()
 	t.Cleanup(func() {
@@ -240,6 +244,30 @@ func TestAnAddressWithoutAnotherInItsPlaceStaysTheHosts(t *testing.T) {
 	f.until("another by DHCP", on("eth0", "10.98.0.99"))
 }
 
+// The site's networks come from the install configuration first and from the API
+// then. A host that had no address in the first ones must not wait until its
+// kernel changes something.
+func TestTheChoiceFollowsTheSitesNetworks(t *testing.T) {
+	changed := make(chan struct{}, 1)
+	changed <- struct{}{}
+	s := &Source{Changed: changed}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // less than Resync
+	defer cancel()
+	if err := s.next(ctx, nil); err != nil {
+		t.Error("a change of the view wakes nobody: ", err)
+	}
+	view := state.NetworkView{Settings: state.NetworkSettings{MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24")}}}
+	s.apply(&view, at("10.99.0.11/24"))
+	if len(view.Host.Addresses) > 0 {
+		t.Fatalf("%v is in no network of the site", view.Host.Addresses)
+	}
+	view.Settings.MachineNetworks = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/24")}
+	s.apply(&view, at("10.99.0.11/24"))
+	if got := fmt.Sprint(view.Host.Addresses); got != "[10.99.0.11]" {
+		t.Errorf("the same address, in the site's new network: %s", got)
+	}
+}
+
 func TestNothingIsSaidWhereNothingChanges(t *testing.T) {
 	w := newWorld(t)
 	w.add("eth0", "10.98.0.11/24")
@@ -289,7 +317,7 @@ func TestABrokenSubscriptionIsMadeAnew(t *testing.T) {
 	changed, err := s.subscribe(ctx, cancel)
 	w.do(err)
 	cancel(errors.New("no buffer space"))
-	if err := next(ctx, changed); err == nil {
+	if err := s.next(ctx, changed); err == nil {
 		t.Error("a session goes on with a broken subscription")
 	}
 }

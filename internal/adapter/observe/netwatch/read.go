@@ -3,7 +3,6 @@ package netwatch
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -22,10 +21,6 @@ type Snapshot struct {
 	// Hardware holds, by interface with an address, the hardware addresses from
 	// which its packets may come.
 	Hardware map[string][]string
-}
-
-func (s Snapshot) equal(o Snapshot) bool {
-	return slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Routes, o.Routes) && maps.EqualFunc(s.Hardware, o.Hardware, slices.Equal)
 }
 
 // Read returns the addresses and routes of a namespace, nil for this process's
