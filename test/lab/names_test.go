@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,9 @@ const longestWithoutName = 2*time.Second + 500*time.Millisecond
 // minute, or four if nobody refuses the connection after a query.
 const asks = 200
 
+// everyCut has the power of each host cut in turn, not of the last one alone.
+var everyCut = flag.Bool("every-cut", false, "cut the power of each host in turn while pods ask for names, not of the last host alone")
+
 // namesOutliveAHost cuts the power of a worker, or of a control plane if there
 // is no worker, while a pod on each host queries a name.
 func (c cluster) namesOutliveAHost(s shape) {
@@ -72,12 +76,25 @@ func (c cluster) namesOutliveAHost(s shape) {
 	if s.vips {
 		c.podsKnowTheCluster(askers.Items)
 	}
-	hosts := askers.Items
-	slices.SortFunc(hosts, func(a, b pod) int { return cmp.Compare(a.Spec.NodeName, b.Spec.NodeName) })
-	lost := hosts[len(hosts)-1].Spec.NodeName // worker-... comes after cp-...
+	slices.SortFunc(askers.Items, func(a, b pod) int { return cmp.Compare(b.Spec.NodeName, a.Spec.NodeName) })
+	for i, lost := range askers.Items { // worker-... comes before cp-...
+		// Without its only control plane nobody can read what the pods saw.
+		if i == 0 || *everyCut && s.name[0] > '1' {
+			c.namesOutlive(lost.Spec.NodeName, askers.Items)
+		}
+	}
+}
+
+// namesOutlive cuts the power of a host and expects the askers on the others to
+// have a name at all times.
+func (c cluster) namesOutlive(lost string, askers []pod) {
+	c.Helper()
 	cut := time.Now()
 	c.must("lab", "fault", "power-cut", lost, "--name", c.name)
-	for _, p := range hosts[:len(hosts)-1] {
+	for _, p := range askers {
+		if p.Spec.NodeName == lost {
+			continue
+		}
 		c.eventually(6*time.Minute, "the pod on "+p.Spec.NodeName+" goes on asking", func() error {
 			out, err := c.kubectl("logs", p.Metadata.Name, "--timestamps", "--since-time="+cut.UTC().Format(time.RFC3339))
 			if err != nil {
@@ -102,6 +119,12 @@ func (c cluster) namesOutliveAHost(s shape) {
 		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
 		return err
 	})
+	if *everyCut {
+		c.eventually(5*time.Minute, "status finds nothing wrong", func() error {
+			_, err := c.holdfast("status", "--lab", c.name)
+			return err
+		})
+	}
 }
 
 // podsKnowTheCluster makes the pod of each host query names that the site's
