@@ -75,6 +75,9 @@ func (a *Agent) fence(ctx context.Context, dev state.FencingDevice, o options) e
 		err = f.prove(proof)
 	}
 	if err != nil {
+		if f.last != nil {
+			a.announceRefusal(ctx, dev.Target, f.last)
+		}
 		err = fmt.Errorf("%s %s: it is not proven to be off: %w", o.action, dev.Target, err)
 		return errors.Join(err, f.record(o, err))
 	}

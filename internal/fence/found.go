@@ -40,6 +40,18 @@ func (a *Agent) announce(ctx context.Context, r Report) error {
 	return a.tell(ctx, string(value))
 }
 
+// announceRefusal publishes why a BMC let nobody fence its host, if a command of a
+// person mends that. The next test, which says the same, may be a minute away.
+func (a *Agent) announceRefusal(ctx context.Context, target string, refusal error) {
+	r := Report{Target: target}
+	if r.refused(refusal); r.repair == "" {
+		return
+	}
+	if err := a.announce(ctx, r); err != nil {
+		a.warn("%v", err)
+	}
+}
+
 // Problems returns the problems of the last BMC tests, by the host that would be
 // fenced. It reads the values that FoundAttribute has on the nodes, and leaves
 // out hosts whose BMC has no problem.

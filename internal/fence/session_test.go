@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/lab/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestABMCWithoutBasicAuthenticationFences uses a BMC whose firmware turned
@@ -59,6 +60,9 @@ func TestAFenceTellsARefusedAccountSeldom(t *testing.T) {
 	b.write(t)
 	if code := b.call(t, "action=off", "plug=cp-1", "power_timeout=33"); code != exitFailed || !strings.Contains(b.err.String(), "holdfast fencing rotate cp-1") {
 		t.Errorf("exit %d: %s", code, b.err.String())
+	}
+	if problem := Problems(map[string]string{"cp-2": b.told})["cp-1"]; problem.Repair != state.SetAccount {
+		t.Errorf("the failed fence announced %+v", problem)
 	}
 	if n := len(told); n != 3 || told[2].Sub(told[0]) < 25*time.Second {
 		t.Errorf("told %d times: %v", n, told)

@@ -44,7 +44,7 @@ func filtered(t *testing.T, port int) {
 	t.Helper()
 	for _, direction := range []string{lab.DirectionIn, lab.DirectionOut, lab.DirectionBoth} {
 		f := lab.Fault{Kind: lab.FaultFilterPort, Port: port, Protocol: "tcp", Direction: direction}
-		each(t, f.String()+" "+direction, either, func(tr *trial, sick string) {
+		each(t, f.String(), either, func(tr *trial, sick string) {
 			f.Host = sick
 			tr.holdFaults(held{within: *greyGate, most: 1}, f)
 		})
