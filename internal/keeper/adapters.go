@@ -190,17 +190,21 @@ func (p *process) await(ctx context.Context, started error) error {
 }
 
 // inspect examines the data. Data that look whole, but with which etcd ends
-// again and again, count as damaged.
+// again and again, count as damaged, unless the disk is full.
 func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 	d, err := etcd.Inspect(ctx, state.EtcdDataDir)
 	if err != nil || d.Copy != state.CopyWhole {
 		return d, err
 	}
 	free, err := host.FreeSpace(state.EtcdDataDir)
-	if err == nil && p.starts.Hopeless(free) {
+	if err != nil {
+		return d, err
+	}
+	d.NoSpace = p.starts.Crowded(free)
+	if p.starts.Hopeless(free) {
 		d.Copy = state.CopyDamaged
 	}
-	return d, err
+	return d, nil
 }
 
 // settle prepares the data for a plain start; a learner that joins has none

@@ -1,8 +1,12 @@
 package twonode_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast/holdfast/internal/lab"
 )
@@ -71,6 +75,35 @@ func TestGreyDiskHangsForAWhile(t *testing.T) {
 			tr.clearHost(sick)
 		}, func() {})
 	})
+}
+
+// TestGreyDiskFull expects that a host whose etcd cannot stay up gives its data
+// directory up: nobody's power is touched.
+func TestGreyDiskFull(t *testing.T) {
+	each(t, "etcd's disk full, and its log needs another file", []part{leading, following}, func(tr *trial, sick string) {
+		tr.hold(held{sick: sick, goesOn: tr.other(sick), within: *greyGate}, func() {
+			tr.inject(lab.Fault{Kind: lab.FaultDiskFull, Host: sick})
+			tr.fillLog(tr.other(sick))
+		}, func() { tr.clearHost(sick) })
+	})
+}
+
+// fillLog writes more than a file of etcd's log holds, 64 MB, or until nothing can
+// be committed any more.
+func (tr *trial) fillLog(through string) {
+	tr.Helper()
+	value := strings.Repeat("x", 1<<20)
+	written := 0
+	_ = tr.member(tr.Context(), through, func(ctx context.Context, c *clientv3.Client) error { // it ends with the pair's quorum
+		for written < 96 {
+			if _, err := c.Put(ctx, "/holdfast-test/filling", value); err != nil {
+				return err
+			}
+			written++
+		}
+		return nil
+	})
+	tr.Logf("%d MiB were written before nothing could be committed", written)
 }
 
 func TestGreyDiskSlow(t *testing.T) {

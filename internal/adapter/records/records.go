@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -41,14 +42,27 @@ func (f Files) HasRecord() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// WriteRecord replaces the record of etcd.
+// WriteRecord replaces the record of etcd. A host whose disk is full gives its data
+// directory up by a record, so the disk keeps room for one: the reserve beside it.
 func (f Files) WriteRecord(r state.EtcdRecord) error {
 	data, err := state.EncodeEtcdRecord(r)
 	if err != nil {
 		return err
 	}
-	return host.WriteFileAtomic(f.Path(state.EtcdRecordPath), data, 0o600)
+	path, reserve := f.Path(state.EtcdRecordPath), f.Path(state.EtcdReservePath)
+	err = host.WriteFileAtomic(path, data, 0o600)
+	if errors.Is(err, syscall.ENOSPC) && os.Remove(reserve) == nil {
+		err = host.WriteFileAtomic(path, data, 0o600)
+	}
+	if err == nil && !host.Exists(reserve) {
+		_ = host.WriteFileAtomic(reserve, make([]byte, reserveSize), 0o600) // where there is no room, the next record makes it
+	}
+	return err
 }
+
+// reserveSize is the size of the reserve in bytes: a record has some hundred, and
+// a file system may need blocks for its directory and its journal.
+const reserveSize = 256 << 10
 
 // Parameters returns what Pacemaker's configuration said of etcd when Pacemaker
 // last passed it on, unknown if it never did.

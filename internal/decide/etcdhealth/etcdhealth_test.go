@@ -54,5 +54,8 @@ func TestACopyIsGivenUpOnlyWhereNoStartLasts(t *testing.T) {
 		if got := c.s.Hopeless(c.free); got != c.want {
 			t.Errorf("%s: %t", sentence, got)
 		}
+		if full := c.s.Crowded(c.free); full != (sentence == "but the disk is full") {
+			t.Errorf("%s: the disk is full: %t", sentence, full)
+		}
 	}
 }

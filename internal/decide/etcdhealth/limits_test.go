@@ -42,4 +42,7 @@ func TestADiskWithJustEnoughRoomIsNotFull(t *testing.T) {
 	if s := (Starts{Failed: MaxStarts}); !s.Hopeless(LeastSpace) || s.Hopeless(LeastSpace-1) {
 		t.Error("the limit is not where it is said to be")
 	}
+	if s := (Starts{Failed: MaxStarts}); s.Crowded(LeastSpace) || !s.Crowded(LeastSpace-1) || (Starts{Failed: MaxStarts - 1}).Crowded(0) {
+		t.Error("a disk is called full too early or too late")
+	}
 }

@@ -30,6 +30,12 @@ func (s Starts) Next(now time.Duration) Starts {
 	return Starts{Failed: s.Failed + 1, Last: now}
 }
 
+// Crowded reports whether etcd ends again and again because its disk is full. The
+// data directory is as good as before, but etcd cannot run from it here.
+func (s Starts) Crowded(free uint64) bool {
+	return s.Failed >= MaxStarts && free < LeastSpace
+}
+
 // Hopeless reports whether the data directory must count as damaged: etcd ends
 // again and again, and its disk is not full.
 func (s Starts) Hopeless(free uint64) bool {

@@ -106,17 +106,21 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 		return "gives way without need"
 	case v.Record != nil && v.Record.Yields != 0 && counts && s.Statement.Value.Record.State == state.EtcdDeparting && s.Statement.Value.Record.Yields != 0:
 		return "gives its copy up, and its peer did"
+	case v.Rule == "equal.no-space-yield" && !(s.Data.Value.NoSpace && counts && state.Is(s.Statement.Value.Running, true) && s.Statement.Value.Record.State == state.EtcdPair && s.Statement.Value.Sick == ""):
+		return "gives up a copy that nobody else serves"
+	case v.Record != nil && v.Record.Yields != 0 && r.State.Leads():
+		return "gives up the copy of a host that went on alone"
 	case v.Record != nil && v.Record.Seq != r.Seq+1:
 		return "the record's number does not follow"
 	}
 	return ""
 }
 
-// pairs reports whether either host may go on without the other, and the data
-// directory is whole.
+// pairs reports whether either host may go on without the other, and etcd can run
+// from its data directory.
 func pairs(s state.EtcdSnapshot, counts bool) bool {
 	return counts && s.Record.Value.State == state.EtcdPair && s.Statement.Value.Record.State == state.EtcdPair && s.Data.Value.Copy == state.CopyWhole &&
-		s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
+		!s.Data.Value.NoSpace && s.Record.Value.Member == 0xa && s.Local.Running.Known && state.Is(s.Statement.Value.StandIn, 0)
 }
 
 // blamed reports whether a peer that is there may be fenced: in a stall it is sick
@@ -167,6 +171,9 @@ func forcedBefore(s *state.EtcdSnapshot) {
 	s.Proofs.Human.Value.At = s.Pacemaker.Joined - time.Second
 }
 
+// fullDisk stands for a whole copy from which etcd cannot run.
+const fullDisk = state.CopyState("whole, the disk is full")
+
 func dimensions() []dimension {
 	facts := []state.Fact[state.EtcdFenced]{{}, host(fenced).Proofs.Fenced, state.Known(state.EtcdFenced{Target: "beta", State: "Off", Boot: "boot-2", At: time.Second}), state.Known(state.EtcdFenced{Target: "beta", State: "PoweringOff", Boot: "boot-2", At: time.Hour})}
 	return []dimension{
@@ -194,7 +201,11 @@ func dimensions() []dimension {
 		pick(facts, func(s *state.EtcdSnapshot, v state.Fact[state.EtcdFenced]) { s.Proofs.Fenced = v }),
 		pick([]func(*state.EtcdSnapshot){func(*state.EtcdSnapshot) {}, confirms, forces, forcedBefore}, func(s *state.EtcdSnapshot, f func(*state.EtcdSnapshot)) { f(s) }),
 		pick([]string{"", "boot-2"}, func(s *state.EtcdSnapshot, v string) { s.Proofs.Heard = v }),
-		pick([]state.CopyState{state.CopyNone, state.CopyWhole, state.CopyDamaged}, func(s *state.EtcdSnapshot, v state.CopyState) { s.Data.Value.Copy = v }),
+		pick([]state.CopyState{state.CopyNone, state.CopyWhole, state.CopyDamaged, fullDisk}, func(s *state.EtcdSnapshot, v state.CopyState) {
+			if s.Data.Value.Copy = v; v == fullDisk {
+				s.Data.Value.Copy, s.Data.Value.NoSpace = state.CopyWhole, true
+			}
+		}),
 		pick([]state.MemberID{0, 0xa, 0xb}, func(s *state.EtcdSnapshot, v state.MemberID) { s.Local.Leader = state.Known(v) }),
 		pick([]uint64{3, 4}, func(s *state.EtcdSnapshot, v uint64) { s.Statement.Value.SeenSeq = v }),
 		pick([]state.MemberID{0, 0xb}, func(s *state.EtcdSnapshot, v state.MemberID) { s.Statement.Value.Record.Yields = v }),

@@ -36,7 +36,7 @@ func prove(t *testing.T, sentences []sentence) {
 // administrator.
 func TestWhatEachVerdictHolds(t *testing.T) {
 	var b strings.Builder
-	for _, c := range slices.Concat(protocol(), leavingSentences(), aloneSentences(), leadingSentences(), followingSentences(), equalsSentences(), unusualSentences(), stallSentences()) {
+	for _, c := range slices.Concat(protocol(), leavingSentences(), aloneSentences(), leadingSentences(), followingSentences(), equalsSentences(), unusualSentences(), stallSentences(), fullDiskSentences()) {
 		v := Decide(c.snapshot)
 		fmt.Fprintf(&b, "%s\n  %s (%s)", c.sentence, v.Action, v.Rule)
 		if v.Member != 0 || v.Seq != 0 {

@@ -178,6 +178,9 @@ func describeCopy(f state.Fact[state.EtcdData]) string {
 	if !f.Known {
 		return "unknown"
 	}
+	if f.Value.NoSpace {
+		return string(f.Value.Copy) + ", and its disk full"
+	}
 	return string(f.Value.Copy)
 }
 

@@ -24,12 +24,12 @@ func (v *view) mightLeave() bool {
 	return !v.membersKnown || !v.peer.Running.Known
 }
 
-// mayYield reports whether the peer holds everything and has read that this host
-// departs. From then on the peer never departs itself, so two hosts that leave at
+// mayYield reports whether the peer holds everything, can run, and has read that
+// this host departs. From then on the peer never departs itself, so two hosts that leave at
 // once cannot both give their data directories up.
 func (v *view) mayYield() bool {
 	return v.said && v.stopped && v.own.Yields == 0 && v.own.Member != 0 && v.answered() && v.peer.Record.Yields == 0 &&
-		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole)
+		v.peerIn(state.EtcdPair, state.EtcdSole, state.EtcdTakingOver) && v.peerCopyIs(state.CopyWhole) && !v.peer.Data.Value.NoSpace
 }
 
 var leavingRules = []rule{

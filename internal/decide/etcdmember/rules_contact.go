@@ -198,6 +198,11 @@ var followRules = []rule{
 		func(v *view) bool { return v.listed() && v.in(state.EtcdPair, state.EtcdDeparting) }, writeVoter,
 	},
 	{
+		"follow.no-space", "the peer lists us, we are a voter, and etcd ends as often as it is started because its disk is full",
+		"etcd's disk on this host is full, and the peer needs this host's vote: the member is given up, and this host joins again as another one", state.EtcdWriteRecord,
+		func(v *view) bool { return v.listed() && v.in(state.EtcdVoter) && v.crowdedOut() }, writeEmpty,
+	},
+	{
 		"follow.start", "the peer lists us, and our data directory is whole",
 		"the peer's cluster lists this member: its etcd is started normally", state.EtcdStart,
 		func(v *view) bool { return v.listed() && v.stopped && v.mayStart() }, nil,

@@ -24,6 +24,10 @@ func (v *view) lostCopy() bool {
 	return v.stopped && !v.whole() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting)
 }
 
+// crowdedOut reports whether etcd cannot run here because its disk is full. Its
+// peer has no quorum meanwhile.
+func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Known && v.s.Data.Value.NoSpace }
+
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
 var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)
@@ -68,6 +72,13 @@ var equalFirstRules = []rule{
 		"equal.lost-copy-yield", "etcd cannot start from our data directory, and the peer is pair with a whole one",
 		"the data directory of this host is lost: the host gives it up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool { return v.lostCopy() && v.mayYield() && v.peerIn(state.EtcdPair) }, writeYield,
+	},
+	{
+		"equal.no-space-yield", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
+		"etcd's disk on this host is full: the host gives its data directory up, which lets the peer go on without a fence", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting) && v.mayYield() && v.peerIn(state.EtcdPair) && v.peerRuns() && !v.peerSick()
+		}, writeYield,
 	},
 	{
 		"equal.removed-yield", "our etcd is stopped, and its data directory does not list us",

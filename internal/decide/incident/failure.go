@@ -129,7 +129,7 @@ func (t *teller) lost() {
 	case Trouble:
 		t.add(PhaseLost, e, "etcd did not continue by itself, although the hosts saw each other")
 	case CopyLost:
-		t.add(PhaseLost, e, "etcd's data directory on %s was lost or damaged", who)
+		t.add(PhaseLost, e, "etcd could not run from its data directory on %s", who)
 	case Cut:
 		t.add(PhaseLost, e, "%s and %s lost contact with each other, and both kept running", sees, who)
 	case Lost, Gone:

@@ -29,7 +29,7 @@ const (
 	Rebooted Cause = "host-restarted" // nobody saw it go
 	Started  Cause = "both-started"   // both had been off
 	Trouble  Cause = "etcd-trouble"   // the two saw each other, and etcd did not go on
-	CopyLost Cause = "copy-lost"      // the host ran, and its data directory of etcd was lost or damaged
+	CopyLost Cause = "copy-lost"      // the host ran, and etcd could not run from its data directory: lost, damaged, or its disk full
 )
 
 // Phase is a step of what follows a failure.

@@ -76,7 +76,7 @@ func (f Failure) began() string {
 	case Started:
 		return who + " started after both had been off"
 	case CopyLost:
-		return "etcd's data directory on " + who + " was lost or damaged"
+		return "etcd could not run from its data directory on " + who
 	case Trouble:
 	}
 	return "etcd did not continue"

@@ -47,6 +47,9 @@ type EtcdData struct {
 	Copy    CopyState `json:"copy"`
 	Cluster MemberID  `json:"cluster,omitempty"`
 	Member  MemberID  `json:"member,omitempty"`
+	// NoSpace is true if etcd ended each time it was started lately, and its disk is
+	// full. It says nothing against the data.
+	NoSpace bool `json:"noSpace,omitempty"`
 	// Members is the membership that the data directory holds as committed.
 	Members []EtcdMember `json:"members,omitempty"`
 }

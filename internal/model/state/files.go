@@ -7,6 +7,8 @@ const (
 	// EtcdRecordPath is the file with a host's record: beside the data of etcd, not
 	// inside, so that emptying the data cannot remove the record.
 	EtcdRecordPath = "/var/lib/etcd/holdfast-record.json"
+	// EtcdReservePath is the file that keeps room for a record on a disk that is full.
+	EtcdReservePath = "/var/lib/etcd/holdfast-reserve"
 	// EtcdParametersPath keeps the last known configuration of Pacemaker: a host
 	// that waits for its peer has no Pacemaker to ask.
 	EtcdParametersPath = "/var/lib/holdfast/etcd/parameters.json"

@@ -1,0 +1,53 @@
+package etcdmember
+
+import (
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestAFullDisk(t *testing.T) { prove(t, fullDiskSentences()) }
+
+// crowded is a host whose etcd ends as often as it is started, because its disk is
+// full.
+func crowded(s *state.EtcdSnapshot) {
+	stopped(s)
+	s.Data.Value.NoSpace = true
+}
+
+func peerCrowded(s *state.EtcdSnapshot) { s.Statement.Value.Data.Value.NoSpace = true }
+
+// fullDiskSentences are about a data directory that is whole and from which etcd
+// cannot run here. A pair has no quorum meanwhile.
+func fullDiskSentences() []sentence {
+	const (
+		write = state.EtcdWriteRecord
+		start = state.EtcdStart
+	)
+	voter := host(own(state.EtcdVoter), peer(state.EtcdSole), follows, crowded)
+	return []sentence{
+		// Neither went on alone
+		{"a pair whose disk is full yields to a pair", host(crowded), write, "equal.no-space-yield"},
+		{"so does a voter", host(own(state.EtcdVoter), crowded), write, "equal.no-space-yield"},
+		{"and who departed before", host(own(state.EtcdDeparting), crowded), write, "equal.no-space-yield"},
+		{"an etcd that runs is not given up, whatever was found before", host(func(s *state.EtcdSnapshot) { s.Data.Value.NoSpace = true }), state.EtcdIdle, "equal.idle"},
+		{"two full disks: both try on, since neither could go on", host(crowded, peerCrowded), start, "equal.start"},
+		{"the peer's full disk alone changes nothing here", host(stopped, peerCrowded), start, "equal.start"},
+		{"nothing is yielded to a peer that may lack writes", host(crowded, peer(state.EtcdVoter)), start, "equal.start"},
+		{"nor before the peer has read this host's record", host(crowded, unread), start, "equal.start"},
+		{"nor to a peer that gave its own up", host(crowded, peer(state.EtcdDeparting), func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb }), start, "equal.start"},
+		{"nor to one whose etcd is down", host(crowded, peerStopped), start, "equal.start"},
+		{"or cannot work either", host(crowded, peerSick), start, "equal.start"},
+		{"data that could not be examined are not given up", host(crowded, copyUnknown), state.EtcdWait, "unknown.data"},
+
+		// The peer is sole
+		{"a voter gives its member up, for the sole host needs its vote", voter, write, "follow.no-space"},
+		{"one that runs does not", host(own(state.EtcdVoter), peer(state.EtcdSole), follows, func(s *state.EtcdSnapshot) { s.Data.Value.NoSpace = true }), state.EtcdWait, "follow.catch-up"},
+		{"a learner has no vote: it tries on", host(own(state.EtcdLearner), peer(state.EtcdSole), follows, crowded), start, "follow.start"},
+		{"a pair becomes a voter first", host(peer(state.EtcdSole), follows, crowded), write, "follow.demote"},
+		{"one that the sole host does not list is given up as ever", host(own(state.EtcdVoter), peer(state.EtcdSole), peerHeads, peerMembers(beta), crowded), write, "follow.give-up"},
+
+		// Nobody else serves
+		{"a sole host tries on: nobody else has its writes", host(own(state.EtcdSole), peer(state.EtcdLearner), crowded), start, "lead.start"},
+	}
+}
