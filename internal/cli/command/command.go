@@ -31,7 +31,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func Run(ctx context.Context, root *cobra.Command, streams Streams, args []string) int {
 	root.SilenceUsage = true
 	root.SilenceErrors = true
-	root.SetFlagErrorFunc(usageError)
+	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -60,7 +60,7 @@ func strict(cmd *cobra.Command) {
 		check := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageError(cmd, err)
+				return usageError(cmd, wrongArguments(cmd, args, err))
 			}
 			return missingFlags(cmd)
 		}
@@ -68,6 +68,35 @@ func strict(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		strict(child)
 	}
+}
+
+// wrongArguments names the arguments as the command's usage line does. Cobra gives
+// only their number, and calls the argument of a command that takes none an unknown
+// command.
+func wrongArguments(cmd *cobra.Command, args []string, err error) error {
+	_, wanted, _ := strings.Cut(cmd.Use, " ")
+	text := err.Error()
+	switch {
+	case wanted == "" && !cmd.HasSubCommands() && strings.HasPrefix(text, "unknown command "):
+		return fmt.Errorf("takes no arguments, got %q", args[0])
+	case wanted != "" && (strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires ")):
+		return fmt.Errorf("takes the arguments %s, got %d", wanted, len(args))
+	}
+	return err
+}
+
+// flagError turns a wrong flag into a usage error. An unknown verb comes first: its
+// flags are unknown too, but only because the verb is.
+func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+		if unknown := cmd.ValidateArgs(args); unknown != nil {
+			return unknown
+		}
+	}
+	if strings.Contains(err.Error(), "missing unit in duration") {
+		err = fmt.Errorf("%w: add a unit, for example 30s or 5m", err)
+	}
+	return usageError(cmd, err)
 }
 
 // missingFlags checks the required flags early, because cobra checks them late

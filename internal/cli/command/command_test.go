@@ -19,10 +19,12 @@ func tree() *cobra.Command {
 	fail := &cobra.Command{Use: "fail", RunE: func(*cobra.Command, []string) error { return errors.New("disk full") }}
 	need := &cobra.Command{Use: "need", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 	need.Flags().String("file", "", "")
+	add := &cobra.Command{Use: "add FIRST SECOND", Args: cobra.ExactArgs(2), RunE: func(*cobra.Command, []string) error { return nil }}
+	add.Flags().Duration("timeout", 0, "")
 	if err := need.MarkFlagRequired("file"); err != nil {
 		panic(err)
 	}
-	root.AddCommand(group, fail, need)
+	root.AddCommand(group, fail, need, add)
 	return root
 }
 
@@ -38,7 +40,12 @@ func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
 		{"fail", ExitFailed, "tool: disk full\n"},
 		{"nonsense", ExitUsage, `unknown command "nonsense"`},
 		{"lab upp", ExitUsage, "did you mean up?"},
-		{"lab up now", ExitUsage, "see 'tool lab up --help'"},
+		{"lab up now", ExitUsage, "tool: takes no arguments, got \"now\"\nsee 'tool lab up --help'"},
+		{"lab upp --fast yes", ExitUsage, "unknown command \"upp\", did you mean up?"},
+		{"lab --fast upp", ExitUsage, "unknown flag: --fast"},
+		{"add one", ExitUsage, "tool: takes the arguments FIRST SECOND, got 1\nsee 'tool add --help'"},
+		{"add one two", ExitOK, ""},
+		{"add --timeout 5 one two", ExitUsage, "missing unit in duration \"5\": add a unit, for example 30s or 5m"},
 		{"lab up --fast", ExitUsage, "unknown flag: --fast"},
 		{"need", ExitUsage, `required flag(s) "file" not set`},
 	}
