@@ -126,15 +126,15 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 		return err
 	}
 	e := words.Etcd(in)
-	var beside *around
+	var beside *pacemakerState
 	if !in.Unmanaged {
-		beside = aroundOf(r)
+		beside = pacemakerStateOf(r)
 	}
 	switch f.output {
 	case "json", "yaml":
 		err = printData(streams.Out, f.output, struct {
-			Etcd      explained `json:"etcd"`
-			Pacemaker *around   `json:"pacemaker,omitempty"`
+			Etcd      explainOutput   `json:"etcd"`
+			Pacemaker *pacemakerState `json:"pacemaker,omitempty"`
 			history
 		}{withSnapshot(in, e), beside, past})
 	default:
@@ -151,21 +151,21 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 func status(s words.Status) error {
 	switch s {
 	case words.Degraded:
-		return looked(command.ExitAttention)
+		return exitWith(command.ExitAttention)
 	case words.Waiting, words.Stopped:
-		return looked(command.ExitRecovers)
+		return exitWith(command.ExitRecovers)
 	case words.NeedsHuman:
-		return looked(command.ExitPerson)
+		return exitWith(command.ExitPerson)
 	case words.Unknown:
-		return looked(command.ExitUnknown)
+		return exitWith(command.ExitUnknown)
 	case words.Healthy, words.Unmanaged:
 	}
 	return nil
 }
 
-// looked returns an exit code without a message, for a command that has printed
+// exitWith returns an exit code without a message, for a command that has printed
 // everything already.
-func looked(code int) error { return &command.Coded{Code: code} }
+func exitWith(code int) error { return &command.Coded{Code: code} }
 
 // inputOf returns the input about etcd, from a recorded snapshot or this host.
 func inputOf(ctx context.Context, f explainFlags) (words.Input, error) {
@@ -190,15 +190,15 @@ func observed(ctx context.Context, h observer.Host, parts ...hostreport.Part) (h
 	return r, in, err
 }
 
-// explained is the output for a program: the explanation, and the snapshot
+// explainOutput is the output for a program: the explanation, and the snapshot
 // behind it, which --snapshot reads again.
-type explained struct {
+type explainOutput struct {
 	words.Explanation
 	Snapshot any `json:"snapshot,omitempty"`
 }
 
-func withSnapshot(in words.Input, e words.Explanation) explained {
-	v := explained{Explanation: e}
+func withSnapshot(in words.Input, e words.Explanation) explainOutput {
+	v := explainOutput{Explanation: e}
 	if !in.Unmanaged {
 		v.Snapshot = in.Report.Snapshot
 	}

@@ -53,7 +53,7 @@ type Host struct {
 func This() Host {
 	return Host{
 		Name: host.Name, Now: time.Now, Ask: explain.Ask,
-		Boot: observe.Boot, Identity: fence.OwnIdentity, Pacemaker: pacemaker.Look, Held: etcd.Locked, Inspect: etcd.Inspect,
+		Boot: observe.Boot, Identity: fence.OwnIdentity, Pacemaker: pacemaker.ReadStatus, Held: etcd.Locked, Inspect: etcd.Inspect,
 	}
 }
 
