@@ -209,7 +209,9 @@ func orElse(err error, otherwise string) error {
 
 func (v verification) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
+	if len(v.Devices) > 0 {
+		_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
+	}
 	for _, d := range v.Devices {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Target, d.By, d.Address, orDash(d.Power),
 			d.Identity, yesNo(d.ForceOff), yesNo(d.On), orDash(string(d.Certificate)), short(d.Connect), short(d.Slowest()), short(d.Delay))
