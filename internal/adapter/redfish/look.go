@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// System is what a controller reports of its system in one answer.
+// System holds the answer of a controller about its system.
 type System struct {
 	Power PowerState
 	// UUID, Serial and SKU are empty if the controller does not report them.
