@@ -19,9 +19,9 @@ import (
 // the safety net below the watch.
 const CheckInterval = 10 * time.Second
 
-// settle is the least time between two looks: somebody who removes the table
+// minInterval is the least time between two looks: somebody who removes the table
 // again and again must not keep this host busy.
-const settle = 20 * time.Millisecond
+const minInterval = 20 * time.Millisecond
 
 // rewatch is the pause before a failed watch is started again.
 const rewatch = time.Second
@@ -172,7 +172,7 @@ func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkVie
 			told = leads
 			update(func(v *state.NetworkView) { v.Redirected = leads })
 		}
-		_ = host.Sleep(ctx, settle)
+		_ = host.Sleep(ctx, minInterval)
 		p.await(ctx, again)
 	}
 	return nil
