@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Streams are the three standard streams of the process.
@@ -75,12 +76,13 @@ func strict(cmd *cobra.Command) {
 // command.
 func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 	_, wanted, _ := strings.Cut(cmd.Use, " ")
-	text := err.Error()
 	switch {
-	case wanted == "" && !cmd.HasSubCommands() && strings.HasPrefix(text, "unknown command "):
-		return fmt.Errorf("takes no arguments, got %q", args[0])
-	case wanted != "" && (strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires ")):
+	case cmd.HasSubCommands() || cobra.OnlyValidArgs(cmd, args) != nil:
+		return err // it names the wrong word
+	case wanted != "":
 		return fmt.Errorf("takes the arguments %s, got %d", wanted, len(args))
+	case len(args) > 0:
+		return fmt.Errorf("takes no arguments, got %q", args[0])
 	}
 	return err
 }
@@ -93,10 +95,23 @@ func flagError(cmd *cobra.Command, err error) error {
 			return unknown
 		}
 	}
-	if strings.Contains(err.Error(), "missing unit in duration") {
-		err = fmt.Errorf("%w: add a unit, for example 30s or 5m", err)
+	return usageError(cmd, wrongValue(err))
+}
+
+// wrongValue says which values a flag takes, where the words of Go's own parser are
+// about Go.
+func wrongValue(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
 	}
-	return usageError(cmd, err)
+	switch bad.GetFlag().Value.Type() {
+	case "duration":
+		return fmt.Errorf("--%s %q: must be a time with its unit, for example 30s or 5m", bad.GetFlag().Name, bad.GetValue())
+	case "uint16":
+		return fmt.Errorf("--%s %q: must be a number from 0 to 65535", bad.GetFlag().Name, bad.GetValue())
+	}
+	return err
 }
 
 // missingFlags checks the required flags early, because cobra checks them late

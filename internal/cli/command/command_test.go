@@ -21,10 +21,13 @@ func tree() *cobra.Command {
 	need.Flags().String("file", "", "")
 	add := &cobra.Command{Use: "add FIRST SECOND", Args: cobra.ExactArgs(2), RunE: func(*cobra.Command, []string) error { return nil }}
 	add.Flags().Duration("timeout", 0, "")
+	add.Flags().Uint16("port", 0, "")
+	add.Flags().Bool("fast", false, "")
+	pick := &cobra.Command{Use: "pick [ONE]", ValidArgs: []string{"one"}, Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs), RunE: add.RunE}
 	if err := need.MarkFlagRequired("file"); err != nil {
 		panic(err)
 	}
-	root.AddCommand(group, fail, need, add)
+	root.AddCommand(group, fail, need, add, pick)
 	return root
 }
 
@@ -45,7 +48,11 @@ func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
 		{"lab --fast upp", ExitUsage, "unknown flag: --fast"},
 		{"add one", ExitUsage, "tool: takes the arguments FIRST SECOND, got 1\nsee 'tool add --help'"},
 		{"add one two", ExitOK, ""},
-		{"add --timeout 5 one two", ExitUsage, "missing unit in duration \"5\": add a unit, for example 30s or 5m"},
+		{"pick two", ExitUsage, `invalid argument "two" for "tool pick"`},
+		{"pick one one", ExitUsage, "takes the arguments [ONE], got 2"},
+		{"add --port 99999 one two", ExitUsage, "tool: --port \"99999\": must be a number from 0 to 65535\n"},
+		{"add --fast=much one two", ExitUsage, `invalid argument "much" for "--fast" flag`},
+		{"add --timeout 5 one two", ExitUsage, "tool: --timeout \"5\": must be a time with its unit, for example 30s or 5m\nsee 'tool add --help'"},
 		{"lab up --fast", ExitUsage, "unknown flag: --fast"},
 		{"need", ExitUsage, `required flag(s) "file" not set`},
 	}
