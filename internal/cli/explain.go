@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
@@ -90,19 +89,6 @@ snapshot, on any machine: a file of test/corpus/etcd, or the output of -o json.
 	return cmd
 }
 
-// formatFlag adds -o with formats for people and for programs.
-func formatFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "text, wide, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		switch *output {
-		case "text", "wide", "json", "yaml":
-			return nil
-		}
-		return &UsageError{Err: fmt.Errorf("output %q: must be text, wide, json or yaml", *output)}
-	}
-}
-
 func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	in, err := inputOf(cmd.Context(), f)
 	if err != nil {
@@ -163,10 +149,6 @@ func status(s words.Status) error {
 	return nil
 }
 
-// exitWith returns an exit code without a message, for a command that has printed
-// everything already.
-func exitWith(code int) error { return &command.Coded{Code: code} }
-
 // inputOf returns the input about etcd, from a recorded snapshot or this host.
 func inputOf(ctx context.Context, f explainFlags) (words.Input, error) {
 	if f.snapshot == "" {
@@ -211,18 +193,6 @@ func printExplained(out io.Writer, format string, in words.Input, e words.Explan
 		return printData(out, format, withSnapshot(in, e))
 	}
 	_, err := io.WriteString(out, words.Text(e, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
-	return err
-}
-
-func printData(out io.Writer, format string, v any) error {
-	if format == "json" {
-		return command.PrintJSON(out, v)
-	}
-	b, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(b)
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/decide/page"
@@ -99,11 +98,4 @@ func (h history) print(out io.Writer) error {
 		_, _ = fmt.Fprintf(w, "  %s\t%s by %s\tBMC of %s: %s\t%s\n", timestamp(c.Time), kind, c.Who, c.Peer, firstLine(c.Power), c.Why)
 	}
 	return w.Flush()
-}
-
-func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(text, "\n")
-	return first
 }

@@ -234,31 +234,3 @@ func lines(w io.Writer, kind string, d device, texts []string) {
 		_, _ = fmt.Fprintf(w, "%s: %s, from %s: %s\n", kind, d.Target, d.By, text)
 	}
 }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-// short formats a time for people.
-func short(d time.Duration) string {
-	if d == 0 {
-		return "-"
-	}
-	if d < time.Millisecond {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
-}
