@@ -167,8 +167,8 @@ func (p pkg) tests(ctx context.Context, tmp, overlay string, with []string) erro
 
 func testProgram(tmp string, n int) string { return filepath.Join(tmp, fmt.Sprintf("test%d", n)) }
 
-// complaint is what the compiler writes of one place. It knows no column of a
-// constant.
+// complaint matches the compiler's error about one place. For a constant the
+// compiler gives no column.
 var complaint = regexp.MustCompile(`([\w.-]+\.go):(\d+):(?:(\d+):)? `)
 
 // refuse notes the changes that the compiler complains of: the innermost one

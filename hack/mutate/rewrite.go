@@ -153,7 +153,7 @@ type changed struct {
 	spans []extent
 }
 
-// extent is where a change stands in the changed source.
+// extent is the place of a change in the changed source.
 type extent struct{ group, from, to int }
 
 // apply makes the insertions but the refused ones.

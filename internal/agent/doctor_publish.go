@@ -32,7 +32,7 @@ type doctorPublisher struct {
 
 func newDoctorPublisher() doctorPublisher {
 	return doctorPublisher{
-		look: func(ctx context.Context) decide.Host { return doctor.Own(ctx, false) },
+		look: func(ctx context.Context) decide.Host { return doctor.ObserveThisHost(ctx, false) },
 		tell: func(ctx context.Context, node, value string) error {
 			c, err := kube.Open(state.AgentKubeconfig)
 			if err != nil {

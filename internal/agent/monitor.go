@@ -59,8 +59,8 @@ is not in step.`,
 	return cmd
 }
 
-// look is the pause between two reads of the status, a file in memory.
-const look = 500 * time.Millisecond
+// pollInterval is the pause between two reads of the status, a file in memory.
+const pollInterval = 500 * time.Millisecond
 
 func runMonitor(cmd *cobra.Command, streams command.Streams, flags monitorFlags, parts []string) error {
 	shown := ""
@@ -85,7 +85,7 @@ func runMonitor(cmd *cobra.Command, streams command.Streams, flags monitorFlags,
 		default:
 			return errOutOfStep
 		}
-		if host.Sleep(cmd.Context(), look) != nil {
+		if host.Sleep(cmd.Context(), pollInterval) != nil {
 			return nil //nolint:nilerr // it was stopped
 		}
 	}

@@ -46,7 +46,7 @@ into a file without a name beside etcd's data.`,
 				return err
 			}
 			h := observer.This()
-			h.Checks = doctor.Own
+			h.Checks = doctor.ObserveThisHost
 			r, err := h.Report(cmd.Context(), parts...)
 			if err != nil {
 				return err

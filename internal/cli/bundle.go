@@ -118,7 +118,7 @@ func (f *bundleFlags) run(cmd *cobra.Command, streams Streams) error {
 	known, problems := learnSecrets(ctx, g.hosts)
 	m := support.Maker{
 		Name: name, Now: f.now(), By: payload.Version, Notes: append(g.notes, problems...), Redact: redact.New(known...),
-		Told: func(e support.Entry) { tellEntry(streams.Err, e) },
+		Told: func(e support.Entry) { printEntry(streams.Err, e) },
 	}
 	var index support.Index
 	// WriteAtomic writes to a temporary name, so an incomplete file is removed.
@@ -168,7 +168,7 @@ func learnSecrets(ctx context.Context, hosts []place.Host) (known, problems []st
 	return known, problems
 }
 
-func tellEntry(out io.Writer, e support.Entry) {
+func printEntry(out io.Writer, e support.Entry) {
 	switch {
 	case e.Absent:
 	case e.CutOff != "":

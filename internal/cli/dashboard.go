@@ -51,7 +51,7 @@ func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {
 	if err := f.place.Check(); err != nil {
 		return err
 	}
-	look, err := lookAt(cmd.Context(), &f.place)
+	look, err := newViewReader(cmd.Context(), &f.place)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,6 @@ func (f *dashboardFlags) run(cmd *cobra.Command, streams Streams) error {
 	return serveDashboard(cmd.Context(), look, l)
 }
 
-func serveDashboard(ctx context.Context, look looker, l net.Listener) error {
+func serveDashboard(ctx context.Context, look viewReader, l net.Listener) error {
 	return dashboard.New(look, loopback...).Serve(ctx, l)
 }

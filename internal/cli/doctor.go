@@ -128,7 +128,7 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	case f.explain != "":
 		return f.printExplanation(streams)
 	}
-	facts, err := f.look(ctx)
+	facts, err := f.gather(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,18 +142,18 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	}
 	switch decide.Worst(results) {
 	case finding.Critical:
-		return looked(command.ExitPerson)
+		return exitWith(command.ExitPerson)
 	case finding.Warning:
-		return looked(command.ExitAttention)
+		return exitWith(command.ExitAttention)
 	case finding.Unknown:
-		return looked(command.ExitUnknown)
+		return exitWith(command.ExitUnknown)
 	case finding.OK, finding.Note:
 	}
 	return nil
 }
 
-// examined is the output for a program. --facts reads it again.
-type examined struct {
+// doctorOutput is the output for a program. --facts reads it again.
+type doctorOutput struct {
 	Verdict finding.Severity `json:"verdict"`
 	Checks  []decide.Result  `json:"checks"`
 	Facts   *decide.Facts    `json:"facts"`
@@ -161,14 +161,14 @@ type examined struct {
 
 func (f *doctorFlags) print(streams Streams, facts decide.Facts, results []decide.Result) error {
 	if f.output == "json" || f.output == "yaml" {
-		return printData(streams.Out, f.output, examined{decide.Worst(results), results, &facts})
+		return printData(streams.Out, f.output, doctorOutput{decide.Worst(results), results, &facts})
 	}
 	_, err := fmt.Fprint(streams.Out, decide.Text(facts, results, page.Style{Colour: command.IsTerminal(streams.Out), Wide: f.output == "wide"}))
 	return err
 }
 
-// listed describes a check for a program.
-type listed struct {
+// checkOutput describes a check for a program.
+type checkOutput struct {
 	ID       finding.ID   `json:"id"`
 	Title    string       `json:"title"`
 	For      decide.Scope `json:"for"`
@@ -176,13 +176,15 @@ type listed struct {
 	Commands []string     `json:"commands,omitempty"`
 }
 
-func listedOf(c decide.Check) listed { return listed{c.ID, c.Title, c.For, c.Meaning, c.Lines} }
+func checkOutputOf(c decide.Check) checkOutput {
+	return checkOutput{c.ID, c.Title, c.For, c.Meaning, c.Lines}
+}
 
 func (f *doctorFlags) printList(streams Streams) error {
 	if f.output == "json" || f.output == "yaml" {
-		var all []listed
+		var all []checkOutput
 		for _, c := range decide.Checks() {
-			all = append(all, listedOf(c))
+			all = append(all, checkOutputOf(c))
 		}
 		return printData(streams.Out, f.output, all)
 	}
@@ -197,7 +199,7 @@ func (f *doctorFlags) printList(streams Streams) error {
 func (f *doctorFlags) printExplanation(streams Streams) error {
 	c, _ := decide.Find(finding.ID(f.explain)) // it was checked
 	if f.output == "json" || f.output == "yaml" {
-		return printData(streams.Out, f.output, listedOf(c))
+		return printData(streams.Out, f.output, checkOutputOf(c))
 	}
 	_, err := fmt.Fprint(streams.Out, c.Explanation(page.Style{Wide: f.output == "wide"}))
 	return err
@@ -209,7 +211,7 @@ func recordedFacts(path string) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, &UsageError{Err: err}
 	}
-	var in examined
+	var in doctorOutput
 	if err = json.Unmarshal(data, &in); err == nil && in.Facts == nil {
 		err = errors.New("the file holds no facts")
 	}

@@ -73,7 +73,7 @@ func TestDoctorPrintsForPersonsAndPrograms(t *testing.T) {
 		t.Errorf("%s", wide)
 	}
 	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
-		var got examined
+		var got doctorOutput
 		_, text, _ := doctorOn(t, facts, "swap", "-o", format)
 		if err := read([]byte(text), &got); err != nil || got.Verdict != finding.Warning || len(got.Checks) != 1 || got.Facts.Hosts[0].Swap.Value != 1<<30 {
 			t.Errorf("%s: %v\n%s", format, err, text)
@@ -127,7 +127,7 @@ func TestDoctorListsAndExplainsEveryCheck(t *testing.T) {
 			t.Errorf("%s: %d\n%s", c.ID, code, text)
 		}
 	}
-	var all []listed
+	var all []checkOutput
 	if _, text, _ := runLine(t, "doctor", "--list", "-o", "json"); json.Unmarshal([]byte(text), &all) != nil || len(all) != len(decide.Checks()) {
 		t.Errorf("%s", text)
 	}

@@ -48,8 +48,8 @@ type encryptionCluster interface {
 	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
 }
 
-// lookAtKeys reads the requested keys and the keys that the hosts have loaded.
-func lookAtKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, error) {
+// readKeys reads the requested keys and the keys that the hosts have loaded.
+func readKeys(ctx context.Context, c encryptionCluster) (encryption.Seen, error) {
 	var s encryption.Seen
 	wish, err := c.ConfigMap(ctx, encryption.WishNamespace, encryption.WishName)
 	if err != nil {
@@ -146,7 +146,7 @@ behind or does not report; 1 it failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			s, err := lookAtKeys(cmd.Context(), c)
+			s, err := readKeys(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

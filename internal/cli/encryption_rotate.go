@@ -97,7 +97,7 @@ type keyRotation struct {
 func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysReport, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not complete after %s; run the command again to continue", timeout))
 	defer stop()
-	first, err := lookAtKeys(ctx, r.cluster)
+	first, err := readKeys(ctx, r.cluster)
 	if err != nil {
 		return keysReport{}, err
 	}
@@ -107,7 +107,7 @@ func (r *keyRotation) run(ctx context.Context, timeout time.Duration) (keysRepor
 	}
 	begin := settled.Kind == encryption.Done
 	for {
-		s, err := lookAtKeys(ctx, r.cluster)
+		s, err := readKeys(ctx, r.cluster)
 		why := ""
 		if err == nil {
 			step := encryption.Next(s, begin)

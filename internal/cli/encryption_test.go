@@ -203,7 +203,7 @@ func TestAnAPIThatIsAwayForAMomentEndsNoRotation(t *testing.T) {
 }
 
 func TestTheStateOfKeysIsShown(t *testing.T) {
-	s, err := lookAtKeys(t.Context(), newKeyCluster())
+	s, err := readKeys(t.Context(), newKeyCluster())
 	if err != nil {
 		t.Fatal(err)
 	}

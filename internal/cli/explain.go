@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/confirm"
@@ -90,19 +89,6 @@ snapshot, on any machine: a file of test/corpus/etcd, or the output of -o json.
 	return cmd
 }
 
-// formatFlag adds -o with formats for people and for programs.
-func formatFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "text, wide, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		switch *output {
-		case "text", "wide", "json", "yaml":
-			return nil
-		}
-		return &UsageError{Err: fmt.Errorf("output %q: must be text, wide, json or yaml", *output)}
-	}
-}
-
 func explainEtcd(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	in, err := inputOf(cmd.Context(), f)
 	if err != nil {
@@ -126,15 +112,15 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 		return err
 	}
 	e := words.Etcd(in)
-	var beside *around
+	var beside *pacemakerState
 	if !in.Unmanaged {
-		beside = aroundOf(r)
+		beside = pacemakerStateOf(r)
 	}
 	switch f.output {
 	case "json", "yaml":
 		err = printData(streams.Out, f.output, struct {
-			Etcd      explained `json:"etcd"`
-			Pacemaker *around   `json:"pacemaker,omitempty"`
+			Etcd      explainOutput   `json:"etcd"`
+			Pacemaker *pacemakerState `json:"pacemaker,omitempty"`
 			history
 		}{withSnapshot(in, e), beside, past})
 	default:
@@ -151,21 +137,17 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 func status(s words.Status) error {
 	switch s {
 	case words.Degraded:
-		return looked(command.ExitAttention)
+		return exitWith(command.ExitAttention)
 	case words.Waiting, words.Stopped:
-		return looked(command.ExitRecovers)
+		return exitWith(command.ExitRecovers)
 	case words.NeedsHuman:
-		return looked(command.ExitPerson)
+		return exitWith(command.ExitPerson)
 	case words.Unknown:
-		return looked(command.ExitUnknown)
+		return exitWith(command.ExitUnknown)
 	case words.Healthy, words.Unmanaged:
 	}
 	return nil
 }
-
-// looked returns an exit code without a message, for a command that has printed
-// everything already.
-func looked(code int) error { return &command.Coded{Code: code} }
 
 // inputOf returns the input about etcd, from a recorded snapshot or this host.
 func inputOf(ctx context.Context, f explainFlags) (words.Input, error) {
@@ -190,15 +172,15 @@ func observed(ctx context.Context, h observer.Host, parts ...hostreport.Part) (h
 	return r, in, err
 }
 
-// explained is the output for a program: the explanation, and the snapshot
+// explainOutput is the output for a program: the explanation, and the snapshot
 // behind it, which --snapshot reads again.
-type explained struct {
+type explainOutput struct {
 	words.Explanation
 	Snapshot any `json:"snapshot,omitempty"`
 }
 
-func withSnapshot(in words.Input, e words.Explanation) explained {
-	v := explained{Explanation: e}
+func withSnapshot(in words.Input, e words.Explanation) explainOutput {
+	v := explainOutput{Explanation: e}
 	if !in.Unmanaged {
 		v.Snapshot = in.Report.Snapshot
 	}
@@ -211,18 +193,6 @@ func printExplained(out io.Writer, format string, in words.Input, e words.Explan
 		return printData(out, format, withSnapshot(in, e))
 	}
 	_, err := io.WriteString(out, words.Text(e, page.Style{Colour: command.IsTerminal(out), Wide: format == "wide"}))
-	return err
-}
-
-func printData(out io.Writer, format string, v any) error {
-	if format == "json" {
-		return command.PrintJSON(out, v)
-	}
-	b, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(b)
 	return err
 }
 

@@ -9,16 +9,15 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// lastShown is the number of recent fences, and of recent confirmations, that
+// historyLength is the number of recent fences, and of recent confirmations, that
 // are shown.
-const lastShown = 5
+const historyLength = 5
 
 // history lists the fences by this host, and the confirmations that
 // administrators gave on it.
@@ -27,22 +26,22 @@ type history struct {
 	Confirmations []state.ConfirmationEntry `json:"confirmations"`
 }
 
-// around is the state of Pacemaker on one of two hosts.
-type around struct {
+// pacemakerState is the state of Pacemaker on one of two hosts.
+type pacemakerState struct {
 	hostreport.Cluster
 
 	// Problem says why the other fields are unknown.
 	Problem string `json:"problem,omitempty"`
 }
 
-// aroundOf returns what Pacemaker said. If it did not answer, that is part of
+// pacemakerStateOf returns what Pacemaker said. If it did not answer, that is part of
 // the explanation.
-func aroundOf(r hostreport.Report) *around {
-	return &around{Cluster: r.Pacemaker.Value, Problem: firstLine(r.Pacemaker.Why)}
+func pacemakerStateOf(r hostreport.Report) *pacemakerState {
+	return &pacemakerState{Cluster: r.Pacemaker.Value, Problem: firstLine(r.Pacemaker.Why)}
 }
 
 // print shows which resource runs where, and the failures.
-func (a *around) print(out io.Writer) error {
+func (a *pacemakerState) print(out io.Writer) error {
 	if a == nil {
 		return nil
 	}
@@ -72,7 +71,7 @@ func historyOf(r hostreport.Report) (history, error) {
 		return history{}, errors.New(cmp.Or(r.Fences.Why, r.Confirmations.Why))
 	}
 	all, words := r.Fences.Value, r.Confirmations.Value
-	return history{all[max(0, len(all)-lastShown):], words[max(0, len(words)-lastShown):]}, nil
+	return history{all[max(0, len(all)-historyLength):], words[max(0, len(words)-historyLength):]}, nil
 }
 
 // print shows the last fences and confirmations, the newest last.
@@ -86,7 +85,7 @@ func (h history) print(out io.Writer) error {
 		if f.Off {
 			result = "off"
 		}
-		_, _ = fmt.Fprintf(w, "  %s\t%s %s\t%s after %s\t%s\n", day(f.Time), f.Action, f.Target, result, page.Duration(f.Phases.Total), firstLine(f.Detail))
+		_, _ = fmt.Fprintf(w, "  %s\t%s %s\t%s after %s\t%s\n", timestamp(f.Time), f.Action, f.Target, result, page.Duration(f.Phases.Total), firstLine(f.Detail))
 	}
 	if len(h.Confirmations) > 0 {
 		_, _ = fmt.Fprintln(w, "\nLast confirmations on this host")
@@ -96,14 +95,7 @@ func (h history) print(out io.Writer) error {
 		if c.Force {
 			kind = "forced"
 		}
-		_, _ = fmt.Fprintf(w, "  %s\t%s by %s\tBMC of %s: %s\t%s\n", day(c.Time), kind, c.Who, c.Peer, firstLine(c.Power), c.Why)
+		_, _ = fmt.Fprintf(w, "  %s\t%s by %s\tBMC of %s: %s\t%s\n", timestamp(c.Time), kind, c.Who, c.Peer, firstLine(c.Power), c.Why)
 	}
 	return w.Flush()
-}
-
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(text, "\n")
-	return first
 }

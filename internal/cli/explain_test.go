@@ -19,7 +19,7 @@ import (
 
 func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
 	files := records.Files{Root: t.TempDir()}
-	lines := strings.Repeat(`{"time":"2026-11-20T08:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":true,"phases":{"identify":1,"total":450000000}}`+"\n", lastShown+1) +
+	lines := strings.Repeat(`{"time":"2026-11-20T08:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":true,"phases":{"identify":1,"total":450000000}}`+"\n", historyLength+1) +
 		`{"time":"2026-11-20T09:00:00Z","target":"cp-2","by":"cp-1","action":"reboot","off":false,"detail":"no answer\nsecond line","phases":{"identify":1,"total":40000000000}}` + "\n{\"ti"
 	if err := host.WriteFileAtomic(files.Path(state.FencingHistoryPath), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := historyOf(r)
-	if err != nil || len(h.Fences) != lastShown || len(h.Confirmations) != 1 {
+	if err != nil || len(h.Fences) != historyLength || len(h.Confirmations) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	var out bytes.Buffer
@@ -51,13 +51,13 @@ func TestTheHistoryShowsWhatThisHostDidLast(t *testing.T) {
 
 func TestWhatPacemakerDoesIsShownBeside(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   *around
+		in   *pacemakerState
 		want string
 	}{
 		"nothing is asked elsewhere": {nil, ""},
-		"no answer":                  {&around{Problem: "crm_mon: not connected"}, "\nPacemaker\n  crm_mon: not connected\n"},
+		"no answer":                  {&pacemakerState{Problem: "crm_mon: not connected"}, "\nPacemaker\n  crm_mon: not connected\n"},
 		"all": {
-			&around{Cluster: hostreport.Cluster{
+			&pacemakerState{Cluster: hostreport.Cluster{
 				Online: []string{"cp-1"}, Running: map[string][]string{"kubelet": {"cp-1"}, "etcd": {"cp-1"}}, Failures: []string{"etcd_monitor on cp-2: error"},
 			}},
 			"\nPacemaker\n  online   cp-1\n  etcd     on cp-1\n  kubelet  on cp-1\n  failed:  etcd_monitor on cp-2: error\n  failures stay listed until: pcs resource cleanup\n",

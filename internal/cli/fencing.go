@@ -32,7 +32,7 @@ for the BMC of cp-1 run on cp-2.`,
 
 func newFencingDelay(streams Streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "delay NODE DURATION", Hidden: true,
+		Use:     "delay NODE DURATION",
 		Short:   "Set the delay before this host fences a node",
 		Example: "  sudo holdfast fencing delay cp-1 5s",
 		Args:    cobra.ExactArgs(2),
@@ -114,10 +114,13 @@ func (v verifiedBMCs) err() error {
 	for _, d := range v.Devices {
 		bad += len(d.Problems)
 	}
-	if bad > 0 {
-		return fmt.Errorf("fencing would not work: %d problems", bad)
+	switch bad {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("fencing would not work: 1 problem")
 	}
-	return nil
+	return fmt.Errorf("fencing would not work: %d problems", bad)
 }
 
 // verifyHere tests the devices that this host holds.

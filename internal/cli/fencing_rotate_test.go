@@ -156,7 +156,7 @@ func TestAConfirmationNamesTheRotationWhereTheBMCRefusesTheAccount(t *testing.T)
 		want bool
 	}{{refused, true}, {errors.New("no answer within 10s"), false}} {
 		h.power = func(context.Context, string) (string, error) { return "", c.err }
-		got, err := (&confirmation{host: h}).look(t.Context())
+		got, err := (&confirmation{host: h}).gather(t.Context())
 		if err != nil || !strings.Contains(got.BMC.Problem, c.err.Error()) {
 			t.Errorf("%+v, %v", got.BMC, err)
 		}

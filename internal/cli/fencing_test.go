@@ -272,3 +272,18 @@ func TestADelayThatIsTooShortForTheBMCsIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostWithoutADeviceShowsItsProblemAndNoEmptyTable(t *testing.T) {
+	v := verification{verifiedBMCs: verifiedBMCs{Problems: []string{"cp-1 has no fencing device"}}}
+	var out strings.Builder
+	if err := v.table(&out); err != nil || out.String() != "problem: cp-1 has no fencing device\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	if err := v.err(); err == nil || err.Error() != "fencing would not work: 1 problem" {
+		t.Errorf("%v", err)
+	}
+	v.Problems = append(v.Problems, "cp-2 has none either")
+	if err := v.err(); err == nil || err.Error() != "fencing would not work: 2 problems" {
+		t.Errorf("%v", err)
+	}
+}

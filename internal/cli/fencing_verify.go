@@ -209,7 +209,9 @@ func orElse(err error, otherwise string) error {
 
 func (v verification) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
+	if len(v.Devices) > 0 {
+		_, _ = fmt.Fprintln(t, "TARGET\tFROM\tBMC\tPOWER\tIDENTITY\tFORCEOFF\tON\tCERTIFICATE\tCONNECT\tREAD\tDELAY")
+	}
 	for _, d := range v.Devices {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Target, d.By, d.Address, orDash(d.Power),
 			d.Identity, yesNo(d.ForceOff), yesNo(d.On), orDash(string(d.Certificate)), short(d.Connect), short(d.Slowest()), short(d.Delay))
@@ -231,32 +233,4 @@ func lines(w io.Writer, kind string, d device, texts []string) {
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(w, "%s: %s, from %s: %s\n", kind, d.Target, d.By, text)
 	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-// short formats a time for people.
-func short(d time.Duration) string {
-	if d == 0 {
-		return "-"
-	}
-	if d < time.Millisecond {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
 }

@@ -224,10 +224,10 @@ func printIncidents(out io.Writer, l incident.List, wide bool) error {
 	}
 	for n, i := range l.Incidents {
 		if wide {
-			_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", n+1, day(i.Start), i.ID, i.State, strings.Join(i.Journals, ","), i.Title)
+			_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", n+1, timestamp(i.Start), i.ID, i.State, strings.Join(i.Journals, ","), i.Title)
 			continue
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", n+1, day(i.Start), i.Title)
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", n+1, timestamp(i.Start), i.Title)
 	}
 	if err := w.Flush(); err != nil {
 		return err

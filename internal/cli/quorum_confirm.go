@@ -66,7 +66,7 @@ func (c *confirmation) run(ctx context.Context) error {
 // progress gets its time.
 func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.Decision, error) {
 	for said := false; ; said = true {
-		s, err := c.look(ctx)
+		s, err := c.gather(ctx)
 		if err != nil {
 			return s, confirm.Decision{}, err
 		}
@@ -83,8 +83,8 @@ func (c *confirmation) settle(ctx context.Context) (confirm.Situation, confirm.D
 	}
 }
 
-// look reads the etcd keeper's report and, if there is a peer, asks its BMC.
-func (c *confirmation) look(ctx context.Context) (confirm.Situation, error) {
+// gather reads the etcd keeper's report and, if there is a peer, asks its BMC.
+func (c *confirmation) gather(ctx context.Context) (confirm.Situation, error) {
 	r, err := c.host.report(ctx)
 	switch {
 	case errors.Is(err, explain.ErrNoAgent):
@@ -232,7 +232,7 @@ const apartLimit = 30 * time.Second
 func (c *confirmation) apart(ctx context.Context) (confirm.Situation, error) {
 	end := c.host.now().Add(apartLimit)
 	for {
-		s, err := c.look(ctx)
+		s, err := c.gather(ctx)
 		if err != nil || !s.Agent || state.Is(s.Report.Snapshot.Pacemaker.Contact, false) || c.host.now().After(end) {
 			return s, err
 		}

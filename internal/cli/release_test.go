@@ -46,7 +46,7 @@ func TestReleaseCommands(t *testing.T) {
 		{[]string{"inspect", "--dir", dir, "--verify"}, ExitFailed, []string{"release.json"}},
 		{[]string{"inspect", "-o", "yaml"}, ExitUsage, []string{"text or json"}},
 		{[]string{"build", "--only", "nope"}, ExitFailed, []string{"no image nope", "there are kube-apiserver"}},
-		{[]string{"push", "--dir", dir}, ExitUsage, []string{"accepts 1 arg"}},
+		{[]string{"push", "--dir", dir}, ExitUsage, []string{"takes the arguments REGISTRY/REPOSITORY:TAG, got 0"}},
 		{[]string{"push", "--dir", dir, "no-reference"}, ExitFailed, []string{"REGISTRY/REPOSITORY:TAG"}},
 		{[]string{"serve", "--cert", "x"}, ExitUsage, []string{"--cert and --key: must be given together"}},
 		{[]string{"serve", "--dir", dir, "--listen", "nonsense"}, ExitFailed, []string{"serve the release", "nonsense"}},

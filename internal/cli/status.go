@@ -67,7 +67,7 @@ func (f *statusFlags) run(cmd *cobra.Command, streams Streams) error {
 	if err := f.place.Check(mistake); err != nil {
 		return err
 	}
-	look, err := lookAt(cmd.Context(), &f.place)
+	look, err := newViewReader(cmd.Context(), &f.place)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestOnAHostItsDaemonsAndBothWaysToTheAPIAreAsked(t *testing.T) {
 	must(t, err)
 	var names []string
 	for _, s := range gathererOf(p, api).Sources {
-		names = append(names, s.Silent(0).Name)
+		names = append(names, s.TimedOut(0).Name)
 	}
 	if want := []string{"cp-2", "cp-1", "API at https://127.0.0.1:1", "API at https://127.0.0.1:2"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)

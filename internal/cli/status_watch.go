@@ -48,7 +48,7 @@ const (
 
 // run watches until it is interrupted, which is the normal end. The last view
 // stays on the terminal.
-func (w *watching) run(ctx context.Context, look looker, every time.Duration) error {
+func (w *watching) run(ctx context.Context, look viewReader, every time.Duration) error {
 	if w.size != nil {
 		w.print(enterScreen)
 		defer func() {

@@ -159,12 +159,12 @@ func (c *vipCluster) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.log, format+"\n", args...)
 }
 
-// look reads the cluster once.
-func (c *vipCluster) look(ctx context.Context) (vips.Snapshot, *vipobject.Report, error) {
-	_, s, err := vipobject.Look(ctx, c.client, c.asker)
+// gather reads the cluster once.
+func (c *vipCluster) gather(ctx context.Context) (vips.Snapshot, *vipobject.Report, error) {
+	_, s, err := vipobject.Gather(ctx, c.client, c.asker)
 	if err != nil {
 		return s, nil, err
 	}
-	report, err := vipobject.Reported(ctx, c.client)
+	report, err := vipobject.ReadReport(ctx, c.client)
 	return s, &report, err
 }

@@ -91,7 +91,7 @@ func (f *changeFlags) change(ctx context.Context, streams Streams, wish func(vip
 }
 
 func (f *changeFlags) changeOn(ctx context.Context, c *vipCluster, streams Streams, wish func(vips.Snapshot) (vips.Values, error)) error {
-	s, _, err := c.look(ctx)
+	s, _, err := c.gather(ctx)
 	if err != nil {
 		return err
 	}

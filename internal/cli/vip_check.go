@@ -56,7 +56,7 @@ addresses would be refused; 1 it failed; 2 wrong usage.`,
 }
 
 func (f *checkFlags) run(ctx context.Context, c *vipCluster, streams Streams) error {
-	s, report, err := c.look(ctx)
+	s, report, err := c.gather(ctx)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 	defer stop()
 	defer func() { err = errors.Join(err, c.takeBack(ctx)) }()
 	for asked := false; ; {
-		s, _, err := c.look(limit)
+		s, _, err := c.gather(limit)
 		if err != nil {
 			return d, err
 		}
@@ -37,7 +37,7 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 			return d, nil
 		}
 		for _, node := range probing.Ask {
-			if err := vipobject.Question(limit, c.client, node, c.asker, &probing.Request); err != nil {
+			if err := vipobject.WriteProbe(limit, c.client, node, c.asker, &probing.Request); err != nil {
 				return d, err
 			}
 		}
@@ -55,12 +55,12 @@ func (c *vipCluster) judge(ctx context.Context, spec vips.Values, decide func(vi
 func (c *vipCluster) takeBack(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer stop()
-	s, _, err := c.look(ctx)
+	s, _, err := c.gather(ctx)
 	if err != nil {
 		return err
 	}
 	for _, node := range vips.Probe(nil, s.Hosts, c.now()).Clear {
-		if err := vipobject.Question(ctx, c.client, node, c.asker, nil); err != nil {
+		if err := vipobject.WriteProbe(ctx, c.client, node, c.asker, nil); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (c *vipCluster) takeBack(ctx context.Context) error {
 // write writes the target state into the spec, unless somebody changed the spec
 // meanwhile.
 func (c *vipCluster) write(ctx context.Context, spec vips.Values) error {
-	infra, _, err := vipobject.Look(ctx, c.client, c.asker)
+	infra, _, err := vipobject.Gather(ctx, c.client, c.asker)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *vipCluster) follow(ctx context.Context, spec vips.Values) (vipobject.Re
 	defer stop()
 	said := ""
 	for {
-		s, report, err := c.look(ctx)
+		s, report, err := c.gather(ctx)
 		if err == nil {
 			done, words, failed := vipProgress(s, *report, spec)
 			if words != said && words != "" {

@@ -123,8 +123,8 @@ func (f waitFlags) progress(s *site.Site) func(context.Context) ([]state.Progres
 	return c.Progress
 }
 
-// lookPatience bounds one question to an API that may not exist yet.
-const lookPatience = 3 * time.Second
+// reportTimeout bounds one question to an API that may not exist yet.
+const reportTimeout = 3 * time.Second
 
 func (f waitFlags) marks(s *site.Site) func(context.Context) (map[string]string, error) {
 	server := f.api
@@ -136,7 +136,7 @@ func (f waitFlags) marks(s *site.Site) func(context.Context) (map[string]string,
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, lookPatience)
+		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 		defer cancel()
 		return client.ConfigMap(ctx, installation.MarksNamespace, installation.MarksName)
 	}

@@ -144,7 +144,7 @@ func (r *Report) refused(err error) {
 }
 
 func (r *Report) look(ctx context.Context, c *redfish.Client, dev state.FencingDevice) {
-	s, err := c.Look(ctx)
+	s, err := c.ReadSystem(ctx)
 	if err != nil {
 		r.refused(err)
 		return

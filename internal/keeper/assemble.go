@@ -49,7 +49,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Boot: observe.Boot, Now: d.Now, Record: d.files.Record,
 			Held: process.held,
 			Look: func(ctx context.Context) (member.Look, error) {
-				l, err := client.Look(ctx)
+				l, err := client.Status(ctx)
 				vote.reached(l.Cluster, l.RaftIndex)
 				sense.pulse.moved(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err

@@ -125,7 +125,7 @@ func testDNS(r *real) {
 func testDoor(r *real) {
 	r.works("cp-2", "ip addr add 10.98.0.5/32 dev eth0; systemd-run --quiet --collect --unit=api socat TCP-LISTEN:6443,fork SYSTEM:'read x; echo you said $x'")
 	r.eventually("the API listens", func() bool { _, err := r.sh("cp-2", "ss -ltn | grep -q :6443"); return err == nil })
-	s, err := r.lab.Look(r.t.Context(), r.client)
+	s, err := r.lab.Status(r.t.Context(), r.client)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -50,8 +50,8 @@ type Node struct {
 	Roles string `json:"roles"`
 }
 
-// Look returns the status of a lab, for which it looks into the lab's hosts.
-func (b *Lab) Look(ctx context.Context, c *Client) (Status, error) {
+// Status returns the status of a lab, for which it looks into the lab's hosts.
+func (b *Lab) Status(ctx context.Context, c *Client) (Status, error) {
 	st, err := c.Status(ctx)
 	if err != nil {
 		return Status{}, err

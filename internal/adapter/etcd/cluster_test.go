@@ -110,11 +110,11 @@ func (n *node) kill() {
 }
 
 // looks waits until want accepts a look, and returns it.
-func (n *node) looks(t testing.TB, what string, want func(Look) bool) Look {
+func (n *node) looks(t testing.TB, what string, want func(MemberStatus) bool) MemberStatus {
 	t.Helper()
-	var look Look
+	var look MemberStatus
 	eventually(t, n.name+": "+what, func(ctx context.Context) (err error) {
-		if look, err = n.etcd.Look(ctx); err == nil && !want(look) {
+		if look, err = n.etcd.Status(ctx); err == nil && !want(look) {
 			err = fmt.Errorf("it looks so: %+v", look)
 		}
 		return err
@@ -139,10 +139,10 @@ func eventually(t testing.TB, what string, try func(context.Context) error) {
 	}
 }
 
-func serving(l Look) bool { return l.Serves && l.Leader != 0 }
+func serving(l MemberStatus) bool { return l.Serves && l.Leader != 0 }
 
 // founded starts a cluster of one.
-func founded(t testing.TB, a *authority) (*node, Look) {
+func founded(t testing.TB, a *authority) (*node, MemberStatus) {
 	t.Helper()
 	n := newNode(t, "alpha", a)
 	n.start(t, "--initial-cluster", n.name+"="+n.peerURL())
@@ -158,7 +158,7 @@ func joined(t *testing.T, n *node) (*node, state.MemberID) {
 	must(t, err)
 	other.start(t, "--initial-cluster-state", "existing", "--initial-cluster", n.name+"="+n.peerURL()+","+other.name+"="+other.peerURL())
 	eventually(t, "promote", func(ctx context.Context) error { return n.etcd.Promote(ctx, id) })
-	other.looks(t, "is a voter", func(l Look) bool {
+	other.looks(t, "is a voter", func(l MemberStatus) bool {
 		return serving(l) && !l.Learner && len(l.Members) == 2 && !l.Members[0].Learner && !l.Members[1].Learner
 	})
 	return other, id
@@ -220,7 +220,7 @@ func TestALookAtARunningEtcd(t *testing.T) {
 		t.Errorf("members %+v, want %+v", look.Members, want)
 	}
 	must(t, n.etcd.Mark(t.Context(), look.Member, 42))
-	if look, err := n.etcd.Look(t.Context()); err != nil || look.Members[0].Marked != 42 {
+	if look, err := n.etcd.Status(t.Context()); err != nil || look.Members[0].Marked != 42 {
 		t.Errorf("after the marker: %+v, %v", look.Members, err)
 	}
 }
@@ -230,8 +230,8 @@ func TestALookWhereNobodyAnswersIsAnErrorAndShort(t *testing.T) {
 	look := func(want string) {
 		t.Helper()
 		began := time.Now()
-		got, err := n.etcd.Look(t.Context())
-		if took := time.Since(began); err == nil || took > lookLimit+200*time.Millisecond {
+		got, err := n.etcd.Status(t.Context())
+		if took := time.Since(began); err == nil || took > statusLimit+200*time.Millisecond {
 			t.Errorf("%s: %+v, %v after %s", want, got, err, took)
 		}
 	}
@@ -260,13 +260,13 @@ func TestEtcdThatWaitsForALeaderIsSeen(t *testing.T) {
 	n, before := founded(t, newAuthority(t, t.TempDir()))
 	other, _ := joined(t, n)
 	other.kill()
-	look := n.looks(t, "sees that the leader is gone", func(l Look) bool { return l.Leader == 0 })
+	look := n.looks(t, "sees that the leader is gone", func(l MemberStatus) bool { return l.Leader == 0 })
 	if !look.Serves {
 		t.Errorf("an etcd that had a leader does not serve any more: %+v", look)
 	}
 	n.kill()
 	n.start(t)
-	look = n.looks(t, "waits", func(l Look) bool { return len(l.Members) == 2 })
+	look = n.looks(t, "waits", func(l MemberStatus) bool { return len(l.Members) == 2 })
 	if look.Serves || look.Leader != 0 || look.Member != before.Member || look.Cluster != before.Cluster {
 		t.Errorf("got %+v, want member %s of %s, not serving", look, before.Member, before.Cluster)
 	}
@@ -287,9 +287,9 @@ func TestMembersComeAndGo(t *testing.T) {
 		t.Errorf("the promotion of a learner that never started: %v", err)
 	}
 	other.start(t, "--initial-cluster-state", "existing", "--initial-cluster", "alpha="+n.peerURL()+",beta="+other.peerURL())
-	learner := func(l Look) bool { return l.Learner && l.Leader == first.Member && len(l.Members) == 2 }
+	learner := func(l MemberStatus) bool { return l.Learner && l.Leader == first.Member && len(l.Members) == 2 }
 	other.looks(t, "is a learner that knows its members", learner)
-	n.looks(t, "sees the learner", func(l Look) bool { m, ok := find(l, id); return ok && m.InSync && m.Name == "beta" })
+	n.looks(t, "sees the learner", func(l MemberStatus) bool { m, ok := find(l, id); return ok && m.InSync && m.Name == "beta" })
 	if _, err := n.etcd.AddLearner(ctx, other.peerURL()); err == nil || !strings.Contains(err.Error(), "remove it first") {
 		t.Errorf("a learner that has started was added again: %v", err)
 	}
@@ -300,9 +300,9 @@ func TestMembersComeAndGo(t *testing.T) {
 	}
 	eventually(t, "hand over", func(ctx context.Context) error { return n.etcd.MoveLeader(ctx, id) })
 	must(t, n.etcd.MoveLeader(ctx, id))
-	other.looks(t, "leads", func(l Look) bool { return l.Leader == id })
+	other.looks(t, "leads", func(l MemberStatus) bool { return l.Leader == id })
 	must(t, n.etcd.Mark(ctx, id, 7))
-	other.looks(t, "sees the marker", func(l Look) bool { m, _ := find(l, id); return m.Marked == 7 })
+	other.looks(t, "sees the marker", func(l MemberStatus) bool { m, _ := find(l, id); return m.Marked == 7 })
 	eventually(t, "remove", func(ctx context.Context) error { return other.etcd.RemoveMember(ctx, first.Member) })
 	must(t, other.etcd.RemoveMember(ctx, first.Member))
 	if l := other.looks(t, "is alone", serving); len(l.Members) != 1 {
@@ -310,7 +310,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	}
 }
 
-func find(l Look, id state.MemberID) (state.EtcdMember, bool) {
+func find(l MemberStatus, id state.MemberID) (state.EtcdMember, bool) {
 	for _, m := range l.Members {
 		if m.ID == id {
 			return m, true
@@ -337,7 +337,7 @@ func TestRenewedCertificatesNeedNoNewClient(t *testing.T) {
 	n.kill()
 	n.start(t)
 	eventually(t, "a missing key is told", func(ctx context.Context) error {
-		if _, err := n.etcd.Look(ctx); err == nil || !strings.Contains(err.Error(), n.shows.Cert) {
+		if _, err := n.etcd.Status(ctx); err == nil || !strings.Contains(err.Error(), n.shows.Cert) {
 			return errors.Join(errors.New("it is not"), err)
 		}
 		return nil
@@ -349,7 +349,7 @@ func BenchmarkLook(b *testing.B) {
 	n, _ := founded(b, newAuthority(b, b.TempDir()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := n.etcd.Look(b.Context()); err != nil {
+		if _, err := n.etcd.Status(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

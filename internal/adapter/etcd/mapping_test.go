@@ -22,7 +22,7 @@ func TestAStatusAMembershipAndMarkersMakeALook(t *testing.T) {
 		{ID: 0xfedcba9876543210, Name: "cp-1"}, {ID: 0xb, Name: "cp-2", IsLearner: true}, {ID: 0xa, IsLearner: true},
 	})
 	got := merge(status, members, map[state.MemberID]uint64{0xb: 7, 0xdead: 9})
-	want := Look{
+	want := MemberStatus{
 		Cluster: 0xc, Member: 0xfedcba9876543210, Leader: 0xb, Serves: true, Term: 3, RaftIndex: 900, Version: "3.6.14", DBSize: 4096,
 		Errors: []string{"memberID:11 alarm:NOSPACE "},
 		Members: []state.EtcdMember{

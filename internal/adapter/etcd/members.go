@@ -18,33 +18,33 @@ type Members struct {
 	clients map[string]*Client // by address
 }
 
-// Look asks all hosts at once; addresses maps their names to their addresses. A
-// host that does not answer is missing from the result.
-func (m *Members) Look(ctx context.Context, addresses map[string]string) map[string]Look {
+// Statuses asks all hosts at once; addresses maps their names to their addresses.
+// A host that does not answer is missing from the result.
+func (m *Members) Statuses(ctx context.Context, addresses map[string]string) map[string]MemberStatus {
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	out := map[string]Look{}
+	out := map[string]MemberStatus{}
 	for name, address := range addresses {
 		group.Go(func() {
-			look, err := m.look(ctx, address)
+			status, err := m.status(ctx, address)
 			if err != nil {
 				return // an unknown host is not in the result
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out[name] = look
+			out[name] = status
 		})
 	}
 	group.Wait()
 	return out
 }
 
-func (m *Members) look(ctx context.Context, address string) (Look, error) {
+func (m *Members) status(ctx context.Context, address string) (MemberStatus, error) {
 	c, err := m.client(address)
 	if err != nil {
-		return Look{}, err
+		return MemberStatus{}, err
 	}
-	return c.Look(ctx)
+	return c.Status(ctx)
 }
 
 func (m *Members) client(address string) (*Client, error) {

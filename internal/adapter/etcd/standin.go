@@ -245,7 +245,7 @@ func (f standInFiles) said() string {
 }
 
 func (f standInFiles) stop(ctx context.Context) error {
-	const patience = 500 * time.Millisecond
+	const stopTimeout = 500 * time.Millisecond
 	began := time.Now()
 	for {
 		s, err := f.state()
@@ -253,7 +253,7 @@ func (f standInFiles) stop(ctx context.Context) error {
 			return err
 		}
 		sig := syscall.SIGTERM
-		if time.Since(began) > patience {
+		if time.Since(began) > stopTimeout {
 			sig = syscall.SIGKILL
 		}
 		if err := signal(s.PID, sig); err != nil {

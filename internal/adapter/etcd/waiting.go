@@ -22,17 +22,17 @@ const maxAnswer = 4 << 20
 // waiting asks an etcd that has had no leader since its start. Such an etcd
 // serves no clients, not even reads of its own data. But its peers can ask it
 // for its members, and its metrics tell whether it knows a leader.
-func (c *Client) waiting(ctx context.Context) (Look, error) {
+func (c *Client) waiting(ctx context.Context) (MemberStatus, error) {
 	if c.cfg.PeerURL == "" {
-		return Look{}, errors.New("this host's peer URL is unknown")
+		return MemberStatus{}, errors.New("this host's peer URL is unknown")
 	}
-	var look Look
+	var look MemberStatus
 	var about metrics
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { look.Cluster, look.Members, err = c.peerMembers(ctx); return err })
 	g.Go(func() (err error) { about, err = c.metrics(ctx); return err })
 	if err := g.Wait(); err != nil {
-		return Look{}, err
+		return MemberStatus{}, err
 	}
 	look.Member = about.member
 	leader, err := about.leader(look.Members)

@@ -38,9 +38,9 @@ const (
 // toolTime bounds one question to one of these programs.
 const toolTime = 10 * time.Second
 
-// Look returns the firewalls that are active on the host, and what each refuses
+// Inspect returns the firewalls that are active on the host, and what each refuses
 // of what a host of this kind needs.
-func (s Site) Look(ctx context.Context, kind ports.Kind, at ports.Place) ([]state.SiteFirewall, error) {
+func (s Site) Inspect(ctx context.Context, kind ports.Kind, at ports.Place) ([]state.SiteFirewall, error) {
 	others, err := s.Others()
 	if err != nil {
 		return nil, err

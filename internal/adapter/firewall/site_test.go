@@ -74,7 +74,7 @@ func TestFirewallsOfASite(t *testing.T) {
 			[]state.SiteFirewall{{Name: "chain input of table inet filter", Unjudged: true}},
 		},
 	} {
-		got, err := c.site.Look(t.Context(), worker, here)
+		got, err := c.site.Inspect(t.Context(), worker, here)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
@@ -83,7 +83,7 @@ func TestFirewallsOfASite(t *testing.T) {
 
 func TestAFirewallThatDoesNotAnswerIsToldAndNotJudged(t *testing.T) {
 	s := site(t, nil, map[string]string{firewallCmd: ""}, map[string]string{"firewall-cmd --state": "running\n"})
-	got, err := s.Look(t.Context(), worker, here)
+	got, err := s.Inspect(t.Context(), worker, here)
 	if err == nil || !strings.Contains(err.Error(), "ask firewalld: ") || len(got) != 1 || !got[0].Unjudged || got[0].Refuses() {
 		t.Errorf("%+v, %v", got, err)
 	}

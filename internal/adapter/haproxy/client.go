@@ -36,7 +36,7 @@ type Client struct {
 	Answer time.Duration
 }
 
-// Info is what a haproxy says about itself.
+// Info holds haproxy's answer about itself.
 type Info struct {
 	// PID is the process id of the worker, as its own container counts.
 	PID int

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// unresolved is how many bytes the kernel keeps for a neighbour that it does
-// not know yet: enough for three adverts, as many packets as Linux kept before
+// unresolved is the number of bytes that the kernel keeps for a neighbour that it
+// does not know yet: enough for three adverts, as many packets as Linux kept before
 // 3.3. They count against the socket of all adverts. With the kernel's own 208
 // KiB for each neighbour, and as much for the socket, a dozen hosts that are
 // off fill it: a holder's adverts then reach nobody, and every other host takes

@@ -17,8 +17,8 @@ const (
 	enumeration = "_services._dns-sd._udp.local."
 	// servicePort is the port of every workstation: nobody connects to it.
 	servicePort = 42424
-	// ttl is how long others may remember a host after its last word, in
-	// seconds. legacyTTL is the same for askers that do not get later changes.
+	// ttl is the time in seconds for which others may keep a record after its last
+	// announcement. legacyTTL is the same for askers that do not get later changes.
 	ttl       = 120
 	legacyTTL = 10
 )

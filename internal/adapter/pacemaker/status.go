@@ -37,8 +37,8 @@ func (s Status) Missing(want map[string][]string) []string {
 	return out
 }
 
-// Look asks Pacemaker for its status.
-func Look(ctx context.Context) (Status, error) {
+// ReadStatus asks Pacemaker for its status.
+func ReadStatus(ctx context.Context) (Status, error) {
 	c, err := status(ctx, statusTimeout)
 	if err != nil {
 		return Status{}, fmt.Errorf("read Pacemaker's status: %w", err)

@@ -61,7 +61,7 @@ func TestWhatFailedDoesNotRun(t *testing.T) {
 
 func TestWordsAreNotReadAsAStatus(t *testing.T) {
 	tools(t, "crm_mon", `[ "$*" = "--one-shot --inactive --output-as=xml" ] || exit 64; echo "crm_mon: Connection to cluster failed"`)
-	if s, err := Look(t.Context()); err == nil || !strings.Contains(err.Error(), "read Pacemaker's status: read Pacemaker's status") {
+	if s, err := ReadStatus(t.Context()); err == nil || !strings.Contains(err.Error(), "read Pacemaker's status: read Pacemaker's status") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := FencingAllowed(t.Context(), "etcd"); err == nil || !strings.Contains(err.Error(), "ask whether Pacemaker is in maintenance: read Pacemaker's status") {

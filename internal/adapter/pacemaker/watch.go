@@ -14,19 +14,19 @@ import (
 // attempt costs one process that ends at once.
 const retry = 500 * time.Millisecond
 
-// inert is how long a host that waits for its peer listens to one child.
+// waitingInterval is how long a host that waits for its peer listens to one child.
 // corosync-quorumtool reports each new membership, but not quorum that was
 // granted within one (measured with corosync 3.1.7).
-const inert = time.Second
+const waitingInterval = time.Second
 
 // corosync-quorumtool assembles a report from several answers. A report that
 // was made in the middle of a change was seen to mix both memberships, with no
 // report after it. So another child is asked soon after each change, several
 // times, and now and then while nothing changes.
 const (
-	settle = 300 * time.Millisecond
-	doubts = 4
-	resync = 10 * time.Second
+	recheckInterval = 300 * time.Millisecond
+	rechecks        = 4
+	resync          = 10 * time.Second
 )
 
 // Watch reports the present membership and each change at once, until the
@@ -94,9 +94,9 @@ func (w *watcher) period() time.Duration {
 	switch {
 	case w.doubts > 0:
 		w.doubts--
-		return settle
+		return recheckInterval
 	case w.waits():
-		return inert
+		return waitingInterval
 	}
 	return resync
 }
@@ -112,7 +112,7 @@ func (w *watcher) tell(f state.Fact[state.Membership]) bool {
 	if w.told && same {
 		return false
 	}
-	w.told, w.last, w.doubts = true, f, doubts
+	w.told, w.last, w.doubts = true, f, rechecks
 	w.changed(f)
 	return true
 }

@@ -65,7 +65,7 @@ func Kill(ctx context.Context) error { return onHost.kill(ctx) }
 // is frozen, and waits until it is gone.
 func Stop(ctx context.Context, grace time.Duration) error { return onHost.stop(ctx, grace) }
 
-// note is what we wrote down about a process that we started.
+// note identifies a process that we started, in a file.
 type note struct {
 	PID     int    `json:"pid"`
 	Started uint64 `json:"started"`

@@ -45,7 +45,7 @@ func (e Endpoint) meant(uuid, serial, sku string) error {
 	return problem{WrongServer, "it reports nothing that can be compared with " + e.identity() + "; if the UUID or serial number that it reports is never the host's own, set systemID to it (holdfast fencing rotate --uuid)"}
 }
 
-// reported is what a system reports to distinguish itself from others.
+// reported holds the answers by which a system differs from others.
 type reported struct {
 	uuid    string
 	serials []string

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// System is what a controller reports of its system in one answer.
+// System holds the answer of a controller about its system.
 type System struct {
 	Power PowerState
 	// UUID, Serial and SKU are empty if the controller does not report them.
@@ -23,9 +23,9 @@ func (s System) Offers(t ResetType) bool {
 	return len(s.Resets) == 0 || slices.Contains(s.Resets, t)
 }
 
-// Look returns the system as it was last read. It makes a request for the reset
+// ReadSystem returns the system as it was last read. It makes a request for the reset
 // types only if the controller lists them elsewhere.
-func (c *Client) Look(ctx context.Context) (system System, err error) {
+func (c *Client) ReadSystem(ctx context.Context) (system System, err error) {
 	err = c.call(ctx, "read the system", func(ctx context.Context) error {
 		s := c.last.Load() // Open has read it
 		system = System{

@@ -10,7 +10,7 @@ func TestOneAnswerTellsPowerIdentityAndWhatIsOffered(t *testing.T) {
 	for _, q := range []bmc.Quirks{{}, {ActionInfoOnly: true}} {
 		s, _, e := controller(t, true)
 		s.SetQuirks(q)
-		got, err := open(t, e).Look(t.Context())
+		got, err := open(t, e).ReadSystem(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Shown is what a controller shows to anybody who asks.
+// Shown holds what a controller shows without an account.
 type Shown struct {
 	ShownCertificate
 	// Clock is the controller's time, to the second, zero if it reports none.

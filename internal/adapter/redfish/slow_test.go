@@ -78,7 +78,7 @@ func TestAFenceOfAKnownSystemNeedsNoRequestBesidesItsOwn(t *testing.T) {
 		if _, err := client.Power(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := client.Look(t.Context()); err != nil {
+		if _, err := client.ReadSystem(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := s.all(); got != c.want {

@@ -88,7 +88,7 @@ func TestTheActionIsTakenFromTheAnswer(t *testing.T) {
 		if err := client.Off(t.Context()); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], c.want+" ") {
 			t.Errorf("%s: asked %q, %v", name, asked, err)
 		}
-		if _, err := client.Look(t.Context()); err != nil {
+		if _, err := client.ReadSystem(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestEachKindOfBMCIsUnderstood(t *testing.T) {
 			if c.SystemPath() != b.System || c.Opened() != On {
 				t.Errorf("found %s, %s", c.SystemPath(), c.Opened())
 			}
-			look, err := c.Look(t.Context())
+			look, err := c.ReadSystem(t.Context())
 			if err != nil || look.Offers(ResetForceOff) != b.Want.Fences {
 				t.Errorf("%+v, %v", look, err)
 			}

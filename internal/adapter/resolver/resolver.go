@@ -353,8 +353,8 @@ func (h *Host) prependFile(ctx context.Context, who resolver.Writer, own resolvc
 	return true, h.write(ctx, l, want, 0o644)
 }
 
-// settle is the time that another tool gets to write a file that it has open.
-const settle = 50 * time.Millisecond
+// writeGrace is the time that another tool gets to write a file that it has open.
+const writeGrace = 50 * time.Millisecond
 
 // write replaces the file by the wanted one, and does it again if another tool
 // wrote it meanwhile: a tool that first empties and then fills the file may
@@ -384,7 +384,7 @@ func (h *Host) write(ctx context.Context, l look, want func(look) []byte, mode o
 
 // late returns the content of a file after whoever had it open has written it.
 func (h *Host) late(ctx context.Context, f *os.File) ([]byte, error) {
-	err := host.Sleep(ctx, settle)
+	err := host.Sleep(ctx, writeGrace)
 	data, errRead := io.ReadAll(f)
 	return data, errors.Join(err, errRead, f.Close())
 }

@@ -58,7 +58,7 @@ const joiningInterval = 5 * time.Second
 // of them.
 func (r *Agent) approval(open func() (*kube.Client, error)) (loop.Task, loop.Watch) {
 	requests := loop.NewLatest[[]joining.Request]()
-	decide := loop.Task{Name: "joining certificates", Wake: requests.Wake, Retry: again, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+	decide := loop.Task{Name: "joining certificates", Wake: requests.Wake, Retry: retryInterval, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
 		list := requests.Get()
 		if len(list) == 0 {
 			return loop.Result{}, nil
@@ -69,7 +69,7 @@ func (r *Agent) approval(open func() (*kube.Client, error)) (loop.Task, loop.Wat
 		}
 		return loop.Result{}, r.approver(client).Judge(ctx, list)
 	}}
-	watch := loop.Watch{Name: "watch of certificate requests", Pause: again, NotYet: notSetUp, Run: func(ctx context.Context, works func()) error {
+	watch := loop.Watch{Name: "watch of certificate requests", Pause: retryInterval, NotYet: notSetUp, Run: func(ctx context.Context, works func()) error {
 		client, err := open()
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
-// again is the pause before a retry, of nodes that could not be brought in step
+// retryInterval is the pause before a retry, of nodes that could not be brought in step
 // for example.
-const again = time.Second
+const retryInterval = time.Second
 
 // Nodes receives the nodes of the cluster from their watcher. It never blocks;
 // only the newest list counts.
@@ -23,7 +23,7 @@ func (r *Agent) Nodes(list []state.Node) { r.nodes.Put(list) }
 
 // nodesTask keeps the labels of nodes in step.
 func (r *Agent) nodesTask() loop.Task {
-	return loop.Task{Name: "node labels", Wake: r.nodes.Wake, Retry: again, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
+	return loop.Task{Name: "node labels", Wake: r.nodes.Wake, Retry: retryInterval, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
 		return loop.Result{}, r.keepStep(ctx, r.nodes.Get())
 	}}
 }

@@ -78,7 +78,7 @@ func (n *Network) compose() {
 func (n *Network) firewall() network.Reconciler {
 	return firewall.New(firewall.Options{
 		Root: "/", Flannel: n.Site.Flannel(), BMCs: n.Site.BMCHosts(), Table: filter.Table{},
-		Site: filter.ThisSite().Look, Now: n.Now, Logf: n.logf,
+		Site: filter.ThisSite().Inspect, Now: n.Now, Logf: n.logf,
 		Resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		},

@@ -46,7 +46,7 @@ func accessOf(s *site.Site) access {
 // exchange reads what the other host publishes, reports again with it, publishes
 // what this host knows, and creates the events that the API does not have.
 func (l *Loop) exchange(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errors.New("no API server answers in time"))
 	defer cancel()
 	return l.api(ctx, func(ctx context.Context, a api) error {
 		if err := l.hear(ctx, a); err != nil {

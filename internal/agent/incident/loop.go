@@ -35,13 +35,13 @@ type Options struct {
 
 // The times of the loop.
 const (
-	debounce = 100 * time.Millisecond
-	lively   = 2 * time.Second  // the pause while something happens
-	quiet    = 60 * time.Second // the pause while nothing does: no event is lost meanwhile
-	calm     = 3 * time.Minute  // how long after the last record something still happens
-	calmAPI  = 5 * time.Minute  // between two looks at the other host's, while nothing happens
-	patience = 6 * time.Second  // for one attempt at the API
-	limit    = 2 * time.Minute  // for one look, however slow the disk is
+	debounce         = 100 * time.Millisecond
+	busyInterval     = 2 * time.Second  // the pause while something happens
+	idleInterval     = 60 * time.Second // the pause while nothing does: no event is lost meanwhile
+	busyFor          = 3 * time.Minute  // how long after the last record something still happens
+	idlePeerInterval = 5 * time.Minute  // between two looks at the other host's, while nothing happens
+	requestTimeout   = 6 * time.Second  // for one attempt at the API
+	runTimeout       = 2 * time.Minute  // for one look, however slow the disk is
 )
 
 // Loop records and reports. It does nothing before Run.
@@ -90,12 +90,12 @@ func (l *Loop) Run(ctx context.Context, loops *loop.Loops) {
 // without the API's files is not set up yet.
 func (l *Loop) task(wake loop.Kick) loop.Task {
 	return loop.Task{
-		Name: "incidents", Wake: wake, Debounce: debounce, Limit: limit, Spared: true,
+		Name: "incidents", Wake: wake, Debounce: debounce, Limit: runTimeout, Spared: true,
 		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) },
 		Step: func(ctx context.Context) (loop.Result, error) {
 			if !l.begun {
 				if err := l.start(); err != nil {
-					return loop.Result{Again: quiet}, err
+					return loop.Result{Again: idleInterval}, err
 				}
 				l.begun = true
 			}
@@ -130,14 +130,14 @@ func (l *Loop) start() error {
 
 func (l *Loop) pause() time.Duration {
 	if l.busy() {
-		return lively
+		return busyInterval
 	}
-	return quiet
+	return idleInterval
 }
 
 // busy reports whether something happens, or has just happened.
 func (l *Loop) busy() bool {
-	if n := len(l.memory.Records); n > 0 && l.Now().Sub(l.memory.Records[n-1].At).Abs() < calm {
+	if n := len(l.memory.Records); n > 0 && l.Now().Sub(l.memory.Records[n-1].At).Abs() < busyFor {
 		return true
 	}
 	return l.moving
@@ -152,7 +152,7 @@ func (l *Loop) Step(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	var shown error
-	if noted || l.busy() || l.untold() || l.Now().Sub(l.asked) >= calmAPI || l.asked.IsZero() {
+	if noted || l.busy() || l.untold() || l.Now().Sub(l.asked) >= idlePeerInterval || l.asked.IsZero() {
 		shown = l.exchange(ctx)
 	}
 	return errors.Join(err, reported, shown)

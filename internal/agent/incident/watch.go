@@ -15,8 +15,8 @@ import (
 // write is only a hint; the loop reads the facts itself.
 var happens = []string{network.StatusPath, state.EtcdRecordPath, state.FencedDir + "/*", state.FencingHistoryPath}
 
-// again is the pause between two looks for a folder that does not exist yet.
-const again = time.Minute
+// retryInterval is the pause between two looks for a folder that does not exist yet.
+const retryInterval = time.Minute
 
 // watch calls wake whenever one of the files is written, until the context ends.
 // It only makes the loop faster: without it the loop looks at its own pace.
@@ -26,7 +26,7 @@ func watch(ctx context.Context, wake func()) {
 		return
 	}
 	defer func() { _ = w.Close() }()
-	retry := time.NewTicker(again)
+	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
 	for {
 		for _, path := range happens {

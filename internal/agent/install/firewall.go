@@ -21,7 +21,7 @@ func (r *run) tellFirewalls(ctx context.Context) {
 		return // the step itself reports it
 	}
 	kind := ports.Kind{ControlPlane: r.Site.Role.ControlPlane(), Fencing: r.Site.Topology().Fencing, Flannel: r.Site.Flannel()}
-	found, err := firewall.ThisSite().Look(ctx, kind, ports.Place{Interface: r.facts.Interface, Machines: machines, Pods: pods})
+	found, err := firewall.ThisSite().Inspect(ctx, kind, ports.Place{Interface: r.facts.Interface, Machines: machines, Pods: pods})
 	if err != nil {
 		r.logf("  firewalls of the site: %v", err)
 	}

@@ -28,47 +28,48 @@ type Task struct {
 	// agent interrupts has not failed.
 	Step func(ctx context.Context) (Result, error)
 
-	// Wake has it run before its time; nil where only time does. A wake during a run
+	// Wake makes it run before its time; nil if only time does. A wake during a run
 	// counts for the next one.
 	Wake <-chan struct{}
-	// Debounce is how long after a wake it runs: wakes meanwhile are the same one.
-	// RetryDebounce, if set, is the same after a run that failed.
+	// Debounce is the time from a wake to the run: further wakes meanwhile cause no
+	// further run. RetryDebounce, if set, is the same after a run that failed.
 	Debounce, RetryDebounce time.Duration
 	// Apart is the least time between two runs, whatever wakes it.
 	Apart time.Duration
 
-	// First is how long it waits before its first run.
+	// First is the wait before its first run.
 	First time.Duration
 	// Every is the pause after a run that succeeded; zero waits for a wake.
 	Every time.Duration
-	// Retry is the pause after the first run that failed, and is doubled up to
-	// MaxRetry; without MaxRetry it stays, without Retry it is that of Every.
+	// Retry is the pause after the first run that failed. Each further failure
+	// doubles it, up to MaxRetry; without MaxRetry it stays, without Retry it is that
+	// of Every.
 	Retry, MaxRetry time.Duration
-	// RetryAnew has a wake begin with Retry again.
+	// RetryAnew makes a wake begin with Retry again.
 	RetryAnew bool
-	// NotYet reports whether an error says only that the host is not set up yet. It
-	// is not told, and tried again as any other.
+	// NotYet reports whether an error means only that the host is not set up yet. Such
+	// an error is not logged; the run is repeated as after any other.
 	NotYet func(error) bool
 
 	// Limit ends the context of a run; a run that lasts half as long again hangs.
 	// Zero is no limit.
 	Limit time.Duration
-	// Spared marks a task that waits for the host's disk, and that the network can
-	// do without. That it hangs is told and does not end the process, which could
+	// Spared marks a task that waits for the host's disk and that the network can do
+	// without. If it hangs, that is reported and does not end the process, which could
 	// not be started again from that disk (docs/adr/0046-loops.md).
 	Spared bool
 
 	silent bool // no file is written because of it
 }
 
-// Result is how a run went.
+// Result is the outcome of a run.
 type Result struct {
-	// Changed says in one line what it changed, empty if nothing.
+	// Changed names the change in one line, empty for none.
 	Changed string
 	// Again is the pause after this run, whether it failed or not; zero leaves it to
 	// the task, and a negative one is none.
 	Again time.Duration
-	// Soon has it run again with the pauses of retries, though nothing failed.
+	// Soon makes it run again with the pauses of retries, though nothing failed.
 	Soon bool
 }
 
@@ -202,15 +203,15 @@ type Watch struct {
 	NotYet func(error) bool
 }
 
-// settled is how long a watch lasts that works.
-const settled = 10 * time.Second
+// stableAfter is the time after which a watch that still lasts counts as working.
+const stableAfter = 10 * time.Second
 
 // Watch keeps something going until the context ends.
 func (l *Loops) Watch(ctx context.Context, w Watch) {
 	e := l.register(Task{Name: w.Name, NotYet: w.NotYet})
 	works := func() { l.ended(e, l.Now(), "", nil) }
 	for ctx.Err() == nil {
-		timer := time.AfterFunc(settled, works)
+		timer := time.AfterFunc(stableAfter, works)
 		err := w.Run(ctx, works)
 		timer.Stop()
 		if ctx.Err() != nil {

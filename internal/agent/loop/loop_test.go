@@ -456,7 +456,7 @@ func TestAWatchIsBegunAgainAndWorksWhenItSaysSoOrLasts(t *testing.T) {
 		if st := r.state(); st.Error != "it broke" {
 			t.Errorf("%+v", st)
 		}
-		time.Sleep(settled)
+		time.Sleep(stableAfter)
 		if st := r.state(); st.Error != "" || r.Hung() != "" {
 			t.Errorf("it lasts: %+v", st)
 		}

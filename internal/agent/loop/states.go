@@ -159,9 +159,9 @@ func File(name string, wake Kick, write func() error) Task {
 }
 
 const (
-	// filePause keeps many changes from being as many files.
+	// filePause makes many changes one file.
 	filePause = 100 * time.Millisecond
-	// FileEvery is how old a file is at most while the agent works.
+	// FileEvery is the greatest age of a file while the agent works.
 	FileEvery = 30 * time.Second
 	fileLimit = time.Minute
 )

@@ -89,7 +89,7 @@ func (a *Agent) task(p Reconciler) loop.Task {
 	}
 }
 
-// part is what reconcilers are called together.
+// part is the name for all reconcilers together.
 const part = "network"
 
 func (a *Agent) note(name string, vips []netip.Addr) {

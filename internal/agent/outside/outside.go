@@ -29,10 +29,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// patience bounds one attempt, from the first packet to the answer. A client that
+// attemptTimeout bounds one attempt, from the first packet to the answer. A client that
 // waits longer takes the API for gone. A hanging attempt would also hide the
 // moment in which the API comes back.
-const patience = time.Second
+const attemptTimeout = time.Second
 
 // limit bounds a step: an attempt, and its waits for the host.
 const limit = 20 * time.Second
@@ -139,7 +139,7 @@ type answer struct {
 // ask reads this host's Lease, or writes its annotation. A read is enough to
 // notice that etcd has no quorum, but it proves no write.
 func (p *Probe) ask(ctx context.Context, node string, vip netip.Addr, write bool) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	if p.client == nil {
 		config, err := p.TLS()
@@ -192,7 +192,7 @@ func (p *Probe) request(ctx context.Context, node string, vip netip.Addr, write 
 // transport keeps one connection, and refuses one that does not leave this host:
 // the VIP may have come a moment ago, before the view shows it.
 func transport(config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: patience}
+	dialer := &net.Dialer{Timeout: attemptTimeout}
 	return &http.Transport{
 		TLSClientConfig: config, MaxIdleConns: 1, DisableCompression: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -30,15 +30,15 @@ type Options struct {
 // The pauses of the loop: events are debounced, an event may precede the change
 // that it announces, and failures are tried again.
 const (
-	debounce = 150 * time.Millisecond
-	apart    = 400 * time.Millisecond // the least between two looks
-	after    = time.Second
-	retry    = 500 * time.Millisecond
-	slowly   = 5 * time.Second
-	unready  = 10 * time.Second // there is nothing to write to yet
-	resync   = decide.Heartbeat
-	beats    = resync - apart // a sign of life is in time
-	limit    = time.Minute    // for one look and what it writes
+	debounce          = 150 * time.Millisecond
+	minInterval       = 400 * time.Millisecond // the least between two looks
+	maxRetryInterval  = time.Second
+	retryInterval     = 500 * time.Millisecond
+	slowRetryInterval = 5 * time.Second
+	unready           = 10 * time.Second // there is nothing to write to yet
+	resync            = decide.Heartbeat
+	heartbeatInterval = resync - minInterval // a sign of life is in time
+	runTimeout        = time.Minute          // for one look and what it writes
 )
 
 // Collector keeps the status. Its metrics may be collected at any time.
@@ -75,8 +75,8 @@ func New(o Options) *Collector {
 	}
 	keeper := twonode.NewHost(slog.NewLogLogger(o.Log.Handler(), slog.LevelInfo).Writer())
 	c.setBack = keeper.SetBack
-	eyes := &eyes{log: o.Log, settings: keeper.Settings}
-	c.look, c.watch, c.api = eyes.look, eyes.watch, accessOf(o.Site, eyes.peers)
+	self := &observer{log: o.Log, settings: keeper.Settings}
+	c.look, c.watch, c.api = self.observe, self.watch, accessOf(o.Site, self.peers)
 	return c
 }
 
@@ -94,8 +94,8 @@ func (c *Collector) Wake() { c.wake.Kick() }
 func (c *Collector) task() loop.Task {
 	name := ""
 	return loop.Task{
-		Name: "pacemaker status", Wake: c.wake, Debounce: debounce, Retry: retry, MaxRetry: after,
-		NotYet: isNoAccess, Limit: limit, Spared: true,
+		Name: "pacemaker status", Wake: c.wake, Debounce: debounce, Retry: retryInterval, MaxRetry: maxRetryInterval,
+		NotYet: isNoAccess, Limit: runTimeout, Spared: true,
 		Step: func(ctx context.Context) (loop.Result, error) {
 			if name == "" {
 				own, err := c.host()
@@ -113,8 +113,8 @@ func (c *Collector) task() loop.Task {
 	}
 }
 
-// next is when to look again; what fails is tried again within seconds, so that an
-// API that is back is told.
+// next returns the time of the next run. A run that failed is repeated within
+// seconds, so that an API that is back gets the status.
 func (c *Collector) next(began time.Time, more bool, err error) loop.Result {
 	switch {
 	case isNoAccess(err):
@@ -122,9 +122,9 @@ func (c *Collector) next(began time.Time, more bool, err error) loop.Result {
 	case err != nil:
 		return loop.Result{}
 	case more:
-		return loop.Result{Again: after}
+		return loop.Result{Again: maxRetryInterval}
 	}
-	pause := max(c.due(), apart-c.Now().Sub(began))
+	pause := max(c.due(), minInterval-c.Now().Sub(began))
 	if pause <= 0 {
 		pause = -1
 	}
@@ -136,7 +136,7 @@ func (c *Collector) next(began time.Time, more bool, err error) loop.Result {
 func (c *Collector) due() time.Duration {
 	last, every := c.pubbed.read, resync
 	if c.Report().Writes {
-		last, every = c.pubbed.wrote, beats
+		last, every = c.pubbed.wrote, heartbeatInterval
 	}
 	return min(every-c.Now().Sub(last), resync)
 }

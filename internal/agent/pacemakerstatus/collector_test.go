@@ -407,7 +407,7 @@ func TestAnObjectThatIsDeletedOrNotThereYetIsWrittenOnceItIsThere(t *testing.T) 
 		c.api.mu.Lock()
 		c.api.object = object
 		c.api.mu.Unlock()
-		time.Sleep(unready + slowly)
+		time.Sleep(unready + slowRetryInterval)
 		if c.online("cp-1").Status != metav1.ConditionTrue {
 			t.Error("it is not written")
 		}

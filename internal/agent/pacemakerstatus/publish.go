@@ -25,9 +25,9 @@ type api interface {
 // access calls do with the first API server that answers.
 type access func(ctx context.Context, do func(context.Context, api) error) error
 
-// patience bounds one attempt to write: an API server without etcd hangs, and
+// writeTimeout bounds one attempt to write: an API server without etcd hangs, and
 // meanwhile this host must go on looking.
-const patience = 4 * time.Second
+const writeTimeout = 4 * time.Second
 
 // errNoObject reports that there is nothing to write to: the operator makes the
 // object once etcd is handed over.
@@ -39,7 +39,7 @@ func (c *Collector) publish(ctx context.Context, in decide.Input, r *decide.Repo
 	if !r.Writes && c.Now().Sub(c.pubbed.read) < resync {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no API server answers in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, writeTimeout, errors.New("no API server answers in time"))
 	defer cancel()
 	if mine, _ := decide.Writes(in, 0); !mine { // somebody may have written since
 		c.pubbed.object = nil
@@ -87,7 +87,7 @@ func (c *Collector) write(ctx context.Context, a api, in decide.Input, r *decide
 	old, now := c.pubbed.object.Status, c.Now()
 	merged := decide.Merged(r.Status, r.Known, old, now)
 	same := decide.SameSince(merged, old)
-	if same && now.Sub(c.pubbed.wrote) < beats {
+	if same && now.Sub(c.pubbed.wrote) < heartbeatInterval {
 		r.Status = merged
 		return nil
 	}

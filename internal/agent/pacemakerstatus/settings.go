@@ -9,7 +9,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
-// settings is what is to be done about Pacemaker's settings.
+// settings holds the order to set Pacemaker's settings back, and its outcome.
 type settings struct {
 	order        *loop.Latest[order]
 	busy, failed atomic.Bool

@@ -77,7 +77,7 @@ func TestAFileThatACrashLeftTornIsPassedOver(t *testing.T) {
 // TestALostHostIsNotAsked plays a take-over: this host's API server hangs until
 // etcd goes on, and its peer's addresses answer nothing.
 func TestALostHostIsNotAsked(t *testing.T) {
-	e := &eyes{name: "cp-1", corosync: state.Known(corosync.Conf{Nodes: []corosync.Node{
+	e := &observer{name: "cp-1", corosync: state.Known(corosync.Conf{Nodes: []corosync.Node{
 		{Name: "cp-1", Addresses: []string{"10.0.0.11", "10.1.0.11"}}, {Name: "cp-2", Addresses: []string{"10.0.0.12", "cp-2.example", "10.1.0.12"}},
 	}})}
 	both := []string{"10.0.0.12", "10.1.0.12"}

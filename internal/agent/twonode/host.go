@@ -54,7 +54,7 @@ type Host struct {
 // NewHost returns the host that this process runs on.
 func NewHost(out io.Writer) *Host {
 	return &Host{
-		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.Look, Container: podman.State,
+		Out: out, Wait: DefaultWait, Run: host.Run, Sleep: host.Sleep, Now: time.Now, Status: pacemaker.ReadStatus, Container: podman.State,
 		WriteDevices: func(ctx context.Context, files records.Files, devices []state.FencingDevice) error {
 			store := fence.NewStore()
 			store.Files = files

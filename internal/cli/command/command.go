@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Streams are the three standard streams of the process.
@@ -31,7 +32,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func Run(ctx context.Context, root *cobra.Command, streams Streams, args []string) int {
 	root.SilenceUsage = true
 	root.SilenceErrors = true
-	root.SetFlagErrorFunc(usageError)
+	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -60,7 +61,7 @@ func strict(cmd *cobra.Command) {
 		check := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageError(cmd, err)
+				return usageError(cmd, wrongArguments(cmd, args, err))
 			}
 			return missingFlags(cmd)
 		}
@@ -68,6 +69,49 @@ func strict(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		strict(child)
 	}
+}
+
+// wrongArguments names the arguments as the command's usage line does. Cobra gives
+// only their number, and calls the argument of a command that takes none an unknown
+// command.
+func wrongArguments(cmd *cobra.Command, args []string, err error) error {
+	_, wanted, _ := strings.Cut(cmd.Use, " ")
+	switch {
+	case cmd.HasSubCommands() || cobra.OnlyValidArgs(cmd, args) != nil:
+		return err // it names the wrong word
+	case wanted != "":
+		return fmt.Errorf("takes the arguments %s, got %d", wanted, len(args))
+	case len(args) > 0:
+		return fmt.Errorf("takes no arguments, got %q", args[0])
+	}
+	return err
+}
+
+// flagError turns a wrong flag into a usage error. An unknown verb comes first: its
+// flags are unknown too, but only because the verb is.
+func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+		if unknown := cmd.ValidateArgs(args); unknown != nil {
+			return unknown
+		}
+	}
+	return usageError(cmd, wrongValue(err))
+}
+
+// wrongValue says which values a flag takes, where the words of Go's own parser are
+// about Go.
+func wrongValue(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	switch bad.GetFlag().Value.Type() {
+	case "duration":
+		return fmt.Errorf("--%s %q: must be a time with its unit, for example 30s or 5m", bad.GetFlag().Name, bad.GetValue())
+	case "uint16":
+		return fmt.Errorf("--%s %q: must be a number from 0 to 65535", bad.GetFlag().Name, bad.GetValue())
+	}
+	return err
 }
 
 // missingFlags checks the required flags early, because cobra checks them late

@@ -19,10 +19,15 @@ func tree() *cobra.Command {
 	fail := &cobra.Command{Use: "fail", RunE: func(*cobra.Command, []string) error { return errors.New("disk full") }}
 	need := &cobra.Command{Use: "need", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 	need.Flags().String("file", "", "")
+	add := &cobra.Command{Use: "add FIRST SECOND", Args: cobra.ExactArgs(2), RunE: func(*cobra.Command, []string) error { return nil }}
+	add.Flags().Duration("timeout", 0, "")
+	add.Flags().Uint16("port", 0, "")
+	add.Flags().Bool("fast", false, "")
+	pick := &cobra.Command{Use: "pick [ONE]", ValidArgs: []string{"one"}, Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs), RunE: add.RunE}
 	if err := need.MarkFlagRequired("file"); err != nil {
 		panic(err)
 	}
-	root.AddCommand(group, fail, need)
+	root.AddCommand(group, fail, need, add, pick)
 	return root
 }
 
@@ -38,7 +43,16 @@ func TestExitCodeTellsAWrongCommandLineFromFailedWork(t *testing.T) {
 		{"fail", ExitFailed, "tool: disk full\n"},
 		{"nonsense", ExitUsage, `unknown command "nonsense"`},
 		{"lab upp", ExitUsage, "did you mean up?"},
-		{"lab up now", ExitUsage, "see 'tool lab up --help'"},
+		{"lab up now", ExitUsage, "tool: takes no arguments, got \"now\"\nsee 'tool lab up --help'"},
+		{"lab upp --fast yes", ExitUsage, "unknown command \"upp\", did you mean up?"},
+		{"lab --fast upp", ExitUsage, "unknown flag: --fast"},
+		{"add one", ExitUsage, "tool: takes the arguments FIRST SECOND, got 1\nsee 'tool add --help'"},
+		{"add one two", ExitOK, ""},
+		{"pick two", ExitUsage, `invalid argument "two" for "tool pick"`},
+		{"pick one one", ExitUsage, "takes the arguments [ONE], got 2"},
+		{"add --port 99999 one two", ExitUsage, "tool: --port \"99999\": must be a number from 0 to 65535\n"},
+		{"add --fast=much one two", ExitUsage, `invalid argument "much" for "--fast" flag`},
+		{"add --timeout 5 one two", ExitUsage, "tool: --timeout \"5\": must be a time with its unit, for example 30s or 5m\nsee 'tool add --help'"},
 		{"lab up --fast", ExitUsage, "unknown flag: --fast"},
 		{"need", ExitUsage, `required flag(s) "file" not set`},
 	}

@@ -51,6 +51,21 @@ func (s Scope) applies(t Topology) bool {
 	return false
 }
 
+// Kind returns what the findings of the check have in common with those of
+// status. Its page is the check's part of the table.
+func (c Check) Kind() finding.Kind {
+	return finding.Kind{ID: c.ID, Title: c.Title, Page: "docs/runbook/doctor.md#" + string(c.ID), Alerts: c.Alerts}
+}
+
+// Kinds lists the kinds of all checks.
+func Kinds() []finding.Kind {
+	var out []finding.Kind
+	for _, c := range Checks() {
+		out = append(out, c.Kind())
+	}
+	return out
+}
+
 // Applies reports whether the check is for a cluster of this topology.
 func (c Check) Applies(t Topology) bool { return c.For.applies(t) }
 
@@ -124,7 +139,7 @@ func (f Facts) spell(lines []string) []finding.Command {
 	return out
 }
 
-// Worst returns the worst level of the results.
+// Worst returns the worst severity of the results.
 func Worst(results []Result) finding.Severity {
 	worst := finding.OK
 	for _, r := range results {
@@ -142,8 +157,8 @@ type sheet struct {
 	unseen []string
 }
 
-func (s *sheet) say(level finding.Severity, about, format string, args ...any) {
-	s.found = append(s.found, finding.Finding{ID: s.id, Severity: level, Subject: about, Problem: fmt.Sprintf(format, args...)})
+func (s *sheet) say(severity finding.Severity, subject, format string, args ...any) {
+	s.found = append(s.found, finding.Finding{ID: s.id, Severity: severity, Subject: subject, Problem: fmt.Sprintf(format, args...)})
 }
 
 func (s *sheet) notSeen(format string, args ...any) {

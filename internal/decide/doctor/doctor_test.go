@@ -79,7 +79,7 @@ func (c one) run(t *testing.T) {
 		t.Errorf("%s, want %s with %q:\n%s", r.Severity, c.want, c.says, text)
 	}
 	if (r.Severity != finding.OK && r.Severity != finding.Unknown) != (len(r.Commands) > 0) {
-		t.Errorf("level %s and %d things to type", r.Severity, len(r.Commands))
+		t.Errorf("severity %s and %d things to type", r.Severity, len(r.Commands))
 	}
 }
 

@@ -237,12 +237,12 @@ func (s *sheet) capacity(what string, lost Node, nodes []Node, pods []Pod, of fu
 			need += of(p.Requests)
 		}
 	}
-	level, word := finding.OK, "fits"
+	severity, word := finding.OK, "fits"
 	switch {
 	case moves > 0 && need+moves > have:
-		level, word = finding.Warning, "does not fit"
+		severity, word = finding.Warning, "does not fit"
 	case moves > 0 && (need+moves)*10 > have*9:
-		level, word = finding.Note, "barely fits"
+		severity, word = finding.Note, "barely fits"
 	}
-	s.say(level, lost.Name, "without it the %s %s: %s requested, the other hosts have %s", what, word, text(need+moves), text(have))
+	s.say(severity, lost.Name, "without it the %s %s: %s requested, the other hosts have %s", what, word, text(need+moves), text(have))
 }

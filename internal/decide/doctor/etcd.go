@@ -68,15 +68,15 @@ func judgeSpace(s *sheet) {
 			return
 		}
 		percent := e.Size * 100 / e.Quota
-		level := finding.OK
+		severity := finding.OK
 		switch {
 		case percent >= 95:
-			level = finding.Critical
+			severity = finding.Critical
 		case percent >= 80:
-			level = finding.Warning
+			severity = finding.Warning
 		}
-		s.say(level, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
-		if level == finding.OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
+		s.say(severity, h.Name, "%d MiB of %d MiB, %d %%", e.Size>>20, e.Quota>>20, percent)
+		if severity == finding.OK && e.Size > 256<<20 && e.InUse < e.Size/2 {
 			s.say(finding.Note, h.Name, "only %d of the %d MiB are in use: a defragmentation frees the rest", e.InUse>>20, e.Size>>20)
 		}
 	})

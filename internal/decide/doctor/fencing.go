@@ -259,11 +259,11 @@ func judgeIdentity(s *sheet) {
 				continue
 			}
 			if other, taken := first[id]; taken {
-				level := finding.Warning
+				severity := finding.Warning
 				if !s.Topology.Fencing {
-					level = finding.Note
+					severity = finding.Note
 				}
-				s.say(level, n.Name, "it has the %s of %s", id, other)
+				s.say(severity, n.Name, "it has the %s of %s", id, other)
 			}
 			first[id] = n.Name
 		}

@@ -82,8 +82,8 @@ func judgeCertificates(s *sheet) {
 	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
 		var first time.Time
 		for _, c := range list {
-			if level := s.ending(c); level != finding.OK {
-				s.say(level, h.Name, "%s %s", c.Path, ends(c.Ends.Sub(s.At)))
+			if severity := s.ending(c); severity != finding.OK {
+				s.say(severity, h.Name, "%s %s", c.Path, ends(c.Ends.Sub(s.At)))
 			} else if first.IsZero() || c.Ends.Before(first) {
 				first = c.Ends
 			}
@@ -126,7 +126,7 @@ func judgeVersions(s *sheet) {
 	s.differ(nodes, "container runtime", finding.Note, func(n Node) string { return n.Runtime })
 }
 
-func (s *sheet) differ(nodes []Node, what string, level finding.Severity, version func(Node) string) {
+func (s *sheet) differ(nodes []Node, what string, severity finding.Severity, version func(Node) string) {
 	on := map[string][]string{}
 	for _, n := range nodes {
 		on[version(n)] = append(on[version(n)], n.Name)
@@ -138,7 +138,7 @@ func (s *sheet) differ(nodes []Node, what string, level finding.Severity, versio
 	for _, v := range slices.Sorted(maps.Keys(on)) {
 		words = append(words, v+" on "+strings.Join(on[v], ", "))
 	}
-	s.say(level, "", "%s: %s", what, strings.Join(words, "; "))
+	s.say(severity, "", "%s: %s", what, strings.Join(words, "; "))
 }
 
 // judgeNodes compares the Nodes with the topology for which the cluster was
@@ -157,11 +157,11 @@ func judgeNodes(s *sheet) {
 			s.say(finding.Warning, n.Name, "its Node lacks %s", strings.Join(lost, ", "))
 		}
 	}
-	level := finding.OK
+	severity := finding.OK
 	if there < s.Topology.ControlPlanes {
-		level = finding.Critical
+		severity = finding.Critical
 	}
-	s.say(level, "", "%d of %d control planes have a Node", there, s.Topology.ControlPlanes)
+	s.say(severity, "", "%d of %d control planes have a Node", there, s.Topology.ControlPlanes)
 }
 
 func judgeSwap(s *sheet) {

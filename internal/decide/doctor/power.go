@@ -149,14 +149,14 @@ var (
 )
 
 // runs reports the given programs that run as a workload.
-func (s *sheet) runs(programs []program, level finding.Severity, format string) {
+func (s *sheet) runs(programs []program, severity finding.Severity, format string) {
 	workloads, ok := known(s, "workloads", s.Cluster.Workloads)
 	if !ok {
 		return
 	}
 	for _, w := range workloads {
 		if name := w.is(programs); name != "" && w.Replicas > 0 {
-			s.say(level, objectName(w.Kind, w.Namespace, w.Name), format, name)
+			s.say(severity, objectName(w.Kind, w.Namespace, w.Name), format, name)
 		}
 	}
 }
@@ -213,24 +213,24 @@ func judgeDevices(s *sheet) {
 func judgeWatchdog(s *sheet) {
 	eachHost(s, "watchdogs", func(h Host) state.Fact[[]string] { return h.Watchdogs }, func(h Host, list []string) {
 		for _, w := range list {
-			level := finding.Warning
+			severity := finding.Warning
 			if strings.HasPrefix(w, "sbd") {
-				level = finding.Critical
+				severity = finding.Critical
 			}
-			s.say(level, h.Name, "%s", w)
+			s.say(severity, h.Name, "%s", w)
 		}
 	})
 }
 
 func judgeReboots(s *sheet) {
-	level := finding.Warning
+	severity := finding.Warning
 	if s.Topology.ControlPlanes < 2 {
-		level = finding.Note
+		severity = finding.Note
 	}
-	s.runs(rebooters, level, "%s is running and reboots hosts")
+	s.runs(rebooters, severity, "%s is running and reboots hosts")
 	eachHost(s, "automatic reboots", func(h Host) state.Fact[[]string] { return h.Rebooters }, func(h Host, list []string) {
 		for _, r := range list {
-			s.say(level, h.Name, "%s", r)
+			s.say(severity, h.Name, "%s", r)
 		}
 	})
 }

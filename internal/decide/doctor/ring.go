@@ -101,11 +101,11 @@ func judgeMTU(s *sheet) {
 		}
 	})
 	for i := range len(ends) {
-		level := finding.OK
+		severity := finding.OK
 		if differ[i] {
-			level = finding.Warning
+			severity = finding.Warning
 		}
-		s.say(level, "", "link %d: %s", i, strings.Join(ends[i], ", "))
+		s.say(severity, "", "link %d: %s", i, strings.Join(ends[i], ", "))
 	}
 }
 

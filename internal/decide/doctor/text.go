@@ -22,13 +22,13 @@ func Text(f Facts, results []Result, style page.Style) string {
 		b.WriteString(page.Wrap("", who, page.Narrow))
 	}
 	var well, blind []string
-	for _, level := range worstFirst {
+	for _, severity := range worstFirst {
 		for _, r := range results {
 			switch {
-			case r.Severity != level:
-			case level == finding.OK && !style.Wide:
+			case r.Severity != severity:
+			case severity == finding.OK && !style.Wide:
 				well = append(well, string(r.ID))
-			case level == finding.Unknown && !style.Wide && !r.found():
+			case severity == finding.Unknown && !style.Wide && !r.found():
 				blind = append(blind, string(r.ID)+": "+strings.Join(r.Unseen, "; "))
 			default:
 				r.write(&b, style)
@@ -142,9 +142,9 @@ func counts(results []Result) string {
 		number[r.Severity]++
 	}
 	words := []string{sprintf("%d checks", len(results))}
-	for _, level := range worstFirst {
-		if number[level] > 0 {
-			words = append(words, sprintf("%d %s", number[level], level))
+	for _, severity := range worstFirst {
+		if number[severity] > 0 {
+			words = append(words, sprintf("%d %s", number[severity], severity))
 		}
 	}
 	return strings.Join(words, ", ")

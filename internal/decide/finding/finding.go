@@ -50,6 +50,20 @@ func (s Severity) Colour() page.Colour {
 // tickets hold it.
 type ID string
 
+// Kind holds what all findings of one ID have in common: a problem that status
+// finds, or a check of doctor.
+type Kind struct {
+	ID ID
+	// Title describes the problem in one line; the title of a check describes the
+	// state in which there is none.
+	Title string
+	// Page is the page of the runbook, with an anchor if only a part of it
+	// applies; empty if the commands of the finding are all there is to say.
+	Page string
+	// Alerts lists the alerts (render/alerts) that fire for the same problem.
+	Alerts []string
+}
+
 // Finding describes one thing that is not as it should be.
 type Finding struct {
 	ID       ID       `json:"id"`
@@ -64,7 +78,8 @@ type Finding struct {
 	// Meaning tells what follows from the problem, and what helps.
 	Meaning  string    `json:"meaning,omitempty"`
 	Commands []Command `json:"commands,omitempty"`
-	Page     string    `json:"page,omitempty"`
+	// Page is that of the Kind, or a closer one.
+	Page string `json:"page,omitempty"`
 }
 
 // Same reports whether two findings are about the same thing.

@@ -1,7 +1,9 @@
 package finding
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
@@ -56,5 +58,17 @@ func TestACommandSaysWhereToTypeIt(t *testing.T) {
 	}
 	if got := On("cp-1", "pcs status"); !slices.Equal(got, []Command{{Line: "pcs status", Host: "cp-1"}}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestThePageOfFindingsExplainsEachSeverity(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Severities() {
+		if n := strings.Count(string(text), "\n| `"+string(s)+"` | "); n != 1 {
+			t.Errorf("%s has %d rows", s, n)
+		}
 	}
 }

@@ -93,11 +93,11 @@ func (t *telling) network() {
 	}
 }
 
-// silent is how old the file of the loops may be while the agent works.
+// silent is the greatest age of the file of the loops while the agent works.
 const silent = 90 * time.Second
 
-// loops are how those of the host's agent are doing. What an agent that is gone
-// left says nothing of now.
+// loops adds the states of the loops of the host's agent. A file that an agent left
+// which is gone does not count.
 func (t *telling) loops() {
 	t.limit(t.Loops.Why, t.Loops.Lack)
 	if !t.Loops.Known {

@@ -71,7 +71,7 @@ func (d describer) asked() bool {
 	})
 }
 
-// whereWritten returns the given level, or Critical unless the cluster is known
+// whereWritten returns the given severity, or Critical unless the cluster is known
 // to take writes.
 func (d describer) whereWritten(otherwise finding.Severity) finding.Severity {
 	if d.writes() == Yes {
@@ -234,13 +234,13 @@ func (d describer) ofLoops(h Host) []finding.Finding {
 		}
 		why += "; also " + strings.Join(names, ", ")
 	}
-	means := "It tries again by itself. Until it succeeds, this part of its work stands still."
+	meaning := "It tries again by itself. Until it succeeds, this part of its work stands still."
 	if list[0].Hangs {
-		means = "This part of its work stands still until it ends or the agent is started anew."
+		meaning = "This part of its work stands still until it ends or the agent is started anew."
 	}
 	return []finding.Finding{{
 		ID: AgentLoopFailing, Subject: h.Name, Variant: list[0].Name + ": " + words + why, Severity: finding.Warning,
-		Problem: fmt.Sprintf("agent of %s: %s: %s%s%s", h.Name, list[0].Name, words, d.long(since), why), Meaning: means,
+		Problem: fmt.Sprintf("agent of %s: %s: %s%s%s", h.Name, list[0].Name, words, d.long(since), why), Meaning: meaning,
 		Commands: finding.On(h.Name, "sudo journalctl -u holdfast-agent"),
 	}}
 }
@@ -265,12 +265,12 @@ func ofFirewalls(h Host) []finding.Finding {
 		if len(refused) == 0 {
 			continue
 		}
-		level, means := finding.Warning, "Clients that reach applications through this host get no answer."
+		severity, meaning := finding.Warning, "Clients that reach applications through this host get no answer."
 		if len(f.Cluster)+len(f.Pods) > 0 {
-			level, means = finding.Critical, "Other hosts and pods get no answer from this host, as if its cable were broken."
+			severity, meaning = finding.Critical, "Other hosts and pods get no answer from this host, as if its cable were broken."
 		}
 		out = append(out, finding.Finding{
-			ID: FirewallRefuses, Subject: h.Name, Variant: f.Name + ": " + strings.Join(refused, ", "), Severity: level, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: means,
+			ID: FirewallRefuses, Subject: h.Name, Variant: f.Name + ": " + strings.Join(refused, ", "), Severity: severity, Problem: f.Name + " on " + h.Name + " refuses " + strings.Join(refused, ", "), Meaning: meaning,
 			Commands: finding.On(h.Name, "sudo holdfast doctor firewall"),
 		})
 	}
@@ -370,12 +370,12 @@ func (d describer) noAPI(s Source) finding.Finding {
 }
 
 func (d describer) ofSilence() finding.Finding {
-	level := finding.Warning
+	severity := finding.Warning
 	if d.age(d.Pacemaker.At) > tooOld {
-		level = finding.Critical
+		severity = finding.Critical
 	}
 	return finding.Finding{
-		ID: PacemakerStatusStale, Severity: level, Problem: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
+		ID: PacemakerStatusStale, Severity: severity, Problem: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
 		Meaning:  "What is shown of Pacemaker and of fencing is out of date: a host could be lost without showing here.",
 		Commands: finding.On("both hosts", "systemctl status holdfast-agent pacemaker"),
 	}

@@ -2,18 +2,6 @@ package standing
 
 import "github.com/holdfast/holdfast/internal/decide/finding"
 
-// Kind holds what all findings of one ID have in common.
-type Kind struct {
-	ID finding.ID
-	// Title describes the finding in one line.
-	Title string
-	// Page is the page of the runbook, with an anchor if only a part of it
-	// applies; empty if the commands of the finding are all there is to say.
-	Page string
-	// Alerts lists the alerts (render/alerts) that fire for the same problem.
-	Alerts []string
-}
-
 // The pages that several kinds share.
 const (
 	pageTwoNodes   = "docs/runbook/two-node.md"
@@ -74,57 +62,57 @@ const (
 	OperatorNotWell       finding.ID = "operator-not-well"
 )
 
-var kinds = []Kind{
-	{PersonNeeded, "one of two hosts waits for an administrator", pageTwoNodes, []string{"HoldfastWaitsForAPerson"}},
-	{HostWaits, "etcd on one of two hosts takes no writes now", pageTwoNodes, []string{"HoldfastNoCommit"}},
-	{NoQuorum, "Pacemaker has no quorum", "docs/runbook/twonode-cold-boot.md", []string{"HoldfastNoQuorum"}},
-	{APISilent, "an API server does not answer, or the route to it is broken", pageVIP, nil},
-	{HostSilent, "no data from a host", "", nil},
-	{PacemakerStatusStale, "no host reports on Pacemaker", pageTwoNodes, []string{"HoldfastStatusStale"}},
-	{PacemakerWithoutNodes, "Pacemaker reports no nodes", pageAlerts, nil},
-	{NotSetUp, "two hosts are not set up as a pair yet", "docs/runbook/install.md", nil},
-	{Resyncing, "a host that came back is catching up", pageTwoNodes, []string{"HoldfastNotRedundant"}},
-	{FencingDisabled, "fencing is disabled", pageAlerts + "#holdfastfencingdisabled", []string{"HoldfastFencingDisabled"}},
-	{FencingUnavailable, "a host cannot be fenced", pageFencing, []string{"HoldfastNodeFencingUnavailable"}},
-	{FencingDegraded, "one of several ways to fence a host does not work", pageFencing, []string{"HoldfastNodeFencingDegraded"}},
-	{FencingNotVerified, "no host has verified recently that it can fence the other", pageFencing, []string{"HoldfastFencingNotVerified"}},
-	{LastFenceFailed, "the last fence of a host failed", pageFencing, []string{"HoldfastFenceFailed"}},
-	{SettingsChanged, "a setting of Pacemaker or Corosync that is needed for safety was changed", pageAlerts + "#holdfastsettingschanged", []string{"HoldfastSettingsChanged"}},
-	{ClusterInMaintenance, "Pacemaker is in maintenance", pageAlerts + "#holdfastclusterinmaintenance", []string{"HoldfastClusterInMaintenance"}},
-	{NodeCountMismatch, "Pacemaker or Corosync does not have exactly two nodes", pageAlerts + "#holdfastnodecountmismatch", []string{"HoldfastNodeCountMismatch"}},
-	{NodeNotProvenOff, "a lost host is not proven off", pageFencing, []string{"HoldfastNodeUnclean"}},
-	{NodeOffline, "a host is not in the cluster", "docs/runbook/twonode-power.md", []string{"HoldfastNodeOffline", "HoldfastNotRedundant"}},
-	{NodeInMaintenance, "a host is in maintenance: Pacemaker does not touch it", pageAlerts + "#holdfastnodeinmaintenance", []string{"HoldfastNodeInMaintenance"}},
-	{NodeInStandby, "a host is in standby", pageAlerts + "#holdfastnodestandby", []string{"HoldfastNodeStandby"}},
-	{NodeJoining, "a host is joining or leaving", pageAlerts, nil},
-	{NodeNoMember, "a host is not a full member of the cluster", pageAlerts + "#holdfastnodecountmismatch", nil},
-	{ResourceNotWell, "kubelet or etcd on a host is unhealthy; each has its own page", pageKubelet, []string{
+var kinds = []finding.Kind{
+	{ID: PersonNeeded, Title: "one of two hosts waits for an administrator", Page: pageTwoNodes, Alerts: []string{"HoldfastWaitsForAPerson"}},
+	{ID: HostWaits, Title: "etcd on one of two hosts takes no writes now", Page: pageTwoNodes, Alerts: []string{"HoldfastNoCommit"}},
+	{ID: NoQuorum, Title: "Pacemaker has no quorum", Page: "docs/runbook/twonode-cold-boot.md", Alerts: []string{"HoldfastNoQuorum"}},
+	{ID: APISilent, Title: "an API server does not answer, or the route to it is broken", Page: pageVIP},
+	{ID: HostSilent, Title: "no data from a host"},
+	{ID: PacemakerStatusStale, Title: "no host reports on Pacemaker", Page: pageTwoNodes, Alerts: []string{"HoldfastStatusStale"}},
+	{ID: PacemakerWithoutNodes, Title: "Pacemaker reports no nodes", Page: pageAlerts},
+	{ID: NotSetUp, Title: "two hosts are not set up as a pair yet", Page: "docs/runbook/install.md"},
+	{ID: Resyncing, Title: "a host that came back is catching up", Page: pageTwoNodes, Alerts: []string{"HoldfastNotRedundant"}},
+	{ID: FencingDisabled, Title: "fencing is disabled", Page: pageAlerts + "#holdfastfencingdisabled", Alerts: []string{"HoldfastFencingDisabled"}},
+	{ID: FencingUnavailable, Title: "a host cannot be fenced", Page: pageFencing, Alerts: []string{"HoldfastNodeFencingUnavailable"}},
+	{ID: FencingDegraded, Title: "one of several ways to fence a host does not work", Page: pageFencing, Alerts: []string{"HoldfastNodeFencingDegraded"}},
+	{ID: FencingNotVerified, Title: "no host has verified recently that it can fence the other", Page: pageFencing, Alerts: []string{"HoldfastFencingNotVerified"}},
+	{ID: LastFenceFailed, Title: "the last fence of a host failed", Page: pageFencing, Alerts: []string{"HoldfastFenceFailed"}},
+	{ID: SettingsChanged, Title: "a setting of Pacemaker or Corosync that is needed for safety was changed", Page: pageAlerts + "#holdfastsettingschanged", Alerts: []string{"HoldfastSettingsChanged"}},
+	{ID: ClusterInMaintenance, Title: "Pacemaker is in maintenance", Page: pageAlerts + "#holdfastclusterinmaintenance", Alerts: []string{"HoldfastClusterInMaintenance"}},
+	{ID: NodeCountMismatch, Title: "Pacemaker or Corosync does not have exactly two nodes", Page: pageAlerts + "#holdfastnodecountmismatch", Alerts: []string{"HoldfastNodeCountMismatch"}},
+	{ID: NodeNotProvenOff, Title: "a lost host is not proven off", Page: pageFencing, Alerts: []string{"HoldfastNodeUnclean"}},
+	{ID: NodeOffline, Title: "a host is not in the cluster", Page: "docs/runbook/twonode-power.md", Alerts: []string{"HoldfastNodeOffline", "HoldfastNotRedundant"}},
+	{ID: NodeInMaintenance, Title: "a host is in maintenance: Pacemaker does not touch it", Page: pageAlerts + "#holdfastnodeinmaintenance", Alerts: []string{"HoldfastNodeInMaintenance"}},
+	{ID: NodeInStandby, Title: "a host is in standby", Page: pageAlerts + "#holdfastnodestandby", Alerts: []string{"HoldfastNodeStandby"}},
+	{ID: NodeJoining, Title: "a host is joining or leaving", Page: pageAlerts},
+	{ID: NodeNoMember, Title: "a host is not a full member of the cluster", Page: pageAlerts + "#holdfastnodecountmismatch"},
+	{ID: ResourceNotWell, Title: "kubelet or etcd on a host is unhealthy; each has its own page", Page: pageKubelet, Alerts: []string{
 		"HoldfastResourceStopped", "HoldfastResourceFailed", "HoldfastResourceBlocked", "HoldfastResourceUnmanaged", "HoldfastResourceDisabled",
 	}},
-	{EtcdKeeperTroubled, "the etcd keeper of a host runs into an error", pageEtcd, nil},
-	{EtcdMember, "a member of etcd does not count for the quorum", "", nil},
-	{VIPHeldTwice, "two hosts report that they hold a VIP", pageTwoHolders, []string{"HoldfastVirtualIPHeldTwice"}},
-	{VIPForeignHolder, "a foreign host answers for a VIP", pageTwoHolders, nil},
-	{VIPLeftBehind, "a host answers for a VIP that it does not announce", pageTwoHolders, nil},
-	{VIPForgedAdverts, "a machine forges adverts for a VIP", pageTwoHolders, []string{"HoldfastVirtualIPForgedAdverts"}},
-	{VIPWithoutHolder, "no host holds a VIP", pageVIP, nil},
-	{VIPWithoutWrites, "no host holds a VIP, because etcd takes no writes", pageVIP, nil},
-	{VIPPeerMissing, "a host does not count a control plane among its peers for the API VIP", pageDeleted, nil},
-	{BackendMissing, "a balancer has no backend for a control plane", pageDeleted, nil},
-	{NetworkTroubled, "the network part of a host's agent runs into an error", pageVIP, nil},
-	{AgentLoopFailing, "something that a host's agent does again and again fails or hangs, for longer than a minute", "docs/runbook/agent-loops.md", nil},
-	{FirewallRefuses, "a firewall of the site refuses what the cluster needs", "docs/runbook/firewall.md", nil},
-	{NodeNotReady, "a kubelet is not ready", pageKubelet, nil},
-	{NodeCordoned, "a node is cordoned", "", nil},
-	{NodeDeleted, "a host that runs has no Node", pageDeleted, nil},
-	{NodeLabelsLost, "a Node lacks the labels of its role", pageDeleted, nil},
-	{NodesMissing, "the API lists fewer control planes than the site has", pageDeleted, nil},
-	{ObjectsDeleted, "objects of the cluster's own were deleted", pageDeleted, nil},
-	{OperatorNotWell, "a ClusterOperator is degraded or not available", "", nil},
+	{ID: EtcdKeeperTroubled, Title: "the etcd keeper of a host runs into an error", Page: pageEtcd},
+	{ID: EtcdMember, Title: "a member of etcd does not count for the quorum"},
+	{ID: VIPHeldTwice, Title: "two hosts report that they hold a VIP", Page: pageTwoHolders, Alerts: []string{"HoldfastVirtualIPHeldTwice"}},
+	{ID: VIPForeignHolder, Title: "a foreign host answers for a VIP", Page: pageTwoHolders},
+	{ID: VIPLeftBehind, Title: "a host answers for a VIP that it does not announce", Page: pageTwoHolders},
+	{ID: VIPForgedAdverts, Title: "a machine forges adverts for a VIP", Page: pageTwoHolders, Alerts: []string{"HoldfastVirtualIPForgedAdverts"}},
+	{ID: VIPWithoutHolder, Title: "no host holds a VIP", Page: pageVIP},
+	{ID: VIPWithoutWrites, Title: "no host holds a VIP, because etcd takes no writes", Page: pageVIP},
+	{ID: VIPPeerMissing, Title: "a host does not count a control plane among its peers for the API VIP", Page: pageDeleted},
+	{ID: BackendMissing, Title: "a balancer has no backend for a control plane", Page: pageDeleted},
+	{ID: NetworkTroubled, Title: "the network part of a host's agent runs into an error", Page: pageVIP},
+	{ID: AgentLoopFailing, Title: "something that a host's agent does again and again fails or hangs, for longer than a minute", Page: "docs/runbook/agent-loops.md"},
+	{ID: FirewallRefuses, Title: "a firewall of the site refuses what the cluster needs", Page: "docs/runbook/firewall.md"},
+	{ID: NodeNotReady, Title: "a kubelet is not ready", Page: pageKubelet},
+	{ID: NodeCordoned, Title: "a node is cordoned"},
+	{ID: NodeDeleted, Title: "a host that runs has no Node", Page: pageDeleted},
+	{ID: NodeLabelsLost, Title: "a Node lacks the labels of its role", Page: pageDeleted},
+	{ID: NodesMissing, Title: "the API lists fewer control planes than the site has", Page: pageDeleted},
+	{ID: ObjectsDeleted, Title: "objects of the cluster's own were deleted", Page: pageDeleted},
+	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 
 // Kinds lists all kinds of findings of status.
-func Kinds() []Kind { return kinds }
+func Kinds() []finding.Kind { return kinds }
 
 func pageOf(id finding.ID) string {
 	for _, k := range kinds {

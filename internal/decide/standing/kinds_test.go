@@ -45,13 +45,13 @@ func alertNames(t *testing.T) []string {
 	return out
 }
 
+// allKinds lists the kinds of status and of doctor.
+func allKinds() []finding.Kind { return slices.Concat(Kinds(), doctor.Kinds()) }
+
 func TestEachAlertBelongsToAFindingAndEachFindingNamesAlertsThatExist(t *testing.T) {
 	alerts, told := alertNames(t), slices.Clone(ofIncidents)
-	for _, k := range Kinds() {
+	for _, k := range allKinds() {
 		told = append(told, k.Alerts...)
-	}
-	for _, c := range doctor.Checks() {
-		told = append(told, c.Alerts...)
 	}
 	for _, a := range alerts {
 		if !slices.Contains(told, a) {
@@ -67,7 +67,7 @@ func TestEachAlertBelongsToAFindingAndEachFindingNamesAlertsThatExist(t *testing
 
 func TestEachKindHasItsOwnIDAndAPageThatIsThere(t *testing.T) {
 	var seen []finding.ID
-	for _, k := range Kinds() {
+	for _, k := range allKinds() {
 		if slices.Contains(seen, k.ID) || k.Title == "" {
 			t.Errorf("%s: twice, or without words", k.ID)
 		}
@@ -77,7 +77,7 @@ func TestEachKindHasItsOwnIDAndAPageThatIsThere(t *testing.T) {
 		}
 		path, anchor, _ := strings.Cut(k.Page, "#")
 		text := strings.ToLower(read(t, path))
-		if anchor != "" && !strings.Contains(text, "\n## "+anchor+"\n") {
+		if anchor != "" && !strings.Contains(text, "# "+anchor+"\n") {
 			t.Errorf("%s: %s has no part %s", k.ID, path, anchor)
 		}
 	}
@@ -86,7 +86,7 @@ func TestEachKindHasItsOwnIDAndAPageThatIsThere(t *testing.T) {
 func TestEveryFindingOfEverySituationHasAKind(t *testing.T) {
 	for name, facts := range situations(t) {
 		for _, f := range Describe(facts).Findings {
-			if !slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.ID == f.ID }) {
+			if !slices.ContainsFunc(Kinds(), func(k finding.Kind) bool { return k.ID == f.ID }) {
 				t.Errorf("%s: %q has no kind: %q", name, f.Problem, f.ID)
 			}
 		}
@@ -149,8 +149,8 @@ func TestThePageOfFindingsListsThemAll(t *testing.T) {
 	golden.Section(t, page, "findings", b.String())
 	b.Reset()
 	b.WriteString("| id | what is expected | alerts |\n|---|---|---|\n")
-	for _, c := range doctor.Checks() {
-		fmt.Fprintf(&b, "| [`%s`](runbook/doctor.md#%s) | %s | %s |\n", c.ID, c.ID, c.Title, alertLinks(c.Alerts))
+	for _, k := range doctor.Kinds() {
+		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", k.ID, strings.TrimPrefix(k.Page, "docs/"), k.Title, alertLinks(k.Alerts))
 	}
 	golden.Section(t, page, "checks", b.String())
 	golden.Section(t, page, "incidents", alertLinks(ofIncidents)+"\n")

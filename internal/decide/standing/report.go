@@ -14,9 +14,10 @@ import (
 // {host} is the node and {peer} the other one.
 type rule struct {
 	id           finding.ID
-	kind         string
-	level        finding.Severity
-	what, means  string
+	condition    string // its type
+	severity     finding.Severity
+	problem      string
+	meaning      string
 	command, on  string
 	page         string // empty for the page of the kind
 	whileOffline bool   // the finding matters even if the node is offline
@@ -28,76 +29,76 @@ const oneHost = "a control plane"
 // first.
 var ofCluster = []rule{
 	{
-		id: FencingDisabled, kind: pacemakerstatus.FencingEnabled, level: finding.Critical, what: "fencing is disabled",
-		means: "A lost host would not be fenced, and the other one would stop and wait for an administrator.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
+		id: FencingDisabled, condition: pacemakerstatus.FencingEnabled, severity: finding.Critical, problem: "fencing is disabled",
+		meaning: "A lost host would not be fenced, and the other one would stop and wait for an administrator.", command: "sudo pcs property set stonith-enabled=true", on: oneHost,
 	},
 	{
-		id: SettingsChanged, kind: pacemakerstatus.SettingsAsExpected, level: finding.Critical, what: "a setting that is needed for safety was changed",
-		means: "The message names the setting and what may follow.", command: "sudo pcs property config", on: oneHost,
+		id: SettingsChanged, condition: pacemakerstatus.SettingsAsExpected, severity: finding.Critical, problem: "a setting that is needed for safety was changed",
+		meaning: "The message names the setting and what may follow.", command: "sudo pcs property config", on: oneHost,
 	},
 	{
-		id: NoQuorum, kind: pacemakerstatus.Quorate, level: finding.Critical, what: "Pacemaker has no quorum",
-		means: "This part of the cluster runs nothing. Bring the other host back; only if that is impossible, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
+		id: NoQuorum, condition: pacemakerstatus.Quorate, severity: finding.Critical, problem: "Pacemaker has no quorum",
+		meaning: "This part of the cluster runs nothing. Bring the other host back; only if that is impossible, let this one go on.", command: "sudo holdfast quorum confirm --dry-run", on: oneHost,
 	},
 	{
-		id: ClusterInMaintenance, kind: etcdv1.ClusterInServiceConditionType, level: finding.Warning, what: "Pacemaker is in maintenance",
-		means: "It neither monitors nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
+		id: ClusterInMaintenance, condition: etcdv1.ClusterInServiceConditionType, severity: finding.Warning, problem: "Pacemaker is in maintenance",
+		meaning: "It neither monitors nor recovers anything.", command: "sudo pcs property set maintenance-mode=false", on: oneHost,
 	},
 	{
-		id: NodeCountMismatch, kind: etcdv1.ClusterNodeCountAsExpectedConditionType, level: finding.Warning, what: "there are not two nodes",
-		means: "A replacement was not finished, or a node was added.", command: "sudo pcs status", on: oneHost,
+		id: NodeCountMismatch, condition: etcdv1.ClusterNodeCountAsExpectedConditionType, severity: finding.Warning, problem: "there are not two nodes",
+		meaning: "A replacement was not finished, or a node was added.", command: "sudo pcs status", on: oneHost,
 	},
 }
 
 // ofNode holds the rules for a node's conditions.
 var ofNode = []rule{
 	{
-		id: NodeNotProvenOff, kind: etcdv1.NodeCleanConditionType, level: finding.Critical, what: "{host} is not proven off", whileOffline: true,
-		means: "Until then, its workload is not recovered. If you are sure that it is off, confirm it.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
+		id: NodeNotProvenOff, condition: etcdv1.NodeCleanConditionType, severity: finding.Critical, problem: "{host} is not proven off", whileOffline: true,
+		meaning: "Until then, its workload is not recovered. If you are sure that it is off, confirm it.", command: "sudo holdfast quorum confirm --dry-run", on: "{peer}",
 	},
 	{
-		id: NodeOffline, kind: etcdv1.NodeOnlineConditionType, level: finding.Warning, what: "{host} is absent", whileOffline: true,
-		means: "{peer} works alone: its loss stops the cluster. Switch {host} on; the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: NodeOffline, condition: etcdv1.NodeOnlineConditionType, severity: finding.Warning, problem: "{host} is absent", whileOffline: true,
+		meaning: "{peer} works alone: its loss stops the cluster. Switch {host} on; the rest happens by itself.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: NodeInMaintenance, kind: etcdv1.NodeInServiceConditionType, level: finding.Warning, what: "{host} is in maintenance",
-		means: "Pacemaker does not touch it and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
+		id: NodeInMaintenance, condition: etcdv1.NodeInServiceConditionType, severity: finding.Warning, problem: "{host} is in maintenance",
+		meaning: "Pacemaker does not touch it and recovers nothing there.", command: "sudo pcs node unmaintenance {host}", on: oneHost,
 	},
 	{
-		id: NodeInStandby, kind: etcdv1.NodeActiveConditionType, level: finding.Warning, what: "{host} is in standby",
-		means: "Nothing runs there.", command: "sudo pcs node unstandby {host}", on: oneHost,
+		id: NodeInStandby, condition: etcdv1.NodeActiveConditionType, severity: finding.Warning, problem: "{host} is in standby",
+		meaning: "Nothing runs there.", command: "sudo pcs node unstandby {host}", on: oneHost,
 	},
 	{
-		id: NodeJoining, kind: etcdv1.NodeReadyConditionType, level: finding.Note, what: "{host} is joining or leaving",
-		means: "This takes seconds and ends by itself.", command: "sudo pcs status", on: oneHost,
+		id: NodeJoining, condition: etcdv1.NodeReadyConditionType, severity: finding.Note, problem: "{host} is joining or leaving",
+		meaning: "This takes seconds and ends by itself.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		id: NodeNoMember, kind: etcdv1.NodeMemberConditionType, level: finding.Warning, what: "{host} is not a full member",
-		means: "It does not count for quorum.", command: "sudo pcs status", on: oneHost,
+		id: NodeNoMember, condition: etcdv1.NodeMemberConditionType, severity: finding.Warning, problem: "{host} is not a full member",
+		meaning: "It does not count for quorum.", command: "sudo pcs status", on: oneHost,
 	},
 	{
-		id: FencingUnavailable, kind: etcdv1.NodeFencingAvailableConditionType, level: finding.Critical, what: "{host} cannot be fenced",
-		means: "If it is lost now, {peer} stops and waits for an administrator. After a password change: holdfast fencing rotate; after a certificate renewal: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: FencingUnavailable, condition: etcdv1.NodeFencingAvailableConditionType, severity: finding.Critical, problem: "{host} cannot be fenced",
+		meaning: "If it is lost now, {peer} stops and waits for an administrator. After a password change: holdfast fencing rotate; after a certificate renewal: holdfast fencing pin.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: FencingDegraded, kind: etcdv1.NodeFencingHealthyConditionType, level: finding.Warning, what: "not every way to switch {host} off works",
-		means: "At least one other way works.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: FencingDegraded, condition: etcdv1.NodeFencingHealthyConditionType, severity: finding.Warning, problem: "not every way to switch {host} off works",
+		meaning: "At least one other way works.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: FencingNotVerified, kind: pacemakerstatus.FencingProven, level: finding.Warning, what: "it is not verified that {host} can be fenced",
-		means: "It is unknown whether {peer} reaches the BMC of {host}. The test changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: FencingNotVerified, condition: pacemakerstatus.FencingProven, severity: finding.Warning, problem: "it is not verified that {host} can be fenced",
+		meaning: "It is unknown whether {peer} reaches the BMC of {host}. The test changes nothing.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 	{
-		id: LastFenceFailed, kind: pacemakerstatus.LastFenceSucceeded, level: finding.Warning, what: "the last fence of {host} did not succeed", whileOffline: true,
-		means: "The message is the fence agent's.", command: "sudo holdfast fencing verify", on: "{peer}",
+		id: LastFenceFailed, condition: pacemakerstatus.LastFenceSucceeded, severity: finding.Warning, problem: "the last fence of {host} did not succeed", whileOffline: true,
+		meaning: "The message is the fence agent's.", command: "sudo holdfast fencing verify", on: "{peer}",
 	},
 }
 
-// ofResource is the rule for kubelet and etcd on a node; {what} is the
+// ofResource is the rule for kubelet and etcd on a node; {resource} is the
 // resource's name.
 var ofResource = rule{
-	id: ResourceNotWell, kind: etcdv1.ResourceHealthyConditionType, level: finding.Warning, what: "{what} on {host} is unhealthy",
-	means: "Pacemaker restarts it if it may; failed actions stay listed until they are cleaned up.", command: "sudo holdfast explain", on: "{host}",
+	id: ResourceNotWell, condition: etcdv1.ResourceHealthyConditionType, severity: finding.Warning, problem: "{resource} on {host} is unhealthy",
+	meaning: "Pacemaker restarts it if it may; failed actions stay listed until they are cleaned up.", command: "sudo holdfast explain", on: "{host}",
 }
 
 // ofReport finds the conditions of Pacemaker that do not hold.
@@ -107,10 +108,10 @@ func (d describer) ofReport() []finding.Finding {
 	}
 	var out []finding.Finding
 	for _, r := range ofCluster {
-		if r.kind == pacemakerstatus.Quorate && d.asked() {
+		if r.condition == pacemakerstatus.Quorate && d.asked() {
 			continue // that host's own finding says more
 		}
-		out = append(out, r.finding(pacemakerstatus.Find(d.Pacemaker.Value.Conditions, r.kind), "", d)...)
+		out = append(out, r.finding(pacemakerstatus.Find(d.Pacemaker.Value.Conditions, r.condition), "", d)...)
 	}
 	if len(d.nodes()) == 0 {
 		out = append(out, finding.Finding{
@@ -143,11 +144,11 @@ func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []findin
 	offline := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType).Status == metav1.ConditionFalse
 	said := map[string]bool{}
 	for _, r := range ofNode {
-		if offline && !r.whileOffline || d.follows(n.NodeName, r.kind, said) {
+		if offline && !r.whileOffline || d.follows(n.NodeName, r.condition, said) {
 			continue
 		}
-		found := r.finding(pacemakerstatus.Find(n.Conditions, r.kind), n.NodeName, d)
-		said[r.kind] = len(found) > 0
+		found := r.finding(pacemakerstatus.Find(n.Conditions, r.condition), n.NodeName, d)
+		said[r.condition] = len(found) > 0
 		out = append(out, found...)
 	}
 	if offline || d.maintenance() {
@@ -155,9 +156,9 @@ func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []findin
 	}
 	for _, s := range n.Resources {
 		r := ofResource
-		r.what = strings.ReplaceAll(r.what, "{what}", strings.ToLower(string(s.Name)))
+		r.problem = strings.ReplaceAll(r.problem, "{resource}", strings.ToLower(string(s.Name)))
 		r.page = "docs/runbook/twonode-" + strings.ToLower(string(s.Name)) + ".md"
-		out = append(out, r.finding(pacemakerstatus.Find(s.Conditions, r.kind), n.NodeName, d)...)
+		out = append(out, r.finding(pacemakerstatus.Find(s.Conditions, r.condition), n.NodeName, d)...)
 	}
 	return out
 }
@@ -193,16 +194,16 @@ func nodeConditions(n *etcdv1.PacemakerClusterNodeStatus) []metav1.Condition {
 // condition is a finding only for FencingProven, which must be known for a loss
 // to be survived.
 func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Finding {
-	unproven := r.kind == pacemakerstatus.FencingProven && c.Status == metav1.ConditionUnknown
+	unproven := r.condition == pacemakerstatus.FencingProven && c.Status == metav1.ConditionUnknown
 	if c.Status != metav1.ConditionFalse && !unproven {
 		return nil
 	}
 	fill := strings.NewReplacer("{host}", host, "{peer}", d.peer(host))
-	what := fill.Replace(r.what)
+	problem := fill.Replace(r.problem)
 	if c.Message != "" {
-		what += ": " + pacemakerstatus.WithoutHint(c.Message, strings.TrimPrefix(fill.Replace(r.command), "sudo "))
+		problem += ": " + pacemakerstatus.WithoutHint(c.Message, strings.TrimPrefix(fill.Replace(r.command), "sudo "))
 	}
-	f := finding.Finding{ID: r.id, Subject: host, Variant: r.variant(c), Severity: r.level, Problem: what, Meaning: fill.Replace(r.means), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
+	f := finding.Finding{ID: r.id, Subject: host, Variant: r.variant(c), Severity: r.severity, Problem: problem, Meaning: fill.Replace(r.meaning), Commands: finding.On(fill.Replace(r.on), fill.Replace(r.command)), Page: r.page}
 	if command, ok := mends[d.condition(host, pacemakerstatus.FencingProven).Reason]; ok && pageOf(r.id) == pageFencing {
 		f.Commands = finding.On(fill.Replace(r.on), fill.Replace(command))
 	}
@@ -212,10 +213,10 @@ func (r rule) finding(c metav1.Condition, host string, d describer) []finding.Fi
 // variant returns what tells two findings of the rule for one node apart. The message
 // about a fence holds its time, so the reason counts there.
 func (r rule) variant(c metav1.Condition) string {
-	if r.kind == pacemakerstatus.LastFenceSucceeded || r.kind == etcdv1.NodeCleanConditionType {
+	if r.condition == pacemakerstatus.LastFenceSucceeded || r.condition == etcdv1.NodeCleanConditionType {
 		return c.Reason
 	}
-	return r.what + ": " + c.Message
+	return r.problem + ": " + c.Message
 }
 
 // mends maps the reason for which a host is not proven to be fenceable to the

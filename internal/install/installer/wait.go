@@ -89,7 +89,7 @@ func (w *Waiter) look(ctx context.Context, o *Outcome) map[string]string {
 	case err == nil:
 		o.Hosts, o.Unreachable = installation.Merge(o.Hosts, hosts), ""
 	case !errors.Is(err, context.Canceled) && ctx.Err() == nil:
-		o.Unreachable = fmt.Sprintf("the configuration server does not answer: %v", err)
+		o.Unreachable = fmt.Sprintf("no reports from the configuration server: %v", err)
 	}
 	marks, err := w.Marks(ctx)
 	if err != nil {

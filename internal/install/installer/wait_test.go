@@ -80,7 +80,7 @@ func TestATimeoutTellsTheHostsReasons(t *testing.T) {
 		},
 		"nobody answers": {
 			scene{hostsErr: errors.New("connection refused")},
-			"the configuration server does not answer: connection refused",
+			"no reports from the configuration server: connection refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

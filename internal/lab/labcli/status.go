@@ -28,7 +28,7 @@ func newStatus(streams command.Streams, name *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := b.Look(cmd.Context(), c)
+			status, err := b.Status(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,8 @@ const (
 // network.
 const NetworkStatusPath = "/run/holdfast/network.json"
 
-// NetworkStatus is what that file says to other programs. The agent adds how its
-// reconcilers are doing.
+// NetworkStatus is the part of that file which other programs read. The agent adds
+// the states of its reconcilers.
 type NetworkStatus struct {
 	At time.Time `json:"at"`
 	// Holds are the virtual IPs that the host has now.

@@ -118,8 +118,8 @@ type EtcdPacemaker struct {
 	LeavingFor time.Duration `json:"leavingFor,omitempty"`
 }
 
-// EtcdStatement is what a host publishes about itself, in a single attribute:
-// two attributes could arrive in either order.
+// EtcdStatement is the statement that a host publishes about its etcd, in a single
+// attribute: two attributes could arrive in either order.
 type EtcdStatement struct {
 	Boot string `json:"boot"`
 	// Serial counts the statements of one boot; a reader ignores older ones.

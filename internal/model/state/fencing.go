@@ -40,7 +40,7 @@ const (
 	FencingFirstPinKey = "firstSeenFingerprint"
 )
 
-// BMCRepair is what makes a BMC usable for fencing again.
+// BMCRepair names the step that makes a BMC usable for fencing again.
 type BMCRepair string
 
 // The repairs. Without one, the words of the problem say what to look at.
@@ -50,7 +50,7 @@ const (
 	AllowLegacyTLS BMCRepair = "allow-legacy-tls" // the BMC has no newer encryption
 )
 
-// BMCProblem is what the last test of a BMC ran into.
+// BMCProblem describes the failure of the last test of a BMC.
 type BMCProblem struct {
 	// Words say why a fence would fail, and what to do.
 	Words  string

@@ -2,37 +2,37 @@ package state
 
 import "time"
 
-// LoopsStatusPath is where the agent of a host leaves how its loops are doing.
-// Those of the network are in NetworkStatusPath.
+// LoopsStatusPath is the file with the states of the agent's loops. Those of the
+// network are in NetworkStatusPath.
 const LoopsStatusPath = "/run/holdfast/loops.json"
 
-// LoopsStatus is how the loops of a host's agent are doing.
+// LoopsStatus holds the states of the loops of a host's agent.
 type LoopsStatus struct {
 	At    time.Time `json:"at"`
 	Loops []Loop    `json:"loops"`
 }
 
-// Loop is how something is doing that the agent does again and again.
+// Loop is the state of a loop: of something that the agent does again and again.
 type Loop struct {
 	Name string `json:"name"`
-	// Changed is what it last changed, and ChangedAt when.
+	// Changed names its last change, ChangedAt the time of that.
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
-	// Error is why it cannot do what it should, empty where it can; Failures
-	// counts the tries that failed in a row, since FailingSince.
+	// Error gives the reason for which its last run failed, empty if it did not.
+	// Failures counts the runs that failed in a row, since FailingSince.
 	Error        string    `json:"error,omitempty"`
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	// Runs counts all its runs, Took is how long the last one took.
 	Runs int           `json:"runs"`
 	Took time.Duration `json:"tookNanoseconds"`
-	// Since is when the run began that is under way, zero where none is.
+	// Since is the begin of the run that is under way, zero if none is.
 	Since time.Time `json:"runningSince,omitzero"`
-	// Hangs is true where that run lasts longer than it may.
+	// Hangs is true if that run lasts longer than it may.
 	Hangs bool `json:"hangs,omitempty"`
 }
 
-// Ran takes in a run that has ended, and what it changed.
+// Ran records a run that has ended, and its change.
 func (l *Loop) Ran(began, ended time.Time, changed string) {
 	l.Since, l.Took, l.Runs = time.Time{}, ended.Sub(began), l.Runs+1
 	if changed != "" {
@@ -40,7 +40,7 @@ func (l *Loop) Ran(began, ended time.Time, changed string) {
 	}
 }
 
-// Met takes in what a run met, nil for nothing.
+// Met records the error of a run, nil for none.
 func (l *Loop) Met(at time.Time, err error) {
 	if err == nil {
 		l.Error, l.Failures, l.FailingSince = "", 0, time.Time{}

@@ -24,7 +24,7 @@ type gathered struct {
 
 // gather looks once; it returns nil if there is no Infrastructure object.
 func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
-	infra, snapshot, err := vipobject.Look(ctx, r.Client, asker)
+	infra, snapshot, err := vipobject.Gather(ctx, r.Client, asker)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -61,7 +61,7 @@ func (s *site) until(want ...string) time.Duration {
 	began := time.Now()
 	for {
 		s.playHosts()
-		report, err := vipobject.Reported(s.t.Context(), s.admin)
+		report, err := vipobject.ReadReport(s.t.Context(), s.admin)
 		must(s.t, err)
 		if vips.SameSet(report.Extension.Applied, parse(want...)) && report.Extension.Everywhere {
 			return time.Since(began)

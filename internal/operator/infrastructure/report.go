@@ -32,7 +32,7 @@ const maxMessage = 4 << 10
 // older release has none; there it returns what was reported last by this
 // process.
 func (r *Reconciler) reported(ctx context.Context) (vipobject.Report, error) {
-	out, err := vipobject.Reported(ctx, r.Live)
+	out, err := vipobject.ReadReport(ctx, r.Live)
 	if !out.There {
 		out.Conditions, out.Extension = r.told.Conditions, r.told.Extension
 	}

@@ -442,7 +442,7 @@ func (s *site) has(api, ingress string) {
 // want.
 func (s *site) condition(kind, want string) {
 	s.t.Helper()
-	report, err := vipobject.Reported(s.t.Context(), s.admin)
+	report, err := vipobject.ReadReport(s.t.Context(), s.admin)
 	must(s.t, err)
 	got := ""
 	for _, c := range report.Conditions {

@@ -15,12 +15,12 @@ import (
 // ask puts questions to hosts and removes those that are answered.
 func (r *Reconciler) ask(ctx context.Context, p vips.Probing) error {
 	for _, node := range p.Ask {
-		if err := vipobject.Question(ctx, r.Client, node, asker, &p.Request); err != nil {
+		if err := vipobject.WriteProbe(ctx, r.Client, node, asker, &p.Request); err != nil {
 			return err
 		}
 	}
 	for _, node := range p.Clear {
-		if err := client.IgnoreNotFound(vipobject.Question(ctx, r.Client, node, asker, nil)); err != nil {
+		if err := client.IgnoreNotFound(vipobject.WriteProbe(ctx, r.Client, node, asker, nil)); err != nil {
 			return err
 		}
 	}

@@ -17,14 +17,14 @@ func (m *Members) Ask(ctx context.Context, hosts []Host) map[string]handover.Mem
 		addresses[h.Name] = h.Address
 	}
 	out := map[string]handover.Member{}
-	for name, look := range m.Look(ctx, addresses) {
+	for name, look := range m.Statuses(ctx, addresses) {
 		out[name] = health(look)
 	}
 	return out
 }
 
 // health judges by a member's own report whether the other one may be stopped.
-func health(look etcd.Look) handover.Member {
+func health(look etcd.MemberStatus) handover.Member {
 	if look.Serves && look.Leader != 0 && !look.Learner && len(look.Errors) == 0 {
 		return handover.MemberHealthy
 	}

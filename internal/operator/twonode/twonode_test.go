@@ -31,17 +31,17 @@ import (
 )
 
 func TestWhetherTheOtherMemberMayBeStopped(t *testing.T) {
-	whole := etcd.Look{Serves: true, Leader: 7, Member: 8}
+	whole := etcd.MemberStatus{Serves: true, Leader: 7, Member: 8}
 	for _, c := range []struct {
 		name   string
-		change func(*etcd.Look)
+		change func(*etcd.MemberStatus)
 		want   handover.Member
 	}{
-		{"a voter with a leader", func(*etcd.Look) {}, handover.MemberHealthy},
-		{"one that waits for its first leader", func(l *etcd.Look) { l.Serves = false }, handover.MemberUnhealthy},
-		{"one that lost its leader", func(l *etcd.Look) { l.Leader = 0 }, handover.MemberUnhealthy},
-		{"a learner", func(l *etcd.Look) { l.Learner = true }, handover.MemberUnhealthy},
-		{"one that raises an alarm", func(l *etcd.Look) { l.Errors = []string{"alarm:NOSPACE"} }, handover.MemberUnhealthy},
+		{"a voter with a leader", func(*etcd.MemberStatus) {}, handover.MemberHealthy},
+		{"one that waits for its first leader", func(l *etcd.MemberStatus) { l.Serves = false }, handover.MemberUnhealthy},
+		{"one that lost its leader", func(l *etcd.MemberStatus) { l.Leader = 0 }, handover.MemberUnhealthy},
+		{"a learner", func(l *etcd.MemberStatus) { l.Learner = true }, handover.MemberUnhealthy},
+		{"one that raises an alarm", func(l *etcd.MemberStatus) { l.Errors = []string{"alarm:NOSPACE"} }, handover.MemberUnhealthy},
 	} {
 		look := whole
 		c.change(&look)

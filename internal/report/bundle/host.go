@@ -47,8 +47,8 @@ func commands(since time.Duration) []command {
 		{"explain.txt", "what etcd does and why", []string{"holdfast", "explain", "-o", "json"}, false},
 		{"report.json", "what the host reports about itself", observer.Line(hostreport.Parts()...), false},
 	}
-	for _, q := range pacemaker.Evidence() {
-		out = append(out, command{"pacemaker/" + q.File, q.What, q.Line, false})
+	for _, q := range pacemaker.DiagnosticQueries() {
+		out = append(out, command{"pacemaker/" + q.File, q.Description, q.Command, false})
 	}
 	out = append(out, []command{
 		{"etcd/containers.txt", "podman's containers", []string{"podman", "--cgroup-manager=cgroupfs", "ps", "--all"}, false},

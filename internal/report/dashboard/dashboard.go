@@ -32,9 +32,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 
 // Server serves the page.
 type Server struct {
-	// Look reads the state of the cluster. It is never called twice at the same
+	// View reads the state of the cluster. It is never called twice at the same
 	// time, nor again within Every, however many clients ask.
-	Look func(context.Context) (standing.View, error)
+	View func(context.Context) (standing.View, error)
 	// Hosts lists the host names that a request may use; empty means any. A page on
 	// loopback must refuse others, because a foreign name can resolve to this
 	// machine in a browser.
@@ -45,7 +45,7 @@ type Server struct {
 
 // New returns a server of a page.
 func New(look func(context.Context) (standing.View, error), hosts ...string) *Server {
-	return &Server{Look: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
+	return &Server{View: look, Hosts: hosts, views: views{look: look, now: time.Now, every: Every}}
 }
 
 // Handler returns the page's handler, which answers GET and HEAD only.

@@ -88,9 +88,9 @@ func toDo(list []finding.Finding) part {
 		return el("p", class("nothing"), text("Nothing."))
 	}
 	return el("ol", class("findings"), each(list, func(f finding.Finding) part {
-		level := string(f.Severity)
-		return el("li", class("finding "+level),
-			el("p", class("what"), el("span", class("tag "+level), text(level)), text(" "+f.Problem)),
+		severity := string(f.Severity)
+		return el("li", class("finding "+severity),
+			el("p", class("what"), el("span", class("tag "+severity), text(severity)), text(" "+f.Problem)),
 			el("p", text(f.Meaning)),
 			each(f.Commands, func(c finding.Command) part {
 				return el("p", class("type"), text("Type"), when(c.Host != "", text(" on "), strong(c.Host)), text(": "), code(c.Line))

@@ -25,7 +25,7 @@ var (
 
 // certificates returns the certificates that parts of the cluster on this host
 // use.
-func (l *look) certificates() ([]decide.Certificate, error) {
+func (l *observation) certificates() ([]decide.Certificate, error) {
 	var out []decide.Certificate
 	for _, pattern := range append(slices.Clone(certificateFiles), kubeconfigs) {
 		paths, err := filepath.Glob(l.path(pattern))
@@ -51,7 +51,7 @@ func (l *look) certificates() ([]decide.Certificate, error) {
 
 // certificate reads the first certificate of a file. A kubeconfig may contain
 // none: kubelet's names a file that is read anyway.
-func (l *look) certificate(name string, kubeconfig bool) (c decide.Certificate, found bool, err error) {
+func (l *observation) certificate(name string, kubeconfig bool) (c decide.Certificate, found bool, err error) {
 	data, err := l.read(name)
 	if err != nil {
 		return c, false, err

@@ -18,7 +18,7 @@ import (
 // metricsURLs lists the addresses of etcd's metrics on this host.
 var metricsURLs = []string{"http://127.0.0.1:2381/metrics", "http://[::1]:2381/metrics"}
 
-func (l *look) etcd(ctx context.Context) (decide.Etcd, error) {
+func (l *observation) etcd(ctx context.Context) (decide.Etcd, error) {
 	var failed error
 	for _, url := range metricsURLs {
 		page, err := l.Get(ctx, url)

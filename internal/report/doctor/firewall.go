@@ -11,7 +11,7 @@ import (
 )
 
 // firewall returns the rules that keep packets from this host.
-func (l *look) firewall(ctx context.Context) (decide.Firewall, error) {
+func (l *observation) firewall(ctx context.Context) (decide.Firewall, error) {
 	var out decide.Firewall
 	text, err := l.read(state.FirewallAlsoPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (l *look) firewall(ctx context.Context) (decide.Firewall, error) {
 
 // machineInterface returns the interface of the first address in a machine
 // network.
-func (l *look) machineInterface() string {
+func (l *observation) machineInterface() string {
 	for _, a := range l.network.Addresses {
 		for _, n := range l.Site.Value.Settings.MachineNetworks {
 			if n.Contains(a.Prefix.Addr()) {

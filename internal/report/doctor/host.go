@@ -32,8 +32,8 @@ type Site struct {
 	Flannel      bool
 }
 
-// Eyes observes one host.
-type Eyes struct {
+// Observer observes one host.
+type Observer struct {
 	// Root is the host's root folder.
 	Root string
 	// Site is unknown on a host that belongs to no cluster.
@@ -57,26 +57,26 @@ type Eyes struct {
 	Firewalls func(context.Context, ports.Kind, ports.Place) ([]state.SiteFirewall, error)
 }
 
-// This returns the observer of the host that this process runs on. site holds the
+// NewObserver returns the observer of the host that this process runs on. site holds the
 // known facts of the cluster. If disk is true, it measures etcd's disk by writing
 // to it.
-func This(site state.Fact[Site], disk bool) Eyes {
-	return Eyes{
+func NewObserver(site state.Fact[Site], disk bool) Observer {
+	return Observer{
 		Root: "/", Site: site, DataDir: state.EtcdDataDir, Disk: disk, Now: time.Now,
 		Name:    os.Hostname,
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
 		Get:     get, Kernel: kernelClock, BMC: shownBy,
-		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Look,
+		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Inspect,
 	}
 }
 
-// Own looks at the host that this process runs on. If disk is true, it measures
+// ObserveThisHost looks at the host that this process runs on. If disk is true, it measures
 // etcd's disk by writing to it.
-func Own(ctx context.Context, disk bool) decide.Host {
+func ObserveThisHost(ctx context.Context, disk bool) decide.Host {
 	site, err := ReadSite()
-	h := This(site, disk).Host(ctx)
+	h := NewObserver(site, disk).Observe(ctx)
 	if err != nil {
 		h.Trouble = append(h.Trouble, err.Error())
 	}
@@ -90,18 +90,18 @@ const (
 	maxFile  = 8 << 20
 )
 
-// look is one observation of a host.
-type look struct {
-	Eyes
+// observation is one observation of a host.
+type observation struct {
+	Observer
 
 	h       decide.Host
 	network netwatch.Snapshot
 	units   map[string]string
 }
 
-// Host gathers the facts of the host.
-func (e Eyes) Host(ctx context.Context) decide.Host {
-	l := look{Eyes: e}
+// Observe gathers the facts of the host.
+func (e Observer) Observe(ctx context.Context) decide.Host {
+	l := observation{Observer: e}
 	l.h.From = e.Now()
 	name, err := e.Name()
 	l.note("own name", err)
@@ -135,7 +135,7 @@ func (e Eyes) Host(ctx context.Context) decide.Host {
 }
 
 // twoNodes gathers the facts that exist only on hosts that fence each other.
-func (l *look) twoNodes(ctx context.Context) {
+func (l *observation) twoNodes(ctx context.Context) {
 	switches := l.switches(ctx)
 	l.h.Watchdogs = fact(l, "watchdogs", l.watchdogs)
 	l.h.Rings = fact(l, "ring", func() ([]decide.Ring, error) { return l.rings(ctx, switches) })
@@ -144,17 +144,17 @@ func (l *look) twoNodes(ctx context.Context) {
 	l.h.Devices = fact(l, "Pacemaker's configuration", func() ([]decide.Device, error) { return l.devices(ctx) })
 }
 
-func (e Eyes) path(name string) string { return filepath.Join(e.Root, name) }
+func (e Observer) path(name string) string { return filepath.Join(e.Root, name) }
 
 // note records why a fact is unknown.
-func (l *look) note(what string, err error) {
+func (l *observation) note(what string, err error) {
 	if err != nil {
 		l.h.Trouble = append(l.h.Trouble, what+": "+err.Error())
 	}
 }
 
 // fact calls ask. If that fails, the fact is unknown and the reason is noted.
-func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
+func fact[T any](l *observation, what string, ask func() (T, error)) state.Fact[T] {
 	v, err := ask()
 	if err != nil {
 		l.note(what, err)
@@ -164,18 +164,18 @@ func fact[T any](l *look, what string, ask func() (T, error)) state.Fact[T] {
 }
 
 // tool runs a program with a short time limit.
-func (l *look) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+func (l *observation) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return l.ask(ctx, host.Command(name, args...))
 }
 
-func (l *look) ask(ctx context.Context, c host.Cmd) ([]byte, error) {
+func (l *observation) ask(ctx context.Context, c host.Cmd) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("no answer in %s", toolTime))
 	defer cancel()
 	return l.Run(ctx, c)
 }
 
 // read reads a small file of the host.
-func (l *look) read(name string) ([]byte, error) {
+func (l *observation) read(name string) ([]byte, error) {
 	f, err := os.Open(l.path(name))
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (l *look) read(name string) ([]byte, error) {
 	return data, err
 }
 
-func (l *look) exists(name string) bool {
+func (l *observation) exists(name string) bool {
 	_, err := os.Stat(l.path(name))
 	return err == nil
 }

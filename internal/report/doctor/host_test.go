@@ -182,8 +182,8 @@ func (f *fakeHost) run(_ context.Context, c host.Cmd) ([]byte, error) {
 	return nil, errors.New(c.Name + " is not there")
 }
 
-func (f *fakeHost) eyes() Eyes {
-	return Eyes{
+func (f *fakeHost) eyes() Observer {
+	return Observer{
 		Root: f.root, Now: func() time.Time { return now }, Name: func() (string, error) { return "CP-1", nil },
 		Site: state.Known(Site{Settings: state.NetworkSettings{
 			Domain: "one.site", ManagedVIPs: true, ControlPlanes: 2, Fencing: true,
@@ -220,7 +220,7 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 	f := newFakeHost(t)
 	f.tools["lldpctl"] = `{"lldp":[{"interface":[{"name":"eno1","chassis":[{"id":[{"type":"mac","value":"00:11"}],"name":[{"value":"sw-a"}]}]},` +
 		`{"name":"eno2","chassis":[{"id":[{"type":"mac","value":"00:22"}]}]},{"name":"bmc0","chassis":[{"name":[{"value":"sw-a"}]}]}]}]}`
-	got := f.eyes().Host(t.Context())
+	got := f.eyes().Observe(t.Context())
 	want := decide.Host{
 		Name: "cp-1", From: now, To: now,
 		Topology: state.Known(decide.Topology{ControlPlanes: 2, Fencing: true}),
@@ -269,7 +269,7 @@ func TestWhatAHostSaysHoldsNoSecret(t *testing.T) {
 	f := newFakeHost(t)
 	f.write(t, "/etc/kubernetes/broken.conf", "users: [{client-key-data: "+secret)
 	f.write(t, "/etc/holdfast/fencing/cp-3.json", `{"target":"cp-3","password":"`+secret+`"`)
-	text, err := json.Marshal(f.eyes().Host(t.Context()))
+	text, err := json.Marshal(f.eyes().Observe(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestWhatCannotBeReadIsUnknownAndSaysWhy(t *testing.T) {
 	e := f.eyes()
 	e.Network = func() (netwatch.Snapshot, error) { return netwatch.Snapshot{}, errors.New("no netlink") }
 	e.Disk = true
-	h := e.Host(t.Context())
+	h := e.Observe(t.Context())
 	if h.Clock.Known || h.Swap.Known || h.Rebooters.Known || h.Watchdogs.Known || h.Rings.Known || h.Devices.Known || h.Etcd.Known || h.Certificates.Known || h.Disk.Known || h.NICs.Known {
 		t.Errorf("%+v", h)
 	}
@@ -315,7 +315,7 @@ func TestTheTroubleWithABMCDoesNotSayWhereItIs(t *testing.T) {
 	e.BMC = func(context.Context, bmc.Address) (redfish.Shown, error) {
 		return redfish.Shown{}, &redfish.Error{Op: "look", Host: "https://10.99.0.2", Reason: redfish.Unreachable}
 	}
-	h := e.Host(t.Context())
+	h := e.Observe(t.Context())
 	if text := strings.Join(h.Trouble, "\n"); !strings.Contains(text, "BMC of cp-2: unreachable") || strings.Contains(text, "10.99") {
 		t.Errorf("%s", text)
 	}
@@ -334,7 +334,7 @@ func TestAHostThatFencesNobodyIsNotAskedForWhatItHasNot(t *testing.T) {
 		}
 		return f.run(ctx, c)
 	}
-	if h := e.Host(t.Context()); h.Rings.Known || h.BMCs.Known || len(h.Trouble) != 0 {
+	if h := e.Observe(t.Context()); h.Rings.Known || h.BMCs.Known || len(h.Trouble) != 0 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -390,7 +390,7 @@ func TestWhatMayRebootAHostIsFound(t *testing.T) {
 			for path, text := range c.files {
 				f.write(t, path, text)
 			}
-			h := f.eyes().Host(t.Context())
+			h := f.eyes().Observe(t.Context())
 			if diff := cmp.Diff(state.Known(c.want), h.Rebooters); diff != "" {
 				t.Errorf("%s\n%q", diff, h.Trouble)
 			}
@@ -401,7 +401,7 @@ func TestWhatMayRebootAHostIsFound(t *testing.T) {
 func TestAWatchdogThatRunsIsFound(t *testing.T) {
 	f := newFakeHost(t)
 	f.units = map[string]string{"sbd.service": "active", "watchdog.service": "failed"}
-	if h := f.eyes().Host(t.Context()); len(h.Watchdogs.Value) != 1 || !strings.HasPrefix(h.Watchdogs.Value[0], "sbd.service is running") {
+	if h := f.eyes().Observe(t.Context()); len(h.Watchdogs.Value) != 1 || !strings.HasPrefix(h.Watchdogs.Value[0], "sbd.service is running") {
 		t.Errorf("%+v", h.Watchdogs)
 	}
 }

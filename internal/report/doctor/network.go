@@ -27,7 +27,7 @@ import (
 )
 
 // corosync reads this host's configuration of Corosync.
-func (l *look) corosync() (corosync.Conf, error) {
+func (l *observation) corosync() (corosync.Conf, error) {
 	text, err := l.read(corosync.Path)
 	if err != nil {
 		return corosync.Conf{}, err
@@ -36,7 +36,7 @@ func (l *look) corosync() (corosync.Conf, error) {
 }
 
 // rings returns the links of Corosync, in their order.
-func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
+func (l *observation) rings(ctx context.Context, switches map[string][]string) ([]decide.Ring, error) {
 	c, err := l.corosync()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (l *look) rings(ctx context.Context, switches map[string][]string) ([]decid
 }
 
 // ringLacks returns what Corosync's packets lack to be encrypted and signed.
-func (l *look) ringLacks() (string, error) {
+func (l *observation) ringLacks() (string, error) {
 	c, err := l.corosync()
 	if err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (l *look) ringLacks() (string, error) {
 }
 
 // ring returns the link at one of this host's addresses.
-func (l *look) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
+func (l *observation) ring(ctx context.Context, address string, switches map[string][]string) decide.Ring {
 	r := decide.Ring{Address: address}
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *look) ring(ctx context.Context, address string, switches map[string][]s
 }
 
 // first returns the first address of a name, an invalid one if there is none.
-func (l *look) first(ctx context.Context, name string) netip.Addr {
+func (l *observation) first(ctx context.Context, name string) netip.Addr {
 	list, err := l.resolve(ctx, name)
 	if err != nil || len(list) == 0 {
 		return netip.Addr{}
@@ -96,13 +96,13 @@ func (l *look) first(ctx context.Context, name string) netip.Addr {
 	return a.Unmap()
 }
 
-func (l *look) resolve(ctx context.Context, name string) ([]string, error) {
+func (l *observation) resolve(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, nameTime, fmt.Errorf("no answer in %s", nameTime))
 	defer cancel()
 	return l.Resolve(ctx, name)
 }
 
-func (l *look) number(name string) int {
+func (l *observation) number(name string) int {
 	data, err := l.read(name)
 	if err != nil {
 		return 0
@@ -117,7 +117,7 @@ const deepest = 4
 
 // ports returns the interfaces at the bottom of an interface: the slaves of a
 // bond, or itself.
-func (l *look) ports(name string, deep int) []string {
+func (l *observation) ports(name string, deep int) []string {
 	if slaves, err := l.read("/sys/class/net/" + name + "/bonding/slaves"); err == nil {
 		return strings.Fields(string(slaves))
 	}
@@ -155,7 +155,7 @@ type neighbours struct {
 // switches returns the switches that LLDP finds at each interface. It returns
 // nothing if no LLDP daemon runs. That is not reported as trouble: it only
 // makes less visible.
-func (l *look) switches(ctx context.Context) map[string][]string {
+func (l *observation) switches(ctx context.Context) map[string][]string {
 	out, err := l.tool(ctx, "lldpctl", "-f", "json0")
 	if err != nil {
 		return nil
@@ -184,7 +184,7 @@ func switchesOf(text []byte) map[string][]string {
 }
 
 // bmcs returns the devices that this host holds, without their accounts.
-func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
+func (l *observation) bmcs(ctx context.Context, switches map[string][]string) ([]decide.BMC, error) {
 	files := records.Files{Root: l.path("")}
 	targets, err := files.Targets()
 	if err != nil {
@@ -221,7 +221,7 @@ func (l *look) bmcs(ctx context.Context, switches map[string][]string) ([]decide
 
 // tried sets the results of former fences of a target. Only a fence that had to
 // cut the power counts.
-func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
+func (l *observation) tried(b *decide.BMC, history []state.FenceEntry) {
 	const lately = 10
 	counted := 0
 	for _, r := range slices.Backward(history) {
@@ -239,7 +239,7 @@ func (l *look) tried(b *decide.BMC, history []state.FenceEntry) {
 }
 
 // way finds the route from this host to a BMC.
-func (l *look) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
+func (l *observation) way(ctx context.Context, b *decide.BMC, address string, switches map[string][]string) {
 	parsed, err := bmc.Parse(address)
 	if err != nil {
 		return
@@ -268,7 +268,7 @@ func shownBy(ctx context.Context, at bmc.Address) (redfish.Shown, error) {
 }
 
 // shown returns what a BMC shows to everybody.
-func (l *look) shown(ctx context.Context, at bmc.Address, target string) state.Fact[decide.Shown] {
+func (l *observation) shown(ctx context.Context, at bmc.Address, target string) state.Fact[decide.Shown] {
 	s, err := l.BMC(ctx, at)
 	if err != nil {
 		// Note only the kind of error: not everybody who may read nodes may know the
@@ -298,7 +298,7 @@ func route(routes []state.HostRoute, to netip.Addr) (best state.HostRoute, ok bo
 }
 
 // devices returns the fence devices in Pacemaker's configuration.
-func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
+func (l *observation) devices(ctx context.Context) ([]decide.Device, error) {
 	text, err := l.ask(ctx, pacemaker.Configuration())
 	if err != nil {
 		return nil, err
@@ -317,7 +317,7 @@ func (l *look) devices(ctx context.Context) ([]decide.Device, error) {
 }
 
 // names resolves the cluster's own names like any program on this host.
-func (l *look) names(ctx context.Context) ([]decide.Name, error) {
+func (l *observation) names(ctx context.Context) ([]decide.Name, error) {
 	if !l.Site.Known {
 		return nil, errors.New("this host does not belong to a cluster")
 	}
@@ -344,7 +344,7 @@ func (l *look) names(ctx context.Context) ([]decide.Name, error) {
 
 // nics returns the kernel's settings of the interfaces that lead out of the
 // host.
-func (l *look) nics() (decide.NICs, error) {
+func (l *observation) nics() (decide.NICs, error) {
 	kernel := nic.Kernel{Root: l.Root}
 	links, err := kernel.Links()
 	if err != nil {

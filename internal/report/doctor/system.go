@@ -38,7 +38,7 @@ var (
 )
 
 // activeUnits asks for the states of all relevant units at once.
-func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
+func (l *observation) activeUnits(ctx context.Context) (map[string]string, error) {
 	names := slices.Clone(clockUnits)
 	for _, set := range []map[string]string{watchdogUnits, rebootUnits} {
 		for name := range set {
@@ -60,10 +60,10 @@ func (l *look) activeUnits(ctx context.Context) (map[string]string, error) {
 	return active, nil
 }
 
-func (l *look) active(unit string) bool { return l.units[unit] == "active" }
+func (l *observation) active(unit string) bool { return l.units[unit] == "active" }
 
 // needUnits returns an error if the states of the units are unknown.
-func (l *look) needUnits() error {
+func (l *observation) needUnits() error {
 	if l.units == nil {
 		return errors.New("it is unknown which units run")
 	}
@@ -81,7 +81,7 @@ func kernelClock() (bool, error) {
 	return s != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, nil
 }
 
-func (l *look) clock() (decide.Clock, error) {
+func (l *observation) clock() (decide.Clock, error) {
 	synchronised, err := l.Kernel()
 	c := decide.Clock{Synchronised: synchronised}
 	for _, unit := range clockUnits {
@@ -95,7 +95,7 @@ func (l *look) clock() (decide.Clock, error) {
 
 // swap adds up the active swap, without swap in compressed memory, which never
 // reaches a disk.
-func (l *look) swap() (uint64, error) {
+func (l *observation) swap() (uint64, error) {
 	data, err := l.read("/proc/swaps")
 	if err != nil {
 		return 0, err
@@ -115,10 +115,10 @@ func (l *look) swap() (uint64, error) {
 	return sum, nil
 }
 
-func (l *look) watchdogs() ([]string, error) { return l.running(watchdogUnits) }
+func (l *observation) watchdogs() ([]string, error) { return l.running(watchdogUnits) }
 
 // running returns the descriptions of the units in a set that run and have one.
-func (l *look) running(set map[string]string) ([]string, error) {
+func (l *observation) running(set map[string]string) ([]string, error) {
 	if err := l.needUnits(); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (l *look) running(set map[string]string) ([]string, error) {
 }
 
 // rebooters returns what may reboot this host automatically.
-func (l *look) rebooters() ([]string, error) {
+func (l *observation) rebooters() ([]string, error) {
 	out, err := l.running(rebootUnits)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ var aptReboot = regexp.MustCompile(`(?m)^\s*(?:Unattended-Upgrade::)?Automatic-R
 
 // aptReboots returns the file that makes unattended-upgrades reboot the host;
 // empty if there is none. A later file overrides an earlier one.
-func (l *look) aptReboots() (string, error) {
+func (l *observation) aptReboots() (string, error) {
 	if !l.exists("/usr/bin/unattended-upgrade") {
 		return "", nil
 	}
@@ -187,7 +187,7 @@ func (l *look) aptReboots() (string, error) {
 
 var dnfReboot = regexp.MustCompile(`(?m)^\s*reboot\s*=\s*(when-changed|when-needed)\s*$`)
 
-func (l *look) dnfReboots() string {
+func (l *observation) dnfReboots() string {
 	for _, name := range []string{"/etc/dnf/automatic.conf", "/etc/dnf/dnf5-plugins/automatic.conf"} {
 		if data, err := l.read(name); err == nil && dnfReboot.Match(data) {
 			return name

@@ -46,8 +46,8 @@ const (
 // ConfigMap returns the name of a host's ConfigMap.
 func ConfigMap(host string) string { return decide.ConfigMapPrefix + host }
 
-// Published is what a host shows in the API: its own records, and the reports
-// that it knows.
+// Published holds what a host publishes in the API: its own records, and all
+// reports that it has.
 type Published struct {
 	Records   []decide.Record
 	Incidents []decide.Incident

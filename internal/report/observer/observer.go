@@ -49,11 +49,11 @@ type Host struct {
 	Checks func(ctx context.Context, disk bool) doctor.Host
 }
 
-// This returns the host that this process runs on.
+// This returns the observer of the host on which this process runs.
 func This() Host {
 	return Host{
 		Name: host.Name, Now: time.Now, Ask: explain.Ask,
-		Boot: observe.Boot, Identity: fence.OwnIdentity, Pacemaker: pacemaker.Look, Held: etcd.Locked, Inspect: etcd.Inspect,
+		Boot: observe.Boot, Identity: fence.OwnIdentity, Pacemaker: pacemaker.ReadStatus, Held: etcd.Locked, Inspect: etcd.Inspect,
 	}
 }
 

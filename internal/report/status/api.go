@@ -79,17 +79,17 @@ func kinds() meta.RESTMapper {
 	return m
 }
 
-// Silent implements Source.
-func (a *API) Silent(limit time.Duration) standing.Source {
+// TimedOut implements Source.
+func (a *API) TimedOut(limit time.Duration) standing.Source {
 	return standing.Source{Kind: standing.FromAPI, Name: a.Name, Failed: fmt.Sprintf("no answer within %s", limit)}
 }
 
-// Tell implements Source.
-func (a *API) Tell(ctx context.Context) standing.Facts {
+// Gather implements Source.
+func (a *API) Gather(ctx context.Context) standing.Facts {
 	began := a.Now()
-	t := told{facts: standing.Facts{}, now: began}
+	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
-	for _, look := range []func(context.Context, *told) error{
+	for _, look := range []func(context.Context, *answers) error{
 		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site,
 	} {
 		group.Go(func() {
@@ -113,8 +113,8 @@ func (a *API) Tell(ctx context.Context) standing.Facts {
 	return f
 }
 
-// told collects the answers to questions that run in parallel.
-type told struct {
+// answers collects the answers to questions that run in parallel.
+type answers struct {
 	mu     sync.Mutex
 	now    time.Time
 	facts  standing.Facts
@@ -123,7 +123,7 @@ type told struct {
 }
 
 // with changes the facts under the lock.
-func (t *told) with(change func(f *standing.Facts)) {
+func (t *answers) with(change func(f *standing.Facts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change(&t.facts)
@@ -132,7 +132,7 @@ func (t *told) with(change func(f *standing.Facts)) {
 // fail records a refusal, which is an answer, as a limit, and other errors as
 // an API that does not answer. The callers handle missing objects and kinds
 // themselves.
-func (t *told) fail(err error) {
+func (t *answers) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) {
@@ -143,14 +143,14 @@ func (t *told) fail(err error) {
 }
 
 // limit records something that could not be read.
-func (t *told) limit(text string) {
+func (t *answers) limit(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limits = append(t.limits, text)
 }
 
-// none reports whether the object, or even its kind, does not exist.
-func none(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// absent reports whether the object, or even its kind, does not exist.
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
@@ -171,7 +171,7 @@ func brief(err error, took time.Duration) string {
 	return text
 }
 
-func (a *API) nodes(ctx context.Context, t *told) error {
+func (a *API) nodes(ctx context.Context, t *answers) error {
 	var list corev1.NodeList
 	if err := a.Reader.List(ctx, &list); err != nil {
 		return fmt.Errorf("read the nodes: %w", err)
@@ -194,10 +194,10 @@ func merged(hosts []standing.Host) []standing.Host {
 	return standing.Merge(standing.Facts{Hosts: hosts}).Hosts
 }
 
-func (a *API) infrastructure(ctx context.Context, t *told) error {
+func (a *API) infrastructure(ctx context.Context, t *answers) error {
 	infra := &configv1.Infrastructure{}
 	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, infra)
-	if none(err) {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -207,11 +207,11 @@ func (a *API) infrastructure(ctx context.Context, t *told) error {
 	return nil
 }
 
-func (a *API) pacemaker(ctx context.Context, t *told) error {
+func (a *API) pacemaker(ctx context.Context, t *answers) error {
 	o := &etcdv1.PacemakerCluster{}
 	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, o)
 	switch {
-	case none(err):
+	case absent(err):
 		t.with(func(f *standing.Facts) { f.Pacemaker.Why = "there is no PacemakerCluster" })
 		return nil
 	case err != nil:
@@ -231,10 +231,10 @@ func (a *API) pacemaker(ctx context.Context, t *told) error {
 	return nil
 }
 
-func (a *API) setUp(ctx context.Context, t *told) error {
+func (a *API) setUp(ctx context.Context, t *answers) error {
 	o := &operatorv1.Etcd{}
 	err := a.Reader.Get(ctx, client.ObjectKey{Name: clusterName}, o)
-	if none(err) {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -244,10 +244,10 @@ func (a *API) setUp(ctx context.Context, t *told) error {
 	return nil
 }
 
-func (a *API) operators(ctx context.Context, t *told) error {
+func (a *API) operators(ctx context.Context, t *answers) error {
 	var list configv1.ClusterOperatorList
 	err := a.Reader.List(ctx, &list)
-	if none(err) {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -258,7 +258,7 @@ func (a *API) operators(ctx context.Context, t *told) error {
 }
 
 // members reads etcd's static pods, if kubelet runs etcd.
-func (a *API) members(ctx context.Context, t *told) error {
+func (a *API) members(ctx context.Context, t *answers) error {
 	var list corev1.PodList
 	err := a.Reader.List(ctx, &list, client.InNamespace("kube-system"), client.MatchingLabels{"component": "etcd"})
 	if err != nil {

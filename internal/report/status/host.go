@@ -38,8 +38,8 @@ func Through(name string, run host.Runner) *Host {
 	}}
 }
 
-// Silent implements Source.
-func (h *Host) Silent(limit time.Duration) standing.Source {
+// TimedOut implements Source.
+func (h *Host) TimedOut(limit time.Duration) standing.Source {
 	return h.failed(fmt.Sprintf("no answer within %s", limit))
 }
 
@@ -47,8 +47,8 @@ func (h *Host) failed(why string) standing.Source {
 	return standing.Source{Kind: standing.FromHost, Name: h.Name, Failed: why}
 }
 
-// Tell implements Source.
-func (h *Host) Tell(ctx context.Context) standing.Facts {
+// Gather implements Source.
+func (h *Host) Gather(ctx context.Context) standing.Facts {
 	now := h.Now()
 	if h.Off {
 		own := standing.Host{Name: h.Name, Power: standing.Know(standing.PowerOff, "the lab", now)}

@@ -17,7 +17,7 @@ import (
 // incidents adds the incidents that hosts show in the API. From their journals
 // it adds facts that only they know: their records and the results of their
 // fences.
-func (a *API) incidents(ctx context.Context, t *told) error {
+func (a *API) incidents(ctx context.Context, t *answers) error {
 	data, err := configMaps{a.Reader}.ConfigMaps(ctx, incident.Namespace, incident.Label)
 	if err != nil {
 		return err

@@ -34,11 +34,11 @@ func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing
 			addresses[h.Name] = h.Addresses[0].String()
 		}
 	}
-	return compared(m.Look(ctx, addresses))
+	return withLag(m.Statuses(ctx, addresses))
 }
 
-// compared sets how far each member is behind the most advanced one.
-func compared(looks map[string]etcd.Look) map[string]standing.Member {
+// withLag sets how far each member is behind the most advanced one.
+func withLag(looks map[string]etcd.MemberStatus) map[string]standing.Member {
 	var ahead uint64
 	for _, l := range looks {
 		ahead = max(ahead, l.RaftIndex)

@@ -32,7 +32,7 @@ const (
 
 // site compares the API with the site's installation: the number and kinds of
 // hosts, and each object that the installation created.
-func (a *API) site(ctx context.Context, t *told) error {
+func (a *API) site(ctx context.Context, t *answers) error {
 	var cm corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: siteConfigNamespace, Name: siteConfigName}, &cm)
 	if apierrors.IsNotFound(err) {
@@ -69,7 +69,7 @@ func (a *API) site(ctx context.Context, t *told) error {
 
 // objects finds the missing ones among the objects that the installation
 // created.
-func (a *API) objects(ctx context.Context, t *told, c *config.InstallConfig, top topology.Topology) error {
+func (a *API) objects(ctx context.Context, t *answers, c *config.InstallConfig, top topology.Topology) error {
 	wanted, err := rendered(c, top)
 	if err != nil {
 		t.limit("the objects that should be in the API could not be rendered: " + firstLine(err.Error()))
@@ -133,7 +133,7 @@ func (a *API) lacks(ctx context.Context, at place, names []string) ([]standing.O
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, nil
-	case err != nil && !none(err):
+	case err != nil && !absent(err):
 		return nil, fmt.Errorf("list %s: %w", at.kind.Kind, err)
 	}
 	there := map[string]bool{}

@@ -67,7 +67,7 @@ func installed(t *testing.T, shape string, refuse func(kind string) error, witho
 }
 
 func TestWhatTheInstallationPutIntoTheAPIAndSomebodyDeletedIsMissing(t *testing.T) {
-	f := installed(t, sitetest.TwoDual, nil).Tell(t.Context())
+	f := installed(t, sitetest.TwoDual, nil).Gather(t.Context())
 	if !f.Missing.Known || len(f.Missing.Value) > 0 || f.Sources[0].Failed != "" || len(f.Sources[0].Limits) > 0 {
 		t.Fatalf("nothing was deleted: %+v %+v", f.Missing, f.Sources)
 	}
@@ -81,7 +81,7 @@ func TestWhatTheInstallationPutIntoTheAPIAndSomebodyDeletedIsMissing(t *testing.
 		{Kind: "ValidatingAdmissionPolicyBinding", Name: "holdfast-topology"},
 		{Kind: "ConfigMap", Namespace: "kube-system", Name: "cluster-config-v1"},
 	} {
-		if f := installed(t, sitetest.TwoDual, nil, o).Tell(t.Context()); !slices.Equal(f.Missing.Value, []standing.Object{o}) {
+		if f := installed(t, sitetest.TwoDual, nil, o).Gather(t.Context()); !slices.Equal(f.Missing.Value, []standing.Object{o}) {
 			t.Errorf("%+v is deleted, and missing are %+v", o, f.Missing)
 		}
 	}
@@ -90,7 +90,7 @@ func TestWhatTheInstallationPutIntoTheAPIAndSomebodyDeletedIsMissing(t *testing.
 func TestAControlPlaneWithoutANodeIsKnownFromTheSite(t *testing.T) {
 	api := installed(t, sitetest.TwoDual, nil)
 	must(t, api.Reader.(client.Client).Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2"}}))
-	f := api.Tell(t.Context())
+	f := api.Gather(t.Context())
 	i := slices.IndexFunc(f.Hosts, func(h standing.Host) bool { return h.Name == "cp-2" })
 	if i < 0 || !f.Hosts[i].ControlPlane || !slices.Equal(f.Nodes.Value, []string{"cp-1"}) {
 		t.Errorf("%+v %+v", f.Hosts, f.Nodes)
@@ -103,7 +103,7 @@ func TestWhatMayNotBeListedIsNotMissing(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
 		}
 		return nil
-	}).Tell(t.Context())
+	}).Gather(t.Context())
 	if len(f.Missing.Value) > 0 || f.Sources[0].Failed != "" {
 		t.Errorf("%+v %+v", f.Missing, f.Sources)
 	}

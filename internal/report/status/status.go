@@ -23,10 +23,10 @@ const (
 // Source provides facts about a cluster. It reports failures in its facts: it
 // has no other errors.
 type Source interface {
-	// Tell returns the facts of this source. The context ends with the limit.
-	Tell(ctx context.Context) standing.Facts
-	// Silent returns the entry for a source that has not answered by the limit.
-	Silent(limit time.Duration) standing.Source
+	// Gather returns the facts of this source. The context ends with the limit.
+	Gather(ctx context.Context) standing.Facts
+	// TimedOut returns the entry for a source that has not answered by the limit.
+	TimedOut(limit time.Duration) standing.Source
 }
 
 // Gatherer asks sources. If two report the same fact, the earlier source
@@ -80,12 +80,12 @@ func (g *Gatherer) ask(ctx context.Context, limit time.Duration) []standing.Fact
 	var mu sync.Mutex
 	parts := make([]standing.Facts, len(g.Sources))
 	for i, s := range g.Sources {
-		parts[i].Sources = []standing.Source{s.Silent(limit)}
+		parts[i].Sources = []standing.Source{s.TimedOut(limit)}
 	}
 	var group sync.WaitGroup
 	for i, s := range g.Sources {
 		group.Go(func() {
-			told := s.Tell(ctx)
+			told := s.Gather(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			parts[i] = told

@@ -128,7 +128,7 @@ func TestTheAPIHasRecordsFencesAndIncidentsAsHostsShowThem(t *testing.T) {
 	must(t, err)
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: incident.Namespace, Name: incident.ConfigMap("cp-1"), Labels: map[string]string{incident.Label: ""}}, Data: data}
 	api := &API{Name: "API", Reader: fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(objects(), shown)...).Build(), Now: time.Now}
-	f := api.Tell(t.Context())
+	f := api.Gather(t.Context())
 	slices.SortFunc(f.Hosts, func(a, b standing.Host) int { return strings.Compare(a.Name, b.Name) })
 	if r := f.Hosts[0].Record; r.Value.State != state.EtcdSole || r.From != "cp-1, in the API" {
 		t.Errorf("%+v", r)
@@ -149,7 +149,7 @@ func TestWhatMayNotBeReadIsALimitAndNotSilence(t *testing.T) {
 		return c.List(ctx, list, opts...)
 	}}
 	api := &API{Name: "API", Reader: fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects()...).WithInterceptorFuncs(refuse).Build(), Now: time.Now}
-	f := api.Tell(t.Context())
+	f := api.Gather(t.Context())
 	if s := f.Sources[0]; s.Failed != "" || len(s.Limits) != 1 || !strings.Contains(s.Limits[0], "etcd's pods") || len(f.Hosts) != 2 {
 		t.Errorf("%+v", s)
 	}
@@ -228,13 +228,13 @@ func TestAgesAreToldByTheClusterClock(t *testing.T) {
 
 type deaf struct{}
 
-func (deaf) Tell(context.Context) standing.Facts  { select {} }
-func (deaf) Silent(time.Duration) standing.Source { return standing.Source{Failed: "deaf"} }
+func (deaf) Gather(context.Context) standing.Facts  { select {} }
+func (deaf) TimedOut(time.Duration) standing.Source { return standing.Source{Failed: "deaf"} }
 
 func TestARefusedConnectionIsSaidShortly(t *testing.T) {
 	api, err := OpenAPI(&rest.Config{Host: "https://" + porttest.Address(t)})
 	must(t, err)
-	if s := api.Tell(t.Context()).Sources[0]; !strings.HasSuffix(s.Failed, "connect: connection refused") || strings.Contains(s.Failed, "/apis/") {
+	if s := api.Gather(t.Context()).Sources[0]; !strings.HasSuffix(s.Failed, "connect: connection refused") || strings.Contains(s.Failed, "/apis/") {
 		t.Errorf("%q", s.Failed)
 	}
 }
@@ -323,7 +323,7 @@ func TestAHostWithoutAnAPITellsFromItsDaemonsAndFiles(t *testing.T) {
 func TestARecordOnTheDiskIsReadWhereTheAgentDoesNotAnswer(t *testing.T) {
 	dir := root(t)
 	must(t, records.Files{Root: dir}.WriteRecord(state.EtcdRecord{State: state.EtcdSole, Seq: 4, Cluster: 1, Member: 2}))
-	f := Below(dir, "cp-1").Tell(t.Context())
+	f := Below(dir, "cp-1").Gather(t.Context())
 	if r := f.Hosts[0].Record; r.Value.State != state.EtcdSole || !strings.Contains(strings.Join(f.Sources[0].Limits, " "), "sudo holdfast explain") {
 		t.Errorf("%+v %+v", r, f.Sources)
 	}
@@ -343,7 +343,7 @@ func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
 		must(t, err)
 		in, err := r.Explained()
 		must(t, err)
-		f := Below(dir, "cp-1").Tell(t.Context())
+		f := Below(dir, "cp-1").Gather(t.Context())
 		said := slices.IndexFunc(f.Sources[0].Limits, func(l string) bool { return strings.Contains(l, want) })
 		if said < 0 || !slices.Contains(in.Limits, f.Sources[0].Limits[said]) || in.Report.Snapshot.Record.Known || f.Hosts[0].Record.Known {
 			t.Errorf("%q: %q, %q", text, f.Sources[0].Limits, in.Limits)
@@ -354,7 +354,7 @@ func TestStatusAndExplanationSayTheSameOfARecord(t *testing.T) {
 func TestTornFilesAreSaidAndTheRestIsTold(t *testing.T) {
 	dir := root(t)
 	must(t, os.WriteFile(filepath.Join(dir, state.NetworkStatusPath), []byte(`{"at":`), 0o600))
-	f := Below(dir, "cp-1").Tell(t.Context())
+	f := Below(dir, "cp-1").Gather(t.Context())
 	if len(f.Sources[0].Limits) != 1 || !f.Pacemaker.Known {
 		t.Errorf("%+v", f.Sources)
 	}
@@ -365,7 +365,7 @@ func TestWhatAnAgentThatIsGoneLeftOfItsLoopsSaysNothingOfNow(t *testing.T) {
 	later := func() time.Time { return time.Now().Add(3 * time.Minute) }
 	o := observer.Below(dir, "cp-1")
 	o.Now = later
-	f := (&Host{Name: "cp-1", Report: o.Report, Now: later}).Tell(t.Context())
+	f := (&Host{Name: "cp-1", Report: o.Report, Now: later}).Gather(t.Context())
 	if len(f.Sources[0].Limits) != 1 || !strings.Contains(f.Sources[0].Limits[0], "systemctl status holdfast-agent") {
 		t.Errorf("%+v", f.Sources)
 	}
@@ -385,25 +385,25 @@ func TestAHostThatIsReachedByACommandTellsWhatItsAgentReports(t *testing.T) {
 		must(t, err)
 		return json.Marshal(r)
 	})
-	f := h.Tell(t.Context())
+	f := h.Gather(t.Context())
 	if len(f.Hosts) != 2 || f.Cluster != "store-17.example.com" || f.Sources[0].Failed != "" || line[0] != "holdfast-agent" {
 		t.Errorf("%q: %+v", line, f)
 	}
 	h = Through("cp-1", func(context.Context, ...string) ([]byte, error) { return nil, errors.New("no route to host") })
-	if f := h.Tell(t.Context()); len(f.Hosts) != 0 || !strings.Contains(f.Sources[0].Failed, "no route to host") {
+	if f := h.Gather(t.Context()); len(f.Hosts) != 0 || !strings.Contains(f.Sources[0].Failed, "no route to host") {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestAHostOfALabThatIsOffTellsOnlyThat(t *testing.T) {
-	f := Below("", "cp-2").Tell(t.Context())
+	f := Below("", "cp-2").Gather(t.Context())
 	if len(f.Hosts) != 1 || f.Hosts[0].Power.Value != standing.PowerOff || f.Sources[0].Failed == "" {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestLagIsWhatTheOneThatIsAheadHasMore(t *testing.T) {
-	m := compared(map[string]etcd.Look{
+	m := withLag(map[string]etcd.MemberStatus{
 		"cp-1": {Member: 1, Leader: 1, Serves: true, RaftIndex: 500}, "cp-2": {Member: 2, Leader: 1, Serves: true, RaftIndex: 480, Learner: true},
 		"cp-3": {Member: 3},
 	})

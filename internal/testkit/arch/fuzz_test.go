@@ -24,11 +24,16 @@ func TestFuzzTargetsAreThoseOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page, tree []string
+	rows := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		row := fuzzRow.FindStringSubmatch(strings.TrimSpace(line))
 		if row == nil {
 			continue
 		}
+		if rows[row[1]] {
+			t.Errorf("%s has two rows for %q: one row lists all targets of a source, or each row says how it differs", fuzzPage, row[1])
+		}
+		rows[row[1]] = true
 		for _, target := range fuzzTarget.FindAllStringSubmatch(row[2], -1) {
 			page = append(page, row[3]+":"+target[1])
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/holdfast/holdfast/internal/adapter/mdns"
-	piece "github.com/holdfast/holdfast/internal/agent/network/mdns"
+	reconciler "github.com/holdfast/holdfast/internal/agent/network/mdns"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/net/promise"
 )
@@ -27,13 +27,13 @@ func alone(self string, addrs []string) state.NetworkView {
 // speaker is a host that announces itself as the agent does.
 type speaker struct {
 	*node
-	piece *piece.Reconciler
-	view  state.NetworkView
+	mdns *reconciler.Reconciler
+	view state.NetworkView
 }
 
 func (n *node) speaks(name string, addrs ...string) *speaker {
 	n.t.Helper()
-	s := &speaker{n, piece.New(&mdns.Publisher{Logf: n.t.Logf}), alone(name, addrs)}
+	s := &speaker{n, reconciler.New(&mdns.Publisher{Logf: n.t.Logf}), alone(name, addrs)}
 	s.say()
 	n.t.Cleanup(s.bye)
 	return s
@@ -43,14 +43,14 @@ func (n *node) speaks(name string, addrs ...string) *speaker {
 func (s *speaker) say() {
 	s.t.Helper()
 	s.must(func() error {
-		_, err := s.piece.Reconcile(s.t.Context(), s.view)
+		_, err := s.mdns.Reconcile(s.t.Context(), s.view)
 		return err
 	})
 }
 
 func (s *speaker) bye() {
 	s.t.Helper()
-	s.must(func() error { return s.piece.Withdraw(s.t.Context()) })
+	s.must(func() error { return s.mdns.Withdraw(s.t.Context()) })
 }
 
 const peer = "host-1.demo.example.com."
@@ -294,11 +294,11 @@ func TestHardCase35_LongNamesOfClusterAndHostAreFound(t *testing.T) {
 		v.Settings.Cluster, v.Settings.Domain = cluster, cluster+".example.com"
 		return v
 	}
-	sp := &speaker{site.host("10.9.0.21/24"), piece.New(&mdns.Publisher{Logf: t.Logf}), long(alone(host[:63], []string{"10.9.0.21"}))}
+	sp := &speaker{site.host("10.9.0.21/24"), reconciler.New(&mdns.Publisher{Logf: t.Logf}), long(alone(host[:63], []string{"10.9.0.21"}))}
 	sp.say()
 	t.Cleanup(sp.bye)
 	other := site.host("10.9.0.22/24")
-	stranger := &speaker{other, piece.New(&mdns.Publisher{Logf: t.Logf}), long(alone(host[:62]+"x", []string{"10.9.0.22"}))}
+	stranger := &speaker{other, reconciler.New(&mdns.Publisher{Logf: t.Logf}), long(alone(host[:62]+"x", []string{"10.9.0.22"}))}
 	stranger.view.Settings.Cluster = cluster[:20] + "-of-somebody-else"
 	stranger.say()
 	t.Cleanup(stranger.bye)

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
-	redirectpiece "github.com/holdfast/holdfast/internal/agent/network/redirect"
+	reconciler "github.com/holdfast/holdfast/internal/agent/network/redirect"
 	"github.com/holdfast/holdfast/internal/decide/apilb"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/haproxy"
@@ -104,7 +104,7 @@ func (n *node) setVIPs(settings state.NetworkSettings) {
 
 // startAgent runs the loop with our reconcilers and sources.
 func (n *node) startAgent() {
-	table := redirectpiece.New(redirect.Table{NetNS: int(n.handle)}, time.Now)
+	table := reconciler.New(redirect.Table{NetNS: int(n.handle)}, time.Now)
 	agent := &network.Agent{
 		Views:   n.board,
 		Sources: []network.Source{haproxy.Source{Client: n.client, Accepts: n.accepts, Busy: func() bool { return false }}, table, &localAPI{n: n}},

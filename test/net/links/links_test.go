@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/holdfast/holdfast/internal/adapter/nic"
-	piece "github.com/holdfast/holdfast/internal/agent/network/links"
+	reconciler "github.com/holdfast/holdfast/internal/agent/network/links"
 	"github.com/holdfast/holdfast/internal/decide/uplink"
 	"github.com/holdfast/holdfast/internal/lab/router"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -111,7 +111,7 @@ func TestAHostThatForwardsLosesItsRoute(t *testing.T) {
 func TestAHostThatForwardsHearsItsRouter(t *testing.T) {
 	view := host(t)
 	set(t, "all/forwarding", "1")
-	p := &piece.Reconciler{Kernel: kernel{nic.Kernel{Root: "/"}}, Solicit: nic.Solicit}
+	p := &reconciler.Reconciler{Kernel: kernel{nic.Kernel{Root: "/"}}, Solicit: nic.Solicit}
 	said, err := p.Reconcile(t.Context(), view)
 	if err != nil || said == "" {
 		t.Fatalf("it says %q, %v", said, err)

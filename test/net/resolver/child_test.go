@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/holdfast/holdfast/internal/adapter/resolver"
-	piece "github.com/holdfast/holdfast/internal/agent/network/resolver"
+	reconciler "github.com/holdfast/holdfast/internal/agent/network/resolver"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/resolvconf"
 )
@@ -72,7 +72,7 @@ type looked struct {
 
 // agent runs the reconciler and its source as the agent does.
 func agent(ctx context.Context) error {
-	r := piece.New(piece.Options{})
+	r := reconciler.New(reconciler.Options{})
 	var mu sync.Mutex
 	view := state.NetworkView{
 		Settings: state.NetworkSettings{Domain: domain},

@@ -50,14 +50,14 @@ func runAgent(dir string, log io.Writer) error {
 	logf := func(format string, args ...any) {
 		_, _ = fmt.Fprintf(log, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
 	}
-	piece := keepalived.New(keepalived.Options{Root: dir, Now: time.Now, Logf: logf, NoProbe: os.Getenv("HOLDFAST_VRRP_NOPROBE") != ""})
+	holder := keepalived.New(keepalived.Options{Root: dir, Now: time.Now, Logf: logf, NoProbe: os.Getenv("HOLDFAST_VRRP_NOPROBE") != ""})
 	view, err := readView(dir)
 	if err != nil {
 		return err
 	}
 	a := &network.Agent{
-		Views: network.NewViewStore(view), Sources: []network.Source{told{dir}, kernel{}, piece},
-		Reconcilers: []network.Reconciler{piece, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
+		Views: network.NewViewStore(view), Sources: []network.Source{told{dir}, kernel{}, holder},
+		Reconcilers: []network.Reconciler{holder, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
 		Loops:       loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
 	}
 	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {

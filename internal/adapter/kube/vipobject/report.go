@@ -42,8 +42,8 @@ type Report struct {
 	Extension  Extension
 }
 
-// Reported reads what a cluster reports about its virtual IPs.
-func Reported(ctx context.Context, c client.Reader) (Report, error) {
+// ReadReport reads what a cluster reports about its virtual IPs.
+func ReadReport(ctx context.Context, c client.Reader) (Report, error) {
 	var op configv1.ClusterOperator
 	err := c.Get(ctx, client.ObjectKey{Name: OperatorName}, &op)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

@@ -37,9 +37,9 @@ func Open(access kube.Access) (client.Client, error) {
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// Look reads everything that a decision about virtual IPs needs. Of the
-// questions to hosts it reads only those of one asker.
-func Look(ctx context.Context, c client.Reader, asker string) (*configv1.Infrastructure, vips.Snapshot, error) {
+// Gather reads everything that a decision about virtual IPs needs. Of the
+// probes that were requested of hosts it reads only those of one asker.
+func Gather(ctx context.Context, c client.Reader, asker string) (*configv1.Infrastructure, vips.Snapshot, error) {
 	infra := &configv1.Infrastructure{}
 	if err := c.Get(ctx, client.ObjectKey{Name: ClusterName}, infra); err != nil {
 		return nil, vips.Snapshot{}, missing("the Infrastructure object", err)
@@ -62,8 +62,9 @@ func Look(ctx context.Context, c client.Reader, asker string) (*configv1.Infrast
 	return infra, vips.SnapshotOf(infra, network, hosts), nil
 }
 
-// Question puts an asker's question to a host, or removes it if probe is nil.
-func Question(ctx context.Context, c client.Client, node, asker string, probe *state.VIPProbe) error {
+// WriteProbe requests a probe of a host for an asker, or withdraws it if probe is
+// nil.
+func WriteProbe(ctx context.Context, c client.Client, node, asker string, probe *state.VIPProbe) error {
 	var value any
 	if probe != nil {
 		value = state.FormatAnnotation(probe)

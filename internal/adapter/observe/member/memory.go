@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Memory is what an observer remembers, in a file that lasts as long as the
-// boot: when the peer last joined, and whether it was heard.
+// Memory keeps two facts of an observer in a file that lasts as long as the boot:
+// when the peer last joined, and whether it was heard.
 type Memory struct {
 	path string
 	m    memory

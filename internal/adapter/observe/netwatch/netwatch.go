@@ -26,9 +26,9 @@ const (
 	// hold before it replaces the former one for good: an interface that
 	// bounces loses its address for a moment.
 	Lasting = time.Minute
-	// settle is the wait for further changes after a change: an interface that
+	// debounce is the wait for further changes after a change: an interface that
 	// comes up causes many.
-	settle = 20 * time.Millisecond
+	debounce = 20 * time.Millisecond
 	// retry is the pause before following the kernel again.
 	retry = time.Second
 )
@@ -172,7 +172,7 @@ func (s *Source) next(ctx context.Context, changed <-chan struct{}) error {
 	case <-s.Changed:
 		return nil
 	case <-changed:
-		return host.Sleep(ctx, settle)
+		return host.Sleep(ctx, debounce)
 	}
 }
 

@@ -27,8 +27,8 @@ import (
 
 // The pauses of the reconciler.
 const (
-	// settle is the least time between two looks at the table.
-	settle = time.Second
+	// minInterval is the least time between two looks at the table.
+	minInterval = time.Second
 	// readEvery is the pause between two reads of the administrator's file.
 	readEvery = 5 * time.Second
 	// trusted is the time for which a compared table counts as unchanged.
@@ -279,7 +279,7 @@ func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkVie
 	})
 	for touched := true; ctx.Err() == nil; {
 		again, _ := p.mend(touched) // its error is that of the next Reconcile too
-		_ = host.Sleep(ctx, settle)
+		_ = host.Sleep(ctx, minInterval)
 		touched = p.await(ctx, again)
 	}
 	return nil
@@ -309,7 +309,7 @@ func (p *Reconciler) look(ctx context.Context, update func(func(*state.NetworkVi
 	v, known, hosts := p.view, p.known, p.bmcHosts()
 	p.mu.Unlock()
 	if !known || v.Host.Interface == "" {
-		return settle // the first view comes in a moment
+		return minInterval // the first view comes in a moment
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

@@ -166,7 +166,7 @@ func TestRulesBecomeNarrowByThemselves(t *testing.T) {
 		b := newBench(t)
 		b.running()
 		b.reconcile(view())
-		time.Sleep(3 * settle)
+		time.Sleep(3 * minInterval)
 		synctest.Wait()
 		b.reconcile(view())
 		time.Sleep(ports.Tighten)
@@ -182,12 +182,12 @@ func TestATableThatSomebodyTookAwayIsBackAtOnce(t *testing.T) {
 		b := newBench(t)
 		b.running()
 		b.reconcile(view())
-		time.Sleep(2 * settle)
+		time.Sleep(2 * minInterval)
 		b.table.mu.Lock()
 		b.table.is = ports.Rules{}
 		b.table.mu.Unlock()
 		b.table.told <- struct{}{}
-		time.Sleep(2 * settle)
+		time.Sleep(2 * minInterval)
 		synctest.Wait()
 		if b.table.set("hosts4") == nil {
 			t.Error("it is not back")
@@ -217,7 +217,7 @@ func TestWhatTheDiskSaysIsInTheRules(t *testing.T) {
 			t.Error("whom a person let in is not")
 		}
 		b.table.mu.Unlock()
-		time.Sleep(3 * settle)
+		time.Sleep(3 * minInterval)
 		synctest.Wait()
 		want := []netip.Addr{netip.MustParseAddr("10.99.0.99"), netip.MustParseAddr("10.99.0.111"), netip.MustParseAddr("10.99.0.112")}
 		if got := b.table.set("bmcs4"); !slices.Equal(got, want) {
@@ -242,7 +242,7 @@ func TestWhatAFirewallOfTheSiteRefusesIsToldOnce(t *testing.T) {
 		b := newBench(t)
 		told := b.running()
 		b.reconcile(view())
-		time.Sleep(3 * settle)
+		time.Sleep(3 * minInterval)
 		if v := <-told; !v.SiteFirewalls.Known || v.SiteFirewalls.Value[0].Name != "firewalld" {
 			t.Errorf("%+v", v.SiteFirewalls)
 		}

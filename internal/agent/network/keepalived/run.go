@@ -175,13 +175,13 @@ func (p *Reconciler) attend(ctx context.Context, d keepalived.Daemon) {
 	p.sweep("ended")
 }
 
-// settled bounds the start of a daemon.
-const settled = 3 * time.Second
+// startTimeout bounds the start of a daemon.
+const startTimeout = 3 * time.Second
 
 // hearing ends a daemon that cannot follow its files, once there is room for the
 // next one to: it would hold a VIP however ill this host is.
 func (p *Reconciler) hearing(ctx context.Context, d keepalived.Daemon) {
-	if host.Sleep(ctx, settled) != nil || len(p.instances()) == 0 { // without instances it has no file to follow
+	if host.Sleep(ctx, startTimeout) != nil || len(p.instances()) == 0 { // without instances it has no file to follow
 		return
 	}
 	follows, err := d.Follows()

@@ -16,14 +16,14 @@ import (
 // the same boot.
 const Path = "/run/holdfast/may-hold"
 
-// every is the pause between two requests to a keeper that does not answer, or
+// pollInterval is the pause between two requests to a keeper that does not answer, or
 // does not wait with its answer. It is less than the time in which a leaving host
 // hands its leadership over: the VIPs must be gone before the host's API server
 // is without an etcd. A keeper that waits reports each change at once.
-const every = 250 * time.Millisecond
+const pollInterval = 250 * time.Millisecond
 
-// patience bounds a request; it is longer than the keeper waits with its answer.
-const patience = 15 * time.Second
+// requestTimeout bounds a request; it is longer than the keeper waits with its answer.
+const requestTimeout = 15 * time.Second
 
 // Source is the source of NetworkView.MayHold.
 type Source struct {
@@ -100,13 +100,13 @@ func (s *Source) keep(may bool) error {
 // If there is nothing new it pauses first. The error is the context's end.
 func (s *Source) next(ctx context.Context, mark string) (state.Fact[state.EtcdReport], error) {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r, err := s.Ask(limited, mark)
 	if err == nil && decide.Mark(r) != mark {
 		return state.Known(r), nil
 	}
-	if over := host.Sleep(ctx, every-time.Since(began)); over != nil {
+	if over := host.Sleep(ctx, pollInterval-time.Since(began)); over != nil {
 		return state.Fact[state.EtcdReport]{}, over
 	}
 	return state.Fact[state.EtcdReport]{Known: err == nil, Value: r}, nil

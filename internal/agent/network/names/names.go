@@ -35,9 +35,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// patience is the time for which a configuration with upstream name servers stays
+// startGrace is the time for which a configuration with upstream name servers stays
 // while the view has none: the agent may only just have begun to look for them.
-const patience = 15 * time.Second
+const startGrace = 15 * time.Second
 
 // Reconciler owns the name server's files.
 type Reconciler struct {
@@ -147,7 +147,7 @@ func (p *Reconciler) keepsZone(z decide.Zone) (bool, error) {
 // keepsConfig reports whether the configuration on disk stays for a while,
 // because no name server of the site has been found so far.
 func (p *Reconciler) keepsConfig(s decide.Server) (bool, error) {
-	if len(s.Upstreams) > 0 || p.opts.Now().Sub(p.begun) >= patience {
+	if len(s.Upstreams) > 0 || p.opts.Now().Sub(p.begun) >= startGrace {
 		return false, nil
 	}
 	have, err := readIfThere(p.path(coredns.ConfigPath))

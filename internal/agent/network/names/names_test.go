@@ -192,7 +192,7 @@ func TestUpstreamsThatAreGoneForGoodAreTakenOut(t *testing.T) {
 	if got := r.reconcile(v); got != "" {
 		t.Errorf("at once: %q", got)
 	}
-	r.now = r.now.Add(patience)
+	r.now = r.now.Add(startGrace)
 	if got := r.reconcile(v); got != "wrote Corefile" || strings.Contains(r.file(coredns.ConfigPath), "forward") {
 		t.Errorf("%q: %s", got, r.file(coredns.ConfigPath))
 	}

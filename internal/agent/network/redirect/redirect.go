@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Look is the pause between two looks at the table without an event: the safety
-// net below the watch.
-const Look = 10 * time.Second
+// CheckInterval is the pause between two checks of the table without an event:
+// the safety net below the watch.
+const CheckInterval = 10 * time.Second
 
-// settle is the least time between two looks: somebody who removes the table
+// minInterval is the least time between two looks: somebody who removes the table
 // again and again must not keep this host busy.
-const settle = 20 * time.Millisecond
+const minInterval = 20 * time.Millisecond
 
 // rewatch is the pause before a failed watch is started again.
 const rewatch = time.Second
@@ -172,7 +172,7 @@ func (p *Reconciler) Run(ctx context.Context, update func(func(*state.NetworkVie
 			told = leads
 			update(func(v *state.NetworkView) { v.Redirected = leads })
 		}
-		_ = host.Sleep(ctx, settle)
+		_ = host.Sleep(ctx, minInterval)
 		p.await(ctx, again)
 	}
 	return nil
@@ -186,7 +186,7 @@ func (p *Reconciler) isLeading() bool {
 
 // await waits for a poke, the time again, or the safety net.
 func (p *Reconciler) await(ctx context.Context, again time.Time) {
-	pause := Look
+	pause := CheckInterval
 	if !again.IsZero() {
 		pause = min(pause, max(again.Sub(p.now()), time.Millisecond))
 	}

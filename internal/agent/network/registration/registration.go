@@ -29,10 +29,10 @@ const Path = "/var/lib/holdfast/network/node.json"
 // kubeletHealth is the address of kubelet's health check, for its own host alone.
 const kubeletHealth = "http://127.0.0.1:10248/healthz"
 
-// look is the pause between two reads of a Node in which nothing that the watch
+// checkInterval is the pause between two reads of a Node in which nothing that the watch
 // shows has changed: podCIDRs, taints and others' annotations do change, but
 // seldom.
-const look = 25 * time.Second
+const checkInterval = 25 * time.Second
 
 // API is the part of the API that is needed, by the account of this host with
 // most rights.
@@ -95,7 +95,7 @@ func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string
 // keep remembers the Node while it exists.
 func (p *Reconciler) keep(ctx context.Context, self state.Node) error {
 	self.Ready = true // readiness changes nothing of what is kept
-	if p.known != nil && p.Now().Sub(p.looked) < look && reflect.DeepEqual(self, p.seen) {
+	if p.known != nil && p.Now().Sub(p.looked) < checkInterval && reflect.DeepEqual(self, p.seen) {
 		return nil
 	}
 	var n *corev1.Node

@@ -127,7 +127,7 @@ func TestTheNodeIsAskedForSeldomAndAtOnceWhereItChanged(t *testing.T) {
 	}
 	v.Nodes.Value[0].Labels = map[string]string{"new": ""}
 	r.reconcile(t, v)
-	r.now = r.now.Add(look)
+	r.now = r.now.Add(checkInterval)
 	r.reconcile(t, v)
 	if r.gets != 3 {
 		t.Errorf("%d times", r.gets)

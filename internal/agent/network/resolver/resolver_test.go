@@ -273,7 +273,7 @@ func TestB57_OurOwnWorkWakesNobody(t *testing.T) {
 	w.mu.Lock()
 	updates := w.updates
 	w.mu.Unlock()
-	time.Sleep(10 * settle)
+	time.Sleep(10 * debounce)
 	after, err := os.Stat(file)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,15 +21,15 @@ import (
 const (
 	// resync is for the files, which are watched.
 	resync = 30 * time.Second
-	// settle is the time for which a file is left alone after a change of it:
+	// debounce is the time for which a file is left alone after a change of it:
 	// some tools write in more than one step.
-	settle = 50 * time.Millisecond
+	debounce = 50 * time.Millisecond
 	// askUp and askDown are for the name server, while it answers and while it
 	// does not.
 	askUp   = 2 * time.Second
 	askDown = 500 * time.Millisecond
-	// askPatience bounds the wait for an answer.
-	askPatience = time.Second
+	// askTimeout bounds the wait for an answer.
+	askTimeout = time.Second
 	// failures is the number of questions in a row that must fail before a name
 	// server that answered counts as dead.
 	failures = 3
@@ -78,7 +78,7 @@ func (r *Resolver) follow(ctx context.Context, changed <-chan struct{}, update u
 		}
 		_ = r.again(ctx)
 		wait(ctx, changed, resync)
-		_ = host.Sleep(ctx, settle) // the loop checks the context itself
+		_ = host.Sleep(ctx, debounce) // the loop checks the context itself
 	}
 	return nil
 }
@@ -167,11 +167,11 @@ func answers(ctx context.Context, server, name string) bool {
 }
 
 func exchange(ctx context.Context, server, name string) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	question := new(dns.Msg).SetQuestion(name, dns.TypeA)
 	question.Id = uint16(rand.Uint32()) //nolint:gosec // a number to tell answers apart, from this host to itself
-	client := dns.Client{Net: "udp", Timeout: askPatience, Dialer: &net.Dialer{}}
+	client := dns.Client{Net: "udp", Timeout: askTimeout, Dialer: &net.Dialer{}}
 	reply, _, err := client.ExchangeContext(ctx, question, server)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", server, name, err)

@@ -43,12 +43,12 @@ const (
 
 // The times of a renewal.
 const (
-	// patience bounds the wait for the hosts whose turn is before this one's: one
+	// turnTimeout bounds the wait for the hosts whose turn is before this one's: one
 	// whose agent does not run must not hold up the rest.
-	patience = 15 * time.Second
-	// takesUp bounds the wait for an API server to show a new certificate. It
+	turnTimeout = 15 * time.Second
+	// reloadTimeout bounds the wait for an API server to show a new certificate. It
 	// follows the file, and if that fails, looks once a minute.
-	takesUp = 5 * time.Second
+	reloadTimeout = 5 * time.Second
 	// dialLimit bounds one look at the API server.
 	dialLimit = 2 * time.Second
 	// lookEvery is the time for which the result of the last look counts.
@@ -159,7 +159,7 @@ func (p *Reconciler) mine(view state.NetworkView) error {
 		p.since = now
 	}
 	before := vips.Turn(view.Host.NodeName, view.Settings.APIVIPs, view.Nodes.Value)
-	if before == "" || now.Sub(p.since) >= patience || now.Before(p.since) {
+	if before == "" || now.Sub(p.since) >= turnTimeout || now.Before(p.since) {
 		return nil
 	}
 	return fmt.Errorf("the API server's certificate waits for that of %s", before)
@@ -186,7 +186,7 @@ func (p *Reconciler) look(ctx context.Context, want []netip.Addr) error {
 	if slices.Equal(p.Served(), want) && p.Now().Sub(p.looked).Abs() < lookEvery {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, takesUp)
+	ctx, stop := context.WithTimeout(ctx, reloadTimeout)
 	defer stop()
 	for {
 		served, err := p.shown(ctx)

@@ -267,7 +267,7 @@ func TestOneAPIServerAtATime(t *testing.T) {
 	if _, err := p.Reconcile(t.Context(), v); err == nil {
 		t.Error("it does not wait")
 	}
-	c.now = c.now.Add(patience)
+	c.now = c.now.Add(turnTimeout)
 	if words := reconcile(t, p, v); words == "" {
 		t.Error("it waits without end")
 	}

@@ -22,9 +22,9 @@ import (
 
 // The times of a report.
 const (
-	// settling bounds the wait of a report for the other reconcilers. After that
+	// reconcileTimeout bounds the wait of a report for the other reconcilers. After that
 	// it says what keeps them.
-	settling = 10 * time.Second
+	reconcileTimeout = 10 * time.Second
 	// passing is the longest failure of a reconciler that a report leaves out.
 	passing = 3 * time.Second
 	// settleEvery is the pause between two looks at them.
@@ -58,7 +58,7 @@ var concerned = []string{"keepalived", "haproxy", "redirect", "names", "serving-
 // New returns the reconciler.
 func New(o Options) *Reconciler {
 	if o.Settling == 0 {
-		o.Settling = settling
+		o.Settling = reconcileTimeout
 	}
 	return &Reconciler{o}
 }

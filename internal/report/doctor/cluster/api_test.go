@@ -63,7 +63,7 @@ func site(t *testing.T) (*apitest.API, *Cluster) {
 
 func look(t *testing.T, c *Cluster) decide.Facts {
 	t.Helper()
-	found, err := c.Look(t.Context())
+	found, err := c.Gather(t.Context())
 	if err != nil || len(found.Cluster.Trouble) > 0 {
 		t.Fatalf("%v %q", err, found.Cluster.Trouble)
 	}
@@ -165,7 +165,7 @@ func TestWithoutAnAPIThereIsAnErrorAndNoGuess(t *testing.T) {
 	cfg.Host = "https://127.0.0.1:1"
 	c, err := At(&cfg)
 	if err == nil {
-		_, err = c.Look(t.Context())
+		_, err = c.Gather(t.Context())
 	}
 	if err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("%v", err)

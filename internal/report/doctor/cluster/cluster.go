@@ -56,10 +56,10 @@ func At(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{reader: c, config: cfg}, nil
 }
 
-// Look reads everything: the facts about the cluster, and those that the agents
+// Gather reads everything: the facts about the cluster, and those that the agents
 // of control planes published. If a host's agent published nothing, only its
 // name is set. It fails only if it cannot read the nodes: then there is no API.
-func (c *Cluster) Look(ctx context.Context) (decide.Facts, error) {
+func (c *Cluster) Gather(ctx context.Context) (decide.Facts, error) {
 	var nodes corev1.NodeList
 	if err := c.reader.List(ctx, &nodes); err != nil {
 		return decide.Facts{}, fmt.Errorf("list nodes: %w", err)

@@ -30,8 +30,8 @@ import (
 // write is only a hint; look reads the facts themselves.
 var happens = []string{"/var/log/pacemaker", "/var/lib/pacemaker/cib", "/etc/corosync", state.FencedDir}
 
-// eyes gathers what this host can see.
-type eyes struct {
+// observer gathers what this host can see.
+type observer struct {
 	log *slog.Logger
 	// settings returns what Pacemaker's files say and what they should say.
 	settings func() (have, want twonode.Config, err error)
@@ -48,8 +48,8 @@ func ownName() (string, error) {
 	return strings.ToLower(name), err
 }
 
-// look gathers what is known now. What cannot be read is unknown.
-func (e *eyes) look(ctx context.Context, name string) decide.Input {
+// observe gathers what is known now. What cannot be read is unknown.
+func (e *observer) observe(ctx context.Context, name string) decide.Input {
 	in := decide.Input{Host: name}
 	if c, err := pacemaker.Report(ctx); err != nil {
 		in.Trouble = err.Error()
@@ -94,7 +94,7 @@ func drift(settings func() (have, want twonode.Config, err error)) state.Fact[[]
 }
 
 // join takes the membership that Corosync reports.
-func (e *eyes) join(m state.Fact[state.Membership]) {
+func (e *observer) join(m state.Fact[state.Membership]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.membership = m
@@ -128,12 +128,12 @@ func askEtcd(ctx context.Context) (state.EtcdReport, error) {
 }
 
 // watch wakes whenever something happens, until the context ends.
-func (e *eyes) watch(ctx context.Context, loops *loop.Loops, wake func()) {
+func (e *observer) watch(ctx context.Context, loops *loop.Loops, wake func()) {
 	go thisHostsMembers(e.log).watch(ctx, func(m state.Fact[state.Membership]) {
 		e.join(m)
 		wake()
 	})
-	loops.Watch(ctx, loop.Watch{Name: "watch of Pacemaker's files", Pause: slowly, Run: func(ctx context.Context, _ func()) error {
+	loops.Watch(ctx, loop.Watch{Name: "watch of Pacemaker's files", Pause: slowRetryInterval, Run: func(ctx context.Context, _ func()) error {
 		return watchFolders(ctx, wake, happens)
 	}})
 }
@@ -186,7 +186,7 @@ func addFolders(w *fsnotify.Watcher, folders []string) (added bool) {
 }
 
 // peers returns the addresses of the hosts that may be asked instead of this one.
-func (e *eyes) peers() []string {
+func (e *observer) peers() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return decide.Input{Host: e.name, Corosync: e.corosync, Membership: e.membership}.Peers()

@@ -11,12 +11,12 @@ import (
 	gathering "github.com/holdfast/holdfast/internal/report/status"
 )
 
-// looker reads the view of a cluster once.
-type looker func(ctx context.Context) (standing.View, error)
+// viewReader gathers the view of a cluster once.
+type viewReader func(ctx context.Context) (standing.View, error)
 
-// lookAt finds the sources of the view. At this point it contacts only
-// holdfast-lab.
-func lookAt(ctx context.Context, f *place.Flags) (looker, error) {
+// newViewReader finds the sources of the view. It contacts only holdfast-lab: the
+// reader contacts the others.
+func newViewReader(ctx context.Context, f *place.Flags) (viewReader, error) {
 	p, err := f.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func lookAt(ctx context.Context, f *place.Flags) (looker, error) {
 		return func(ctx context.Context) (standing.View, error) { return standing.Describe(g.Gather(ctx)), nil }, nil
 	}
 	return func(ctx context.Context) (standing.View, error) {
-		limit, stop := context.WithTimeoutCause(ctx, labTime, fmt.Errorf("no answer within %s", labTime))
+		limit, stop := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("no answer within %s", labTimeout))
 		defer stop()
 		p, err := f.Open(limit) // hosts of a lab may have booted since
 		if err != nil {
@@ -43,9 +43,9 @@ func lookAt(ctx context.Context, f *place.Flags) (looker, error) {
 	}, nil
 }
 
-// labTime bounds the question to holdfast-lab. It is started for each question,
+// labTimeout bounds the question to holdfast-lab. It is started for each question,
 // and its daemon may hang at a host.
-const labTime = 2 * time.Second
+const labTimeout = 2 * time.Second
 
 // apiSources opens all ways to the API: that to the first may be broken.
 func apiSources(p place.Place) ([]gathering.Source, error) {

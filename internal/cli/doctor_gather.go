@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast/holdfast/internal/report/observer"
 )
 
-// look gathers all facts. Facts that it cannot get are unknown; it fails only
+// gather returns all facts. Facts that it cannot get are unknown; it fails only
 // if it gets none at all.
-func (f *doctorFlags) look(ctx context.Context) (decide.Facts, error) {
+func (f *doctorFlags) gather(ctx context.Context) (decide.Facts, error) {
 	if f.facts != "" {
 		return recordedFacts(f.facts)
 	}
@@ -71,7 +71,7 @@ func askAPI(ctx context.Context, p place.Place) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	return c.Look(ctx)
+	return c.Gather(ctx)
 }
 
 // askHosts asks all control planes in parallel, and looks at this host if it
@@ -90,7 +90,7 @@ func askHosts(ctx context.Context, p place.Place, disk bool) []decide.Host {
 	if p.Here == nil {
 		return hosts
 	}
-	h := doctor.Own(ctx, disk)
+	h := doctor.ObserveThisHost(ctx, disk)
 	h.Source, h.Offset = decide.Here, state.Known(decide.Offset{})
 	if os.Geteuid() != 0 {
 		h.Trouble = append(h.Trouble, "doctor does not run as root and cannot read much of this host: run it with sudo")
@@ -98,14 +98,14 @@ func askHosts(ctx context.Context, p place.Place, disk bool) []decide.Host {
 	return append(hosts, h)
 }
 
-// askTime bounds the time for one host. Each of its questions has a bound of
+// hostTimeout bounds the time for one host. Each of its questions has a bound of
 // its own.
-const askTime = 60 * time.Second
+const hostTimeout = 60 * time.Second
 
 // ask asks the host's agent for its checks, and measures the offset of its clock
 // at the same time.
 func ask(ctx context.Context, asked place.Host, disk bool) decide.Host {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	parts := []hostreport.Part{hostreport.Checks}
 	if disk {

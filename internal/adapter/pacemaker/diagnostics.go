@@ -1,16 +1,16 @@
 package pacemaker
 
-// Question is a command of Corosync or Pacemaker that prints something about
-// the cluster and changes nothing.
-type Question struct {
-	// File is a file name for the output, and What describes the output.
-	File, What string
-	Line       []string
+// Query is a command of Corosync or Pacemaker that reads the cluster and changes
+// nothing.
+type Query struct {
+	// File is a file name for the output, and Description describes the output.
+	File, Description string
+	Command           []string
 }
 
-// Evidence returns the questions to ask a host when somebody looks for a fault.
-func Evidence() []Question {
-	return []Question{
+// DiagnosticQueries returns the queries whose output helps to find a fault.
+func DiagnosticQueries() []Query {
+	return []Query{
 		{"crm_mon.xml", "Pacemaker's status", reportLine},
 		{"cib.xml", "Pacemaker's configuration, without passwords", []string{"cibadmin", "--query"}},
 		{"status.txt", "Pacemaker's status as text", []string{"pcs", "status", "--full"}},

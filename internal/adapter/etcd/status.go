@@ -19,11 +19,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Limits of one look. etcd gets a moment to answer as usual, and less time if
+// Limits of one status request. etcd gets a moment to answer as usual, and less time if
 // it is not connected. If it does not answer, it may be waiting for a leader:
 // then it is asked where it answers even in that state.
 const (
-	lookLimit    = 400 * time.Millisecond
+	statusLimit  = 400 * time.Millisecond
 	connected    = 150 * time.Millisecond
 	notConnected = 30 * time.Millisecond
 )
@@ -35,9 +35,9 @@ const (
 	markersEnd = "holdfast/marker0" // the first key after them
 )
 
-// Look is the local etcd's answer about itself, from its own memory and disk
-// only: no part of it needs a quorum.
-type Look struct {
+// MemberStatus is the local etcd's answer about itself, from its own memory and
+// disk only: no part of it needs a quorum.
+type MemberStatus struct {
 	Cluster state.MemberID `json:"cluster"`
 	Member  state.MemberID `json:"member"`
 	// Leader is zero if etcd knows none.
@@ -55,12 +55,12 @@ type Look struct {
 	Errors    []string `json:"errors,omitempty"` // alarms, in etcd's words
 }
 
-// Look asks the local etcd, for at most 0.4 s. If any part of the answer is
-// missing, it returns an error: there are no partial looks.
-func (c *Client) Look(ctx context.Context) (Look, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+// Status asks the local etcd, for at most 0.4 s. If any part of the answer is
+// missing, it returns an error: no answer is partial.
+func (c *Client) Status(ctx context.Context) (MemberStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusLimit)
 	defer cancel()
-	asClient := answer(func() (Look, error) { return c.serving(ctx) })
+	asClient := answer(func() (MemberStatus, error) { return c.serving(ctx) })
 	patience := notConnected
 	if c.conn.GetState() == connectivity.Ready {
 		patience = connected
@@ -69,34 +69,34 @@ func (c *Client) Look(ctx context.Context) (Look, error) {
 	select {
 	case r := <-asClient:
 		if r.err == nil {
-			return r.look, nil
+			return r.status, nil
 		}
 		refused = r.err
 	case <-time.NewTimer(patience).C:
 	}
-	asPeer := answer(func() (Look, error) { return c.waiting(ctx) })
+	asPeer := answer(func() (MemberStatus, error) { return c.waiting(ctx) })
 	return either(asClient, asPeer, refused)
 }
 
-// answered is a look, or the error that prevented it.
+// answered is a status, or the error that prevented it.
 type answered struct {
-	look Look
-	err  error
+	status MemberStatus
+	err    error
 }
 
 // answer calls ask in the background.
-func answer(ask func() (Look, error)) <-chan answered {
+func answer(ask func() (MemberStatus, error)) <-chan answered {
 	out := make(chan answered, 1)
 	go func() {
-		look, err := ask()
-		out <- answered{look, err}
+		status, err := ask()
+		out <- answered{status, err}
 	}()
 	return out
 }
 
 // either returns the first successful one of two answers. It does not wait for
 // asClient if that was refused already.
-func either(asClient, asPeer <-chan answered, refused error) (Look, error) {
+func either(asClient, asPeer <-chan answered, refused error) (MemberStatus, error) {
 	var errs []error
 	if refused != nil {
 		errs, asClient = append(errs, fmt.Errorf("ask etcd: %w", refused)), nil
@@ -105,21 +105,21 @@ func either(asClient, asPeer <-chan answered, refused error) (Look, error) {
 		select {
 		case r := <-asClient:
 			if r.err == nil {
-				return r.look, nil
+				return r.status, nil
 			}
 			errs, asClient = append(errs, fmt.Errorf("ask etcd: %w", r.err)), nil
 		case r := <-asPeer:
 			if r.err == nil {
-				return r.look, nil
+				return r.status, nil
 			}
 			errs, asPeer = append(errs, fmt.Errorf("ask etcd, which has no leader yet: %w", r.err)), nil
 		}
 	}
-	return Look{}, errors.Join(errs...)
+	return MemberStatus{}, errors.Join(errs...)
 }
 
 // serving asks as any client does.
-func (c *Client) serving(ctx context.Context) (Look, error) {
+func (c *Client) serving(ctx context.Context) (MemberStatus, error) {
 	var status *pb.StatusResponse
 	var marked map[state.MemberID]uint64
 	var members []state.EtcdMember
@@ -131,7 +131,7 @@ func (c *Client) serving(ctx context.Context) (Look, error) {
 	g.Go(func() (err error) { marked, err = c.markers(ctx); return err })
 	g.Go(func() (err error) { members, err = c.members(ctx); return err })
 	if err := g.Wait(); err != nil {
-		return Look{}, err
+		return MemberStatus{}, err
 	}
 	return merge(status, members, marked), nil
 }
@@ -197,11 +197,11 @@ func sorted(members []state.EtcdMember) []state.EtcdMember {
 	return members
 }
 
-func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.MemberID]uint64) Look {
+func merge(s *pb.StatusResponse, members []state.EtcdMember, marked map[state.MemberID]uint64) MemberStatus {
 	for i, m := range members {
 		members[i].Marked = marked[m.ID]
 	}
-	return Look{
+	return MemberStatus{
 		Cluster: state.MemberID(s.Header.GetClusterId()), Member: state.MemberID(s.Header.GetMemberId()), Leader: state.MemberID(s.Leader),
 		Members: members, Serves: true, Learner: s.IsLearner, Term: s.RaftTerm, RaftIndex: s.RaftIndex,
 		DBSize: s.DbSize, Version: s.Version, Errors: s.Errors,
