@@ -69,6 +69,10 @@ var linkRules = []rule{
 		have: "eth0 2 fd98::11/64\neth1 3 fd98::12/64", routes: "fd98::/64 eth0 2 1\nfd98::/72 eth1 3 256", want: "[fd98::12] eth1",
 	},
 	{
+		name: "of equal routes to the VIP that of the link with the lower number counts", networks: "fd98::/64", vips: "fd98::5",
+		have: "eth0 2 fd98::11/64\neth1 3 fd98::12/64", routes: "fd98::/64 eth1 3 256\nfd98::/64 eth0 2 256", want: "[fd98::11] eth0",
+	},
+	{
 		name: "a route by a gateway leads to no neighbour", networks: "fd98::/64", vips: "fd98::5",
 		have: "eth0 2 fd98::11/64\neth1 3 fd98::12/64", routes: "fd98::/72 via fe80::1 eth0 2 100\nfd98::/64 eth1 3 256", want: "[fd98::12] eth1",
 	},
