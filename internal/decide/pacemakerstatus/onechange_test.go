@@ -105,6 +105,13 @@ func ofNodes() []change {
 		change{"node: the fence failed", fence(crmmon.Fence{State: crmmon.FenceFailed, Action: "reboot", By: "cp-1", Words: "no answer"})},
 		change{"node: a fence is under way", fence(crmmon.Fence{State: crmmon.FencePending, Action: "reboot", By: "cp-1"})},
 		change{"node: a person said that it is off", fence(crmmon.Fence{State: crmmon.FenceSucceeded, Action: "off", By: "a human"})},
+		change{"node: a fence of which nobody knows the time", func(in *Input) {
+			in.Cluster.Value.Fences = []crmmon.Fence{{Target: "cp-2", Action: "reboot", By: "cp-1", State: crmmon.FenceFailed}}
+		}},
+		change{"node: a fence succeeded after one that failed", fences(crmmon.FenceFailed, crmmon.FenceSucceeded)},
+		change{"node: a fence failed after one that succeeded", fences(crmmon.FenceSucceeded, crmmon.FenceFailed)},
+		change{"node: a fence is under way after one that failed", fences(crmmon.FenceFailed, crmmon.FencePending)},
+		change{"node: a fence is under way that began before another one ended", fences(crmmon.FencePending, crmmon.FenceFailed)},
 		change{"nodes: none", func(in *Input) { in.Cluster.Value.Nodes = nil }},
 		change{"nodes: one", func(in *Input) { in.Cluster.Value.Nodes = in.Cluster.Value.Nodes[:1] }},
 		change{"nodes: three", func(in *Input) {
@@ -114,6 +121,18 @@ func ofNodes() []change {
 			in.Cluster.Value.Nodes = append(in.Cluster.Value.Nodes, crmmon.Node{Name: "CP 3", Online: true, Kind: "member"})
 		}},
 	)
+}
+
+// fences are two fences of cp-2, an hour apart, in the order of their ends.
+func fences(states ...crmmon.FenceState) func(*Input) {
+	return func(in *Input) {
+		in.Cluster.Value.Fences = nil
+		for i, s := range states {
+			in.Cluster.Value.Fences = append(in.Cluster.Value.Fences, crmmon.Fence{
+				Target: "cp-2", Action: "reboot", By: "cp-1", State: s, Done: moment.Add(time.Duration(i) * time.Hour), Words: "the words",
+			})
+		}
+	}
 }
 
 func ofResources() []change {
@@ -204,6 +223,20 @@ func ofTheRest() []change {
 		change{"quorum: unknown", func(in *Input) { in.Cluster.Value.Quorate = state.Fact[bool]{} }},
 		change{"settings: one was changed", func(in *Input) {
 			in.Drift = state.Known([]twonode.Difference{{Words: "token is 1, not 1500", Ours: true}})
+		}},
+		change{"settings: no-quorum-policy is ignore, which the table shows already", func(in *Input) {
+			in.Cluster.Value.Options.NoQuorum, in.Drift = "ignore", state.Known([]twonode.Difference{})
+		}},
+		change{"devices: one is listed twice, stopped and started", func(in *Input) {
+			r := *instance("cp-2_redfish", "cp-1")(in)
+			r.Nodes, r.Active, r.Role = nil, false, "Stopped"
+			in.Cluster.Value.Resources = append(in.Cluster.Value.Resources, r)
+		}},
+		change{"etcd: one more instance, of no clone and nowhere", func(in *Input) {
+			r := *instance("etcd", "cp-2")(in)
+			r.Nodes, r.Active, r.Role, r.Clone = nil, false, "Stopped", ""
+			in.Cluster.Value.Resources = append(in.Cluster.Value.Resources, r)
+			instance("etcd", "cp-2")(in).Nodes = []string{"cp-1"}
 		}},
 		change{"settings: all as wanted", func(in *Input) { in.Drift = state.Known([]twonode.Difference{}) }},
 		change{"devices: of ten, some sick", func(in *Input) {
