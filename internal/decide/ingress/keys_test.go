@@ -14,6 +14,7 @@ import (
 
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestWhichKeysAreRead(t *testing.T) {
@@ -109,12 +110,18 @@ func TestOnlyATrueConditionAdmits(t *testing.T) {
 	}
 }
 
-// Nobody asked for a router, so none is missing.
+// Nobody asked for a router, so none is missing, however long there is none.
 func TestWithoutARouterThatIsWantedNoneIsMissing(t *testing.T) {
+	long := metav1.NewTime(day.Add(-2 * restartGrace))
+	before := []operatorv1.OperatorCondition{
+		{Type: DeploymentAvailable, Status: operatorv1.ConditionTrue}, {Type: MinAvailable, Status: operatorv1.ConditionFalse, LastTransitionTime: long},
+	}
 	for replicas, want := range map[int32]operatorv1.ConditionStatus{0: operatorv1.ConditionTrue, 2: operatorv1.ConditionFalse} {
-		o := Observed{Deployment: deployed(counts{want: replicas}, true)}
-		if c := deploymentAvailable(nil, &Router{Replicas: replicas}, o, day); c.Status != want {
-			t.Errorf("%d routers are wanted: %s %s", replicas, c.Status, c.Message)
+		for _, earlier := range [][]operatorv1.OperatorCondition{nil, before} {
+			o := Observed{Deployment: deployed(counts{want: replicas}, true)}
+			if c := deploymentAvailable(earlier, &Router{Replicas: replicas}, o, day); c.Status != want {
+				t.Errorf("%d routers are wanted: %s %s", replicas, c.Status, c.Message)
+			}
 		}
 	}
 }
