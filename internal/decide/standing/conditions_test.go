@@ -137,8 +137,10 @@ func changes() map[string]func(*Facts) {
 		},
 		"loops fail": func(f *Facts) {
 			f.Hosts[0].Loops = Know([]state.Loop{
-				{Name: "later", Error: "x", FailingSince: now.Add(-2 * time.Minute)}, {Name: "first", Error: "y", FailingSince: now.Add(-5 * time.Minute)},
-				{Name: "for a minute", Error: "z", FailingSince: now.Add(-time.Minute)}, {Name: "well", Since: now.Add(-time.Hour), FailingSince: now.Add(-time.Hour)},
+				{Name: "later", Error: "x", FailingSince: now.Add(-2 * time.Minute)},
+				{Name: "first", Error: "y", FailingSince: now.Add(-5 * time.Minute)},
+				{Name: "for a minute", Error: "z", FailingSince: now.Add(-time.Minute)},
+				{Name: "well", Since: now.Add(-time.Hour), FailingSince: now.Add(-time.Hour)},
 			}, "cp-1", now)
 		},
 		"five operators are ill": func(f *Facts) {

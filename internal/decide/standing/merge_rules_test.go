@@ -45,8 +45,8 @@ func TestEachFactThatASourceTellsIsKept(t *testing.T) {
 		{"", "", "", "it did not answer", "it did not answer"},
 	} {
 		for _, kind := range []reflect.Type{reflect.TypeFor[Facts](), reflect.TypeFor[Host]()} {
-			for i := range kind.NumField() {
-				name := kind.Field(i).Name
+			for field := range kind.Fields() {
+				name := field.Name
 				var a, b Facts
 				a.Hosts, b.Hosts = []Host{{Name: "cp-1"}}, []Host{{Name: "cp-1"}}
 				at := func(f *Facts) reflect.Value {

@@ -95,12 +95,12 @@ func TestWhatIsNotKnownOfAChange(t *testing.T) {
 		unasked int
 	}{
 		{"all is known", pair, vips.Accepted, "", nil, 0},
-		{"the networks of pods", with(func(s *vips.Snapshot) { s.NetworksKnown, s.Cluster, s.Service = false, nil, nil }), vips.Undecided, "the networks of pods and services", map[viprule.Rule]string{viprule.PodNetwork: "not read", viprule.ServiceNetwork: "not read", viprule.ClusterFamily: "not read"}, 0},
+		{"the networks of pods", with(func(s *vips.Snapshot) { s.NetworksKnown, s.Cluster, s.Service = false, nil, nil }), vips.Undecided, "the networks of pods and services", map[viprule.Rule]string{viprule.PodNetwork: "not read", viprule.ServiceNetwork: "not read", viprule.ClusterFamily: "not read"}, 0}, //nolint:exhaustive // the others are not meant
 		{"the hosts", with(func(s *vips.Snapshot) { s.Hosts = nil }), vips.Refused, "no node is known", nil, 0},
-		{"the gateways of the first host", with(func(s *vips.Snapshot) { s.Hosts[0].Report.Known = false }), vips.Accepted, "", map[viprule.Rule]string{viprule.NotAGateway: "node cp-1 has not reported its gateways"}, 0},
-		{"whether an address is free", with(func(s *vips.Snapshot) { s.Found = nil }), vips.Undecided, "no host has yet reported whether fd98::5 is in use", map[viprule.Rule]string{viprule.Nobody: "no host has reported it yet"}, 2},
-		{"a host that still holds it", with(func(s *vips.Snapshot) { s.Found[addr("fd98::5")] = vips.Holder{Hardware: "x", Ours: "cp-2"} }), vips.Undecided, "cp-2 still holds fd98::5", map[viprule.Rule]string{viprule.Nobody: "cp-2 still holds fd98::5 from an earlier configuration"}, 2},
-		{"the site's load balancer has it", with(func(s *vips.Snapshot) { s.UserManaged, s.Found = true, nil }), vips.Accepted, "", map[viprule.Rule]string{viprule.Nobody: "the site's load balancer answers for it"}, 0},
+		{"the gateways of the first host", with(func(s *vips.Snapshot) { s.Hosts[0].Report.Known = false }), vips.Accepted, "", map[viprule.Rule]string{viprule.NotAGateway: "node cp-1 has not reported its gateways"}, 0},                                                                    //nolint:exhaustive // the others are not meant
+		{"whether an address is free", with(func(s *vips.Snapshot) { s.Found = nil }), vips.Undecided, "no host has yet reported whether fd98::5 is in use", map[viprule.Rule]string{viprule.Nobody: "no host has reported it yet"}, 2},                                                        //nolint:exhaustive // the others are not meant
+		{"a host that still holds it", with(func(s *vips.Snapshot) { s.Found[addr("fd98::5")] = vips.Holder{Hardware: "x", Ours: "cp-2"} }), vips.Undecided, "cp-2 still holds fd98::5", map[viprule.Rule]string{viprule.Nobody: "cp-2 still holds fd98::5 from an earlier configuration"}, 2}, //nolint:exhaustive // the others are not meant
+		{"the site's load balancer has it", with(func(s *vips.Snapshot) { s.UserManaged, s.Found = true, nil }), vips.Accepted, "", map[viprule.Rule]string{viprule.Nobody: "the site's load balancer answers for it"}, 0},                                                                     //nolint:exhaustive // the others are not meant
 		{"somebody has it", with(func(s *vips.Snapshot) {
 			s.Found[addr("fd98::5")] = vips.Holder{Hardware: "52:54:00:00:00:99", Seen: "cp-1"}
 		}), vips.Refused, "", nil, 0},
@@ -210,7 +210,7 @@ func TestAnAddressNeedsAHostInItsNetworkThatMayHoldIt(t *testing.T) {
 
 func TestWhichRulesAreCheckedAfterTheOthers(t *testing.T) {
 	verdicts := func(change func(*vips.Snapshot)) map[viprule.Rule]vips.Verdict {
-		out := map[viprule.Rule]vips.Verdict{}
+		out := map[viprule.Rule]vips.Verdict{} //nolint:exhaustive // the others are not meant
 		for _, c := range decided(change).Checks() {
 			if out[c.Rule] = c.Verdict; c.Sentence != c.Rule.Sentence() || c.Sentence == "" {
 				t.Errorf("rule %s says %q", c.Rule, c.Sentence)
@@ -227,7 +227,7 @@ func TestWhichRulesAreCheckedAfterTheOthers(t *testing.T) {
 	}
 	late := verdicts(add("fd98::11", "fd98::6")) // a node's
 	for _, r := range hosts {
-		want := map[viprule.Rule]vips.Verdict{viprule.NotANode: vips.Failed, viprule.Nobody: vips.NotKnown}[r]
+		want := map[viprule.Rule]vips.Verdict{viprule.NotANode: vips.Failed, viprule.Nobody: vips.NotKnown}[r] //nolint:exhaustive // the others are not meant
 		if want == "" {
 			want = vips.Passed
 		}

@@ -29,7 +29,7 @@ func infrastructure(platform configv1.PlatformType) *configv1.Infrastructure {
 	case configv1.BareMetalPlatformType:
 		p.BareMetal = &configv1.BareMetalPlatformSpec{APIServerInternalIPs: spec, IngressIPs: in, MachineNetworks: nets}
 		s.BareMetal = &configv1.BareMetalPlatformStatus{
-			APIServerInternalIP: "10.98.0.5", IngressIP: "10.98.0.6", APIServerInternalIPs: api, IngressIPs: ingress, MachineNetworks: nets,
+			APIServerInternalIP: "10.98.0.5", IngressIP: "10.98.0.6", APIServerInternalIPs: api, IngressIPs: ingress, MachineNetworks: nets, //nolint:staticcheck // deprecated, and all that old clusters have
 		}
 	case configv1.VSpherePlatformType:
 		p.VSphere = &configv1.VSpherePlatformSpec{APIServerInternalIPs: spec, IngressIPs: in, MachineNetworks: nets}
@@ -57,7 +57,7 @@ func siteBalancer(in *configv1.Infrastructure, kind configv1.PlatformLoadBalance
 func TestEachPlatformsVIPsAreReadFromItsOwnPartOfTheObject(t *testing.T) {
 	spec := vips.Values{API: []string{"10.98.0.5"}, Ingress: []string{"10.98.0.6"}, MachineNetworks: []string{"10.98.0.0/24"}}
 	status := vips.Values{API: []string{"10.98.0.5", "fd98::5"}, Ingress: []string{"10.98.0.6", "fd98::6"}, MachineNetworks: spec.MachineNetworks}
-	for platform, path := range map[configv1.PlatformType]string{
+	for platform, path := range map[configv1.PlatformType]string{ //nolint:exhaustive // the others are not meant
 		configv1.BareMetalPlatformType: "spec.platformSpec.baremetal", configv1.VSpherePlatformType: "spec.platformSpec.vsphere",
 		configv1.OpenStackPlatformType: "spec.platformSpec.openstack",
 	} {
@@ -132,8 +132,10 @@ func TestWhatANodeSaysOfItsHost(t *testing.T) {
 		},
 	}}
 	n.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: "10.98.0.99"}, {Type: corev1.NodeInternalIP, Address: "::ffff:10.98.0.11"},
-		{Type: corev1.NodeInternalIP, Address: "no address"}, {Type: corev1.NodeInternalIP, Address: "fd98::11"},
+		{Type: corev1.NodeHostName, Address: "10.98.0.99"},
+		{Type: corev1.NodeInternalIP, Address: "::ffff:10.98.0.11"},
+		{Type: corev1.NodeInternalIP, Address: "no address"},
+		{Type: corev1.NodeInternalIP, Address: "fd98::11"},
 	}
 	n.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},

@@ -36,24 +36,33 @@ func TestWhoClaimsAVIP(t *testing.T) {
 		{"this host hears its own advert", []vrrp.Frame{announces("10.98.0.11", mac(11), 231, "10.98.0.5")}, nil, nil},
 		{"somebody has another router id", []vrrp.Frame{announces("10.98.0.99", mac(99), 7, "10.98.0.5")}, nil, nil},
 		{
-			"a host that may not hold it announces it", []vrrp.Frame{announces("10.98.0.31", mac(31), 231, "10.98.0.5")},
-			[]state.VIPClaim{{By: "10.98.0.31", RouterID: 231, Host: "h31"}}, nil,
+			"a host that may not hold it announces it",
+			[]vrrp.Frame{announces("10.98.0.31", mac(31), 231, "10.98.0.5")},
+			[]state.VIPClaim{{By: "10.98.0.31", RouterID: 231, Host: "h31"}},
+			nil,
 		},
 		{
-			"two strangers, in whatever order they are heard", []vrrp.Frame{answersFor("10.98.0.5", mac(99)), answersFor("10.98.0.5", mac(98)), answersFor("10.98.0.5", mac(99))},
-			[]state.VIPClaim{{VIP: vip, By: mac(98)}, {VIP: vip, By: mac(99)}}, nil,
+			"two strangers, in whatever order they are heard",
+			[]vrrp.Frame{answersFor("10.98.0.5", mac(99)), answersFor("10.98.0.5", mac(98)), answersFor("10.98.0.5", mac(99))},
+			[]state.VIPClaim{{VIP: vip, By: mac(98)}, {VIP: vip, By: mac(99)}},
+			nil,
 		},
 		{
-			"a peer is heard, answers, and announces nothing", []vrrp.Frame{answersFor("10.98.0.12", mac(12)), answersFor("10.98.0.5", mac(12))},
-			[]state.VIPClaim{{VIP: vip, By: mac(12), Host: "h12"}}, nil,
+			"a peer is heard, answers, and announces nothing",
+			[]vrrp.Frame{answersFor("10.98.0.12", mac(12)), answersFor("10.98.0.5", mac(12))},
+			[]state.VIPClaim{{VIP: vip, By: mac(12), Host: "h12"}},
+			nil,
 		},
 		{
-			"a peer announced it and then gave it up", []vrrp.Frame{advertFrom("10.98.0.12", mac(12), 65), advertFrom("10.98.0.12", mac(12), 0), answersFor("10.98.0.5", mac(99))},
+			"a peer announced it and then gave it up",
+			[]vrrp.Frame{advertFrom("10.98.0.12", mac(12), 65), advertFrom("10.98.0.12", mac(12), 0), answersFor("10.98.0.5", mac(99))},
 			nil, nil,
 		},
 		{
-			"a peer announces an ingress VIP alone", []vrrp.Frame{announces("10.98.0.12", mac(12), 7, "10.98.0.6"), answersFor("10.98.0.5", mac(99))},
-			[]state.VIPClaim{{VIP: vip, By: mac(99)}}, nil,
+			"a peer announces an ingress VIP alone",
+			[]vrrp.Frame{announces("10.98.0.12", mac(12), 7, "10.98.0.6"), answersFor("10.98.0.5", mac(99))},
+			[]state.VIPClaim{{VIP: vip, By: mac(99)}},
+			nil,
 		},
 	} {
 		claims, namesakes := vrrp.Claims(heard(nil, c.frames...), told(), apiBoth)
@@ -89,11 +98,13 @@ func TestWhichAdvertsAreForged(t *testing.T) {
 		{"this host's own, from another NIC that its interface has", heard(nil), apiOnly[0], []vrrp.Frame{advertFrom("10.98.0.11", mac(111), 65)}, nil},
 		{
 			"a NIC that the host could not report yet, and another address on the old one", elsewhere, apiOnly[0],
-			[]vrrp.Frame{advertFrom("10.98.0.12", mac(77), 65), answersFor("10.98.0.200", mac(12))}, nil,
+			[]vrrp.Frame{advertFrom("10.98.0.12", mac(77), 65), answersFor("10.98.0.200", mac(12))},
+			nil,
 		},
 		{
 			"the same NIC, and the host sends adverts from its own", stolen, apiOnly[0],
-			[]vrrp.Frame{advertFrom("10.98.0.12", mac(99), 65), advertFrom("10.98.0.12", mac(12), 65)}, []state.ForgedAdvert{{VIP: vip, As: peer, By: mac(99)}},
+			[]vrrp.Frame{advertFrom("10.98.0.12", mac(99), 65), advertFrom("10.98.0.12", mac(12), 65)},
+			[]state.ForgedAdvert{{VIP: vip, As: peer, By: mac(99)}},
 		},
 		{
 			"several, each once and in order", heard(nil), apiOnly[0],
