@@ -47,13 +47,16 @@ func judgeClusterDNS(s *sheet) {
 		s.say(finding.Warning, "", "its pods do not get the names of the hosts, api-int and *.apps from their own host: while the name server on it is down they ask the site's name servers, which may not know them")
 	}
 	services, ok := known(s, "the Service of cluster DNS", s.Cluster.DNS)
+	if !ok {
+		return
+	}
 	for _, service := range services {
 		if !service.SameNode {
 			s.say(finding.Warning, "Service "+DNSNamespace+"/"+service.Name,
 				"it sends queries to all hosts: until the cluster has noticed a lost host, that host's share of all queries is lost (set trafficDistribution: PreferSameNode)")
 		}
 	}
-	if ok && len(services) == 0 {
+	if len(services) == 0 {
 		s.say(finding.Warning, "", "no Service of %s has the label %s=%s", DNSNamespace, DNSLabel, DNSValue)
 	}
 }

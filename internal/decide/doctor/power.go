@@ -197,7 +197,10 @@ func judgeDevices(s *sheet) {
 	seen := map[string]bool{}
 	blind := true
 	for _, h := range s.Hosts {
-		blind = blind && !h.Devices.Known
+		if !h.Devices.Known {
+			continue
+		}
+		blind = false
 		for _, d := range h.Devices.Value {
 			if !d.Ours && !seen[d.ID] {
 				s.say(finding.Warning, d.ID, "a fence device of fence agent %s that Holdfast's setup did not create", d.Agent)

@@ -162,18 +162,15 @@ func (p *picker) anchor() (Address, string, bool) {
 }
 
 // primary reports whether the first address is of IPv6. Without machine networks
-// the family is that of the previous choice, of the first VIP, or of the best
-// address.
+// the family is that of the previous choice, and without one any family will do.
 func (p *picker) primary() bool {
 	switch {
 	case len(p.Networks) > 0:
 		return p.Networks[0].Addr().Is6()
 	case len(p.Previous.Addresses) > 0:
 		return p.Previous.Addresses[0].Is6()
-	case len(p.VIPs) > 0:
-		return p.VIPs[0].Is6()
 	}
-	return len(p.candidates) > 0 && p.candidates[0].Prefix.Addr().Is6()
+	return false
 }
 
 // families lists the wanted families, the first one first; true stands for IPv6.

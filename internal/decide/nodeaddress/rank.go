@@ -58,8 +58,7 @@ func (p *picker) linkTo(target netip.Addr) (int, bool) {
 		if !onLink(r) || !r.Destination.Contains(target) {
 			continue
 		}
-		if best == nil || r.Destination.Bits() > best.Destination.Bits() ||
-			r.Destination.Bits() == best.Destination.Bits() && r.Metric < best.Metric {
+		if best == nil || nearer(r, *best) < 0 {
 			best = &p.Routes[i]
 		}
 	}
@@ -67,6 +66,16 @@ func (p *picker) linkTo(target netip.Addr) (int, bool) {
 		return 0, false
 	}
 	return best.Index, true
+}
+
+// nearer orders routes as the kernel prefers them, and equal ones by their link,
+// since the order in which the kernel lists them does not matter.
+func nearer(a, b state.HostRoute) int {
+	return cmp.Or(
+		cmp.Compare(b.Destination.Bits(), a.Destination.Bits()),
+		cmp.Compare(a.Metric, b.Metric),
+		cmp.Compare(a.Index, b.Index),
+	)
 }
 
 // onLink reports whether a route leads to the neighbours in a network.

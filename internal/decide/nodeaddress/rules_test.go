@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ const (
 
 func managed(in *Input) { in.ManagedVIPs = true }
 
-var rules = []rule{
+var rules = slices.Concat(linkRules, []rule{
 	{
 		name: "B63: a VIP that this host holds is not its own", networks: v4site, vips: "10.98.0.5 10.98.0.6",
 		have: "eth0 2 10.98.0.5/24\neth0 2 10.98.0.6/32\neth0 2 10.98.0.11/24", want: "[10.98.0.11] eth0",
@@ -241,7 +242,7 @@ var rules = []rule{
 		have: "eth0 2 10.97.0.11/24\neth0 2 10.97.0.22/24", want: "[10.97.0.22] eth0 remote",
 		change: func(in *Input) { in.ManagedVIPs, in.Previous.Remote = true, true },
 	},
-}
+})
 
 func (r rule) input(t *testing.T) Input {
 	in := Input{VIPs: addrs(r.vips), Networks: prefixes(strings.Fields(r.networks)...)}

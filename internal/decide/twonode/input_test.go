@@ -108,3 +108,57 @@ func TestACorosyncNameIsOneThatPcsTakesAndItsOwn(t *testing.T) {
 		t.Error("a short name is changed")
 	}
 }
+
+func TestThePeerIsTheOtherOneOfTheTwo(t *testing.T) {
+	for self, peer := range map[string]string{"cp-1": "cp-2", "cp-2": "cp-1"} {
+		in := site()
+		in.Self = self
+		if got := in.Peer().Name; got != peer {
+			t.Errorf("of %s: %s", self, got)
+		}
+	}
+}
+
+// mistakes returns how many mistakes an input has, and their text.
+func mistakes(in Input, step Step) (int, string) {
+	err := in.Validate(step)
+	if err == nil {
+		return 0, ""
+	}
+	return strings.Count(err.Error(), "\n") + 1, err.Error()
+}
+
+func TestAMistakeIsToldOnceAndAloneAndNoMistakeIsToldWhereThereIsNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		step   Step
+		change func(*Input)
+		want   string
+	}{
+		"two hosts of one name":     {Setup, func(in *Input) { in.Nodes[0].Name = "cp-1" }, `nodes[1].name: "cp-1" is already the name of nodes[0]`},
+		"the first address is none": {Setup, func(in *Input) { in.Nodes[0].Address = "x" }, `nodes[0].address: "x" is not an IP address`},
+		"the second one is none":    {Setup, func(in *Input) { in.Nodes[1].Address = "x" }, `nodes[1].address: "x" is not an IP address`},
+		"an address of nobody":      {Setup, func(in *Input) { in.Nodes[0].Address = "0.0.0.0" }, "nodes[0].address: the peer cannot reach 0.0.0.0"},
+		"an address of a group":     {Setup, func(in *Input) { in.Nodes[0].Address = "224.0.0.7" }, "nodes[0].address: the peer cannot reach 224.0.0.7"},
+		"a token of two lines":      {Auth, func(in *Input) { in.Token = "a-token-of-the-tests\n2" }, "token: must be a single line"},
+		"a token of 15 bytes":       {Auth, func(in *Input) { in.Token = "fifteen-letters" }, "token: is 15 bytes long, must have at least 16"},
+		"a token of 16 bytes":       {Auth, func(in *Input) { in.Token = "sixteen-letters-" }, ""},
+		"no name of an account":     {Fencing, func(in *Input) { in.Fencing[0].Username = "" }, "fencing[0]: username and password are required"},
+		"no password":               {Fencing, func(in *Input) { in.Fencing[1].Password = "" }, "fencing[1]: username and password are required"},
+		"a delay of nothing":        {Fencing, func(in *Input) { in.Fencing[1].Delay = 0 }, ""},
+	} {
+		in := site()
+		in.Fencing = devices()
+		c.change(&in)
+		n, text := mistakes(in, c.step)
+		if text != c.want || (n > 0) != (c.want != "") {
+			t.Errorf("%s: %d mistakes: %s", name, n, text)
+		}
+	}
+}
+
+func TestANodesNameMayHave253Characters(t *testing.T) {
+	label := strings.Repeat("a", 62) + "."
+	if name := strings.Repeat(label, 4) + "a"; len(name) != 253 || !isNodeName(name) {
+		t.Errorf("%d characters", len(name))
+	}
+}
