@@ -1,11 +1,14 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
@@ -83,4 +86,51 @@ func (c *Client) DecideRequest(ctx context.Context, name string, v joining.Verdi
 		return false, fmt.Errorf("%s certificate request %s: %w", v.Action, name, err)
 	}
 	return true, nil
+}
+
+// CreateRequest requests a client certificate for a kubelet. A request of this
+// name that exists must be the same.
+func (c *Client) CreateRequest(ctx context.Context, name string, pem []byte, usages []string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       certificatesv1.CertificateSigningRequestSpec{Request: pem, SignerName: joining.KubeletSigner},
+	}
+	for _, u := range usages {
+		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.KeyUsage(u))
+	}
+	requests := c.set.CertificatesV1().CertificateSigningRequests()
+	_, err := requests.Create(ctx, r, metav1.CreateOptions{FieldManager: fieldManager})
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create certificate request %s: %w", name, err)
+	}
+	have, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get certificate request %s: %w", name, err)
+	}
+	if !bytes.Equal(have.Spec.Request, pem) || have.Spec.SignerName != r.Spec.SignerName || !slices.Equal(have.Spec.Usages, r.Spec.Usages) {
+		return fmt.Errorf("create certificate request %s: there is another one of this name", name)
+	}
+	return nil
+}
+
+// IssuedCertificate returns the certificate that a request got, in PEM form, nil
+// if it has none yet.
+func (c *Client) IssuedCertificate(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r, err := c.set.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get certificate request %s: %w", name, err)
+	}
+	for _, cond := range r.Status.Conditions {
+		if cond.Type == certificatesv1.CertificateDenied || cond.Type == certificatesv1.CertificateFailed {
+			return nil, fmt.Errorf("certificate request %s: %s: %s", name, cond.Type, cond.Message)
+		}
+	}
+	return r.Status.Certificate, nil
 }

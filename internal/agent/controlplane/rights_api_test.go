@@ -275,6 +275,18 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			}
 			return err
 		},
+		"CreateRequest": func(ctx context.Context, k *kube.Client) error {
+			r, err := c.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, asked.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return k.CreateRequest(ctx, asked.name+"-again", r.Spec.Request, joining.RenewalUsages)
+		},
+		"IssuedCertificate": func(ctx context.Context, k *kube.Client) error {
+			_, err := k.IssuedCertificate(ctx, asked.name)
+			return err
+		},
+		"NodeLastSeen":     func(ctx context.Context, k *kube.Client) error { _, err := k.NodeLastSeen(ctx, node); return err },
 		"LoadedEncryption": func(ctx context.Context, k *kube.Client) error { _, err := k.LoadedEncryption(ctx); return err },
 		"Names": func(ctx context.Context, k *kube.Client) error {
 			own, err := ownObjects(c.agent.Site)

@@ -13,6 +13,25 @@ import (
 // host, if it is a control plane; then the other control planes. Those are asked
 // directly only when nobody answers for all of them.
 func apiServers(v state.NetworkView, name string) []string {
+	hosts := controlPlanes(v, name)
+	for i, h := range hosts {
+		hosts[i] = "https://" + site.HostPort(h, site.APIPort)
+	}
+	return hosts
+}
+
+// ConfigServers returns the addresses, HOST:PORT, at which a host looks for the
+// configuration server, in the order of apiServers.
+func (n *Network) ConfigServers() []string {
+	hosts := controlPlanes(n.agent.Views.View(), n.Site.APIHost())
+	for i, h := range hosts {
+		hosts[i] = site.HostPort(h, site.ConfigServerPort)
+	}
+	return hosts
+}
+
+// controlPlanes returns where control planes answer, each place once.
+func controlPlanes(v state.NetworkView, name string) []string {
 	var hosts []string
 	if v.Settings.ManagedVIPs && len(v.Settings.APIVIPs) > 0 {
 		hosts = append(hosts, texts(v.Settings.APIVIPs)...)
@@ -29,8 +48,8 @@ func apiServers(v state.NetworkView, name string) []string {
 	}
 	var out []string
 	for _, h := range hosts {
-		if url := "https://" + site.HostPort(h, site.APIPort); !slices.Contains(out, url) {
-			out = append(out, url)
+		if !slices.Contains(out, h) {
+			out = append(out, h)
 		}
 	}
 	return out
