@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -88,32 +89,35 @@ func (c *Client) DecideRequest(ctx context.Context, name string, v joining.Verdi
 	return true, nil
 }
 
-// CreateRequest requests a client certificate for a kubelet. A request of this
-// name that exists must be the same.
-func (c *Client) CreateRequest(ctx context.Context, name string, pem []byte, usages []string) error {
+// CreateRequest requests a certificate that is valid for life, or for as long as
+// the signer chooses if that is zero. A request of this name that exists must be
+// the same.
+func (c *Client) CreateRequest(ctx context.Context, r joining.Request, life time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	r := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       certificatesv1.CertificateSigningRequestSpec{Request: pem, SignerName: joining.KubeletSigner},
+	want := certificatesv1.CertificateSigningRequestSpec{Request: r.PEM, SignerName: r.Signer}
+	for _, u := range r.Usages {
+		want.Usages = append(want.Usages, certificatesv1.KeyUsage(u))
 	}
-	for _, u := range usages {
-		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.KeyUsage(u))
+	if life > 0 {
+		seconds := int32(life / time.Second) //nolint:gosec // 68 years fit
+		want.ExpirationSeconds = &seconds
 	}
 	requests := c.set.CertificatesV1().CertificateSigningRequests()
-	_, err := requests.Create(ctx, r, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: want},
+		metav1.CreateOptions{FieldManager: fieldManager})
 	if err == nil {
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create certificate request %s: %w", name, err)
+		return fmt.Errorf("create certificate request %s: %w", r.Name, err)
 	}
-	have, err := requests.Get(ctx, name, metav1.GetOptions{})
+	have, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("get certificate request %s: %w", name, err)
+		return fmt.Errorf("get certificate request %s: %w", r.Name, err)
 	}
-	if !bytes.Equal(have.Spec.Request, pem) || have.Spec.SignerName != r.Spec.SignerName || !slices.Equal(have.Spec.Usages, r.Spec.Usages) {
-		return fmt.Errorf("create certificate request %s: there is another one of this name", name)
+	if !bytes.Equal(have.Spec.Request, want.Request) || have.Spec.SignerName != want.SignerName || !slices.Equal(have.Spec.Usages, want.Usages) {
+		return fmt.Errorf("create certificate request %s: there is another one of this name", r.Name)
 	}
 	return nil
 }

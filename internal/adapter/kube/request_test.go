@@ -16,20 +16,26 @@ import (
 func TestARequestIsMadeOnceAndNeverAnothersTaken(t *testing.T) {
 	ctx, set := t.Context(), fake.NewClientset()
 	c := &Client{set: set}
+	mine := joining.Request{Name: "a", Signer: joining.KubeletSigner, PEM: []byte("mine"), Usages: joining.ClientUsages}
 	for range 2 { // the second time it is there
-		if err := c.CreateRequest(ctx, "a", []byte("mine"), joining.RenewalUsages); err != nil {
+		if err := c.CreateRequest(ctx, mine, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := set.CertificatesV1().CertificateSigningRequests().Get(ctx, "a", metav1.GetOptions{})
-	if err != nil || got.Spec.SignerName != joining.KubeletSigner || len(got.Spec.Usages) != 2 {
+	if err != nil || got.Spec.SignerName != joining.KubeletSigner || len(got.Spec.Usages) != 2 || *got.Spec.ExpirationSeconds != 3600 {
 		t.Errorf("%+v, %v", got.Spec, err)
 	}
-	if err := c.CreateRequest(ctx, "a", []byte("another's"), joining.RenewalUsages); err == nil {
-		t.Error("a request of another content is taken for this one")
-	}
-	if err := c.CreateRequest(ctx, "a", []byte("mine"), []string{"server auth"}); err == nil {
-		t.Error("a request of other usages is taken for this one")
+	for what, change := range map[string]func(*joining.Request){
+		"content": func(r *joining.Request) { r.PEM = []byte("another's") },
+		"usages":  func(r *joining.Request) { r.Usages = []string{"server auth"} },
+		"signer":  func(r *joining.Request) { r.Signer = "another's" },
+	} {
+		other := mine
+		change(&other)
+		if err := c.CreateRequest(ctx, other, time.Hour); err == nil {
+			t.Errorf("a request of another %s is taken for this one", what)
+		}
 	}
 }
 

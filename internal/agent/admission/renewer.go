@@ -22,7 +22,7 @@ import (
 type RenewalAPI interface {
 	Nodes(ctx context.Context) ([]state.Node, error)
 	NodeLastSeen(ctx context.Context, node string) (time.Time, error)
-	CreateRequest(ctx context.Context, name string, pem []byte, usages []string) error
+	CreateRequest(ctx context.Context, r joining.Request, life time.Duration) error
 	DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error)
 	IssuedCertificate(ctx context.Context, name string) ([]byte, error)
 }
@@ -81,7 +81,8 @@ func (r *Renewer) Renew(ctx context.Context, shown *x509.Certificate, request []
 		return nil, err
 	}
 	name := requestName(expired.Node, request)
-	if err := api.CreateRequest(ctx, name, request, joining.RenewalUsages); err != nil {
+	wanted := joining.Request{Name: name, Signer: joining.KubeletSigner, PEM: request, Usages: joining.ClientUsages}
+	if err := api.CreateRequest(ctx, wanted, 0); err != nil {
 		return nil, err
 	}
 	approved, err := api.DecideRequest(ctx, name, verdict)

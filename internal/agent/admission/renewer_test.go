@@ -43,8 +43,8 @@ func (r *renewals) NodeLastSeen(_ context.Context, node string) (time.Time, erro
 	return r.seen, r.note("lease of", node)
 }
 
-func (r *renewals) CreateRequest(_ context.Context, name string, _ []byte, _ []string) error {
-	return r.note("create", name)
+func (r *renewals) CreateRequest(_ context.Context, wanted joining.Request, _ time.Duration) error {
+	return r.note("create", wanted.Name)
 }
 
 func (r *renewals) DecideRequest(_ context.Context, name string, v joining.Verdict) (bool, error) {

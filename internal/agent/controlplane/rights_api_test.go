@@ -280,7 +280,8 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			if err != nil {
 				return err
 			}
-			return k.CreateRequest(ctx, asked.name+"-again", r.Spec.Request, joining.RenewalUsages)
+			again := joining.Request{Name: asked.name + "-again", Signer: joining.KubeletSigner, PEM: r.Spec.Request, Usages: joining.ClientUsages}
+			return k.CreateRequest(ctx, again, 0)
 		},
 		"IssuedCertificate": func(ctx context.Context, k *kube.Client) error {
 			_, err := k.IssuedCertificate(ctx, asked.name)

@@ -59,7 +59,7 @@ func ReadExpired(authorities []*x509.Certificate, shown *x509.Certificate, reque
 	if err := x.time(now); err != nil {
 		return x, err
 	}
-	wanted, err := nodeOf(Request{PEM: request, Usages: RenewalUsages})
+	wanted, err := nodeOf(Request{PEM: request, Usages: ClientUsages})
 	switch {
 	case err != nil:
 		return x, refuse("%s requested something other than a kubelet certificate: %s", node, err)
@@ -69,8 +69,8 @@ func ReadExpired(authorities []*x509.Certificate, shown *x509.Certificate, reque
 	return x, nil
 }
 
-// RenewalUsages lists what a renewed certificate is for.
-var RenewalUsages = []string{"client auth", "digital signature"}
+// ClientUsages lists what a client's certificate is for.
+var ClientUsages = []string{"client auth", "digital signature"}
 
 // time compares the certificate with the clock of this control plane.
 func (x Expired) time(now time.Time) error {

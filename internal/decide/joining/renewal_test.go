@@ -192,3 +192,28 @@ func TestWhichWorkerGetsAnotherCertificate(t *testing.T) {
 		}
 	}
 }
+
+// FuzzReadExpired shows arbitrary certificates. What passes was issued by the
+// authority, has expired, and asks for its own name.
+func FuzzReadExpired(f *testing.F) {
+	ours := newAuthority(f, now.Add(20*365*day))
+	cert := ours.kubelets(f, nil)
+	f.Add(cert.Raw, of(f, "system:node:worker-1", "system:nodes"))
+	f.Add(cert.Raw, of(f, "system:node:cp-1", "system:nodes"))
+	f.Add(newAuthority(f, now).kubelets(f, nil).Raw, of(f, "system:node:worker-1", "system:nodes"))
+	f.Add(ours.cert.Raw, []byte("-----BEGIN CERTIFICATE REQUEST-----"))
+	f.Fuzz(func(t *testing.T, der, request []byte) {
+		shown, err := x509.ParseCertificate(der)
+		if err != nil {
+			return
+		}
+		x, err := ReadExpired([]*x509.Certificate{ours.cert}, shown, request, now)
+		if err != nil {
+			return
+		}
+		asked, err := nodeOf(Request{PEM: request, Usages: ClientUsages})
+		if err != nil || asked != x.Node || shown.Subject.CommonName != nodeUser+x.Node || !now.After(shown.NotAfter) || shown.CheckSignatureFrom(ours.cert) != nil {
+			t.Errorf("%+v is taken: %s asks for %q, %v", x, shown.Subject, asked, err)
+		}
+	})
+}
