@@ -13,25 +13,21 @@ import (
 // host, if it is a control plane; then the other control planes. Those are asked
 // directly only when nobody answers for all of them.
 func apiServers(v state.NetworkView, name string) []string {
-	hosts := controlPlanes(v, name)
-	for i, h := range hosts {
-		hosts[i] = "https://" + site.HostPort(h, site.APIPort)
+	out := at(site.APIPort, v, name)
+	for i := range out {
+		out[i] = "https://" + out[i]
 	}
-	return hosts
+	return out
 }
 
 // ConfigServers returns the addresses, HOST:PORT, at which a host looks for the
 // configuration server, in the order of apiServers.
 func (n *Network) ConfigServers() []string {
-	hosts := controlPlanes(n.agent.Views.View(), n.Site.APIHost())
-	for i, h := range hosts {
-		hosts[i] = site.HostPort(h, site.ConfigServerPort)
-	}
-	return hosts
+	return at(site.ConfigServerPort, n.agent.Views.View(), n.Site.APIHost())
 }
 
-// controlPlanes returns where control planes answer, each place once.
-func controlPlanes(v state.NetworkView, name string) []string {
+// at returns where control planes answer at a port, each place once.
+func at(port uint16, v state.NetworkView, name string) []string {
 	var hosts []string
 	if v.Settings.ManagedVIPs && len(v.Settings.APIVIPs) > 0 {
 		hosts = append(hosts, texts(v.Settings.APIVIPs)...)
@@ -48,8 +44,8 @@ func controlPlanes(v state.NetworkView, name string) []string {
 	}
 	var out []string
 	for _, h := range hosts {
-		if !slices.Contains(out, h) {
-			out = append(out, h)
+		if place := site.HostPort(h, port); !slices.Contains(out, place) {
+			out = append(out, place)
 		}
 	}
 	return out

@@ -100,10 +100,14 @@ func (k *Keeper) expired() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if !k.Now().After(pair.Leaf.NotAfter) {
-		return nil, nil
+	switch now := k.Now(); {
+	case now.Before(pair.Leaf.NotBefore):
+		return nil, fmt.Errorf("the clock of this host says %s, and kubelet's certificate was issued at %s: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
+			stamp(now), stamp(pair.Leaf.NotBefore))
+	case now.After(pair.Leaf.NotAfter):
+		return &pair, nil
 	}
-	return &pair, nil
+	return nil, nil
 }
 
 // prepare makes a key and a request for the same name, once for each expired

@@ -252,6 +252,10 @@ func TestAnErrorSaysWhatAPersonTypes(t *testing.T) {
 			"a clock that is years ahead", func(w *world) { w.Now = func() time.Time { return w.now.Add(5 * 365 * day) } },
 			"the clock of this host says 2033-11-18T08:00:00Z, and the server's certificate is not valid at that time: compare the clocks (date -u)",
 		},
+		{
+			"a clock that is years behind", func(w *world) { w.Now = func() time.Time { return time.Unix(300, 0) } },
+			"the clock of this host says 1970-01-01T00:05:00Z, and kubelet's certificate was issued at 2027-11-19T08:00:00Z: compare the clocks (date -u)",
+		},
 		{"a server of another site", func(w *world) {
 			other, err := keys.Generate(sitetest.Created, rand.Reader)
 			if err != nil {

@@ -11,7 +11,6 @@ import (
 )
 
 func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
-
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	certificate := func(path string, days int) Certificate {
 		return Certificate{Path: path, Ends: at.Add(time.Duration(days) * day)}
