@@ -8,6 +8,7 @@ func commands(streams Streams) []*cobra.Command {
 		newRelease(streams),
 		newCreate(streams),
 		newJoinSecret(streams),
+		newKubeconfig(streams),
 		newWaitFor(streams),
 		newStatus(streams),
 		newDashboard(streams),

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +26,8 @@ type doctorFlags struct {
 	place                  place.Flags
 	output, explain, facts string
 	list, disk             bool
+	in                     string
+	after                  time.Duration // what in says
 }
 
 func newDoctor(streams Streams) *cobra.Command {
@@ -44,6 +48,9 @@ Its sources:
                run the checks now, through ssh or the command of --exec; with --lab
                the hosts of a lab
 
+--in tells which certificates of control planes will have expired after a time,
+and which of them nothing renews. It makes no other check.
+
 --disk measures etcd's disk: each host that is asked writes at most 8 MiB within
 2 s, in small synchronous writes, into a temporary file without a name. Without
 --disk the disk is judged by what etcd itself has measured.
@@ -53,6 +60,7 @@ Exit codes: 0 nothing found, or notes only; 3 a warning; 5 a critical finding;
 		Example: `  sudo holdfast doctor
   sudo holdfast doctor etcd-disk --disk
   holdfast doctor --hosts cp-1,cp-2 -o wide
+  holdfast doctor --in 400d
   holdfast doctor --kubeconfig site-a.conf -o json
   holdfast doctor --list
   holdfast doctor --explain fence-network
@@ -69,6 +77,7 @@ Exit codes: 0 nothing found, or notes only; 3 a warning; 5 a critical finding;
 	flags := cmd.Flags()
 	flags.BoolVar(&f.list, "list", false, "list the checks")
 	flags.StringVar(&f.explain, "explain", "", "explain why this check matters, and which commands help")
+	flags.StringVar(&f.in, "in", "", "tell which certificates will have expired after this time, for example 400d or 36h")
 	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and on those of --hosts or --lab: at most 2 s and 8 MiB")
 	f.place.DeclareKubeconfig(cmd)
 	f.place.DeclareHosts(cmd)
@@ -115,6 +124,20 @@ func (f *doctorFlags) check(args []string) error {
 	if len(set) > 1 {
 		wrong("%s: one of them at a time", strings.Join(set, ", "))
 	}
+	if f.in != "" {
+		var err error
+		if f.after, err = parseDays(f.in); err != nil {
+			wrong("--in: %w", err)
+		}
+		if f.list || f.explain != "" || f.disk {
+			wrong("--in: cannot be combined with --list, --explain or --disk")
+		}
+		for _, id := range args {
+			if id != "certificates" {
+				wrong("--in: is about the check certificates, not about %s", id)
+			}
+		}
+	}
 	if f.facts != "" && f.disk {
 		wrong("--disk: cannot be combined with --facts: recorded facts cannot be measured again")
 	}
@@ -137,6 +160,9 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 		ids = append(ids, finding.ID(id))
 	}
 	results := decide.Examine(facts, ids...)
+	if f.in != "" {
+		results = []decide.Result{decide.WillExpire(facts, f.after)}
+	}
 	if err := f.print(streams, facts, results); err != nil {
 		return err
 	}
@@ -150,6 +176,19 @@ func (f *doctorFlags) run(ctx context.Context, streams Streams, only []string) e
 	case finding.OK, finding.Note:
 	}
 	return nil
+}
+
+// parseDays reads a time to come: days (400d) or hours and less (36h).
+func parseDays(text string) (time.Duration, error) {
+	const day, most = 24 * time.Hour, 36500
+	if number, inDays := strings.CutSuffix(text, "d"); inDays {
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n <= most {
+			return time.Duration(n) * day, nil
+		}
+	} else if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return d, nil
+	}
+	return 0, fmt.Errorf("%q: must be a number of days up to %d (400d) or a time (36h), and not negative", text, most)
 }
 
 // doctorOutput is the output for a program. --facts reads it again.

@@ -187,3 +187,29 @@ func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
 		t.Errorf("the host's own trouble is said too: %d %s", code, errs)
 	}
 }
+
+func TestDoctorTellsWhatWillHaveExpired(t *testing.T) {
+	facts := swapping(state.Known[uint64](1 << 30))
+	facts.Hosts[0].Certificates = state.Known([]decide.Certificate{{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: facts.At.Add(365 * 24 * time.Hour)}})
+	for _, c := range []struct {
+		in   string
+		want int
+		text string
+	}{
+		{"400d", command.ExitAttention, "/etc/kubernetes/pki/apiserver.crt expires in 365 days, on 2027-11-20"},
+		{"8760h", command.ExitAttention, "/etc/kubernetes/pki/apiserver.crt expires in 365 days"},
+		{"364d", 0, ""},
+	} {
+		code, out, errs := doctorOn(t, facts, "--in", c.in)
+		if code != c.want || errs != "" || !strings.Contains(out, c.text) || strings.Contains(out, "swap") {
+			t.Errorf("--in %s: exit code %d\n%s%s", c.in, code, out, errs)
+		}
+	}
+	for _, args := range [][]string{
+		{"--in", "-1d"}, {"--in", "36501d"}, {"--in", "400"}, {"--in", "-5h"}, {"--in", "d"}, {"--in", "400d", "swap"}, {"--in", "400d", "--explain", "swap"},
+	} {
+		if code, _, errs := doctorOn(t, facts, args...); code != command.ExitUsage || !strings.Contains(errs, "--in") {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+}

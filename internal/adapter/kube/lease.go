@@ -3,7 +3,9 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -27,4 +29,20 @@ func (c *Client) NodeLeaseAnnotation(ctx context.Context, name string) (map[stri
 		}
 	}
 	return out, nil
+}
+
+// NodeLastSeen returns when a node last renewed its Lease, zero if it has none.
+func (c *Client) NodeLastSeen(ctx context.Context, node string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	l, err := c.set.CoordinationV1().Leases(NodeLeases).Get(ctx, node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("get Lease %s/%s: %w", NodeLeases, node, err)
+	case l.Spec.RenewTime == nil:
+		return time.Time{}, nil
+	}
+	return l.Spec.RenewTime.Time, nil
 }

@@ -1,11 +1,15 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
@@ -83,4 +87,54 @@ func (c *Client) DecideRequest(ctx context.Context, name string, v joining.Verdi
 		return false, fmt.Errorf("%s certificate request %s: %w", v.Action, name, err)
 	}
 	return true, nil
+}
+
+// CreateRequest requests a certificate that is valid for life, or for as long as
+// the signer chooses if that is zero. A request of this name that exists must be
+// the same.
+func (c *Client) CreateRequest(ctx context.Context, r joining.Request, life time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	want := certificatesv1.CertificateSigningRequestSpec{Request: r.PEM, SignerName: r.Signer}
+	for _, u := range r.Usages {
+		want.Usages = append(want.Usages, certificatesv1.KeyUsage(u))
+	}
+	if life > 0 {
+		seconds := int32(life / time.Second) //nolint:gosec // 68 years fit
+		want.ExpirationSeconds = &seconds
+	}
+	requests := c.set.CertificatesV1().CertificateSigningRequests()
+	_, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: want},
+		metav1.CreateOptions{FieldManager: fieldManager})
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create certificate request %s: %w", r.Name, err)
+	}
+	have, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get certificate request %s: %w", r.Name, err)
+	}
+	if !bytes.Equal(have.Spec.Request, want.Request) || have.Spec.SignerName != want.SignerName || !slices.Equal(have.Spec.Usages, want.Usages) {
+		return fmt.Errorf("create certificate request %s: there is another one of this name", r.Name)
+	}
+	return nil
+}
+
+// IssuedCertificate returns the certificate that a request got, in PEM form, nil
+// if it has none yet.
+func (c *Client) IssuedCertificate(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r, err := c.set.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get certificate request %s: %w", name, err)
+	}
+	for _, cond := range r.Status.Conditions {
+		if cond.Type == certificatesv1.CertificateDenied || cond.Type == certificatesv1.CertificateFailed {
+			return nil, fmt.Errorf("certificate request %s: %s: %s", name, cond.Type, cond.Message)
+		}
+	}
+	return r.Status.Certificate, nil
 }

@@ -1,6 +1,7 @@
 // Package controlplane runs what the agent does on control planes only: it serves
-// configuration to joining hosts, approves their certificates, labels nodes,
-// keeps the cluster's own objects and keys, and tells the API of fenced hosts.
+// configuration to joining hosts, approves their certificates, renews expired ones
+// of workers, labels nodes, keeps the cluster's own objects and keys, and tells the
+// API of fenced hosts.
 package controlplane
 
 import (

@@ -275,6 +275,19 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			}
 			return err
 		},
+		"CreateRequest": func(ctx context.Context, k *kube.Client) error {
+			r, err := c.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, asked.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			again := joining.Request{Name: asked.name + "-again", Signer: joining.KubeletSigner, PEM: r.Spec.Request, Usages: joining.ClientUsages}
+			return k.CreateRequest(ctx, again, 0)
+		},
+		"IssuedCertificate": func(ctx context.Context, k *kube.Client) error {
+			_, err := k.IssuedCertificate(ctx, asked.name)
+			return err
+		},
+		"NodeLastSeen":     func(ctx context.Context, k *kube.Client) error { _, err := k.NodeLastSeen(ctx, node); return err },
 		"LoadedEncryption": func(ctx context.Context, k *kube.Client) error { _, err := k.LoadedEncryption(ctx); return err },
 		"Names": func(ctx context.Context, k *kube.Client) error {
 			own, err := ownObjects(c.agent.Site)

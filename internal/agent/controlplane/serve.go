@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -54,6 +55,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		Render:    give.Render,
 		Admit:     give.Admit,
 		Bootstrap: give.Bootstrap,
+		Renew:     r.renewer().Renew,
 		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,
 		Logf:      r.logf,
@@ -95,6 +97,20 @@ func (r *Agent) giver() *admission.Issuer {
 		Prepare: r.prepareJoining,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
+	}
+}
+
+// clientAuthorities is the file with the authorities of the API's clients, where
+// kubeadm keeps it on each control plane.
+const clientAuthorities = "/etc/kubernetes/pki/ca.crt"
+
+// renewer returns what gives workers another certificate in exchange for an
+// expired one.
+func (r *Agent) renewer() *admission.Renewer {
+	return &admission.Renewer{
+		Site: joining.Of(r.Site.Config), Now: r.Now, Logf: r.logf,
+		Authorities: func() ([]byte, error) { return os.ReadFile(clientAuthorities) },
+		Open:        func() (admission.RenewalAPI, error) { return r.open() },
 	}
 }
 

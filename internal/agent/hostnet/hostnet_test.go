@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/balancer"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/coredns"
 )
@@ -74,6 +75,12 @@ func TestTheAPIIsLookedForAtTheVIPsThenHereThenAtTheOthers(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, apiServers(c.v, "api-int.shop.example.test")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		for i, h := range c.want {
+			want[i] = h + ":22623"
+		}
+		if diff := cmp.Diff(want, at(site.ConfigServerPort, c.v, "api-int.shop.example.test")); diff != "" {
+			t.Errorf("%s, configuration servers (-want +got):\n%s", c.name, diff)
 		}
 	}
 }

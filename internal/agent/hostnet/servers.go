@@ -13,6 +13,21 @@ import (
 // host, if it is a control plane; then the other control planes. Those are asked
 // directly only when nobody answers for all of them.
 func apiServers(v state.NetworkView, name string) []string {
+	out := at(site.APIPort, v, name)
+	for i := range out {
+		out[i] = "https://" + out[i]
+	}
+	return out
+}
+
+// ConfigServers returns the addresses, HOST:PORT, at which a host looks for the
+// configuration server, in the order of apiServers.
+func (n *Network) ConfigServers() []string {
+	return at(site.ConfigServerPort, n.agent.Views.View(), n.Site.APIHost())
+}
+
+// at returns where control planes answer at a port, each place once.
+func at(port uint16, v state.NetworkView, name string) []string {
 	var hosts []string
 	if v.Settings.ManagedVIPs && len(v.Settings.APIVIPs) > 0 {
 		hosts = append(hosts, texts(v.Settings.APIVIPs)...)
@@ -29,8 +44,8 @@ func apiServers(v state.NetworkView, name string) []string {
 	}
 	var out []string
 	for _, h := range hosts {
-		if url := "https://" + site.HostPort(h, site.APIPort); !slices.Contains(out, url) {
-			out = append(out, url)
+		if place := site.HostPort(h, port); !slices.Contains(out, place) {
+			out = append(out, place)
 		}
 	}
 	return out

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +31,6 @@ const (
 	askTimeout = 15 * time.Second
 	// maxAnswer bounds how much of an answer is read, in bytes.
 	maxAnswer = 64 << 10
-	// maxWords bounds how much of a refusal is shown, in bytes.
-	maxWords = 400
 )
 
 // server is the site's configuration server, as this host uses it once it has its
@@ -175,22 +172,11 @@ func (s *server) post(ctx context.Context, path, token string, body []byte) ([]b
 		return nil, err
 	case resp.StatusCode == http.StatusUnauthorized:
 		s.forget(token)
-		return nil, fmt.Errorf("%s: %s", words(data), anew)
+		return nil, fmt.Errorf("%s: %s", configserver.Words(data), anew)
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, errors.New("the control plane runs an older build, which does not admit hosts of this build")
 	case resp.StatusCode >= http.StatusBadRequest:
-		return nil, errors.New(words(data))
+		return nil, errors.New(configserver.Words(data))
 	}
 	return data, nil
-}
-
-// words returns the first line of an answer, without control characters.
-func words(data []byte) string {
-	line, _, _ := strings.Cut(string(data[:min(len(data), maxWords)]), "\n")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, line)
 }

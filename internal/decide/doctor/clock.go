@@ -19,6 +19,16 @@ var clockChecks = []Check{
 		},
 	},
 	{
+		ID: "clock-behind", Title: "no clock is earlier than a certificate of its host", For: Everywhere, judge: judgeBehind,
+		Meaning: "A host whose battery is empty boots in an earlier year. There, certificates that were issued since are not valid yet: kubelet, etcd and the API server of that host refuse their peers. If the clock is right, the certificate was issued while another host's clock was ahead; it becomes valid when its time comes, or is made anew.",
+		Lines: []string{
+			"date -u                 # on that host; compare it with another clock",
+			"chronyc makestep        # if chronyc sources -v shows a right source",
+			"timedatectl set-time 'YYYY-MM-DD HH:MM:SS'     # without a source, with the time service stopped",
+			"hwclock --systohc       # so that the next boot begins with it",
+		},
+	},
+	{
 		ID: "clock-apart", Title: "the clocks of the hosts agree", For: SeveralCPs, judge: judgeApart,
 		Meaning: "If clocks differ, leases and leader elections of the workload expire early or late, new certificates and tokens are not valid yet, and the logs of two hosts cannot be put in order.",
 		Lines: []string{
@@ -27,6 +37,33 @@ var clockChecks = []Check{
 		},
 	},
 }
+
+// judgeBehind compares the clock of each host with the certificates on it. A
+// clock that is behind looks right to a host alone after a boot without a time
+// source, but nobody issues a certificate before its time.
+func judgeBehind(s *sheet) {
+	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
+		clock := h.To
+		if clock.IsZero() {
+			clock = s.At
+		}
+		var last Certificate
+		for _, c := range list {
+			if c.Begins.After(last.Begins) {
+				last = c
+			}
+		}
+		switch {
+		case last.Begins.After(clock):
+			s.say(finding.Critical, h.Name, "its clock says %s, and %s is not valid before %s: the clock is behind, or that of the host which issued the certificate was ahead",
+				minute(clock), last.Path, minute(last.Begins))
+		case !last.Begins.IsZero():
+			s.say(finding.OK, h.Name, "its clock says %s; the last certificate is from %s", minute(clock), minute(last.Begins))
+		}
+	})
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 func judgeSync(s *sheet) {
 	eachHost(s, "clock", func(h Host) state.Fact[Clock] { return h.Clock }, func(h Host, c Clock) {

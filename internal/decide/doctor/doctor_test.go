@@ -46,10 +46,10 @@ func TestOfOneAndThreeHostsOnlyWhatAppliesIsChecked(t *testing.T) {
 	}
 	one := wellMany("cp-1")
 	one.Cluster.Pods.Value = one.Cluster.Pods.Value[:1]
-	if got, want := ids(one), "power-reboots clock-sync etcd-disk etcd-space nodes certificates swap firewall network-policies names nic-arp nic-router-advertisements"; got != want {
+	if got, want := ids(one), "power-reboots clock-sync clock-behind etcd-disk etcd-space nodes certificates swap firewall network-policies names nic-arp nic-router-advertisements"; got != want {
 		t.Errorf("one host: %s", got)
 	}
-	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-apart etcd-disk etcd-space nodes certificates versions swap firewall network-policies names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
+	if got, want := ids(wellMany("cp-1", "cp-2", "cp-3")), "power-reboots machine-identity clock-sync clock-behind clock-apart etcd-disk etcd-space nodes certificates versions swap firewall network-policies names nic-arp nic-router-advertisements cluster-dns drain-blocked drain-unprotected failover-capacity"; got != want {
 		t.Errorf("three hosts: %s", got)
 	}
 	if len(Examine(wellTwo())) != len(Checks()) {
@@ -277,6 +277,15 @@ func TestClocksDisksAndWhatEndsAreFound(t *testing.T) {
 		{"half of it is empty", "etcd-space", size(1000<<20, 400<<20), finding.Note, "defragmentation"},
 		{"a small one may be empty", "etcd-space", size(100<<20, 1<<20), finding.OK, ""},
 		{"etcd that does not answer", "etcd-space", func(f *Facts) { f.Hosts[0].Etcd = state.Fact[Etcd]{} }, finding.Unknown, "of cp-1"},
+
+		{"a boot in 1970", "clock-behind", func(f *Facts) {
+			f.Hosts[1].To = time.Unix(300, 0)
+			f.Hosts[1].Certificates.Value[1].Begins = now.Add(-100 * day)
+		}, finding.Critical, "its clock says 1970-01-01 00:05 UTC, and /etc/kubernetes/pki/apiserver.crt is not valid before 2026-08-12 03:00 UTC: the clock is behind"},
+		{"a certificate of now", "clock-behind", func(f *Facts) { f.Hosts[1].Certificates.Value[1].Begins = now }, finding.OK, ""},
+		{"one that comes a second later", "clock-behind", func(f *Facts) { f.Hosts[1].Certificates.Value[1].Begins = now.Add(time.Second) }, finding.Critical, "not valid before"},
+		{"nobody knows when they were issued", "clock-behind", func(*Facts) {}, finding.OK, ""},
+		{"no certificates are seen", "clock-behind", func(f *Facts) { f.Hosts[1].Certificates = state.Fact[[]Certificate]{} }, finding.Unknown, "certificates of cp-2"},
 
 		{"29 days", "certificates", end(29*day, false), finding.Warning, "x.crt expires in 29 days"},
 		{"6 days", "certificates", end(6*day, false), finding.Critical, "expires in 6 days"},

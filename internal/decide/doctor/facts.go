@@ -182,7 +182,9 @@ type Disk struct {
 // Certificate is a certificate that a part of the cluster on this host shows or
 // trusts.
 type Certificate struct {
-	Path      string    `json:"path"`
+	Path string `json:"path"`
+	// Begins is zero if the host's agent is of an earlier build.
+	Begins    time.Time `json:"begins,omitzero"`
 	Ends      time.Time `json:"ends"`
 	Authority bool      `json:"authority,omitempty"`
 }

@@ -24,7 +24,7 @@ var hostChecks = []Check{
 	{
 		ID: "certificates", Title: "no certificate expires soon", For: Everywhere, judge: judgeCertificates,
 		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
-		Meaning: "A certificate that expires while a host is off keeps the host from coming back: kubelet cannot reach the API that would issue a new one. kubeadm's certificates expire after a year unless they are renewed; kubelet renews its own while it runs.",
+		Meaning: "A certificate that expires while a control plane is off keeps it from coming back: kubelet cannot reach the API that would issue a new one. A worker gets another one from a control plane by itself. kubeadm's certificates expire after a year unless they are renewed; kubelet renews its own while it runs.",
 		Lines: []string{
 			"kubeadm certs check-expiration",
 			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",

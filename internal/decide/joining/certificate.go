@@ -2,6 +2,7 @@ package joining
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
@@ -126,7 +127,7 @@ func nodeOf(r Request) (string, error) {
 	if len(req.Extensions)+len(req.DNSNames)+len(req.EmailAddresses)+len(req.IPAddresses)+len(req.URIs) > 0 {
 		return "", errors.New("it has alternative names or extensions")
 	}
-	return subjectNode(req)
+	return subjectNode(req.Subject)
 }
 
 // The two attributes of a kubelet's subject.
@@ -137,9 +138,9 @@ var (
 
 // subjectNode accepts only the subject "O=system:nodes, CN=system:node:NAME",
 // with nothing beside it, and returns NAME.
-func subjectNode(req *x509.CertificateRequest) (string, error) {
+func subjectNode(subject pkix.Name) (string, error) {
 	var name, group string
-	for _, a := range req.Subject.Names {
+	for _, a := range subject.Names {
 		value, text := a.Value.(string)
 		switch {
 		case text && a.Type.Equal(commonName) && name == "":

@@ -1,6 +1,7 @@
 // Package joining decides who becomes a node: for which roles a site takes
-// further hosts, under which names, which host gets a bootstrap token, and whose
-// request for a kubelet's certificate is approved.
+// further hosts, under which names, which host gets a bootstrap token, whose
+// request for a kubelet's certificate is approved, and which worker gets another
+// certificate in exchange for an expired one.
 package joining
 
 import (

@@ -115,7 +115,7 @@ var table = []Port{
 	{10270, 10270, tcp, "holdfast-operator", "health", Controls, Itself, none, ""},
 	{10272, 10272, tcp, "holdfast-operator", "metrics", Controls, Itself, none, ""},
 	{18080, 18080, tcp, "CoreDNS", "health", Every, Machines, none, yesNo},
-	{22623, 22623, tcp, "the configuration server", "", Controls, NoPods, "a join secret", "a host of any network may join; a pod is not a host"},
+	{22623, 22623, tcp, "the configuration server", "", Controls, NoPods, "a join secret, or the key of a worker's expired certificate", "a host of any network may join; a pod is not a host"},
 	{29445, 29445, tcp, "haproxy", "statistics", Controls, Itself, none, ""},
 	{29446, 29446, tcp, "the agent", "metrics", Every, Itself, none, ""},
 	{firstNodePort, lastNodePort, both, "Services", "node ports", Every, Anybody, theirs, "clients reach applications here"},

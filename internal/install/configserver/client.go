@@ -1,6 +1,7 @@
 package configserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,7 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Client reads a site's progress from its configuration server.
+// Client asks a site's configuration server.
 type Client struct {
 	// Addresses are HOST:PORT, tried in order.
 	Addresses []string
@@ -25,8 +26,13 @@ type Client struct {
 	ServerName string
 	// CA is the authority of that certificate, PEM.
 	CA string
-	// Token is the read token.
+	// Token is the read token, for Progress.
 	Token string
+	// Certificate is the certificate with its key that Renew shows.
+	Certificate tls.Certificate
+	// Now is the clock by which the server's certificate is judged; nil means
+	// time.Now.
+	Now func() time.Time
 
 	http *http.Client
 }
@@ -86,21 +92,77 @@ func (c *Client) Opens(ctx context.Context, role state.Role, token string) (bool
 	return false, fmt.Errorf("the configuration server answers %s", resp.Status)
 }
 
-// do makes one request. The caller must close the answer, within the limit.
-func (c *Client) do(ctx context.Context, method, path, token string) (*http.Response, error) {
-	if err := c.open(); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "https://"+c.ServerName+path, nil)
+// Refused is the answer of a server that decided against a request, in its words.
+type Refused string
+
+func (r Refused) Error() string { return string(r) }
+
+// maxWords bounds how much of a refusal is shown, in bytes.
+const maxWords = 400
+
+// Renew requests a kubelet certificate in exchange for the expired one in
+// Certificate, and returns it in PEM form. The error is Refused where another
+// server would answer the same.
+func (c *Client) Renew(ctx context.Context, request []byte) ([]byte, error) {
+	resp, err := c.ask(ctx, http.MethodPost, certificatePath, "", request)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxProgressBytes))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, errors.New("the control plane runs an older build, which renews no certificates")
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return nil, errors.New(Words(data))
+	case resp.StatusCode != http.StatusOK:
+		return nil, Refused(Words(data))
+	}
+	return data, nil
+}
+
+// Words returns the first line of an answer, without control characters.
+func Words(data []byte) string {
+	line, _, _ := strings.Cut(string(data[:min(len(data), maxWords)]), "\n")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+// do makes one request without a body.
+func (c *Client) do(ctx context.Context, method, path, token string) (*http.Response, error) {
+	return c.ask(ctx, method, path, token, nil)
+}
+
+// ask makes one request. The caller must close the answer, within the limit.
+func (c *Client) ask(ctx context.Context, method, path, token string, body []byte) (*http.Response, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+c.ServerName+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, foreign(err)
 	}
 	return resp, nil
+}
+
+// Close ends the connections that wait for another request.
+func (c *Client) Close() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
 }
 
 // foreign returns ErrForeign for a certificate of another authority or for
@@ -123,8 +185,11 @@ func (c *Client) open() error {
 		return errors.New("the site's configuration authority is not a certificate")
 	}
 	c.http = &http.Client{Timeout: readLimit, Transport: &http.Transport{
-		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dialFirst(ctx, c.Addresses) },
-		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: c.ServerName, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialFirst(ctx, c.Addresses) },
+		TLSClientConfig: &tls.Config{
+			RootCAs: roots, ServerName: c.ServerName, MinVersion: tls.VersionTLS12, Time: c.Now,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.Certificate, nil },
+		},
 		IdleConnTimeout: idleTimeout,
 	}}
 	return nil

@@ -4,6 +4,7 @@
 //	GET, HEAD /config/<role>                  join token of that role, of a pointer
 //	POST      /hosts/<host>                   admission, of that configuration
 //	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
+//	POST      /certificate                    the key of a worker's expired certificate
 //	POST      /progress/<host>                the host's own token
 //	GET, HEAD /progress                       read token
 //	GET, HEAD /healthz                        nothing
@@ -11,6 +12,8 @@
 // Reaching the port is not enough to get a secret: that takes a token that was
 // minted for the purpose, and plain HTTP is refused whatever it carries. No
 // token gives another of its own kind, so that none can be renewed with itself.
+// /certificate takes no token and gives no secret: its answer is of use only with
+// a key that the worker made itself.
 // Answers never repeat content of a request, and no token, header or body is
 // logged.
 package configserver
@@ -20,6 +23,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log"
@@ -52,6 +56,10 @@ type Options struct {
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
 	// Bootstrap returns a host's bootstrap token in exchange for its own token.
 	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
+	// Renew returns the certificate that a worker requests with an expired one. The
+	// host has proved that it has the key of the shown certificate, and nothing else
+	// about that is checked before. nil means that nobody gets one.
+	Renew func(ctx context.Context, shown *x509.Certificate, request []byte) ([]byte, error)
 	// Versions lists the spec versions that Render supports, oldest first; empty
 	// means ignition.Versions.
 	Versions []string
@@ -95,6 +103,7 @@ func New(o Options) http.Handler {
 	mux.Handle("/config/{role}", reading(http.HandlerFunc(s.config)))
 	mux.Handle("/hosts/{host}", allowing(http.HandlerFunc(s.admit), http.MethodPost))
 	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
+	mux.Handle(certificatePath, allowing(http.HandlerFunc(s.certificate), http.MethodPost))
 	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
 	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))
 	return s.private(mux)
@@ -112,10 +121,11 @@ const (
 )
 
 // NewServer returns an HTTP server for the handler, with limits of time and
-// size, for use with ServeTLS. The TLS configuration contains the certificate.
+// size, for use with ServeTLS. The TLS configuration contains the certificate. A
+// client may show a certificate; TLS verifies that it has the key.
 func NewServer(handler http.Handler, config *tls.Config) *http.Server {
 	config = config.Clone()
-	config.MinVersion = tls.VersionTLS12
+	config.MinVersion, config.ClientAuth = tls.VersionTLS12, tls.RequestClientCert
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         config,

@@ -33,10 +33,11 @@ func agentAccess(c *config.InstallConfig, t topology.Topology) []object {
 		// For a BMC's account that was rotated while the API was away.
 		out = append(out, agentsIn(NamespaceEtcd, grant("", "secrets", "create"), only(named(FencingSecretPrefix, hosts), grant("", "secrets", "patch")))...)
 	}
+	lease := []string{"get"} // when a worker with an expired certificate was last alive
 	if t.Fencing {
-		out = append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", "list"))...) // to see writes from outside
+		lease = append(lease, "list") // to see writes from outside
 	}
-	return out
+	return append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", lease...))...)
 }
 
 // everywhere returns the rights that no namespace limits.
@@ -45,8 +46,9 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{
 		// For labels, annotations and taints; a deleted node is created again.
 		grant("", "nodes", "create", "get", "list", "patch", "watch"),
-		// The certificates of joining hosts.
-		grant("certificates.k8s.io", requests, "get", "list", "watch"),
+		// The certificates of joining hosts, and those of workers whose certificate
+		// has expired.
+		grant("certificates.k8s.io", requests, "create", "get", "list", "watch"),
 		grant("certificates.k8s.io", requests+"/approval", "update"),
 		only([]string{joining.KubeletSigner}, grant("certificates.k8s.io", "signers", "approve")),
 		only([]string{kubeadm.AutoApproval}, grant(rbacv1.GroupName, "clusterrolebindings", "delete")),

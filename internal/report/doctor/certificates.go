@@ -72,7 +72,7 @@ func (l *observation) certificate(name string, kubeconfig bool) (c decide.Certif
 		if err != nil {
 			return c, false, fmt.Errorf("%s: %w", name, err)
 		}
-		return decide.Certificate{Path: name, Ends: x.NotAfter, Authority: x.IsCA}, true, nil
+		return decide.Certificate{Path: name, Begins: x.NotBefore, Ends: x.NotAfter, Authority: x.IsCA}, true, nil
 	}
 	return c, false, fmt.Errorf("%s: contains no certificate", name)
 }

@@ -238,10 +238,10 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		}}),
 		Etcd: state.Known(decide.Etcd{Size: 20 << 20, InUse: 10 << 20, Quota: 2 << 30, FsyncP99: 3 * time.Millisecond, Writes: 1000}),
 		Certificates: state.Known([]decide.Certificate{
-			{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(1000 * time.Hour), Authority: true},
-			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Ends: now.Add(50 * time.Hour)},
-			{Path: "/etc/kubernetes/pki/holdfast-agent.pem", Ends: now.Add(70 * time.Hour)},
-			{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(60 * time.Hour)},
+			{Path: "/etc/kubernetes/pki/ca.crt", Begins: now.Add(999 * time.Hour), Ends: now.Add(1000 * time.Hour), Authority: true},
+			{Path: "/etc/kubernetes/pki/etcd/peer.crt", Begins: now.Add(49 * time.Hour), Ends: now.Add(50 * time.Hour)},
+			{Path: "/etc/kubernetes/pki/holdfast-agent.pem", Begins: now.Add(69 * time.Hour), Ends: now.Add(70 * time.Hour)},
+			{Path: "/etc/kubernetes/admin.conf", Begins: now.Add(59 * time.Hour), Ends: now.Add(60 * time.Hour)},
 		}),
 		Firewall: state.Known(decide.Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Cluster: []string{"5405/udp"}}}}),
 		Names: state.Known([]decide.Name{

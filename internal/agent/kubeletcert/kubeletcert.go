@@ -1,0 +1,201 @@
+// Package kubeletcert gets a worker another kubelet certificate when its own has
+// expired: then kubelet, which renews it while it can, does not even start. The
+// configuration server of a control plane gives one to the host that has the old
+// key (docs/adr/0050-expired-workers.md). Control planes do not need this.
+//
+// It writes kubelet's file only while the certificate in it has expired, and
+// kubelet writes it only before that.
+package kubeletcert
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+)
+
+// The pauses between two looks at the certificate, and between requests that
+// failed: a person may have to decide about one that is refused.
+const (
+	every    = time.Minute
+	retry    = 10 * time.Second
+	maxRetry = 5 * time.Minute
+	limit    = 2 * time.Minute
+)
+
+// Keeper keeps the certificate of one worker's kubelet.
+type Keeper struct {
+	// Root is empty except in tests.
+	Root string
+	// Servers returns the addresses of configuration servers, HOST:PORT, in the
+	// order in which they are asked. Name and CA are as in configserver.Client.
+	Servers  func() []string
+	Name, CA string
+	Now      func() time.Time
+
+	wanted request
+}
+
+// request is a request for the certificate that follows an expired one. It is
+// repeated unchanged until it is answered, so that a worker which has to ask
+// twice gets one certificate.
+type request struct {
+	after string // the expired certificate, DER
+	pem   []byte
+	key   *ecdsa.PrivateKey
+}
+
+// Task returns the loop that renews.
+func (k *Keeper) Task() loop.Task {
+	return loop.Task{
+		Name: "kubelet certificate", Every: every, Retry: retry, MaxRetry: maxRetry, Limit: limit, Step: k.step,
+		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, // the host has not joined
+	}
+}
+
+func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
+	old, err := k.expired()
+	if old == nil || err != nil {
+		return loop.Result{}, err
+	}
+	if err := k.prepare(old); err != nil {
+		return loop.Result{}, err
+	}
+	fresh, err := k.ask(ctx, old)
+	if err != nil {
+		return loop.Result{}, fmt.Errorf("the certificate of kubelet expired at %s, so kubelet does not start; another one: %w", stamp(old.Leaf.NotAfter), err)
+	}
+	cert, err := k.put(old.Leaf, fresh)
+	if err != nil {
+		return loop.Result{}, fmt.Errorf("certificate of kubelet: %w", err)
+	}
+	k.wanted = request{}
+	return loop.Result{Changed: "kubelet has another certificate, until " + stamp(cert.NotAfter) + ": its last one expired at " + stamp(old.Leaf.NotAfter)}, nil
+}
+
+// expired returns kubelet's certificate and key if the certificate has expired,
+// else nil.
+func (k *Keeper) expired() (*tls.Certificate, error) {
+	path := k.Root + kubeadm.KubeletCertificate
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	switch now := k.Now(); {
+	case now.Before(pair.Leaf.NotBefore):
+		return nil, fmt.Errorf("the clock of this host says %s, and kubelet's certificate was issued at %s: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
+			stamp(now), stamp(pair.Leaf.NotBefore))
+	case now.After(pair.Leaf.NotAfter):
+		return &pair, nil
+	}
+	return nil, nil
+}
+
+// prepare makes a key and a request for the same name, once for each expired
+// certificate.
+func (k *Keeper) prepare(old *tls.Certificate) error {
+	if k.wanted.key != nil && k.wanted.after == string(old.Leaf.Raw) {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{RawSubject: old.Leaf.RawSubject}, key)
+	if err != nil {
+		return fmt.Errorf("request another certificate: %w", err)
+	}
+	k.wanted = request{after: string(old.Leaf.Raw), key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}
+	return nil
+}
+
+// ask asks one server after the other, until one decides.
+func (k *Keeper) ask(ctx context.Context, old *tls.Certificate) ([]byte, error) {
+	var errs []error
+	for _, address := range k.Servers() {
+		client := configserver.Client{Addresses: []string{address}, ServerName: k.Name, CA: k.CA, Certificate: *old, Now: k.Now}
+		fresh, err := client.Renew(ctx, k.wanted.pem)
+		client.Close()
+		if err == nil {
+			return fresh, nil
+		}
+		if _, decided := errors.AsType[configserver.Refused](err); decided {
+			return nil, fmt.Errorf("refused: %w", err)
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", address, k.explained(err)))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// explained adds what a person types where the clock of this host is the reason.
+func (k *Keeper) explained(err error) error {
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return fmt.Errorf("the clock of this host says %s, and the server's certificate is not valid at that time: "+
+			"compare the clocks (date -u) and set the wrong one (chronyc makestep): %w", stamp(k.Now()), err)
+	}
+	return err
+}
+
+// put gives kubelet the certificate and its key in one new file, to which
+// kubelet's link leads from then on. kubelet does the same.
+func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, error) {
+	key, err := x509.MarshalECPrivateKey(k.wanted.key)
+	if err != nil {
+		return nil, err
+	}
+	data := append(append([]byte{}, fresh...), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})...)
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, fmt.Errorf("the answer of the configuration server: %w", err)
+	}
+	if string(pair.Leaf.RawSubject) != string(old.RawSubject) {
+		return nil, errors.New("the answer of the configuration server is the certificate of somebody else")
+	}
+	if now := k.Now(); now.After(pair.Leaf.NotAfter) || now.Before(pair.Leaf.NotBefore) {
+		return nil, fmt.Errorf("the new certificate is valid from %s to %s, and the clock of this host says %s: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
+			stamp(pair.Leaf.NotBefore), stamp(pair.Leaf.NotAfter), stamp(now))
+	}
+	link := k.Root + kubeadm.KubeletCertificate
+	path := filepath.Join(filepath.Dir(link), "kubelet-client-"+k.Now().UTC().Format("2006-01-02-15-04-05")+".pem")
+	if err := host.WriteFileAtomic(path, data, state.SecretFileMode); err != nil {
+		return nil, err
+	}
+	return pair.Leaf, relink(link, path)
+}
+
+// relink makes a link lead to another file of its folder. There is always one of
+// that name, also after a power cut.
+func relink(link, path string) error {
+	next := link + ".holdfast"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(filepath.Base(path), next); err != nil {
+		return err
+	}
+	if err := os.Rename(next, link); err != nil {
+		return err
+	}
+	return host.SyncDir(filepath.Dir(link))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

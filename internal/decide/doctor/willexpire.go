@@ -1,0 +1,51 @@
+package doctor
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// WillExpire judges the check "certificates" by what will have expired after a
+// time: a warning where nobody renews it, a note where a program does while its
+// host runs.
+func WillExpire(f Facts, after time.Duration) Result {
+	c, _ := Find("certificates") // it is in the table
+	c.judge = func(s *sheet) { judgeExpiry(s, s.At.Add(after)) }
+	return c.examine(f)
+}
+
+func judgeExpiry(s *sheet, by time.Time) {
+	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
+		rest := "no certificate"
+		for _, c := range list {
+			if c.Ends.After(by) {
+				continue
+			}
+			rest = "no other certificate"
+			level, who := finding.Warning, "nothing renews it"
+			if renewer := renewerOf(c); renewer != "" {
+				level, who = finding.Note, renewer+" renews it while the host runs"
+			}
+			s.say(level, h.Name, "%s %s, on %s: %s", c.Path, ends(c.Ends.Sub(s.At)), date(c.Ends), who)
+		}
+		s.say(finding.OK, h.Name, "%s expires until %s", rest, date(by))
+	})
+}
+
+// renewerOf returns the program that renews a certificate in time, empty where
+// nobody does.
+func renewerOf(c Certificate) string {
+	switch {
+	case c.Path == state.AgentPair, path.Dir(c.Path) == "/etc/kubernetes/pki/holdfast":
+		return "holdfast-agent"
+	case strings.HasPrefix(path.Base(c.Path), "kubelet-client-"):
+		return "kubelet"
+	}
+	return ""
+}
+
+func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
