@@ -159,7 +159,7 @@ func (d *decoder) unit(field string, u *types.Unit) {
 	if u.Contents != nil && *u.Contents == "" {
 		u.Contents = nil
 	}
-	if ours(u.Name) && (u.Contents != nil || u.Enabled != nil || u.Mask != nil) {
+	if Ours(u.Name) && (u.Contents != nil || u.Enabled != nil || u.Mask != nil) {
 		d.fault(field, "%s is Holdfast's; only drop-ins may be added", u.Name)
 	}
 	for i, drop := range u.Dropins {
@@ -167,7 +167,7 @@ func (d *decoder) unit(field string, u *types.Unit) {
 		switch {
 		case !ignition.ValidUnitName(drop.Name):
 			d.fault(at, "%q is not the name of a file", drop.Name)
-		case strings.Contains(drop.Name, marked) || ours(u.Name) && drop.Name == proxyDropin:
+		case strings.Contains(drop.Name, marked) || Ours(u.Name) && drop.Name == proxyDropin:
 			d.fault(at, "%s is Holdfast's; choose another name", drop.Name)
 		}
 	}

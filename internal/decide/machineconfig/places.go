@@ -121,7 +121,7 @@ var unitsOfHosts = []string{"containerd.service", "corosync.service", "kubelet.s
 // proxyDropin is the name of the drop-in with the site's proxy.
 const proxyDropin = "10-proxy.conf"
 
-// ours reports whether a unit is Holdfast's.
-func ours(unit string) bool {
+// Ours reports whether a unit is Holdfast's.
+func Ours(unit string) bool {
 	return slices.Contains(unitsOfHosts, unit) || strings.HasPrefix(unit, marked)
 }
