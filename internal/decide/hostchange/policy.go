@@ -13,7 +13,8 @@ import (
 )
 
 // Policies returns the rows that a site declares in the object MachineConfiguration
-// `cluster`, for Table. The error is a machineconfig.Mistakes.
+// `cluster`, for Table (docs/facts/machine-config.md#what-a-change-needs, N1). The
+// error is a machineconfig.Mistakes.
 func Policies(policy operatorv1.NodeDisruptionPolicyConfig) ([]Row, error) {
 	p := policies{}
 	files := slices.Clone(policy.Files)

@@ -23,7 +23,8 @@ func (d *decoder) fault(field, format string, args ...any) {
 
 // spec returns the Ignition config of a MachineConfig, with the bytes of each
 // file unpacked and written in one form: otherwise a merge would join the
-// contents of one file with the compression of another.
+// contents of one file with the compression of another
+// (docs/facts/machine-config.md#merge, C3).
 func (d *decoder) spec(s mcfgv1.MachineConfigSpec) types.Config {
 	d.system(s)
 	for i, a := range s.KernelArguments {

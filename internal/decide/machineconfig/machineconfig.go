@@ -143,7 +143,7 @@ func (m Mistakes) err() error {
 
 // sorted returns MachineConfigs in the order of the merge: those of the role
 // worker come first, because other pools build upon them, then all others; each
-// group by name.
+// group by name (docs/facts/machine-config.md#merge, C1).
 func sorted(list []mcfgv1.MachineConfig) []mcfgv1.MachineConfig {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b mcfgv1.MachineConfig) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))

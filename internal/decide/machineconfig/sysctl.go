@@ -72,7 +72,8 @@ func Sysctls(data []byte) (settings map[string]string, wrong []int) {
 
 // parameterPath returns the path of a parameter. Names have dots between their
 // parts, or slashes; the first of the two says which. The other sign then stands
-// for the first one inside of a part.
+// for the first one inside of a part
+// (docs/facts/machine-config.md#what-a-change-needs, N4).
 func parameterPath(name string) string {
 	first := strings.IndexAny(name, "./")
 	switch {

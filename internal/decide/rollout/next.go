@@ -208,7 +208,8 @@ func (t turn) gate() string {
 }
 
 // limit returns how many hosts of a pool may be away: maxUnavailable, rounded
-// down, and at least one as upstream has it. Of control planes it is one.
+// down, and at least one as upstream has it. Of control planes it is one
+// (docs/facts/machine-config.md#order, O1).
 func (t turn) limit() (int, error) {
 	if t.controlPlanes() || t.pool.MaxUnavailable == nil {
 		return 1, nil

@@ -176,5 +176,5 @@ func (h Host) away() string {
 
 // unavailable reports whether a host counts against maxUnavailable. One that
 // fails does not by that alone, or it could never be given another
-// configuration.
+// configuration (docs/facts/machine-config.md#order, O4 and O5).
 func (h Host) unavailable() bool { return h.away() != "" || h.working() }
