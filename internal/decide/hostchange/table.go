@@ -77,7 +77,7 @@ var unitRows = []Row{
 	{
 		Rule: "unit.removed", Needs: []Action{{Do: Stop, Unit: itself}, {Do: DaemonReload}},
 		What: "a unit that is removed with its contents",
-		Why:  "a host that boots does not have it",
+		Why:  "a host that boots does not have it; if the distribution has one of that name, it starts at the next boot",
 		fits: unit(func(c Change) bool { return c.is == nil && c.was.Contents != nil }),
 	},
 	{
