@@ -3,22 +3,19 @@ package plan
 import (
 	"fmt"
 	"path"
-	"regexp"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
+
+	"github.com/holdfast/holdfast/internal/model/ignition"
 )
 
 // unitMode is the mode of unit files: everybody may read them.
 const unitMode = 0o644
 
-// unitName matches the names that systemd accepts for a unit (systemd.unit(5))
-// and that are neither options nor paths.
-var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@-]*$`)
-
 func (d *decoder) units(list []types.Unit) {
 	for i, u := range list {
 		field := fmt.Sprintf("systemd.units.%d", i)
-		if !unitName.MatchString(u.Name) || len(u.Name) > 255 {
+		if !ignition.ValidUnitName(u.Name) {
 			d.fault(field+".name", "%q is not the name of a unit", u.Name)
 			continue
 		}
@@ -37,7 +34,7 @@ func (d *decoder) unitFiles(field string, u types.Unit) {
 	for j, drop := range u.Dropins {
 		field := fmt.Sprintf("%s.dropins.%d", field, j)
 		switch {
-		case !unitName.MatchString(drop.Name):
+		case !ignition.ValidUnitName(drop.Name):
 			d.fault(field+".name", "%q is not the name of a file", drop.Name)
 		case value(drop.Contents) != "":
 			d.unitFile(field+".contents", u.Name, path.Join(UnitDir, u.Name+".d", drop.Name), *drop.Contents)

@@ -8,6 +8,7 @@ package ignition
 
 import (
 	"io/fs"
+	"regexp"
 
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -53,6 +54,13 @@ type Unit struct {
 	Masked  bool
 	Dropins []Dropin
 }
+
+// unitName matches the names that systemd accepts for a unit (systemd.unit(5))
+// and that are neither options nor paths.
+var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@-]*$`)
+
+// ValidUnitName reports whether a unit, or a file of one, may have a name.
+func ValidUnitName(name string) bool { return len(name) <= 255 && unitName.MatchString(name) }
 
 // Dropin is one file below a unit's .d directory; its name ends with .conf.
 type Dropin struct {

@@ -45,29 +45,56 @@ func encode(cfg, skeleton types.Config, version string) ([]byte, error) {
 	return compact(cfg)
 }
 
-// faults joins the entries of a parser's report into one error. Warnings count:
-// our own output has no reason to cause one.
+// Faults lists what is wrong with a configuration.
+type Faults []Fault
+
+// Fault is one of them.
+type Fault struct {
+	// Field is the path of the field, or Whole.
+	Field string
+	Why   string
+}
+
+// Whole stands for a path where the configuration cannot be read at all.
+const Whole = "$"
+
+func (f Fault) Error() string { return f.Field + ": " + f.Why }
+
+func (f Faults) Error() string {
+	lines := make([]string, 0, len(f))
+	for _, fault := range f {
+		lines = append(lines, fault.Error())
+	}
+	return strings.Join(lines, "; ")
+}
+
+// faults returns the entries of a parser's report as one error, a Faults.
+// Warnings count: our own output has no reason to cause one.
 func faults(rpt report.Report, err error) error {
-	var lines []string
+	var list Faults
 	for _, e := range rpt.Entries {
 		if e.Kind != report.Info {
-			lines = append(lines, fmt.Sprintf("%s: %s", strings.TrimPrefix(e.Context.String(), "$."), e.Message))
+			list = append(list, Fault{Field: strings.TrimPrefix(e.Context.String(), Whole+"."), Why: e.Message})
 		}
 	}
-	slices.Sort(lines)
-	lines = slices.Compact(lines)
-	switch {
-	case len(lines) > 0:
-		return errors.New(strings.Join(lines, "; "))
-	default:
-		return err
+	slices.SortFunc(list, func(a, b Fault) int { return cmp.Compare(a.Error(), b.Error()) })
+	if list = slices.Compact(list); len(list) > 0 {
+		return list
 	}
+	return err
 }
 
 // noData stands for a file's contents when only the structure is checked: the
 // result of DataURL is valid by itself, and parsing it would take most of the
 // time.
 func noData([]byte) string { return "data:," }
+
+// Canonical returns a configuration as JSON of Newest, without fields that mean
+// nothing. The same values give the same bytes.
+func Canonical(cfg types.Config) ([]byte, error) {
+	cfg.Ignition.Version = Newest
+	return compact(cfg)
+}
 
 func (c Config) types(contents func([]byte) string) types.Config {
 	var out types.Config

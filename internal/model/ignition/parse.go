@@ -20,7 +20,7 @@ func Parse(raw []byte) (types.Config, error) {
 	cfg, rpt, err := v35.ParseCompatibleVersion(raw)
 	switch {
 	case errors.Is(err, ignerrors.ErrUnknownVersion):
-		return types.Config{}, fmt.Errorf("ignition.version: unsupported, this holdfast reads 3.0.0 to %s", Newest)
+		return types.Config{}, Faults{{"ignition.version", "unsupported, this holdfast reads 3.0.0 to " + Newest}}
 	case errors.Is(err, ignerrors.ErrEmpty):
 		return types.Config{}, errors.New("ignition: the configuration is empty")
 	case err != nil:

@@ -1,0 +1,306 @@
+// Package hostapply decides what a host does next on its way to a configuration,
+// so that a crash at any line and a power cut at any write leave it on the way
+// to the new configuration or back to the last good one.
+//
+// All that it remembers is a journal on the host's disk. The caller writes the
+// journal, does what the step says, and asks again. Everything that it does may be
+// done twice. Both configurations lie on the disk before the first step, so that
+// the way on and the way back need no API.
+package hostapply
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Journal is what a host remembers. Configurations are named.
+type Journal struct {
+	// Good is the last configuration with which the host was ready.
+	Good string `json:"good"`
+	// Target is the one that the host is on its way to; empty if it is on none.
+	Target string `json:"target,omitempty"`
+	Phase  Phase  `json:"phase,omitempty"`
+	// Back is true on the way from Target back to Good.
+	Back bool `json:"back,omitempty"`
+	// Reboots is true if the way to Target needs a reboot.
+	Reboots bool `json:"reboots,omitempty"`
+	// Boot is the boot that saw the last step. Booted is true once the host has
+	// booted on its way, on purpose or not, and may have read files of Target.
+	// Boots counts the boots while it is checked.
+	Boot   string `json:"boot,omitempty"`
+	Booted bool   `json:"booted,omitempty"`
+	Boots  int    `json:"boots,omitempty"`
+	// Since is when the check began.
+	Since time.Time `json:"since,omitzero"`
+	// Failed is the configuration with which the host did not become ready, or
+	// which it refused, and Why the reason.
+	Failed  string `json:"failed,omitempty"`
+	Refused bool   `json:"refused,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// Phase is a part of the way.
+type Phase string
+
+// The phases.
+const (
+	Writing  Phase = "writing"
+	Acting   Phase = "acting"
+	Booting  Phase = "booting"
+	Checking Phase = "checking"
+)
+
+// Facts is what a host knows when it decides.
+type Facts struct {
+	Now  time.Time
+	Boot string
+	// Desired is the configuration that the host is to have. It is unknown while
+	// the API does not answer.
+	Desired state.Fact[string]
+	// Refused says why the host cannot apply Desired; empty if it can.
+	Refused string
+	// Drains and Reboots say what the way needs: to Desired while the host is on
+	// none, or else the way that it is on.
+	Drains, Reboots bool
+	Drained         bool
+	// Did is what was done since the last journal, and Failed why it could not be
+	// done. Both are lost with the process.
+	Did    Do
+	Failed string
+	// MayBoot says whether the cluster carries on while the host boots, by what the
+	// host itself sees at this moment.
+	MayBoot state.Fact[bool]
+	// Ready says whether the host is ready, with all that it serves.
+	Ready state.Fact[bool]
+}
+
+// Do is what a host does.
+type Do string
+
+// What a host does.
+const (
+	Nothing Do = ""
+	// Drain waits until others have moved the host's pods.
+	Drain Do = "drain"
+	// Write stops units that end, and writes all files, units, keys and kernel
+	// arguments of a configuration.
+	Write Do = "write"
+	// Act does what the changes need, beside a reboot.
+	Act    Do = "act"
+	Reboot Do = "reboot"
+)
+
+// Step is what comes next.
+type Step struct {
+	// Journal is written before Do is done.
+	Journal Journal
+	Do      Do
+	// Config is the configuration that Write writes.
+	Config string
+	Report Report
+}
+
+// Report is what the host says in the API.
+type Report struct {
+	State   rollout.State
+	Current string
+	Reason  string
+	// Drain is true while the host is to be empty.
+	Drain bool
+}
+
+// The bounds of a check.
+const (
+	// CheckLimit is the time in which a host becomes ready. It is that of a slow
+	// boot with a full resync of etcd.
+	CheckLimit = 10 * time.Minute
+	// MaxBoots is the number of boots during a check after which the host is
+	// taken for one that does not stay up.
+	MaxBoots = 3
+)
+
+// Next returns the next step.
+func Next(j Journal, f Facts) Step {
+	if j.Target == "" {
+		return idle(j, f)
+	}
+	w := way{j, f}
+	w.noticeBoot()
+	switch w.j.Phase {
+	case Acting:
+		return w.act()
+	case Booting:
+		return w.boot()
+	case Checking:
+		return w.check()
+	default:
+		return w.write()
+	}
+}
+
+// idle decides whether a way begins.
+func idle(j Journal, f Facts) Step {
+	desired := f.Desired.Value
+	switch {
+	case !f.Desired.Known || desired == "" || desired == j.Failed && desired != j.Good:
+		return rest(j)
+	case desired == j.Good:
+		return rest(Journal{Good: j.Good})
+	case f.Refused != "":
+		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
+	case f.Drains && !f.Drained:
+		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, "waits until its pods have moved", true}}
+	}
+	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
+	return w.step(Write, "writes "+desired)
+}
+
+// rest reports a host that is on no way.
+func rest(j Journal) Step {
+	r := Report{State: rollout.Done, Current: j.Good}
+	switch {
+	case j.Refused:
+		r.State, r.Reason = rollout.Unreconcilable, j.Why
+	case j.Failed != "":
+		r.State, r.Reason = rollout.Degraded, j.Why
+	}
+	return Step{Journal: j, Report: r}
+}
+
+// way is a host on its way.
+type way struct {
+	j Journal
+	f Facts
+}
+
+// to is the configuration that the host is on its way to.
+func (w *way) to() string {
+	if w.j.Back {
+		return w.j.Good
+	}
+	return w.j.Target
+}
+
+// step returns a step with the present journal. It says Working also on the way
+// back, because the host is not to be counted on before it ends.
+func (w *way) step(do Do, reason string) Step {
+	if w.j.Back {
+		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
+	}
+	s := Step{Journal: w.j, Do: do, Report: Report{rollout.Working, w.j.Good, reason, w.f.Drains}}
+	if do == Write {
+		s.Config = w.to()
+	}
+	return s
+}
+
+// noticeBoot notes a boot since the last step.
+func (w *way) noticeBoot() {
+	if w.f.Boot == w.j.Boot {
+		return
+	}
+	w.j.Boot, w.j.Booted = w.f.Boot, true
+	switch w.j.Phase {
+	case Booting:
+		w.begin(Checking)
+	case Checking:
+		w.j.Boots++
+	case Writing, Acting:
+	}
+}
+
+func (w *way) begin(p Phase) {
+	w.j.Phase = p
+	if p == Checking {
+		w.j.Since, w.j.Boots = w.f.Now, 0
+	}
+}
+
+// write writes files, and then does what they need. The way back needs no reboot
+// if the host has not booted on the way there.
+func (w *way) write() Step {
+	switch {
+	case w.f.Failed != "" && w.j.Back:
+		return w.step(Write, "cannot write: "+w.f.Failed)
+	case w.f.Failed != "":
+		return w.back("cannot write: " + w.f.Failed)
+	case w.f.Did != Write:
+		return w.step(Write, "writes "+w.to())
+	case w.j.Back && w.j.Reboots && !w.j.Booted:
+		w.begin(Checking)
+		return w.step(Nothing, "is checked")
+	case w.f.Reboots:
+		w.begin(Booting)
+		return w.boot()
+	default:
+		w.begin(Acting)
+		return w.step(Act, "tells its units")
+	}
+}
+
+func (w *way) act() Step {
+	switch {
+	case w.f.Failed != "":
+		return w.back(w.f.Failed)
+	case w.f.Did != Act:
+		return w.step(Act, "tells its units")
+	default:
+		w.begin(Checking)
+		return w.step(Nothing, "is checked")
+	}
+}
+
+// boot boots the host if the cluster carries on without it. The host asks that
+// itself, at the last moment.
+func (w *way) boot() Step {
+	if !state.Is(w.f.MayBoot, true) {
+		return w.step(Nothing, "waits with its reboot: the cluster may not carry on without it")
+	}
+	return w.step(Reboot, "boots")
+}
+
+// check waits until the host is ready.
+func (w *way) check() Step {
+	if w.f.Now.Before(w.j.Since) {
+		w.j.Since = w.f.Now // the clock went back
+	}
+	switch late := w.f.Now.Sub(w.j.Since) > CheckLimit; {
+	case state.Is(w.f.Ready, true):
+		return w.settle("")
+	case w.j.Boots >= MaxBoots:
+		return w.back(fmt.Sprintf("the host booted %d times and did not become ready", w.j.Boots))
+	case late && w.f.Ready.Known:
+		return w.back(fmt.Sprintf("the host was not ready %s after", CheckLimit))
+	case late:
+		return w.back(fmt.Sprintf("nobody could say %s after whether the host is ready", CheckLimit))
+	default:
+		return w.step(Nothing, "waits until it is ready")
+	}
+}
+
+// back begins the way back, once. What fails on it ends it.
+func (w *way) back(why string) Step {
+	if w.j.Back {
+		return w.settle(why)
+	}
+	w.j.Back, w.j.Why = true, why
+	w.begin(Writing)
+	return w.step(Write, "writes "+w.j.Good)
+}
+
+// settle ends a way. The reason of a failure is that of the way there; also says
+// what failed on the way back.
+func (w *way) settle(also string) Step {
+	if !w.j.Back {
+		return rest(Journal{Good: w.j.Target})
+	}
+	why := w.j.Why
+	if also != "" {
+		why += "; back with " + w.j.Good + ": " + also
+	}
+	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed")})
+}

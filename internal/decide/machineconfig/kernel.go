@@ -1,0 +1,25 @@
+package machineconfig
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// argument matches a kernel argument that means the same to a boot loader's
+// configuration, which shells read, as to the kernel.
+var argument = regexp.MustCompile(`^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;/@%+=()\[\]~^-]*)?$`)
+
+// ofTheBootLoader are the arguments that lead to the system which runs: another
+// value ends in a host that does not boot.
+var ofTheBootLoader = []string{"BOOT_IMAGE", "init", "initrd", "rdinit", "root", "rootflags", "rootfstype", "systemd.unit"}
+
+func (d *decoder) kernelArgument(field, text string) {
+	name, _, _ := strings.Cut(text, "=")
+	switch {
+	case !argument.MatchString(text):
+		d.fault(field, "%q is not NAME or NAME=VALUE without spaces, quotes and signs of a shell", text)
+	case slices.Contains(ofTheBootLoader, name):
+		d.fault(field, "%s leads to the system that runs, and the boot loader sets it; remove it", name)
+	}
+}

@@ -1,0 +1,39 @@
+package machineconfig
+
+import (
+	"strings"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Selected returns the MachineConfigs from which the configuration of a pool is
+// made. The error is a Mistakes.
+func Selected(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) ([]mcfgv1.MachineConfig, error) {
+	const field = "spec.machineConfigSelector"
+	object := "MachineConfigPool " + pool.Name
+	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.MachineConfigSelector)
+	if err != nil {
+		return nil, Mistakes{{object, field, err.Error()}}
+	}
+	if selector.Empty() {
+		return nil, Mistakes{{object, field, "selects every MachineConfig; name roles by " + mcfgv1.MachineConfigRoleLabelKey}}
+	}
+	var out []mcfgv1.MachineConfig
+	var mistakes Mistakes
+	for _, mc := range all {
+		role, has := mc.Labels[mcfgv1.MachineConfigRoleLabelKey]
+		merged := strings.HasPrefix(mc.Name, Prefix)
+		switch {
+		case !selector.Matches(labels.Set(mc.Labels)) || merged && !has:
+		case merged:
+			mistakes = append(mistakes, Mistake{"MachineConfig " + mc.Name, "metadata.name", "the prefix " + Prefix + " is kept for results of a merge; choose another name"})
+		case role == "":
+			mistakes = append(mistakes, Mistake{"MachineConfig " + mc.Name, "metadata.labels", "needs " + mcfgv1.MachineConfigRoleLabelKey + " with the role that it is for"})
+		default:
+			out = append(out, mc)
+		}
+	}
+	return out, mistakes.err()
+}

@@ -1,0 +1,241 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// next returns the hosts of a pool that get its configuration now, and for what
+// the others wait.
+func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
+	candidates := t.candidates()
+	switch {
+	case t.pool.Target == "":
+		return nil, t.pool.Problem
+	case len(candidates) == 0:
+		return nil, t.remaining()
+	case t.pool.Paused:
+		return nil, "the pool is paused"
+	}
+	if wait := others(earlier, later); wait != "" {
+		return nil, wait
+	}
+	limit, err := t.limit()
+	if err != nil {
+		return nil, err.Error()
+	}
+	free := max(limit-len(t.unavailable()), 0)
+	if candidates[0].failing() {
+		return t.again(candidates, free)
+	}
+	if failed := t.failed(); len(failed) > 0 {
+		return nil, "it failed on " + strings.Join(failed, ", ") + ", and no other host is given it"
+	}
+	if wait := t.gate(); wait != "" {
+		return nil, wait
+	}
+	if free == 0 {
+		return nil, fmt.Sprintf("%d of its hosts may be away, and away are: %s", limit, strings.Join(t.unavailable(), ", "))
+	}
+	return t.give(candidates[:min(free, len(candidates))]), ""
+}
+
+func (t turn) give(hosts []Host) []Assignment {
+	var out []Assignment
+	for _, h := range hosts {
+		out = append(out, Assignment{Host: h.Name, Config: t.pool.Target})
+	}
+	return out
+}
+
+// zone is the label by which hosts are taken one zone after the other.
+const zone = corev1.LabelTopologyZone
+
+// candidates returns the hosts that do not have the target yet and can be given
+// it, in their order. Those that failed on another one need it most; all others
+// follow by zone and age. The operator's own host is the last control plane,
+// because its drain moves the operator.
+func (t turn) candidates() []Host {
+	var out []Host
+	for _, h := range t.hosts {
+		if h.Current != "" && h.Desired != t.pool.Target && (h.failing() || !h.unavailable()) {
+			out = append(out, h)
+		}
+	}
+	last := func(h Host) int {
+		switch {
+		case h.failing():
+			return 0
+		case t.controlPlanes() && h.Name == t.site.Operator:
+			return 2
+		default:
+			return 1
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Host) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Labels[zone], b.Labels[zone]), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// others returns why a pool waits for other pools: only the hosts of one pool
+// are at work, and what fails on a worker does not reach a control plane.
+func others(earlier, later []turn) string {
+	for _, o := range slices.Concat(earlier, later) {
+		for _, h := range o.hosts {
+			if h.working() {
+				return fmt.Sprintf("%s of the pool %s is at work", h.atWork(), o.pool.Name)
+			}
+		}
+	}
+	for _, o := range earlier {
+		if failed := o.failed(); len(failed) > 0 {
+			return fmt.Sprintf("the configuration of the pool %s failed on %s", o.pool.Name, strings.Join(failed, ", "))
+		}
+	}
+	return ""
+}
+
+// atWork names a host at work, and says what keeps it from going on. That it is
+// cordoned is a part of its work.
+func (h Host) atWork() string {
+	h.Unschedulable = false
+	if why := h.away(); why != "" {
+		return h.Name + " (" + why + ")"
+	}
+	return h.Name
+}
+
+// failed lists the hosts on which the target of the pool failed.
+func (t turn) failed() []string {
+	var out []string
+	for _, h := range t.hosts {
+		if h.failing() && h.Desired == t.pool.Target {
+			out = append(out, h.Name)
+		}
+	}
+	return out
+}
+
+// unavailable lists the hosts that count against maxUnavailable.
+func (t turn) unavailable() []string {
+	var out []string
+	for _, h := range t.hosts {
+		switch {
+		case h.working():
+			out = append(out, h.Name+" (at work)")
+		case h.away() != "":
+			out = append(out, h.Name+" ("+h.away()+")")
+		}
+	}
+	return out
+}
+
+// again gives hosts that failed another configuration. Those that are away
+// anyway take nothing with them; of the others as many as may be away.
+func (t turn) again(candidates []Host, free int) ([]Assignment, string) {
+	if t.controlPlanes() {
+		return t.againControlPlane(candidates[0])
+	}
+	var now []Host
+	for _, h := range candidates {
+		switch {
+		case !h.failing():
+		case h.away() != "":
+			now = append(now, h)
+		case free > 0:
+			now, free = append(now, h), free-1
+		}
+	}
+	if len(now) == 0 {
+		return nil, "hosts that failed wait for those that are away: " + strings.Join(t.unavailable(), ", ")
+	}
+	return t.give(now), ""
+}
+
+// againControlPlane gives a control plane that failed another configuration, as
+// long as the cluster carries on without it. Redundancy may be missing because it
+// failed.
+func (t turn) againControlPlane(failed Host) ([]Assignment, string) {
+	for _, h := range t.hosts {
+		if h.working() {
+			return nil, h.atWork() + " is at work"
+		}
+	}
+	if s := t.site.Spares[failed.Name]; !t.single() && !state.Is(s.Carries, true) {
+		return nil, fmt.Sprintf("the cluster may not carry on without %s, which failed: %s", failed.Name, cmp.Or(s.Why, unknown))
+	}
+	return t.give([]Host{failed}), ""
+}
+
+const unknown = "nobody knows it"
+
+// single reports whether the site has one control plane. Nobody carries on
+// without it, so there is nothing to wait for.
+func (t turn) single() bool { return t.site.ControlPlanes == 1 && len(t.hosts) == 1 }
+
+// gate returns why no control plane may be taken away now; empty if one may. Each
+// must be one that the others can do without: where only one of two could be
+// lost, the other is not whole yet.
+func (t turn) gate() string {
+	if !t.controlPlanes() || t.single() {
+		return ""
+	}
+	if t.site.ControlPlanes == 0 {
+		return "nobody knows how many control planes the site has"
+	}
+	if len(t.hosts) < t.site.ControlPlanes {
+		return fmt.Sprintf("of %d control planes %d have a node in the pool", t.site.ControlPlanes, len(t.hosts))
+	}
+	for _, h := range t.hosts {
+		if why := h.away(); why != "" {
+			return h.Name + " is away: " + why
+		}
+	}
+	for _, h := range t.hosts {
+		if s := t.site.Spares[h.Name]; !state.Is(s.Carries, true) {
+			return fmt.Sprintf("the cluster may not carry on without %s: %s", h.Name, cmp.Or(s.Why, unknown))
+		}
+	}
+	return ""
+}
+
+// limit returns how many hosts of a pool may be away: maxUnavailable, rounded
+// down, and at least one as upstream has it. Of control planes it is one
+// (docs/facts/machine-config.md#order, O1).
+func (t turn) limit() (int, error) {
+	if t.controlPlanes() || t.pool.MaxUnavailable == nil {
+		return 1, nil
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(t.pool.MaxUnavailable, len(t.hosts), false)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("spec.maxUnavailable: %q is not a number of hosts or a percentage", t.pool.MaxUnavailable.String())
+	}
+	return max(n, 1), nil
+}
+
+// remaining returns for what a pool waits if no host can be given the target.
+func (t turn) remaining() string {
+	var out []string
+	for _, h := range t.hosts {
+		switch {
+		case h.done(t.pool.Target):
+		case h.Current == "":
+			out = append(out, h.Name+" has not said which configuration it has")
+		case h.failing():
+			out = append(out, h.Name+" failed: "+cmp.Or(h.Reason, "it gave no reason"))
+		case h.working():
+			out = append(out, h.atWork()+" is at work")
+		default:
+			out = append(out, h.Name+" is away: "+h.away())
+		}
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,180 @@
+// Package rollout decides which host gets its new configuration next.
+//
+// Nothing else takes a control plane away for a configuration: one host at a
+// time, and none while the others could not carry the cluster without it. An
+// unknown fact is a reason to wait. Whoever waits is told for what.
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Annotations of a node, by their upstream names.
+const (
+	// CurrentConfig is the rendered MachineConfig that the host has. Its agent
+	// writes it.
+	CurrentConfig = "machineconfiguration.openshift.io/currentConfig"
+	// DesiredConfig is the one that it is to have. The operator writes it.
+	DesiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+	// StateOf is the State of the host, and ReasonOf says why. Its agent writes
+	// both.
+	StateOf  = "machineconfiguration.openshift.io/state"
+	ReasonOf = "machineconfiguration.openshift.io/reason"
+)
+
+// State is what a host says of its work.
+type State string
+
+// The states.
+const (
+	Done    State = "Done"
+	Working State = "Working"
+	// Degraded: the host could not apply the configuration, or somebody changed
+	// what it had applied.
+	Degraded State = "Degraded"
+	// Unreconcilable: the host refused it.
+	Unreconcilable State = "Unreconcilable"
+)
+
+// Host is a node, as far as the decision reads it.
+type Host struct {
+	Name    string
+	Labels  map[string]string
+	Created time.Time
+	// Current and Desired are empty while nobody has set them.
+	Current, Desired string
+	State            State
+	Reason           string
+	Ready            bool
+	Unschedulable    bool
+	// Trouble names a condition of the node that keeps pods away; empty if none
+	// does.
+	Trouble string
+}
+
+// Pool is a MachineConfigPool.
+type Pool struct {
+	Name           string
+	NodeSelector   *metav1.LabelSelector
+	Paused         bool
+	MaxUnavailable *intstr.IntOrString
+	// Target is the rendered MachineConfig that its hosts are to have. It is empty
+	// if the merge was refused, and Problem then says why.
+	Target  string
+	Problem string
+}
+
+// Spare says whether the cluster carries on without one control plane.
+type Spare struct {
+	Carries state.Fact[bool]
+	// Why is the reason if it does not, or if that is unknown.
+	Why string
+}
+
+// Site holds the facts of a decision.
+type Site struct {
+	Hosts []Host
+	Pools []Pool
+	// ControlPlanes is the number with which the site was installed. A node that
+	// somebody deleted is still one of them.
+	ControlPlanes int
+	// Spares has what is known of each control plane, by its node.
+	Spares map[string]Spare
+	// Operator is the host on which the operator runs, if that is known.
+	Operator string
+}
+
+// Assignment gives a host its configuration.
+type Assignment struct{ Host, Config string }
+
+// Decision is what the operator writes next.
+type Decision struct {
+	Set []Assignment
+	// Pools has the status of each pool, in the order in which they have their
+	// turn.
+	Pools []Status
+	// Astray lists hosts that no pool configures, and why.
+	Astray []Astray
+}
+
+// Astray is a host that no pool configures, or not every pool that selects it.
+type Astray struct{ Host, Why string }
+
+// Decide decides who gets a configuration now. Pools have their turn one after
+// the other: a worker shows a configuration before a control plane has it.
+func Decide(s Site) Decision {
+	members, astray := assign(s)
+	out := Decision{Astray: astray}
+	var turns []turn
+	for _, p := range inOrder(s.Pools) {
+		turns = append(turns, newTurn(s, p, members[p.Name]))
+	}
+	for i, t := range turns {
+		set, wait := t.next(turns[:i], turns[i+1:])
+		out.Set = append(out.Set, set...)
+		out.Pools = append(out.Pools, t.status(wait))
+		// What is set now is at work for the pools that follow.
+		turns[i].began(set)
+	}
+	return out
+}
+
+// turn is a pool with its hosts, at one moment.
+type turn struct {
+	site  Site
+	pool  Pool
+	hosts []Host
+}
+
+func newTurn(s Site, p Pool, hosts []Host) turn {
+	return turn{site: s, pool: p, hosts: slices.Clone(hosts)}
+}
+
+func (t *turn) began(set []Assignment) {
+	for _, a := range set {
+		i := slices.IndexFunc(t.hosts, func(h Host) bool { return h.Name == a.Host })
+		t.hosts[i].Desired, t.hosts[i].State = a.Config, Working
+	}
+}
+
+func (t turn) controlPlanes() bool { return t.pool.Name == Master }
+
+// working reports whether a host is on its way to the configuration that it was
+// given.
+func (h Host) working() bool {
+	return h.Desired != "" && !h.failing() && (h.Current != h.Desired || h.State != Done)
+}
+
+// failing reports whether a host could not get the configuration that it was
+// given, or no longer has it as it was.
+func (h Host) failing() bool {
+	return h.Desired != "" && (h.State == Degraded || h.State == Unreconcilable)
+}
+
+// done reports whether a host has a configuration.
+func (h Host) done(config string) bool {
+	return config != "" && h.Current == config && h.Desired == config && h.State == Done
+}
+
+// away returns why a host takes no pods; empty if it does.
+func (h Host) away() string {
+	switch {
+	case !h.Ready:
+		return "it is not ready"
+	case h.Unschedulable:
+		return "it is cordoned"
+	default:
+		return h.Trouble
+	}
+}
+
+// unavailable reports whether a host counts against maxUnavailable. One that
+// fails does not by that alone, or it could never be given another
+// configuration (docs/facts/machine-config.md#order, O4 and O5).
+func (h Host) unavailable() bool { return h.away() != "" || h.working() }

@@ -1,0 +1,250 @@
+package rollout_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+// host reads a line: a name, CURRENT>DESIRED, a state, and what else there is to
+// say. The name says which labels the node has; hosts get older by their line.
+func host(t *testing.T, line string, age int) rollout.Host {
+	t.Helper()
+	words := strings.Fields(line)
+	current, desired, _ := strings.Cut(words[1], ">")
+	h := rollout.Host{
+		Name: words[0], Current: current, Desired: desired, Ready: true, Labels: map[string]string{},
+		Created: time.Date(2026, 11, 23, 8, 0, age, 0, time.UTC),
+	}
+	roles := map[string]string{"cp": state.LabelControlPlane, "w": state.LabelWorker, "gpu": state.LabelWorker}
+	kind, _, _ := strings.Cut(words[0], "-")
+	h.Labels[roles[kind]] = ""
+	if kind == "gpu" {
+		h.Labels["site/gpu"] = ""
+	}
+	for _, word := range words[2:] {
+		switch word {
+		case "notready":
+			h.Ready = false
+		case "cordoned":
+			h.Unschedulable = true
+		case "pressure":
+			h.Trouble = "its disk is full"
+		case "Done", "Working", "Degraded", "Unreconcilable":
+			h.State = rollout.State(word)
+		default:
+			key, value, _ := strings.Cut(word, "=")
+			if key == "reason" {
+				h.Reason = value
+			} else {
+				h.Labels[key] = value
+			}
+		}
+	}
+	return h
+}
+
+func hosts(t *testing.T, text string) []rollout.Host {
+	t.Helper()
+	var out []rollout.Host
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, host(t, line, len(out)))
+		}
+	}
+	return out
+}
+
+func pool(name, label, target string) rollout.Pool {
+	return rollout.Pool{Name: name, NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: ""}}, Target: target}
+}
+
+// pools are the two of each site, with new targets.
+func pools() []rollout.Pool {
+	return []rollout.Pool{pool("master", state.LabelControlPlane, "new"), pool("worker", state.LabelWorker, "new")}
+}
+
+// carries are the facts of a site whose control planes all can be lost.
+func carries(names ...string) map[string]rollout.Spare {
+	out := map[string]rollout.Spare{}
+	for _, n := range names {
+		out[n] = rollout.Spare{Carries: state.Known(true)}
+	}
+	return out
+}
+
+type situation struct {
+	sentence string
+	hosts    string
+	change   func(*rollout.Site)
+}
+
+func gpus(s *rollout.Site) {
+	gpu := pool("gpu", "site/gpu", "fast")
+	gpu.MaxUnavailable = new(intstr.FromString("50%"))
+	s.Pools = append(s.Pools, gpu)
+}
+
+func of(name string, change func(*rollout.Pool)) func(*rollout.Site) {
+	return func(s *rollout.Site) {
+		i := slices.IndexFunc(s.Pools, func(p rollout.Pool) bool { return p.Name == name })
+		change(&s.Pools[i])
+	}
+}
+
+func workerSituations() []situation {
+	limit := func(v intstr.IntOrString) func(*rollout.Site) {
+		return of("worker", func(p *rollout.Pool) { p.MaxUnavailable = &v })
+	}
+	const four = "w-1 old>old Done\nw-2 old>old Done\nw-3 old>old Done\nw-4 old>old Done"
+	return []situation{
+		{"workers one after the other", four, nil},
+		{"the second waits for the first", "w-1 old>new Working cordoned\nw-2 old>old Done", nil},
+		{"the first is done", "w-1 new>new Done\nw-2 old>old Done", nil},
+		{"all are done", "w-1 new>new Done\nw-2 new>new Done", nil},
+		{"two at once", four, limit(intstr.FromInt32(2))},
+		{"a third, rounded down", four, limit(intstr.FromString("70%"))},
+		{"a small percentage is one", four, limit(intstr.FromString("10%"))},
+		{"0 is one, as upstream has it", four, limit(intstr.FromInt32(0))},
+		{"what is no number", four, limit(intstr.FromString("some"))},
+		{"a host that is away counts", "w-1 old>old Done notready\nw-2 old>old Done\nw-3 old>old Done", nil},
+		{"a host that an administrator has cordoned counts", "w-1 old>old Done cordoned\nw-2 old>old Done", nil},
+		{"a full disk counts", "w-1 old>old Done pressure\nw-2 old>old Done", nil},
+		{"with room for it the others go on", "w-1 old>old Done notready\nw-2 old>old Done\nw-3 old>old Done", limit(intstr.FromInt32(2))},
+		{"a host that comes back catches up", "w-1 old>old Done\nw-2 new>new Done", nil},
+		{"a host that died at its work is waited for", "w-1 old>new Working notready\nw-2 old>old Done", nil},
+		{"the pool is paused", four, of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"a paused pool lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"the merge was refused", four, of("worker", func(p *rollout.Pool) { p.Target, p.Problem = "", "MachineConfig 50-a: spec.fips: no" })},
+		{"a host that failed stops the pool", "w-1 old>new Degraded reason=disk\nw-2 old>old Done", limit(intstr.FromInt32(2))},
+		{"so does one that refused it", "w-1 old>new Unreconcilable\nw-2 old>old Done", nil},
+		{"so does one that somebody changed", "w-1 new>new Degraded reason=drift\nw-2 old>old Done", nil},
+		{"a host that failed on another one is given this first", "w-1 old>old Done\nw-2 old>bad Degraded cordoned", nil},
+		{"of several that failed so many as may be away", "w-1 old>bad Degraded\nw-2 old>bad Degraded\nw-3 old>bad Degraded notready", nil},
+		{"those that failed wait for one at work", "w-1 old>bad Degraded\nw-2 old>new Working", nil},
+		{"also back to what it has", "w-1 new>new Done\nw-2 new>bad Degraded", nil},
+		{"a new host has said nothing", "w-1 >\nw-2 new>new Done", nil},
+		{"the target changes while a host is at work", "w-1 old>former Working\nw-2 old>old Done", nil},
+		{"zones one after the other, and the oldest host first", "w-1 old>old Done topology.kubernetes.io/zone=b\nw-2 old>old Done topology.kubernetes.io/zone=a\nw-3 old>old Done topology.kubernetes.io/zone=a", limit(intstr.FromInt32(2))},
+	}
+}
+
+func poolSituations() []situation {
+	return []situation{
+		{"a pool of the site goes before workers and control planes", "cp-1 old>old Done\nw-1 old>old Done\ngpu-1 old>old Done\ngpu-2 old>old Done\ngpu-3 old>old Done\ngpu-4 old>old Done", gpus},
+		{"workers follow", "w-1 old>old Done\ngpu-1 fast>fast Done", gpus},
+		{"workers wait for a host of another pool", "w-1 old>old Done\ngpu-1 old>fast Working", gpus},
+		{"also for a control plane", "cp-1 old>new Working\nw-1 old>old Done", nil},
+		{"what fails on a worker reaches no control plane", "cp-1 old>old Done\nw-1 old>new Degraded", nil},
+		{"what fails on a control plane stops no worker", "cp-1 old>new Degraded\nw-1 old>old Done", nil},
+		{"a worker that is away holds no control plane up", "cp-1 old>old Done\nw-1 old>old Done notready", nil},
+		{"a paused pool holds no other up", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"several pools select a host", "gpu-1 old>old Done\nw-1 old>old Done", func(s *rollout.Site) {
+			gpus(s)
+			s.Pools = append(s.Pools, pool("ai", "site/gpu", "x"))
+		}},
+		{"a pool of the site selects a control plane", "cp-1 old>old Done site/gpu=", gpus},
+		{"no pool selects a host", "other-1 old>old Done", nil},
+		{"a pool without a selector selects none", "w-1 old>old Done", of("worker", func(p *rollout.Pool) { p.NodeSelector = nil })},
+		{"a pool that would select all selects none", "w-1 old>old Done", of("worker", func(p *rollout.Pool) { p.NodeSelector = &metav1.LabelSelector{} })},
+		{"control planes that no pool selects", "cp-1 old>old Done", of("master", func(p *rollout.Pool) { p.NodeSelector = nil })},
+	}
+}
+
+func controlPlaneSituations() []situation {
+	const two = "cp-1 old>old Done\ncp-2 old>old Done"
+	spare := func(name string, s rollout.Spare) func(*rollout.Site) {
+		return func(site *rollout.Site) { site.Spares[name] = s }
+	}
+	return []situation{
+		{"one control plane", "cp-1 old>old Done", func(s *rollout.Site) { s.Spares = nil }},
+		{"two control planes, one after the other", two, nil},
+		{"the host of the operator is the last", two, func(s *rollout.Site) { s.Operator = "cp-1" }},
+		{"the other one is at work", "cp-1 old>new Working\ncp-2 old>old Done", nil},
+		{"the other one is done, and is not whole yet", "cp-1 new>new Done\ncp-2 old>old Done", spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "cp-1 is a learner"})},
+		{"it is whole", "cp-1 new>new Done\ncp-2 old>old Done", nil},
+		{"the other one is away", "cp-1 old>old Done notready\ncp-2 old>old Done", nil},
+		{"nobody knows whether one of them may be lost", two, spare("cp-2", rollout.Spare{})},
+		{"only the one that is first could be lost", two, spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "the BMC of cp-1 does not answer"})},
+		{"a node was deleted", "cp-1 old>old Done", func(s *rollout.Site) { s.ControlPlanes = 2 }},
+		{"nobody knows how many there are", two, func(s *rollout.Site) { s.ControlPlanes = 0 }},
+		{"two of them are never away at once", "cp-1 old>old Done\ncp-2 old>old Done\ncp-3 old>old Done", of("master", func(p *rollout.Pool) { p.MaxUnavailable = new(intstr.FromInt32(2)) })},
+		{"paused", two, of("master", func(p *rollout.Pool) { p.Paused = true })},
+		{"one failed", "cp-1 old>new Degraded reason=nospace\ncp-2 old>old Done", nil},
+		{"one failed on another, and the other carries on", "cp-1 old>bad Degraded notready\ncp-2 old>old Done", spare("cp-2", rollout.Spare{Carries: state.Known(false), Why: "cp-1 is absent"})},
+		{"one failed on another, and it is the one that carries", "cp-1 old>bad Degraded\ncp-2 old>old Done notready", spare("cp-1", rollout.Spare{Carries: state.Known(false), Why: "cp-2 is absent"})},
+		{"both failed on another", "cp-1 old>bad Degraded\ncp-2 old>bad Degraded", nil},
+		{"one failed on another while the other is at work", "cp-1 old>bad Degraded\ncp-2 old>new Working", nil},
+		{"the only one failed on another", "cp-1 old>bad Degraded", func(s *rollout.Site) { s.Spares = nil }},
+	}
+}
+
+func site(t *testing.T, c situation) rollout.Site {
+	t.Helper()
+	s := rollout.Site{Hosts: hosts(t, c.hosts), Pools: pools(), Spares: carries("cp-1", "cp-2", "cp-3")}
+	for _, h := range s.Hosts {
+		if strings.HasPrefix(h.Name, "cp-") {
+			s.ControlPlanes++
+		}
+	}
+	if c.change != nil {
+		c.change(&s)
+	}
+	return s
+}
+
+// told shows a decision.
+func told(d rollout.Decision) string {
+	var out strings.Builder
+	for _, a := range d.Set {
+		fmt.Fprintf(&out, "    give %s the configuration %s\n", a.Host, a.Config)
+	}
+	for _, a := range d.Astray {
+		fmt.Fprintf(&out, "    %s: %s\n", a.Host, a.Why)
+	}
+	for _, p := range d.Pools {
+		if len(p.Hosts) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "    pool %s: %d hosts, %d updated, %d ready, %d unavailable, %d degraded\n", p.Pool, len(p.Hosts), p.Updated, p.Ready, p.Unavailable, p.Degraded)
+		if p.Wait != "" {
+			fmt.Fprintf(&out, "      waits: %s\n", p.Wait)
+		}
+		for _, c := range p.Conditions {
+			if c.Reason != "" {
+				fmt.Fprintf(&out, "      %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+			}
+		}
+	}
+	return out.String()
+}
+
+func TestWhoGetsItsConfigurationNextIsApproved(t *testing.T) {
+	var out strings.Builder
+	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations()) {
+		fmt.Fprintf(&out, "%s\n  %s\n%s", c.sentence, strings.ReplaceAll(c.hosts, "\n", "\n  "), told(rollout.Decide(site(t, c))))
+	}
+	golden.Check(t, "situations.txt", []byte(out.String()))
+}
+
+func TestTheOrderOfHostsAndPoolsChangesNothing(t *testing.T) {
+	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations()) {
+		s := site(t, c)
+		want := told(rollout.Decide(s))
+		slices.Reverse(s.Hosts)
+		slices.SortFunc(s.Pools, func(a, b rollout.Pool) int { return cmp.Compare(b.Name, a.Name) })
+		if got := told(rollout.Decide(s)); got != want {
+			t.Errorf("%s: got\n%s, want\n%s", c.sentence, got, want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package rollout_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/crmmon"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// pacemaker returns the status of a recorded cluster, as the host cp-1 with etcd
+// in a state reports it.
+func pacemaker(t *testing.T, name string, record state.EtcdState) etcdv1.PacemakerClusterStatus {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../../test/corpus/pacemaker/cases", name, "cp-1", "crm_mon.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := crmmon.Parse(data, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd := state.EtcdSnapshot{Host: "cp-1", Peer: "cp-2", Record: state.Known(state.EtcdRecord{State: record})}
+	etcd.Local.Running, etcd.Local.Leader = state.Known(true), state.Known(state.MemberID(1))
+	etcd.Local.Members = state.Known([]state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}})
+	etcd.Pacemaker.Contact = state.Known(true)
+	if record == state.EtcdSole {
+		etcd.Local.Members.Value = etcd.Local.Members.Value[:1]
+	}
+	s := pacemakerstatus.Status(pacemakerstatus.Input{
+		Host: "cp-1", Cluster: state.Known(c), Etcd: state.Known(state.EtcdReport{Snapshot: etcd}),
+		Corosync: state.Known(corosync.Conf{TwoNode: true, Nodes: []corosync.Node{
+			{Name: "cp-1", Addresses: []string{"10.98.0.11"}}, {Name: "cp-2", Addresses: []string{"10.98.0.12"}},
+		}}),
+	})
+	s.LastUpdated = metav1.NewTime(noon)
+	return s
+}
+
+func TestWhichOfTwoControlPlanesCanBeSpared(t *testing.T) {
+	for _, c := range []struct {
+		sentence, recorded string
+		record             state.EtcdState
+		after              time.Duration
+		want               [2]string // of cp-1, of cp-2; "yes", or the reason
+	}{
+		{"both hold everything", "healthy", state.EtcdPair, 0, [2]string{"yes", "yes"}},
+		{"the other host was fenced, and this one carries alone", "lost-fenced", state.EtcdSole, 0, [2]string{"cp-2 is absent", "yes"}},
+		{"the other host cannot be fenced", "device-cannot-start", state.EtcdPair, 0, [2]string{"yes", "cp-2 cannot be fenced"}},
+		{"this host carries alone while the other one copies", "healthy", state.EtcdSole, 0, [2]string{"not both hosts hold every write", "not both hosts hold every write"}},
+		{"etcd of one host does not run", "etcd-failed", state.EtcdPair, 0, [2]string{"yes", "etcd on cp-1 is not healthy"}},
+		{"fencing is off", "fencing-disabled", state.EtcdPair, 0, [2]string{"fencing is disabled", "fencing is disabled"}},
+		{"nobody has reported for a while", "healthy", state.EtcdPair, 2 * time.Minute, [2]string{"no host has reported on Pacemaker for 2m", "no host has reported on Pacemaker for 2m"}},
+		{"the report is of tomorrow", "healthy", state.EtcdPair, -time.Hour, [2]string{"no host has reported", "no host has reported"}},
+	} {
+		got := rollout.PairSpares(pacemaker(t, c.recorded, c.record), noon.Add(c.after))
+		for i, host := range []string{"cp-1", "cp-2"} {
+			s := got[host]
+			if yes := state.Is(s.Carries, true); yes != (c.want[i] == "yes") || !yes && !strings.Contains(s.Why, c.want[i]) {
+				t.Errorf("%s: %s: %+v, want %q", c.sentence, host, s, c.want[i])
+			}
+			if c.after != 0 && s.Carries.Known {
+				t.Errorf("%s: %s: it is known", c.sentence, host)
+			}
+		}
+	}
+	if got := rollout.PairSpares(etcdv1.PacemakerClusterStatus{}, noon); len(got) > 0 {
+		t.Errorf("an empty status says %+v", got)
+	}
+}

@@ -1,0 +1,176 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// walk plays a site of hosts that work, fail, go away and come back, while its
+// targets change.
+type walk struct {
+	t    *testing.T
+	rand *rand.Rand
+	site rollout.Site
+	// calm is true once nothing fails or goes away any more.
+	calm bool
+	// before are the hosts before the last decision.
+	before []rollout.Host
+}
+
+func (w *walk) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\nbefore %+v\nsite %+v", fmt.Sprintf(format, args...), w.before, w.site)
+}
+
+func controlPlane(h rollout.Host) bool { return strings.HasPrefix(h.Name, "cp-") }
+
+func busy(h rollout.Host) bool {
+	return h.State != rollout.Degraded && (h.Current != h.Desired || h.State != rollout.Done)
+}
+
+// look sets what is known of redundancy: a control plane can be spared while all
+// others are there.
+func (w *walk) look() {
+	w.site.Spares = map[string]rollout.Spare{}
+	for _, h := range w.site.Hosts {
+		if !controlPlane(h) {
+			continue
+		}
+		carries := !slices.ContainsFunc(w.site.Hosts, func(o rollout.Host) bool {
+			return controlPlane(o) && o.Name != h.Name && (!o.Ready || o.Unschedulable)
+		})
+		if w.calm || w.rand.IntN(8) > 0 {
+			w.site.Spares[h.Name] = rollout.Spare{Carries: state.Known(carries)}
+		}
+	}
+}
+
+// decide plays one decision, and checks what must hold in every one.
+func (w *walk) decide() {
+	w.look()
+	w.before = slices.Clone(w.site.Hosts)
+	d := rollout.Decide(w.site)
+	for _, a := range d.Set {
+		i := slices.IndexFunc(w.site.Hosts, func(h rollout.Host) bool { return h.Name == a.Host })
+		h := &w.site.Hosts[i]
+		w.check(*h)
+		h.Desired, h.State = a.Config, rollout.Working
+	}
+	kinds := map[bool]int{}
+	for _, h := range w.site.Hosts {
+		if busy(h) {
+			kinds[controlPlane(h)]++
+		}
+	}
+	if kinds[true] > 1 || kinds[true] > 0 && kinds[false] > 0 {
+		w.fail("%d control planes and %d workers are at work", kinds[true], kinds[false])
+	}
+}
+
+// check checks that a host may be given a configuration now.
+func (w *walk) check(given rollout.Host) {
+	name := rollout.Worker
+	if controlPlane(given) {
+		name = rollout.Master
+	}
+	p := w.site.Pools[slices.IndexFunc(w.site.Pools, func(p rollout.Pool) bool { return p.Name == name })]
+	away := 0
+	for _, h := range w.site.Hosts {
+		if controlPlane(h) == controlPlane(given) && h.Name != given.Name && (busy(h) || !h.Ready || h.Unschedulable) {
+			away++
+		}
+	}
+	failed := given.State == rollout.Degraded
+	switch {
+	case p.Paused:
+		w.fail("%s was given a configuration while its pool is paused", given.Name)
+	case busy(given):
+		w.fail("%s was given another configuration at its work", given.Name)
+	case !failed && away >= 1 && controlPlane(given):
+		w.fail("%s was taken while another control plane is away", given.Name)
+	case !controlPlane(given) && away >= p.MaxUnavailable.IntValue() && given.Ready && !given.Unschedulable:
+		w.fail("%s was taken while %d workers are away", given.Name, away)
+	case controlPlane(given) && w.site.ControlPlanes > 1 && !state.Is(w.site.Spares[given.Name].Carries, true):
+		w.fail("%s was taken, and the cluster does not carry on without it", given.Name)
+	}
+}
+
+// act lets one host do something.
+func (w *walk) act() {
+	h := &w.site.Hosts[w.rand.IntN(len(w.site.Hosts))]
+	what := w.rand.IntN(6)
+	switch {
+	case busy(*h) && h.Ready && what < 3:
+		h.Unschedulable = true // it is drained
+	case busy(*h) && h.Ready && what < 5:
+		h.Current, h.State, h.Unschedulable = h.Desired, rollout.Done, false
+	case w.calm && (!h.Ready || h.Unschedulable && !busy(*h)):
+		h.Ready, h.Unschedulable = true, false
+	case w.calm:
+	case busy(*h) && h.Ready:
+		h.State, h.Unschedulable = rollout.Degraded, w.rand.IntN(2) == 0
+	case what == 0:
+		h.Ready = !h.Ready
+	case what == 1 && !busy(*h) && w.rand.IntN(4) == 0:
+		h.Unschedulable = !h.Unschedulable // by an administrator
+	case what == 2 && w.rand.IntN(4) == 0:
+		w.site.Pools[w.rand.IntN(2)].Target = fmt.Sprintf("t%d", w.rand.IntN(4))
+	case what == 3 && w.rand.IntN(6) == 0:
+		i := w.rand.IntN(2)
+		w.site.Pools[i].Paused = !w.site.Pools[i].Paused
+	}
+}
+
+func newWalk(t *testing.T, seed uint64) *walk {
+	w := &walk{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
+	w.site.ControlPlanes = 1 + w.rand.IntN(3)
+	var lines []string
+	for i := range w.site.ControlPlanes {
+		lines = append(lines, fmt.Sprintf("cp-%d t0>t0 Done", i+1))
+	}
+	for i := range w.rand.IntN(4) {
+		lines = append(lines, fmt.Sprintf("w-%d t0>t0 Done", i+1))
+	}
+	w.site.Hosts, w.site.Pools = hosts(t, strings.Join(lines, "\n")), pools()
+	for i := range w.site.Pools {
+		w.site.Pools[i].Target, w.site.Pools[i].MaxUnavailable = "t1", new(intstr.FromInt(1+w.rand.IntN(2)))
+	}
+	return w
+}
+
+func TestWhateverHappensNoTwoControlPlanesAreAway(t *testing.T) {
+	for seed := range uint64(100) {
+		w := newWalk(t, seed)
+		for range 100 {
+			w.act()
+			w.decide()
+		}
+		w.settle()
+	}
+}
+
+// settle ends all faults, and checks that every host then gets a target that
+// none failed on.
+func (w *walk) settle() {
+	w.calm = true
+	for i := range w.site.Pools {
+		w.site.Pools[i].Target, w.site.Pools[i].Paused = "last", false
+	}
+	waits := func(h rollout.Host) bool { return h.Current != "last" || h.State != rollout.Done }
+	for range 2000 {
+		if !slices.ContainsFunc(w.site.Hosts, waits) {
+			return
+		}
+		w.act()
+		w.decide()
+	}
+	w.fail("not every host got its configuration: %s", told(rollout.Decide(w.site)))
+}
