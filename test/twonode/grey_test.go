@@ -80,7 +80,7 @@ func TestGreyDiskHangsForAWhile(t *testing.T) {
 // TestGreyDiskFull expects that a host whose etcd cannot stay up gives its data
 // directory up: nobody's power is touched.
 func TestGreyDiskFull(t *testing.T) {
-	each(t, "etcd's disk full, and its log needs another file", []part{leading, following}, func(tr *trial, sick string) {
+	each(t, "etcd's disk full while it needs more room", []part{leading, following}, func(tr *trial, sick string) {
 		tr.hold(held{sick: sick, goesOn: tr.other(sick), within: *greyGate}, func() {
 			tr.inject(lab.Fault{Kind: lab.FaultDiskFull, Host: sick})
 			tr.fillLog(tr.other(sick))

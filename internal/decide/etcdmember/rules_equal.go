@@ -28,6 +28,9 @@ func (v *view) lostCopy() bool {
 // peer has no quorum meanwhile.
 func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Known && v.s.Data.Value.NoSpace }
 
+// peerCrowdedOut reports the same of the peer.
+func (v *view) peerCrowdedOut() bool { return v.said && v.peer.Data.Known && v.peer.Data.Value.NoSpace }
+
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
 var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)

@@ -185,8 +185,9 @@ func Quarantine(stalls int) time.Duration {
 }
 
 // GoesOn reports whether a verdict ends a stall: this host goes on without its
-// peer, or has it fenced.
+// peer, or has it fenced. A peer whose disk is full held up every write too.
 func GoesOn(s state.EtcdSnapshot, verdict state.EtcdVerdict) bool {
 	ends := verdict.Action == state.EtcdAskFence || verdict.Record != nil && verdict.Record.State.Leads()
-	return ends && look(&s).stalled()
+	v := look(&s)
+	return ends && (v.stalled() || v.peerCrowdedOut())
 }

@@ -202,6 +202,9 @@ func TestWhoGoesOnAfterAStallIsTold(t *testing.T) {
 		"who gives way does not go on":     {host(secondByName, held), false},
 		"who stops does not, either":       {host(secondByName, stalls(StallAfter)), false},
 		"waiting ends nothing":             {host(stalls(StallAfter)), false},
+		"so does one whose disk is full":   {host(peer(state.EtcdDeparting), peerCrowded), true},
+		"but not while it is a voter":      {host(peerCrowded), false},
+		"nor in another membership":        {host(peer(state.EtcdDeparting), peerCrowded, func(s *state.EtcdSnapshot) { s.Statement.Value.Ring-- }), false},
 	} {
 		if v := Decide(c.s); GoesOn(c.s, v) != c.want {
 			t.Errorf("%s: %s", sentence, v.Rule)
