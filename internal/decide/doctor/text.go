@@ -142,6 +142,9 @@ func counts(results []Result) string {
 		number[r.Severity]++
 	}
 	words := []string{sprintf("%d checks", len(results))}
+	if len(results) == 1 {
+		words[0] = "1 check"
+	}
 	for _, severity := range worstFirst {
 		if number[severity] > 0 {
 			words = append(words, sprintf("%d %s", number[severity], severity))
