@@ -26,10 +26,10 @@ func (v *view) lostCopy() bool {
 
 // crowdedOut reports whether etcd cannot run here because its disk is full. Its
 // peer has no quorum meanwhile.
-func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Known && v.s.Data.Value.NoSpace }
+func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Value.NoSpace }
 
 // peerCrowdedOut reports the same of the peer.
-func (v *view) peerCrowdedOut() bool { return v.said && v.peer.Data.Known && v.peer.Data.Value.NoSpace }
+func (v *view) peerCrowdedOut() bool { return v.said && v.peer.Data.Value.NoSpace }
 
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
@@ -80,7 +80,7 @@ var equalFirstRules = []rule{
 		"equal.no-space-yield", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
 		"etcd's disk on this host is full: the host gives its data directory up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting) && v.mayYield() && v.peerIn(state.EtcdPair) && v.peerRuns() && !v.peerSick()
+			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting) && v.mayYield() && v.peerRuns() && !v.peerSick()
 		}, writeYield,
 	},
 	{

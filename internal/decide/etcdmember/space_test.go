@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -33,6 +34,7 @@ func fullDiskSentences() []sentence {
 		{"an etcd that runs is not given up, whatever was found before", host(func(s *state.EtcdSnapshot) { s.Data.Value.NoSpace = true }), state.EtcdIdle, "equal.idle"},
 		{"two full disks: both try on, since neither could go on", host(crowded, peerCrowded), start, "equal.start"},
 		{"the peer's full disk alone changes nothing here", host(stopped, peerCrowded), start, "equal.start"},
+		{"a learner holds nobody up: it tries on", host(own(state.EtcdLearner), crowded), start, "equal.start"},
 		{"nothing is yielded to a peer that may lack writes", host(crowded, peer(state.EtcdVoter)), start, "equal.start"},
 		{"nor before the peer has read this host's record", host(crowded, unread), start, "equal.start"},
 		{"nor to a peer that gave its own up", host(crowded, peer(state.EtcdDeparting), func(s *state.EtcdSnapshot) { s.Statement.Value.Record.Yields = 0xb }), start, "equal.start"},
@@ -49,5 +51,12 @@ func fullDiskSentences() []sentence {
 
 		// Nobody else serves
 		{"a sole host tries on: nobody else has its writes", host(own(state.EtcdSole), peer(state.EtcdLearner), crowded), start, "lead.start"},
+	}
+}
+
+func TestAFullDiskIsToldAmongTheEvidence(t *testing.T) {
+	v := Decide(host(crowded))
+	if !slices.Contains(v.Evidence, "own data directory: whole, and its disk full") {
+		t.Errorf("%q", v.Evidence)
 	}
 }

@@ -204,7 +204,7 @@ func TestWhoGoesOnAfterAStallIsTold(t *testing.T) {
 		"waiting ends nothing":             {host(stalls(StallAfter)), false},
 		"so does one whose disk is full":   {host(peer(state.EtcdDeparting), peerCrowded), true},
 		"but not while it is a voter":      {host(peerCrowded), false},
-		"nor in another membership":        {host(peer(state.EtcdDeparting), peerCrowded, func(s *state.EtcdSnapshot) { s.Statement.Value.Ring-- }), false},
+		"nor after the peer is lost":       {host(gonePeer, fenced, peerCrowded), false},
 	} {
 		if v := Decide(c.s); GoesOn(c.s, v) != c.want {
 			t.Errorf("%s: %s", sentence, v.Rule)
