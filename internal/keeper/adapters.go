@@ -408,7 +408,9 @@ func (o other) MayFence(ctx context.Context) error {
 	return pacemaker.FencingAllowed(ctx, twonode.Etcd)
 }
 
-func (o other) Fence(ctx context.Context) error { return pacemaker.Fence(ctx, o.name, fenceBudget) }
+func (o other) Fence(ctx context.Context, anew bool) error {
+	return pacemaker.Fence(ctx, o.name, fenceBudget, anew)
+}
 
 func (o other) ConfirmOff(ctx context.Context) error { return fence.ConfirmOff(ctx, o.name) }
 

@@ -75,7 +75,7 @@ func (noStandIn) Stop(context.Context) error                                    
 type otherHost struct{ *world }
 
 func (o otherHost) MayFence(context.Context) error    { return nil }
-func (o otherHost) Fence(context.Context) error       { return o.do("fence") }
+func (o otherHost) Fence(context.Context, bool) error { return o.do("fence") }
 func (o otherHost) ConfirmOff(context.Context) error  { return o.do("confirm off") }
 func (o otherHost) GrantQuorum(context.Context) error { return o.do("grant quorum") }
 

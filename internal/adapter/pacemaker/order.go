@@ -30,10 +30,13 @@ func GrantQuorum(ctx context.Context) error {
 
 // Fence makes Pacemaker switch a node off and on again, and returns once the node was
 // confirmed off or could not be. budget bounds all of it, including the device's own
-// delay.
-func Fence(ctx context.Context, node string, budget time.Duration) error {
-	// --tolerance: another request may have fenced it while this one was made.
-	if err := order(ctx, budget+orderTimeout, "stonith_admin", "--reboot", node, timeout(budget), "--tolerance=5s"); err != nil {
+// delay. A node that was fenced in the last seconds is fenced again only anew.
+func Fence(ctx context.Context, node string, budget time.Duration, anew bool) error {
+	arguments := []string{"--reboot", node, timeout(budget)}
+	if !anew { // another request may have fenced it while this one was made
+		arguments = append(arguments, "--tolerance=5s")
+	}
+	if err := order(ctx, budget+orderTimeout, "stonith_admin", arguments...); err != nil {
 		return fmt.Errorf("fence %s: %w", node, err)
 	}
 	return nil

@@ -73,8 +73,17 @@ func TestAFenceThatDoesNotEndIsGivenUp(t *testing.T) {
 	tools(t, "stonith_admin", `[ "$1 $2 $3" = "--reboot cp-2 --timeout=1" ] || exit 9; exec sleep 60`)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := Fence(ctx, "cp-2", time.Second); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+	if err := Fence(ctx, "cp-2", time.Second, false); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Error(err)
+	}
+}
+
+func TestAFenceOfTheLastSecondsIsAnAnswerUnlessItHasToBeMadeAnew(t *testing.T) {
+	for anew, want := range map[bool]string{false: "--reboot cp-2 --timeout=1 --tolerance=5s", true: "--reboot cp-2 --timeout=1"} {
+		tools(t, "stonith_admin", `[ "$*" = "`+want+`" ]`)
+		if err := Fence(t.Context(), "cp-2", time.Second, anew); err != nil {
+			t.Errorf("anew %t: %v", anew, err)
+		}
 	}
 }
 

@@ -104,6 +104,7 @@ func first(rules []rule, v *view) (state.EtcdVerdict, bool) {
 		if r.fill != nil {
 			r.fill(v, &verdict)
 		}
+		verdict.Anew = r.action == state.EtcdAskFence && v.fencedInVain()
 		verdict.Evidence = evidence(v)
 		return verdict, true
 	}

@@ -145,6 +145,17 @@ func (v *view) fencedInBoot() bool {
 // ends the wait.
 func (v *view) voided() bool { return v.s.Pacemaker.Unseen && v.fencedInBoot() }
 
+// inVain is for how long Pacemaker would answer a request for another fence with the
+// one that it made, and some seconds more.
+const inVain = 10 * time.Second
+
+// fencedInVain reports whether the peer was read back as off a moment ago, and may
+// have joined since in a membership that nobody here saw. That fence proves nothing,
+// and Pacemaker's record of it is no answer to the request for another one.
+func (v *view) fencedInVain() bool {
+	return v.absent && v.fencedInBoot() && !v.fenced() && v.s.Uptime-v.s.Proofs.Fenced.Value.At < inVain
+}
+
 // confirmed reports whether an administrator confirmed after the last contact that
 // the peer is off.
 func (v *view) confirmed() bool {

@@ -53,8 +53,9 @@ type Peer interface {
 	// MayFence returns an error if an administrator told Pacemaker not to act,
 	// or if Pacemaker does not answer that.
 	MayFence(ctx context.Context) error
-	// Fence asks Pacemaker to fence it.
-	Fence(ctx context.Context) error
+	// Fence asks Pacemaker to fence it. A fence of the last seconds is answer enough,
+	// unless it has to be made anew.
+	Fence(ctx context.Context, anew bool) error
 	// ConfirmOff asks its BMC once, and leaves evidence if it is exactly Off.
 	ConfirmOff(ctx context.Context) error
 	// GrantQuorum makes Corosync stop waiting for it.
@@ -141,7 +142,7 @@ func (d *Doer) Do(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVerdict
 	case state.EtcdGrantQuorum:
 		return bounded(ctx, changeTime, d.Peer.GrantQuorum)
 	case state.EtcdAskFence:
-		return d.askFence(ctx, s)
+		return d.askFence(ctx, s, v.Anew)
 	case state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman:
 		return nil
 	}
@@ -230,7 +231,7 @@ func (d *Doer) change(ctx context.Context, s state.EtcdSnapshot, v state.EtcdVer
 // askFence has the peer fenced beside the loop, which a fence outlasts, one
 // fence at a time. A host that has not seen its peer since boot only asks the
 // peer's BMC: if the peer has booted meanwhile, it is left alone.
-func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
+func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot, anew bool) error {
 	if state.Is(s.Pacemaker.Inert, true) {
 		return d.power.begin(func() error { return bounded(ctx, fenceTime, d.Peer.ConfirmOff) })
 	}
@@ -244,8 +245,8 @@ func (d *Doer) askFence(ctx context.Context, s state.EtcdSnapshot) error {
 		if d.Ring() != s.Pacemaker.Ring {
 			return fmt.Errorf("%s is not fenced: the membership changed while Pacemaker was asked", s.Peer)
 		}
-		d.Log.Warn("asking Pacemaker to fence the peer", "host", s.Peer)
+		d.Log.Warn("asking Pacemaker to fence the peer", "host", s.Peer, "anew", anew)
 		d.Event(state.AskFenceEvent(s.Peer))
-		return bounded(ctx, fenceTime, d.Peer.Fence)
+		return bounded(ctx, fenceTime, func(ctx context.Context) error { return d.Peer.Fence(ctx, anew) })
 	})
 }

@@ -57,9 +57,14 @@ func (f *fake) Mark(_ context.Context, id state.MemberID, n uint64) error {
 
 func (f *fake) MoveLeader(_ context.Context, id state.MemberID) error { return f.do("move to %s", id) }
 func (f *fake) MayFence(context.Context) error                        { return f.barred }
-func (f *fake) Fence(context.Context) error                           { return f.do("fence") }
-func (f *fake) ConfirmOff(context.Context) error                      { return f.do("confirm off") }
-func (f *fake) GrantQuorum(context.Context) error                     { return f.do("grant quorum") }
+func (f *fake) Fence(_ context.Context, anew bool) error {
+	if anew {
+		return f.do("fence anew")
+	}
+	return f.do("fence")
+}
+func (f *fake) ConfirmOff(context.Context) error  { return f.do("confirm off") }
+func (f *fake) GrantQuorum(context.Context) error { return f.do("grant quorum") }
 
 func (f *fake) There() (bool, error) { return !f.gone, nil }
 
@@ -125,6 +130,7 @@ func TestEachStepHasItsEffects(t *testing.T) {
 		"quorum is granted":                       {inert, verdict(state.EtcdGrantQuorum), []string{"grant quorum"}},
 		"a lone host only confirms":               {inert, verdict(state.EtcdAskFence), []string{"confirm off"}},
 		"a host that lost its peer has it fenced": {snapshot(), verdict(state.EtcdAskFence), []string{"fence"}},
+		"or fenced anew":                          {snapshot(), state.EtcdVerdict{Action: state.EtcdAskFence, Anew: true}, []string{"fence anew"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			d, f := newDoer()
@@ -142,7 +148,7 @@ func TestEachStepHasItsEffects(t *testing.T) {
 			if !slices.Equal(did, c.want) || len(f.did) > 0 {
 				t.Errorf("did %q and %d more, want %q", did, len(f.did), c.want)
 			}
-			if fences := slices.Equal(did, []string{"fence"}); fences != (len(f.told()) == 1 && f.told()[0].Kind == state.EventAskFence) || !fences && len(f.told()) > 0 {
+			if fences := c.v.Action == state.EtcdAskFence && !state.Is(c.s.Pacemaker.Inert, true); fences != (len(f.told()) == 1 && f.told()[0].Kind == state.EventAskFence) || !fences && len(f.told()) > 0 {
 				t.Errorf("noted %+v", f.told())
 			}
 		})
@@ -248,7 +254,7 @@ func (hanging) Mark(ctx context.Context, _ state.MemberID, _ uint64) error {
 }
 func (hanging) MoveLeader(ctx context.Context, _ state.MemberID) error { return wait(ctx) }
 func (hanging) MayFence(context.Context) error                         { return nil }
-func (hanging) Fence(ctx context.Context) error                        { return wait(ctx) }
+func (hanging) Fence(ctx context.Context, _ bool) error                { return wait(ctx) }
 func (hanging) ConfirmOff(ctx context.Context) error                   { return wait(ctx) }
 func (hanging) GrantQuorum(ctx context.Context) error                  { return wait(ctx) }
 func (hanging) There() (bool, error)                                   { return true, nil }

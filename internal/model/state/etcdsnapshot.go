@@ -224,4 +224,6 @@ type EtcdVerdict struct {
 	Record *EtcdRecord `json:"record,omitempty"`
 	Member MemberID    `json:"member,omitempty"`
 	Seq    uint64      `json:"seq,omitempty"`
+	// Anew is true if the peer has to be fenced although it was a moment ago.
+	Anew bool `json:"anew,omitempty"`
 }
