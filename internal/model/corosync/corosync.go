@@ -167,7 +167,7 @@ func set(list *[]Setting, name, value string) {
 func nodeOf(settings map[string]string) Node {
 	n := Node{Name: settings["name"]}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if strings.HasPrefix(name, "ring") && strings.HasSuffix(name, "_addr") {
+		if strings.HasPrefix(name, "ring") && strings.HasSuffix(name, "_addr") && settings[name] != "" {
 			n.Addresses = append(n.Addresses, settings[name])
 		}
 	}
