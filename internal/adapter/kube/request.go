@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 )
 
@@ -137,4 +139,28 @@ func (c *Client) IssuedCertificate(ctx context.Context, name string) ([]byte, er
 		}
 	}
 	return r.Status.Certificate, nil
+}
+
+// ErrNotSigned says that the controller manager has not signed a certificate in
+// time.
+var ErrNotSigned = errors.New("the controller manager has not signed it yet")
+
+// signPause is how often AwaitCertificate asks.
+const signPause = 200 * time.Millisecond
+
+// AwaitCertificate waits until an approved request has its certificate, and returns
+// that in PEM form. issued is Client.IssuedCertificate. The error is ErrNotSigned
+// where the limit is over.
+func AwaitCertificate(ctx context.Context, issued func(context.Context, string) ([]byte, error), name string, limit time.Duration) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	for {
+		certificate, err := issued(ctx, name)
+		if err != nil || len(certificate) > 0 {
+			return certificate, err
+		}
+		if host.Sleep(ctx, signPause) != nil {
+			return nil, ErrNotSigned
+		}
+	}
 }

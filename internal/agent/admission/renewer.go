@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -49,12 +49,9 @@ type Renewer struct {
 // and again after ten seconds if the certificate was not signed in time.
 const apart = 5 * time.Second
 
-// signTime and signPause are for how long and how often an answer waits for the
-// controller manager. The time leaves enough of configserver's for the rest.
-const (
-	signTime  = 6 * time.Second
-	signPause = 200 * time.Millisecond
-)
+// signTime is how long an answer waits for the controller manager. It leaves enough
+// of configserver's time for the rest.
+const signTime = 6 * time.Second
 
 // errTooOften makes the worker ask later.
 var errTooOften = errors.New("the node asked a moment ago")
@@ -92,7 +89,11 @@ func (r *Renewer) Renew(ctx context.Context, shown *x509.Certificate, request []
 	if approved {
 		r.Logf("certificate request %s of %s: %s, %s: %s", name, expired.Node, verdict.Action, verdict.Reason, verdict.Message)
 	}
-	return issued(ctx, api, name)
+	certificate, err := kube.AwaitCertificate(ctx, api.IssuedCertificate, name, signTime)
+	if errors.Is(err, kube.ErrNotSigned) {
+		return nil, fmt.Errorf("certificate request %s is approved, and %w", name, err)
+	}
+	return certificate, err
 }
 
 // read checks what needs no API, so that a stranger costs it nothing.
@@ -147,19 +148,4 @@ func (r *Renewer) judge(ctx context.Context, api RenewalAPI, expired joining.Exp
 func requestName(node string, request []byte) string {
 	sum := sha256.Sum256(request)
 	return "expired-" + strings.TrimRight(node[:min(len(node), 200)], "-.") + "-" + hex.EncodeToString(sum[:8])
-}
-
-// issued waits until the controller manager has signed.
-func issued(ctx context.Context, api RenewalAPI, name string) ([]byte, error) {
-	ctx, stop := context.WithTimeout(ctx, signTime)
-	defer stop()
-	for {
-		certificate, err := api.IssuedCertificate(ctx, name)
-		if err != nil || len(certificate) > 0 {
-			return certificate, err
-		}
-		if host.Sleep(ctx, signPause) != nil {
-			return nil, fmt.Errorf("certificate request %s is approved, and the controller manager has not signed it yet", name)
-		}
-	}
 }

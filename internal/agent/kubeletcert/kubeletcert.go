@@ -102,8 +102,8 @@ func (k *Keeper) expired() (*tls.Certificate, error) {
 	}
 	switch now := k.Now(); {
 	case now.Before(pair.Leaf.NotBefore):
-		return nil, fmt.Errorf("the clock of this host says %s, and kubelet's certificate was issued at %s: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
-			stamp(now), stamp(pair.Leaf.NotBefore))
+		return nil, fmt.Errorf("the clock of this host says %s, and kubelet's certificate was issued at %s: %s",
+			stamp(now), stamp(pair.Leaf.NotBefore), setClocks)
 	case now.After(pair.Leaf.NotAfter):
 		return &pair, nil
 	}
@@ -150,7 +150,7 @@ func (k *Keeper) ask(ctx context.Context, old *tls.Certificate) ([]byte, error) 
 func (k *Keeper) explained(err error) error {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		return fmt.Errorf("the clock of this host says %s, and the server's certificate is not valid at that time: "+
-			"compare the clocks (date -u) and set the wrong one (chronyc makestep): %w", stamp(k.Now()), err)
+			"%s: %w", stamp(k.Now()), setClocks, err)
 	}
 	return err
 }
@@ -171,8 +171,8 @@ func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, er
 		return nil, errors.New("the answer of the configuration server is the certificate of somebody else")
 	}
 	if now := k.Now(); now.After(pair.Leaf.NotAfter) || now.Before(pair.Leaf.NotBefore) {
-		return nil, fmt.Errorf("the new certificate is valid from %s to %s, and the clock of this host says %s: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
-			stamp(pair.Leaf.NotBefore), stamp(pair.Leaf.NotAfter), stamp(now))
+		return nil, fmt.Errorf("the new certificate is valid from %s to %s, and the clock of this host says %s: %s",
+			stamp(pair.Leaf.NotBefore), stamp(pair.Leaf.NotAfter), stamp(now), setClocks)
 	}
 	link := k.Root + kubeadm.KubeletCertificate
 	path := filepath.Join(filepath.Dir(link), "kubelet-client-"+k.Now().UTC().Format("2006-01-02-15-04-05")+".pem")
@@ -199,3 +199,6 @@ func relink(link, path string) error {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// setClocks is what a person does about clocks that differ.
+const setClocks = "compare the clocks (date -u) and set the wrong one (chronyc makestep)"

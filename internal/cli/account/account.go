@@ -40,10 +40,7 @@ const (
 )
 
 // signTime bounds the wait for the controller manager.
-const (
-	signTime  = 30 * time.Second
-	signPause = 200 * time.Millisecond
-)
+const signTime = 30 * time.Second
 
 // Account is the account to make.
 type Account struct {
@@ -135,20 +132,18 @@ func (a Account) sign(ctx context.Context, c Cluster, key *ecdsa.PrivateKey, req
 	if _, err := c.DecideRequest(ctx, request, v); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithTimeout(ctx, signTime)
-	defer stop()
-	for {
-		text, err := c.IssuedCertificate(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		if block, _ := pem.Decode(text); block != nil {
-			return x509.ParseCertificate(block.Bytes)
-		}
-		if host.Sleep(ctx, signPause) != nil {
-			return nil, fmt.Errorf("the controller manager has not signed the certificate after %s: is kube-controller-manager running (holdfast status)?", signTime)
-		}
+	text, err := kube.AwaitCertificate(ctx, c.IssuedCertificate, request, signTime)
+	if errors.Is(err, kube.ErrNotSigned) {
+		return nil, fmt.Errorf("the controller manager has not signed the certificate after %s: is kube-controller-manager running (holdfast status)?", signTime)
 	}
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("what the controller manager signed is not in PEM form")
+	}
+	return x509.ParseCertificate(block.Bytes)
 }
 
 // clientSigner signs certificates of clients of the API.

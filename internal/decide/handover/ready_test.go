@@ -131,7 +131,7 @@ func TestAHostWaitsForTheOtherOnesRestartAlone(t *testing.T) {
 	}
 }
 
-// What came before a failed step is done again once, and not while the pause lasts.
+// A host repeats once what a failed step rests on, after the pause.
 func TestWhatAFailedStepRestsOnIsDoneAgainAfterThePause(t *testing.T) {
 	for ago, again := range map[time.Duration]bool{firstPause - time.Second: false, firstPause: true, firstPause + time.Second: true} { //nolint:exhaustive // the others are not meant
 		d := Decide(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, ago, "no answer"))

@@ -81,7 +81,7 @@ type Facts struct {
 // Do is what a host does.
 type Do string
 
-// What a host does.
+// The steps of a host.
 const (
 	Nothing Do = ""
 	// Drain waits until others have moved the host's pods.

@@ -60,7 +60,7 @@ type Change struct {
 // Do is what is done: an order of systemctl, or one of the two others.
 type Do string
 
-// What is done.
+// The orders.
 const (
 	// Drain moves the pods of the host to others.
 	Drain Do = "drain"

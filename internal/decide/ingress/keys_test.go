@@ -84,7 +84,7 @@ func TestWhichTaintsKeepARouterAway(t *testing.T) {
 	}
 }
 
-// What a router of this kind does not need may be somebody else's.
+// Somebody else may own what a router of this kind does not need.
 func TestWhatOfOthersIsInTheWay(t *testing.T) {
 	name := func(kind string) string { return ObjectName(kind, OperandNamespace, RouterName("x")) }
 	all := []string{name("Deployment"), name("Service"), name("PodDisruptionBudget")}

@@ -119,7 +119,7 @@ func Decide(s Site) Decision {
 		set, wait := t.next(turns[:i], turns[i+1:])
 		out.Set = append(out.Set, set...)
 		out.Pools = append(out.Pools, t.status(wait))
-		// What is set now is at work for the pools that follow.
+		// The pools that follow see these hosts at work.
 		turns[i].began(set)
 	}
 	return out

@@ -25,7 +25,6 @@ var timers = map[string]string{
 	"internal/agent/nodeip.go":                          once,
 	"internal/agent/monitor.go":                         "holdfast-agent monitor --follow looks until a person ends it",
 	"internal/agent/apply.go":                           once,
-	"internal/agent/admission/renewer.go":               "an answer of the configuration server waits for a signature, and ends with the request",
 	"internal/agent/install/report.go":                  once,
 	"internal/agent/install/install.go":                 once,
 	"internal/agent/twonode/host.go":                    once,

@@ -140,7 +140,7 @@ func (s *Source) logf(format string, args ...any) {
 }
 
 // session subscribes to changes, reads everything, and reads again after each
-// change of the kernel or of the view.
+// change of the kernel. After one of the view it tells the last reading again.
 func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,31 +148,34 @@ func (s *Source) session(ctx context.Context, seen func(Snapshot)) error {
 	if err != nil {
 		return err
 	}
-	for {
-		now, err := Read(s.Namespace)
-		if err != nil {
-			return err
+	var now Snapshot
+	for old := true; ; {
+		if old {
+			if now, err = Read(s.Namespace); err != nil {
+				return err
+			}
 		}
 		seen(now)
-		if err := s.next(ctx, changed); err != nil {
+		if old, err = s.next(ctx, changed); err != nil {
 			return err
 		}
 	}
 }
 
-// next waits for a change, but no longer than Resync.
-func (s *Source) next(ctx context.Context, changed <-chan struct{}) error {
+// next waits for a change, but no longer than Resync, and reports whether the last
+// reading of the kernel is old.
+func (s *Source) next(ctx context.Context, changed <-chan struct{}) (old bool, err error) {
 	timer := time.NewTimer(Resync)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	case <-timer.C:
-		return nil
+		return true, nil
 	case <-s.Changed:
-		return nil
+		return false, nil
 	case <-changed:
-		return host.Sleep(ctx, debounce)
+		return true, host.Sleep(ctx, debounce)
 	}
 }
 

@@ -253,8 +253,8 @@ func TestTheChoiceFollowsTheSitesNetworks(t *testing.T) {
 	s := &Source{Changed: changed}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // less than Resync
 	defer cancel()
-	if err := s.next(ctx, nil); err != nil {
-		t.Error("a change of the view wakes nobody: ", err)
+	if old, err := s.next(ctx, nil); err != nil || old {
+		t.Error("a change of the view wakes nobody, or has the kernel read: ", old, err)
 	}
 	view := state.NetworkView{Settings: state.NetworkSettings{MachineNetworks: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/24")}}}
 	s.apply(&view, at("10.99.0.11/24"))
@@ -317,7 +317,7 @@ func TestABrokenSubscriptionIsMadeAnew(t *testing.T) {
 	changed, err := s.subscribe(ctx, cancel)
 	w.do(err)
 	cancel(errors.New("no buffer space"))
-	if err := s.next(ctx, changed); err == nil {
+	if _, err := s.next(ctx, changed); err == nil {
 		t.Error("a session goes on with a broken subscription")
 	}
 }
