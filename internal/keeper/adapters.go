@@ -159,8 +159,12 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	free, err := host.FreeSpace(state.EtcdDataDir)
+	if err != nil {
+		return err
+	}
 	before := p.starts
-	p.starts = p.starts.Next(p.uptime())
+	p.starts = p.starts.Next(p.uptime(), free)
 	if err := settle(ctx); err != nil {
 		return err
 	}
@@ -201,8 +205,9 @@ func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 		return d, err
 	}
 	d.NoSpace = p.starts.Crowded(free)
-	if p.starts.Hopeless(free) {
+	if p.starts.Hopeless(p.uptime(), free) {
 		d.Copy = state.CopyDamaged
+		d.Reason = fmt.Sprintf("it looks whole, but etcd ended %d times in a row within %s of its start", p.starts.Failed, etcdhealth.Lasting)
 	}
 	return d, nil
 }

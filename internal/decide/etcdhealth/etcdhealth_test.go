@@ -32,10 +32,18 @@ func TestOnlyAnEtcdThatCannotAnswerIsEnded(t *testing.T) {
 }
 
 func TestACopyIsGivenUpOnlyWhereNoStartLasts(t *testing.T) {
-	run := func(gap time.Duration, n int) Starts {
+	const plenty = 1 << 30
+	run := func(gap time.Duration, n int, free uint64) Starts {
 		var s Starts
 		for i := range n {
-			s = s.Next(time.Minute + time.Duration(i)*gap)
+			s = s.Next(time.Minute+time.Duration(i)*gap, free)
+		}
+		return s
+	}
+	full := run(time.Second, MaxStarts+1, LeastSpace-1)
+	again := func(s Starts, n int) Starts {
+		for range n {
+			s = s.Next(s.Last+time.Second, plenty)
 		}
 		return s
 	}
@@ -44,15 +52,24 @@ func TestACopyIsGivenUpOnlyWhereNoStartLasts(t *testing.T) {
 		free uint64
 		want bool
 	}{
-		"never started":               {Starts{}, 1 << 30, false},
-		"a few starts in a row":       {run(time.Second, MaxStarts), 1 << 30, false},
-		"start after start":           {run(time.Second, MaxStarts+1), 1 << 30, true},
-		"but the disk is full":        {run(time.Second, MaxStarts+1), LeastSpace - 1, false},
-		"each lasted":                 {run(Lasting+time.Second, 20), 1 << 30, false},
-		"one that lasted begins anew": {run(time.Second, MaxStarts+1).Next(time.Hour), 1 << 30, false},
+		"never started":                        {Starts{}, plenty, false},
+		"a few starts in a row":                {run(time.Second, MaxStarts, plenty), plenty, false},
+		"start after start":                    {run(time.Second, MaxStarts+1, plenty), plenty, true},
+		"but the disk is full":                 {run(time.Second, MaxStarts+1, plenty), LeastSpace - 1, false},
+		"the disk was full until a moment ago": {full, plenty, false},
+		"a few starts since then":              {again(full, MaxStarts-1), plenty, false},
+		"start after start since then":         {again(full, MaxStarts), plenty, true},
+		"each lasted":                          {run(Lasting+time.Second, 20, plenty), plenty, false},
+		"one that lasted begins anew":          {run(time.Second, MaxStarts+1, plenty).Next(time.Hour, plenty), plenty, false},
 	} {
-		if got := c.s.Hopeless(c.free); got != c.want {
+		if got := c.s.Hopeless(c.s.Last, c.free); got != c.want {
 			t.Errorf("%s: %t", sentence, got)
+		}
+		if got := c.s.Hopeless(c.s.Last+Rest, c.free); got != c.want {
+			t.Errorf("%s, a minute later: %t", sentence, got)
+		}
+		if c.s.Hopeless(c.s.Last+Rest+1, c.free) {
+			t.Errorf("%s: it is never tried once more", sentence)
 		}
 		if full := c.s.Crowded(c.free); full != (sentence == "but the disk is full") {
 			t.Errorf("%s: the disk is full: %t", sentence, full)

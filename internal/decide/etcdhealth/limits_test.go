@@ -26,23 +26,26 @@ func TestALimitIsPassedAndNotOnlyReached(t *testing.T) {
 }
 
 func TestAStartThatLastedIsNoFailure(t *testing.T) {
-	if got := (Starts{}).Next(time.Second); got != (Starts{Last: time.Second}) {
+	if got := (Starts{}).Next(time.Second, LeastSpace); got != (Starts{Last: time.Second}) {
 		t.Errorf("the first start after a boot: %+v", got)
 	}
 	before := Starts{Failed: 3, Last: time.Minute}
-	if got := before.Next(time.Minute + Lasting); got.Failed != 4 {
+	if got := before.Next(time.Minute+Lasting, LeastSpace); got.Failed != 4 || got.Full != 0 {
 		t.Errorf("it ended within its time: %+v", got)
 	}
-	if got := before.Next(time.Minute + Lasting + 1); got.Failed != 0 {
+	if got := before.Next(time.Minute+Lasting+1, LeastSpace); got.Failed != 0 {
 		t.Errorf("it lasted: %+v", got)
 	}
 }
 
 func TestADiskWithJustEnoughRoomIsNotFull(t *testing.T) {
-	if s := (Starts{Failed: MaxStarts}); !s.Hopeless(LeastSpace) || s.Hopeless(LeastSpace-1) {
+	if s := (Starts{Failed: MaxStarts}); !s.Hopeless(0, LeastSpace) || s.Hopeless(0, LeastSpace-1) {
 		t.Error("the limit is not where it is said to be")
 	}
 	if s := (Starts{Failed: MaxStarts}); s.Crowded(LeastSpace) || !s.Crowded(LeastSpace-1) || (Starts{Failed: MaxStarts - 1}).Crowded(0) {
 		t.Error("a disk is called full too early or too late")
+	}
+	if s := (Starts{Failed: 3, Last: 1}).Next(2, LeastSpace-1); s.Full != 4 {
+		t.Errorf("a start that found its disk full: %+v", s)
 	}
 }

@@ -14,20 +14,31 @@ const (
 	// LeastSpace is the space that must be free on etcd's disk, in bytes. With
 	// less, a failed start says nothing about the data directory.
 	LeastSpace = 64 << 20
+	// Rest is the time after which a data directory with which no start lasted is
+	// tried once more. What ended etcd may have been the host: too little memory,
+	// for example.
+	Rest = time.Minute
 )
 
 // Starts counts the failed starts of etcd in a row.
 type Starts struct {
 	Failed int
-	Last   time.Duration // since boot
+	// Full is the number of them up to the last one that found its disk full.
+	Full int
+	Last time.Duration // since boot
 }
 
-// Next counts a start at the given time since boot.
-func (s Starts) Next(now time.Duration) Starts {
+// Next counts a start at the given time since boot, which finds so many bytes
+// free.
+func (s Starts) Next(now time.Duration, free uint64) Starts {
 	if s.Last == 0 || now-s.Last > Lasting {
 		return Starts{Last: now}
 	}
-	return Starts{Failed: s.Failed + 1, Last: now}
+	s.Failed, s.Last = s.Failed+1, now
+	if free < LeastSpace {
+		s.Full = s.Failed
+	}
+	return s
 }
 
 // Crowded reports whether etcd ends again and again because its disk is full. The
@@ -36,8 +47,8 @@ func (s Starts) Crowded(free uint64) bool {
 	return s.Failed >= MaxStarts && free < LeastSpace
 }
 
-// Hopeless reports whether the data directory must count as damaged: etcd ends
-// again and again, and its disk is not full.
-func (s Starts) Hopeless(free uint64) bool {
-	return s.Failed >= MaxStarts && free >= LeastSpace
+// Hopeless reports whether the data directory must count as damaged: etcd ended
+// again and again, a moment ago, and its disk was not full.
+func (s Starts) Hopeless(now time.Duration, free uint64) bool {
+	return s.Failed-s.Full >= MaxStarts && free >= LeastSpace && now-s.Last <= Rest
 }

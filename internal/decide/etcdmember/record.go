@@ -178,10 +178,14 @@ func describeCopy(f state.Fact[state.EtcdData]) string {
 	if !f.Known {
 		return "unknown"
 	}
-	if f.Value.NoSpace {
-		return string(f.Value.Copy) + ", and its disk full"
+	text := string(f.Value.Copy)
+	if f.Value.Copy == state.CopyDamaged && f.Value.Reason != "" {
+		text += ": " + f.Value.Reason
 	}
-	return string(f.Value.Copy)
+	if f.Value.NoSpace {
+		text += ", and its disk full"
+	}
+	return text
 }
 
 func describeLocal(v *view) string {

@@ -60,3 +60,14 @@ func TestAFullDiskIsToldAmongTheEvidence(t *testing.T) {
 		t.Errorf("%q", v.Evidence)
 	}
 }
+
+func TestTheReasonOfADamageIsToldHereAndNotToThePeer(t *testing.T) {
+	s := host(stopped)
+	s.Data.Value.Copy, s.Data.Value.Reason = state.CopyDamaged, "the log is gone"
+	if v := Decide(s); !slices.Contains(v.Evidence, "own data directory: damaged: the log is gone") {
+		t.Errorf("%q", v.Evidence)
+	}
+	if st := Statement(s); st.Data.Value.Copy != state.CopyDamaged || st.Data.Value.Reason != "" {
+		t.Errorf("%+v", st.Data.Value)
+	}
+}

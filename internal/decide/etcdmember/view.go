@@ -310,6 +310,7 @@ func Statement(s state.EtcdSnapshot) state.EtcdStatement {
 		Leads: v.iLead(), StandIn: s.Local.StandIn, Members: s.Local.Members, Leaving: s.Pacemaker.Leaving,
 		Stalled: s.Local.Stalled.Truncate(StallStep), Sick: s.Local.Sick, Leaderless: v.leaderless(), Addresses: s.Addresses,
 	}
+	out.Data.Value.Reason = "" // a statement is short
 	if v.said {
 		out.SeenSeq, out.PeerStalled = v.peer.Record.Seq, v.peer.Stalled
 	}

@@ -47,6 +47,8 @@ type EtcdData struct {
 	Copy    CopyState `json:"copy"`
 	Cluster MemberID  `json:"cluster,omitempty"`
 	Member  MemberID  `json:"member,omitempty"`
+	// Reason tells why it is not whole. It is not sent to the peer.
+	Reason string `json:"reason,omitempty"`
 	// NoSpace is true if etcd ended each time it was started lately, and its disk is
 	// full. It says nothing against the data.
 	NoSpace bool `json:"noSpace,omitempty"`

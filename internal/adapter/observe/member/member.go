@@ -65,6 +65,7 @@ type Observer struct {
 
 	data       state.Fact[state.EtcdData]
 	dataIsOld  bool
+	examined   time.Duration // when the data were last examined
 	leaderless time.Duration // when it began, zero if there is a leader
 	answered   time.Duration // when etcd last answered
 	down       time.Duration // when etcd was first seen down, zero while it is up
@@ -198,14 +199,19 @@ func (o *Observer) running(ctx context.Context, s *state.EtcdSnapshot) {
 	s.Local.Leaderless = s.Uptime - o.leaderless
 }
 
-// stopped examines the data once each time etcd stops.
+// examineAgain is the age at which data that are not whole are examined anew: what
+// was wrong with them may be over.
+const examineAgain = 10 * time.Second
+
+// stopped examines the data once each time etcd stops, and damaged ones again.
 func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 	if o.down == 0 {
 		o.down = s.Uptime
 	}
 	o.leaderless = 0
-	if o.dataIsOld || !o.data.Known || o.data.Value.Copy == state.CopyWhole && len(o.data.Value.Members) == 0 {
-		o.data, o.dataIsOld = state.Fact[state.EtcdData]{}, true
+	if o.dataIsOld || !o.data.Known || o.data.Value.Copy == state.CopyWhole && len(o.data.Value.Members) == 0 ||
+		o.data.Value.Copy == state.CopyDamaged && s.Uptime-o.examined >= examineAgain {
+		o.data, o.dataIsOld, o.examined = state.Fact[state.EtcdData]{}, true, s.Uptime
 		if d, err := o.Inspect(ctx); err == nil {
 			o.data, o.dataIsOld = state.Known(d), false
 		}

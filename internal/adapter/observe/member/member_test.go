@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -18,6 +19,7 @@ type seen struct {
 	leader    state.MemberID
 	lookErr   error
 	inspected int
+	copy      state.CopyState // empty for whole
 	statement state.EtcdStatement
 	record    error
 }
@@ -38,7 +40,7 @@ func newObserver(t *testing.T, h *seen) *Observer {
 		},
 		Inspect: func(context.Context) (state.EtcdData, error) {
 			h.inspected++
-			return state.EtcdData{Copy: state.CopyWhole, Members: []state.EtcdMember{{ID: 0xa}}}, nil
+			return state.EtcdData{Copy: cmp.Or(h.copy, state.CopyWhole), Members: []state.EtcdMember{{ID: 0xa}}}, nil
 		},
 		StandIn: func() (state.MemberID, error) { return 0, nil },
 		Statement: func(context.Context, string) (state.EtcdStatement, bool, error) {
@@ -121,6 +123,24 @@ func TestACopyIsExaminedOnceForEachTimeThatEtcdStops(t *testing.T) {
 	h.held = false
 	if s := look(t, o, state.EtcdWishNote{}); h.inspected != 3 || len(s.Data.Value.Members) != 1 {
 		t.Errorf("examined %d times; %+v", h.inspected, s.Data)
+	}
+}
+
+func TestDamagedDataAreExaminedAgainNowAndThen(t *testing.T) {
+	h := &seen{copy: state.CopyDamaged}
+	o := newObserver(t, h)
+	for range 11 { // each look comes a second after the one before
+		look(t, o, state.EtcdWishNote{})
+	}
+	if h.inspected != 2 {
+		t.Errorf("examined %d times in 11 s", h.inspected)
+	}
+	h.copy = "" // a disk that was full has room again, for example
+	for range 9 {
+		look(t, o, state.EtcdWishNote{})
+	}
+	if s := look(t, o, state.EtcdWishNote{}); s.Data.Value.Copy != state.CopyWhole {
+		t.Errorf("the data are whole for 10 s, and this host says %+v", s.Data.Value)
 	}
 }
 
