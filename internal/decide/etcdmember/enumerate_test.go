@@ -106,7 +106,9 @@ func forbidden(s state.EtcdSnapshot, v state.EtcdVerdict) string {
 		return "gives way without need"
 	case v.Record != nil && v.Record.Yields != 0 && counts && s.Statement.Value.Record.State == state.EtcdDeparting && s.Statement.Value.Record.Yields != 0:
 		return "gives its copy up, and its peer did"
-	case v.Rule == "equal.no-space-yield" && (!s.Data.Value.NoSpace || !counts || !state.Is(s.Statement.Value.Running, true) || s.Statement.Value.Record.State != state.EtcdPair || s.Statement.Value.Sick != ""):
+	case v.Rule == "equal.no-space-yield" && r.State != state.EtcdDeparting:
+		return "gives up a copy without a word before"
+	case (v.Rule == "equal.no-space-yield" || v.Rule == "equal.no-space-depart") && (!s.Data.Value.NoSpace || !counts || !state.Is(s.Statement.Value.Running, true) || s.Statement.Value.Record.State != state.EtcdPair || s.Statement.Value.Sick != ""):
 		return "gives up a copy that nobody else serves"
 	case v.Record != nil && v.Record.Yields != 0 && r.State.Leads():
 		return "gives up the copy of a host that went on alone"

@@ -31,6 +31,9 @@ func (v *view) crowdedOut() bool { return v.stopped && v.s.Data.Value.NoSpace }
 // peerCrowdedOut reports the same of the peer.
 func (v *view) peerCrowdedOut() bool { return v.said && v.peer.Data.Value.NoSpace }
 
+// peerCarries reports whether the peer's etcd runs and nothing is known against it.
+func (v *view) peerCarries() bool { return v.peerRuns() && !v.peerSick() && !v.peerCrowdedOut() }
+
 // equalRules apply where neither record claims that its host went on alone: Raft
 // resolves the difference between the logs.
 var equalRules = slices.Concat(equalFirstRules, stallRules, stallEqualRules, stallWaitRules, equalLastRules)
@@ -77,11 +80,27 @@ var equalFirstRules = []rule{
 		func(v *view) bool { return v.lostCopy() && v.mayYield() && v.peerIn(state.EtcdPair) }, writeYield,
 	},
 	{
-		"equal.no-space-yield", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
+		"equal.no-space-depart", "etcd ends as often as it is started because its disk is full, and the peer's, which is pair, runs",
+		"etcd's disk on this host is full: this host leaves, the peer goes on", state.EtcdWriteRecord,
+		func(v *view) bool {
+			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair) && v.mayYield() && v.peerCarries()
+		}, writeDeparting,
+	},
+	{
+		// Two steps, for the peer's disk may be full too: if each gave its data
+		// directory up before it had read of the other, none would be left.
+		"equal.no-space-yield", "the same, and the peer has read that this host leaves",
 		"etcd's disk on this host is full: the host gives its data directory up, which lets the peer go on without a fence", state.EtcdWriteRecord,
 		func(v *view) bool {
-			return v.crowdedOut() && v.in(state.EtcdVoter, state.EtcdPair, state.EtcdDeparting) && v.mayYield() && v.peerRuns() && !v.peerSick()
+			return v.crowdedOut() && v.in(state.EtcdDeparting) && v.mayYield() && v.peerCarries()
 		}, writeYield,
+	},
+	{
+		"equal.no-space-await", "etcd's disk is full, and the peer has not read yet that this host leaves",
+		"waits until the peer has read that this host leaves", state.EtcdWait,
+		func(v *view) bool {
+			return v.crowdedOut() && v.in(state.EtcdDeparting) && v.peerIn(state.EtcdPair) && v.peerCarries()
+		}, nil,
 	},
 	{
 		"equal.removed-yield", "our etcd is stopped, and its data directory does not list us",
@@ -128,9 +147,11 @@ var equalLastRules = []rule{
 		func(v *view) bool { return v.in(state.EtcdPair) && v.iLead() && v.selfVoter() && !v.otherVoter() }, writeSole,
 	},
 	{
-		"equal.peer-departs", "we are pair, and the peer departs",
+		"equal.peer-departs", "we are pair, and the peer departs, not because its disk is full: it would yield at once",
 		"the peer leaves and can no longer take over: this host may go on alone", state.EtcdWriteRecord,
-		func(v *view) bool { return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) }, writeSole,
+		func(v *view) bool {
+			return v.in(state.EtcdPair) && v.selfVoter() && v.peerIn(state.EtcdDeparting) && !v.peerCrowdedOut()
+		}, writeSole,
 	},
 	{
 		"equal.promoted", "we are a learner in our record and a voter in our membership", "this member was promoted", state.EtcdWriteRecord,

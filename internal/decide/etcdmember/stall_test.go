@@ -202,7 +202,7 @@ func TestWhoGoesOnAfterAStallIsTold(t *testing.T) {
 		"who gives way does not go on":     {host(secondByName, held), false},
 		"who stops does not, either":       {host(secondByName, stalls(StallAfter)), false},
 		"waiting ends nothing":             {host(stalls(StallAfter)), false},
-		"so does one whose disk is full":   {host(peer(state.EtcdDeparting), peerCrowded), true},
+		"so does one whose disk is full":   {host(peer(state.EtcdDeparting), peerYields(0xb), peerCrowded), true},
 		"but not while it is a voter":      {host(peerCrowded), false},
 		"nor after the peer is lost":       {host(gonePeer, fenced, peerCrowded), false},
 	} {

@@ -131,7 +131,8 @@ func (w *walker) follows(e event) *failing {
 		return f
 	case state.EtcdDeparting:
 		f := &failing{hosts: []string{e.Host}, by: w.other(e.Host), cause: Planned}
-		if e.Rule == state.EtcdRuleLostCopyYield || e.Rule == state.EtcdRuleNoSpaceYield {
+		switch e.Rule {
+		case state.EtcdRuleLostCopyYield, state.EtcdRuleNoSpaceDepart, state.EtcdRuleNoSpaceYield:
 			f.cause = CopyLost
 		}
 		return f

@@ -26,6 +26,7 @@ const (
 	EtcdRuleIdle          = "equal.idle"            // both vote, and this host has nothing to do
 	EtcdRuleSoleAlone     = "gone.sole-alone"       // this host went on alone, and its etcd works
 	EtcdRulePeerDeparts   = "equal.peer-departs"    // the peer leaves in order
+	EtcdRuleNoSpaceDepart = "equal.no-space-depart" // the disk of this host is full, and it leaves
 	EtcdRuleNoSpaceYield  = "equal.no-space-yield"  // the disk of this host is full, and it gives its data directory up
 	EtcdRuleLostCopyYield = "equal.lost-copy-yield" // this host lost its data directory and gives it up
 	EtcdRuleStallWait     = "stall.wait"            // the peer has to give way, or is fenced

@@ -79,6 +79,7 @@ func (w *world) data(i int) state.EtcdData {
 			out.Members = w.list(w.confAt(d.log, min(d.commit, len(d.log))), 0)
 		}
 	}
+	w.judge(i, &out)
 	return out
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -17,7 +18,7 @@ var rulesOut = []Bug{
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { pretendFenced(s) },
 	},
 	{
-		Name: "oldevid", Seed: 855, What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
+		Name: "oldevid", Seed: 1160, What: "a fence of before the last contact still counts", Origin: "contact ends a proof",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) {
 			if s.Proofs.Fenced.Known && state.Is(s.Pacemaker.Contact, false) {
 				s.Pacemaker.Joined = 0
@@ -105,6 +106,26 @@ var stallsOut = []Bug{
 	{
 		Name: "nostall", Seed: 136, What: "a pair without a leader waits for ever", Origin: "docs/facts/findings.md#two-nodes, B1: a filtered port or a disk that hangs stopped every write for as long as it lasted",
 		snapshot: func(_ *world, _ int, s *state.EtcdSnapshot) { s.Local.Stalled = 0 },
+	},
+	{
+		Name: "fullwaits", Seed: 2099, What: "a host whose disk is full is waited for", Origin: "a disk that is full stalls a pair, and its own clock of the stall begins anew with each start",
+		verdict: forbid("equal.no-space-depart", "equal.no-space-yield", "follow.no-space"),
+	},
+	{
+		Name: "fulldamage", Seed: 772, What: "starts that found the disk full speak against the data once there is room", Origin: "CI, random faults of seed 1, round 15",
+		snapshot: func(w *world, i int, s *state.EtcdSnapshot) {
+			if n := w.hosts[i].space.starts; n.Failed >= etcdhealth.MaxStarts && w.hosts[i].free() >= etcdhealth.LeastSpace && state.Is(s.Local.Running, false) && s.Data.Value.Copy == state.CopyWhole {
+				s.Data.Value.Copy = state.CopyDamaged
+			}
+		},
+	},
+	{
+		Name: "fullyields", Seed: 18526, What: "a host whose disk is full yields before its peer has read that it leaves", Origin: "the simulator: the peer's data were lost, or its disk was full, in the same second",
+		verdict: func(_ *world, _ int, s *state.EtcdSnapshot, v *state.EtcdVerdict) {
+			if v.Rule == "equal.no-space-depart" {
+				v.Record.Yields = s.Record.Value.Member
+			}
+		},
 	},
 }
 

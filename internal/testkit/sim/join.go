@@ -53,6 +53,7 @@ func (w *world) loseCopy(i int, folder bool) {
 func (w *world) forget(i int) {
 	d := &w.hosts[i].disk
 	d.copy, d.id, d.log, d.synced, d.commit, d.term, d.vote = state.CopyNone, 0, nil, 0, 0, 0, 0
+	w.makeRoom(i)
 }
 
 // nameless returns the learner that the peer lists and that has no name.

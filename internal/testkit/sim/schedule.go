@@ -109,6 +109,7 @@ func (w *world) mend() {
 		h := &w.hosts[i]
 		h.bmc, h.sticks, h.leaving, h.frozen = bmcWell, 0, false, 0
 		h.hung, h.lies = false, honest
+		w.makeRoom(i)
 	}
 }
 
@@ -133,6 +134,7 @@ func (w *world) tick() {
 }
 
 func (w *world) raft(i int) {
+	w.crowd(i)
 	h := &w.hosts[i]
 	if len(w.msgs) > 0 && w.rng.IntN(2) == 0 {
 		k := 0
@@ -380,6 +382,9 @@ func (w *world) fault() {
 	h := &w.hosts[i]
 	w.fences = 0 // each fault may cost one fence
 	w.loser, w.told = w.rng.IntN(3), w.rng.IntN(2) == 0
+	if w.fills(i) {
+		return
+	}
 	switch w.rng.IntN(18) {
 	case 0, 1:
 		w.trace(i, "FAULT power cut")
@@ -462,4 +467,5 @@ func (w *world) damage(i int) {
 	w.lost = w.lost || !other.Leads() // the other cannot know that this was not the survivor
 	w.powerOff(i)
 	h.disk = disk{record: state.EtcdRecord{State: state.EtcdNone}, copy: state.CopyNone}
+	w.makeRoom(i)
 }

@@ -48,6 +48,17 @@ func TestTheSameSeedTakesTheSameSteps(t *testing.T) {
 	}
 }
 
+func TestDisksAreFullOftenEnoughToMeetTheirRules(t *testing.T) {
+	missing := []string{"FAULT its disk is full", "equal.no-space-depart:", "equal.no-space-yield:", "follow.no-space:", "has room again"}
+	for seed := uint64(1); seed <= 2000 && len(missing) > 0; seed++ {
+		trace := strings.Join(Run(seed, Options{Trace: true}).Trace, "\n")
+		missing = slices.DeleteFunc(missing, func(text string) bool { return strings.Contains(trace, text) })
+	}
+	if len(missing) > 0 {
+		t.Errorf("2000 schedules without %q", missing)
+	}
+}
+
 // TestTheSimulatorBites takes out each rule and adds each mistake.
 func TestTheSimulatorBites(t *testing.T) {
 	for i := range Bugs {

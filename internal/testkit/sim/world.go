@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -92,6 +93,7 @@ type host struct {
 	verdict      state.EtcdVerdict
 	wall         time.Duration // error of its clock
 
+	space   space
 	hung    bool          // its disk hangs: etcd freezes, and nothing can be written
 	lies    lie           // deviation of its own tests
 	stalled time.Duration // time without a commit, as last seen while etcd ran
@@ -115,10 +117,14 @@ type world struct {
 	opt   Options
 	rng   *rand.Rand
 	stray *rand.Rand // for memberships that nobody sees
-	now   time.Duration
-	step  int
-	hosts [2]host
-	cut   [2][2]bool
+	rooms *rand.Rand // for disks that are full
+	// crowding is true if disks may be full in this schedule.
+	crowding  bool
+	crowdedAt time.Duration // start of the time in which a full disk alone holds up the pair
+	now       time.Duration
+	step      int
+	hosts     [2]host
+	cut       [2][2]bool
 	// filtered marks directions in which etcd's own traffic is lost although
 	// everything else gets through.
 	filtered [2][2]bool
@@ -178,6 +184,8 @@ type Result struct {
 func newWorld(seed uint64, opt Options) *world {
 	w := &world{opt: opt, rng: rand.New(rand.NewPCG(seed, 0x401dfa57)), nextID: 3}
 	w.stray = rand.New(rand.NewPCG(seed, 0x57a4))
+	w.rooms = rand.New(rand.NewPCG(seed, 0xf011))
+	w.crowding = w.rooms.IntN(3) == 0
 	w.loser = 2
 	w.genesis = []member{{id: 1, named: true}, {id: 2, named: true}}
 	w.rings = 1
@@ -258,6 +266,7 @@ func (w *world) check() {
 		w.fail("I5", "%d fences since the hosts last met", w.fences)
 	}
 	w.checkStall()
+	w.checkFull()
 	for i := range w.hosts {
 		w.checkUnproved(i)
 	}
@@ -312,7 +321,7 @@ func (w *world) oneFault() bool {
 	}
 	for i := range w.hosts {
 		h := &w.hosts[i]
-		if h.hung {
+		if h.hung || h.space.full {
 			faults++
 		}
 		if !h.power || !h.contact || h.leaving || h.bmc != bmcWell || h.sticks > w.now || h.lies != honest || h.blockedUntil > w.now || h.frozen > w.now ||
@@ -341,6 +350,7 @@ func (w *world) powerOff(i int) {
 	h.fenced, h.human = state.Fact[state.EtcdFenced]{}, state.Fact[state.Confirmation]{}
 	h.fence, h.pending, h.verdict, h.heard = fence{}, nil, state.EtcdVerdict{}, ""
 	h.blockedUntil, h.stalled = 0, 0
+	h.space.starts = etcdhealth.Starts{}
 }
 
 func (w *world) powerOn(i int) {
@@ -383,6 +393,7 @@ func (w *world) start(i int) {
 	if h.running || h.hung || !h.power {
 		return
 	}
+	w.countStart(i)
 	if d.copy == state.CopyNone {
 		if !w.joins(i) {
 			return
