@@ -30,7 +30,7 @@ func TestAStartThatLastedIsNoFailure(t *testing.T) {
 		t.Errorf("the first start after a boot: %+v", got)
 	}
 	before := Starts{Failed: 3, Last: time.Minute}
-	if got := before.Next(time.Minute+Lasting, LeastSpace); got.Failed != 4 || got.Full != 0 {
+	if got := before.Next(time.Minute+Lasting, LeastSpace); got != (Starts{Failed: 4, Last: time.Minute + Lasting}) {
 		t.Errorf("it ended within its time: %+v", got)
 	}
 	if got := before.Next(time.Minute+Lasting+1, LeastSpace); got.Failed != 0 {

@@ -32,6 +32,8 @@ func fullDiskSentences() []sentence {
 		{"so does a voter", host(own(state.EtcdVoter), crowded), write, "equal.no-space-depart"},
 		{"once its peer has read that, it yields", host(own(state.EtcdDeparting), crowded), write, "equal.no-space-yield"},
 		{"until then it waits, and starts nothing that would take it back", host(own(state.EtcdDeparting), unread, crowded), state.EtcdWait, "equal.no-space-await"},
+		{"where the peer's disk is full too, it tries on", host(own(state.EtcdDeparting), unread, crowded, peerCrowded), start, "equal.start"},
+		{"who is told to stop yields nothing to a peer whose disk is full", host(own(state.EtcdDeparting), leaves, stopped, peerCrowded), state.EtcdIdle, "leave.stopped"},
 		{"two that leave at once: none yields, both try on", host(own(state.EtcdDeparting), peer(state.EtcdDeparting), crowded), start, "equal.start"},
 		{"nor where the peer cannot carry the cluster any more", host(own(state.EtcdDeparting), crowded, peerStopped), start, "equal.start"},
 		{"a pair whose peer leaves for its full disk waits for the yield", host(peer(state.EtcdDeparting), peerCrowded), state.EtcdIdle, "equal.idle"},
