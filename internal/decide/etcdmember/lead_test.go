@@ -23,6 +23,7 @@ func leadingSentences() []sentence {
 		{"a survivor that does not lead removes nobody", like("and removes the leaver", member(0xb)), state.EtcdWait, "lead.wait"},
 		{"a learner never becomes pair, and never takes over", like("sole, the newcomer's etcd is down: taking-over is recorded", members(alphaLearner, marks(beta, 2))), state.EtcdWait, "lead.wait"},
 		{"a stand-in that votes for the listed member is not started twice", like("waiting is proof", standIn(0xb)), state.EtcdWait, "lead.taking-over"},
+		{"a survivor whose own removal was committed asks a person, since no etcd starts as a removed member", like("contact ends a fenced proof", stopped, members(beta)), state.EtcdAskHuman, "lead.removed"},
 		{"a survivor whose copy is damaged asks a person", like("contact ends a fenced proof", damaged), state.EtcdAskHuman, "lead.no-copy"},
 		{"a peer that holds another member than the listed one is renounced: a stand-in may vote", like("contact ends a fenced proof", peerEmpty), state.EtcdStartStandIn, "lead.stand-in"},
 		{"a learner is not added for a peer whose record still holds a member", like("the survivor adds a learner once the copy is empty", peerMember(0xa)), state.EtcdWait, "lead.wait"},

@@ -30,6 +30,13 @@ var leadFirstRules = []rule{
 		func(v *view) bool { return v.stopped && !v.whole() }, restoreCommand,
 	},
 	{
+		// An administrator forced a host that was about to leave: the forced
+		// take-over committed its own removal, the last entry of its log.
+		"lead.removed", "etcd is stopped, and our data directory does not list us",
+		"this member's own removal was committed while it led: etcd cannot start as a removed member, though its data are the newest", state.EtcdAskHuman,
+		func(v *view) bool { return v.stopped && v.membersKnown && !v.selfListed() }, restoreCommand,
+	},
+	{
 		"lead.start", "etcd is stopped", "this host went on last, so it leads", state.EtcdStart,
 		func(v *view) bool { return v.stopped }, nil,
 	},

@@ -41,6 +41,7 @@ var byRule = map[string]advisor{
 	"two-histories": choose,
 
 	"lead.no-copy":        restore,
+	"lead.removed":        restore,
 	"equal.two-clusters":  restore,
 	"equal.no-record":     join(wordOnPeer, restore),
 	"equal.peer-lost":     join(word, restore),

@@ -70,8 +70,14 @@ func (w *world) asksHuman() bool {
 
 // unusable reports whether a data directory was destroyed in the very moment in
 // which its host's record, or the peer's, changed. Nobody can then be sure that
-// the other data directory holds everything.
+// the other data directory holds everything. The same holds if an administrator
+// forced a host whose log ended with its own removal.
 func (w *world) unusable() bool {
+	for i := range w.hosts {
+		if w.forced > 0 && w.hosts[i].verdict.Rule == "lead.removed" {
+			return true
+		}
+	}
 	racing := []string{"equal.unusable", "equal.no-record", "equal.peer-lost", "lead.no-copy"}
 	return w.destroyed && (slices.Contains(racing, w.hosts[0].verdict.Rule) || slices.Contains(racing, w.hosts[1].verdict.Rule))
 }
