@@ -89,6 +89,7 @@ func (c cluster) namesOutliveAHost(s shape) {
 // have a name at all times.
 func (c cluster) namesOutlive(lost string, askers []pod) {
 	c.Helper()
+	c.eventually(2*time.Minute, "the pod on each host has names", func() error { return c.allHaveNames(askers) })
 	cut := time.Now()
 	c.must("lab", "fault", "power-cut", lost, "--name", c.name)
 	for _, p := range askers {
@@ -125,6 +126,22 @@ func (c cluster) namesOutlive(lost string, askers []pod) {
 			return err
 		})
 	}
+}
+
+// allHaveNames expects an answer to the last question of each asker: a host that
+// was the one without power before is Ready some seconds before its name server.
+func (c cluster) allHaveNames(askers []pod) error {
+	c.Helper()
+	for _, p := range askers {
+		out, err := c.kubectl("logs", p.Metadata.Name, "--tail=1", "--since=5s")
+		if err != nil {
+			return err
+		}
+		if strings.Trim(strings.TrimSpace(out), "0.") == "" {
+			return fmt.Errorf("the pod on %s has no names yet", p.Spec.NodeName)
+		}
+	}
+	return nil
 }
 
 // podsKnowTheCluster makes the pod of each host query names that the site's
