@@ -363,9 +363,9 @@ func (d describer) ofSources() []finding.Finding {
 	}
 	switch {
 	case d.size() == 2 && d.stale():
-		out = append(out, d.ofSilence("for "+page.Duration(d.age(d.Pacemaker.At))))
-	case d.size() == 2 && d.SetUp.Known && d.SetUp.Value.Done && !d.Pacemaker.Known && d.Pacemaker.Why == "":
-		out = append(out, d.ofSilence("yet"))
+		out = append(out, d.ofSilence("no host has reported on Pacemaker for "+page.Duration(d.age(d.Pacemaker.At))))
+	case d.size() == 2 && d.SetUp.Known && d.SetUp.Value.Done && !d.Pacemaker.Known && !d.electing:
+		out = append(out, d.ofSilence(cmp.Or(d.Pacemaker.Why, "no host has reported on Pacemaker yet")))
 	}
 	return out
 }
@@ -390,7 +390,7 @@ func (d describer) noAPI(s Source) finding.Finding {
 }
 
 // ofSilence is the finding for a pair on whose Pacemaker nobody reports.
-func (d describer) ofSilence(since string) finding.Finding {
+func (d describer) ofSilence(problem string) finding.Finding {
 	severity, meaning := finding.Warning, "What is shown of Pacemaker and of fencing is out of date: a host could be lost without showing here."
 	if !d.Pacemaker.Known {
 		meaning = "It is unknown whether the hosts can fence each other: a host could be lost without showing here."
@@ -398,7 +398,7 @@ func (d describer) ofSilence(since string) finding.Finding {
 		severity = finding.Critical
 	}
 	return finding.Finding{
-		ID: PacemakerStatusStale, Severity: severity, Problem: "no host has reported on Pacemaker " + since, Meaning: meaning,
+		ID: PacemakerStatusStale, Severity: severity, Problem: problem, Meaning: meaning,
 		Commands: finding.On("both hosts", "systemctl status holdfast-agent pacemaker"),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
 
 // decisive names the conditions that the answer "survives the loss of either host"
@@ -113,6 +114,19 @@ func TestTheCommandForAMemberLooksWhereEtcdRuns(t *testing.T) {
 	}
 }
 
+// withoutCoordinator returns a report of the seconds in which none is elected.
+func withoutCoordinator(t *testing.T) pacemakerReport {
+	t.Helper()
+	f := with(t, "the cluster", "Quorate", metav1.ConditionUnknown)
+	list := f.Pacemaker.Value.Conditions
+	for i := range list {
+		if list[i].Type == pacemakerstatus.Quorate {
+			list[i].Reason = pacemakerstatus.ReasonNoCoordinator
+		}
+	}
+	return f.Pacemaker.Value
+}
+
 func TestAPairOnWhichNobodyReportsGetsACommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
@@ -121,7 +135,8 @@ func TestAPairOnWhichNobodyReportsGetsACommand(t *testing.T) {
 		"set up":                         {func(*Facts) {}, 1},
 		"not set up, which is a finding": {func(f *Facts) { f.SetUp.Value = SetUp{Doing: "step 2 of 5"} }, 0},
 		"nobody knows the set-up":        {func(f *Facts) { f.SetUp = Seen[SetUp]{} }, 0},
-		"the reason is known":            {func(f *Facts) { f.Pacemaker.Why = "only root may ask" }, 0},
+		"there is a reason":              {func(f *Facts) { f.Pacemaker.Why = "there is no PacemakerCluster" }, 1},
+		"it has no coordinator for now":  {func(f *Facts) { f.Pacemaker = Know(withoutCoordinator(t), "the API", now) }, 0},
 		"three":                          {func(f *Facts) { f.ControlPlanes.Value = 3 }, 0},
 	} {
 		f := pair()
