@@ -161,8 +161,10 @@ func TestWhatIsWrongWithADevice(t *testing.T) {
 				c.Resources = []crmmon.Resource{fencer("cp-2_redfish:0", "cp-1"), fencer("cp-2_redfish:1")}
 			}, "",
 		},
-		"it runs on a host that is lost and not proven off": {func(c *crmmon.Cluster) { c.Resources = []crmmon.Resource{fencer("cp-2_redfish", "cp-1")}; lose(c, 0) },
-			"Active is unknown (cp-1 is lost and not proven off); Started is unknown"},
+		"it runs on a host that is lost and not proven off": {
+			func(c *crmmon.Cluster) { c.Resources = []crmmon.Resource{fencer("cp-2_redfish", "cp-1")}; lose(c, 0) },
+			"Active is unknown (cp-1 is lost and not proven off); Started is unknown",
+		},
 		"on one such host and on one that is there": {func(c *crmmon.Cluster) {
 			c.Resources = []crmmon.Resource{fencer("cp-2_redfish", "cp-1", "cp-3")}
 			lose(c, 0)
@@ -227,10 +229,16 @@ func TestWhetherAHostIsProvenToBeFenceable(t *testing.T) {
 		"it no longer runs where it answered":    {nil, []crmmon.Operation{op("cp-1", "start", 0)}, nil, unknown, ReasonNotTested},
 		"the host that it answered to is lost":   {[]string{"cp-1"}, []crmmon.Operation{op("cp-1", "start", 0)}, func(c *crmmon.Cluster) { c.Nodes[0].Online = false }, unknown, ReasonNotTested},
 		"it answered, and Pacemaker says failed": {[]string{"cp-1"}, []crmmon.Operation{op("cp-1", "start", 0)}, func(c *crmmon.Cluster) { c.Resources[0].Failed = true }, no, ReasonPeerReachesNot},
-		"of two devices, one is enough": {[]string{"cp-1"}, []crmmon.Operation{op("cp-1", "monitor", 1), {Node: "cp-1", Resource: "cp-2_ipmi", Task: "start"}},
-			func(c *crmmon.Cluster) { c.Resources = append(c.Resources, fencer("cp-2_ipmi", "cp-1")) }, yes, ReasonPeerReaches},
-		"the device of the other host proves nothing": {nil, []crmmon.Operation{{Node: "cp-2", Resource: "cp-1_redfish", Task: "start"}},
-			func(c *crmmon.Cluster) { c.Resources = append(c.Resources, fencer("cp-1_redfish", "cp-2")) }, unknown, ReasonNotTested},
+		"of two devices, one is enough": {
+			[]string{"cp-1"},
+			[]crmmon.Operation{op("cp-1", "monitor", 1), {Node: "cp-1", Resource: "cp-2_ipmi", Task: "start"}},
+			func(c *crmmon.Cluster) { c.Resources = append(c.Resources, fencer("cp-2_ipmi", "cp-1")) }, yes, ReasonPeerReaches,
+		},
+		"the device of the other host proves nothing": {
+			nil,
+			[]crmmon.Operation{{Node: "cp-2", Resource: "cp-1_redfish", Task: "start"}},
+			func(c *crmmon.Cluster) { c.Resources = append(c.Resources, fencer("cp-1_redfish", "cp-2")) }, unknown, ReasonNotTested,
+		},
 	} {
 		v := sees(func(x *crmmon.Cluster) {
 			x.Resources, x.Operations = []crmmon.Resource{fencer("cp-2_redfish", c.on...)}, c.ops

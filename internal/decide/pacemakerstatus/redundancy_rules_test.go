@@ -151,7 +151,7 @@ func TestWhatTheLossOfAHostRestsOn(t *testing.T) {
 		{node(1), "FencingAvailable", "cp-2", "cp-2 cannot be fenced", whether + "cp-2 can be fenced"},
 		{node(1), FencingProven, "cp-2", "it is not verified that cp-2 can be fenced", "it is not verified that cp-2 can be fenced"},
 	} {
-		for status, want := range map[metav1.ConditionStatus]string{no: c.no + " (the message)", unknown: c.unknown + " (the message)", "": c.unknown} {
+		for status, want := range map[metav1.ConditionStatus]string{no: c.no + " (the message)", unknown: c.unknown + " (the message)", "": c.unknown} { //nolint:exhaustive // true is the pair itself
 			s := pair(t)
 			set(c.at(&s), c.kind, status, "the message")
 			for _, l := range Survives(s) {

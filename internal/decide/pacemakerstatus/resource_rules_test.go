@@ -40,15 +40,19 @@ func TestWhatIsWrongWithEtcdOnAHost(t *testing.T) {
 		"it runs":                            {with(etcdOn("cp-1"), etcdOn("cp-2")), ""},
 		"it runs on the other host alone":    {with(etcdOn("cp-2"), etcdOn()), elsewhere},
 		"the agent of a distribution counts": {with(but(etcdOn("cp-1"), func(r *crmmon.Resource) { r.Agent = "ocf:heartbeat:podman-etcd" })), ""},
-		"another agent does not, whatever its id": {with(but(etcdOn("cp-1"), func(r *crmmon.Resource) { r.Agent = "ocf:heartbeat:Dummy" })),
-			"Unmanaged (it is not configured); Inactive; Stopped; Unschedulable"},
+		"another agent does not, whatever its id": {
+			with(but(etcdOn("cp-1"), func(r *crmmon.Resource) { r.Agent = "ocf:heartbeat:Dummy" })),
+			"Unmanaged (it is not configured); Inactive; Stopped; Unschedulable",
+		},
 		"it is not configured":                 {func(*crmmon.Cluster) {}, "Unmanaged (it is not configured); Inactive; Stopped; Unschedulable"},
 		"its clone is there without instances": {func(c *crmmon.Cluster) { c.Clones = []crmmon.Clone{{ID: twonode.EtcdClone, Managed: true}} }, "Inactive (it runs nowhere); Stopped"},
 		"so it is, disabled": {func(c *crmmon.Cluster) {
 			c.Clones = []crmmon.Clone{{ID: twonode.EtcdClone, Managed: true, Disabled: true}}
 		}, "Disabled (it is disabled (pcs resource enable etcd-clone)); Inactive (it runs nowhere); Stopped"},
-		"another clone without instances is not its": {func(c *crmmon.Cluster) { c.Clones = []crmmon.Clone{{ID: "kubelet-clone", Managed: true}} },
-			"Unmanaged (it is not configured); Inactive; Stopped; Unschedulable"},
+		"another clone without instances is not its": {
+			func(c *crmmon.Cluster) { c.Clones = []crmmon.Clone{{ID: "kubelet-clone", Managed: true}} },
+			"Unmanaged (it is not configured); Inactive; Stopped; Unschedulable",
+		},
 		"the other host's instance is disabled, as the clone is": {with(but(etcdOn("cp-2"), func(r *crmmon.Resource) { r.Target = "stopped" })), "Disabled (it is disabled (pcs resource enable etcd)); " + elsewhere},
 		"the other host's instance of no clone says nothing":     {with(but(etcdOn("cp-2"), func(r *crmmon.Resource) { r.Target, r.Clone = "Stopped", "" })), elsewhere},
 		"the other host's instance is blocked, not this one":     {with(but(etcdOn("cp-2"), func(r *crmmon.Resource) { r.Blocked = true })), elsewhere},
