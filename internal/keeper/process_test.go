@@ -52,8 +52,8 @@ func TestAManifestIsReadAgainOnceItsTimeOrItsSizeChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec, err := p.wanted()
-		if err != nil || spec.Container.Image != c.want {
-			t.Errorf("%s: %q, %v", c.what, spec.Container.Image, err)
+		if err != nil || spec.Image != c.want {
+			t.Errorf("%s: %q, %v", c.what, spec.Image, err)
 		}
 	}
 	keep(t, p.parameters.PodManifest, "no manifest")
@@ -64,8 +64,8 @@ func TestAManifestIsReadAgainOnceItsTimeOrItsSizeChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep(t, p.parameters.PodManifest, podOf(t, "e"))
-	if spec, err := p.wanted(); err != nil || spec.Container.Image != "e" {
-		t.Errorf("after one that could not be read: %q, %v", spec.Container.Image, err)
+	if spec, err := p.wanted(); err != nil || spec.Image != "e" {
+		t.Errorf("after one that could not be read: %q, %v", spec.Image, err)
 	}
 	if err := os.Remove(p.parameters.PodManifest); err != nil {
 		t.Fatal(err)
