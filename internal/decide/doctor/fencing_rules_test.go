@@ -123,10 +123,14 @@ func TestWhenACertificateOfAHostEndsIsSaidInTime(t *testing.T) {
 		c    Certificate
 		want finding.Severity
 	}{
-		{cert(endsCritical-1, false), finding.Critical}, {cert(endsCritical, false), finding.Warning},
-		{cert(endsWarning-1, false), finding.Warning}, {cert(endsWarning, false), finding.OK},
-		{cert(endsWarning, true), finding.Note}, {cert(authorityEnds-1, true), finding.Note},
-		{cert(authorityEnds, true), finding.OK}, {cert(authorityEnds-1, false), finding.OK},
+		{cert(endsCritical-1, false), finding.Critical},
+		{cert(endsCritical, false), finding.Warning},
+		{cert(endsWarning-1, false), finding.Warning},
+		{cert(endsWarning, false), finding.OK},
+		{cert(endsWarning, true), finding.Note},
+		{cert(authorityEnds-1, true), finding.Note},
+		{cert(authorityEnds, true), finding.OK},
+		{cert(authorityEnds-1, false), finding.OK},
 	} {
 		if got := s.ending(c.c); got != c.want {
 			t.Errorf("%s, an authority %t: %s", c.c.Ends.Sub(now), c.c.Authority, got)
@@ -166,8 +170,10 @@ func TestWhatIsSaidOfTheFirewallsOfAHost(t *testing.T) {
 		"pods are refused":               {Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Pods: []string{"a"}}}}, []string{"critical cp-1: ufw refuses packets of pods (a)"}},
 		"clients are refused":            {Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Applications: []string{"80/tcp"}}}}, []string{"warning cp-1: ufw refuses ports that clients of applications need"}},
 		"nobody can judge it":            {Firewall{Ours: true, Site: []state.SiteFirewall{{Name: "ufw", Unjudged: true}}}, []string{"unseen what ufw on cp-1 refuses"}},
-		"all of it": {Firewall{Site: []state.SiteFirewall{{Name: "x", Cluster: []string{"a"}, Pods: []string{"b"}, Applications: []string{"c"}}, {Name: "ufw"}}},
-			[]string{"warning cp-1: it lacks", "critical cp-1: x refuses ports that hosts", "critical cp-1: x refuses packets", "warning cp-1: x refuses ports that clients", allows}},
+		"all of it": {
+			Firewall{Site: []state.SiteFirewall{{Name: "x", Cluster: []string{"a"}, Pods: []string{"b"}, Applications: []string{"c"}}, {Name: "ufw"}}},
+			[]string{"warning cp-1: it lacks", "critical cp-1: x refuses ports that hosts", "critical cp-1: x refuses packets", "warning cp-1: x refuses ports that clients", allows},
+		},
 	} {
 		s := &sheet{Facts: Facts{Hosts: []Host{{Name: "cp-1", Firewall: state.Known(c.f)}}}}
 		judgeFirewall(s)

@@ -246,6 +246,22 @@ func TestAProgramIsKnownByItsObjectOrItsImage(t *testing.T) {
 	}
 }
 
+// TestWhichProgramsAreKnown lists them by their images, as their projects publish them.
+func TestWhichProgramsAreKnown(t *testing.T) {
+	for image, want := range map[string]string{
+		"self-node-remediation-operator": "SelfNodeRemediation", "poison-pill-manager": "Poison Pill", "node-healthcheck-operator": "NodeHealthCheck",
+		"node-health-check": "NodeHealthCheck", "fence-agents-remediation-operator": "FenceAgentsRemediation",
+		"machine-deletion-remediation-operator": "MachineDeletionRemediation", "machine-api-operator": "MachineHealthCheck",
+		"kured": "kured", "system-upgrade-controller": "the system upgrade controller",
+		"flatcar-linux-update-operator": "the Flatcar update operator", "update-agent": "the Flatcar update agent", "coredns": "",
+	} {
+		w := Workload{Name: "x", Images: []string{"registry.example/a/" + image + ":v1"}}
+		if got := w.is(append(append([]program{}, remediators...), rebooters...)); got != want {
+			t.Errorf("%s: %q", image, got)
+		}
+	}
+}
+
 // TestWhatRebootsALoneHostIsANote: every reboot stops it, with or without that program.
 func TestWhatRebootsALoneHostIsANote(t *testing.T) {
 	for n, want := range map[int]finding.Severity{1: finding.Note, 2: finding.Warning, 3: finding.Warning} {

@@ -135,10 +135,15 @@ func TestHowManyRoutersADrainLeavesWithoutAHost(t *testing.T) {
 		live      int
 		want      int32
 	}{
-		{2, true, 0, 0}, {2, false, 0, 0}, // there is nothing to drain
-		{2, true, 1, 2}, {2, false, 1, 2}, // the last host
-		{2, true, 2, 1}, {2, false, 2, 0},
-		{2, true, 3, 0}, {3, true, 3, 1}, {1, true, 3, 0},
+		{2, true, 0, 0},
+		{2, false, 0, 0}, // there is nothing to drain
+		{2, true, 1, 2},
+		{2, false, 1, 2}, // the last host
+		{2, true, 2, 1},
+		{2, false, 2, 0},
+		{2, true, 3, 0},
+		{3, true, 3, 1},
+		{1, true, 3, 0},
 	} {
 		if got := homeless(c.replicas, c.exclusive, Room{Live: c.live}); got != c.want {
 			t.Errorf("%d routers, each on its own host %t, %d hosts: %d", c.replicas, c.exclusive, c.live, got)
