@@ -51,6 +51,6 @@ func equal(a, b string) bool {
 	if err != nil {
 		return false
 	}
-	y, err := netip.ParseAddr(b)
-	return err == nil && x.Unmap() == y.Unmap()
+	y, _ := netip.ParseAddr(b) // the zero address, which x is not, where b is none
+	return x.Unmap() == y.Unmap()
 }

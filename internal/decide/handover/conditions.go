@@ -44,7 +44,6 @@ type outlook struct {
 	complete bool
 	waiting  string // what it waits for, empty for nothing
 	stage    []Work
-	number   int // of the stage
 }
 
 func conditions(s Snapshot, look outlook) []Condition {

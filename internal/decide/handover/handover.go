@@ -124,19 +124,18 @@ func Decide(s Snapshot) Decision {
 	if reason := waitsForHosts(s); reason != "" {
 		return Decision{Conditions: conditions(s, outlook{waiting: reason})}
 	}
-	for number, stage := range stages(s) {
-		if done(s, stage) {
-			continue
+	for _, stage := range stages(s) {
+		if !done(s, stage) {
+			return at(s, stage)
 		}
-		return at(s, stage, number)
 	}
 	return Decision{Conditions: conditions(s, outlook{complete: true})}
 }
 
 // at returns the decision while a stage is not done.
-func at(s Snapshot, stage []Work, number int) Decision {
+func at(s Snapshot, stage []Work) Decision {
 	now := reachable(s, stage)
-	look := outlook{stage: stage, number: number, waiting: gate(s, now)}
+	look := outlook{stage: stage, waiting: gate(s, now)}
 	var d Decision
 	if look.waiting == "" {
 		if again := mend(s, now); len(again) > 0 {
@@ -238,8 +237,8 @@ func pause(attempt int) time.Duration {
 
 func done(s Snapshot, stage []Work) bool {
 	return !slices.ContainsFunc(stage, func(w Work) bool {
-		job, there := find(s.Jobs, w.Name)
-		return !there || job.Key != w.Key || job.State != JobSucceeded
+		job, _ := find(s.Jobs, w.Name) // one that is not there has no key
+		return job.Key != w.Key || job.State != JobSucceeded
 	})
 }
 

@@ -261,7 +261,7 @@ func (v view) proven(node string) metav1.Condition {
 			return m.is(true)
 		}
 		if tried {
-			failed = append(failed, r.ID+v.whyAnywhere(id))
+			failed = append(failed, r.ID+cmp.Or(v.whyAnywhere(id), " failed"))
 		}
 	}
 	switch {

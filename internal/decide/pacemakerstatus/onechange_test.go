@@ -173,9 +173,9 @@ func ofResources() []change {
 					r := at(in)
 					r.Failed = failed
 					in.Cluster.Value.Failures = append(in.Cluster.Value.Failures,
-						crmmon.Failure{Node: on, Resource: r.ID, Task: task, Code: 1, Status: "complete", Reason: "older", When: moment.Add(-time.Hour)},
-						crmmon.Failure{Node: on, Resource: r.ID, Task: task, Code: 1, Status: "complete", Reason: "newer", When: moment},
-						crmmon.Failure{Node: "cp-9", Resource: r.ID, Task: task, Code: 1, Status: "complete", Reason: "of another node", When: moment.Add(time.Hour)})
+						crmmon.Failure{Node: on, Resource: r.ID, Task: task, Code: 1, Status: "complete", Words: "the older failure", When: moment.Add(-time.Hour)},
+						crmmon.Failure{Node: on, Resource: r.ID, Task: task, Code: 1, Status: "complete", Words: "the newer failure", When: moment},
+						crmmon.Failure{Node: "cp-9", Resource: r.ID, Task: task, Code: 1, Status: "complete", Words: "that of another node", When: moment.Add(time.Hour)})
 					if failed && task == "stop" {
 						r.Nodes, r.Active, r.Role = nil, false, "Stopped"
 					}

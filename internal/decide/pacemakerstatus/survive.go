@@ -1,7 +1,6 @@
 package pacemakerstatus
 
 import (
-	"fmt"
 	"strings"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -33,9 +32,14 @@ func Survives(s etcdv1.PacemakerClusterStatus) []Survival {
 // reasons returns why the loss of a node would not be survived.
 func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeStatus) []string {
 	var why []string
-	add := func(c metav1.Condition, words string) {
-		if c.Status == metav1.ConditionTrue {
+	add := func(c metav1.Condition, no, unsure string) {
+		words := no
+		switch c.Status {
+		case metav1.ConditionTrue:
 			return
+		case metav1.ConditionFalse:
+		default:
+			words = unsure
 		}
 		if c.Message != "" {
 			words += " (" + c.Message + ")"
@@ -48,20 +52,21 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 			continue
 		}
 		others++
-		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is absent")
+		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is absent", "it is unknown whether "+n.NodeName+" is present")
 		for _, r := range n.Resources {
 			if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
-				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), fmt.Sprintf("etcd on %s is not healthy", n.NodeName))
+				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), "etcd on "+n.NodeName+" is not healthy", "it is unknown whether etcd on "+n.NodeName+" is healthy")
 			}
 		}
 	}
 	if others == 0 {
 		return []string{"there is no other host"}
 	}
-	add(Find(s.Conditions, Redundant), "not both hosts hold every write")
-	add(Find(s.Conditions, FencingEnabled), "fencing is disabled")
-	add(Find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance")
-	add(Find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced")
-	add(Find(lost.Conditions, FencingProven), "it is not verified that "+lost.NodeName+" can be fenced")
+	add(Find(s.Conditions, Redundant), "not both hosts hold every write", "it is unknown whether both hosts hold every write")
+	add(Find(s.Conditions, FencingEnabled), "fencing is disabled", "it is unknown whether fencing is enabled")
+	add(Find(s.Conditions, etcdv1.ClusterInServiceConditionType), "the cluster is in maintenance", "it is unknown whether the cluster is in maintenance")
+	add(Find(lost.Conditions, etcdv1.NodeFencingAvailableConditionType), lost.NodeName+" cannot be fenced", "it is unknown whether "+lost.NodeName+" can be fenced")
+	unproven := "it is not verified that " + lost.NodeName + " can be fenced"
+	add(Find(lost.Conditions, FencingProven), unproven, unproven)
 	return why
 }

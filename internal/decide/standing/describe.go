@@ -20,6 +20,7 @@ import (
 func Describe(f Facts) View {
 	d := describer{Facts: f}
 	d.Pacemaker = decided(f.Pacemaker)
+	d.electing = f.Pacemaker.Known && !d.Pacemaker.Known
 	d.Hosts = slices.Clone(f.Hosts)
 	slices.SortFunc(d.Hosts, func(a, b Host) int {
 		if a.ControlPlane != b.ControlPlane {
@@ -44,7 +45,10 @@ func Describe(f Facts) View {
 }
 
 // describer adds to the facts what several parts of a view derive from them.
-type describer struct{ Facts }
+type describer struct {
+	Facts
+	electing bool // Pacemaker has no coordinator, for seconds
+}
 
 // decided returns a report of Pacemaker, made unknown if Pacemaker has no
 // coordinator: until one is elected, each host takes all others for lost.

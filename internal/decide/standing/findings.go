@@ -137,13 +137,13 @@ func (d describer) ofVIPs() []finding.Finding {
 		switch {
 		case len(v.Claims) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPForeignHolder, Subject: v.Address.String(), Variant: strings.Join(v.Claims, ", "), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which is not a host of this cluster",
+				ID: VIPForeignHolder, Subject: v.Address.String(), Variant: strings.Join(v.Claims, ", "), Severity: finding.Critical, Problem: name + " is also answered for by " + strings.Join(v.Claims, ", ") + ", which " + one(v.Claims, "is not a host", "are not hosts") + " of this cluster",
 				Meaning:  "Clients reach either of them at random.",
 				Commands: finding.Anywhere("ip neighbour show " + v.Address.String()),
 			})
 		case len(v.Left) > 0:
 			out = append(out, finding.Finding{
-				ID: VIPLeftBehind, Subject: v.Address.String(), Variant: strings.Join(v.Left, ", "), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which does not announce it",
+				ID: VIPLeftBehind, Subject: v.Address.String(), Variant: strings.Join(v.Left, ", "), Severity: finding.Warning, Problem: name + " is also answered for by " + strings.Join(v.Left, ", ") + ", which " + one(v.Left, "does", "do") + " not announce it",
 				Meaning:  "The address was left on that host, or a switch answers for it. Clients may reach either; other hosts can still take the VIP.",
 				Commands: finding.On(v.Left[0], "sudo systemctl restart holdfast-agent"),
 			})
@@ -166,6 +166,14 @@ func (d describer) ofVIPs() []finding.Finding {
 		}
 	}
 	return out
+}
+
+// one returns the word for one name, or the one for several.
+func one(names []string, single, several string) string {
+	if len(names) == 1 {
+		return single
+	}
+	return several
 }
 
 // ofNodes finds kubelets that are not ready, cordons, and hosts whose network
@@ -301,10 +309,19 @@ func (d describer) ofMembers() []finding.Finding {
 		}
 		out = append(out, finding.Finding{
 			ID: EtcdMember, Subject: h.Name, Variant: what, Severity: finding.Warning, Problem: h.Name + " " + what, Meaning: "It does not count for the quorum.",
-			Commands: finding.Anywhere("kubectl -n kube-system logs etcd-" + h.Name + " --tail 50"),
+			Commands: d.lookAtEtcd(h.Name),
 		})
 	}
 	return out
+}
+
+// lookAtEtcd returns the command that shows why a member of etcd does not serve. etcd
+// has a static pod, but that of two control planes once Pacemaker runs it.
+func (d describer) lookAtEtcd(host string) []finding.Command {
+	if d.size() == 2 && (!d.SetUp.Known || d.SetUp.Value.Done) {
+		return finding.On(host, "sudo holdfast explain etcd")
+	}
+	return finding.Anywhere("kubectl -n kube-system logs etcd-" + host + " --tail 50")
 }
 
 // maxOperators is the number of operators that get a finding of their own.
@@ -344,8 +361,11 @@ func (d describer) ofSources() []finding.Finding {
 			out = append(out, finding.Finding{ID: HostSilent, Subject: s.Name, Variant: s.Failed, Severity: finding.Note, Problem: "no data from " + s.Name + ": " + s.Failed, Meaning: "Facts that only it knows are missing above.", Commands: finding.On(s.Name, "sudo holdfast status")})
 		}
 	}
-	if d.size() == 2 && d.stale() {
-		out = append(out, d.ofSilence())
+	switch {
+	case d.size() == 2 && d.stale():
+		out = append(out, d.ofSilence("no host has reported on Pacemaker for "+page.Duration(d.age(d.Pacemaker.At))))
+	case d.size() == 2 && d.SetUp.Known && d.SetUp.Value.Done && !d.Pacemaker.Known && !d.electing:
+		out = append(out, d.ofSilence(cmp.Or(d.Pacemaker.Why, "no host has reported on Pacemaker yet")))
 	}
 	return out
 }
@@ -369,14 +389,16 @@ func (d describer) noAPI(s Source) finding.Finding {
 	return f
 }
 
-func (d describer) ofSilence() finding.Finding {
-	severity := finding.Warning
-	if d.age(d.Pacemaker.At) > tooOld {
+// ofSilence is the finding for a pair on whose Pacemaker nobody reports.
+func (d describer) ofSilence(problem string) finding.Finding {
+	severity, meaning := finding.Warning, "What is shown of Pacemaker and of fencing is out of date: a host could be lost without showing here."
+	if !d.Pacemaker.Known {
+		meaning = "It is unknown whether the hosts can fence each other: a host could be lost without showing here."
+	} else if d.age(d.Pacemaker.At) > tooOld {
 		severity = finding.Critical
 	}
 	return finding.Finding{
-		ID: PacemakerStatusStale, Severity: severity, Problem: fmt.Sprintf("no host has reported on Pacemaker for %s", page.Duration(d.age(d.Pacemaker.At))),
-		Meaning:  "What is shown of Pacemaker and of fencing is out of date: a host could be lost without showing here.",
+		ID: PacemakerStatusStale, Severity: severity, Problem: problem, Meaning: meaning,
 		Commands: finding.On("both hosts", "systemctl status holdfast-agent pacemaker"),
 	}
 }

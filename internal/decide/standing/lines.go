@@ -182,6 +182,8 @@ func (d describer) etcdByPacemaker(h Host) Cell {
 		from.Text, from.Good = "catching up", No
 	case c.Status == metav1.ConditionTrue:
 		from.Text, from.Good = "runs", Yes
+	case d.maintenance():
+		return unsaid // Pacemaker calls all that it does not manage unhealthy
 	case c.Status == metav1.ConditionFalse:
 		from.Text, from.Good = "unhealthy", No
 	default:

@@ -80,10 +80,23 @@ func (d describer) pair() Redundancy {
 	if len(out.Losses) < 2 {
 		out.Survives = No
 	}
+	if out.Survives == Yes && d.writes() == No {
+		return d.paused(out)
+	}
 	if out.Survives == No {
 		out.Sentence = either + "no, because " + cmp.Or(strings.Join(d.reasons(""), ", and "), "Pacemaker does not know both hosts")
 	}
 	return out
+}
+
+// paused returns an answer of yes as unknown: while the cluster takes no writes,
+// nothing could go on.
+func (d describer) paused(r Redundancy) Redundancy {
+	r.Survives, r.Sentence = Unknown, either+"unknown, because the cluster takes no writes now"
+	for i := range r.Losses {
+		r.Losses[i].Survives = Unknown
+	}
+	return r
 }
 
 // mostReasons is the number of reasons that fit into a sentence.
@@ -95,51 +108,70 @@ const mostReasons = 2
 func (d describer) reasons(lost string) []string {
 	s := d.Pacemaker.Value
 	var out []string
-	add := func(bad bool, format string, args ...any) {
-		if bad && len(out) < mostReasons {
+	add := func(format string, args ...any) {
+		if len(out) < mostReasons {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	not := func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }
-	nodes := d.nodes()
-	add(len(nodes) < 2, "Pacemaker knows only %s", count(len(nodes), "host"))
-	for _, n := range nodes {
-		if n.NodeName == lost {
-			continue
+	// A condition that is unknown or missing is no proof of the opposite.
+	judge := func(c metav1.Condition, no, whether string) {
+		switch c.Status {
+		case metav1.ConditionTrue:
+		case metav1.ConditionFalse:
+			add("%s", no)
+		default:
+			add("it is unknown whether %s", whether)
 		}
-		c := pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType)
-		add(c.Status == metav1.ConditionFalse, "%s is absent", n.NodeName)
-		add(c.Status == metav1.ConditionUnknown, "it is unknown whether %s is present", n.NodeName)
 	}
-	add(d.maintenance(), "Pacemaker is in maintenance and recovers nothing")
+	nodes := d.nodes()
+	if len(nodes) < 2 {
+		add("Pacemaker knows %s", only(len(nodes)))
+	}
+	for _, n := range nodes {
+		if n.NodeName != lost {
+			judge(pacemakerstatus.Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is absent", n.NodeName+" is present")
+		}
+	}
+	if d.maintenance() {
+		add("Pacemaker is in maintenance and recovers nothing")
+	}
 	if len(out) > 0 {
 		return out // the rest follows from it
 	}
-	c := pacemakerstatus.Find(s.Conditions, pacemakerstatus.Redundant)
-	switch {
-	case c.Reason == pacemakerstatus.ReasonResyncing:
-		add(true, "one of the two is still catching up and does not hold every write yet")
-	case c.Status == metav1.ConditionUnknown:
-		add(true, "it is unknown whether both hold every write")
-	default:
-		add(not(c), "not both hosts hold every write")
+	c := d.redundant()
+	behind := "not both hosts hold every write"
+	if c.Reason == pacemakerstatus.ReasonResyncing {
+		behind = "one of the two is still catching up and does not hold every write yet"
 	}
+	judge(c, behind, "both hold every write")
 	for _, n := range nodes {
 		for _, r := range n.Resources {
-			add(n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd && not(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType)), "etcd on %s is unhealthy", n.NodeName)
+			if n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
+				judge(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType), "etcd on "+n.NodeName+" is unhealthy", "etcd on "+n.NodeName+" is healthy")
+			}
 		}
 	}
-	add(not(pacemakerstatus.Find(s.Conditions, pacemakerstatus.FencingEnabled)), "fencing is disabled")
-	add(not(pacemakerstatus.Find(s.Conditions, etcdv1.ClusterInServiceConditionType)), "it is unknown whether Pacemaker is in maintenance")
+	judge(pacemakerstatus.Find(s.Conditions, pacemakerstatus.FencingEnabled), "fencing is disabled", "fencing is enabled")
+	judge(pacemakerstatus.Find(s.Conditions, etcdv1.ClusterInServiceConditionType), "", "Pacemaker is in maintenance")
 	for _, n := range nodes {
 		if lost != "" && n.NodeName != lost {
 			continue
 		}
-		able := not(pacemakerstatus.Find(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
-		add(able, "%s cannot be fenced", n.NodeName)
-		add(!able && not(pacemakerstatus.Find(n.Conditions, pacemakerstatus.FencingProven)), "it is not verified that %s can be fenced", n.NodeName)
+		able := pacemakerstatus.Find(n.Conditions, etcdv1.NodeFencingAvailableConditionType)
+		judge(able, n.NodeName+" cannot be fenced", n.NodeName+" can be fenced")
+		if able.Status == metav1.ConditionTrue && !pacemakerstatus.Holds(n.Conditions, pacemakerstatus.FencingProven) {
+			add("it is not verified that %s can be fenced", n.NodeName)
+		}
 	}
 	return out
+}
+
+// only says how few hosts there are.
+func only(hosts int) string {
+	if hosts == 0 {
+		return "no host"
+	}
+	return "only " + count(hosts, "host")
 }
 
 func (d describer) nodes() []etcdv1.PacemakerClusterNodeStatus {

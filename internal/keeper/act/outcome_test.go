@@ -1,8 +1,10 @@
 package act
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,3 +193,79 @@ func TestOneFenceRunsAtATime(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// unsure does not know whether the data are there.
+type unsure struct{ *fake }
+
+func (unsure) There() (bool, error) { return true, errors.New("the disk hangs") }
+
+func TestAnEtcdIsNotStartedWhereNobodyKnowsWhetherItsDataAreThere(t *testing.T) {
+	d, f := newDoer()
+	d.Copy = unsure{f}
+	err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdStart})
+	if err == nil || !strings.Contains(err.Error(), "the disk hangs") || len(f.did) > 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAVerdictThatOnlyWaitsDoesNothingAndIsNoError: idle, wait and a question to an
+// administrator are steps that are known.
+func TestAVerdictThatOnlyWaitsDoesNothingAndIsNoError(t *testing.T) {
+	for _, a := range []state.EtcdAction{state.EtcdIdle, state.EtcdWait, state.EtcdAskHuman} {
+		d, f := newDoer()
+		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: a}); err != nil || len(f.did) > 0 {
+			t.Errorf("%s: %v, %d steps", a, err, len(f.did))
+		}
+	}
+}
+
+// TestAStandInTakesOverOnlyTheRemovalOfItsMember: every other change is made here,
+// and the removal of another member too.
+func TestAStandInTakesOverOnlyTheRemovalOfItsMember(t *testing.T) {
+	s := snapshot()
+	s.Local.StandIn = state.Known(state.MemberID(0xb))
+	for _, c := range []struct {
+		action state.EtcdAction
+		member state.MemberID
+		does   string
+	}{
+		{state.EtcdRemove, 0xb, ""},
+		{state.EtcdRemove, 0xc, "remove c"},
+		{state.EtcdPromote, 0xb, "promote b"},
+		{state.EtcdMark, 0xb, "mark b 0"},
+		{state.EtcdMoveLeader, 0xb, "move to b"},
+		{state.EtcdAddLearner, 0xb, "add https://peer:2380"},
+	} {
+		d, f := newDoer()
+		if err := d.Do(t.Context(), s, state.EtcdVerdict{Action: c.action, Member: c.member}); err != nil {
+			t.Errorf("%s: %v", c.action, err)
+		}
+		close(f.did)
+		if got := <-f.did; got != c.does {
+			t.Errorf("%s of %s: did %q", c.action, c.member, got)
+		}
+	}
+}
+
+func TestABackupThatFailsIsLoggedAndOneThatSucceedsIsNot(t *testing.T) {
+	for _, fail := range []error{nil, errors.New("no space")} {
+		var log bytes.Buffer
+		d, f := newDoer()
+		d.Log = slog.New(slog.NewTextHandler(&log, nil))
+		d.Copy = backup{f, fail}
+		if err := d.Do(t.Context(), snapshot(), state.EtcdVerdict{Action: state.EtcdEmpty}); err != nil {
+			t.Error(err)
+		}
+		if logged := strings.Contains(log.String(), "no backup of the data directory"); logged != (fail != nil) || <-f.did != "empty" {
+			t.Errorf("a backup with %v: %q", fail, log.String())
+		}
+	}
+}
+
+// backup is a copy whose backup fails or not.
+type backup struct {
+	*fake
+	err error
+}
+
+func (b backup) Backup(context.Context) error { return b.err }

@@ -191,3 +191,42 @@ func TestTheBodyOfAStartHoldsTheParametersAndThatOfAStopNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAnActionKeepsTimeForALookOfItsOwn: a daemon that does not answer must not use up
+// the time that Pacemaker grants.
+func TestAnActionKeepsTimeForALookOfItsOwn(t *testing.T) {
+	a := asking(filepath.Join(t.TempDir(), "none"))
+	for granted, kept := range map[time.Duration]time.Duration{4 * time.Second: 2 * time.Second, 7 * time.Second: ownLook} { //nolint:exhaustive // the others are not meant
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), granted)
+			defer cancel()
+			begin, left, see := time.Now(), time.Duration(0), a.alone.See
+			a := a
+			a.alone.See = func() podmanetcd.Seen { left = granted - time.Since(begin); return see() }
+			a.request(ctx, "monitor", nil)
+			if left != kept {
+				t.Errorf("of %s are left %s", granted, left)
+			}
+		})
+	}
+}
+
+// TestAMistakeOfTheParametersIsTheActionsAnswer: the exit code is that of a wrong
+// configuration, and nobody is asked.
+func TestAMistakeOfTheParametersIsTheActionsAnswer(t *testing.T) {
+	for _, action := range []string{"start", "reload-agent"} {
+		if code, _, errs := run(t, nil, action); code != int(podmanetcd.Misconfigured) || !strings.HasPrefix(errs, "ocf-exit-reason:node_ip_map") {
+			t.Errorf("%s: %d %q", action, code, errs)
+		}
+	}
+	if code, _, errs := run(t, nil, "promote"); code != int(podmanetcd.Unimplemented) || errs != "ocf-exit-reason:action promote is unknown\n" {
+		t.Errorf("%d %q", code, errs)
+	}
+}
+
+func TestTheProgramsHelpNamesIt(t *testing.T) {
+	cmd := root(command.Streams{})
+	if cmd.Name() != "podman-etcd" || cmd.Short == "" || cmd.Long == "" {
+		t.Errorf("%q: %q", cmd.Name(), cmd.Short)
+	}
+}

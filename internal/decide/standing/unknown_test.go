@@ -1,0 +1,154 @@
+package standing
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+)
+
+// decisive names the conditions that the answer "survives the loss of either host"
+// needs, each with what is said where it is false.
+var decisive = []struct{ of, condition, no string }{
+	{"cp-2", "Online", "cp-2 is absent"},
+	{"the cluster", "InService", "Pacemaker is in maintenance and recovers nothing"},
+	{"the cluster", "Redundant", "not both hosts hold every write"},
+	{"Etcd on cp-2", "Healthy", "etcd on cp-2 is unhealthy"},
+	{"the cluster", "FencingEnabled", "fencing is disabled"},
+	{"cp-2", "FencingAvailable", "cp-2 cannot be fenced"},
+}
+
+// with returns a healthy pair in whose report one condition has another status, or,
+// with the empty status, is absent.
+func with(t *testing.T, of, kind string, status metav1.ConditionStatus) Facts {
+	t.Helper()
+	f := recorded(t, "healthy", etcdReport(t, "healthy"))
+	f.Pacemaker.Value = *f.Pacemaker.Value.DeepCopy()
+	list := lists(&f)[of]
+	i := slices.IndexFunc(*list, func(c metav1.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		t.Fatalf("%s has no condition %s", of, kind)
+	}
+	(*list)[i].Status, (*list)[i].Reason = status, "Because"
+	if status == "" {
+		*list = slices.Delete(*list, i, i+1)
+	}
+	return f
+}
+
+func TestAConditionThatNobodyKnowsIsNeitherGoodNorSaidToBeBad(t *testing.T) {
+	for _, c := range decisive {
+		for _, status := range []metav1.ConditionStatus{metav1.ConditionUnknown, ""} {
+			r := Describe(with(t, c.of, c.condition, status)).Redundancy
+			if r.Survives == Yes || !strings.Contains(r.Sentence, "it is unknown whether") || strings.Contains(r.Sentence, c.no) {
+				t.Errorf("%s of %s is %q: %s", c.condition, c.of, status, r.Sentence)
+			}
+			for _, l := range r.Losses {
+				if strings.Contains(l.Because+l.Detail, c.no) {
+					t.Errorf("%s of %s is %q: without %s: %s; all reasons: %s", c.condition, c.of, status, l.Host, l.Because, l.Detail)
+				}
+			}
+		}
+		if r := Describe(with(t, c.of, c.condition, metav1.ConditionFalse)).Redundancy; r.Survives != No || !strings.HasSuffix(r.Sentence, "no, because "+c.no) {
+			t.Errorf("%s of %s is false: %s", c.condition, c.of, r.Sentence)
+		}
+	}
+}
+
+func TestAPairThatTakesNoWritesIsNotSaidToSurviveALoss(t *testing.T) {
+	f := withoutAPI(onTheHost(recorded(t, "healthy", etcdReport(t, "healthy"))))
+	f.Hosts[0].Explanation = explained(explain.Waiting, explain.ReadsOnly)
+	r := Describe(f).Redundancy
+	if r.Survives != Unknown || !strings.HasSuffix(r.Sentence, "unknown, because the cluster takes no writes now") {
+		t.Errorf("%s: %s", r.Survives, r.Sentence)
+	}
+	for _, l := range r.Losses {
+		if l.Survives != Unknown {
+			t.Errorf("%+v", l)
+		}
+	}
+	f.Hosts[0].Explanation = explained(explain.Healthy, explain.Writes)
+	if r := Describe(f).Redundancy; r.Survives != Yes {
+		t.Errorf("etcd takes writes: %s", r.Sentence)
+	}
+}
+
+func TestInMaintenanceEtcdIsUnknownAndNotUnhealthy(t *testing.T) {
+	for _, h := range Describe(recorded(t, "maintenance-mode", nil)).Hosts {
+		if h.Etcd.Text != unsaid.Text {
+			t.Errorf("%s: %+v", h.Name, h.Etcd)
+		}
+	}
+}
+
+// TestTheCommandForAMemberLooksWhereEtcdRuns: once two hosts are set up, Pacemaker
+// runs etcd and there is no pod of it; before that, and with three, there is.
+func TestTheCommandForAMemberLooksWhereEtcdRuns(t *testing.T) {
+	const pod, keeper = "kubectl -n kube-system logs etcd-cp-1 --tail 50", "sudo holdfast explain etcd"
+	learner := func(f Facts) Facts {
+		f.Pacemaker = Seen[pacemakerReport]{}
+		f.Hosts[0].Member = Know(Member{Learner: true}, "cp-1", now)
+		return f
+	}
+	unset, unknown := pair(), pair()
+	unset.SetUp.Value = SetUp{Doing: "step 2 of 5"}
+	unknown.SetUp = Seen[SetUp]{}
+	for name, c := range map[string]struct {
+		f    Facts
+		want string
+	}{
+		"two, set up":                  {pair(), keeper},
+		"two, nobody knows the set-up": {unknown, keeper},
+		"two, not set up":              {unset, pod},
+		"three":                        {many(3, "10.98.0.5", "10.98.0.6"), pod},
+	} {
+		for _, f := range Describe(learner(c.f)).Findings {
+			if f.ID == EtcdMember && f.Commands[0].Line != c.want {
+				t.Errorf("%s: %s", name, f.Commands[0].Line)
+			}
+		}
+	}
+}
+
+// withoutCoordinator returns a report of the seconds in which none is elected.
+func withoutCoordinator(t *testing.T) pacemakerReport {
+	t.Helper()
+	f := with(t, "the cluster", "Quorate", metav1.ConditionUnknown)
+	list := f.Pacemaker.Value.Conditions
+	for i := range list {
+		if list[i].Type == pacemakerstatus.Quorate {
+			list[i].Reason = pacemakerstatus.ReasonNoCoordinator
+		}
+	}
+	return f.Pacemaker.Value
+}
+
+func TestAPairOnWhichNobodyReportsGetsACommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   int
+	}{
+		"set up":                         {func(*Facts) {}, 1},
+		"not set up, which is a finding": {func(f *Facts) { f.SetUp.Value = SetUp{Doing: "step 2 of 5"} }, 0},
+		"nobody knows the set-up":        {func(f *Facts) { f.SetUp = Seen[SetUp]{} }, 0},
+		"there is a reason":              {func(f *Facts) { f.Pacemaker.Why = "there is no PacemakerCluster" }, 1},
+		"it has no coordinator for now":  {func(f *Facts) { f.Pacemaker = Know(withoutCoordinator(t), "the API", now) }, 0},
+		"three":                          {func(f *Facts) { f.ControlPlanes.Value = 3 }, 0},
+	} {
+		f := pair()
+		c.change(&f)
+		n := 0
+		for _, found := range Describe(f).Findings {
+			if found.ID == PacemakerStatusStale {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%s: %d findings", name, n)
+		}
+	}
+}
