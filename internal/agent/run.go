@@ -11,12 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/kubeletcert"
+	"github.com/holdfast/holdfast/internal/agent/leafcert"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
@@ -97,14 +100,19 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group, ctx := errgroup.WithContext(ctx)
 	loops := loop.New(time.Now, log)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
+	leaves, err := newLeafKeeper(s, log)
+	if err != nil {
+		return err
+	}
 	net, err := hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves},
 	})
 	if err != nil {
 		return err
 	}
 	if s.Role.ControlPlane() {
+		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
@@ -123,4 +131,17 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// newLeafKeeper returns what keeps the leaf certificates of a control plane. It asks
+// the API by the agent's account.
+func newLeafKeeper(s *site.Site, log *slog.Logger) (*leafcert.Keeper, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return leafcert.New(leafcert.Options{
+		Node: name, ControlPlanes: s.Topology().ControlPlanes, Log: log, Now: time.Now,
+		Open: func() (leafcert.API, error) { return kube.Open(state.AgentKubeconfig) },
+	}), nil
 }

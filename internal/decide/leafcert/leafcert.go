@@ -287,8 +287,11 @@ func (h Host) renewing() string {
 }
 
 // turn reports whether this host has published that it renews.
-func (h Host) turn() bool {
-	return slices.ContainsFunc(h.controlPlanes(), func(n state.Node) bool { return n.Name == h.Name && renews(n) })
+func (h Host) turn() bool { return Renews(h.Name, h.controlPlanes()) }
+
+// Renews reports whether a host has published that it renews.
+func Renews(name string, nodes []state.Node) bool {
+	return slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Name == name && renews(n) })
 }
 
 func (h Host) controlPlanes() []state.Node {
