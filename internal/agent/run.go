@@ -38,9 +38,11 @@ func newRun(streams command.Streams) *cobra.Command {
 cluster: virtual IPs, load balancer, names and the host's own resolver. On a
 control plane it is also the configuration server for joining hosts, and it
 labels nodes; on one of two it publishes the status of Pacemaker in the API, and
-keeps it on disk for when the API is down. On a worker whose kubelet certificate
-expired while it was off it gets another one from a control plane. It runs until
-it is stopped; holdfast-agent.service starts it at boot.
+keeps it on disk for when the API is down. On a control plane it renews the
+certificates that kubeadm signed. Where the certificate of kubelet expired while
+the host was off, a control plane signs another one for itself, and a worker gets
+one from a control plane. It runs until it is stopped; holdfast-agent.service
+starts it at boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -118,10 +120,11 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 	}
-	if !s.Role.ControlPlane() {
-		kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
-		group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
+	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
+	if s.Role.ControlPlane() {
+		kubelets.Sign = leaves.SignKubelet
 	}
+	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() && s.Topology().Fencing {
 		group.Go(func() error { status.Run(ctx, loops); return nil })
 		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})

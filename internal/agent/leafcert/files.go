@@ -12,11 +12,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -89,13 +87,11 @@ func (k *Keeper) signer(path string) (bundle, key string, err error) {
 	return string(cert), string(secret), err
 }
 
-// pair is a certificate and its key, both in PEM.
+// pair is a certificate and its key, both in PEM, and the kubeconfig that contains
+// both, nil where each has a file.
 type pair struct {
-	cert, key string
-	// kubeconfig is the file that contains both, and user the part of it; nil where
-	// each has a file.
-	kubeconfig *clientcmdapi.Config
-	user       *clientcmdapi.AuthInfo
+	cert, key  string
+	kubeconfig []byte
 }
 
 // pair reads a leaf. A kubeconfig that contains no certificate is none:
@@ -112,29 +108,11 @@ func (k *Keeper) pair(l leafcert.Leaf) (pair, error) {
 		}
 		return pair{cert: string(data), key: string(key)}, err
 	}
-	config, err := clientcmd.Load(data)
-	if err != nil {
-		return pair{}, errors.New("is no valid kubeconfig") // the error could quote a key
+	cert, key, err := kube.ClientPair(data)
+	if err == nil && len(cert) == 0 {
+		err = fs.ErrNotExist
 	}
-	user := userOf(config)
-	if user == nil {
-		return pair{}, fs.ErrNotExist
-	}
-	return pair{cert: string(user.ClientCertificateData), key: string(user.ClientKeyData), kubeconfig: config, user: user}, nil
-}
-
-// userOf returns the user of a kubeconfig's current context if the kubeconfig
-// contains that user's certificate, else nil.
-func userOf(c *clientcmdapi.Config) *clientcmdapi.AuthInfo {
-	current, has := c.Contexts[c.CurrentContext]
-	if !has {
-		return nil
-	}
-	user, has := c.AuthInfos[current.AuthInfo]
-	if !has || len(user.ClientCertificateData) == 0 {
-		return nil
-	}
-	return user
+	return pair{cert: string(cert), key: string(key), kubeconfig: data}, err
 }
 
 // renew replaces the certificate of a leaf and returns the end of the new one. It
@@ -162,13 +140,22 @@ func (k *Keeper) renew(l leafcert.Leaf) (ends time.Time, err error) {
 		return ends, err
 	}
 	data := []byte(fresh)
-	if p.user != nil {
-		p.user.ClientCertificateData = data
-		if data, err = clientcmd.Write(*p.kubeconfig); err != nil {
-			return ends, errors.New("write it as a kubeconfig") // the error could quote a key
+	if p.kubeconfig != nil {
+		if data, err = kube.WithClientCertificate(p.kubeconfig, data); err != nil {
+			return ends, err
 		}
 	}
 	return leaf.Ends, host.WriteFileAtomic(k.Root+l.Path, data, info.Mode().Perm())
+}
+
+// SignKubelet makes a certificate for this host's kubelet like an old one, for
+// another key.
+func (k *Keeper) SignKubelet(old, key string) (string, error) {
+	bundle, authorityKey, err := k.signer(leafcert.KubernetesCA)
+	if err != nil {
+		return "", err
+	}
+	return keys.Renew(old, key, bundle, authorityKey, k.Life, k.Now())
 }
 
 // shows reports whether the host's API server shows the certificate in its file.

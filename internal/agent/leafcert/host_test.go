@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -25,8 +26,6 @@ import (
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
@@ -139,15 +138,26 @@ func (h *controlPlane) keep(l leafcert.Leaf, cert, key string) {
 		h.put(l.Key, key, 0o600)
 		return
 	}
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "a", Contexts: map[string]*clientcmdapi.Context{"a": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "https://api-int.shop.example.test:6443", CertificateAuthorityData: []byte("one CA\nand another one\n")}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: []byte(cert), ClientKeyData: []byte(key)}},
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.put(l.Path, string(data), 0o600)
+	encoded := base64.StdEncoding.EncodeToString
+	h.put(l.Path, `apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: `+encoded([]byte("one CA\nand another one\n"))+`
+    server: https://api-int.shop.example.test:6443
+  name: c
+contexts:
+- context:
+    cluster: c
+    user: u
+  name: a
+current-context: a
+kind: Config
+users:
+- name: u
+  user:
+    client-certificate-data: `+encoded([]byte(cert))+`
+    client-key-data: `+encoded([]byte(key))+`
+`, 0o600)
 }
 
 // present returns a leaf's certificate with its key, and fails the test if they do
@@ -304,4 +314,3 @@ func (a *apiServer) renewing() (out []string) {
 	}
 	return out
 }
-

@@ -230,6 +230,7 @@ func TestTwoHostsNeverRenewTogether(t *testing.T) {
 				next.flag[self] = true
 			case leafcert.Release:
 				next.flag[self] = false
+			case leafcert.None, leafcert.Wait:
 			case leafcert.Work: // it ends with a release
 				work++
 				next.flag[self] = false

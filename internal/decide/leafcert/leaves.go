@@ -22,6 +22,10 @@ const pki = "/etc/kubernetes/pki"
 // APIServer is the certificate with which the API server serves.
 const APIServer = pki + "/apiserver.crt"
 
+// KubernetesCA is the path of the files of the API's authority, without .crt and
+// .key.
+const KubernetesCA = pki + "/ca"
+
 // Leaf is one leaf certificate of a control plane.
 type Leaf struct {
 	// Path is the file of the certificate, or a kubeconfig that contains it.
@@ -46,15 +50,15 @@ func Leaves() []Leaf {
 		out = append(out, Leaf{Path: name + ".crt", Key: name + ".key", Authority: authority})
 	}
 	kubeconfig := func(file, restart string) {
-		out = append(out, Leaf{Path: file, Authority: pki + "/ca", Restart: restart})
+		out = append(out, Leaf{Path: file, Authority: KubernetesCA, Restart: restart})
 	}
 	for _, name := range []string{"server", "peer", "healthcheck-client"} {
 		pair(state.EtcdPKIDir+"/ca", state.EtcdPKIDir+"/"+name)
 	}
 	pair(state.EtcdPKIDir+"/ca", pki+"/apiserver-etcd-client")
-	pair(pki+"/ca", pki+"/apiserver-kubelet-client")
+	pair(KubernetesCA, pki+"/apiserver-kubelet-client")
 	pair(pki+"/front-proxy-ca", pki+"/front-proxy-client")
-	pair(pki+"/ca", pki+"/apiserver")
+	pair(KubernetesCA, pki+"/apiserver")
 	kubeconfig(path.Join(path.Dir(state.AdminKubeconfig), "super-admin.conf"), "")
 	kubeconfig(state.AdminKubeconfig, "")
 	kubeconfig(state.KubeletKubeconfig, "")
