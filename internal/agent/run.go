@@ -144,7 +144,7 @@ func newLeafKeeper(s *site.Site, log *slog.Logger) (*leafcert.Keeper, error) {
 		return nil, err
 	}
 	return leafcert.New(leafcert.Options{
-		Node: name, ControlPlanes: s.Topology().ControlPlanes, Log: log, Now: time.Now,
+		Node: name, ControlPlanes: s.Topology().ControlPlanes, Life: s.Config.CertificateLife(), Log: log, Now: time.Now,
 		Open: func() (leafcert.API, error) { return kube.Open(state.AgentKubeconfig) },
 	}), nil
 }

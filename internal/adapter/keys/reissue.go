@@ -14,15 +14,12 @@ import (
 	"time"
 )
 
-// servingLifetime is kubeadm's choice for the certificates of its servers.
-const servingLifetime = 365 * 24 * time.Hour
-
 // Reissue makes a certificate like an old one, for the same key and the same
 // names, with other addresses and a new lifetime. All texts are PEM; authority
 // is the CA that the server's clients trust. Since the key stays, one file
 // replaces one file, and no reader ever sees a certificate beside the key of
 // another one.
-func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, now time.Time) (string, error) {
+func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, life time.Duration, now time.Time) (string, error) {
 	template, err := parseCertificate(old)
 	if err != nil {
 		return "", fmt.Errorf("present certificate: %w", err)
@@ -39,7 +36,7 @@ func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, n
 	if err != nil {
 		return "", fmt.Errorf("key of the authority: %w", err)
 	}
-	fresh, err := alike(template, now.Add(servingLifetime), parent)
+	fresh, err := alike(template, now.Add(life), parent)
 	if err != nil {
 		return "", err
 	}

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Life is the life of a renewed certificate, kubeadm's own choice.
-const Life = 365 * 24 * time.Hour
+// Life is the life of a renewed certificate where the site names none.
+const Life = config.CertificateLife
 
 // restartWait is the longest time for which a static pod that has not read its
 // file waits for its turn. The certificate that it has lasts longer.
