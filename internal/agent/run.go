@@ -11,12 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/kubeletcert"
+	"github.com/holdfast/holdfast/internal/agent/leafcert"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
@@ -35,9 +38,11 @@ func newRun(streams command.Streams) *cobra.Command {
 cluster: virtual IPs, load balancer, names and the host's own resolver. On a
 control plane it is also the configuration server for joining hosts, and it
 labels nodes; on one of two it publishes the status of Pacemaker in the API, and
-keeps it on disk for when the API is down. On a worker whose kubelet certificate
-expired while it was off it gets another one from a control plane. It runs until
-it is stopped; holdfast-agent.service starts it at boot.
+keeps it on disk for when the API is down. On a control plane it renews the
+certificates that kubeadm signed. Where the certificate of kubelet expired while
+the host was off, a control plane signs another one for itself, and a worker gets
+one from a control plane. It runs until it is stopped; holdfast-agent.service
+starts it at boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -97,23 +102,29 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group, ctx := errgroup.WithContext(ctx)
 	loops := loop.New(time.Now, log)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
+	leaves, err := newLeafKeeper(s, log)
+	if err != nil {
+		return err
+	}
 	net, err := hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves},
 	})
 	if err != nil {
 		return err
 	}
 	if s.Role.ControlPlane() {
+		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 	}
-	if !s.Role.ControlPlane() {
-		kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
-		group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
+	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
+	if s.Role.ControlPlane() {
+		kubelets.Sign = leaves.SignKubelet
 	}
+	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() && s.Topology().Fencing {
 		group.Go(func() error { status.Run(ctx, loops); return nil })
 		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
@@ -123,4 +134,17 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// newLeafKeeper returns what keeps the leaf certificates of a control plane. It asks
+// the API by the agent's account.
+func newLeafKeeper(s *site.Site, log *slog.Logger) (*leafcert.Keeper, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return leafcert.New(leafcert.Options{
+		Node: name, ControlPlanes: s.Topology().ControlPlanes, Life: s.Config.CertificateLife(), Log: log, Now: time.Now,
+		Open: func() (leafcert.API, error) { return kube.Open(state.AgentKubeconfig) },
+	}), nil
 }

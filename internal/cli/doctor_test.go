@@ -190,14 +190,14 @@ func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
 
 func TestDoctorTellsWhatWillHaveExpired(t *testing.T) {
 	facts := swapping(state.Known[uint64](1 << 30))
-	facts.Hosts[0].Certificates = state.Known([]decide.Certificate{{Path: "/etc/kubernetes/pki/apiserver.crt", Ends: facts.At.Add(365 * 24 * time.Hour)}})
+	facts.Hosts[0].Certificates = state.Known([]decide.Certificate{{Path: "/var/lib/kubelet/pki/kubelet.crt", Ends: facts.At.Add(365 * 24 * time.Hour)}})
 	for _, c := range []struct {
 		in   string
 		want int
 		text string
 	}{
-		{"400d", command.ExitAttention, "/etc/kubernetes/pki/apiserver.crt expires in 365 days, on 2027-11-20"},
-		{"8760h", command.ExitAttention, "/etc/kubernetes/pki/apiserver.crt expires in 365 days"},
+		{"400d", command.ExitAttention, "/var/lib/kubelet/pki/kubelet.crt expires in 365 days, on 2027-11-20"},
+		{"8760h", command.ExitAttention, "/var/lib/kubelet/pki/kubelet.crt expires in 365 days"},
 		{"364d", 0, ""},
 	} {
 		code, out, errs := doctorOn(t, facts, "--in", c.in)

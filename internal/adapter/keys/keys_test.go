@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -188,5 +189,92 @@ func TestAWorkersCopyCannotMakeAServingCertificate(t *testing.T) {
 	}
 	if own.Config.ControlPlaneReplicas() != 1 || own.Config.Networking.NetworkType != config.NetworkTypeFlannel {
 		t.Error("the copy lacks what a worker needs")
+	}
+}
+
+func TestARenewedCertificateIsTheSameButForItsEnd(t *testing.T) {
+	id := generate(t)
+	old := parse(t, id.Admin)
+	later := now.Add(200 * 24 * time.Hour)
+	other := generate(t)
+	text, err := keys.Renew(id.Admin.Cert, id.Admin.Key, other.KubernetesCA.Cert+id.KubernetesCA.Cert, id.KubernetesCA.Key, 30*24*time.Hour, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tls.X509KeyPair([]byte(text), []byte(id.Admin.Key)); err != nil {
+		t.Errorf("its key is another one: %v", err)
+	}
+	c, ca := parse(t, site.KeyPair{Cert: text}), parse(t, id.KubernetesCA)
+	if err := c.CheckSignatureFrom(ca); err != nil {
+		t.Errorf("of the bundle, an authority without its key signed: %v", err)
+	}
+	if !bytes.Equal(c.RawSubject, old.RawSubject) || c.KeyUsage != old.KeyUsage || !slices.Equal(c.ExtKeyUsage, old.ExtKeyUsage) || c.SerialNumber.Cmp(old.SerialNumber) == 0 {
+		t.Errorf("%v became %v", old, c)
+	}
+	if want := later.Add(30 * 24 * time.Hour); !c.NotAfter.Equal(want) || !c.NotBefore.Equal(ca.NotBefore) {
+		t.Errorf("valid from %s to %s, want from %s to %s", c.NotBefore, c.NotAfter, ca.NotBefore, want)
+	}
+	if text, err = keys.Renew(id.Admin.Cert, id.Admin.Key, id.KubernetesCA.Cert, id.KubernetesCA.Key, 20*year, later); err != nil {
+		t.Fatal(err)
+	}
+	if c := parse(t, site.KeyPair{Cert: text}); !c.NotAfter.Equal(ca.NotAfter) {
+		t.Errorf("it outlives its authority: %s", c.NotAfter)
+	}
+	for name, broken := range map[string][4]string{
+		"no certificate":                  {"", id.Admin.Key, id.KubernetesCA.Cert, id.KubernetesCA.Key},
+		"no key":                          {id.Admin.Cert, "", id.KubernetesCA.Cert, id.KubernetesCA.Key},
+		"no authority":                    {id.Admin.Cert, id.Admin.Key, "", id.KubernetesCA.Key},
+		"the key of another one":          {id.Admin.Cert, id.Admin.Key, id.KubernetesCA.Cert, other.KubernetesCA.Key},
+		"a key of the authority cut away": {id.Admin.Cert, id.Admin.Key, id.KubernetesCA.Cert, ""},
+	} {
+		if _, err := keys.Renew(broken[0], broken[1], broken[2], broken[3], year, later); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestAServingCertificateKeepsItsNames(t *testing.T) {
+	id := generate(t)
+	s := sitetest.New(t, sitetest.TwoDual)
+	made, err := keys.Serving(s, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})
+	keyText := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	text, err := keys.Renew(string(cert), string(keyText), id.EtcdCA.Cert, id.EtcdCA.Key, year, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := parse(t, site.KeyPair{Cert: text})
+	for _, name := range []string{"api-int.shop.example.test", "10.98.0.5", "fd98::5"} {
+		if err := c.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestALeafIsReadWithItsKey(t *testing.T) {
+	id := generate(t)
+	admin := parse(t, id.Admin)
+	got, err := keys.ReadLeaf(id.Admin.Cert, id.Admin.Key)
+	if err != nil || !got.Matches || !got.From.Equal(admin.NotBefore) || !got.Ends.Equal(admin.NotAfter) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := keys.ReadLeaf(id.Admin.Cert, id.EtcdCA.Key); err != nil || got.Matches {
+		t.Errorf("beside another key: %+v, %v", got, err)
+	}
+	for name, pair := range map[string][2]string{"an empty file": {"", id.Admin.Key}, "an empty key": {id.Admin.Cert, ""}} {
+		if _, err := keys.ReadLeaf(pair[0], pair[1]); err == nil {
+			t.Errorf("%s is read", name)
+		}
+	}
+	ca, err := keys.Signer(generate(t).EtcdCA.Cert+id.EtcdCA.Cert, id.EtcdCA.Key)
+	if err != nil || !ca.Equal(parse(t, id.EtcdCA)) {
+		t.Errorf("%v, %v", ca, err)
 	}
 }

@@ -14,15 +14,12 @@ import (
 	"time"
 )
 
-// servingLifetime is kubeadm's choice for the certificates of its servers.
-const servingLifetime = 365 * 24 * time.Hour
-
 // Reissue makes a certificate like an old one, for the same key and the same
 // names, with other addresses and a new lifetime. All texts are PEM; authority
 // is the CA that the server's clients trust. Since the key stays, one file
 // replaces one file, and no reader ever sees a certificate beside the key of
 // another one.
-func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, now time.Time) (string, error) {
+func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, life time.Duration, now time.Time) (string, error) {
 	template, err := parseCertificate(old)
 	if err != nil {
 		return "", fmt.Errorf("present certificate: %w", err)
@@ -39,15 +36,11 @@ func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, n
 	if err != nil {
 		return "", fmt.Errorf("key of the authority: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	fresh, err := alike(template, now.Add(life), parent)
 	if err != nil {
 		return "", err
 	}
-	fresh := &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: template.Subject,
-		KeyUsage: template.KeyUsage, ExtKeyUsage: template.ExtKeyUsage, BasicConstraintsValid: template.BasicConstraintsValid,
-		DNSNames: template.DNSNames, NotBefore: now.Add(-backdate).UTC(), NotAfter: earlier(now.Add(servingLifetime), parent.NotAfter),
-	}
+	fresh.NotBefore, fresh.IPAddresses = now.Add(-backdate).UTC(), nil
 	for _, a := range addresses {
 		fresh.IPAddresses = append(fresh.IPAddresses, net.IP(a.AsSlice()))
 	}
@@ -56,6 +49,21 @@ func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, n
 		return "", fmt.Errorf("sign: %w", err)
 	}
 	return encodePEM("CERTIFICATE", der), nil
+}
+
+// alike returns a template with the names and usages of a certificate, from the
+// beginning of its authority to an end that the authority reaches.
+func alike(old *x509.Certificate, end time.Time, authority *x509.Certificate) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), RawSubject: old.RawSubject,
+		KeyUsage: old.KeyUsage, ExtKeyUsage: old.ExtKeyUsage, BasicConstraintsValid: old.BasicConstraintsValid,
+		DNSNames: old.DNSNames, IPAddresses: old.IPAddresses, EmailAddresses: old.EmailAddresses, URIs: old.URIs,
+		NotBefore: authority.NotBefore.UTC(), NotAfter: earlier(end, authority.NotAfter),
+	}, nil
 }
 
 func earlier(a, b time.Time) time.Time {

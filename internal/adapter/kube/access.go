@@ -3,7 +3,6 @@ package kube
 import (
 	"bytes"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -142,7 +141,7 @@ func OpenAt(kubeconfig, server string) (*Client, error) {
 func ClientCertificates(kubeconfig []byte) ([]byte, error) {
 	cfg, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, errors.New("it is not a valid kubeconfig")
+		return nil, errKubeconfig
 	}
 	return certificatesIn(cfg), nil
 }

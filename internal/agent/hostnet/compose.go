@@ -106,7 +106,7 @@ func (n *Network) registration() network.Reconciler {
 func (n *Network) reporter() network.Reconciler {
 	options := vipcheck.Options{Annotate: n.setAnnotations, Holders: observe.Holders, Reconcilers: n.agent.States}
 	if n.Site.Role.ControlPlane() {
-		certificate := servingcert.New(servingcert.Options{Now: n.Now})
+		certificate := servingcert.New(servingcert.Options{Life: n.Site.Config.CertificateLife(), Now: n.Now})
 		n.add(certificate)
 		options.Certificate = certificate.Served
 	}

@@ -1,7 +1,8 @@
-// Package kubeletcert gets a worker another kubelet certificate when its own has
-// expired: then kubelet, which renews it while it can, does not even start. The
-// configuration server of a control plane gives one to the host that has the old
-// key (docs/adr/0050-expired-workers.md). Control planes do not need this.
+// Package kubeletcert gets a host another kubelet certificate when its own has
+// expired: then kubelet, which renews it while it can, does not even start. To a
+// worker, the configuration server of a control plane gives one if the worker has
+// the old key (docs/adr/0050-expired-workers.md). A control plane signs its own
+// (docs/adr/0052-leaf-certificates.md).
 //
 // It writes kubelet's file only while the certificate in it has expired, and
 // kubelet writes it only before that.
@@ -38,10 +39,13 @@ const (
 	limit    = 2 * time.Minute
 )
 
-// Keeper keeps the certificate of one worker's kubelet.
+// Keeper keeps the certificate of one host's kubelet.
 type Keeper struct {
 	// Root is empty except in tests.
 	Root string
+	// Sign makes a certificate like an old one for another key, all as PEM, on a
+	// control plane. It is nil on a worker, which asks for one.
+	Sign func(old, key string) (string, error)
 	// Servers returns the addresses of configuration servers, HOST:PORT, in the
 	// order in which they are asked. Name and CA are as in configserver.Client.
 	Servers  func() []string
@@ -76,7 +80,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	if err := k.prepare(old); err != nil {
 		return loop.Result{}, err
 	}
-	fresh, err := k.ask(ctx, old)
+	fresh, err := k.fresh(ctx, old)
 	if err != nil {
 		return loop.Result{}, fmt.Errorf("the certificate of kubelet expired at %s, so kubelet does not start; another one: %w", stamp(old.Leaf.NotAfter), err)
 	}
@@ -128,6 +132,27 @@ func (k *Keeper) prepare(old *tls.Certificate) error {
 	return nil
 }
 
+// fresh returns another certificate for the prepared key.
+func (k *Keeper) fresh(ctx context.Context, old *tls.Certificate) ([]byte, error) {
+	if k.Sign == nil {
+		return k.ask(ctx, old)
+	}
+	key, err := keyPEM(k.wanted.key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := k.Sign(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: old.Leaf.Raw})), string(key))
+	return []byte(cert), err
+}
+
+func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
 // ask asks one server after the other, until one decides.
 func (k *Keeper) ask(ctx context.Context, old *tls.Certificate) ([]byte, error) {
 	var errs []error
@@ -158,11 +183,11 @@ func (k *Keeper) explained(err error) error {
 // put gives kubelet the certificate and its key in one new file, to which
 // kubelet's link leads from then on. kubelet does the same.
 func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, error) {
-	key, err := x509.MarshalECPrivateKey(k.wanted.key)
+	key, err := keyPEM(k.wanted.key)
 	if err != nil {
 		return nil, err
 	}
-	data := append(append([]byte{}, fresh...), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})...)
+	data := append(append([]byte{}, fresh...), key...)
 	pair, err := tls.X509KeyPair(data, data)
 	if err != nil {
 		return nil, fmt.Errorf("the answer of the configuration server: %w", err)

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	}
 	key := newKey(t)
 	first := filepath.Join(pki, "kubelet-client-2027-01-01-00-00-00.pem")
-	if err := os.WriteFile(first, append(w.sign(subject("worker-1"), key.Public(), w.now.Add(-ago-365*day), w.now.Add(-ago)), keyPEM(t, key)...), 0o600); err != nil {
+	if err := os.WriteFile(first, append(w.sign(subject("worker-1"), key.Public(), w.now.Add(-ago-365*day), w.now.Add(-ago)), pemOf(t, key)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(first, w.link()); err != nil { // as kubelet does
@@ -87,7 +87,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func keyPEM(t *testing.T, key *ecdsa.PrivateKey) []byte {
+func pemOf(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -189,11 +189,40 @@ func TestAWorkerWhoseCertificateExpiredGetsAnotherThatKubeletUses(t *testing.T) 
 	// kubelet goes on from it: it refuses a file that is no link.
 	key := newKey(t)
 	next := w.sign(subject("worker-1"), key.Public(), w.now, w.now.Add(700*day))
-	if _, err := w.store().Update(next, keyPEM(t, key)); err != nil {
+	if _, err := w.store().Update(next, pemOf(t, key)); err != nil {
 		t.Errorf("kubelet cannot rotate: %v", err)
 	}
 	if result, err := w.step(t.Context()); err != nil || result.Changed != "" || len(w.asked) != 1 {
 		t.Errorf("it asks again: %+v, %v, %d requests", result, err, len(w.asked))
+	}
+}
+
+func TestAControlPlaneSignsForItsOwnKubeletAndAsksNobody(t *testing.T) {
+	w := newWorld(t, 400*day)
+	w.Servers = nil
+	ca := w.site.Identity.KubernetesCA
+	w.Sign = func(old, key string) (string, error) {
+		return keys.Renew(old, key, ca.Cert, ca.Key, 365*day, w.now)
+	}
+	old := w.kubelet()
+	if _, err := w.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := w.kubelet()
+	authority, err := ca.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.CheckSignatureFrom(authority); err != nil {
+		t.Error(err)
+	}
+	if !fresh.NotAfter.Equal(w.now.Add(365*day)) || fresh.Subject.String() != old.Subject.String() || bytes.Equal(fresh.RawSubjectPublicKeyInfo, old.RawSubjectPublicKeyInfo) {
+		t.Errorf("kubelet has %s until %s, by the same key %t", fresh.Subject, fresh.NotAfter, bytes.Equal(fresh.RawSubjectPublicKeyInfo, old.RawSubjectPublicKeyInfo))
+	}
+	w.Sign = func(string, string) (string, error) { return "", errors.New("ca.key is not there") }
+	w.now = w.now.Add(400 * day)
+	if _, err := w.step(t.Context()); err == nil || !strings.Contains(err.Error(), "so kubelet does not start; another one: ca.key is not there") {
+		t.Errorf("without the key of the authority: %v", err)
 	}
 }
 
@@ -298,7 +327,7 @@ func TestAnErrorSaysWhatAPersonTypes(t *testing.T) {
 func (w *world) put10Days() {
 	w.t.Helper()
 	key := newKey(w.t)
-	if _, err := w.store().Update(w.sign(subject("worker-1"), key.Public(), w.now.Add(-day), w.now.Add(10*day)), keyPEM(w.t, key)); err != nil {
+	if _, err := w.store().Update(w.sign(subject("worker-1"), key.Public(), w.now.Add(-day), w.now.Add(10*day)), pemOf(w.t, key)); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -24,10 +24,10 @@ var hostChecks = []Check{
 	{
 		ID: "certificates", Title: "no certificate expires soon", For: Everywhere, judge: judgeCertificates,
 		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
-		Meaning: "A certificate that expires while a control plane is off keeps it from coming back: kubelet cannot reach the API that would issue a new one. A worker gets another one from a control plane by itself. kubeadm's certificates expire after a year unless they are renewed; kubelet renews its own while it runs.",
+		Meaning: "Whoever shows an expired certificate is refused. On a control plane holdfast-agent renews what kubeadm signed when two thirds of its life are over, and kubelet renews its own while it runs: if this check warns of one of these, that program does not run or cannot renew it. What expires while a host is off is renewed once its agent runs.",
 		Lines: []string{
+			"journalctl -u holdfast-agent -g 'leaf certificates'     # on that host, why it was not renewed: docs/runbook/leaf-certificates.md",
 			"kubeadm certs check-expiration",
-			"kubeadm certs renew all     # then restart the static pods; on two hosts one after the other: docs/runbook/twonode-certificates.md",
 		},
 	},
 	{

@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -40,6 +42,8 @@ func judgeExpiry(s *sheet, by time.Time) {
 // nobody does.
 func renewerOf(c Certificate) string {
 	switch {
+	case slices.ContainsFunc(leafcert.Leaves(), func(l leafcert.Leaf) bool { return l.Path == c.Path }):
+		return "holdfast-agent"
 	case c.Path == state.AgentPair, path.Dir(c.Path) == "/etc/kubernetes/pki/holdfast":
 		return "holdfast-agent"
 	case strings.HasPrefix(path.Base(c.Path), "kubelet-client-"):

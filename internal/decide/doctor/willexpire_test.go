@@ -19,7 +19,8 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 		{Name: "cp-1", Certificates: state.Known([]Certificate{
 			certificate("/etc/kubernetes/pki/apiserver.crt", 365), certificate("/etc/kubernetes/pki/ca.crt", 3650),
 			certificate("/etc/kubernetes/pki/holdfast-agent.pem", 100), certificate("/etc/kubernetes/pki/holdfast/operator.pem", 100),
-			certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300), certificate("/etc/kubernetes/pki/etcd/peer.crt", -3),
+			certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300), certificate("/etc/kubernetes/pki/etcd/peer.crt", 200),
+			certificate("/var/lib/kubelet/pki/kubelet.crt", -3),
 		})},
 		{Name: "cp-2"},
 	}}
@@ -28,15 +29,16 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 		want  Result
 	}{
 		{400 * day, Result{Severity: finding.Warning, Findings: []finding.Finding{
-			{Severity: finding.Warning, Problem: "/etc/kubernetes/pki/apiserver.crt expires in 365 days, on 2027-11-20: nothing renews it"},
-			{Severity: finding.Warning, Problem: "/etc/kubernetes/pki/etcd/peer.crt expired 3 days ago, on 2026-11-17: nothing renews it"},
+			{Severity: finding.Warning, Problem: "/var/lib/kubelet/pki/kubelet.crt expired 3 days ago, on 2026-11-17: nothing renews it"},
+			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/apiserver.crt expires in 365 days, on 2027-11-20: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/holdfast-agent.pem expires in 100 days, on 2027-02-28: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/holdfast/operator.pem expires in 100 days, on 2027-02-28: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/var/lib/kubelet/pki/kubelet-client-current.pem expires in 300 days, on 2027-09-16: kubelet renews it while the host runs"},
+			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/etcd/peer.crt expires in 200 days, on 2027-06-08: holdfast-agent renews it while the host runs"},
 			{Severity: finding.OK, Problem: "no other certificate expires until 2027-12-25"},
 		}}},
 		{0, Result{Severity: finding.Warning, Findings: []finding.Finding{
-			{Severity: finding.Warning, Problem: "/etc/kubernetes/pki/etcd/peer.crt expired 3 days ago, on 2026-11-17: nothing renews it"},
+			{Severity: finding.Warning, Problem: "/var/lib/kubelet/pki/kubelet.crt expired 3 days ago, on 2026-11-17: nothing renews it"},
 			{Severity: finding.OK, Problem: "no other certificate expires until 2026-11-20"},
 		}}},
 	} {

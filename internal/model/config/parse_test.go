@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -190,6 +191,18 @@ func TestWarningsNameTheFieldAndNoSecret(t *testing.T) {
 	c.RendezvousIP = "10.0.0.11"
 	if got := Warnings(c); len(got) != 0 {
 		t.Errorf("workers of one that is named: %q", got)
+	}
+	c.CertificateValidityPeriod = "2159h59m"
+	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "certificateValidityPeriod: is shorter than 90 days") {
+		t.Errorf("short lives of certificates: %q", got)
+	}
+	c.CertificateValidityPeriod = "2160h"
+	if got := Warnings(c); len(got) != 0 || c.CertificateLife() != 2160*time.Hour {
+		t.Errorf("certificates of 90 days: %q, %s", got, c.CertificateLife())
+	}
+	c.CertificateValidityPeriod = ""
+	if c.CertificateLife() != 8760*time.Hour {
+		t.Errorf("by itself a certificate lives %s", c.CertificateLife())
 	}
 	c.ReleaseRegistry = "registry.example.com/holdfast/release:1.0"
 	if got := Warnings(c); len(got) != 1 || !strings.HasPrefix(got[0], "releaseRegistry: names no digest: ") {

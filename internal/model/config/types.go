@@ -44,6 +44,10 @@ type InstallConfig struct {
 	// pull it: HOST[:PORT]/REPOSITORY with a tag, a digest, or neither for the
 	// version that made the Ignition config.
 	ReleaseRegistry string `json:"releaseRegistry,omitempty"`
+	// CertificateValidityPeriod is the life of the certificates that kubeadm and
+	// kube-controller-manager sign, and of those that follow them, as Go writes a
+	// duration. Empty means CertificateLife.
+	CertificateValidityPeriod string `json:"certificateValidityPeriod,omitempty"`
 	// AdditionalTrustBundle holds certificates in PEM.
 	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
 }

@@ -38,6 +38,7 @@ func validate(c *InstallConfig, broken []string) field.ErrorList {
 	v.proxy()
 	v.trustBundle()
 	v.releaseRegistry()
+	v.certificateValidityPeriod()
 	return v.errs
 }
 

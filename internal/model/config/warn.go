@@ -25,6 +25,9 @@ func Warnings(c *InstallConfig) []string {
 		out = append(out, "releaseRegistry: names no digest: each host runs as root what the registry serves at that time, and two hosts may get different releases; "+
 			"add the @sha256:DIGEST that 'holdfast release inspect' shows")
 	}
+	if c.CertificateLife() < warnedCertificate {
+		out = append(out, "certificateValidityPeriod: is shorter than 90 days (2160h): a host that is off for longer than it comes back with expired certificates, and doctor and alerts always warn, since less than 30 days are left before a certificate is renewed")
+	}
 	return out
 }
 

@@ -1,6 +1,9 @@
 package state
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // AnnotationMachine holds the Machine that a node runs on, written by its own
 // agent, so that the peer can tell whether a BMC belongs to that machine.
@@ -26,4 +29,15 @@ func ParseMachine(s string) (Machine, bool) {
 	uuid, serial, ok := strings.Cut(s, " serial=")
 	uuid, isUUID := strings.CutPrefix(uuid, "uuid=")
 	return Machine{UUID: uuid, Serial: serial}, ok && isUUID
+}
+
+// AnnotationRenewal holds a CertificateRenewal of a control plane, written by its
+// own agent.
+const AnnotationRenewal = AnnotationDomain + "certificate-renewal"
+
+// CertificateRenewal says whether a control plane renews its leaf certificates
+// now. No two do at the same time.
+type CertificateRenewal struct {
+	// Since is zero while it does not.
+	Since time.Time `json:"since,omitzero"`
 }

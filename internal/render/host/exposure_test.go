@@ -22,8 +22,8 @@ const unitsPage = "../../../docs/units.md"
 // line of the page.
 var stays = map[string]string{
 	AgentUnit: "It runs as root: it writes `/etc`, `/run` and `/var`, addresses and nftables (`CAP_NET_ADMIN`), adverts and questions by raw frames " +
-		"(`CAP_NET_RAW`, `AF_PACKET`), signals to keepalived, haproxy and CoreDNS (`CAP_KILL`), real-time scheduling of keepalived (`CAP_SYS_NICE`, no `RestrictRealtime`) " +
-		"and a look at its open files (`CAP_SYS_PTRACE`), `/proc/sys` (no `ProtectKernelTunables`), the host's name as it changes (no `ProtectHostname`), " +
+		"(`CAP_NET_RAW`, `AF_PACKET`), signals to keepalived, haproxy, CoreDNS, the controller manager and the scheduler (`CAP_KILL`), real-time scheduling of keepalived (`CAP_SYS_NICE`, no `RestrictRealtime`) " +
+		"and a look at its open files and at what static pods have mounted (`CAP_SYS_PTRACE`), `/proc/sys` (no `ProtectKernelTunables`), the host's name as it changes (no `ProtectHostname`), " +
 		"the state of the clock (`adjtimex`, no `ProtectClock`; it has no capability to set it), and starts on a full disk (a `/tmp` in memory and `DevicePolicy`, no `PrivateTmp` and `PrivateDevices`). pcs, which it calls, is Python (no `MemoryDenyWriteExecute`). It dials any address (no `IPAddressDeny`).",
 	EtcdUnit: "podman makes containers from it, which need all capabilities and mounts, and inherit every filter; all callers of podman have to see the same mounts. " +
 		"Whether it may lower OOM scores it reads from its own capabilities.",

@@ -21,7 +21,8 @@ const talking = `RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 // agentConfinement is for the one program that parses data from the network and
 // has the site's keys in its memory. The agent writes /etc, /run and /var, and the
 // kernel's network settings. It receives adverts as raw frames, sets keepalived's
-// real-time scheduling, and reads its open files. It notices a change of the host
+// real-time scheduling, and reads its open files and those that static pods have
+// mounted. It notices a change of the host
 // name, and asks the kernel about the clock's precision; it has no capability to
 // set the clock. Its children are systemctl, resolvconf and Pacemaker's tools,
 // among them pcs, which is Python: memory may become code.

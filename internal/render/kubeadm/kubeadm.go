@@ -132,14 +132,14 @@ func cluster(s *site.Site) clusterConfiguration {
 		APIVersion: apiVersion, Kind: "ClusterConfiguration",
 		ClusterName: s.Config.Metadata.Name, KubernetesVersion: payload.KubernetesVersion,
 		ControlPlaneEndpoint: s.APIEndpoint(), ImageRepository: payload.Registry,
-		EncryptionAlgorithm: "ECDSA-P256",
+		EncryptionAlgorithm: "ECDSA-P256", CertificateValidityPeriod: s.Config.CertificateValidityPeriod,
 		Networking: networking{
 			DNSDomain:     "cluster.local",
 			PodSubnet:     joinCIDRs(s.Config.Networking.ClusterNetwork),
 			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
 		},
 		APIServer:         apiServer(s),
-		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, servers())},
+		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, signing(s), servers())},
 		Scheduler:         controlPlane{ExtraArgs: servers()},
 		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd")}},
 		// Holdfast has its own cluster DNS, one on every host: render/clusterdns.
@@ -155,6 +155,15 @@ func apiServer(s *site.Site) controlPlane {
 		CertSANs: certSANs(s), ExtraVolumes: mounts,
 		ExtraArgs: slices.Concat([]arg{readyCheck, plugins}, lostAfter(), servers(), args),
 	}
+}
+
+// signing returns the argument with the life of the certificates that the
+// controller manager signs for kubelets, where the site names one.
+func signing(s *site.Site) []arg {
+	if s.Config.CertificateValidityPeriod == "" {
+		return nil
+	}
+	return []arg{{Name: "cluster-signing-duration", Value: s.Config.CertificateValidityPeriod}}
 }
 
 // readyCheck makes an API server whose etcd hangs report not ready before the

@@ -146,6 +146,28 @@ func TestALostWorkersPodsAreMadeAnewWithinAMinuteAndAShortSilenceMovesNone(t *te
 
 // With 39 of 252 GB free, nearly all imported images were removed
 // (docs/facts/findings.md#lab, K5).
+func TestShortLivesOfCertificatesReachAllWhoSign(t *testing.T) {
+	const asked = "certificateValidityPeriod: 720h\n"
+	for sentence, c := range map[string]struct {
+		config string
+		want   int
+	}{
+		"as asked for":                   {sitetest.TwoDual + asked, 1},
+		"without a wish they are theirs": {sitetest.TwoDual, 0},
+	} {
+		out, err := kubeadm.Init(sitetest.New(t, c.config), facts(false, "10.98.0.11"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(out), asked); n != c.want {
+			t.Errorf("%s: kubeadm is told %d times", sentence, n)
+		}
+		if n := strings.Count(string(out), "- name: cluster-signing-duration\n    value: 720h\n"); n != c.want {
+			t.Errorf("%s: the controller manager is told %d times", sentence, n)
+		}
+	}
+}
+
 func TestImagesGoOnlyForAnAmountOfRoomAndNeverForAShare(t *testing.T) {
 	if got := value(t, "imageGCHighThresholdPercent"); got != "100" {
 		t.Errorf("images go at %s %%", got)

@@ -28,19 +28,21 @@ type joinConfiguration struct {
 }
 
 type clusterConfiguration struct {
-	APIVersion           string       `json:"apiVersion"`
-	Kind                 string       `json:"kind"`
-	ClusterName          string       `json:"clusterName"`
-	KubernetesVersion    string       `json:"kubernetesVersion"`
-	ControlPlaneEndpoint string       `json:"controlPlaneEndpoint"`
-	ImageRepository      string       `json:"imageRepository"`
-	EncryptionAlgorithm  string       `json:"encryptionAlgorithm"`
-	Networking           networking   `json:"networking"`
-	APIServer            controlPlane `json:"apiServer"`
-	ControllerManager    controlPlane `json:"controllerManager"`
-	Scheduler            controlPlane `json:"scheduler"`
-	Etcd                 etcd         `json:"etcd"`
-	DNS                  dns          `json:"dns"`
+	APIVersion           string `json:"apiVersion"`
+	Kind                 string `json:"kind"`
+	ClusterName          string `json:"clusterName"`
+	KubernetesVersion    string `json:"kubernetesVersion"`
+	ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
+	ImageRepository      string `json:"imageRepository"`
+	EncryptionAlgorithm  string `json:"encryptionAlgorithm"`
+	// CertificateValidityPeriod is kubeadm's own if it is empty.
+	CertificateValidityPeriod string       `json:"certificateValidityPeriod,omitempty"`
+	Networking                networking   `json:"networking"`
+	APIServer                 controlPlane `json:"apiServer"`
+	ControllerManager         controlPlane `json:"controllerManager"`
+	Scheduler                 controlPlane `json:"scheduler"`
+	Etcd                      etcd         `json:"etcd"`
+	DNS                       dns          `json:"dns"`
 }
 
 type bootstrapToken struct {

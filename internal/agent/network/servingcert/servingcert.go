@@ -11,6 +11,7 @@
 package servingcert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -27,6 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/vips"
+	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -59,7 +61,9 @@ const (
 type Options struct {
 	// Folder, Endpoint and Record are the constants above if they are empty.
 	Folder, Endpoint, Record string
-	Now                      func() time.Time
+	// Life is the life of a new certificate; zero is kubeadm's own.
+	Life time.Duration
+	Now  func() time.Time
 }
 
 // Reconciler keeps the certificate of one API server. It is a network.Reconciler.
@@ -84,6 +88,7 @@ func New(o Options) *Reconciler {
 	set(&o.Folder, Folder)
 	set(&o.Endpoint, Endpoint)
 	set(&o.Record, RecordPath)
+	o.Life = cmp.Or(o.Life, config.CertificateLife)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -174,7 +179,7 @@ func (p *Reconciler) renew(old string, want []netip.Addr) error {
 		}
 		texts = append(texts, string(data))
 	}
-	fresh, err := keys.Reissue(old, texts[0], texts[1], texts[2], want, p.Now())
+	fresh, err := keys.Reissue(old, texts[0], texts[1], texts[2], want, p.Life, p.Now())
 	if err != nil {
 		return fmt.Errorf("renew the API server's certificate: %w", err)
 	}

@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"errors"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// errKubeconfig is all that is told of a kubeconfig that cannot be read: the
+// parser's own error may quote a key.
+var errKubeconfig = errors.New("it is not a valid kubeconfig")
+
+// ClientPair returns the certificate and the key of a kubeconfig's current user,
+// both PEM. Both are empty if it contains none, as one that names files.
+func ClientPair(kubeconfig []byte) (cert, key []byte, err error) {
+	cfg, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, nil, errKubeconfig
+	}
+	user := currentUser(cfg)
+	return user.ClientCertificateData, user.ClientKeyData, nil
+}
+
+// WithClientCertificate returns a kubeconfig with another certificate of its
+// current user, for the key that it contains. Everything else stays.
+func WithClientCertificate(kubeconfig, cert []byte) ([]byte, error) {
+	cfg, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errKubeconfig
+	}
+	currentUser(cfg).ClientCertificateData = cert
+	out, err := clientcmd.Write(*cfg)
+	if err != nil {
+		return nil, errors.New("it cannot be written as a kubeconfig")
+	}
+	return out, nil
+}
+
+// currentUser returns the user of the current context, one without anything if
+// there is none.
+func currentUser(cfg *clientcmdapi.Config) *clientcmdapi.AuthInfo {
+	if context, has := cfg.Contexts[cfg.CurrentContext]; has {
+		if user, has := cfg.AuthInfos[context.AuthInfo]; has {
+			return user
+		}
+	}
+	return &clientcmdapi.AuthInfo{}
+}

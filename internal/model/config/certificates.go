@@ -1,0 +1,45 @@
+package config
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CertificateLife is the life of a cluster's leaf certificates, kubeadm's own
+// choice and its limit.
+const CertificateLife = 365 * 24 * time.Hour
+
+// shortestCertificate is the shortest life of a certificate: that which
+// kube-controller-manager gives to kubelets begins five minutes before its issue.
+const shortestCertificate = 10 * time.Minute
+
+// warnedCertificate is the life at which a certificate is renewed just before
+// doctor and alerts warn of it, thirty days before its end.
+const warnedCertificate = 90 * 24 * time.Hour
+
+// certificateValidityPeriod checks the life of certificates.
+func (v *validator) certificateValidityPeriod() {
+	text := v.c.CertificateValidityPeriod
+	if text == "" {
+		return
+	}
+	path := field.NewPath("certificateValidityPeriod")
+	switch d, err := time.ParseDuration(text); {
+	case err != nil:
+		v.add(field.Invalid(path, text, "must be a duration in hours and minutes, for example 8760h, 720h or 10m"))
+	case d < shortestCertificate || d > CertificateLife:
+		v.add(field.Invalid(path, text, "must be from 10m to 8760h, a year"))
+	case d != d.Truncate(time.Second):
+		v.add(field.Invalid(path, text, "must be whole seconds"))
+	}
+}
+
+// CertificateLife returns the life of the cluster's leaf certificates.
+func (c *InstallConfig) CertificateLife() time.Duration {
+	d, err := time.ParseDuration(c.CertificateValidityPeriod)
+	if err != nil {
+		return CertificateLife // it is empty: any other text was checked
+	}
+	return d
+}
