@@ -104,6 +104,9 @@ func others(earlier, later []turn) string {
 		if failed := o.failed(); len(failed) > 0 {
 			return fmt.Sprintf("the configuration of the pool %s failed on %s", o.pool.Name, strings.Join(failed, ", "))
 		}
+		if o.pool.Settling && !o.pool.Paused && len(o.candidates()) > 0 {
+			return fmt.Sprintf("the MachineConfigs of the pool %s have just changed", o.pool.Name)
+		}
 	}
 	return ""
 }

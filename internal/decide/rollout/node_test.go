@@ -29,13 +29,14 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, rollout.HostOf(n)); diff != "" {
 		t.Error(diff)
 	}
-	for kind, trouble := range map[corev1.NodeConditionType]string{
-		corev1.NodeDiskPressure: "its disk is full", corev1.NodeNetworkUnavailable: "it has no network", corev1.NodeMemoryPressure: "",
-	} {
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: kind, Status: corev1.ConditionTrue}}
+	for _, c := range []struct {
+		kind    corev1.NodeConditionType
+		trouble string
+	}{{corev1.NodeDiskPressure, "its disk is full"}, {corev1.NodeNetworkUnavailable, "it has no network"}, {corev1.NodeMemoryPressure, ""}} {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: c.kind, Status: corev1.ConditionTrue}}
 		n.Annotations = map[string]string{rollout.GivenAt: "yesterday"}
-		if h := rollout.HostOf(n); h.Ready || h.Trouble != trouble || !h.Given.IsZero() || h.State != "" {
-			t.Errorf("%s: %+v", kind, h)
+		if h := rollout.HostOf(n); h.Ready || h.Trouble != c.trouble || !h.Given.IsZero() || h.State != "" {
+			t.Errorf("%s: %+v", c.kind, h)
 		}
 	}
 }

@@ -165,6 +165,9 @@ func poolSituations() []situation {
 		{"what fails on a control plane stops no worker", "cp-1 old>new Degraded\nw-1 old>old Done", nil},
 		{"a worker that is away holds no control plane up", "cp-1 old>old Done\nw-1 old>old Done notready", nil},
 		{"a paused pool holds no other up", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"MachineConfigs of workers have just changed, and those of control planes a little before", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"no worker waits for them", "cp-1 old>old Done\nw-1 new>new Done", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"the workers' pool is paused besides", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Settling, p.Paused = true, true })},
 		{"several pools select a host", "gpu-1 old>old Done\nw-1 old>old Done", func(s *rollout.Site) {
 			gpus(s)
 			s.Pools = append(s.Pools, pool("ai", "site/gpu", "x"))
