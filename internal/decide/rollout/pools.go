@@ -89,3 +89,12 @@ func (p Pool) selects(h Host) bool {
 	selector, err := metav1.LabelSelectorAsSelector(p.NodeSelector)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(h.Labels))
 }
+
+// Turns returns the names of the pools in the order of their turns.
+func Turns(s Site) []string {
+	var out []string
+	for _, p := range inOrder(s.Pools) {
+		out = append(out, p.Name)
+	}
+	return out
+}
