@@ -16,6 +16,9 @@ import (
 // the others wait.
 func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 	candidates := t.candidates()
+	if back := t.takenBack(); len(back) > 0 {
+		return t.give(back), ""
+	}
 	switch {
 	case t.pool.Target == "":
 		return nil, t.pool.Problem
@@ -90,6 +93,19 @@ func (t turn) candidates() []Host {
 	return out
 }
 
+// takenBack returns the hosts at work on a configuration that is no longer wanted,
+// and that have the wanted one. They take no other host with them, and one that
+// waits for a person to boot it goes back without that.
+func (t turn) takenBack() []Host {
+	var out []Host
+	for _, h := range t.hosts {
+		if h.working() && h.Desired != t.pool.Target && h.Current == t.pool.Target && t.pool.Target != "" && !t.pool.Paused && !t.pool.Settling {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // others returns why a pool waits for other pools: only the hosts of one pool
 // are at work, and what fails on a worker does not reach a control plane.
 func others(earlier, later []turn) string {
@@ -119,14 +135,18 @@ func (h Host) atWork() string {
 	return h.Name
 }
 
-// held returns what keeps a host at work from going on; empty if nothing is
-// known. That it is cordoned is a part of its work.
+// held returns what a host at work does or waits for; empty if nothing is known.
+// That it is cordoned is a part of its work.
 func (h Host) held() string {
 	h.Unschedulable = false
-	if why := h.away(); why != "" || h.State == Working {
+	switch why := h.away(); {
+	case why != "":
 		return why
+	case h.State == Working:
+		return h.Reason
+	default:
+		return "its agent has not answered yet"
 	}
-	return "its agent has not answered yet"
 }
 
 // failed lists the hosts on which the target of the pool failed.

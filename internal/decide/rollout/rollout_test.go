@@ -151,6 +151,9 @@ func workerSituations() []situation {
 		{"a new host failed, and is given another one", "w-1 >bad Degraded reason=disk", nil},
 		{"several MachineConfigs change one after the other", four, of("worker", func(p *rollout.Pool) { p.Settling = true })},
 		{"the target changes while a host is at work", "w-1 old>former Working\nw-2 old>old Done", nil},
+		{"it changes back to what the host has", "w-1 old>former Working reason=reboot\nw-2 older>older Done", of("worker", func(p *rollout.Pool) { p.Target = "old" })},
+		{"the same, and its pool is paused", "w-1 old>former Working\nw-2 old>old Done", of("worker", func(p *rollout.Pool) { p.Target, p.Paused = "old", true })},
+		{"a host says for what it waits", "w-1 old>new Working reason=reboot\nw-2 old>old Done", nil},
 		{"zones one after the other, and the oldest host first", "w-1 old>old Done topology.kubernetes.io/zone=b\nw-2 old>old Done topology.kubernetes.io/zone=a\nw-3 old>old Done topology.kubernetes.io/zone=a", limit(intstr.FromInt32(2))},
 	}
 }

@@ -92,6 +92,7 @@ func (w *walk) check(given rollout.Host) {
 	switch {
 	case p.Paused:
 		w.fail("%s was given a configuration while its pool is paused", given.Name)
+	case busy(given) && p.Target == given.Current:
 	case busy(given):
 		w.fail("%s was given another configuration at its work", given.Name)
 	case !failed && away >= 1 && controlPlane(given):

@@ -224,6 +224,27 @@ func TestAFailureStopsThePoolUntilThereIsAnotherConfiguration(t *testing.T) {
 	}
 }
 
+func TestAWishThatIsTakenBackReachesTheHostAtWork(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	before := s.pool("worker").Spec.Configuration.Name
+	s.apply(motd("50-a", "worker", "a"))
+	s.looks()
+	s.says("w-1", before, rollout.Working, "needs a reboot: boot it")
+	s.looks()
+	s.has("worker", updating, "True", "w-1 (at work; needs a reboot: boot it)")
+	s.delete(&mcfgv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "50-a"}})
+	s.looks()
+	if got := s.node("w-1").Annotations[rollout.DesiredConfig]; got != before {
+		t.Errorf("w-1 is to have %s, not what it has", got)
+	}
+	s.says("w-1", before, rollout.Done, "")
+	if got := s.settle(); len(got) > 0 {
+		t.Errorf("%v were given something", got)
+	}
+	s.has("worker", updated, "True")
+}
+
 func TestAnAgentThatDoesNotAnswerIsNamed(t *testing.T) {
 	s := newSite(t)
 	s.looks()
