@@ -19,6 +19,7 @@ func commands(streams Streams) []*cobra.Command {
 		newQuorum(streams),
 		newFencing(streams),
 		newVIP(streams),
+		newConfig(streams),
 		newEncryption(streams),
 		newLab(),
 		newVersion(streams),

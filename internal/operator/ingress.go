@@ -9,6 +9,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -70,6 +71,8 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 	} {
 		out[o] = in(decide.OperandNamespace)
 	}
+	// Each may have a megabyte, and who wrote which field is of no interest.
+	out[&mcfgv1.MachineConfig{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	// Ingresses of all namespaces: all of them decide whose a host is.
 	out[&networkingv1.Ingress{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	return out

@@ -21,10 +21,12 @@ func newRoot(streams command.Streams) *cobra.Command {
 		Use:   "holdfast-operator",
 		Short: "Keep a cluster in its installed state",
 		Long: `holdfast-operator runs in a cluster. It keeps the routers that IngressControllers
-ask for, and the virtual IPs that the Infrastructure object asks for:
+ask for, the virtual IPs that the Infrastructure object asks for, and gives hosts the
+configuration of their MachineConfigPool:
 
   kubectl -n openshift-ingress-operator get ingresscontrollers
   kubectl get clusteroperator network -o yaml
+  kubectl get machineconfigpools
 
 In a cluster with two control planes it also has the hosts set up so that either
 survives the loss of the other, step by step, with Jobs in namespace

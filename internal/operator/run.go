@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -84,7 +85,7 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 			return err
 		}
 	}
-	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager)); err != nil {
+	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -145,7 +146,9 @@ func (o options) access() (*rest.Config, error) {
 const ownAPIServer = "https://127.0.0.1:6443"
 
 // newScheme returns the kinds that controllers read and write.
-func newScheme() (*runtime.Scheme, error) { return kube.NewScheme(router.InstallHosts) }
+func newScheme() (*runtime.Scheme, error) {
+	return kube.NewScheme(router.InstallHosts, mcfgv1.Install)
+}
 
 // managing holds the settings of a manager.
 type managing struct {

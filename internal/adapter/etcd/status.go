@@ -55,6 +55,12 @@ type MemberStatus struct {
 	Errors    []string `json:"errors,omitempty"` // alarms, in etcd's words
 }
 
+// Votes reports whether a member serves clients, knows a leader, is no learner and
+// has no alarm.
+func (s MemberStatus) Votes() bool {
+	return s.Serves && s.Leader != 0 && !s.Learner && len(s.Errors) == 0
+}
+
 // Status asks the local etcd, for at most 0.4 s. If any part of the answer is
 // missing, it returns an error: no answer is partial.
 func (c *Client) Status(ctx context.Context) (MemberStatus, error) {

@@ -16,9 +16,11 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // User is the one account whose keys a MachineConfig may set.
@@ -86,6 +88,25 @@ func Render(pool string, list []mcfgv1.MachineConfig) (Rendered, error) {
 
 // Prefix begins the name of each merged configuration.
 const Prefix = "rendered-"
+
+// LabelRendered is the label of an object with a merged configuration.
+// AnnotationSources names what it was made from.
+const (
+	LabelRendered     = state.AnnotationDomain + "rendered-machine-config"
+	AnnotationSources = state.AnnotationDomain + "machine-config-sources"
+)
+
+// Object returns the merged configuration as an object of the API.
+func (r Rendered) Object() *mcfgv1.MachineConfig {
+	return &mcfgv1.MachineConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: r.Name, Labels: map[string]string{LabelRendered: ""},
+			Annotations: map[string]string{AnnotationSources: strings.Join(r.Sources, " ")},
+		},
+		Spec: r.Spec,
+	}
+}
 
 // MaxBytes bounds a merged configuration. The API refuses a request above 1.5
 // MiB; the object has more fields than the configuration.

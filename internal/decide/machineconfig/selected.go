@@ -37,3 +37,13 @@ func Selected(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) ([]mcf
 	}
 	return out, mistakes.err()
 }
+
+// Of returns the configuration of a pool, of all the MachineConfigs that there
+// are. The error is a Mistakes.
+func Of(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) (Rendered, error) {
+	list, err := Selected(pool, all)
+	if err != nil {
+		return Rendered{}, err
+	}
+	return Render(pool.Name, list)
+}

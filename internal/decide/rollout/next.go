@@ -16,6 +16,9 @@ import (
 // the others wait.
 func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 	candidates := t.candidates()
+	if back := t.takenBack(); len(back) > 0 {
+		return t.give(back), ""
+	}
 	switch {
 	case t.pool.Target == "":
 		return nil, t.pool.Problem
@@ -23,6 +26,8 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, t.remaining()
 	case t.pool.Paused:
 		return nil, "the pool is paused"
+	case t.pool.Settling:
+		return nil, "its MachineConfigs have just changed"
 	}
 	if wait := others(earlier, later); wait != "" {
 		return nil, wait
@@ -61,11 +66,12 @@ const zone = corev1.LabelTopologyZone
 // candidates returns the hosts that do not have the target yet and can be given
 // it, in their order. Those that failed on another one need it most; all others
 // follow by zone and age. The operator's own host is the last control plane,
-// because its drain moves the operator.
+// because its drain moves the operator. Hosts that have never answered follow all
+// others, because nobody knows whether their agents do.
 func (t turn) candidates() []Host {
 	var out []Host
 	for _, h := range t.hosts {
-		if h.Current != "" && h.Desired != t.pool.Target && (h.failing() || !h.unavailable()) {
+		if h.Desired != t.pool.Target && (h.failing() || !h.unavailable()) {
 			out = append(out, h)
 		}
 	}
@@ -73,6 +79,8 @@ func (t turn) candidates() []Host {
 		switch {
 		case h.failing():
 			return 0
+		case h.Current == "":
+			return 3
 		case t.controlPlanes() && h.Name == t.site.Operator:
 			return 2
 		default:
@@ -82,6 +90,19 @@ func (t turn) candidates() []Host {
 	slices.SortStableFunc(out, func(a, b Host) int {
 		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Labels[zone], b.Labels[zone]), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
+	return out
+}
+
+// takenBack returns the hosts at work on a configuration that is no longer wanted,
+// and that have the wanted one. They take no other host with them, and one that
+// waits for a person to boot it goes back without that.
+func (t turn) takenBack() []Host {
+	var out []Host
+	for _, h := range t.hosts {
+		if h.working() && h.Desired != t.pool.Target && h.Current == t.pool.Target && t.pool.Target != "" && !t.pool.Paused && !t.pool.Settling {
+			out = append(out, h)
+		}
+	}
 	return out
 }
 
@@ -99,18 +120,33 @@ func others(earlier, later []turn) string {
 		if failed := o.failed(); len(failed) > 0 {
 			return fmt.Sprintf("the configuration of the pool %s failed on %s", o.pool.Name, strings.Join(failed, ", "))
 		}
+		if o.pool.Settling && !o.pool.Paused && len(o.candidates()) > 0 {
+			return fmt.Sprintf("the MachineConfigs of the pool %s have just changed", o.pool.Name)
+		}
 	}
 	return ""
 }
 
-// atWork names a host at work, and says what keeps it from going on. That it is
-// cordoned is a part of its work.
+// atWork names a host at work, and says what keeps it from going on.
 func (h Host) atWork() string {
-	h.Unschedulable = false
-	if why := h.away(); why != "" {
+	if why := h.held(); why != "" {
 		return h.Name + " (" + why + ")"
 	}
 	return h.Name
+}
+
+// held returns what a host at work does or waits for; empty if nothing is known.
+// That it is cordoned is a part of its work.
+func (h Host) held() string {
+	h.Unschedulable = false
+	switch why := h.away(); {
+	case why != "":
+		return why
+	case h.State == Working:
+		return h.Reason
+	default:
+		return "its agent has not answered yet"
+	}
 }
 
 // failed lists the hosts on which the target of the pool failed.
@@ -129,6 +165,8 @@ func (t turn) unavailable() []string {
 	var out []string
 	for _, h := range t.hosts {
 		switch {
+		case h.working() && h.held() != "":
+			out = append(out, h.Name+" (at work; "+h.held()+")")
 		case h.working():
 			out = append(out, h.Name+" (at work)")
 		case h.away() != "":
@@ -227,8 +265,6 @@ func (t turn) remaining() string {
 	for _, h := range t.hosts {
 		switch {
 		case h.done(t.pool.Target):
-		case h.Current == "":
-			out = append(out, h.Name+" has not said which configuration it has")
 		case h.failing():
 			out = append(out, h.Name+" failed: "+cmp.Or(h.Reason, "it gave no reason"))
 		case h.working():

@@ -28,10 +28,10 @@ func inOrder(pools []Pool) []Pool {
 	})
 }
 
-// assign returns the hosts of each pool, sorted by name. A host has one pool: a
+// Members returns the hosts of each pool, sorted by name. A host has one pool: a
 // control plane that of control planes, another host the one of the site that
 // selects it, or else that of workers.
-func assign(s Site) (members map[string][]Host, astray []Astray) {
+func Members(s Site) (members map[string][]Host, astray []Astray) {
 	members = map[string][]Host{}
 	for _, h := range slices.SortedFunc(slices.Values(s.Hosts), func(a, b Host) int { return cmp.Compare(a.Name, b.Name) }) {
 		pool, why := poolOf(h, s.Pools)
@@ -88,4 +88,13 @@ func (h Host) controlPlane() bool {
 func (p Pool) selects(h Host) bool {
 	selector, err := metav1.LabelSelectorAsSelector(p.NodeSelector)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(h.Labels))
+}
+
+// Turns returns the names of the pools in the order of their turns.
+func Turns(s Site) []string {
+	var out []string
+	for _, p := range inOrder(s.Pools) {
+		out = append(out, p.Name)
+	}
+	return out
 }

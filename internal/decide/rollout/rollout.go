@@ -49,10 +49,12 @@ type Host struct {
 	Created time.Time
 	// Current and Desired are empty while nobody has set them.
 	Current, Desired string
-	State            State
-	Reason           string
-	Ready            bool
-	Unschedulable    bool
+	// Given is when Desired was set, if that is known.
+	Given         time.Time
+	State         State
+	Reason        string
+	Ready         bool
+	Unschedulable bool
 	// Trouble names a condition of the node that keeps pods away; empty if none
 	// does.
 	Trouble string
@@ -64,6 +66,9 @@ type Pool struct {
 	NodeSelector   *metav1.LabelSelector
 	Paused         bool
 	MaxUnavailable *intstr.IntOrString
+	// Settling is true while Target is so new that another one may follow at once:
+	// a site applies several objects one after the other.
+	Settling bool
 	// Target is the rendered MachineConfig that its hosts are to have. It is empty
 	// if the merge was refused, and Problem then says why.
 	Target  string
@@ -77,8 +82,13 @@ type Spare struct {
 	Why string
 }
 
+// AnswerLimit is the time in which the agent of a host answers that it was given a
+// configuration. It is twice that of a slow boot.
+const AnswerLimit = 10 * time.Minute
+
 // Site holds the facts of a decision.
 type Site struct {
+	Now   time.Time
 	Hosts []Host
 	Pools []Pool
 	// ControlPlanes is the number with which the site was installed. A node that
@@ -109,7 +119,7 @@ type Astray struct{ Host, Why string }
 // Decide decides who gets a configuration now. Pools have their turn one after
 // the other: a worker shows a configuration before a control plane has it.
 func Decide(s Site) Decision {
-	members, astray := assign(s)
+	members, astray := Members(s)
 	out := Decision{Astray: astray}
 	var turns []turn
 	for _, p := range inOrder(s.Pools) {
@@ -149,6 +159,12 @@ func (t turn) controlPlanes() bool { return t.pool.Name == Master }
 // given.
 func (h Host) working() bool {
 	return h.Desired != "" && !h.failing() && (h.Current != h.Desired || h.State != Done)
+}
+
+// silent reports whether the agent of a host that is there has not answered for
+// too long.
+func (h Host) silent(now time.Time) bool {
+	return h.working() && h.State != Working && h.away() == "" && !h.Given.IsZero() && now.Sub(h.Given) > AnswerLimit
 }
 
 // failing reports whether a host could not get the configuration that it was

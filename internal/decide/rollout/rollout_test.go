@@ -44,9 +44,16 @@ func host(t *testing.T, line string, age int) rollout.Host {
 			h.State = rollout.State(word)
 		default:
 			key, value, _ := strings.Cut(word, "=")
-			if key == "reason" {
+			switch key {
+			case "reason":
 				h.Reason = value
-			} else {
+			case "given":
+				ago, err := time.ParseDuration(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Given = noon.Add(-ago)
+			default:
 				h.Labels[key] = value
 			}
 		}
@@ -133,8 +140,20 @@ func workerSituations() []situation {
 		{"of several that failed so many as may be away", "w-1 old>bad Degraded\nw-2 old>bad Degraded\nw-3 old>bad Degraded notready", nil},
 		{"those that failed wait for one at work", "w-1 old>bad Degraded\nw-2 old>new Working", nil},
 		{"also back to what it has", "w-1 new>new Done\nw-2 new>bad Degraded", nil},
-		{"a new host has said nothing", "w-1 >\nw-2 new>new Done", nil},
+		{"a new host is given it too", "w-1 >\nw-2 new>new Done", nil},
+		{"a host that has never answered is the last", "w-1 >\nw-2 old>old Done", nil},
+		{"it is away", "w-1 > notready\nw-2 new>new Done", nil},
+		{"its agent does not answer", "w-1 >new\nw-2 old>old Done", nil},
+		{"for too long", "w-1 >new given=8h\nw-2 old>old Done", nil},
+		{"that of a known host does not", "w-1 old>new Done given=8h\nw-2 old>old Done", nil},
+		{"it has answered", "w-1 old>new Working given=8h\nw-2 old>old Done", nil},
+		{"it cannot answer", "w-1 old>new Done given=8h notready\nw-2 old>old Done", nil},
+		{"a new host failed, and is given another one", "w-1 >bad Degraded reason=disk", nil},
+		{"several MachineConfigs change one after the other", four, of("worker", func(p *rollout.Pool) { p.Settling = true })},
 		{"the target changes while a host is at work", "w-1 old>former Working\nw-2 old>old Done", nil},
+		{"it changes back to what the host has", "w-1 old>former Working reason=reboot\nw-2 older>older Done", of("worker", func(p *rollout.Pool) { p.Target = "old" })},
+		{"the same, and its pool is paused", "w-1 old>former Working\nw-2 old>old Done", of("worker", func(p *rollout.Pool) { p.Target, p.Paused = "old", true })},
+		{"a host says for what it waits", "w-1 old>new Working reason=reboot\nw-2 old>old Done", nil},
 		{"zones one after the other, and the oldest host first", "w-1 old>old Done topology.kubernetes.io/zone=b\nw-2 old>old Done topology.kubernetes.io/zone=a\nw-3 old>old Done topology.kubernetes.io/zone=a", limit(intstr.FromInt32(2))},
 	}
 }
@@ -149,6 +168,9 @@ func poolSituations() []situation {
 		{"what fails on a control plane stops no worker", "cp-1 old>new Degraded\nw-1 old>old Done", nil},
 		{"a worker that is away holds no control plane up", "cp-1 old>old Done\nw-1 old>old Done notready", nil},
 		{"a paused pool holds no other up", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"MachineConfigs of workers have just changed, and those of control planes a little before", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"no worker waits for them", "cp-1 old>old Done\nw-1 new>new Done", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"the workers' pool is paused besides", "cp-1 old>old Done\nw-1 old>old Done", of("worker", func(p *rollout.Pool) { p.Settling, p.Paused = true, true })},
 		{"several pools select a host", "gpu-1 old>old Done\nw-1 old>old Done", func(s *rollout.Site) {
 			gpus(s)
 			s.Pools = append(s.Pools, pool("ai", "site/gpu", "x"))
@@ -191,7 +213,7 @@ func controlPlaneSituations() []situation {
 
 func site(t *testing.T, c situation) rollout.Site {
 	t.Helper()
-	s := rollout.Site{Hosts: hosts(t, c.hosts), Pools: pools(), Spares: carries("cp-1", "cp-2", "cp-3")}
+	s := rollout.Site{Now: noon, Hosts: hosts(t, c.hosts), Pools: pools(), Spares: carries("cp-1", "cp-2", "cp-3")}
 	for _, h := range s.Hosts {
 		if strings.HasPrefix(h.Name, "cp-") {
 			s.ControlPlanes++

@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -62,4 +64,39 @@ func etcdHealth(n etcdv1.PacemakerClusterNodeStatus) metav1.ConditionStatus {
 		}
 	}
 	return metav1.ConditionUnknown
+}
+
+// QuorumSpares returns what the members of etcd say about each of three or more
+// control planes: the cluster carries on without one while the others that serve
+// are a majority of all. serves has one entry for each control plane that there
+// shall be.
+func QuorumSpares(serves map[string]state.Fact[bool]) map[string]Spare {
+	majority := len(serves)/2 + 1
+	out := map[string]Spare{}
+	for name := range serves {
+		sure, maybe := 0, 0
+		var not []string
+		for other, s := range serves {
+			switch {
+			case other == name:
+			case state.Is(s, true):
+				sure, maybe = sure+1, maybe+1
+			case !s.Known:
+				maybe++
+				not = append(not, other+" (it does not answer)")
+			default:
+				not = append(not, other+" (it is not healthy)")
+			}
+		}
+		slices.Sort(not)
+		switch {
+		case sure >= majority:
+			out[name] = Spare{Carries: state.Known(true)}
+		case maybe >= majority:
+			out[name] = Spare{Why: "too few members of etcd are known to serve; not " + strings.Join(not, ", ")}
+		default:
+			out[name] = Spare{Carries: state.Known(false), Why: "too few members of etcd serve; not " + strings.Join(not, ", ")}
+		}
+	}
+	return out
 }

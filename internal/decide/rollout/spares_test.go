@@ -79,3 +79,29 @@ func TestWhichOfTwoControlPlanesCanBeSpared(t *testing.T) {
 		t.Errorf("an empty status says %+v", got)
 	}
 }
+
+func TestWhichOfThreeControlPlanesCanBeSpared(t *testing.T) {
+	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
+	for _, c := range []struct {
+		sentence string
+		serves   [3]state.Fact[bool]
+		want     [3]string // "yes", or a part of the reason; of cp-1, cp-2, cp-3
+	}{
+		{"all serve", [3]state.Fact[bool]{yes, yes, yes}, [3]string{"yes", "yes", "yes"}},
+		{"one does not, and can itself be spared", [3]state.Fact[bool]{yes, no, yes}, [3]string{"serve; not cp-2 (it is not healthy)", "yes", "serve; not cp-2 (it is not healthy)"}},
+		{"one does not answer", [3]state.Fact[bool]{unknown, yes, yes}, [3]string{"yes", "known to serve; not cp-1 (it does not answer)", "known to serve; not cp-1 (it does not answer)"}},
+		{"two do not", [3]state.Fact[bool]{no, unknown, yes}, [3]string{"known to serve; not cp-2", "serve; not cp-1", "serve; not cp-1 (it is not healthy), cp-2 (it does not answer)"}},
+	} {
+		serves := map[string]state.Fact[bool]{"cp-1": c.serves[0], "cp-2": c.serves[1], "cp-3": c.serves[2]}
+		got := rollout.QuorumSpares(serves)
+		for i, host := range []string{"cp-1", "cp-2", "cp-3"} {
+			s := got[host]
+			if yes := state.Is(s.Carries, true); yes != (c.want[i] == "yes") || !yes && !strings.Contains(s.Why, c.want[i]) {
+				t.Errorf("%s: %s: %+v, want %q", c.sentence, host, s, c.want[i])
+			}
+			if s.Carries.Known == strings.Contains(s.Why, "known to serve") {
+				t.Errorf("%s: %s: known %t, %s", c.sentence, host, s.Carries.Known, s.Why)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,9 @@ func (t turn) status(wait string) Status {
 	s := Status{Pool: t.pool.Name, Wait: wait}
 	var failures []string
 	for _, h := range t.hosts {
+		if h.silent(t.site.Now) {
+			failures = append(failures, fmt.Sprintf("%s: its agent has not answered since %s, when it was given %s; look whether holdfast-agent.service runs there, and is of this release", h.Name, h.Given.UTC().Format(time.RFC3339), h.Desired))
+		}
 		s.Hosts = append(s.Hosts, h.Name)
 		if h.unavailable() {
 			s.Unavailable++

@@ -25,7 +25,7 @@ func (m *Members) Ask(ctx context.Context, hosts []Host) map[string]handover.Mem
 
 // health judges by a member's own report whether the other one may be stopped.
 func health(look etcd.MemberStatus) handover.Member {
-	if look.Serves && look.Leader != 0 && !look.Learner && len(look.Errors) == 0 {
+	if look.Votes() {
 		return handover.MemberHealthy
 	}
 	return handover.MemberUnhealthy

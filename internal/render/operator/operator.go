@@ -35,6 +35,9 @@ const (
 	EtcdPair = "operator.pem"
 	// HealthPort is the port of its health check, on the host's loopback address.
 	HealthPort = 10270
+	// NodeName is the variable in the operator's environment with the name of its
+	// node.
+	NodeName = "NODE_NAME"
 	// MetricsPort is the port of its metrics, on the same address.
 	MetricsPort = 10272
 )
@@ -55,8 +58,10 @@ const lostAfter = 10
 func Objects() []Object {
 	out := append(access(), ingressAccess()...)
 	out = append(out, guardAccess()...)
+	out = append(out, machineConfigAccess()...)
 	out = append(out, Object{"deployment", deployment()})
 	out = append(out, placementStays()...)
+	out = append(out, renderedStay()...)
 	return append(out, dashboard()...)
 }
 
@@ -126,6 +131,7 @@ func container() corev1.Container {
 	return corev1.Container{
 		Name: "operator", Image: payload.Image(Image), ImagePullPolicy: corev1.PullNever,
 		Command:                  []string{program, "run"},
+		Env:                      []corev1.EnvVar{{Name: NodeName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
 		Resources:                corev1.ResourceRequirements{Requests: requests()},
 		LivenessProbe:            probe("/healthz"),
 		ReadinessProbe:           probe("/readyz"),

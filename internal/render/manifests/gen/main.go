@@ -19,6 +19,7 @@ var plurals = map[string][]string{
 	"config-operator": {"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
 	"etcd":            {"etcds", "pacemakerclusters"},
 	"ingress":         {"ingresscontrollers"},
+	"machine-config":  {"machineconfigs", "machineconfigpools", "machineconfigurations"},
 	// The kind in which operators report their state.
 	"cluster-version-operator": {"clusteroperators"},
 }
@@ -35,7 +36,7 @@ var gatewayPlurals = []string{"backendtlspolicies", "gatewayclasses", "gateways"
 const gatewayPrefix = "gateway.networking.k8s.io_"
 
 // variants lists the endings of a definition's name, in order of preference.
-var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", ""}
+var variants = []string{"-SelfManagedHA-CustomNoUpgrade", "-CustomNoUpgrade", "-SelfManagedHA", ""}
 
 func main() {
 	if len(os.Args) != 4 {

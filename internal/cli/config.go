@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/place"
+	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+)
+
+func newConfig(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show what configuration hosts have, and what a change of it needs",
+		Long: `Files, units, keys and kernel arguments of hosts come from MachineConfigs. Those that
+a MachineConfigPool selects are merged into one configuration. holdfast-operator gives
+it to the hosts of the pool, one after the other, and each host's agent applies it.
+
+The commands change nothing. To change the configuration, apply MachineConfigs:
+
+  holdfast config diff --dry-run motd.yaml
+  kubectl apply -f motd.yaml
+  holdfast config show`,
+	}
+	cmd.AddCommand(newConfigShow(streams), newConfigDiff(streams))
+	return cmd
+}
+
+// configFlags holds the flags of both commands.
+type configFlags struct {
+	place  place.Flags
+	output string
+}
+
+func (f *configFlags) register(cmd *cobra.Command) {
+	formatFlag(cmd, &f.output)
+	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f.pools(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// pools returns the names of pools for the completion of a command line. It says
+// nothing of an API that does not answer.
+func (f *configFlags) pools(ctx context.Context) []cobra.Completion {
+	s, err := f.read(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []cobra.Completion
+	for _, p := range s.pools {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// machineConfigs is what a cluster says about the configuration of its hosts.
+type machineConfigs struct {
+	// pools are in the order of their turns.
+	pools   []mcfgv1.MachineConfigPool
+	configs []mcfgv1.MachineConfig
+	hosts   []rollout.Host
+	members map[string][]rollout.Host
+	astray  []rollout.Astray
+	// table says what changes need.
+	table []hostchange.Row
+}
+
+// read reads the cluster that the flags name.
+func (f *configFlags) read(ctx context.Context) (*machineConfigs, error) {
+	if err := f.place.Check(); err != nil {
+		return nil, err
+	}
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := access.Config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := kube.NewScheme(mcfgv1.Install)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return readMachineConfigs(ctx, c)
+}
+
+func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, error) {
+	var pools mcfgv1.MachineConfigPoolList
+	var configs mcfgv1.MachineConfigList
+	var nodes corev1.NodeList
+	var own operatorv1.MachineConfiguration
+	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &nodes),
+		client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)))
+	if meta.IsNoMatchError(err) {
+		return nil, errors.New("this cluster has no MachineConfigs: an earlier release installed it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read MachineConfigs: %w", err)
+	}
+	out := &machineConfigs{pools: pools.Items, configs: configs.Items}
+	site := rollout.Site{}
+	for _, p := range pools.Items {
+		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})
+	}
+	for i := range nodes.Items {
+		site.Hosts = append(site.Hosts, rollout.HostOf(&nodes.Items[i]))
+	}
+	out.hosts = slices.SortedFunc(slices.Values(site.Hosts), func(a, b rollout.Host) int { return cmp.Compare(a.Name, b.Name) })
+	out.members, out.astray = rollout.Members(site)
+	order := rollout.Turns(site)
+	slices.SortFunc(out.pools, func(a, b mcfgv1.MachineConfigPool) int {
+		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
+	})
+	rows, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("what this site declares about changes cannot be used, and no host is given anything: %w", err)
+	}
+	out.table = hostchange.Table(rows)
+	return out, nil
+}
+
+// named returns the pools of an argument: the one with that name, or all.
+func (s *machineConfigs) named(args []string) ([]mcfgv1.MachineConfigPool, error) {
+	if len(args) == 0 {
+		return s.pools, nil
+	}
+	for _, p := range s.pools {
+		if p.Name == args[0] {
+			return []mcfgv1.MachineConfigPool{p}, nil
+		}
+	}
+	return nil, &UsageError{Err: fmt.Errorf("pool %q: there is none; see: holdfast config show", args[0])}
+}
+
+// config returns an object by its name, or nil.
+func (s *machineConfigs) config(name string) *mcfgv1.MachineConfig {
+	for i := range s.configs {
+		if s.configs[i].Name == name {
+			return &s.configs[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+)
+
+func newConfigDiff(streams Streams) *cobra.Command {
+	var f configFlags
+	var files, without []string
+	cmd := &cobra.Command{
+		Use:   "diff [POOL]",
+		Short: "Show what changes on hosts, and whether a unit restarts or the host boots",
+		Long: `Shows what is different between the configuration that hosts have and the one that
+they are to have, and what each change needs: nothing, a reload or restart of a unit,
+or a drain and a reboot. It shows no contents of files.
+
+With --dry-run it shows what would change on hosts if the MachineConfigs in a file
+were applied, and with --without if one were deleted. Nothing is changed, and what
+holdfast-operator would refuse is refused here, each mistake with its field.
+
+docs/host-changes.md lists what each sort of change needs, and why.
+
+Exit codes: 0 no host differs, or the dry run is done; 3 a host does not have the
+configuration of its pool yet; 7 the dry run found what would be refused; 1 it failed;
+2 wrong usage.`,
+		Example: `  holdfast config diff
+  holdfast config diff worker -o wide
+  holdfast config diff --dry-run motd.yaml --dry-run sysctl.yaml
+  holdfast config diff --without 50-motd -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given, err := readFiles(streams.In, files)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			s, err := f.read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			dry := len(files)+len(without) > 0
+			var report []configStep
+			if dry {
+				report, err = s.dryRun(args, given, without)
+			} else {
+				report, err = s.behind(args)
+			}
+			if err != nil {
+				return err
+			}
+			if err := printSteps(streams.Out, f.output, dry, report); err != nil {
+				return err
+			}
+			if !dry && len(report) > 0 {
+				return exitWith(command.ExitAttention)
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringSliceVar(&files, "dry-run", nil, "files with MachineConfigs, as if they were applied; - for standard input")
+	cmd.Flags().StringSliceVar(&without, "without", nil, "names of MachineConfigs, as if they were deleted")
+	_ = cmd.MarkFlagFilename("dry-run", "yaml", "yml", "json")
+	return cmd
+}
+
+// configStep is the step of some hosts of a pool from one configuration to
+// another.
+type configStep struct {
+	Pool  string   `json:"pool"`
+	Hosts []string `json:"hosts"`
+	// From is empty for hosts that have never had a configuration.
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	// Unknown says why the changes are not known.
+	Unknown string `json:"unknown,omitempty"`
+	hostchange.Plan
+	// Overrides lists what a later MachineConfig replaces.
+	Overrides []string `json:"overrides,omitempty"`
+}
+
+// behind returns the steps of hosts that do not have the configuration of their
+// pool.
+func (s *machineConfigs) behind(args []string) ([]configStep, error) {
+	pools, err := s.named(args)
+	if err != nil {
+		return nil, err
+	}
+	out := []configStep{}
+	for _, p := range pools {
+		to := p.Spec.Configuration.Name
+		if to == "" {
+			continue
+		}
+		hosts := map[string][]string{}
+		for _, h := range s.members[p.Name] {
+			if h.Current != to {
+				hosts[h.Current] = append(hosts[h.Current], h.Name)
+			}
+		}
+		for from, names := range hosts {
+			out = append(out, s.step(configStep{Pool: p.Name, Hosts: names, From: from, To: to}))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b configStep) int {
+		turn := func(c configStep) int {
+			return slices.IndexFunc(pools, func(p mcfgv1.MachineConfigPool) bool { return p.Name == c.Pool })
+		}
+		return cmp.Or(cmp.Compare(turn(a), turn(b)), cmp.Compare(a.Hosts[0], b.Hosts[0]))
+	})
+	return out, nil
+}
+
+// step fills in the changes between two rendered objects.
+func (s *machineConfigs) step(c configStep) configStep {
+	from, why := s.rendered(c.From)
+	to, also := s.rendered(c.To)
+	if c.Unknown = cmp.Or(why, also); c.Unknown == "" {
+		c.Plan = hostchange.Compare(from, to, s.table)
+	}
+	return c
+}
+
+// rendered returns the contents of a rendered object, or why they are not known.
+// A host that has never had one has an empty one.
+func (s *machineConfigs) rendered(name string) (c machineconfig.Config, unknown string) {
+	if name == "" {
+		return c, ""
+	}
+	mc := s.config(name)
+	if mc == nil {
+		return c, name + " is not in the API"
+	}
+	c, err := machineconfig.Read(*mc)
+	if err != nil {
+		return machineconfig.Config{}, err.Error()
+	}
+	return c, ""
+}
+
+// dryRun returns the steps that hosts would take if MachineConfigs were applied
+// and others were deleted.
+func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, without []string) ([]configStep, error) {
+	pools, err := s.named(args)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range without {
+		if s.config(name) == nil {
+			return nil, &UsageError{Err: fmt.Errorf("--without %s: there is no MachineConfig of this name", name)}
+		}
+	}
+	then := slices.Clone(given)
+	for _, mc := range s.configs {
+		replaced := slices.ContainsFunc(given, func(g mcfgv1.MachineConfig) bool { return g.Name == mc.Name })
+		if !replaced && !slices.Contains(without, mc.Name) {
+			then = append(then, mc)
+		}
+	}
+	out, mistakes := []configStep{}, []error{}
+	for i := range pools {
+		p := &pools[i]
+		after, err := machineconfig.Of(p, then)
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("pool %s: %w", p.Name, err))
+			continue
+		}
+		before, why := s.rendered(p.Spec.Configuration.Name)
+		c := configStep{Pool: p.Name, Hosts: s.names(p.Name), From: p.Spec.Configuration.Name, To: after.Name, Unknown: why}
+		c.Plan = hostchange.Compare(before, after.Config, s.table)
+		for _, o := range after.Overrides {
+			c.Overrides = append(c.Overrides, o.String())
+		}
+		if c.From != c.To {
+			out = append(out, c)
+		}
+	}
+	if len(mistakes) > 0 {
+		return nil, coded(command.ExitRefused, "refused, no host would be given it:\n%w", errors.Join(mistakes...))
+	}
+	return out, nil
+}
+
+func (s *machineConfigs) names(pool string) []string {
+	out := []string{}
+	for _, h := range s.members[pool] {
+		out = append(out, h.Name)
+	}
+	return out
+}
+
+// readFiles reads the MachineConfigs in files.
+func readFiles(in io.Reader, files []string) ([]mcfgv1.MachineConfig, error) {
+	var out []mcfgv1.MachineConfig
+	var mistakes []error
+	for _, file := range files {
+		data, err := readFile(in, file)
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		list, err := parseMachineConfigs(data)
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", file, err))
+		}
+		out = append(out, list...)
+	}
+	return out, errors.Join(mistakes...)
+}
+
+func readFile(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(file)
+}
+
+func parseMachineConfigs(data []byte) ([]mcfgv1.MachineConfig, error) {
+	var out []mcfgv1.MachineConfig
+	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var mc mcfgv1.MachineConfig
+		if err := yaml.UnmarshalStrict(text, &mc); err != nil {
+			return nil, err
+		}
+		if mc.Kind != "MachineConfig" || mc.APIVersion != mcfgv1.GroupVersion.String() || mc.Name == "" {
+			return nil, fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig of %s with a name", mc.Kind, mc.APIVersion, mc.Name, mcfgv1.GroupVersion)
+		}
+		out = append(out, mc)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("there is no MachineConfig in it")
+	}
+	return out, nil
+}
+
+func printSteps(out io.Writer, format string, dry bool, steps []configStep) error {
+	if format == "json" || format == "yaml" {
+		return printData(out, format, map[string]any{"dryRun": dry, "steps": steps})
+	}
+	if len(steps) == 0 {
+		text := "every host has the configuration of its pool"
+		if dry {
+			text = "nothing would change on any host"
+		}
+		_, err := fmt.Fprintln(out, text)
+		return err
+	}
+	for i, c := range steps {
+		if i > 0 {
+			_, _ = fmt.Fprintln(out)
+		}
+		if err := c.print(out, format == "wide"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c configStep) print(out io.Writer, wide bool) error {
+	_, _ = fmt.Fprintf(out, "pool %s: %s\nfrom %s to %s\n", c.Pool, cmp.Or(strings.Join(c.Hosts, ", "), "no host"), cmp.Or(c.From, "nothing"), c.To)
+	if c.Unknown != "" {
+		_, err := fmt.Fprintf(out, "the changes are not known: %s\n", c.Unknown)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, change := range c.Changes {
+		what := strings.TrimSpace(string(change.Kind) + " " + change.Name)
+		if len(change.Parts) > 0 {
+			what += " (" + strings.Join(change.Parts, ", ") + ")"
+		}
+		row := fmt.Sprintf("  %s\t%s\t%s", change.Verb, what, needs(change.Needs))
+		if wide {
+			row += "\t" + change.Rule
+		}
+		_, _ = fmt.Fprintln(w, row)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, o := range c.Overrides {
+		_, _ = fmt.Fprintf(out, "  note: %s\n", o)
+	}
+	_, err := fmt.Fprintf(out, "each host: %s\n", needs(append(slices.Clone(c.Before), c.After...)))
+	return err
+}
+
+// needs returns what a change needs, in words.
+func needs(list []hostchange.Action) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	if slices.Contains(list, hostchange.Action{Do: hostchange.Reboot}) {
+		return "drain and reboot"
+	}
+	var out []string
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return strings.Join(out, ", then ")
+}

@@ -1,0 +1,37 @@
+package rollout
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// GivenAt is the annotation of a node with the time at which DesiredConfig was
+// set. The operator writes both at once.
+const GivenAt = state.AnnotationDomain + "machine-config-given"
+
+// HostOf returns a node, as far as the decision reads it.
+func HostOf(n *corev1.Node) Host {
+	h := Host{
+		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Unschedulable: n.Spec.Unschedulable,
+		Current: n.Annotations[CurrentConfig], Desired: n.Annotations[DesiredConfig],
+		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf],
+	}
+	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
+		h.Given = at
+	}
+	for _, c := range n.Status.Conditions {
+		is := c.Status == corev1.ConditionTrue
+		switch {
+		case c.Type == corev1.NodeReady:
+			h.Ready = is
+		case c.Type == corev1.NodeDiskPressure && is:
+			h.Trouble = "its disk is full"
+		case c.Type == corev1.NodeNetworkUnavailable && is:
+			h.Trouble = "it has no network"
+		}
+	}
+	return h
+}

@@ -1,0 +1,47 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/operator/machineconfig"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// addMachineConfig adds the controller of hosts' configurations. A cluster of an
+// earlier release lacks its kinds, and does without it.
+func (o options) addMachineConfig(manager ctrl.Manager, twoNode bool) error {
+	members := &etcd.Members{Identity: identity(o.etcdPKI, render.EtcdFolder, render.FormerEtcdFolder)}
+	return addMachineConfig(manager, twoNode, func(ctx context.Context, addresses map[string]string) map[string]state.Fact[bool] {
+		out := map[string]state.Fact[bool]{}
+		for name, look := range members.Statuses(ctx, addresses) {
+			out[name] = state.Known(look.Votes())
+		}
+		return out
+	})
+}
+
+func addMachineConfig(manager ctrl.Manager, twoNode bool, serves func(context.Context, map[string]string) map[string]state.Fact[bool]) error {
+	known, err := machineconfig.Known(manager.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if !known {
+		manager.GetLogger().Info("the cluster has no MachineConfigs: hosts keep the configuration of their installation")
+		return nil
+	}
+	controller := &machineconfig.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
+		Serves: serves, Operator: os.Getenv(render.NodeName), TwoNode: twoNode,
+	}
+	if err := controller.SetUp(manager); err != nil {
+		return fmt.Errorf("set up the controller of hosts' configurations: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package machineconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// clusterName is the name of the objects that there is one of.
+const clusterName = "cluster"
+
+// gathered holds the findings of one look at the cluster.
+type gathered struct {
+	pools []mcfgv1.MachineConfigPool
+	// rendered are the configurations of the pools that were not refused, by pool.
+	rendered map[string]decide.Rendered
+	nodes    map[string]*corev1.Node
+	site     rollout.Site
+	// again is the pause before the next look.
+	again time.Duration
+}
+
+func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
+	g := &gathered{rendered: map[string]decide.Rendered{}, nodes: map[string]*corev1.Node{}, again: resync}
+	g.site.Now, g.site.Operator = r.Now(), r.Operator
+	var pools mcfgv1.MachineConfigPoolList
+	if err := r.Live.List(ctx, &pools); err != nil {
+		return nil, fmt.Errorf("list MachineConfigPools: %w", err)
+	}
+	g.pools = pools.Items
+	if err := r.render(ctx, g); err != nil {
+		return nil, err
+	}
+	var nodes corev1.NodeList
+	if err := r.Live.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		g.nodes[n.Name] = n
+		g.site.Hosts = append(g.site.Hosts, rollout.HostOf(n))
+	}
+	return g, r.redundancy(ctx, g)
+}
+
+// render merges the MachineConfigs of each pool. A mistake in what the site
+// declares about changes stops all pools: hosts would do what nobody meant.
+func (r *Reconciler) render(ctx context.Context, g *gathered) error {
+	var all mcfgv1.MachineConfigList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("list MachineConfigs: %w", err)
+	}
+	policy, err := r.policyProblem(ctx)
+	if err != nil {
+		return err
+	}
+	targets := map[string]target{}
+	for i := range g.pools {
+		p := &g.pools[i]
+		out := rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Problem: policy}
+		made, err := decide.Of(p, all.Items)
+		if err != nil {
+			out.Problem = strings.TrimPrefix(out.Problem+"\n"+err.Error(), "\n")
+		}
+		if out.Problem == "" {
+			out.Target, g.rendered[p.Name] = made.Name, made
+		}
+		targets[p.Name] = r.since(g, p.Name, out.Target)
+		out.Settling = g.site.Now.Sub(targets[p.Name].since) < Settle
+		g.site.Pools = append(g.site.Pools, out)
+	}
+	r.targets = targets
+	return nil
+}
+
+// since returns a pool's configuration and since when it is that. A process that
+// has just started does not know, and waits.
+func (r *Reconciler) since(g *gathered, pool, name string) target {
+	t, known := r.targets[pool]
+	if !known || t.name != name {
+		t = target{name, g.site.Now}
+	}
+	if left := Settle - g.site.Now.Sub(t.since); left > 0 {
+		g.again = min(g.again, left)
+	}
+	return t
+}
+
+// policyProblem returns what is wrong with the site's own rows about changes.
+func (r *Reconciler) policyProblem(ctx context.Context) (string, error) {
+	var own operatorv1.MachineConfiguration
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &own); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read MachineConfiguration %s: %w", clusterName, err)
+	}
+	if _, mistakes := hostchange.Policies(own.Spec.NodeDisruptionPolicy); mistakes != nil {
+		return mistakes.Error(), nil //nolint:nilerr // pools say it
+	}
+	return "", nil
+}
+
+// The ConfigMap with the site's configuration.
+const (
+	siteNamespace, siteName = "kube-system", "cluster-config-v1"
+	siteKey                 = "install-config"
+)
+
+// redundancy finds out which control planes can be spared, if one of them waits
+// for its configuration.
+func (r *Reconciler) redundancy(ctx context.Context, g *gathered) error {
+	members, _ := rollout.Members(g.site)
+	wanted := r.targets[rollout.Master].name
+	waits := false
+	for _, h := range members[rollout.Master] {
+		waits = waits || wanted != "" && h.Desired != wanted
+	}
+	if !waits {
+		return nil
+	}
+	var cm corev1.ConfigMap
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: siteNamespace, Name: siteName}, &cm); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the site's configuration: %w", err)
+	}
+	// What cannot be read is unknown, and the decision waits then.
+	if c, err := config.Unmarshal([]byte(cm.Data[siteKey])); err == nil {
+		g.site.ControlPlanes = c.ControlPlaneReplicas()
+	}
+	switch {
+	case g.site.ControlPlanes < 2:
+		return nil
+	case r.TwoNode:
+		return r.pair(ctx, g)
+	default:
+		r.quorum(ctx, g, members[rollout.Master])
+		return nil
+	}
+}
+
+// pair reads what Pacemaker says of two control planes.
+func (r *Reconciler) pair(ctx context.Context, g *gathered) error {
+	var cluster etcdv1.PacemakerCluster
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read PacemakerCluster: %w", err)
+	}
+	g.site.Spares = rollout.PairSpares(cluster.Status, g.site.Now)
+	return nil
+}
+
+// quorum asks the members of etcd on three or more control planes.
+func (r *Reconciler) quorum(ctx context.Context, g *gathered, hosts []rollout.Host) {
+	serves, addresses := map[string]state.Fact[bool]{}, map[string]string{}
+	for _, h := range hosts {
+		serves[h.Name] = state.Fact[bool]{}
+		for _, a := range g.nodes[h.Name].Status.Addresses {
+			if a.Type == corev1.NodeInternalIP && addresses[h.Name] == "" {
+				addresses[h.Name] = a.Address
+			}
+		}
+	}
+	maps.Copy(serves, r.Serves(ctx, addresses))
+	g.site.Spares = rollout.QuorumSpares(serves)
+}
