@@ -1,0 +1,156 @@
+// Package hostconfig makes a host have its machine configuration: files, units,
+// keys and kernel arguments. It keeps what was there before, and puts that back
+// when a configuration no longer has it.
+//
+// It owns the folder Folder. It starts no unit, and has systemd read none: that is
+// the agent's part. Everything that it does may be cut off at any point and done
+// again.
+package hostconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The files of a host about its configurations. They hold secrets.
+const (
+	Folder      = "/var/lib/holdfast/machineconfig"
+	JournalPath = Folder + "/journal.json"
+	configsDir  = Folder + "/configs"
+	// OriginalsPath has what the host had before a configuration replaced it.
+	OriginalsPath = Folder + "/originals.json"
+)
+
+// Store is the disk of a host.
+type Store struct {
+	// Root is "/" except in tests.
+	Root string
+	// WriteFile replaces a file atomically and durably, and Remove deletes one.
+	WriteFile func(path string, data []byte, mode fs.FileMode) error
+	Remove    func(path string) error
+}
+
+// NewStore returns the disk of the host below root.
+func NewStore(root string) Store {
+	return Store{Root: root, WriteFile: host.WriteFileAtomic, Remove: os.Remove}
+}
+
+// Journal returns what the host remembers; nothing before its first configuration.
+func (s Store) Journal() (hostapply.Journal, error) {
+	var j hostapply.Journal
+	err := s.read(JournalPath, &j)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hostapply.Journal{}, nil
+	}
+	return j, err
+}
+
+// PutJournal replaces the journal.
+func (s Store) PutJournal(j hostapply.Journal) error { return s.write(JournalPath, j) }
+
+// ValidName returns an error for a name that no object of the API has: it would
+// lead out of the folder.
+func ValidName(name string) error {
+	if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
+		return fmt.Errorf("%q is not the name of a MachineConfig: %s", name, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+func configPath(name string) string { return configsDir + "/" + name + ".json" }
+
+// Config returns a configuration that was put. The empty name is that of a host
+// which has none: its configuration is empty.
+func (s Store) Config(name string) (machineconfig.Config, error) {
+	var mc mcfgv1.MachineConfig
+	if name == "" {
+		return machineconfig.Read(mc)
+	}
+	if err := s.read(configPath(name), &mc); err != nil {
+		return machineconfig.Config{}, err
+	}
+	cfg, err := machineconfig.Read(mc)
+	if err != nil {
+		return cfg, fmt.Errorf("read %s: %w", configPath(name), err)
+	}
+	return cfg, nil
+}
+
+// PutConfig keeps a configuration.
+func (s Store) PutConfig(mc *mcfgv1.MachineConfig) error {
+	if err := ValidName(mc.Name); err != nil {
+		return err
+	}
+	kept := mcfgv1.MachineConfig{Spec: mc.Spec}
+	kept.Name = mc.Name
+	return s.write(configPath(mc.Name), kept)
+}
+
+// Keep deletes all configurations but the named ones.
+func (s Store) Keep(names ...string) error {
+	entries, err := os.ReadDir(filepath.Join(s.Root, configsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[filepath.Base(configPath(name))] = true
+	}
+	var errs []error
+	for _, e := range entries {
+		if !wanted[e.Name()] {
+			errs = append(errs, s.Remove(filepath.Join(s.Root, configsDir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Store) read(path string, into any) error {
+	data, err := os.ReadFile(filepath.Join(s.Root, path))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func (s Store) write(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	full := filepath.Join(s.Root, path)
+	if err := errors.Join(privateDir(filepath.Join(s.Root, Folder)), privateDir(filepath.Dir(full))); err != nil {
+		return err
+	}
+	return s.WriteFile(full, append(data, '\n'), state.SecretFileMode)
+}
+
+// privateDir creates a folder that only root may enter.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
