@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/kubeletcert"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -36,8 +37,10 @@ cluster: virtual IPs, load balancer, names and the host's own resolver. On a
 control plane it is also the configuration server for joining hosts, and it
 labels nodes; on one of two it publishes the status of Pacemaker in the API, and
 keeps it on disk for when the API is down. On a worker whose kubelet certificate
-expired while it was off it gets another one from a control plane. It runs until
-it is stopped; holdfast-agent.service starts it at boot.
+expired while it was off it gets another one from a control plane. Where the node
+of a host names a machine configuration, it takes the host there, or back if the
+host does not become ready. It runs until it is stopped; holdfast-agent.service
+starts it at boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -97,13 +100,17 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	group, ctx := errgroup.WithContext(ctx)
 	loops := loop.New(time.Now, log)
 	status := pacemakerstatus.New(pacemakerstatus.Options{Site: s, Log: log, Now: time.Now})
+	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now})
 	net, err := hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, config},
 	})
 	if err != nil {
 		return err
 	}
+	config.Join(net.Cluster())
+	net.Listen(config.Nodes)
+	group.Go(func() error { loops.Run(ctx, config.Task()); return nil })
 	if s.Role.ControlPlane() {
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)

@@ -61,13 +61,13 @@ func (s Store) Journal() (hostapply.Journal, error) {
 // PutJournal replaces the journal.
 func (s Store) PutJournal(j hostapply.Journal) error { return s.write(JournalPath, j) }
 
-// ValidName returns an error for a name that no object of the API has: it would
-// lead out of the folder.
-func ValidName(name string) error {
+// NoName says why a name is not one that an object of the API has; empty if it is.
+// Another one could lead out of the folder.
+func NoName(name string) string {
 	if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
-		return fmt.Errorf("%q is not the name of a MachineConfig: %s", name, strings.Join(faults, "; "))
+		return fmt.Sprintf("%q is not the name of a MachineConfig: %s", name, strings.Join(faults, "; "))
 	}
-	return nil
+	return ""
 }
 
 func configPath(name string) string { return configsDir + "/" + name + ".json" }
@@ -91,8 +91,8 @@ func (s Store) Config(name string) (machineconfig.Config, error) {
 
 // PutConfig keeps a configuration.
 func (s Store) PutConfig(mc *mcfgv1.MachineConfig) error {
-	if err := ValidName(mc.Name); err != nil {
-		return err
+	if why := NoName(mc.Name); why != "" {
+		return errors.New(why)
 	}
 	kept := mcfgv1.MachineConfig{Spec: mc.Spec}
 	kept.Name = mc.Name
