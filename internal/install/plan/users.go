@@ -103,11 +103,11 @@ const keysFile = "authorized_keys"
 // keyLines returns the lines around the keys that a configuration gives a user.
 // Keys outside of them are the user's own, or another configuration's.
 func keyLines(of string) (begin, end string) {
-	by := "managed by holdfast"
+	begin, end = "# begin: managed by holdfast", "# end: managed by holdfast"
 	if of != "" {
-		by += " for " + of
+		begin, end = begin+" for "+of, end+" for "+of
 	}
-	return "# begin: " + by + ", changes are lost\n", "# end: " + by + "\n"
+	return begin + ", changes are lost\n", end + "\n"
 }
 
 func homeOf(u User, users map[string]Account) string {
