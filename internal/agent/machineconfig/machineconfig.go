@@ -17,6 +17,8 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
@@ -177,7 +179,11 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if err := a.remember(s.Journal); err != nil {
 		return loop.Result{}, err
 	}
-	untold := a.tell(ctx, s.Report.Changed(a.drift))
+	report := s.Report.Changed(a.drift)
+	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
+		report.Reason = missing.Error() // the API answers, and a person has to do something
+	}
+	untold := a.tell(ctx, report)
 	acted := a.do(ctx, s)
 	if ctx.Err() != nil {
 		return loop.Result{}, context.Cause(ctx)

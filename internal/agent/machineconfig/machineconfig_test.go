@@ -197,18 +197,25 @@ func TestWithoutTheAPIAHostGoesOnAndTellsLater(t *testing.T) {
 
 func TestAConfigurationThatCannotBeReadChangesNothing(t *testing.T) {
 	w := at(t, one)
-	for name, c := range map[string]func(){
-		"the API is away": func() { w.away = true; w.wish(two) },
-		"get MachineConfig rendered-worker-none: not found": func() { w.wish("rendered-worker-none") },
+	for _, c := range []struct {
+		why, says string
+		play      func()
+	}{
+		{"the API is away", "", func() { w.away = true; w.wish(two) }},
+		{
+			`get MachineConfig rendered-worker-none: machineconfigs.machineconfiguration.openshift.io "rendered-worker-none" not found`,
+			`get MachineConfig rendered-worker-none: machineconfigs.machineconfiguration.openshift.io "rendered-worker-none" not found`,
+			func() { w.wish("rendered-worker-none") },
+		},
 	} {
-		c()
+		c.play()
 		result, err := w.once()
-		if err == nil || !strings.Contains(err.Error(), name) || result.Again != 0 {
-			t.Errorf("%s: %+v, %v", name, result, err)
+		if err == nil || !strings.Contains(err.Error(), c.why) || result.Again != 0 {
+			t.Errorf("%s: %+v, %v", c.why, result, err)
 		}
 		w.away = false
-		if w.effects != 0 || w.says() != "Done "+one+": " {
-			t.Errorf("%s: %d effects, says %s", name, w.effects, w.says())
+		if w.effects != 0 || w.says() != "Done "+one+": "+c.says {
+			t.Errorf("%s: %d effects, says %s", c.why, w.effects, w.says())
 		}
 	}
 	w.wish(two)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -188,7 +189,7 @@ func (w *world) MachineConfig(_ context.Context, name string) (*mcfgv1.MachineCo
 	if mc, ok := w.objects[name]; ok {
 		return mc, nil
 	}
-	return nil, fmt.Errorf("get MachineConfig %s: not found", name)
+	return nil, fmt.Errorf("get MachineConfig %s: %w", name, apierrors.NewNotFound(mcfgv1.Resource("machineconfigs"), name))
 }
 
 var errAway = errors.New("the API is away")
@@ -355,7 +356,7 @@ func (w *world) has(name string, files map[string]string, units []types.Unit, ke
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	mc := &mcfgv1.MachineConfig{Spec: mcfgv1.MachineConfigSpec{Config: runtime.RawExtension{Raw: raw}, KernelArguments: kernel}}
+	mc := &mcfgv1.MachineConfig{Spec: mcfgv1.MachineConfigSpec{Config: runtime.RawExtension{Raw: raw}, KernelArguments: append([]string{}, kernel...), Extensions: []string{}}}
 	mc.Name = name
 	w.objects[name] = mc
 }
