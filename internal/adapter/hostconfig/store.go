@@ -32,6 +32,9 @@ const (
 	configsDir  = Folder + "/configs"
 	// OriginalsPath has what the host had before a configuration replaced it.
 	OriginalsPath = Folder + "/originals.json"
+	// ParametersPath has the values of kernel parameters before the way that the host
+	// is on.
+	ParametersPath = Folder + "/parameters.json"
 )
 
 // Store is the disk of a host.
@@ -99,8 +102,14 @@ func (s Store) PutConfig(mc *mcfgv1.MachineConfig) error {
 	return s.write(configPath(mc.Name), kept)
 }
 
-// Keep deletes all configurations but the named ones.
-func (s Store) Keep(names ...string) error {
+// Rest deletes what only a way needs: all configurations but the named ones, and
+// the values of kernel parameters.
+func (s Store) Rest(names ...string) error {
+	if path := filepath.Join(s.Root, ParametersPath); host.Exists(path) {
+		if err := s.Remove(path); err != nil {
+			return err
+		}
+	}
 	entries, err := os.ReadDir(filepath.Join(s.Root, configsDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -120,6 +129,27 @@ func (s Store) Keep(names ...string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Parameters are the values of kernel parameters, by their paths below /proc/sys,
+// before the way to a configuration in one boot.
+type Parameters struct {
+	Target string            `json:"target"`
+	Boot   string            `json:"boot"`
+	Values map[string]string `json:"values"`
+}
+
+// Parameters returns what was put last, or nothing.
+func (s Store) Parameters() (Parameters, error) {
+	var p Parameters
+	err := s.read(ParametersPath, &p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Parameters{}, nil
+	}
+	return p, err
+}
+
+// PutParameters keeps values for the way back.
+func (s Store) PutParameters(p Parameters) error { return s.write(ParametersPath, p) }
 
 func (s Store) read(path string, into any) error {
 	data, err := os.ReadFile(filepath.Join(s.Root, path))

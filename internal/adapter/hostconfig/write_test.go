@@ -329,7 +329,7 @@ func TestAStoreKeepsWhatIsNamedAndRefusesNamesThatLeadElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Keep("rendered-b", ""); err != nil {
+	if err := s.Rest("rendered-b", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Config("rendered-a"); !errors.Is(err, os.ErrNotExist) {

@@ -45,6 +45,11 @@ func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
 			return err
 		}
 	}
+	if !a.journal.Back {
+		if err := a.keepParameters(ctx); err != nil {
+			return fmt.Errorf("keep the kernel parameters: %w", err)
+		}
+	}
 	return a.Configure(ctx, s.Config)
 }
 
@@ -57,6 +62,11 @@ func (a *Agent) act(ctx context.Context) error {
 	plan, err := a.present(ctx)
 	if err != nil {
 		return err
+	}
+	if plan.Parameters() {
+		if err := a.restoreParameters(); err != nil {
+			return err
+		}
 	}
 	for _, action := range plan.After {
 		if action.Do == hostchange.Reboot {

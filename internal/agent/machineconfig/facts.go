@@ -119,7 +119,8 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 	if err != nil {
 		return hostchange.Plan{}, err
 	}
-	return hostchange.Compare(was, is, hostchange.Table(nil)), nil
+	rows, err := a.restorable()
+	return hostchange.Compare(was, is, hostchange.Table(rows)), err
 }
 
 // byHand says what a person does, and for what.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
+	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
 )
 
@@ -30,6 +32,13 @@ func ThisHost() Host {
 			id, _, err := observe.Boot()
 			return id, err
 		},
+		Parameter: func(name string) (string, error) {
+			value, err := os.ReadFile(filepath.Join(parametersDir, name))
+			return strings.TrimSpace(string(value)), err
+		},
+		SetParameter: func(name, value string) error {
+			return os.WriteFile(filepath.Join(parametersDir, name), []byte(value), state.DefaultFileMode)
+		},
 		CommandLine: func() (string, error) {
 			line, err := os.ReadFile("/proc/cmdline")
 			return string(line), err
@@ -38,8 +47,9 @@ func ThisHost() Host {
 }
 
 const (
-	unitDir = "/etc/systemd/system"
-	noUnit  = "this host has no " + unit.ConfigureUnit + ", because an earlier build installed it; install the host anew"
+	parametersDir = "/proc/sys"
+	unitDir       = "/etc/systemd/system"
+	noUnit        = "this host has no " + unit.ConfigureUnit + ", because an earlier build installed it; install the host anew"
 )
 
 func systemctl(ctx context.Context, args ...string) ([]byte, error) {

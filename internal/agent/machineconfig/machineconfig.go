@@ -64,6 +64,10 @@ type Host struct {
 	Differences func(ctx context.Context, of Config) ([]string, error)
 	// Systemctl runs systemctl.
 	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
+	// Parameter and SetParameter are about a kernel parameter by its path below
+	// /proc/sys.
+	Parameter    func(name string) (string, error)
+	SetParameter func(name, value string) error
 	// Boot names the present boot, CommandLine is the kernel's.
 	Boot, CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
@@ -205,7 +209,7 @@ func (a *Agent) next(before hostapply.Journal, acted bool, err error) (loop.Resu
 	case err != nil:
 	default:
 		out.Again = driftEvery
-		err = a.Store.Keep(j.Good)
+		err = a.Store.Rest(j.Good)
 	}
 	return out, err
 }

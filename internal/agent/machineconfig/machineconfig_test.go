@@ -9,6 +9,7 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -23,10 +24,12 @@ const (
 	two    = "rendered-worker-2"
 	bad    = "rendered-worker-bad"
 	kernel = "rendered-worker-kernel"
+	unset  = "rendered-worker-unset"
 )
 
 // withConfigs returns a host, and an API with configurations: two follows one
-// without a reboot, bad has a unit that does not start, kernel needs a reboot.
+// without a reboot, bad has a unit that does not start, kernel needs a reboot, and
+// unset sets a parameter that the kernel does not have, after one that it has.
 func withConfigs(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -34,6 +37,7 @@ func withConfigs(t *testing.T) *world {
 	w.has(two, map[string]string{"/etc/motd": "two\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 2\n"}, service("/bin/two"))
 	w.has(bad, map[string]string{"/etc/motd": "bad\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 3\n"}, service("/bad"))
 	w.has(kernel, map[string]string{"/etc/motd": "one\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n"}, service("/bin/one"), "mitigations=off")
+	w.has(unset, map[string]string{"/etc/motd": "unset\n", "/etc/sysctl.d/50-site.conf": "vm.dirty_ratio = 5\nvm.swappiness = 7\nvm.nonsense = 1\n"}, service("/bin/one"))
 	return w
 }
 
@@ -53,7 +57,7 @@ const hour = time.Hour
 
 func TestAHostReachesTheConfigurationThatItsNodeNames(t *testing.T) {
 	w := at(t, one)
-	if want := `motd "one\n", sysctl "vm.swappiness = 1\n", unit "[Service]\nExecStart=/bin/one\n[Install]\nWantedBy=multi-user.target\n", enabled map[site.service:true], running map["site.service":"[Service]\nExecStart=/bin/one\n[Install]\nWantedBy=multi-user.target\n"], boot loader ""`; w.look() != want {
+	if want := `motd "one\n", sysctl "vm.swappiness = 1\n", parameters map[vm/dirty_ratio:20 vm/swappiness:1], unit "[Service]\nExecStart=/bin/one\n[Install]\nWantedBy=multi-user.target\n", enabled map[site.service:true], running map["site.service":"[Service]\nExecStart=/bin/one\n[Install]\nWantedBy=multi-user.target\n"], boot loader ""`; w.look() != want {
 		t.Errorf("it has %s\nwant %s", w.look(), want)
 	}
 	w.wish(two)
@@ -61,7 +65,7 @@ func TestAHostReachesTheConfigurationThatItsNodeNames(t *testing.T) {
 	if want := []string{"reenable --no-reload -- site.service", "daemon-reload", "restart -- site.service", "restart -- systemd-sysctl.service"}; strings.Join(w.orders, "\n") != strings.Join(want, "\n") {
 		t.Errorf("it orders %q", w.orders)
 	}
-	if w.says() != "Done "+two+": " || !strings.HasSuffix(w.parameters, "vm.swappiness = 2\n") || w.running["site.service"] != w.unitFile("site.service") {
+	if w.says() != "Done "+two+": " || w.parameters["vm/swappiness"] != "2" || w.running["site.service"] != w.unitFile("site.service") {
 		t.Errorf("says %s, has %s", w.says(), w.look())
 	}
 	if entries, err := os.ReadDir(filepath.Join(w.root, "/var/lib/holdfast/machineconfig/configs")); err != nil || len(entries) != 1 {
@@ -113,6 +117,42 @@ func TestAUnitThatDoesNotStartIsTakenBackOnce(t *testing.T) {
 	}
 }
 
+// The kernel keeps a parameter that no file sets any more. On the way back in the same
+// boot it gets its former value; after a boot only another one takes it away.
+func TestKernelParametersGoBackWithoutAReboot(t *testing.T) {
+	for _, from := range []string{"", one} {
+		w := withConfigs(t)
+		if from != "" {
+			w = at(t, from)
+		}
+		w.wish(one)
+		before := w.look()
+		w.wish(unset)
+		w.settle(hour)
+		if !strings.HasPrefix(w.says(), strings.TrimSpace("Degraded "+from)) || !strings.Contains(w.says(), "systemctl restart systemd-sysctl.service") || w.look() != before {
+			t.Errorf("from %q: says %s, has %s\nand had %s", from, w.says(), w.look(), before)
+		}
+		if _, err := os.Stat(filepath.Join(w.root, hostconfig.ParametersPath)); !os.IsNotExist(err) {
+			t.Errorf("from %q: the values stay: %v", from, err)
+		}
+	}
+	w := withConfigs(t)
+	w.wish(unset)
+	for w.agent.journal == nil || w.agent.journal.Phase != hostapply.Acting {
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.boots()
+	if w.settle(hour); !strings.Contains(w.says(), "needs a reboot: file /etc/sysctl.d/50-site.conf changed") {
+		t.Errorf("after a boot with the file: %s", w.says())
+	}
+	w.boots()
+	if w.settle(hour); w.parameters["vm/swappiness"] != "60" || !strings.HasPrefix(w.says(), "Degraded") {
+		t.Errorf("after the next boot: %s, %s", w.says(), w.look())
+	}
+}
+
 func TestAHostThatDoesNotBecomeReadyGoesBackAndSaysWhy(t *testing.T) {
 	for why, c := range map[string]func(*world){
 		"kubelet is not healthy": func(w *world) { w.notReady = strings.HasPrefix(w.file("/etc/motd"), "two") },
@@ -143,7 +183,7 @@ func TestAHostThatDoesNotBecomeReadyGoesBackAndSaysWhy(t *testing.T) {
 // TestACrashAtAnyPointChangesNothing plays each way with a crash of the agent, or a
 // power cut, after each effect.
 func TestACrashAtAnyPointChangesNothing(t *testing.T) {
-	for _, c := range []struct{ from, to string }{{"", one}, {one, two}, {one, bad}} {
+	for _, c := range []struct{ from, to string }{{"", one}, {one, two}, {one, bad}, {"", bad}} {
 		begin := func() *world {
 			if c.from != "" {
 				return at(t, c.from)
@@ -156,13 +196,21 @@ func TestACrashAtAnyPointChangesNothing(t *testing.T) {
 		if whole.effects < 10 {
 			t.Fatalf("%s: only %d effects", c.to, whole.effects)
 		}
-		for crash := range whole.effects {
+		step := 1
+		if testing.Short() {
+			step = 6 // each costs a whole way
+		}
+		for crash := 0; crash < whole.effects; crash += step {
 			for _, power := range []bool{false, true} {
 				w := begin()
 				w.wish(c.to)
 				w.left, w.power = crash, power
 				w.settle(hour)
 				w.settle(hour)
+				if power && strings.Contains(w.says(), "needs a reboot") {
+					w.boots() // for parameters that this boot has set
+					w.settle(hour)
+				}
 				// A unit that is cut off may be told in other words, never another end.
 				if w.short() != whole.short() || w.look() != whole.look() {
 					t.Fatalf("%q to %q, crash after %d (power cut: %v): says %s, not %s\nit has %s\nnot     %s", c.from, c.to, crash, power, w.says(), whole.says(), w.look(), whole.look())

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -50,9 +51,10 @@ type world struct {
 	running, read map[string]string
 	failing       map[string]bool
 	orders        []string
-	// parameters is what the kernel has of the sysctl file, commandLine how it was
-	// booted, menu what the boot loader will do.
-	parameters, commandLine, menu string
+	// parameters are the kernel's, commandLine is how it was booted, menu what the
+	// boot loader will do.
+	parameters        map[string]string
+	commandLine, menu string
 
 	// left is the number of effects until the crash, -1 for none; power makes it a
 	// power cut.
@@ -69,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
 		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
-		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{},
+		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
 	}
 	for path, data := range map[string]string{
 		"/etc/passwd": "root:x:0:0::/root:/bin/sh\n", "/etc/group": "root:x:0:\n", "/etc/motd": "of the distribution\n",
@@ -137,6 +139,15 @@ func (w *world) start() {
 				err = fmt.Errorf("it wrote %q and not %q", wrote, name)
 			}
 			return err
+		},
+		Parameter: func(name string) (string, error) {
+			if value, ok := w.parameters[name]; ok {
+				return value, nil
+			}
+			return "", fs.ErrNotExist
+		},
+		SetParameter: func(name, value string) error {
+			return w.effect(func() error { w.parameters[name] = value; return nil })
 		},
 		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
@@ -264,8 +275,7 @@ func (w *world) order(verb, unit string) error {
 		delete(w.running, unit)
 	case "restart", "try-restart":
 		if unit == "systemd-sysctl.service" {
-			w.parameters += w.file("/etc/sysctl.d/50-site.conf")
-			return nil
+			return w.sysctl()
 		}
 		if _, runs := w.running[unit]; verb == "try-restart" && !runs {
 			return nil
@@ -278,6 +288,25 @@ func (w *world) order(verb, unit string) error {
 		panic(verb)
 	}
 	return nil
+}
+
+// sysctl sets the parameters of the site's file, as far as there are such.
+func (w *world) sysctl() error {
+	settings, _ := decide.Sysctls([]byte(w.file("/etc/sysctl.d/50-site.conf")))
+	var failed error
+	for name, value := range settings {
+		if _, ok := w.parameters[name]; !ok {
+			failed = &host.RunError{Cmd: host.Command("systemctl", "restart", "systemd-sysctl.service"), ExitCode: 1, Err: errors.New("exit status 1")}
+			continue
+		}
+		w.parameters[name] = value
+	}
+	return failed
+}
+
+// defaults are the kernel's own parameters.
+func defaults() map[string]string {
+	return map[string]string{"vm/swappiness": "60", "vm/dirty_ratio": "20"}
 }
 
 // reload has systemd read the units.
@@ -304,7 +333,8 @@ func (w *world) boots() {
 			w.running[unit] = w.read[unit]
 		}
 	}
-	w.parameters, w.commandLine = w.file("/etc/sysctl.d/50-site.conf"), "root=x "+arguments(w.menu)
+	w.parameters, w.commandLine = defaults(), "root=x "+arguments(w.menu)
+	_ = w.sysctl() // a boot goes on
 	w.start()
 }
 
@@ -375,6 +405,6 @@ func (w *world) short() string {
 
 // look is what the host is like, beside what the agent remembers.
 func (w *world) look() string {
-	return fmt.Sprintf("motd %q, sysctl %q, unit %q, enabled %v, running %q, boot loader %q",
-		w.file("/etc/motd"), w.file("/etc/sysctl.d/50-site.conf"), w.unitFile("site.service"), w.enabled, w.running, arguments(w.menu))
+	return fmt.Sprintf("motd %q, sysctl %q, parameters %v, unit %q, enabled %v, running %q, boot loader %q",
+		w.file("/etc/motd"), w.file("/etc/sysctl.d/50-site.conf"), w.parameters, w.unitFile("site.service"), w.enabled, w.running, arguments(w.menu))
 }
