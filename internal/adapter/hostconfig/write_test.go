@@ -86,9 +86,9 @@ func TestAHostHasWhatItsConfigurationSaysAndNothingThatAnEarlierOneSaid(t *testi
 	}
 }
 
-// TestARunCutAtAnyEffectIsFinishedByTheNext cuts the power before and after each
+// TestAWriteCutAtAnyEffectIsFinishedByTheNext cuts the power before and after each
 // effect on each of three ways, and then goes on or back.
-func TestARunCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
+func TestAWriteCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 	type way struct {
 		name     string
 		from, to *spec

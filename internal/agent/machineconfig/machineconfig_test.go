@@ -180,9 +180,9 @@ func TestAHostThatDoesNotBecomeReadyGoesBackAndSaysWhy(t *testing.T) {
 	}
 }
 
-// TestACrashAtAnyPointChangesNothing plays each way with a crash of the agent, or a
+// TestACrashOfTheAgentOrItsHostChangesNothing plays each way with a crash of the agent, or a
 // power cut, after each effect.
-func TestACrashAtAnyPointChangesNothing(t *testing.T) {
+func TestACrashOfTheAgentOrItsHostChangesNothing(t *testing.T) {
 	for _, c := range []struct{ from, to string }{{"", one}, {one, two}, {one, bad}, {"", bad}} {
 		begin := func() *world {
 			if c.from != "" {
