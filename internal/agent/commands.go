@@ -15,6 +15,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newMonitor(streams),
 		newReport(streams),
 		newApply(streams),
+		newConfigure(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),
 		newVersion(streams),

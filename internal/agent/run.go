@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/kubeletcert"
 	"github.com/holdfast/holdfast/internal/agent/leafcert"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -41,8 +42,9 @@ labels nodes; on one of two it publishes the status of Pacemaker in the API, and
 keeps it on disk for when the API is down. On a control plane it renews the
 certificates that kubeadm signed. Where the certificate of kubelet expired while
 the host was off, a control plane signs another one for itself, and a worker gets
-one from a control plane. It runs until it is stopped; holdfast-agent.service
-starts it at boot.
+one from a control plane. Where the node of a host names a machine configuration,
+it takes the host there, or back if the host does not become ready. It runs until
+it is stopped; holdfast-agent.service starts it at boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -106,13 +108,17 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	if err != nil {
 		return err
 	}
+	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now})
 	net, err := hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config},
 	})
 	if err != nil {
 		return err
 	}
+	config.Join(net.Cluster())
+	net.Listen(config.Nodes)
+	group.Go(func() error { loops.Run(ctx, config.Task()); return nil })
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})

@@ -27,18 +27,19 @@ func WriteFileAtomic(path string, data []byte, mode fs.FileMode) error {
 // it, which is synced and renamed to path, and the directory is synced. If fill
 // fails, the old file stays. Parent directories are created with mode 0755.
 func WriteAtomic(path string, mode fs.FileMode, fill func(io.Writer) error) error {
-	return writeAtomic(path, mode, os.Geteuid(), fill)
+	return writeAtomic(path, mode, os.Geteuid(), os.Getegid(), fill)
 }
 
-// WriteFileFor writes a file like WriteFileAtomic, but for another owner.
-func WriteFileFor(path string, data []byte, mode fs.FileMode, owner int) error {
-	return writeAtomic(path, mode, owner, func(w io.Writer) error {
+// WriteFileFor writes a file like WriteFileAtomic, but for another owner, which has
+// it from the moment at which the file is there.
+func WriteFileFor(path string, data []byte, mode fs.FileMode, uid, gid int) error {
+	return writeAtomic(path, mode, uid, gid, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
 }
 
-func writeAtomic(path string, mode fs.FileMode, owner int, fill func(io.Writer) error) (err error) {
+func writeAtomic(path string, mode fs.FileMode, uid, gid int, fill func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -52,7 +53,7 @@ func writeAtomic(path string, mode fs.FileMode, owner int, fill func(io.Writer) 
 			err = errors.Join(err, os.Remove(tmp.Name()))
 		}
 	}()
-	if err := complete(tmp, mode, owner, fill); err != nil {
+	if err := complete(tmp, mode, uid, gid, fill); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), tmp.Close())
 	}
 	if err := tmp.Close(); err != nil {
@@ -64,14 +65,16 @@ func writeAtomic(path string, mode fs.FileMode, owner int, fill func(io.Writer) 
 	return SyncDir(dir)
 }
 
-func complete(f *os.File, mode fs.FileMode, owner int, fill func(io.Writer) error) error {
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if owner != os.Geteuid() {
-		if err := f.Chown(owner, owner); err != nil {
+// complete sets the owner before the mode, because a change of the owner clears
+// setuid and setgid.
+func complete(f *os.File, mode fs.FileMode, uid, gid int, fill func(io.Writer) error) error {
+	if uid != os.Geteuid() || gid != os.Getegid() {
+		if err := f.Chown(uid, gid); err != nil {
 			return err
 		}
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
 	}
 	if err := fill(f); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,11 +146,12 @@ func nodeOf(n *corev1.Node) state.Node {
 	return out
 }
 
-// ownAnnotations returns those that Holdfast wrote, nil if there are none.
+// ownAnnotations returns those that Holdfast writes, nil if there are none. About
+// the configuration of hosts they have upstream's names.
 func ownAnnotations(n *corev1.Node) map[string]string {
 	var out map[string]string
 	for name, value := range n.Annotations {
-		if !strings.HasPrefix(name, state.AnnotationDomain) {
+		if !strings.HasPrefix(name, state.AnnotationDomain) && !strings.HasPrefix(name, mcfgv1.GroupName+"/") {
 			continue
 		}
 		if out == nil {

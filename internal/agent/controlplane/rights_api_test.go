@@ -45,7 +45,7 @@ import (
 // plane does not call these by its own account.
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
-	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
+	"SetAnnotations": "kubelet's account", "MachineConfig": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 }
 
 // recorder leads to the API by the agent's account and records the requests.

@@ -74,7 +74,7 @@ func (k Keeper) put(path string, data []byte) error {
 	if k.is(path, data) {
 		return nil
 	}
-	return host.WriteFileFor(path, data, state.SecretFileMode, k.Owner)
+	return host.WriteFileFor(path, data, state.SecretFileMode, k.Owner, k.Owner)
 }
 
 func (k Keeper) is(path string, data []byte) bool {

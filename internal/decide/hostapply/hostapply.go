@@ -11,6 +11,7 @@ package hostapply
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -67,6 +68,11 @@ type Facts struct {
 	// none, or else the way that it is on.
 	Drains, Reboots bool
 	Drained         bool
+	// Quiet is true if nothing reads what the way changes until it is used.
+	Quiet bool
+	// ByHand says what a person does for the reboot of a host that does not boot by
+	// itself; empty for one that does.
+	ByHand string
 	// Did is what was done since the last journal, and Failed why it could not be
 	// done. Both are lost with the process.
 	Did    Do
@@ -74,8 +80,10 @@ type Facts struct {
 	// MayBoot says whether the cluster carries on while the host boots, by what the
 	// host itself sees at this moment.
 	MayBoot state.Fact[bool]
-	// Ready says whether the host is ready, with all that it serves.
-	Ready state.Fact[bool]
+	// Ready says whether the host is ready, with all that it serves, and NotReady
+	// why it is not, or why that is unknown.
+	Ready    state.Fact[bool]
+	NotReady string
 }
 
 // Do is what a host does.
@@ -118,10 +126,31 @@ const (
 	// CheckLimit is the time in which a host becomes ready. It is that of a slow
 	// boot with a full resync of etcd.
 	CheckLimit = 10 * time.Minute
+	// Settled is the time for which a host is watched before it counts as ready: the
+	// API notices only after 50 s that a kubelet is silent.
+	Settled = time.Minute
 	// MaxBoots is the number of boots during a check after which the host is
 	// taken for one that does not stay up.
 	MaxBoots = 3
 )
+
+// Config returns the configuration that a host with this journal has, or is on its
+// way to.
+func (j Journal) Config() string {
+	if j.Target == "" || j.Back {
+		return j.Good
+	}
+	return j.Target
+}
+
+// Changed returns the report of a host at rest on which somebody changed what it
+// had written. Other reports stay as they are.
+func (r Report) Changed(what []string) Report {
+	if r.State == rollout.Done && len(what) > 0 {
+		r.State, r.Reason = rollout.Degraded, "somebody changed "+strings.Join(what, ", ")
+	}
+	return r
+}
 
 // Next returns the next step.
 func Next(j Journal, f Facts) Step {
@@ -177,14 +206,6 @@ type way struct {
 	f Facts
 }
 
-// to is the configuration that the host is on its way to.
-func (w *way) to() string {
-	if w.j.Back {
-		return w.j.Good
-	}
-	return w.j.Target
-}
-
 // step returns a step with the present journal. It says Working also on the way
 // back, because the host is not to be counted on before it ends.
 func (w *way) step(do Do, reason string) Step {
@@ -193,7 +214,7 @@ func (w *way) step(do Do, reason string) Step {
 	}
 	s := Step{Journal: w.j, Do: do, Report: Report{rollout.Working, w.j.Good, reason, w.f.Drains}}
 	if do == Write {
-		s.Config = w.to()
+		s.Config = w.j.Config()
 	}
 	return s
 }
@@ -229,7 +250,7 @@ func (w *way) write() Step {
 	case w.f.Failed != "":
 		return w.back("cannot write: " + w.f.Failed)
 	case w.f.Did != Write:
-		return w.step(Write, "writes "+w.to())
+		return w.step(Write, "writes "+w.j.Config())
 	case w.j.Back && w.j.Reboots && !w.j.Booted:
 		w.begin(Checking)
 		return w.step(Nothing, "is checked")
@@ -255,9 +276,15 @@ func (w *way) act() Step {
 }
 
 // boot boots the host if the cluster carries on without it. The host asks that
-// itself, at the last moment.
+// itself, at the last moment. While it waits for a person, the person may also take
+// the wish back.
 func (w *way) boot() Step {
-	if !state.Is(w.f.MayBoot, true) {
+	switch {
+	case w.f.ByHand != "" && !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
+		return w.back("another configuration is wanted before its reboot")
+	case w.f.ByHand != "":
+		return w.step(Nothing, "needs a reboot: "+w.f.ByHand)
+	case !state.Is(w.f.MayBoot, true):
 		return w.step(Nothing, "waits with its reboot: the cluster may not carry on without it")
 	}
 	return w.step(Reboot, "boots")
@@ -269,17 +296,26 @@ func (w *way) check() Step {
 		w.j.Since = w.f.Now // the clock went back
 	}
 	switch late := w.f.Now.Sub(w.j.Since) > CheckLimit; {
-	case state.Is(w.f.Ready, true):
+	case state.Is(w.f.Ready, true) && (w.f.Quiet || w.f.Now.Sub(w.j.Since) >= Settled):
 		return w.settle("")
+	case state.Is(w.f.Ready, true):
+		return w.step(Nothing, "is watched for "+Settled.String())
 	case w.j.Boots >= MaxBoots:
 		return w.back(fmt.Sprintf("the host booted %d times and did not become ready", w.j.Boots))
 	case late && w.f.Ready.Known:
-		return w.back(fmt.Sprintf("the host was not ready %s after", CheckLimit))
+		return w.back(because(fmt.Sprintf("the host was not ready %s after", CheckLimit), w.f.NotReady))
 	case late:
-		return w.back(fmt.Sprintf("nobody could say %s after whether the host is ready", CheckLimit))
+		return w.back(because(fmt.Sprintf("nobody could say %s after whether the host is ready", CheckLimit), w.f.NotReady))
 	default:
-		return w.step(Nothing, "waits until it is ready")
+		return w.step(Nothing, because("waits until it is ready", w.f.NotReady))
 	}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
 }
 
 // back begins the way back, once. What fails on it ends it.

@@ -48,6 +48,8 @@ type course struct {
 	bad, unwritable, unactable bool
 	// guarded is the number of looks for which the host may not boot.
 	guarded int
+	// byHand: a person boots the host, and does so in the end.
+	byHand bool
 	// want is the state in which it ends, and reboots the number of reboots until
 	// then.
 	want    rollout.State
@@ -59,6 +61,8 @@ func courses() []course {
 		{sentence: "a good one", want: rollout.Done},
 		{sentence: "a good one with a reboot", thereBoots: true, backBoots: true, want: rollout.Done, reboots: 1},
 		{sentence: "a good one whose reboot has to wait", thereBoots: true, backBoots: true, guarded: 20, want: rollout.Done, reboots: 1},
+		{sentence: "a good one that a person boots", thereBoots: true, backBoots: true, byHand: true, want: rollout.Done},
+		{sentence: "a bad one that a person boots", thereBoots: true, backBoots: true, byHand: true, bad: true, want: rollout.Degraded},
 		{sentence: "a bad one", bad: true, want: rollout.Degraded},
 		{sentence: "a bad one with a reboot", thereBoots: true, backBoots: true, bad: true, want: rollout.Degraded, reboots: 2},
 		{sentence: "a bad one that needs a reboot back alone", backBoots: true, bad: true, want: rollout.Degraded, reboots: 1},
@@ -121,6 +125,9 @@ func (h *host) facts() hostapply.Facts {
 	if h.journal.Back {
 		f.Reboots = h.c.backBoots
 	}
+	if h.c.byHand {
+		f.ByHand, f.MayBoot = "kernel arguments", state.Fact[bool]{}
+	}
 	return f
 }
 
@@ -128,6 +135,10 @@ func (h *host) facts() hostapply.Facts {
 func (h *host) look() hostapply.Report {
 	h.looks++
 	h.now = h.now.Add(time.Minute)
+	if h.c.byHand && h.journal.Phase == hostapply.Booting && h.looks%5 == 0 {
+		h.trace = append(h.trace, "a person boots it")
+		h.boots()
+	}
 	f := h.facts()
 	s := hostapply.Next(h.journal, f)
 	if s.Do == hostapply.Reboot && !state.Is(f.MayBoot, true) {
@@ -287,6 +298,7 @@ func TestWhatAHostReports(t *testing.T) {
 	old := hostapply.Journal{Good: "old"}
 	failed := hostapply.Journal{Good: "old", Failed: "bad", Why: "it was late"}
 	checked := hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Boot: "1", Since: at}
+	booting := hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Reboots: true, Boot: "1"}
 	with := func(f hostapply.Facts, change func(*hostapply.Facts)) hostapply.Facts {
 		change(&f)
 		return f
@@ -327,6 +339,36 @@ func TestWhatAHostReports(t *testing.T) {
 			"the desired one changes on the way", checked, with(desired("newer"), func(f *hostapply.Facts) { f.Ready = state.Known(false) }), "",
 			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready"},
 			checked,
+		},
+		{
+			"it is ready, and a kubelet that fell silent would not be noticed yet", checked, desired("new"), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "is watched for 1m0s"},
+			checked,
+		},
+		{
+			"it is ready, and nobody read what changed", checked, with(desired("new"), func(f *hostapply.Facts) { f.Quiet = true }), "",
+			hostapply.Report{State: rollout.Done, Current: "new"},
+			hostapply.Journal{Good: "new"},
+		},
+		{
+			"it says why it is not ready", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.NotReady = state.Known(false), "a.service has failed" }), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready: a.service has failed"},
+			checked,
+		},
+		{
+			"a person has to boot it", booting, with(desired("new"), func(f *hostapply.Facts) { f.ByHand = "kernel arguments" }), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments"},
+			booting,
+		},
+		{
+			"a person has to boot it, and the API does not answer", booting, with(desired("new"), func(f *hostapply.Facts) { f.ByHand, f.Desired = "kernel arguments", state.Fact[string]{} }), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments"},
+			booting,
+		},
+		{
+			"the wish is taken back before a person boots it", booting, with(desired("old"), func(f *hostapply.Facts) { f.ByHand = "kernel arguments" }), hostapply.Write,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old"},
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Reboots: true, Boot: "1", Why: "another configuration is wanted before its reboot"},
 		},
 		{
 			"nobody says whether it is ready", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.Now = state.Fact[bool]{}, at.Add(11*time.Minute) }), hostapply.Write,
@@ -376,5 +418,35 @@ func TestBothWaysCanFail(t *testing.T) {
 	want := "the host was not ready 10m0s after; back with old: a.service does not start"
 	if s.Report.State != rollout.Degraded || s.Report.Reason != want || s.Do != hostapply.Nothing || s.Journal.Target != "" {
 		t.Errorf("got %+v", s)
+	}
+}
+
+func TestWhatSomebodyChangedIsToldOfAHostAtRestAlone(t *testing.T) {
+	what := []string{"/etc/motd", "a.service"}
+	for _, c := range []struct {
+		state, want rollout.State
+		reason      string
+	}{
+		{rollout.Done, rollout.Degraded, "somebody changed /etc/motd, a.service"},
+		{rollout.Working, rollout.Working, "writes new"},
+		{rollout.Degraded, rollout.Degraded, "writes new"},
+	} {
+		r := hostapply.Report{State: c.state, Reason: "writes new"}.Changed(what)
+		if r.State != c.want || r.Reason != c.reason {
+			t.Errorf("%s: got %+v", c.state, r)
+		}
+	}
+	if r := (hostapply.Report{State: rollout.Done}).Changed(nil); r.State != rollout.Done {
+		t.Errorf("nothing changed: %+v", r)
+	}
+}
+
+func TestTheConfigurationOfAHostIsTheOneThatItIsOnItsWayTo(t *testing.T) {
+	for want, j := range map[string]hostapply.Journal{
+		"old": {Good: "old", Failed: "bad"}, "new": {Good: "old", Target: "new"}, "good": {Good: "good", Target: "new", Back: true},
+	} {
+		if got := j.Config(); got != want {
+			t.Errorf("%+v: %q", j, got)
+		}
 	}
 }

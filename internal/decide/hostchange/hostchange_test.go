@@ -246,3 +246,27 @@ func TestTheWayBackIsTheSameChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestOnTheWayBackAParameterWhoseValueIsKnownNeedsNoReboot(t *testing.T) {
+	const sysctl = "/etc/sysctl.d/50-site.conf"
+	from := config(t, file(sysctl, "vm.swappiness=10\nvm/dirty_ratio=5\nnet.ipv4.conf.*.rp_filter=1\n"))
+	if got := hostchange.Parameters(from); !slices.Equal(got, []string{"vm/dirty_ratio", "vm/swappiness"}) {
+		t.Errorf("it sets %q", got)
+	}
+	for _, c := range []struct {
+		to     string
+		values map[string]string
+		boots  bool
+	}{
+		{"", nil, true},
+		{"", map[string]string{"vm/swappiness": "60", "vm/dirty_ratio": "20"}, true}, // the pattern
+		{file(sysctl, "net.ipv4.conf.*.rp_filter=2\n"), map[string]string{"vm/swappiness": "60", "vm/dirty_ratio": "20"}, false},
+		{file(sysctl, "net.ipv4.conf.*.rp_filter=2\n"), map[string]string{"vm/swappiness": "60"}, true},
+		{file("/etc/sysctl.d/51-site.conf", "net.ipv4.conf.*.rp_filter=1\n"), map[string]string{"vm/swappiness": "60", "vm/dirty_ratio": "20"}, true},
+	} {
+		p := hostchange.Compare(from, config(t, c.to), hostchange.Table([]hostchange.Row{hostchange.Restored(c.values)}))
+		if p.Reboots() != c.boots || p.Parameters() == c.boots {
+			t.Errorf("to %q with %v: %v", c.to, c.values, p.After)
+		}
+	}
+}

@@ -140,7 +140,7 @@ func is(value *bool, want bool) bool { return value != nil && *value == want }
 // fileRows are about files.
 var fileRows = []Row{
 	{
-		Rule: "file.sysctl", Needs: []Action{{Do: Restart, Unit: "systemd-sysctl.service"}},
+		Rule: "file.sysctl", Needs: []Action{{Do: Restart, Unit: sysctlUnit}},
 		What: "a file in `" + machineconfig.SysctlFolder + "` that sets each parameter which it set before",
 		Why:  "the unit sets all parameters anew",
 		fits: file(keepsParameters, machineconfig.SysctlFolder),

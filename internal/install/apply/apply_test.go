@@ -104,7 +104,7 @@ func TestARunCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := whole.look(t)
-		if whole.effects < 30 {
+		if whole.effects < 25 {
 			t.Fatalf("only %d effects: the test cuts nothing", whole.effects)
 		}
 		for cut := 1; cut <= whole.effects; cut++ {

@@ -41,10 +41,7 @@ func (h *Host) takeNode(a plan.Action) error {
 		return h.directory(a)
 	case *plan.WriteFile:
 		return h.onPath(a.Path, func(path string) error {
-			if err := h.WriteFile(path, a.Data, a.Mode); err != nil {
-				return err
-			}
-			return h.own(path, a.Owner, a.Mode)
+			return h.write(path, a)
 		})
 	case *plan.SetMode:
 		return h.onPath(a.Path, func(path string) error {
@@ -60,6 +57,19 @@ func (h *Host) takeNode(a plan.Action) error {
 	default:
 		return fmt.Errorf("unknown step %T", a)
 	}
+}
+
+// write writes a file that belongs to its owner from the first moment: a run that
+// is cut leaves no file that its owner cannot read.
+func (h *Host) write(path string, a *plan.WriteFile) error {
+	if a.Owner == nil {
+		return h.WriteFile(path, a.Data, a.Mode)
+	}
+	uid, gid, err := h.ids(*a.Owner)
+	if err != nil {
+		return err
+	}
+	return h.WriteFor(path, a.Data, a.Mode, uid, gid)
 }
 
 func (h *Host) onPath(path string, f func(string) error) error {

@@ -104,6 +104,14 @@ func (m *machine) host() *Host {
 		}
 		return err
 	}
+	h.WriteFor = func(path string, data []byte, mode fs.FileMode, uid, gid int) error {
+		dead := m.dead
+		err := h.WriteFile(path, data, mode)
+		if err == nil || m.after && !dead {
+			m.owners[m.inode(path)] = [2]int{uid, gid}
+		}
+		return err
+	}
 	h.Mkdir = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Mkdir(p, mode) }) }
 	h.Chmod = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Chmod(p, mode) }) }
 	h.Remove = func(p string) error { return m.effect(func() error { return real.Remove(p) }) }

@@ -29,8 +29,10 @@ type Host struct {
 	// Live is true if the running system's systemd manages Root.
 	Live bool
 
-	// WriteFile replaces a file atomically and durably.
+	// WriteFile replaces a file atomically and durably, and WriteFor does so for an
+	// owner.
 	WriteFile func(path string, data []byte, mode fs.FileMode) error
+	WriteFor  func(path string, data []byte, mode fs.FileMode, uid, gid int) error
 	Mkdir     func(path string, mode fs.FileMode) error
 	Chmod     func(path string, mode fs.FileMode) error
 	// Chown sets the owner of a path. If the path is a link, it sets the owner of
@@ -54,6 +56,7 @@ func NewHost(root string) *Host {
 		Root:      root,
 		Live:      root == "/" && err == nil,
 		WriteFile: host.WriteFileAtomic,
+		WriteFor:  host.WriteFileFor,
 		Mkdir:     mkdir,
 		Chmod:     os.Chmod,
 		Chown:     os.Lchown,

@@ -65,6 +65,9 @@ type User struct {
 	// PasswordHash is a secret.
 	PasswordHash string
 	Keys         []string
+	// KeysOf names whose keys these are, so that several configurations can each
+	// have a part of the file. Empty stands for the Ignition config of the host.
+	KeysOf       string
 	NoCreateHome bool
 	NoUserGroup  bool
 	System       bool

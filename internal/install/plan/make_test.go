@@ -178,12 +178,12 @@ func TestOneThingLeadsToTheseSteps(t *testing.T) {
 		{"keys that are there", user, Observed{Users: core, Nodes: map[string]Node{
 			"/h":                      {Kind: KindDirectory},
 			"/h/.ssh":                 {Kind: KindDirectory, Mode: 0o700, UID: 1000, GID: 1000},
-			"/h/.ssh/authorized_keys": {Kind: KindFile, Mode: 0o600, UID: 1000, GID: 1000, Data: mergeKeys([]byte("own\n"), []string{"k1"})},
+			"/h/.ssh/authorized_keys": {Kind: KindFile, Mode: 0o600, UID: 1000, GID: 1000, Data: mergeKeys([]byte("own\n"), User{Keys: []string{"k1"}})},
 		}}, ""},
 		{"a key that was withdrawn", one("passwd", "users", `{"name":"core"}`), Observed{Users: core, Nodes: map[string]Node{
 			"/h":                      {Kind: KindDirectory},
 			"/h/.ssh":                 {Kind: KindDirectory, Mode: 0o700, UID: 1000, GID: 1000},
-			"/h/.ssh/authorized_keys": {Kind: KindFile, Mode: 0o600, UID: 1000, GID: 1000, Data: mergeKeys([]byte("own\n"), []string{"k1"})},
+			"/h/.ssh/authorized_keys": {Kind: KindFile, Mode: 0o600, UID: 1000, GID: 1000, Data: mergeKeys([]byte("own\n"), User{Keys: []string{"k1"}})},
 		}}, "keys:core"},
 		{"keys behind a link that the user made", user, Observed{Users: core, Nodes: at("/h/.ssh/authorized_keys", Node{Kind: KindLink, Target: "/etc/shadow"})}, "!passwd.users.0.sshAuthorizedKeys: /h/.ssh/authorized_keys is a link"},
 		{"a user with another number", one("passwd", "users", `{"name":"core","uid":5}`), Observed{Users: core}, "!passwd.users.0.uid: user \"core\" has the number 1000"},
@@ -317,5 +317,19 @@ func TestPathsNameAllThatAPlanLooksAt(t *testing.T) {
 		if !seen[p] {
 			t.Errorf("%s is written and not looked at", p)
 		}
+	}
+}
+
+func TestKeysOfTwoConfigurationsStayApart(t *testing.T) {
+	install, pool := User{Keys: []string{"k1"}}, User{Keys: []string{"k2"}, KeysOf: "its pool"}
+	both := mergeKeys(mergeKeys([]byte("own\n"), install), pool)
+	for _, want := range []string{"own\n", "k1\n", "k2\n"} {
+		if !strings.Contains(string(both), want) {
+			t.Errorf("%s is not in\n%s", want, both)
+		}
+	}
+	pool.Keys = nil
+	if got := mergeKeys(both, pool); string(got) != string(mergeKeys([]byte("own\n"), install)) {
+		t.Errorf("without the keys of the pool:\n%s", got)
 	}
 }

@@ -100,12 +100,15 @@ func (m *maker) home(u User, a Account) {
 // keysFile is the file below .ssh that sshd reads by default.
 const keysFile = "authorized_keys"
 
-// The lines around the keys that the configuration gives a user. Keys outside
-// of them are the user's own.
-const (
-	keysBegin = "# begin: managed by holdfast, changes are lost\n"
-	keysEnd   = "# end: managed by holdfast\n"
-)
+// keyLines returns the lines around the keys that a configuration gives a user.
+// Keys outside of them are the user's own, or another configuration's.
+func keyLines(of string) (begin, end string) {
+	begin, end = "# begin: managed by holdfast", "# end: managed by holdfast"
+	if of != "" {
+		begin, end = begin+" for "+of, end+" for "+of
+	}
+	return begin + ", changes are lost\n", end + "\n"
+}
 
 func homeOf(u User, users map[string]Account) string {
 	switch account, exists := users[u.Name]; {
@@ -124,7 +127,7 @@ func (m *maker) keys(u User) {
 	dir := path.Join(homeOf(u, m.o.Users), ".ssh")
 	file := path.Join(dir, keysFile)
 	dirNode, node := m.o.Nodes[dir], m.o.Nodes[file]
-	want := mergeKeys(node.Data, u.Keys)
+	want := mergeKeys(node.Data, u)
 	owner := &Owner{User: Name{Name: u.Name}, OwnGroup: true}
 	field := u.Field + ".sshAuthorizedKeys"
 	if len(u.Keys) == 0 && bytes.Equal(want, node.Data) {
@@ -153,21 +156,22 @@ func (m *maker) keys(u User) {
 	}
 }
 
-// mergeKeys returns an authorized_keys file with the keys in its managed part
+// mergeKeys returns an authorized_keys file with a user's keys in its managed part
 // and all other lines unchanged.
-func mergeKeys(old []byte, keys []string) []byte {
+func mergeKeys(old []byte, u User) []byte {
+	begin, end := keyLines(u.KeysOf)
 	before, after := string(old), ""
-	if head, rest, ok := strings.Cut(before, keysBegin); ok {
+	if head, rest, ok := strings.Cut(before, begin); ok {
 		before, after = head, ""
-		if _, tail, ok := strings.Cut(rest, keysEnd); ok {
+		if _, tail, ok := strings.Cut(rest, end); ok {
 			after = tail
 		}
 	}
-	if len(keys) == 0 {
+	if len(u.Keys) == 0 {
 		return []byte(before + after)
 	}
 	if before != "" && !strings.HasSuffix(before, "\n") {
 		before += "\n"
 	}
-	return []byte(before + keysBegin + strings.Join(keys, "\n") + "\n" + keysEnd + after)
+	return []byte(before + begin + strings.Join(u.Keys, "\n") + "\n" + end + after)
 }

@@ -17,7 +17,8 @@ const (
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// Annotations are Holdfast's own: their names begin with AnnotationDomain.
+	// Annotations are Holdfast's own: their names begin with AnnotationDomain, or
+	// with upstream's group about the configuration of hosts.
 	Annotations map[string]string
 	// Addresses are the internal addresses in the API's order.
 	Addresses []netip.Addr

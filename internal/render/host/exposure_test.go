@@ -30,7 +30,9 @@ var stays = map[string]string{
 	KubeletUnit:    "It mounts volumes where containers see them, makes control groups and devices, and enters containers.",
 	ContainerdUnit: "Containers inherit what it may not: a filter here would be one in every pod. `LimitCORE=0` is, on purpose.",
 	InstallUnit:    "It runs once, unpacks a release everywhere, runs kubeadm, and podman as the unit below. It is gone when the host is installed.",
-	TrustUnit:      "It runs once at each boot, as root over `/etc`.",
+	ConfigureUnit: "It runs as root, only when the agent has a machine configuration written: files below `/etc`, `/opt`, `/srv`, `/usr/local` and `/var`, keys in homes, " +
+		"and kernel arguments in `/boot` and `/efi`, for which GRUB's tools read disks and volumes (no `PrivateDevices`, `CAP_SYS_ADMIN`). It has no network.",
+	TrustUnit: "It runs once at each boot, as root over `/etc`.",
 }
 
 // everyUnit returns all of our units as hosts have them.

@@ -46,6 +46,31 @@ SystemCallFilter=@system-service adjtimex
 SystemCallErrorNumber=EPERM
 `
 
+// configureConfinement is for the program that writes what a machine configuration
+// says: below the folders in which it may be, homes for keys, and what boots the
+// host. It reads no network. GRUB's tools read disks, and ask the kernel about
+// volumes, which needs CAP_SYS_ADMIN; so they get every device. It must run on a
+// host with a full disk, to take a configuration back.
+const configureConfinement = plain + `NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/etc /run /var -/opt -/srv -/usr/local -/home -/root -/boot -/efi
+TemporaryFileSystem=/tmp /var/tmp
+PrivateNetwork=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX
+CapabilityBoundingSet=CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_SYS_ADMIN
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+`
+
 // trustConfinement is for the distribution's tool that reads certificates and
 // writes lists of them.
 const trustConfinement = plain + `NoNewPrivileges=yes

@@ -13,6 +13,7 @@ const (
 	ContainerdUnit = "containerd.service"
 	KubeletUnit    = "kubelet.service"
 	InstallUnit    = "holdfast-install.service"
+	ConfigureUnit  = "holdfast-configure.service"
 	AgentUnit      = "holdfast-agent.service"
 	TrustUnit      = "holdfast-trust.service"
 	EtcdUnit       = "podman-etcd.service"
@@ -29,6 +30,7 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		{Name: KubeletUnit, Contents: kubeletUnit, Enabled: true},
 		{Name: InstallUnit, Contents: installUnit, Enabled: true},
 		{Name: AgentUnit, Contents: agentUnit, Enabled: true},
+		{Name: ConfigureUnit, Contents: configureUnit},
 	}
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
@@ -163,6 +165,22 @@ CPUWeight=1000
 ` + agentConfinement + `
 [Install]
 WantedBy=multi-user.target
+`
+
+// configureUnit is run by the agent, which decides and has no right to write
+// everywhere; it writes, and talks to nobody but systemd. On the way back from a
+// configuration it runs again and again, as long as it fails.
+const configureUnit = `[Unit]
+Description=Write the machine configuration of this host
+ConditionPathExists=/usr/local/bin/holdfast-agent
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=/usr/local/bin/holdfast-agent configure
+TimeoutStartSec=15min
+` + configureConfinement + `
 `
 
 // etcdUnit is ordered before Pacemaker, so that it stops only after Pacemaker's

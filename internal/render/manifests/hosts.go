@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -9,8 +10,9 @@ import (
 const hostsName = "holdfast-hosts"
 
 // hostAccess lets every host, by its kubelet's account, read what its network
-// depends on: the nodes, and the cluster's virtual IPs. Kubernetes itself lets
-// a host read only its own node, and change that one.
+// depends on: the nodes, and the cluster's virtual IPs. It lets a host read a
+// MachineConfig whose name it knows: that is the one which its node names.
+// Kubernetes itself lets a host read only its own node, and change that one.
 func hostAccess() []object {
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
@@ -22,6 +24,7 @@ func hostAccess() []object {
 			Rules: []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
 				{APIGroups: []string{"config.openshift.io"}, Resources: []string{"infrastructures"}, Verbs: read},
+				{APIGroups: []string{mcfgv1.GroupName}, Resources: []string{"machineconfigs"}, Verbs: []string{"get"}},
 			},
 		}},
 		{file: "10-host-access-binding", value: &rbacv1.ClusterRoleBinding{

@@ -55,6 +55,7 @@ var layers = map[string]layer{
 	"internal/model/ignition":       pure,
 	"internal/model/jointoken":      pure,
 	"internal/adapter/host":         effect,
+	"internal/adapter/hostconfig":   effect,
 	"internal/adapter/records":      effect,
 	"internal/pace":                 effect,
 	"internal/adapter/eventlog":     effect,

@@ -1,0 +1,201 @@
+package hostconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/install/apply"
+	"github.com/holdfast/holdfast/internal/install/plan"
+)
+
+// originals is what a host had before configurations replaced it. An entry is
+// durable before the first replacement, and goes once it was put back.
+type originals struct {
+	Paths map[string]original `json:"paths"`
+	// Units has the word of `systemctl is-enabled` for each unit.
+	Units map[string]string `json:"units"`
+	// Arguments are the kernel arguments that the boot loader has of ours, and
+	// Setting those that runs which did not end may have given it.
+	Arguments []string   `json:"kernelArguments,omitempty"`
+	Setting   [][]string `json:"settingKernelArguments,omitempty"`
+}
+
+// original is what was at a path.
+type original struct {
+	Kind   plan.NodeKind `json:"kind,omitempty"`
+	Mode   fs.FileMode   `json:"mode,omitempty"`
+	UID    int           `json:"uid,omitempty"`
+	GID    int           `json:"gid,omitempty"`
+	Data   []byte        `json:"data,omitempty"`
+	Target string        `json:"target,omitempty"`
+}
+
+// maxOriginal bounds a file that is kept, in bytes.
+const maxOriginal = 16 << 20
+
+func (s Store) originals() (originals, error) {
+	o := originals{Paths: map[string]original{}, Units: map[string]string{}}
+	err := s.read(OriginalsPath, &o)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	return o, err
+}
+
+func (s Store) putOriginals(o originals) error { return s.write(OriginalsPath, o) }
+
+// touched returns the paths that a configuration sets.
+func touched(d plan.Desired) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range d.Files {
+		out[f.Path] = true
+	}
+	for _, u := range d.Units {
+		if u.Masked != nil {
+			out[unitPath(u.Name)] = true
+		}
+	}
+	return out
+}
+
+func unitPath(name string) string { return plan.UnitDir + "/" + name }
+
+// look returns what has to be observed: all that the configuration sets, and all
+// that an earlier one has set.
+func (o originals) look(d plan.Desired) plan.Desired {
+	d.Files, d.Units = slices.Clone(d.Files), slices.Clone(d.Units)
+	for _, p := range slices.Sorted(maps.Keys(o.Paths)) {
+		d.Files = append(d.Files, plan.File{Path: p})
+	}
+	for _, u := range slices.Sorted(maps.Keys(o.Units)) {
+		d.Units = append(d.Units, plan.Unit{Name: u})
+	}
+	return d
+}
+
+// record adds what a configuration replaces for the first time, and reports
+// whether it added anything.
+func (o originals) record(d plan.Desired, seen plan.Observed) (bool, error) {
+	added := false
+	for _, p := range slices.Sorted(maps.Keys(touched(d))) {
+		if _, known := o.Paths[p]; known {
+			continue
+		}
+		n := seen.Nodes[p]
+		switch {
+		case n.Kind == plan.KindOther:
+			return false, &apply.InputError{Err: fmt.Errorf("%s is a %s on this host, and could not be put back", p, n.Kind)}
+		case len(n.Data) > maxOriginal:
+			return false, &apply.InputError{Err: fmt.Errorf("%s has %d bytes on this host, and %d are kept to put it back", p, len(n.Data), maxOriginal)}
+		}
+		o.Paths[p], added = original{Kind: n.Kind, Mode: n.Mode, UID: n.UID, GID: n.GID, Data: n.Data, Target: n.Target}, true
+	}
+	for _, u := range d.Units {
+		if _, known := o.Units[u.Name]; !known {
+			o.Units[u.Name], added = seen.Units[u.Name].Enabled, true
+		}
+	}
+	return added, nil
+}
+
+// before returns the steps that put back what a configuration no longer sets. They
+// come first: a unit is disabled while systemctl can read its file.
+func (o originals) before(d plan.Desired, seen plan.Observed) []plan.Step {
+	var steps []plan.Step
+	for _, u := range o.released(d) {
+		if on(seen.Units[u].Enabled) && !on(o.Units[u]) {
+			steps = append(steps, plan.Step{ID: "disable:" + u, Action: &plan.Disable{Unit: u}})
+		}
+	}
+	set := touched(d)
+	for _, p := range slices.Sorted(maps.Keys(o.Paths)) {
+		if !set[p] && !o.Paths[p].is(seen.Nodes[p]) {
+			steps = append(steps, plan.Step{ID: "restore:" + p, Action: o.Paths[p].restore(p)})
+		}
+	}
+	return steps
+}
+
+// restored returns what will be observed once the steps of before were taken.
+func (o originals) restored(d plan.Desired, seen plan.Observed) plan.Observed {
+	seen.Nodes = maps.Clone(seen.Nodes)
+	set := touched(d)
+	for p, was := range o.Paths {
+		if !set[p] {
+			n := seen.Nodes[p]
+			seen.Nodes[p] = plan.Node{Kind: was.Kind, Mode: was.Mode, UID: was.UID, GID: was.GID, Data: was.Data, Target: was.Target, Leftovers: n.Leftovers}
+		}
+	}
+	return seen
+}
+
+// after returns the steps that enable units again, when their files are there.
+func (o originals) after(d plan.Desired, seen plan.Observed) []plan.Step {
+	var steps []plan.Step
+	for _, u := range o.released(d) {
+		if on(o.Units[u]) && !on(seen.Units[u].Enabled) && !masked(d, u) {
+			steps = append(steps, plan.Step{ID: "enable:" + u, Action: &plan.Enable{Unit: u}})
+		}
+	}
+	return steps
+}
+
+// released returns the units of which the configuration does not say whether they
+// are enabled.
+func (o originals) released(d plan.Desired) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(o.Units)) {
+		if !slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name && u.Enabled != nil }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func masked(d plan.Desired, name string) bool {
+	return slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name && u.Masked != nil && *u.Masked })
+}
+
+// on reports whether a unit starts at boot, by the word of systemctl.
+func on(word string) bool {
+	return slices.Contains([]string{"enabled", "enabled-runtime", "alias"}, word)
+}
+
+// prune drops what was put back, and reports whether there was any.
+func (o originals) prune(d plan.Desired) bool {
+	count, set := len(o.Paths)+len(o.Units), touched(d)
+	maps.DeleteFunc(o.Paths, func(p string, _ original) bool { return !set[p] })
+	maps.DeleteFunc(o.Units, func(name, _ string) bool {
+		return !slices.ContainsFunc(d.Units, func(u plan.Unit) bool { return u.Name == name })
+	})
+	return len(o.Paths)+len(o.Units) != count
+}
+
+// is reports whether a path has its original.
+func (o original) is(n plan.Node) bool {
+	switch o.Kind {
+	case plan.KindFile:
+		return n.Kind == o.Kind && n.Mode == o.Mode && n.UID == o.UID && n.GID == o.GID && bytes.Equal(n.Data, o.Data)
+	case plan.KindLink:
+		return n.Kind == o.Kind && n.Target == o.Target
+	default:
+		return n.Kind == plan.KindAbsent
+	}
+}
+
+// restore returns the action that puts an original back.
+func (o original) restore(path string) plan.Action {
+	owner := &plan.Owner{User: plan.Name{ID: &o.UID}, Group: plan.Name{ID: &o.GID}}
+	switch o.Kind {
+	case plan.KindFile:
+		return &plan.WriteFile{Path: path, Data: o.Data, Mode: o.Mode, Owner: owner}
+	case plan.KindLink:
+		return &plan.MakeLink{Path: path, Target: o.Target, Owner: owner}
+	default:
+		return &plan.Remove{Path: path}
+	}
+}

@@ -1,0 +1,56 @@
+package hostnet
+
+import (
+	"context"
+	"fmt"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
+)
+
+// Cluster returns what the machine configuration of this host needs, by the account
+// of its kubelet.
+func (n *Network) Cluster() machineconfig.Cluster {
+	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View}
+}
+
+// account asks the first API server that answers.
+type account struct{ *Network }
+
+// MachineConfig implements machineconfig.API.
+func (a account) MachineConfig(ctx context.Context, name string) (out *mcfgv1.MachineConfig, err error) {
+	err = a.servers.Try(ctx, func(ctx context.Context, c *kube.Client) error {
+		out, err = c.MachineConfig(ctx, name)
+		return err
+	})
+	return out, err
+}
+
+// NodeReady implements machineconfig.API.
+func (a account) NodeReady(ctx context.Context, node string) (bool, error) {
+	var n *corev1.Node
+	err := a.servers.Try(ctx, func(ctx context.Context, c *kube.Client) (err error) {
+		n, err = c.Node(ctx, node)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if n == nil {
+		return false, fmt.Errorf("the API has no node %s", node)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue, nil
+		}
+	}
+	return false, nil
+}
+
+// SetAnnotations implements machineconfig.API.
+func (a account) SetAnnotations(ctx context.Context, node string, values map[string]*string) error {
+	return a.setAnnotations(ctx, node, values)
+}

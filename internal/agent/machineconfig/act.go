@@ -1,0 +1,103 @@
+package machineconfig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/hostchange"
+)
+
+// do does a step, and reports whether there was anything to do.
+func (a *Agent) do(ctx context.Context, s hostapply.Step) bool {
+	var err error
+	switch s.Do {
+	case hostapply.Write:
+		err = a.write(ctx, s)
+	case hostapply.Act:
+		err = a.act(ctx)
+	case hostapply.Nothing, hostapply.Drain, hostapply.Reboot:
+		return false // a person drains and boots
+	}
+	if ctx.Err() != nil {
+		return false // the agent ends: the next one does it again
+	}
+	a.did, a.failed = s.Do, ""
+	if err != nil {
+		a.did, a.failed = hostapply.Nothing, err.Error()
+	}
+	return true
+}
+
+// write stops what ends, and has the files written.
+func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
+	plan, err := a.present(ctx)
+	if err != nil {
+		return err
+	}
+	for _, action := range plan.Before {
+		if action.Do != hostchange.Stop {
+			continue
+		}
+		if err := a.order(ctx, action); err != nil && host.ExitCode(err) != notLoaded {
+			return err
+		}
+	}
+	if !a.journal.Back {
+		if err := a.keepParameters(ctx); err != nil {
+			return fmt.Errorf("keep the kernel parameters: %w", err)
+		}
+	}
+	return a.Configure(ctx, s.Config)
+}
+
+// notLoaded is the exit code of systemctl for a unit that does not exist: it does
+// not run either.
+const notLoaded = 5
+
+// act does what the changes need. A reboot is a person's.
+func (a *Agent) act(ctx context.Context) error {
+	plan, err := a.present(ctx)
+	if err != nil {
+		return err
+	}
+	if plan.Parameters() {
+		if err := a.restoreParameters(); err != nil {
+			return err
+		}
+	}
+	for _, action := range plan.After {
+		if action.Do == hostchange.Reboot {
+			continue
+		}
+		if err := a.order(ctx, action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// present returns the step that the host is on.
+func (a *Agent) present(ctx context.Context) (hostchange.Plan, error) {
+	if a.journal.Back {
+		return a.plan(ctx, a.journal.Target, a.journal.Good)
+	}
+	return a.plan(ctx, a.journal.Good, a.journal.Target)
+}
+
+// orderTime bounds an order to systemd: a unit may take its time to stop and start.
+const orderTime = 5 * time.Minute
+
+// order gives systemd one order.
+func (a *Agent) order(ctx context.Context, action hostchange.Action) error {
+	limited, cancel := context.WithTimeoutCause(ctx, orderTime, fmt.Errorf("no end after %s", orderTime))
+	defer cancel()
+	args := []string{string(action.Do)}
+	if action.Unit != "" {
+		args = append(args, "--", action.Unit)
+	}
+	_, err := a.Systemctl(limited, args...)
+	return err
+}

@@ -1,0 +1,227 @@
+package machineconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Config is the configuration of a host.
+type Config = machineconfig.Config
+
+// facts gathers what a decision needs. missing is an error that only keeps a new
+// way from beginning.
+func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostapply.Facts, missing, err error) {
+	j := *a.journal
+	// Pods are moved by whoever boots the host, so the host does not wait for that.
+	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Drained: true, Did: a.did, Failed: a.failed}
+	if f.Boot, err = a.Boot(); err != nil {
+		return f, nil, fmt.Errorf("which boot this is: %w", err)
+	}
+	switch {
+	case j.Target != "":
+		from, to := j.Good, j.Target
+		if j.Back {
+			from, to = to, from
+		}
+		err = a.way(ctx, &f, from, to)
+	case !begins(j, desired):
+		err = a.lookForDrift(ctx, f)
+	default:
+		if f.Refused, missing = a.obtain(ctx, desired.Value); missing != nil {
+			f.Desired = state.Fact[string]{}
+		} else if f.Refused == "" {
+			err = a.way(ctx, &f, j.Good, desired.Value)
+		}
+	}
+	return f, missing, err
+}
+
+// begins reports whether a host at rest is given something that it neither has nor
+// has failed with.
+func begins(j hostapply.Journal, desired state.Fact[string]) bool {
+	return desired.Known && !slices.Contains([]string{"", j.Good, j.Failed}, desired.Value)
+}
+
+// obtain brings a configuration to the disk, and returns why the host cannot have
+// it; empty if it can.
+func (a *Agent) obtain(ctx context.Context, name string) (refused string, err error) {
+	if why := hostconfig.NoName(name); why != "" {
+		return why, nil
+	}
+	cfg, err := a.config(ctx, name)
+	if mistakes, ok := errors.AsType[machineconfig.Mistakes](err); ok {
+		return mistakes.Error(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return a.Refusal(ctx, cfg)
+}
+
+// config returns a configuration from the disk, or else from the API.
+func (a *Agent) config(ctx context.Context, name string) (Config, error) {
+	cfg, err := a.Store.Config(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return cfg, err
+	}
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	mc, err := a.cluster.MachineConfig(limited, name)
+	if err != nil {
+		return cfg, err
+	}
+	if _, err := machineconfig.Read(*mc); err != nil {
+		return cfg, err
+	}
+	if err := a.Store.PutConfig(mc); err != nil {
+		return cfg, err
+	}
+	return a.Store.Config(name)
+}
+
+// way adds what the way from one configuration to another needs.
+func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) error {
+	plan, err := a.plan(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	f.Quiet, f.Reboots = plan.Quiet(), plan.Reboots()
+	if f.Reboots {
+		f.ByHand = byHand(plan, a.cluster.View().Host.NodeName)
+	}
+	if a.journal.Phase == hostapply.Checking {
+		cfg, err := a.config(ctx, to)
+		if err != nil {
+			return err
+		}
+		f.Ready, f.NotReady = a.ready(ctx, cfg)
+	}
+	return nil
+}
+
+// plan returns the step from one configuration to another.
+func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, error) {
+	was, err := a.config(ctx, from)
+	if err != nil {
+		return hostchange.Plan{}, err
+	}
+	is, err := a.config(ctx, to)
+	if err != nil {
+		return hostchange.Plan{}, err
+	}
+	rows, err := a.restorable()
+	return hostchange.Compare(was, is, hostchange.Table(rows)), err
+}
+
+// byHand says what a person does, and for what.
+func byHand(p hostchange.Plan, node string) string {
+	const most = 3
+	var what []string
+	for _, c := range p.Changes {
+		if slices.Contains(c.Needs, hostchange.Action{Do: hostchange.Reboot}) {
+			what = append(what, strings.TrimSpace(string(c.Kind)+" "+c.Name))
+		}
+	}
+	if more := len(what) - most; more > 0 {
+		what = append(what[:most], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%s changed. Drain %s, then boot it", strings.Join(what, ", "), node)
+}
+
+// ready reports whether the host is ready with a configuration, and why not.
+func (a *Agent) ready(ctx context.Context, cfg Config) (state.Fact[bool], string) {
+	if why := a.unwell(ctx, cfg); why != "" {
+		return state.Known(false), why
+	}
+	if v := a.cluster.View(); v.Role.ControlPlane() && !state.Is(v.LocalAPI, true) {
+		return v.LocalAPI, "the API server of this host is not ready"
+	}
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	ready, err := a.cluster.NodeReady(limited, a.cluster.View().Host.NodeName)
+	switch {
+	case err != nil:
+		return state.Fact[bool]{}, fmt.Sprintf("the API does not say whether the node is ready: %v", err)
+	case !ready:
+		return state.Known(false), "the node is not ready"
+	}
+	return state.Known(true), ""
+}
+
+// unwell returns what the host itself sees that is wrong.
+func (a *Agent) unwell(ctx context.Context, cfg Config) string {
+	if !a.Kubelet(ctx) {
+		return "kubelet is not healthy"
+	}
+	for _, u := range cfg.Ignition.Systemd.Units {
+		if u.Enabled == nil || !*u.Enabled || strings.Contains(u.Name, "@.") {
+			continue
+		}
+		out, err := a.Systemctl(ctx, "show", "--property=ActiveState", "--value", "--", u.Name)
+		if err != nil {
+			return err.Error()
+		}
+		if strings.TrimSpace(string(out)) == "failed" {
+			return u.Name + " has failed"
+		}
+	}
+	missing, err := a.missingArguments(cfg)
+	if err != nil {
+		return err.Error()
+	}
+	if len(missing) > 0 {
+		return "the kernel was booted without " + strings.Join(missing, " ")
+	}
+	return ""
+}
+
+func (a *Agent) missingArguments(cfg Config) ([]string, error) {
+	if len(cfg.KernelArguments) == 0 {
+		return nil, nil
+	}
+	line, err := a.CommandLine()
+	return hostconfig.MissingArguments(line, cfg.KernelArguments), err
+}
+
+// lookForDrift looks at what somebody changed on a host at rest, now and then.
+func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
+	j := *a.journal
+	if j.Good == "" || j.Failed != "" || f.Now.Sub(a.looked).Abs() < driftEvery {
+		return nil
+	}
+	cfg, err := a.config(ctx, j.Good)
+	if err != nil {
+		return err
+	}
+	found, err := a.Differences(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("compare the host with %s: %w", j.Good, err)
+	}
+	missing, err := a.missingArguments(cfg)
+	if err != nil {
+		return err
+	}
+	for _, m := range missing {
+		found = append(found, "the kernel argument "+m)
+	}
+	a.drift, a.looked = found, f.Now
+	return nil
+}
+
+// bounded cuts a text at a number of bytes.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+}

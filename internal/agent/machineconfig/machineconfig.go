@@ -1,0 +1,300 @@
+// Package machineconfig takes this host to the machine configuration that its
+// node names, or back to the last good one.
+//
+// It owns the journal of that way (adapter/hostconfig), and the annotations
+// currentConfig, state and reason of this host's node. decide/hostapply decides;
+// holdfast-configure.service writes files, because the agent may not write
+// everywhere. It never boots the host, and never drains it: a person does both.
+package machineconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"sync"
+	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The pauses.
+const (
+	// driftEvery is the pause between two looks at what somebody may have changed.
+	driftEvery = 10 * time.Minute
+	// onTheWay is the pause between two looks at a host that is checked, or that
+	// waits for a person.
+	onTheWay = 5 * time.Second
+	// retry and maxRetry are those while the API does not answer.
+	retry    = 5 * time.Second
+	maxRetry = time.Minute
+	// tellLimit bounds a report, and askLimit a question: without the API the host
+	// goes on.
+	tellLimit = 10 * time.Second
+	askLimit  = 20 * time.Second
+	// limit bounds a run. It is longer than all that a unit and a boot loader's tool
+	// may take.
+	limit = 30 * time.Minute
+)
+
+// API is the part of the API that the host needs, by its kubelet's account.
+type API interface {
+	MachineConfig(ctx context.Context, name string) (*mcfgv1.MachineConfig, error)
+	// NodeReady reports whether a node is ready, as the API has it now.
+	NodeReady(ctx context.Context, node string) (bool, error)
+	SetAnnotations(ctx context.Context, node string, values map[string]*string) error
+}
+
+// Host holds the effects on this host.
+type Host struct {
+	Store hostconfig.Store
+	// Configure has the configuration written that the journal names.
+	Configure func(ctx context.Context, name string) error
+	// Refusal and Differences compare the host with a configuration.
+	Refusal     func(ctx context.Context, of Config) (string, error)
+	Differences func(ctx context.Context, of Config) ([]string, error)
+	// Systemctl runs systemctl.
+	Systemctl func(ctx context.Context, args ...string) ([]byte, error)
+	// Parameter and SetParameter are about a kernel parameter by its path below
+	// /proc/sys.
+	Parameter    func(name string) (string, error)
+	SetParameter func(name, value string) error
+	// Boot names the present boot, CommandLine is the kernel's.
+	Boot, CommandLine func() (string, error)
+	// Kubelet reports whether kubelet is healthy.
+	Kubelet func(ctx context.Context) bool
+}
+
+// Options holds what New needs.
+type Options struct {
+	Host
+	Now func() time.Time
+}
+
+// Cluster is what the host knows of its cluster, and its way to it.
+type Cluster struct {
+	API
+	// View returns the view of the host's network.
+	View func() state.NetworkView
+}
+
+// Agent is the loop of one host.
+type Agent struct {
+	Options
+	cluster Cluster
+	wake    loop.Kick
+
+	mu    sync.Mutex
+	self  state.Node // as the watch has it
+	heard bool
+	said  hostapply.Report // for the metrics
+
+	// What follows belongs to the loop. The journal is the one on the disk; did and
+	// failed are those of hostapply.Facts.
+	journal *hostapply.Journal
+	did     hostapply.Do
+	failed  string
+	// drift is what somebody changed, when it was looked for last.
+	drift  []string
+	looked time.Time
+}
+
+// New returns the loop of a host. Join gives it its cluster.
+func New(o Options) *Agent { return &Agent{Options: o, wake: loop.NewKick()} }
+
+// Join gives the loop its cluster. Call it before the task runs.
+func (a *Agent) Join(c Cluster) { a.cluster = c }
+
+// Task returns the loop. It runs when the node of this host changes, and on a host
+// that never had a configuration at no other time.
+func (a *Agent) Task() loop.Task {
+	return loop.Task{
+		Name: "machine configuration", Wake: a.wake, Retry: retry, MaxRetry: maxRetry, RetryAnew: true, Limit: limit, Spared: true, Step: a.step,
+		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) && a.unused() }, // no access to the API yet
+	}
+}
+
+// unused reports whether the host never had a configuration.
+func (a *Agent) unused() bool { return a.journal != nil && *a.journal == (hostapply.Journal{}) }
+
+// Nodes hears the nodes of the API.
+func (a *Agent) Nodes(list []state.Node) {
+	name := a.cluster.View().Host.NodeName
+	for _, n := range list {
+		if n.Name != name {
+			continue
+		}
+		a.mu.Lock()
+		changed := !a.heard || !maps.Equal(about(a.self), about(n))
+		a.self, a.heard = n, true
+		a.mu.Unlock()
+		if changed {
+			a.wake.Kick()
+		}
+	}
+}
+
+// about returns the annotations of a node about its configuration.
+func about(n state.Node) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf} {
+		if value, ok := n.Annotations[name]; ok {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// desired returns the configuration that the host is to have.
+func (a *Agent) desired() state.Fact[string] {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return state.Fact[string]{Known: a.heard, Value: a.self.Annotations[rollout.DesiredConfig]}
+}
+
+// step makes one decision, tells it and does it.
+func (a *Agent) step(ctx context.Context) (loop.Result, error) {
+	if a.journal == nil {
+		j, err := a.Store.Journal()
+		if err != nil {
+			return loop.Result{}, err
+		}
+		a.journal = &j
+	}
+	desired := a.desired()
+	if a.unused() && desired.Value == "" {
+		return loop.Result{}, nil
+	}
+	facts, missing, err := a.facts(ctx, desired)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	s := hostapply.Next(*a.journal, facts)
+	before := *a.journal
+	if err := a.remember(s.Journal); err != nil {
+		return loop.Result{}, err
+	}
+	report := s.Report.Changed(a.drift)
+	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
+		report.Reason = missing.Error() // the API answers, and a person has to do something
+	}
+	untold := a.tell(ctx, report)
+	acted := a.do(ctx, s)
+	if ctx.Err() != nil {
+		return loop.Result{}, context.Cause(ctx)
+	}
+	return a.next(before, acted, errors.Join(missing, untold))
+}
+
+// next returns when the next step comes.
+func (a *Agent) next(before hostapply.Journal, acted bool, err error) (loop.Result, error) {
+	out := loop.Result{Changed: changed(before, *a.journal)}
+	switch j := *a.journal; {
+	case (acted || j != before) && (!j.Back || a.failed == ""):
+		out.Again = -1
+	case j.Target != "":
+		out.Again = onTheWay
+		if a.failed != "" {
+			err = errors.Join(err, errors.New(a.failed))
+		}
+	case err != nil:
+	default:
+		out.Again = driftEvery
+		err = a.Store.Rest(j.Good)
+	}
+	return out, err
+}
+
+// changed says in one line what became of a way.
+func changed(before, now hostapply.Journal) string {
+	switch {
+	case before.Target == "" && now.Target != "":
+		return "on the way to " + now.Target
+	case before.Target != "" && now.Target != "" && now.Back && !before.Back:
+		return fmt.Sprintf("%s failed, going back to %q: %s", now.Target, now.Good, now.Why)
+	case now.Failed != "" && now.Failed != before.Failed:
+		return fmt.Sprintf("without %s: %s", now.Failed, now.Why)
+	case now.Target == "" && now.Good != before.Good:
+		return "this host has " + now.Good
+	}
+	return ""
+}
+
+// remember makes a journal durable before anything is done by it.
+func (a *Agent) remember(j hostapply.Journal) error {
+	if j == *a.journal {
+		return nil
+	}
+	if err := a.Store.PutJournal(j); err != nil {
+		return err
+	}
+	if j.Target == "" {
+		a.looked = time.Time{} // what it has now, nobody has looked at yet
+	}
+	a.journal, a.did, a.failed, a.drift = &j, hostapply.Nothing, "", nil
+	return nil
+}
+
+// maxReason bounds a reason in an annotation, in bytes.
+const maxReason = 2000
+
+// tell writes into the API what the host says, unless that stands there.
+func (a *Agent) tell(ctx context.Context, r hostapply.Report) error {
+	want := map[string]string{rollout.StateOf: string(r.State)}
+	if r.Current != "" {
+		want[rollout.CurrentConfig] = r.Current
+	}
+	if r.Reason != "" {
+		want[rollout.ReasonOf] = bounded(r.Reason, maxReason)
+	}
+	a.mu.Lock()
+	a.said = r
+	node, have, heard := a.self.Name, about(a.self), a.heard
+	a.mu.Unlock()
+	values := map[string]*string{}
+	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf} {
+		value, wanted := want[name]
+		switch had, has := have[name]; {
+		case wanted && had != value:
+			values[name] = &value
+		case !wanted && has:
+			values[name] = nil
+		}
+	}
+	if !heard || len(values) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellLimit)
+	defer cancel()
+	if err := a.cluster.SetAnnotations(ctx, node, values); err != nil {
+		return err
+	}
+	a.told(values)
+	return nil
+}
+
+// told takes in what the API has accepted: the watch shows it a little later.
+func (a *Agent) told(values map[string]*string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.self.Annotations = maps.Clone(a.self.Annotations)
+	if a.self.Annotations == nil {
+		a.self.Annotations = map[string]string{}
+	}
+	for name, value := range values {
+		if value == nil {
+			delete(a.self.Annotations, name)
+		} else {
+			a.self.Annotations[name] = *value
+		}
+	}
+}

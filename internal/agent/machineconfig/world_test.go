@@ -1,0 +1,410 @@
+package machineconfig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/ignition/v2/config/v3_5/types"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+const node = "worker-1"
+
+// world is a host in a folder with a fake systemd, and the API.
+type world struct {
+	t    *testing.T
+	root string
+	now  time.Time
+	boot int
+	// agent is the process; a crash makes another one.
+	agent *Agent
+
+	objects     map[string]*mcfgv1.MachineConfig
+	annotations map[string]string
+	writes      int // of annotations
+	// away: the API does not answer. notReady: the node or kubelet is not well.
+	away, notReady bool
+
+	// Of systemd: units that are enabled, those that run and with which definition,
+	// and what it has read. failing units do not start.
+	enabled       map[string]bool
+	running, read map[string]string
+	failing       map[string]bool
+	orders        []string
+	// parameters are the kernel's, commandLine is how it was booted, menu what the
+	// boot loader will do.
+	parameters        map[string]string
+	commandLine, menu string
+
+	// left is the number of effects until the crash, -1 for none; power makes it a
+	// power cut.
+	left    int
+	power   bool
+	dead    bool
+	effects int
+}
+
+var errCrash = errors.New("crash")
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
+		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
+		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
+	}
+	for path, data := range map[string]string{
+		"/etc/passwd": "root:x:0:0::/root:/bin/sh\n", "/etc/group": "root:x:0:\n", "/etc/motd": "of the distribution\n",
+		"/etc/default/grub": "", "/usr/sbin/update-grub": "", "/etc/default/grub.d/x.cfg": "", "/etc/sysctl.d/10-dist.conf": "", "/etc/systemd/system/x": "",
+	} {
+		w.put(path, data)
+	}
+	w.start()
+	return w
+}
+
+func (w *world) put(path, data string) {
+	w.t.Helper()
+	if err := quick(filepath.Join(w.root, path), []byte(data), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// file returns a file's contents, or nothing.
+func (w *world) file(path string) string {
+	data, err := os.ReadFile(filepath.Join(w.root, path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// quick writes a file as host.WriteFileAtomic does, without waiting for the disk.
+func quick(path string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, mode); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(path+".new", mode), os.Rename(path+".new", path))
+}
+
+// effect counts an effect and carries it out, unless the agent crashes there.
+func (w *world) effect(do func() error) error {
+	if w.dead {
+		return errCrash
+	}
+	w.effects++
+	err := do()
+	if w.left >= 0 {
+		if w.left--; w.left < 0 {
+			w.dead = true
+			return errCrash
+		}
+	}
+	return err
+}
+
+// start starts an agent, as after a crash.
+func (w *world) start() {
+	w.dead = false
+	writer := hostconfig.NewWriter(w.root)
+	w.instrument(&writer)
+	w.agent = New(Options{Now: func() time.Time { return w.now }, Host: Host{
+		Store: writer.Store, Refusal: writer.Refusal, Differences: writer.Differences, Systemctl: w.systemctl,
+		Configure: func(ctx context.Context, name string) error {
+			wrote, err := writer.Write(ctx)
+			if err == nil && wrote != name {
+				err = fmt.Errorf("it wrote %q and not %q", wrote, name)
+			}
+			return err
+		},
+		Parameter: func(name string) (string, error) {
+			if value, ok := w.parameters[name]; ok {
+				return value, nil
+			}
+			return "", fs.ErrNotExist
+		},
+		SetParameter: func(name, value string) error {
+			return w.effect(func() error { w.parameters[name] = value; return nil })
+		},
+		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
+		CommandLine: func() (string, error) { return w.commandLine, nil },
+		Kubelet:     func(context.Context) bool { return !w.notReady },
+	}})
+	w.agent.Join(Cluster{API: w, View: func() state.NetworkView {
+		return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
+	}})
+	if !w.away {
+		w.watch()
+	}
+}
+
+func (w *world) instrument(writer *hostconfig.Writer) {
+	write := func(path string, data []byte, mode fs.FileMode) error {
+		return w.effect(func() error { return quick(path, data, mode) })
+	}
+	f := writer.Files
+	writer.Store.WriteFile, f.WriteFile = write, write
+	f.WriteFor = func(path string, data []byte, mode fs.FileMode, _, _ int) error { return write(path, data, mode) }
+	f.Remove = func(path string) error { return w.effect(func() error { return os.RemoveAll(path) }) }
+	f.Chmod = func(path string, mode fs.FileMode) error {
+		return w.effect(func() error { return os.Chmod(path, mode) })
+	}
+	f.Chown = func(string, int, int) error { return nil }
+	f.Owner = func(fs.FileInfo) (int, int) { return 0, 0 }
+	f.Run = func(ctx context.Context, c host.Cmd) ([]byte, error) {
+		if c.Name == "update-grub" {
+			return nil, w.effect(func() error { w.menu = w.file("/etc/default/grub.d/99-holdfast-machineconfig.cfg"); return nil })
+		}
+		return w.systemctl(ctx, slices.DeleteFunc(slices.Clone(c.Args), func(a string) bool { return strings.HasPrefix(a, "--root") })...)
+	}
+}
+
+// watch has the agent hear its node.
+func (w *world) watch() {
+	w.agent.Nodes([]state.Node{{Name: "other"}, {Name: node, Ready: !w.notReady, Annotations: maps.Clone(w.annotations)}})
+}
+
+// wish gives the host a configuration.
+func (w *world) wish(name string) {
+	w.annotations[rollout.DesiredConfig] = name
+	w.watch()
+}
+
+func (w *world) MachineConfig(_ context.Context, name string) (*mcfgv1.MachineConfig, error) {
+	if w.away {
+		return nil, errAway
+	}
+	if mc, ok := w.objects[name]; ok {
+		return mc, nil
+	}
+	return nil, fmt.Errorf("get MachineConfig %s: %w", name, apierrors.NewNotFound(mcfgv1.Resource("machineconfigs"), name))
+}
+
+var errAway = errors.New("the API is away")
+
+func (w *world) NodeReady(context.Context, string) (bool, error) {
+	if w.away {
+		return false, errAway
+	}
+	return !w.notReady, nil
+}
+
+func (w *world) SetAnnotations(_ context.Context, name string, values map[string]*string) error {
+	if w.away || w.dead {
+		return errAway
+	}
+	if name != node {
+		w.t.Errorf("it annotates %s", name)
+	}
+	w.writes++
+	for key, value := range values {
+		if value == nil {
+			delete(w.annotations, key)
+		} else {
+			w.annotations[key] = *value
+		}
+	}
+	return nil
+}
+
+func (w *world) unitFile(unit string) string { return w.file("/etc/systemd/system/" + unit) }
+
+func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
+	unit := args[len(args)-1]
+	switch args[0] {
+	case "show":
+		if w.failing[unit] {
+			return []byte("failed\n"), nil
+		}
+		return []byte("active\n"), nil
+	case "is-enabled":
+		return []byte(w.word(unit) + "\n"), nil
+	}
+	return nil, w.effect(func() error {
+		w.orders = append(w.orders, strings.Join(args, " "))
+		return w.order(args[0], unit)
+	})
+}
+
+func (w *world) word(unit string) string {
+	switch {
+	case w.unitFile(unit) == "":
+		return "not-found"
+	case w.enabled[unit]:
+		return "enabled"
+	default:
+		return "disabled"
+	}
+}
+
+func (w *world) order(verb, unit string) error {
+	switch verb {
+	case "enable", "reenable":
+		w.enabled[unit] = true
+	case "disable":
+		delete(w.enabled, unit)
+	case "daemon-reload":
+		w.reload()
+	case "stop":
+		if _, loaded := w.read[unit]; !loaded {
+			return &host.RunError{ExitCode: 5, Err: errors.New("exit status 5")}
+		}
+		delete(w.running, unit)
+	case "restart", "try-restart":
+		if unit == "systemd-sysctl.service" {
+			return w.sysctl()
+		}
+		if _, runs := w.running[unit]; verb == "try-restart" && !runs {
+			return nil
+		}
+		if delete(w.running, unit); w.read[unit] == "" || strings.Contains(w.read[unit], "/bad") {
+			return &host.RunError{Cmd: host.Command("systemctl", verb, unit), ExitCode: 1, Err: errors.New("exit status 1"), Output: "Job for " + unit + " failed"}
+		}
+		w.running[unit] = w.read[unit]
+	default:
+		panic(verb)
+	}
+	return nil
+}
+
+// sysctl sets the parameters of the site's file, as far as there are such.
+func (w *world) sysctl() error {
+	settings, _ := decide.Sysctls([]byte(w.file("/etc/sysctl.d/50-site.conf")))
+	var failed error
+	for name, value := range settings {
+		if _, ok := w.parameters[name]; !ok {
+			failed = &host.RunError{Cmd: host.Command("systemctl", "restart", "systemd-sysctl.service"), ExitCode: 1, Err: errors.New("exit status 1")}
+			continue
+		}
+		w.parameters[name] = value
+	}
+	return failed
+}
+
+// defaults are the kernel's own parameters.
+func defaults() map[string]string {
+	return map[string]string{"vm/swappiness": "60", "vm/dirty_ratio": "20"}
+}
+
+// reload has systemd read the units.
+func (w *world) reload() {
+	clear(w.read)
+	entries, err := os.ReadDir(filepath.Join(w.root, "/etc/systemd/system"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".service") {
+			w.read[e.Name()] = w.unitFile(e.Name())
+		}
+	}
+}
+
+// boots boots the host: everything is as the disk says.
+func (w *world) boots() {
+	w.boot++
+	w.reload()
+	clear(w.running)
+	for unit := range w.enabled {
+		if w.read[unit] != "" && !strings.Contains(w.read[unit], "/bad") {
+			w.running[unit] = w.read[unit]
+		}
+	}
+	w.parameters, w.commandLine = defaults(), "root=x "+arguments(w.menu)
+	_ = w.sysctl() // a boot goes on
+	w.start()
+}
+
+// arguments are those that update-grub was told.
+func arguments(menu string) string {
+	_, rest, _ := strings.Cut(menu, "$GRUB_CMDLINE_LINUX ")
+	args, _, _ := strings.Cut(rest, `"`)
+	return args
+}
+
+// once runs the agent once, and returns when it wants to run again, and whether
+// it crashed.
+func (w *world) once() (loop.Result, error) {
+	result, err := w.agent.step(w.t.Context())
+	switch {
+	case w.dead && w.power:
+		w.boots()
+	case w.dead:
+		w.start()
+	}
+	return result, err
+}
+
+// settle runs the agent until it rests, or waits for a person for so long.
+func (w *world) settle(most time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(most); w.now.Before(end); {
+		result, err := w.once()
+		if err == nil && (result.Again == driftEvery || result == (loop.Result{})) {
+			return
+		}
+		if result.Again == onTheWay {
+			result.Again *= 4 // it only waits
+		}
+		w.now = w.now.Add(max(result.Again, time.Second))
+	}
+}
+
+// has adds a configuration to the API.
+func (w *world) has(name string, files map[string]string, units []types.Unit, kernel ...string) {
+	w.t.Helper()
+	c := types.Config{Ignition: types.Ignition{Version: ignition.Newest}, Systemd: types.Systemd{Units: units}}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		f := types.File{Node: types.Node{Path: path}}
+		f.Contents.Source = new(ignition.DataURL([]byte(files[path])))
+		c.Storage.Files = append(c.Storage.Files, f)
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	mc := &mcfgv1.MachineConfig{Spec: mcfgv1.MachineConfigSpec{Config: runtime.RawExtension{Raw: raw}, KernelArguments: append([]string{}, kernel...), Extensions: []string{}}}
+	mc.Name = name
+	w.objects[name] = mc
+}
+
+// says returns what the host reports in the API.
+func (w *world) says() string {
+	a := w.annotations
+	return fmt.Sprintf("%s %s: %s", a[rollout.StateOf], a[rollout.CurrentConfig], a[rollout.ReasonOf])
+}
+
+// short is what it says without the reason.
+func (w *world) short() string {
+	text, _, _ := strings.Cut(w.says(), ":")
+	return text
+}
+
+// look is what the host is like, beside what the agent remembers.
+func (w *world) look() string {
+	return fmt.Sprintf("motd %q, sysctl %q, parameters %v, unit %q, enabled %v, running %q, boot loader %q",
+		w.file("/etc/motd"), w.file("/etc/sysctl.d/50-site.conf"), w.parameters, w.unitFile("site.service"), w.enabled, w.running, arguments(w.menu))
+}
