@@ -31,7 +31,7 @@ func (l Layout) InstallConfig() ([]byte, error) {
 	if s.ControlPlanes == 2 {
 		controlPlane["fencing"] = document{"credentials": l.fencingCredentials()}
 	}
-	return yaml.Marshal(document{
+	site := document{
 		"apiVersion":   "v1",
 		"metadata":     document{"name": s.Name},
 		"baseDomain":   BaseDomain,
@@ -40,7 +40,11 @@ func (l Layout) InstallConfig() ([]byte, error) {
 		"compute":      []document{{"name": "worker", "replicas": s.Workers}},
 		"platform":     l.platform(),
 		"rendezvousIP": l.Hosts[0].Machine.addrs()[0].String(),
-	})
+	}
+	if s.CertificateValidity != "" {
+		site["certificateValidityPeriod"] = s.CertificateValidity
+	}
+	return yaml.Marshal(site)
 }
 
 func (l Layout) networking() document {

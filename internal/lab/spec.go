@@ -65,6 +65,9 @@ type Spec struct {
 	RouterAdvertisements bool `json:"routerAdvertisements,omitempty"`
 	// SecondNIC gives each host another NIC in its machine network.
 	SecondNIC bool `json:"secondNIC,omitempty"`
+	// CertificateValidity is certificateValidityPeriod of the install-config, as
+	// text: "12m" has certificates renewed every few minutes.
+	CertificateValidity string `json:"certificateValidity,omitempty"`
 	// Pull makes the hosts pull their release from a registry of the lab, as at
 	// a disconnected site.
 	Pull bool `json:"pull,omitempty"`
@@ -110,6 +113,9 @@ func (s Spec) String() string {
 	}
 	if s.SecondNIC {
 		words += ", second NICs"
+	}
+	if s.CertificateValidity != "" {
+		words += ", certificates valid for " + s.CertificateValidity
 	}
 	if s.Bare {
 		words += ", bare"
