@@ -181,8 +181,9 @@ const (
 func allowed() map[string][]string {
 	const gateway = decide.GatewayGroup
 	out := map[string][]string{
-		// The identity of the hosts, and the virtual IPs.
-		hosts: of("", " nodes", "config.openshift.io infrastructures"),
+		// The identity of the hosts, and the virtual IPs. The machine configuration
+		// that a host is given, by its name: there is no right to list them.
+		hosts: append(of("", " nodes", "config.openshift.io infrastructures"), "machineconfiguration.openshift.io machineconfigs get"),
 		// Names of Services and the addresses of their pods; no Secret, no
 		// ConfigMap.
 		dns: without(" get", of("", " endpoints", " services", " pods", " namespaces", "discovery.k8s.io endpointslices")),
