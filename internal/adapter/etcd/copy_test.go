@@ -28,7 +28,7 @@ func TestWhatInspectPrintsIsUnderstood(t *testing.T) {
 echo '{"copy":"whole","cluster":"c1","member":"fedcba9876543210","members":[{"id":"a1","name":"cp-1"},{"id":"a2","learner":true}],"reason":"x"}'`)
 	got, err := Inspect(t.Context(), "/data")
 	want := state.EtcdData{
-		Copy: state.CopyWhole, Cluster: 0xc1, Member: 0xfedcba9876543210,
+		Copy: state.CopyWhole, Cluster: 0xc1, Member: 0xfedcba9876543210, Reason: "x",
 		Members: []state.EtcdMember{{ID: 0xa1, Name: "cp-1"}, {ID: 0xa2, Learner: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -75,7 +75,7 @@ func broken(s rollout.Site, d rollout.Decision) []string {
 		given[a.Host] = true
 		rule(a.Config == "t", "a host is given the target of its pool")
 		rule(h.Desired != "t", "a host is given what it was not given already")
-		rule(h.Current != "", "a host that has not said what it has is given nothing")
+		rule(h.Current != "" || h.Desired == "" || fails(h), "a new host is given one configuration, and no other before it has said what it has")
 		rule(fails(h) || !isAway(h) && !works(h), "a host that is away or at work is given nothing, but for one that failed")
 		rule(!slices.ContainsFunc(s.Hosts, func(o rollout.Host) bool { return o.Name != h.Name && works(o) && (controlPlane(h) || controlPlane(o)) }),
 			"while a host is at work, no control plane is taken; while a control plane is, nobody is")
