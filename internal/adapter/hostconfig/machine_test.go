@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/install/apply"
 	"github.com/holdfast/holdfast/internal/model/ignition"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 // machine is a host in a folder. Its files are real, systemd and the boot loader's
@@ -34,11 +35,8 @@ type machine struct {
 	broken   map[string]error
 	commands []string
 
-	effects, cutAt int
-	after, dead    bool
+	powercut.Cut
 }
-
-var errCut = errors.New("power cut")
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
@@ -73,20 +71,9 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) put(t *testing.T, path, data string, mode fs.FileMode) {
 	t.Helper()
-	if err := quick(filepath.Join(m.root, path), []byte(data), mode); err != nil {
+	if err := powercut.WriteFile(filepath.Join(m.root, path), []byte(data), mode); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// quick writes a file as host.WriteFileAtomic does, without waiting for the disk.
-func quick(path string, data []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, mode); err != nil {
-		return err
-	}
-	return errors.Join(os.Chmod(path+".new", mode), os.Rename(path+".new", path))
 }
 
 func (m *machine) read(t *testing.T, path string) string {
@@ -98,46 +85,28 @@ func (m *machine) read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// effect counts an effect and carries it out, unless the run is cut there.
-func (m *machine) effect(do func() error) error {
-	if m.dead {
-		return errCut
-	}
-	m.effects++
-	if m.effects != m.cutAt {
-		return do()
-	}
-	m.dead = true
-	if m.after {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	return errCut
-}
-
 func (m *machine) writer() Writer {
 	w := NewWriter(m.root)
 	real := *w.Files
 	write := func(path string, data []byte, mode fs.FileMode) error {
-		return m.effect(func() error { return quick(path, data, mode) })
+		return m.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 	}
 	w.Files.WriteFile, w.Store.WriteFile = write, write
 	w.Files.WriteFor = func(path string, data []byte, mode fs.FileMode, uid, gid int) error {
-		return m.effect(func() error {
-			if err := quick(path, data, mode); err != nil {
+		return m.Effect(func() error {
+			if err := powercut.WriteFile(path, data, mode); err != nil {
 				return err
 			}
 			m.owners[inode(path)] = [2]int{uid, gid}
 			return nil
 		})
 	}
-	w.Files.Mkdir = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Mkdir(p, mode) }) }
-	w.Files.Chmod = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Chmod(p, mode) }) }
-	w.Files.Remove = func(p string) error { return m.effect(func() error { return os.RemoveAll(p) }) }
-	w.Files.Symlink = func(target, p string) error { return m.effect(func() error { return real.Symlink(target, p) }) }
+	w.Files.Mkdir = func(p string, mode fs.FileMode) error { return m.Effect(func() error { return real.Mkdir(p, mode) }) }
+	w.Files.Chmod = func(p string, mode fs.FileMode) error { return m.Effect(func() error { return real.Chmod(p, mode) }) }
+	w.Files.Remove = func(p string) error { return m.Effect(func() error { return os.RemoveAll(p) }) }
+	w.Files.Symlink = func(target, p string) error { return m.Effect(func() error { return real.Symlink(target, p) }) }
 	w.Files.Chown = func(p string, uid, gid int) error {
-		return m.effect(func() error { m.owners[inode(p)] = [2]int{uid, gid}; return nil })
+		return m.Effect(func() error { m.owners[inode(p)] = [2]int{uid, gid}; return nil })
 	}
 	w.Files.Owner = func(info fs.FileInfo) (int, int) {
 		o := m.owners[inodeOf(info)]
@@ -174,7 +143,7 @@ func (m *machine) run(c host.Cmd) ([]byte, error) {
 	}
 	switch {
 	case c.Name == "update-grub":
-		return nil, m.effect(func() error {
+		return nil, m.Effect(func() error {
 			data, err := os.ReadFile(filepath.Join(m.root, grubPath))
 			m.loader = string(data)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +152,7 @@ func (m *machine) run(c host.Cmd) ([]byte, error) {
 			return err
 		})
 	case c.Name == "grubby":
-		return nil, m.effect(func() error { m.loader = strings.Join(args, " "); return nil })
+		return nil, m.Effect(func() error { m.loader = strings.Join(args, " "); return nil })
 	case c.Name != "systemctl":
 		panic("no fake for " + c.String())
 	}
@@ -191,7 +160,7 @@ func (m *machine) run(c host.Cmd) ([]byte, error) {
 	if args[0] == "is-enabled" {
 		return []byte(m.word(unit) + "\n"), nil
 	}
-	return nil, m.effect(func() error {
+	return nil, m.Effect(func() error {
 		switch args[0] {
 		case "enable", "reenable":
 			if m.word(unit) == "not-found" || m.word(unit) == "masked" {
@@ -257,7 +226,7 @@ func (m *machine) look(t *testing.T) map[string]string {
 func (m *machine) has(t *testing.T, name string, s *spec) {
 	t.Helper()
 	store := NewStore(m.root)
-	store.WriteFile = quick
+	store.WriteFile = powercut.WriteFile
 	if s != nil {
 		if err := store.PutConfig(s.object(t, name)); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 func owned(f *types.File) {
@@ -100,7 +102,7 @@ func TestAWriteCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 			if err := m.write(t); err != nil {
 				t.Fatal(err)
 			}
-			m.effects = 0
+			m.Effects = 0
 			return m
 		}
 		whole := start()
@@ -110,19 +112,19 @@ func TestAWriteCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := whole.look(t)
-		if whole.effects < 10 {
-			t.Fatalf("%s: only %d effects: the test cuts nothing", way.name, whole.effects)
+		if whole.Effects < 10 {
+			t.Fatalf("%s: only %d effects: the test cuts nothing", way.name, whole.Effects)
 		}
-		for cut := 1; cut <= whole.effects; cut++ {
+		for cut := 1; cut <= whole.Effects; cut++ {
 			for _, after := range []bool{false, true} {
 				for _, back := range []bool{false, true} {
 					m := start()
 					m.has(t, to(way.to), way.to)
-					m.cutAt, m.after = cut, after
-					if err := m.write(t); !errors.Is(err, errCut) {
+					m.At, m.After = cut, after
+					if err := m.write(t); !errors.Is(err, powercut.Err) {
 						t.Fatalf("%s, cut at %d: %v", way.name, cut, err)
 					}
-					m.dead, m.cutAt = false, 0
+					m.Dead, m.At = false, 0
 					expected := want
 					if back {
 						m.has(t, from(way.from), way.from)
@@ -156,12 +158,12 @@ func TestASecondRunChangesNoFile(t *testing.T) {
 	if err := m.write(t); err != nil {
 		t.Fatal(err)
 	}
-	m.effects = 0
+	m.Effects = 0
 	if err := m.write(t); err != nil {
 		t.Fatal(err)
 	}
-	if m.effects != 1 || m.commands[len(m.commands)-1] != "systemctl reenable --no-reload -- new.service" {
-		t.Errorf("%d effects, the last %s", m.effects, m.commands[len(m.commands)-1])
+	if m.Effects != 1 || m.commands[len(m.commands)-1] != "systemctl reenable --no-reload -- new.service" {
+		t.Errorf("%d effects, the last %s", m.Effects, m.commands[len(m.commands)-1])
 	}
 }
 
@@ -193,8 +195,8 @@ func TestWhatAHostCannotHaveIsRefusedBeforeAnythingChanges(t *testing.T) {
 		if err != nil || !strings.Contains(why, c.want) || (why == "") != (c.want == "") {
 			t.Errorf("%s: refuses by %q, %v; want %q", name, why, err, c.want)
 		}
-		if m.effects != 0 {
-			t.Errorf("%s: %d effects", name, m.effects)
+		if m.Effects != 0 {
+			t.Errorf("%s: %d effects", name, m.Effects)
 		}
 		// The boot loader is asked at the end.
 		if err := m.write(t); c.want != "" && name != "no unit" && !strings.Contains(refused(err), c.want) {

@@ -98,7 +98,7 @@ type Agent struct {
 	heard bool
 	said  hostapply.Report // for the metrics
 
-	// What follows belongs to the loop. The journal is the one on the disk; did and
+	// Only the loop uses the fields below. The journal is the one on the disk; did and
 	// failed are those of hostapply.Facts.
 	journal *hostapply.Journal
 	did     hostapply.Do

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 const node = "worker-1"
@@ -85,7 +86,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) put(path, data string) {
 	w.t.Helper()
-	if err := quick(filepath.Join(w.root, path), []byte(data), 0o644); err != nil {
+	if err := powercut.WriteFile(filepath.Join(w.root, path), []byte(data), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -97,17 +98,6 @@ func (w *world) file(path string) string {
 		w.t.Fatal(err)
 	}
 	return string(data)
-}
-
-// quick writes a file as host.WriteFileAtomic does, without waiting for the disk.
-func quick(path string, data []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, mode); err != nil {
-		return err
-	}
-	return errors.Join(os.Chmod(path+".new", mode), os.Rename(path+".new", path))
 }
 
 // effect counts an effect and carries it out, unless the agent crashes there.
@@ -163,7 +153,7 @@ func (w *world) start() {
 
 func (w *world) instrument(writer *hostconfig.Writer) {
 	write := func(path string, data []byte, mode fs.FileMode) error {
-		return w.effect(func() error { return quick(path, data, mode) })
+		return w.effect(func() error { return powercut.WriteFile(path, data, mode) })
 	}
 	f := writer.Files
 	writer.Store.WriteFile, f.WriteFile = write, write

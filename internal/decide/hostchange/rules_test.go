@@ -97,7 +97,7 @@ func wanted(was, now *types.Unit) string {
 		if now != nil {
 			after = *now
 		}
-		// What somebody set is set no more: only a boot shows what the host makes of it.
+		// A setting was taken away: only a boot shows what the host makes of it.
 		if unset(was.Enabled != nil, after.Enabled != nil) || unset(was.Mask != nil, after.Mask != nil) || unset(was.Contents != nil, after.Contents != nil) {
 			return "reboot"
 		}

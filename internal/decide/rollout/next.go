@@ -136,7 +136,7 @@ func (h Host) atWork() string {
 }
 
 // held returns what a host at work does or waits for; empty if nothing is known.
-// That it is cordoned is a part of its work.
+// Its work cordons it, so a cordon is not a reason.
 func (h Host) held() string {
 	h.Unschedulable = false
 	switch why := h.away(); {

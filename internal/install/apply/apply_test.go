@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/install/plan"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 func inodeOf(info fs.FileInfo) uint64 {
@@ -81,13 +82,13 @@ func TestASecondRunHasNothingToDo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	before, effects := m.look(t), m.effects
+	before, effects := m.look(t), m.Effects
 	second, err := m.apply(t, site, nil)
 	if err != nil || len(second.Steps) != 0 || !second.Applied {
 		t.Fatalf("second run: %+v, %v", second, err)
 	}
-	if m.effects != effects {
-		t.Errorf("the second run had %d effects: %v", m.effects-effects, m.commands)
+	if m.Effects != effects {
+		t.Errorf("the second run had %d effects: %v", m.Effects-effects, m.commands)
 	}
 	if diff := cmp.Diff(before, m.look(t)); diff != "" {
 		t.Error(diff)
@@ -104,17 +105,17 @@ func TestARunCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := whole.look(t)
-		if whole.effects < 25 {
-			t.Fatalf("only %d effects: the test cuts nothing", whole.effects)
+		if whole.Effects < 25 {
+			t.Fatalf("only %d effects: the test cuts nothing", whole.Effects)
 		}
-		for cut := 1; cut <= whole.effects; cut++ {
+		for cut := 1; cut <= whole.Effects; cut++ {
 			for _, after := range []bool{false, true} {
 				m := siteMachine(t)
-				m.cutAt, m.after = cut, after
-				if _, err := m.apply(t, site, boot); !errors.Is(err, errCut) {
+				m.At, m.After = cut, after
+				if _, err := m.apply(t, site, boot); !errors.Is(err, powercut.Err) {
 					t.Fatalf("cut at %d: %v", cut, err)
 				}
-				m.dead, m.cutAt = false, 0
+				m.Dead, m.At = false, 0
 				if _, err := m.apply(t, site, boot); err != nil {
 					t.Fatalf("cut at %d (after: %v): the next run: %v", cut, after, err)
 				}
@@ -133,8 +134,8 @@ func TestADryRunChangesNothingAndHidesSecrets(t *testing.T) {
 	if err != nil || res.Applied || len(res.Steps) == 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if diff := cmp.Diff(before, m.look(t)); diff != "" || m.effects != 0 {
-		t.Errorf("%d effects: %s", m.effects, diff)
+	if diff := cmp.Diff(before, m.look(t)); diff != "" || m.Effects != 0 {
+		t.Errorf("%d effects: %s", m.Effects, diff)
 	}
 	for _, s := range res.Steps {
 		for _, secret := range []string{"TOPSECRET", "OLD\n", "secrethash"} {
@@ -174,8 +175,8 @@ func TestWhatIsWrongIsSaidBeforeAnythingChanges(t *testing.T) {
 			if _, bad := errors.AsType[*InputError](err); !bad || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want an input error with %q", err, tt.want)
 			}
-			if m.effects != 0 {
-				t.Errorf("%d effects", m.effects)
+			if m.Effects != 0 {
+				t.Errorf("%d effects", m.Effects)
 			}
 		})
 	}
@@ -207,10 +208,10 @@ func TestTheFirstBootHappensOncePerConfiguration(t *testing.T) {
 	}
 	m.put(t, "/etc/motd", "changed by somebody\n", 0o644)
 	m.active["a.service"] = false
-	effects := m.effects
+	effects := m.Effects
 	res, err := m.apply(t, site, boot)
-	if err != nil || !res.Before || m.effects != effects || m.read(t, "/etc/motd") != "changed by somebody\n" {
-		t.Errorf("second boot: %+v, %v, %d effects", res, err, m.effects-effects)
+	if err != nil || !res.Before || m.Effects != effects || m.read(t, "/etc/motd") != "changed by somebody\n" {
+		t.Errorf("second boot: %+v, %v, %d effects", res, err, m.Effects-effects)
 	}
 	other := strings.Replace(site, "hello", "other", 1)
 	if res, err := m.apply(t, other, boot); err != nil || res.Before || m.read(t, "/etc/motd") != "other\n" {
@@ -231,12 +232,12 @@ func TestACutFirstBootIsFinishedWithoutTheServer(t *testing.T) {
 	}
 	m := siteMachine(t)
 	boot := func(r *Request) { r.FirstBoot = true; r.Fetch = testFetcher(time.Minute) }
-	m.cutAt = 12
-	if _, err := m.apply(t, string(pointer), boot); !errors.Is(err, errCut) {
+	m.At = 12
+	if _, err := m.apply(t, string(pointer), boot); !errors.Is(err, powercut.Err) {
 		t.Fatal(err)
 	}
 	server.Close()
-	m.dead, m.cutAt = false, 0
+	m.Dead, m.At = false, 0
 	if _, err := m.apply(t, string(pointer), boot); err != nil {
 		t.Fatalf("after the cut: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
 
 // machine simulates a host in a directory. Its files are real, its tools are
@@ -28,16 +29,8 @@ type machine struct {
 	broken   map[string]error // command name → its error
 	commands []string
 
-	effects int
-	// cutAt is the number of the effect at which the run ends, counted from 1;
-	// zero means never.
-	cutAt int
-	// after makes the run end after that effect instead of before it.
-	after bool
-	dead  bool
+	powercut.Cut
 }
-
-var errCut = errors.New("power cut")
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
@@ -71,32 +64,14 @@ func (m *machine) read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// effect counts an effect and carries it out, unless the run is cut there.
-func (m *machine) effect(do func() error) error {
-	if m.dead {
-		return errCut
-	}
-	m.effects++
-	if m.effects != m.cutAt {
-		return do()
-	}
-	m.dead = true
-	if m.after {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	return errCut
-}
-
 // host returns the machine in the form that Apply takes.
 func (m *machine) host() *Host {
 	h := NewHost(m.root)
 	real := *h
 	h.Live = true
 	h.WriteFile = func(path string, data []byte, mode fs.FileMode) error {
-		err := m.effect(func() error { return real.WriteFile(path, data, mode) })
-		if errors.Is(err, errCut) && !m.after {
+		err := m.Effect(func() error { return real.WriteFile(path, data, mode) })
+		if errors.Is(err, powercut.Err) && !m.After {
 			// A kill in the middle of an atomic write leaves this file.
 			tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".123")
 			_ = os.MkdirAll(filepath.Dir(path), 0o755)
@@ -105,20 +80,20 @@ func (m *machine) host() *Host {
 		return err
 	}
 	h.WriteFor = func(path string, data []byte, mode fs.FileMode, uid, gid int) error {
-		dead := m.dead
+		dead := m.Dead
 		err := h.WriteFile(path, data, mode)
-		if err == nil || m.after && !dead {
+		if err == nil || m.After && !dead {
 			m.owners[m.inode(path)] = [2]int{uid, gid}
 		}
 		return err
 	}
-	h.Mkdir = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Mkdir(p, mode) }) }
-	h.Chmod = func(p string, mode fs.FileMode) error { return m.effect(func() error { return real.Chmod(p, mode) }) }
-	h.Remove = func(p string) error { return m.effect(func() error { return real.Remove(p) }) }
-	h.Symlink = func(target, p string) error { return m.effect(func() error { return real.Symlink(target, p) }) }
-	h.Link = func(target, p string) error { return m.effect(func() error { return real.Link(target, p) }) }
+	h.Mkdir = func(p string, mode fs.FileMode) error { return m.Effect(func() error { return real.Mkdir(p, mode) }) }
+	h.Chmod = func(p string, mode fs.FileMode) error { return m.Effect(func() error { return real.Chmod(p, mode) }) }
+	h.Remove = func(p string) error { return m.Effect(func() error { return real.Remove(p) }) }
+	h.Symlink = func(target, p string) error { return m.Effect(func() error { return real.Symlink(target, p) }) }
+	h.Link = func(target, p string) error { return m.Effect(func() error { return real.Link(target, p) }) }
 	h.Chown = func(p string, uid, gid int) error {
-		return m.effect(func() error { m.owners[m.inode(p)] = [2]int{uid, gid}; return nil })
+		return m.Effect(func() error { m.owners[m.inode(p)] = [2]int{uid, gid}; return nil })
 	}
 	h.Owner = func(info fs.FileInfo) (int, int) {
 		o := m.owners[fmt.Sprint(inodeOf(info))]
@@ -150,7 +125,7 @@ func (m *machine) run(ctx context.Context, c host.Cmd) ([]byte, error) {
 	case "systemctl":
 		return m.systemctl(args)
 	}
-	return nil, m.effect(func() error { return m.tool(c, args) })
+	return nil, m.Effect(func() error { return m.tool(c, args) })
 }
 
 func (m *machine) dpkgQuery(args []string) ([]byte, error) {
@@ -182,7 +157,7 @@ func (m *machine) systemctl(args []string) ([]byte, error) {
 		}
 		return []byte(strings.Join(blocks, "\n")), nil
 	}
-	return nil, m.effect(func() error {
+	return nil, m.Effect(func() error {
 		switch args[0] {
 		case "enable", "reenable":
 			m.enabled[units[0]] = true
@@ -238,7 +213,7 @@ func (m *machine) tool(c host.Cmd, args []string) error {
 
 // home creates a new user's home directory, unless useradd is cut before that.
 func (m *machine) home(user string) error {
-	if m.dead {
+	if m.Dead {
 		return nil
 	}
 	dir := filepath.Join(m.root, "home", user)

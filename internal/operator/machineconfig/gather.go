@@ -134,7 +134,7 @@ func (r *Reconciler) redundancy(ctx context.Context, g *gathered) error {
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: siteNamespace, Name: siteName}, &cm); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the site's configuration: %w", err)
 	}
-	// What cannot be read is unknown, and the decision waits then.
+	// A configuration that cannot be read is unknown: the decision waits.
 	if c, err := config.Unmarshal([]byte(cm.Data[siteKey])); err == nil {
 		g.site.ControlPlanes = c.ControlPlaneReplicas()
 	}

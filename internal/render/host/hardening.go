@@ -13,6 +13,21 @@ LockPersonality=yes
 SystemCallArchitectures=native
 `
 
+// offline is for a program that neither the network nor the kernel's settings
+// concern. It talks to programs of this host alone.
+const offline = `PrivateNetwork=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX
+`
+
 // talking lists the address families of a program that talks to hosts, to other
 // programs, and to the kernel about its network.
 const talking = `RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
@@ -55,18 +70,7 @@ const configureConfinement = plain + `NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths=/etc /run /var -/opt -/srv -/usr/local -/home -/root -/boot -/efi
 TemporaryFileSystem=/tmp /var/tmp
-PrivateNetwork=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectClock=yes
-ProtectHostname=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-RestrictAddressFamilies=AF_UNIX
-CapabilityBoundingSet=CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_SYS_ADMIN
+` + offline + `CapabilityBoundingSet=CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_SYS_ADMIN
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 `
@@ -79,18 +83,7 @@ ReadWritePaths=/etc /var
 ProtectHome=yes
 PrivateTmp=yes
 PrivateDevices=yes
-PrivateNetwork=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectClock=yes
-ProtectHostname=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-RestrictAddressFamilies=AF_UNIX
-CapabilityBoundingSet=CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE
+` + offline + `CapabilityBoundingSet=CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 `

@@ -109,6 +109,7 @@ var layers = map[string]layer{
 	"internal/testkit/sitetest":     lab,
 	"internal/testkit/netnstest":    lab,
 	"internal/testkit/porttest":     lab,
+	"internal/testkit/powercut":     lab,
 	"cmd":                           binary,
 	"test":                          lab,
 	"hack/mutate":                   lab,
