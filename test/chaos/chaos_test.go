@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/chaos/plan"
@@ -180,7 +179,9 @@ func (c *chaos) play(t *testing.T, round plan.Round) result {
 		fail("the cluster broke its word: %v", err)
 	}
 	out.Writes = acknowledged(history)
-	out.Fenced = c.fenced(t.Context(), at)
+	if out.Fenced, err = c.Fenced(t.Context(), at); err != nil {
+		fail("%v", err)
+	}
 	if limit := evidence.In(*outage); out.Single && limit > 0 && out.VIP > limit {
 		fail("nobody could write at the VIP for %.1f s while a single fault was held, want at most %s", float64(out.VIP), *outage)
 	}
@@ -334,28 +335,6 @@ func acknowledged(h client.History) int {
 		}
 	}
 	return n
-}
-
-// fenced returns the targets of the fences since a moment, as the hosts
-// recorded them.
-func (c *chaos) fenced(ctx context.Context, since time.Time) []string {
-	var out []string
-	for _, h := range c.ControlPlanes() {
-		root, err := c.Lab.Root(ctx, c.Power, h)
-		if err != nil {
-			continue
-		}
-		records, err := records.Files{Root: root}.Fences()
-		if err != nil {
-			out = append(out, err.Error())
-		}
-		for _, r := range records {
-			if r.Off && r.Time.After(since) && (r.Action == "off" || r.Action == "reboot") {
-				out = append(out, r.Target)
-			}
-		}
-	}
-	return out
 }
 
 // note records the figures of a round, and for a failed round the evidence of

@@ -21,11 +21,11 @@ const ingressLostMost = 800 * time.Millisecond
 
 // appOn deploys an application that runs on one host, so that the loss of the
 // other does not affect it.
-func appOn(t *testing.T, s *labsite.Site, host string) app {
+func appOn(t *testing.T, s *labsite.Site, host string) labsite.App {
 	t.Helper()
-	return deploy(t, s, app{
-		name: "hello-" + host, host: "hello-" + host + ".apps." + s.Lab.Layout.ClusterDomain(),
-		controller: ingress.DefaultName, where: map[string]string{corev1.LabelHostname: host}, replicas: 1,
+	return s.Deploy(t, labsite.App{
+		Name: "hello-" + host, Host: "hello-" + host + ".apps." + s.Lab.Layout.ClusterDomain(),
+		Controller: ingress.DefaultName, Where: map[string]string{corev1.LabelHostname: host}, Replicas: 1,
 	})
 }
 
@@ -35,7 +35,7 @@ func oneOfTwo(t *testing.T, name string, times int, play func(tr *trial, lost, s
 	t.Helper()
 	k := two()
 	s := open(t, k)
-	apps := map[string]app{}
+	apps := map[string]labsite.App{}
 	for _, h := range s.ControlPlanes() {
 		apps[h] = appOn(t, s, h)
 	}

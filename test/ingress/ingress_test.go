@@ -112,9 +112,9 @@ func scenario(t *testing.T, s *labsite.Site, k kind, name string, times int, pla
 type trial struct{ *labsite.Case }
 
 // asks starts a client of an application at an address and port.
-func (tr *trial) asks(client string, at netip.AddrPort, a app) {
+func (tr *trial) asks(client string, at netip.AddrPort, a labsite.App) {
 	tr.Ask(client, load.Shape{
-		URL: "http://" + at.String() + "/health", Host: a.host, Body: "OK", Rate: *rate, Deadline: *deadline,
+		URL: "http://" + at.String() + "/health", Host: a.Host, Body: "OK", Rate: *rate, Deadline: *deadline,
 	})
 }
 

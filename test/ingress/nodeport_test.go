@@ -32,7 +32,7 @@ func TestNodePortsBehindALoadBalancer(t *testing.T) {
 	k := one()
 	s := open(t, k)
 	shops := routersOnNodePorts(t, s)
-	hello := deploy(t, s, app{name: "shop", host: "hello." + shops.Spec.Domain, controller: shop, where: workers(), replicas: 2})
+	hello := s.Deploy(t, labsite.App{Name: "shop", Host: "hello." + shops.Spec.Domain, Controller: shop, Where: workers(), Replicas: 2})
 	f := startFront(t, s, workerNames(t, s), fixed["http"], fixed[ingress.MetricsPort])
 	asked := func(name string, times int, play func(*trial)) {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestNodePortsBehindALoadBalancer(t *testing.T) {
 // replaced returns an error if a router has not been replaced.
 func (tr *trial) replaced(before []corev1.Pod) error {
 	key := client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)}
-	if err := rolledOut(tr.Context(), tr.Site, key); err != nil {
+	if err := tr.RolledOut(tr.Context(), key); err != nil {
 		return err
 	}
 	now, err := tr.routers(shop)
@@ -108,14 +108,14 @@ func routersOnNodePorts(t *testing.T, s *labsite.Site) *operatorv1.IngressContro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		remove(t, s, ic)
+		s.Remove(t, ic)
 		routersAreGone(t, s)
 	})
 	err := labsite.Until(t.Context(), rolloutWithin, time.Second, func() error {
 		if err := fixPorts(t, s); err != nil {
 			return err
 		}
-		return rolledOut(t.Context(), s, client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)})
+		return s.RolledOut(t.Context(), client.ObjectKey{Namespace: ingress.OperandNamespace, Name: ingress.RouterName(shop)})
 	})
 	if err != nil {
 		t.Fatalf("routers on node ports: %v", err)

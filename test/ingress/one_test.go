@@ -28,8 +28,8 @@ func TestTheRouterStaysOnTheOneControlPlane(t *testing.T) {
 	k := one()
 	s := open(t, k)
 	cp := s.ControlPlanes()[0]
-	hello := deploy(t, s, app{
-		name: "hello", host: "hello.apps." + s.Lab.Layout.ClusterDomain(), controller: ingress.DefaultName, where: workers(), replicas: 2,
+	hello := s.Deploy(t, labsite.App{
+		Name: "hello", Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Where: workers(), Replicas: 2,
 	})
 	stays := func(name string, times int, play func(*trial, corev1.Pod)) {
 		t.Helper()

@@ -39,7 +39,7 @@ var (
 // may fail.
 type pairTrial struct {
 	*trial
-	hello      app
+	hello      labsite.App
 	kubeconfig string
 	first      []string
 }
@@ -59,7 +59,7 @@ func onPairs(t *testing.T, name string, times int, first []string, play func(*pa
 	t.Helper()
 	k := two()
 	s := open(t, k)
-	apps := map[string]app{}
+	apps := map[string]labsite.App{}
 	for _, h := range s.ControlPlanes() {
 		apps[h] = appOn(t, s, h)
 	}
@@ -157,7 +157,7 @@ func (p *pairTrial) restore() {
 func (p *pairTrial) used(q pair) {
 	p.Helper()
 	api, ingress := p.apiShape(q.api), load.Shape{
-		URL: "http://" + web(q.ingress).String() + "/health", Host: p.hello.host, Body: "OK", Deadline: *deadline,
+		URL: "http://" + web(q.ingress).String() + "/health", Host: p.hello.Host, Body: "OK", Deadline: *deadline,
 	}
 	for what, shape := range map[string]load.Shape{"API": api, "ingress": ingress} {
 		shape.Rate, shape.Dial = 50, p.Lab.Dial

@@ -233,7 +233,7 @@ func (tr *trial) upgradeOperator() {
 		if err == nil && now == before {
 			err = fmt.Errorf("%s still leads", now)
 		}
-		return errors.Join(rolledOut(tr.Context(), tr.Site, operatorKey), err)
+		return errors.Join(tr.RolledOut(tr.Context(), operatorKey), err)
 	})
 }
 

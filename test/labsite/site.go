@@ -17,7 +17,13 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgo "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -87,16 +93,51 @@ func (s *Site) openAPI() error {
 	if !s.authorities.AppendCertsFromPEM(cfg.CAData) {
 		return fmt.Errorf("%s holds no authority", s.Lab.Kubeconfig())
 	}
+	return s.use(cfg)
+}
+
+// use makes the client of the API. It changes the configuration.
+func (s *Site) use(cfg *rest.Config) error {
 	// HTTP/2 would use a dead connection for half a minute.
 	cfg.NextProtos, cfg.Timeout = []string{"http/1.1"}, apiTimeout
 	cfg.QPS, cfg.Burst = 200, 200
 	cfg.Dial = s.dialAPI
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgo.AddToScheme(scheme), configv1.Install(scheme), operatorv1.Install(scheme)); err != nil {
+	err := errors.Join(clientgo.AddToScheme(scheme), configv1.Install(scheme), operatorv1.Install(scheme), mcfgv1.Install(scheme))
+	if err != nil {
 		return err
 	}
 	s.API, err = newClient(cfg, scheme)
 	return err
+}
+
+// Token has the site's client use a token of its own from now on, because the
+// certificate in the installer's kubeconfig may end during a test. It returns a
+// configuration with the token. The account is an administrator.
+func (s *Site) Token(ctx context.Context, life time.Duration) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "holdfast-test"}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+	for _, o := range []client.Object{account, binding} {
+		if err := s.API.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, err
+		}
+	}
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	if err := s.API.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("get a token: %w", err)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", s.Lab.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	cfg = rest.AnonymousClientConfig(cfg)
+	cfg.BearerToken = request.Status.Token
+	return cfg, s.use(rest.CopyConfig(cfg))
 }
 
 // newClient waits for an API server, because a client asks one for the known

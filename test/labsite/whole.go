@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -132,4 +133,25 @@ func (s *Site) RouterPods(ctx context.Context, labels map[string]string, namespa
 	var pods corev1.PodList
 	err := s.API.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels))
 	return pods.Items, err
+}
+
+// Fenced returns the targets of the fences since a moment, as the hosts that run
+// recorded them.
+func (s *Site) Fenced(ctx context.Context, since time.Time) ([]string, error) {
+	var out []string
+	var errs []error
+	for _, h := range s.ControlPlanes() {
+		root, err := s.Lab.Root(ctx, s.Power, h)
+		if err != nil {
+			continue
+		}
+		list, err := records.Files{Root: root}.Fences()
+		errs = append(errs, err)
+		for _, r := range list {
+			if r.Off && r.Time.After(since) && (r.Action == "off" || r.Action == "reboot") {
+				out = append(out, r.Target)
+			}
+		}
+	}
+	return out, errors.Join(errs...)
 }

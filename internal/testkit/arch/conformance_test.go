@@ -47,7 +47,7 @@ const missing = "not shown: "
 // site last.
 var marks = []string{
 	markText, markUnit, markByHand, markNetwork, markAPI, markHost,
-	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance", "lab hostile",
+	"lab", "lab twonode", "lab vip", "lab ingress", "lab chaos", "lab conformance", "lab hostile", "lab life",
 }
 
 // evidence holds everything that a row may name as a proof.

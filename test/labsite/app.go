@@ -1,4 +1,4 @@
-package ingress_test
+package labsite
 
 import (
 	"context"
@@ -17,21 +17,20 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/model/payload"
-	"github.com/holdfast/holdfast/test/labsite"
 )
 
-// app is an application that clients reach through routers. Its image is that
+// App is an application that clients reach through routers. Its image is that
 // of the cluster's name server, which reports its health by HTTP, because a
 // release has no other web server.
-type app struct {
-	name string
-	// host is its host name in requests.
-	host string
-	// controller is the IngressController whose routers serve it.
-	controller string
-	// where holds the labels of the hosts that it runs on.
-	where    map[string]string
-	replicas int32
+type App struct {
+	Name string
+	// Host is its host name in requests.
+	Host string
+	// Controller is the IngressController whose routers serve it.
+	Controller string
+	// Where holds the labels of the hosts that it runs on.
+	Where    map[string]string
+	Replicas int32
 }
 
 const (
@@ -40,24 +39,24 @@ const (
 	appWithin    = 3 * time.Minute
 )
 
-func (a app) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: appNamespace, Name: a.name, Labels: a.labels()}
+func (a App) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: appNamespace, Name: a.Name, Labels: a.labels()}
 }
 
-func (a app) labels() map[string]string { return map[string]string{"app": a.name} }
+func (a App) labels() map[string]string { return map[string]string{"app": a.Name} }
 
-func (a app) objects() []client.Object {
-	class := ingress.ClassName(a.controller)
+func (a App) objects() []client.Object {
+	class := ingress.ClassName(a.Controller)
 	prefix := networkingv1.PathTypePrefix
 	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-		Name: a.name, Port: networkingv1.ServiceBackendPort{Number: appPort},
+		Name: a.Name, Port: networkingv1.ServiceBackendPort{Number: appPort},
 	}}
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: a.meta(), Data: map[string]string{
 			"Corefile": fmt.Sprintf(".:5300 {\n  errors\n  health :%d\n}\n", appPort),
 		}},
 		&appsv1.Deployment{ObjectMeta: a.meta(), Spec: appsv1.DeploymentSpec{
-			Replicas: &a.replicas, Selector: &metav1.LabelSelector{MatchLabels: a.labels()},
+			Replicas: &a.Replicas, Selector: &metav1.LabelSelector{MatchLabels: a.labels()},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.labels()}, Spec: a.pod()},
 		}},
 		&corev1.Service{ObjectMeta: a.meta(), Spec: corev1.ServiceSpec{
@@ -66,7 +65,7 @@ func (a app) objects() []client.Object {
 		}},
 		&networkingv1.Ingress{ObjectMeta: a.meta(), Spec: networkingv1.IngressSpec{
 			IngressClassName: &class,
-			Rules: []networkingv1.IngressRule{{Host: a.host, IngressRuleValue: networkingv1.IngressRuleValue{
+			Rules: []networkingv1.IngressRule{{Host: a.Host, IngressRuleValue: networkingv1.IngressRuleValue{
 				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
 					Path: "/", PathType: &prefix, Backend: backend,
 				}}},
@@ -75,9 +74,9 @@ func (a app) objects() []client.Object {
 	}
 }
 
-func (a app) pod() corev1.PodSpec {
+func (a App) pod() corev1.PodSpec {
 	return corev1.PodSpec{
-		TerminationGracePeriodSeconds: new(int64(1)), NodeSelector: a.where,
+		TerminationGracePeriodSeconds: new(int64(1)), NodeSelector: a.Where,
 		// A host that is cut must take down nothing but itself: the application
 		// is not under test.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -90,31 +89,31 @@ func (a app) pod() corev1.PodSpec {
 			VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/etc/coredns"}},
 		}},
 		Volumes: []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: a.name}},
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: a.Name}},
 		}}},
 	}
 }
 
-// deploy makes the application, and removes it at the end of the test.
-func deploy(t *testing.T, s *labsite.Site, a app) app {
+// Deploy makes the application, and removes it at the end of the test.
+func (s *Site) Deploy(t *testing.T, a App) App {
 	t.Helper()
 	for _, o := range a.objects() {
 		if err := s.API.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatalf("application %s: %v", a.name, err)
+			t.Fatalf("application %s: %v", a.Name, err)
 		}
 	}
-	t.Cleanup(func() { remove(t, s, a.objects()...) })
-	err := labsite.Until(t.Context(), appWithin, time.Second, func() error {
-		return rolledOut(t.Context(), s, client.ObjectKey{Namespace: appNamespace, Name: a.name})
+	t.Cleanup(func() { s.Remove(t, a.objects()...) })
+	err := Until(t.Context(), appWithin, time.Second, func() error {
+		return s.RolledOut(t.Context(), client.ObjectKey{Namespace: appNamespace, Name: a.Name})
 	})
 	if err != nil {
-		t.Fatalf("application %s: not ready within %s: %v", a.name, appWithin, err)
+		t.Fatalf("application %s: not ready within %s: %v", a.Name, appWithin, err)
 	}
 	return a
 }
 
-// remove deletes objects at the end of a test.
-func remove(t *testing.T, s *labsite.Site, objects ...client.Object) {
+// Remove deletes objects at the end of a test.
+func (s *Site) Remove(t *testing.T, objects ...client.Object) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	var errs []error
@@ -126,8 +125,8 @@ func remove(t *testing.T, s *labsite.Site, objects ...client.Object) {
 	}
 }
 
-// rolledOut returns what a Deployment still lacks of its newest version.
-func rolledOut(ctx context.Context, s *labsite.Site, key client.ObjectKey) error {
+// RolledOut returns what a Deployment still lacks of its newest version.
+func (s *Site) RolledOut(ctx context.Context, key client.ObjectKey) error {
 	var d appsv1.Deployment
 	if err := s.API.Get(ctx, key, &d); err != nil {
 		return err

@@ -1,0 +1,182 @@
+// Package life_test has a site live through what years bring, in minutes:
+// certificates that end, and configurations of hosts that change, while clients
+// send 200 requests a second and others write. It needs root and a built release;
+// hack/test life calls it.
+package life_test
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
+	"github.com/holdfast/holdfast/test/labsite/load"
+	"github.com/holdfast/holdfast/test/twonode/client"
+)
+
+var (
+	labName  = flag.String("lab", "", "the lab; it is brought up if need be. Without a name nothing runs")
+	keep     = flag.Bool("keep", false, "leave the lab up at the end")
+	program  = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
+	workers  = flag.Int("workers", 1, "workers of the lab")
+	life     = flag.Duration("certificates", 10*time.Minute, "life of the certificates of a new lab")
+	renewals = flag.Int("renewals", 5, "how many renewals of each certificate are waited for")
+	rate     = flag.Int("rate", load.DefaultRate, "requests a second of each client")
+	output   = flag.String("output", "../../_output/life", "where results and artefacts go")
+)
+
+// site is the lab, with an access that outlives its certificates.
+type site struct {
+	*labsite.Site
+	access *rest.Config
+}
+
+// theSite is brought up once for all tests.
+var theSite *site
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if theSite != nil && !*keep {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		if err := theSite.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		cancel()
+	}
+	os.Exit(code)
+}
+
+// open returns the running lab.
+func open(t *testing.T) *site {
+	t.Helper()
+	if *labName == "" {
+		t.Skip("a site lives through years by 'hack/test life'")
+	}
+	if theSite != nil {
+		return theSite
+	}
+	started := time.Now()
+	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: []string{
+		"--control-planes=2", fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("lab %s is up after %.0f s", *labName, time.Since(started).Seconds())
+	theSite = &site{Site: s}
+	if theSite.access, err = s.Token(t.Context(), 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return theSite
+}
+
+// Names of the clients.
+const (
+	api         = "API VIP"
+	application = "application"
+)
+
+// trial is a case with writers beside its clients.
+type trial struct {
+	*labsite.Case
+	access  *rest.Config
+	rec     *client.Recorder
+	writers *client.Load
+	began   time.Time
+}
+
+// play plays a scenario once, while clients send requests and others write.
+func play(t *testing.T, scenario string, do func(*trial)) {
+	t.Helper()
+	s := open(t)
+	hello := s.Deploy(t, labsite.App{
+		Name: "hello", Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2,
+	})
+	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
+	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
+		tr := &trial{Case: c, access: s.access}
+		c.Ask(api, load.Shape{
+			URL: "https://" + netip.AddrPortFrom(s.Lab.Layout.APIVIPs[0], 6443).String() + "/version", Body: "gitVersion",
+			TLS:  &tls.Config{RootCAs: s.Authorities(), MinVersion: tls.VersionTLS12},
+			Rate: *rate, Deadline: 2 * time.Second,
+		})
+		c.Ask(application, load.Shape{
+			URL: "http://" + netip.AddrPortFrom(s.Lab.Layout.IngressVIPs[0], 80).String() + "/health", Host: hello.Host, Body: "OK",
+			Rate: *rate, Deadline: 2 * time.Second,
+		})
+		c.Steady("before")
+		tr.write()
+		do(tr)
+		c.Steady("after")
+		tr.endWriters()
+	})
+}
+
+// write starts clients that write through the virtual address and through each
+// control plane.
+func (tr *trial) write() {
+	tr.Helper()
+	targets := []client.Target{{Name: "vip", Address: net.JoinHostPort(tr.Lab.Layout.APIVIPs[0].String(), "6443")}}
+	for _, h := range tr.ControlPlanes() {
+		targets = append(targets, client.Target{Name: h, Address: net.JoinHostPort(tr.Address(h, lab.V4).String(), "6443")})
+	}
+	tr.rec = client.NewRecorder()
+	run := fmt.Sprintf("l%d", time.Now().UnixMilli())
+	var err error
+	shape := client.Shape{Targets: targets, Writers: 2, Pause: 100 * time.Millisecond}
+	if tr.writers, err = client.StartAPI(tr.Context(), tr.rec, shape, run, tr.Lab.Dial, tr.access); err != nil {
+		tr.Fatal(err)
+	}
+	tr.Eventually(30*time.Second, "a write is acknowledged", func() error {
+		if tr.rec.Last("vip") == 0 {
+			return fmt.Errorf("none was")
+		}
+		return nil
+	})
+	tr.began = time.Now()
+}
+
+// endWriters ends the writers, and checks that no acknowledged write is lost.
+func (tr *trial) endWriters() {
+	tr.Helper()
+	if err := tr.writers.Stop(tr.Context()); err != nil {
+		tr.Error(err)
+	}
+	h := tr.rec.Copy()
+	if err := client.Check(h); err != nil {
+		tr.Errorf("the cluster broke its word: %v", err)
+	}
+	gap := h.Gap("", h.End()-time.Since(tr.began), h.End())
+	tr.Trial.Took("no write by any way", gap.Length)
+	tr.Logf("%d writes and reads; longest time without an acknowledged write by any way %.1f s, at the virtual address %.1f s",
+		len(h.Ops), gap.Length.Seconds(), h.Gap("vip", h.End()-time.Since(tr.began), h.End()).Length.Seconds())
+}
+
+// noWriteGapAbove checks the longest time in which nobody could write.
+func (tr *trial) noWriteGapAbove(most time.Duration) {
+	tr.Helper()
+	h := tr.rec.Copy()
+	if gap := h.Gap("vip", tr.rec.At(tr.began), h.End()); gap.Length > most {
+		tr.Errorf("nobody could write at the virtual address for %.1f s, want at most %s", gap.Length.Seconds(), most)
+	}
+}
+
+// nobodyFenced checks that no host was fenced since the beginning.
+func (tr *trial) nobodyFenced() {
+	tr.Helper()
+	if list, err := tr.Fenced(tr.Context(), tr.began); err != nil || len(list) > 0 {
+		tr.Errorf("fenced: %v (%v), want nobody", list, err)
+	}
+}

@@ -1,0 +1,299 @@
+package life_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+// rolledWithin bounds a change over two control planes: each is watched for a
+// minute, and may be cut off once.
+const rolledWithin = 12 * time.Minute
+
+// TestMachineConfigUnderLoad gives control planes a file, a kernel parameter and a
+// unit, changes them, and takes them back.
+func TestMachineConfigUnderLoad(t *testing.T) {
+	play(t, "machine configuration", func(tr *trial) {
+		since := tr.Now()
+		for _, text := range []string{"one", "two"} {
+			began := time.Now()
+			tr.wish(good(text))
+			tr.rolled(text)
+			tr.Trial.Took("a file, a unit and a kernel parameter on two hosts", time.Since(began))
+		}
+		tr.takeBack()
+		tr.rolled("")
+		tr.Noticed("", since)
+		tr.NothingFailed("machine configuration", since, tr.Clients()...)
+		tr.noWriteGapAbove(busyGap)
+		tr.nobodyFenced()
+	})
+}
+
+// moment is a point on a host's way at which a power cut strikes.
+type moment struct {
+	phase hostapply.Phase
+	// back: on the way back from a configuration with a unit that fails.
+	back bool
+	// other: the other control plane loses its power, not the one on its way.
+	other bool
+}
+
+func (m moment) String() string {
+	way, who := "there", "the host on its way"
+	if m.back {
+		way = "back"
+	}
+	if m.other {
+		who = "the other host"
+	}
+	return fmt.Sprintf("power of %s cut while it is %s, way %s", who, m.phase, way)
+}
+
+// TestMachineConfigSurvivesPowerCuts cuts the power of a control plane at each
+// phase of a way. Whatever happens, both hosts end with the same whole
+// configuration, and no acknowledged write is lost.
+func TestMachineConfigSurvivesPowerCuts(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		for _, other := range []bool{false, true} {
+			for _, phase := range []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Checking} {
+				m := moment{phase, back, other}
+				if t.Failed() {
+					return
+				}
+				play(t, m.String(), func(tr *trial) { tr.cutAt(m) })
+			}
+		}
+	}
+}
+
+// cutAt has a configuration rolled out, and cuts the power once at a moment.
+func (tr *trial) cutAt(m moment) {
+	tr.Helper()
+	text := fmt.Sprintf("cut-%d", time.Now().UnixMilli())
+	began := tr.Now()
+	if m.back {
+		tr.wish(bad(text))
+	} else {
+		tr.wish(good(text))
+	}
+	onTheWay := tr.reached(m)
+	victim := onTheWay
+	if m.other {
+		victim = tr.peer(onTheWay)
+	}
+	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
+	tr.Logf("%s loses its power, %s is %s", victim, onTheWay, m.phase)
+	if m.back {
+		tr.failed(onTheWay)
+		tr.wish(good(text))
+	}
+	tr.rolled(text)
+	tr.Trial.Took("until both hosts have it", time.Since(began))
+	tr.Noticed("", began)
+	tr.takeBack()
+	tr.rolled("")
+}
+
+// reached waits until a control plane is at a moment of its way, and returns it.
+func (tr *trial) reached(m moment) string {
+	tr.Helper()
+	journals := map[string]string{}
+	for _, h := range tr.ControlPlanes() {
+		root, err := tr.Lab.Root(tr.Context(), tr.Power, h)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		journals[h] = filepath.Join(root, hostconfig.JournalPath)
+	}
+	found, last := "", ""
+	err := labsite.Until(tr.Context(), rolledWithin, 5*time.Millisecond, func() error {
+		for h, path := range journals {
+			var j hostapply.Journal
+			data, err := os.ReadFile(path)
+			if err != nil || json.Unmarshal(data, &j) != nil {
+				continue
+			}
+			if j.Target != "" && j.Phase == m.phase && j.Back == m.back {
+				found = h
+				return nil
+			}
+			if j.Target != "" {
+				last = fmt.Sprintf("%s: %+v", h, j)
+			}
+		}
+		return fmt.Errorf("no host was there, the last one that was on a way: %s", last)
+	})
+	if err != nil {
+		tr.Fatal(err)
+	}
+	return found
+}
+
+// failed waits until a host says that it went back.
+func (tr *trial) failed(host string) {
+	tr.Helper()
+	tr.Eventually(rolledWithin, host+" went back", func() error {
+		n, err := tr.node(host)
+		if err != nil {
+			return err
+		}
+		if a := n.Annotations; a[rollout.StateOf] != string(rollout.Degraded) || !strings.Contains(a[rollout.ReasonOf], unitName) {
+			return fmt.Errorf("%s: it is %s: %s", host, a[rollout.StateOf], a[rollout.ReasonOf])
+		}
+		return nil
+	})
+}
+
+func (tr *trial) node(name string) (*corev1.Node, error) {
+	var n corev1.Node
+	return &n, tr.API.Get(tr.Context(), client.ObjectKey{Name: name}, &n)
+}
+
+func (tr *trial) peer(host string) string {
+	for _, h := range tr.ControlPlanes() {
+		if h != host {
+			return h
+		}
+	}
+	tr.Fatal("there is one control plane")
+	return ""
+}
+
+// rolled waits until the pool says that all is done, and checks that each control
+// plane has the text, or nothing of the configuration for an empty one.
+func (tr *trial) rolled(text string) {
+	tr.Helper()
+	tr.Eventually(rolledWithin, fmt.Sprintf("both control planes have %q", text), func() error {
+		var pool mcfgv1.MachineConfigPool
+		if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
+			return err
+		}
+		for _, h := range tr.ControlPlanes() {
+			n, err := tr.node(h)
+			if err != nil {
+				return err
+			}
+			a, want := n.Annotations, pool.Spec.Configuration.Name
+			if a[rollout.CurrentConfig] != want || a[rollout.DesiredConfig] != want || a[rollout.StateOf] != string(rollout.Done) {
+				return fmt.Errorf("%s has %s, is to have %s, is %s: %s; the pool is at %s",
+					h, a[rollout.CurrentConfig], a[rollout.DesiredConfig], a[rollout.StateOf], a[rollout.ReasonOf], want)
+			}
+			if err := tr.has(h, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// has returns how a host differs from the configuration with a text.
+func (tr *trial) has(host, text string) error {
+	root, err := tr.Lab.Root(tr.Context(), tr.Power, host)
+	if err != nil {
+		return err
+	}
+	file, err := os.ReadFile(root + filePath)
+	switch {
+	case text == "" && err == nil:
+		return fmt.Errorf("%s: %s is still there", host, filePath)
+	case text == "" && !os.IsNotExist(err):
+		return err
+	case text == "":
+	case err != nil:
+		return err
+	case string(file) != text+"\n":
+		return fmt.Errorf("%s: %s has %q, want %q", host, filePath, file, text)
+	}
+	out, err := tr.Sh(tr.Context(), host, "systemctl is-active "+unitName+" || true")
+	if err != nil {
+		return err
+	}
+	if active := strings.TrimSpace(out) == "active"; active != (text != "") {
+		return fmt.Errorf("%s: %s is %s", host, unitName, strings.TrimSpace(out))
+	}
+	return nil
+}
+
+// The parts of the configuration.
+const (
+	filePath = "/etc/holdfast-life.conf"
+	unitName = "holdfast-life.service"
+	mcName   = "60-life"
+)
+
+// good is a configuration whose unit reads the file, and bad one whose unit fails.
+func good(text string) *mcfgv1.MachineConfig {
+	return machineConfig(text, "/usr/bin/grep -q ^"+text+"$ "+filePath)
+}
+
+func bad(text string) *mcfgv1.MachineConfig {
+	return machineConfig(text, "/usr/bin/false")
+}
+
+func machineConfig(text, start string) *mcfgv1.MachineConfig {
+	source := func(s string) map[string]any {
+		return map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString([]byte(s))}
+	}
+	unit := "[Unit]\nDescription=Reads a file of the machine configuration\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=" +
+		start + "\n[Install]\nWantedBy=multi-user.target\n"
+	raw, err := json.Marshal(map[string]any{
+		"ignition": map[string]any{"version": "3.5.0"},
+		"storage": map[string]any{"files": []any{
+			map[string]any{"path": filePath, "mode": 0o644, "contents": source(text + "\n")},
+			map[string]any{"path": "/etc/sysctl.d/60-holdfast-life.conf", "mode": 0o644, "contents": source("net.ipv4.ip_forward = 1\n# " + text + "\n")},
+		}},
+		"systemd": map[string]any{"units": []any{map[string]any{"name": unitName, "enabled": true, "contents": unit}}},
+	})
+	if err != nil {
+		panic(err) // cannot happen: it is made of texts
+	}
+	return &mcfgv1.MachineConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: mcName, Labels: map[string]string{"machineconfiguration.openshift.io/role": rollout.Master}},
+		Spec:       mcfgv1.MachineConfigSpec{Config: runtime.RawExtension{Raw: raw}},
+	}
+}
+
+// wish creates or replaces the configuration.
+func (tr *trial) wish(mc *mcfgv1.MachineConfig) {
+	tr.Helper()
+	tr.Eventually(time.Minute, "the API takes the configuration", func() error {
+		var now mcfgv1.MachineConfig
+		err := tr.API.Get(tr.Context(), client.ObjectKeyFromObject(mc), &now)
+		if apierrors.IsNotFound(err) {
+			return tr.API.Create(tr.Context(), mc.DeepCopy())
+		}
+		if err != nil {
+			return err
+		}
+		now.Spec = mc.Spec
+		return tr.API.Update(tr.Context(), &now)
+	})
+}
+
+// takeBack deletes the configuration.
+func (tr *trial) takeBack() {
+	tr.Helper()
+	mc := &mcfgv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: mcName}}
+	tr.Eventually(time.Minute, "the API deletes the configuration", func() error {
+		return client.IgnoreNotFound(tr.API.Delete(tr.Context(), mc))
+	})
+}
