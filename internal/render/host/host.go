@@ -61,9 +61,11 @@ func Config(s *site.Site, role state.Role, manifests []state.File) (ignition.Con
 		Users: users(s),
 	}
 	c.Files = append(c.Files, surroundings(own)...)
-	if role.ControlPlane() && s.Topology().Fencing {
+	pair := role.ControlPlane() && s.Topology().Fencing
+	if pair {
 		c.Files = append(c.Files, firstCIBFile())
 	}
+	c.Files = append(c.Files, updates(pair)...)
 	if role == state.RoleBootstrap {
 		c.Files = append(c.Files, below(ManifestDir, manifests)...)
 	}
