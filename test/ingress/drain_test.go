@@ -41,7 +41,7 @@ func TestADrainEndsWhileOneOfTwoHostsIsFenced(t *testing.T) {
 		tr.rollOutAlone(survivor)
 		tr.drainAlone(survivor)
 		p.briefly(tr)
-		tr.power(lost, lab.ActionOn)
+		tr.Switch(lost, lab.ActionOn)
 		tr.BootedAgain(lost, since)
 		tr.Eventually(labsite.WholeWithin, "the site is whole again", func() error { return tr.Whole(tr.Context()) })
 	})

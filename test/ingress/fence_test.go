@@ -71,7 +71,7 @@ func TestOneOfTwoHostsIsFenced(t *testing.T) {
 		tr.Noticed("", since)
 		tr.holdOff(lost, survivor)
 		tr.rollOutAlone(survivor)
-		tr.power(lost, lab.ActionOn)
+		tr.Switch(lost, lab.ActionOn)
 		tr.BootedAgain(lost, since)
 		tr.Eventually(labsite.WholeWithin, "the site is whole again", func() error { return tr.Whole(tr.Context()) })
 		tr.Eventually(rolloutWithin, "both hosts have a router", func() error {
@@ -123,7 +123,7 @@ func (tr *trial) holdOff(lost, survivor string) {
 		}
 		return err
 	})
-	tr.power(lost, lab.ActionCut)
+	tr.Switch(lost, lab.ActionCut)
 }
 
 // rollOutAlone replaces the routers while one host is off. The survivor's

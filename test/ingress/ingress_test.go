@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/test/labsite"
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
@@ -128,12 +127,4 @@ func familyName(a netip.Addr) string {
 		return "IPv4"
 	}
 	return "IPv6"
-}
-
-// power acts on a host's power.
-func (tr *trial) power(host string, action lab.PowerAction) {
-	tr.Helper()
-	if err := tr.Power.Power(tr.Context(), lab.PowerRequest{Host: host, Action: action}); err != nil {
-		tr.Fatal(err)
-	}
 }

@@ -102,7 +102,7 @@ func (tr *trial) laterWorkersJoin(cp string, before corev1.Pod) {
 			tr.Fatal(err)
 		}
 		if h.Spare && st.Power == lab.PowerOff {
-			tr.power(h.Name, lab.ActionOn)
+			tr.Switch(h.Name, lab.ActionOn)
 		}
 	}
 	tr.Eventually(joinWithin, "all workers have joined", func() error { return tr.NodesReady(tr.Context(), names...) })

@@ -192,6 +192,14 @@ func (c *Case) Mend(host string, kind lab.FaultKind) {
 	}
 }
 
+// Switch acts on a host's power.
+func (c *Case) Switch(host string, action lab.PowerAction) {
+	c.Helper()
+	if err := c.Power.Power(c.Context(), lab.PowerRequest{Host: host, Action: action}); err != nil {
+		c.Fatal(err)
+	}
+}
+
 // On runs a script on a host. The test fails if the script does.
 func (c *Case) On(host, script string) string {
 	c.Helper()

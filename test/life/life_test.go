@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,17 @@ func open(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	return theSite
+}
+
+// workers returns the names of the hosts that are no control planes.
+func (s *site) workers() []string {
+	var out []string
+	for _, h := range s.Lab.Layout.Hosts {
+		if !slices.Contains(s.ControlPlanes(), h.Name) {
+			out = append(out, h.Name)
+		}
+	}
+	return out
 }
 
 // Names of the clients.
