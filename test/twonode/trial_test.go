@@ -2,6 +2,7 @@ package twonode_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -165,10 +166,13 @@ func (tr *trial) startLoads() {
 		tr.Fatal(err)
 	}
 	tr.loads = append(tr.loads, load)
+	tr.eventually(backWithin, "clients write before anything is broken", func() error {
+		if tr.rec.Last("") == 0 || tr.apiRec.Last("") == 0 {
+			return errors.New("no write was acknowledged")
+		}
+		return nil
+	})
 	pause(tr.Context(), warmUp)
-	if tr.rec.Last("") == 0 || tr.apiRec.Last("") == 0 {
-		tr.Fatal("nobody could write before anything was broken")
-	}
 }
 
 // fault records that the fault happens now, and injects it.
