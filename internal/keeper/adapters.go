@@ -13,14 +13,11 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/observe"
-	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/decide/fencing"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -30,35 +27,22 @@ const StaticPodPath = "/etc/kubernetes/manifests/etcd.yaml"
 
 // process runs etcd in podman.
 type process struct {
+	effects
+	files      records.Files
 	parameters state.EtcdParameters
-	uptime     func() time.Duration
 	starts     etcdhealth.Starts // used only by the loop
 
 	mu   sync.Mutex
 	read manifest
-
-	// locked reads the lock of the data and look reads the process; stop asks
-	// the process to end and kill ends it. staticPod is the path of kubelet's
-	// manifest.
-	locked    func() (bool, error)
-	look      func(context.Context) (podman.Process, error)
-	stop      func(context.Context) error
-	kill      func(context.Context) error
-	staticPod string
-	// stopped reports whether Pacemaker stopped etcd without its keeper.
-	stopped func() bool
 }
 
-func newProcess(p state.EtcdParameters) *process {
-	return &process{
-		parameters: p, uptime: uptime, look: podman.State, kill: podman.Kill, staticPod: StaticPodPath,
-		stop:   func(ctx context.Context) error { return podman.Stop(ctx, stopGrace) },
-		locked: func() (bool, error) { return etcd.Locked(state.EtcdDataDir) },
-		stopped: func() bool {
-			boot, _, err := observe.Boot()
-			return err == nil && records.Files{}.Wish(boot).Wish == state.EtcdStopped
-		},
-	}
+// data returns the folder of etcd's data.
+func (p *process) data() string { return p.files.Path(state.EtcdDataDir) }
+
+// stopped reports whether Pacemaker stopped etcd without its keeper.
+func (p *process) stopped() bool {
+	boot, _, err := p.boot()
+	return err == nil && p.files.Wish(boot).Wish == state.EtcdStopped
 }
 
 // manifest is the container of a pod manifest, as of the last read.
@@ -70,7 +54,7 @@ type manifest struct {
 
 // Foreign reports whether kubelet's manifest of etcd exists.
 func (p *process) Foreign() bool {
-	_, err := os.Stat(p.staticPod)
+	_, err := os.Stat(p.files.Path(StaticPodPath))
 	return err == nil
 }
 
@@ -79,12 +63,12 @@ func (p *process) Foreign() bool {
 const clockTick = 10 * time.Millisecond
 
 func (p *process) State(uptime time.Duration) etcdhealth.Process {
-	s, err := podman.State(context.Background()) // it only reads /proc
+	s, err := p.look(context.Background()) // it only reads /proc
 	if err != nil || !s.Running {
 		return etcdhealth.Process{}
 	}
-	blocked, err := podman.Blocked(s)
-	held, unseen := p.locked()
+	blocked, err := p.blocked(s)
+	held, unseen := p.locked(p.data())
 	return etcdhealth.Process{
 		Runs: true, Stopped: s.Frozen(), Blocked: blocked || err != nil, Empty: unseen == nil && !held,
 		Age: uptime - time.Duration(s.Started)*clockTick, //nolint:gosec // far below the limit of a duration
@@ -96,7 +80,7 @@ func (p *process) State(uptime time.Duration) etcdhealth.Process {
 // returns false only if no process can take the data at any moment: no process
 // of etcd lives, and kubelet starts none.
 func (p *process) held() (bool, error) {
-	held, err := p.locked()
+	held, err := p.locked(p.data())
 	if err != nil || held {
 		return held, err
 	}
@@ -139,7 +123,7 @@ func (p *process) readManifest() (podman.Spec, error) {
 		return podman.Spec{}, err
 	}
 	spec := podman.Spec{Container: container}
-	restricted, err := observe.RestrictOOM()
+	restricted, err := p.restrictOOM()
 	if !restricted || p.parameters.OOM >= 0 {
 		spec.OOMScore = &p.parameters.OOM
 	}
@@ -159,16 +143,16 @@ func (p *process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	free, err := host.FreeSpace(state.EtcdDataDir)
+	free, err := p.freeSpace(p.data())
 	if err != nil {
 		return err
 	}
 	before := p.starts
 	p.starts = p.starts.Next(p.uptime(), free)
-	if err := settle(ctx); err != nil {
+	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	err = p.await(ctx, podman.Run(ctx, spec))
+	err = p.await(ctx, p.run(ctx, spec))
 	if ctx.Err() != nil {
 		p.starts = before // we ended it ourselves, so this says nothing against the data
 	}
@@ -193,14 +177,14 @@ func (p *process) await(ctx context.Context, started error) error {
 	return errors.Join(started, p.kill(ctx))
 }
 
-// inspect examines the data. Data that look whole, but with which etcd ends
+// examine inspects the data. Data that look whole, but with which etcd ends
 // again and again, count as damaged, unless the disk is full.
-func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
-	d, err := etcd.Inspect(ctx, state.EtcdDataDir)
+func (p *process) examine(ctx context.Context) (state.EtcdData, error) {
+	d, err := p.inspect(ctx, p.data())
 	if err != nil || d.Copy != state.CopyWhole {
 		return d, err
 	}
-	free, err := host.FreeSpace(state.EtcdDataDir)
+	free, err := p.freeSpace(p.data())
 	if err != nil {
 		return d, err
 	}
@@ -212,27 +196,26 @@ func (p *process) inspect(ctx context.Context) (state.EtcdData, error) {
 	return d, nil
 }
 
-// settle prepares the data for a plain start; a learner that joins has none
-// yet.
-func settle(ctx context.Context) error {
-	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
+// prepare settles the data for a plain start; a learner that joins has none yet.
+func (p *process) prepare(ctx context.Context) error {
+	_, err := os.Stat(filepath.Join(p.data(), "member"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return etcd.Settle(ctx, state.EtcdDataDir)
+	return p.settle(ctx, p.data())
 }
 
 // awaitHeld returns once etcd holds its data, or has ended.
 func (p *process) awaitHeld(ctx context.Context) error {
 	for {
-		if held, err := p.locked(); err != nil || held {
+		if held, err := p.locked(p.data()); err != nil || held {
 			return err
 		}
 		if s, err := p.look(ctx); err == nil && !s.Running {
-			return ended()
+			return p.ended()
 		}
 		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
@@ -242,8 +225,8 @@ func (p *process) awaitHeld(ctx context.Context) error {
 
 // ended returns an error with the likely reason why etcd ended right after its
 // start.
-func ended() error {
-	if free, err := host.FreeSpace(state.EtcdDataDir); err == nil && free < etcdhealth.LeastSpace {
+func (p *process) ended() error {
+	if free, err := p.freeSpace(p.data()); err == nil && free < etcdhealth.LeastSpace {
 		return fmt.Errorf("etcd ended as soon as it was started: %d MiB are free on the disk of %s; make room", free>>20, state.EtcdDataDir)
 	}
 	return errors.New("etcd ended as soon as it was started; see: tail " + state.EtcdLogFile + "; podman logs etcd")
@@ -257,7 +240,7 @@ func (p *process) Stop(ctx context.Context) error {
 	if p.Foreign() {
 		return errors.New("kubelet runs etcd as a static pod until the hand-over; it cannot be stopped here")
 	}
-	return p.released(ctx, p.stop(ctx))
+	return p.released(ctx, p.stop(ctx, stopGrace))
 }
 
 func (p *process) Kill(ctx context.Context) error { return p.released(ctx, p.kill(ctx)) }
@@ -274,7 +257,7 @@ func (p *process) released(ctx context.Context, err error) error {
 	}
 	var held bool
 	for end := time.Now().Add(releaseTime); ; {
-		if held, err = p.locked(); err != nil || !held || time.Now().After(end) {
+		if held, err = p.locked(p.data()); err != nil || !held || time.Now().After(end) {
 			break
 		}
 		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
@@ -296,7 +279,7 @@ func (p *process) Outdated() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	now, err := podman.State(context.Background())
+	now, err := p.look(context.Background())
 	return now.Running && now.Spec != "" && now.Spec != spec.Hash(), err
 }
 
@@ -309,15 +292,15 @@ func (p *process) Restart(ctx context.Context) error {
 
 // membership changes the members of etcd. A promotion that etcd calls too early
 // is no error here: the next round tries again.
-type membership struct{ *etcd.Client }
+type membership struct{ etcdClient }
 
 func (m membership) AddLearner(ctx context.Context, peerURL string) error {
-	_, err := m.Client.AddLearner(ctx, peerURL)
+	_, err := m.etcdClient.AddLearner(ctx, peerURL)
 	return err
 }
 
 func (m membership) Promote(ctx context.Context, id state.MemberID) error {
-	err := m.Client.Promote(ctx, id)
+	err := m.etcdClient.Promote(ctx, id)
 	if etcd.NotInSync(err) {
 		return nil
 	}
@@ -326,6 +309,8 @@ func (m membership) Promote(ctx context.Context, id state.MemberID) error {
 
 // copies handles the data of an etcd that is down.
 type copies struct {
+	effects
+	dir        string
 	parameters state.EtcdParameters
 	// emptied is called after the data were removed, so that the next ones are
 	// judged anew.
@@ -334,7 +319,7 @@ type copies struct {
 
 // There reports whether data lie on the disk, whole or not.
 func (c copies) There() (bool, error) {
-	_, err := os.Stat(filepath.Join(state.EtcdDataDir, "member"))
+	_, err := os.Stat(filepath.Join(c.dir, "member"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -349,12 +334,12 @@ func (c copies) Backup(ctx context.Context) error {
 	if c.parameters.Backups == 0 {
 		return nil
 	}
-	_, err := etcd.Backup(ctx, state.EtcdDataDir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
+	_, err := c.backup(ctx, c.dir, c.parameters.BackupDir, c.parameters.Backups, maxBackup)
 	return err
 }
 
 func (c copies) Empty(context.Context) error {
-	err := etcd.Empty(state.EtcdDataDir)
+	err := c.empty(c.dir)
 	if err == nil {
 		c.emptied()
 	}
@@ -363,6 +348,7 @@ func (c copies) Empty(context.Context) error {
 
 // standIn casts the vote of a fenced member.
 type standIn struct {
+	effects
 	address netip.Addr
 	tried   time.Time
 	// index is the furthest position at which the log of cluster was seen: a
@@ -392,7 +378,7 @@ func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRe
 		least = s.index
 	}
 	const pki = state.EtcdPKIDir
-	_, err := etcd.StartStandIn(etcd.StandInRequest{
+	_, err := s.startStandIn(etcd.StandInRequest{
 		Evidence: r.TakeOver.ID, Cluster: r.Cluster, Target: target, Survivor: r.Member,
 		PeerURL: etcdpod.PeerURL(s.address), ClientURL: etcdpod.ClientURL(s.address),
 		LeastIndex: least, TLS: etcd.StandInTLS{CA: pki + "/ca.crt", Cert: pki + "/peer.crt", Key: pki + "/peer.key"},
@@ -400,26 +386,29 @@ func (s *standIn) Start(_ context.Context, target state.MemberID, r state.EtcdRe
 	return err
 }
 
-func (s *standIn) Stop(ctx context.Context) error { return etcd.StopStandIn(ctx) }
+func (s *standIn) Stop(ctx context.Context) error { return s.stopStandIn(ctx) }
 
 // other acts on the peer's host.
-type other struct{ name string }
+type other struct {
+	effects
+	name string
+}
 
 // fenceBudget is the time that Pacemaker has for one fence, as its
 // stonith-timeout.
 const fenceBudget = 240 * time.Second
 
 func (o other) MayFence(ctx context.Context) error {
-	return pacemaker.FencingAllowed(ctx, twonode.Etcd)
+	return o.fencingAllowed(ctx, twonode.Etcd)
 }
 
 func (o other) Fence(ctx context.Context, anew bool) error {
-	return pacemaker.Fence(ctx, o.name, fenceBudget, anew)
+	return o.fence(ctx, o.name, fenceBudget, anew)
 }
 
-func (o other) ConfirmOff(ctx context.Context) error { return fence.ConfirmOff(ctx, o.name) }
+func (o other) ConfirmOff(ctx context.Context) error { return o.confirmOff(ctx, o.name) }
 
-func (o other) GrantQuorum(ctx context.Context) error { return pacemaker.GrantQuorum(ctx) }
+func (o other) GrantQuorum(ctx context.Context) error { return o.grantQuorum(ctx) }
 
 // bmc asks the peer's BMC while the answer is wanted.
 type bmc struct {

@@ -9,10 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/observe"
-	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -29,8 +26,10 @@ type WithoutKeeper struct {
 }
 
 // OnThisHost returns a WithoutKeeper for this host.
-func OnThisHost() WithoutKeeper {
-	return WithoutKeeper{See: see(), End: endAlone, Note: func() error { return noteStop(records.Files{}) }}
+func OnThisHost() WithoutKeeper { return hostEffects().withoutKeeper(records.Files{}) }
+
+func (e effects) withoutKeeper(files records.Files) WithoutKeeper {
+	return WithoutKeeper{See: e.see(files), End: e.endAlone, Note: func() error { return e.noteStop(files) }}
 }
 
 // Confirm reports success for a stop if nothing of ours runs, and otherwise a
@@ -61,11 +60,11 @@ func (a WithoutKeeper) Stop(ctx context.Context) podmanetcd.Answer {
 }
 
 // see returns a function that looks at this host. What hangs stays unknown.
-func see() func() podmanetcd.Seen {
-	held := host.Limited("checking the lock of etcd's data", fileTime, func() (bool, error) { return etcd.Locked(state.EtcdDataDir) })
-	standIn := host.Limited("looking for a stand-in", fileTime, standingFor)
+func (e effects) see(files records.Files) func() podmanetcd.Seen {
+	held := host.Limited("checking the lock of etcd's data", fileTime, func() (bool, error) { return e.locked(files.Path(state.EtcdDataDir)) })
+	standIn := host.Limited("looking for a stand-in", fileTime, e.standingFor)
 	return func() podmanetcd.Seen {
-		_, err := os.Stat(StaticPodPath)
+		_, err := os.Stat(files.Path(StaticPodPath))
 		s := podmanetcd.Seen{Foreign: !errors.Is(err, fs.ErrNotExist)}
 		var both sync.WaitGroup
 		both.Go(func() {
@@ -78,7 +77,7 @@ func see() func() podmanetcd.Seen {
 				s.StandsIn = state.Known(id != 0)
 			}
 		})
-		if p, err := podman.State(context.Background()); err == nil {
+		if p, err := e.look(context.Background()); err == nil {
 			s.Lives = state.Known(p.Running)
 		}
 		both.Wait()
@@ -89,15 +88,15 @@ func see() func() podmanetcd.Seen {
 // endTime bounds both ends together.
 const endTime = 25 * time.Second
 
-func endAlone(ctx context.Context) error {
+func (e effects) endAlone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	return errors.Join(etcd.StopStandIn(ctx), podman.Stop(ctx, stopGrace))
+	return errors.Join(e.stopStandIn(ctx), e.stop(ctx, stopGrace))
 }
 
 // noteStop stores Pacemaker's wish as a keeper of this boot would.
-func noteStop(files records.Files) error {
-	boot, uptime, err := observe.Boot()
+func (e effects) noteStop(files records.Files) error {
+	boot, uptime, err := e.boot()
 	if err == nil {
 		err = files.WriteWish(state.EtcdWishNote{Wish: state.EtcdStopped, At: uptime, Boot: boot})
 	}

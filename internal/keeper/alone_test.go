@@ -54,7 +54,7 @@ func TestAStopWithoutTheKeeper(t *testing.T) {
 func TestWhatIsReportedWhileNothingKeepsEtcd(t *testing.T) {
 	yes, no, unknown := state.Known(true), state.Known(false), state.Fact[bool]{}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	d := newDaemon(Options{Host: "alpha", Now: func() time.Time { return now }, Log: logOf(t)}, records.Files{Root: t.TempDir()}, "")
+	d := newDaemon(Options{Host: "alpha", Now: func() time.Time { return now }, Log: logOf(t)}, hostEffects(), records.Files{Root: t.TempDir()}, "")
 	if r := d.report(); r.Verdict.Rule != "not-set-up" || r.Verdict.Action != state.EtcdIdle || r.Problem != "" || !r.At.Equal(now) || r.Snapshot.Local.Running.Known {
 		t.Errorf("Pacemaker never asked: %+v", r)
 	}

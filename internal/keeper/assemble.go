@@ -7,11 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
-	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/observe/member"
-	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
-	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/keeper/act"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -27,26 +24,26 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 		return nil, err
 	}
 	own := p.Nodes[d.Host]
-	client, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
+	client, err := d.open(etcd.Config{ClientURL: etcdpod.LocalURL(own), PeerURL: etcdpod.PeerURL(own)})
 	if err != nil {
 		return nil, err
 	}
-	boot, _, err := observe.Boot()
+	boot, _, err := d.boot()
 	if err != nil {
 		return nil, err
 	}
-	memory, err := member.OpenMemory(memoryPath, boot)
+	memory, err := member.OpenMemory(d.files.Path(memoryPath), boot)
 	if err != nil {
 		return nil, err
 	}
-	process := newProcess(p)
-	bmc := &bmc{peer: peer, power: fence.Power, stale: bmcStale}
-	vote := &standIn{address: own}
-	statements := &statements{}
+	process := &process{effects: d.effects, files: d.files, parameters: p}
+	bmc := &bmc{peer: peer, power: d.power, stale: bmcStale}
+	vote := &standIn{effects: d.effects, address: own}
+	statements := &statements{effects: d.effects}
 	sense := newSenses(d.Host, peer, p, client, process, d.Log)
 	k := &Keeper{
 		Observer: &member.Observer{Host: d.Host, Peer: peer, Memory: memory, Sources: member.Sources{
-			Boot: observe.Boot, Now: d.Now, Record: d.files.Record,
+			Boot: d.boot, Now: d.Now, Record: d.files.Record,
 			Held: process.held,
 			Look: func(ctx context.Context) (member.Look, error) {
 				l, err := client.Status(ctx)
@@ -54,32 +51,26 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 				sense.pulse.moved(l.RaftIndex)
 				return member.Look{Cluster: l.Cluster, Member: l.Member, Leader: l.Leader, Members: l.Members}, err
 			},
-			Inspect:   process.inspect,
-			StandIn:   standingFor,
+			Inspect:   process.examine,
+			StandIn:   d.standingFor,
 			Statement: statements.read,
 			Fenced:    d.files.Fenced,
 			Human:     d.files.Confirmation,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,
-			Addresses: sense.addresses,
+			Addresses: sense.told,
 		}},
-		Process: process,
-		Publish: func(ctx context.Context, text string) error { return pacemaker.Publish(ctx, attribute, text) },
-		StandInResult: func() (state.StandInOutcome, string) {
-			s, err := etcd.StandInState()
-			if err != nil || s.Last == nil {
-				return "", ""
-			}
-			return s.Last.Outcome, describe(*s.Last)
-		},
-		SaveWish: d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
+		Process:       process,
+		Publish:       func(ctx context.Context, text string) error { return d.publish(ctx, attribute, text) },
+		StandInResult: d.lastStandIn,
+		SaveWish:      d.files.WriteWish, Log: d.Log, Event: d.events.Append, Reach: sense.race.reach,
 	}
 	k.Observer.Sources = limited(k.Observer.Sources)
 	bmc.wanted, statements.keeper, statements.race = k.wantsPower, k, sense.race
 	k.Doer = &act.Doer{
-		Etcd: membership{client}, Process: process, Copy: copies{p, func() { process.starts = etcdhealth.Starts{} }},
-		StandIn: vote, Peer: other{peer},
+		Etcd: membership{client}, Process: process, Copy: copies{d.effects, process.data(), p, func() { process.starts = etcdhealth.Starts{} }},
+		StandIn: vote, Peer: other{d.effects, peer},
 		PeerURL:     etcdpod.PeerURL(p.Nodes[peer]),
 		WriteRecord: d.files.WriteRecord, Ring: k.Observer.Ring, Log: d.Log, Event: d.events.Append,
 	}
@@ -89,30 +80,24 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 	return k, nil
 }
 
-// uptime returns the time since this host booted, zero if the kernel does not tell
-// it.
-func uptime() time.Duration {
-	_, up, err := observe.Boot()
-	if err != nil {
-		return 0
-	}
-	return up
-}
-
 // provenOff returns when the peer was last proven to be off in this boot, zero for
 // never.
 func (d *daemon) provenOff(peer string) time.Duration {
 	f, err := d.files.Fenced(peer)
-	boot, _, bootErr := observe.Boot()
+	boot, _, bootErr := d.boot()
 	if err != nil || bootErr != nil || !f.Known || f.Value.State != state.PowerOff || f.Value.Boot != boot {
 		return 0
 	}
 	return f.Value.At
 }
 
-func standingFor() (state.MemberID, error) {
-	s, err := etcd.StandInState()
-	return s.Member, err
+// lastStandIn returns the outcome of the last take-over and describes it.
+func (e effects) lastStandIn() (state.StandInOutcome, string) {
+	s, err := e.standIn()
+	if err != nil || s.Last == nil {
+		return "", ""
+	}
+	return s.Last.Outcome, describe(*s.Last)
 }
 
 func describe(r etcd.StandInResult) string {
@@ -129,6 +114,7 @@ func describe(r etcd.StandInResult) string {
 // statements reads the statements that the peer publishes, less often while all is
 // well: each read starts a process.
 type statements struct {
+	effects
 	keeper *Keeper
 	race   *race
 	at     time.Time
@@ -142,7 +128,7 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 	if st.found && st.ring == ring && time.Since(st.at) < st.keeper.listenEvery() {
 		return st.last, true, nil
 	}
-	values, err := pacemaker.PrivateAttributes(ctx, attribute)
+	values, err := st.attributes(ctx, attribute)
 	if err != nil {
 		st.found = false
 		return state.EtcdStatement{}, false, err
@@ -173,7 +159,7 @@ func (st *statements) addStopping(ctx context.Context, peer string, got *state.E
 	if st.keeper.Wish().Wish != state.EtcdStopped || got.Leaving {
 		return nil
 	}
-	stopping, err := pacemaker.ShutdownRequested(ctx, peer)
+	stopping, err := st.shutsDown(ctx, peer)
 	got.Leaving = stopping
 	return err
 }

@@ -36,6 +36,7 @@ type Options struct {
 // pair.
 type daemon struct {
 	Options
+	effects
 	files  records.Files
 	socket string
 	events *eventlog.Log
@@ -72,8 +73,7 @@ var errAgain = errors.New("the parameters changed: restarting")
 
 // Serve keeps etcd on this host until the context ends.
 func Serve(ctx context.Context, o Options) error {
-	d := newDaemon(o, records.Files{}, state.EtcdSocketPath)
-	d.prepare, d.alone = d.assemble, OnThisHost() //nolint:contextcheck // what takes no context reads /proc
+	d := newDaemon(o, hostEffects(), records.Files{}, state.EtcdSocketPath) //nolint:contextcheck // what takes no context reads /proc
 	d.events = eventlog.OnThisHost(state.EtcdEvents, d.Now, d.Log)
 	if err := d.events.During(ctx, d.run); err != nil && !errors.Is(err, errAgain) && ctx.Err() == nil {
 		return err
@@ -81,8 +81,13 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-func newDaemon(o Options, files records.Files, socket string) *daemon {
-	return &daemon{Options: o, files: files, socket: socket, set: make(chan struct{}), again: make(chan struct{})}
+func newDaemon(o Options, e effects, files records.Files, socket string) *daemon {
+	d := &daemon{
+		Options: o, effects: e, files: files, socket: socket, alone: e.withoutKeeper(files),
+		set: make(chan struct{}), again: make(chan struct{}),
+	}
+	d.prepare = d.assemble
+	return d
 }
 
 // run answers requests whatever else fails: a daemon that cannot keep etcd says

@@ -31,7 +31,7 @@ func begin(t *testing.T, prepare func(*site)) *site {
 	dir := t.TempDir()
 	no := state.Known(false)
 	s := &site{seen: podmanetcd.Seen{Held: no, Lives: no, StandsIn: no}, ended: make(chan error, 1)}
-	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: dir}, filepath.Join(dir, "s"))
+	s.daemon = newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, hostEffects(), records.Files{Root: dir}, filepath.Join(dir, "s"))
 	s.prepare = func(p state.EtcdParameters) (*Keeper, error) {
 		if _, err := p.Peer(s.Host); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func begin(t *testing.T, prepare func(*site)) *site {
 	s.alone = WithoutKeeper{
 		See:  func() podmanetcd.Seen { return s.seen },
 		End:  func(context.Context) error { s.seen.Held, s.seen.Lives = no, no; return nil },
-		Note: func() error { return noteStop(s.files) },
+		Note: func() error { return s.noteStop(s.files) },
 	}
 	if prepare != nil {
 		prepare(s)

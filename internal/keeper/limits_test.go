@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -122,13 +121,15 @@ func TestADiskThatHangsLeavesTheLookUnknownAndTheLoopGoesOn(t *testing.T) {
 // etcdProcess returns a process whose lock and state the test decides.
 func etcdProcess(t *testing.T) *process {
 	t.Helper()
-	return &process{
-		uptime: uptime, staticPod: filepath.Join(t.TempDir(), "etcd.yaml"),
-		locked: func() (bool, error) { return false, nil },
-		look:   func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
-		stop:   func(context.Context) error { return nil },
-		kill:   func(context.Context) error { return nil },
-	}
+	return &process{files: records.Files{Root: t.TempDir()}, effects: effects{
+		boot:        func() (string, time.Duration, error) { return "boot-2", time.Hour, nil },
+		freeSpace:   func(string) (uint64, error) { return 1 << 40, nil },
+		restrictOOM: func() (bool, error) { return false, nil },
+		locked:      func(string) (bool, error) { return false, nil },
+		look:        func(context.Context) (podman.Process, error) { return podman.Process{}, nil },
+		stop:        func(context.Context, time.Duration) error { return nil },
+		kill:        func(context.Context) error { return nil },
+	}}
 }
 
 func TestAnEndThatLeavesTheDataHeldHasFailed(t *testing.T) {
@@ -136,11 +137,11 @@ func TestAnEndThatLeavesTheDataHeldHasFailed(t *testing.T) {
 		p := etcdProcess(t)
 		for name, end := range map[string]func(context.Context) error{"stop": p.Stop, "kill": p.Kill} {
 			looks := 0
-			p.locked = func() (bool, error) { looks++; return looks < 3, nil } // one of its threads is still ending
+			p.locked = func(string) (bool, error) { looks++; return looks < 3, nil } // one of its threads is still ending
 			if err := end(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			p.locked = func() (bool, error) { return true, nil }
+			p.locked = func(string) (bool, error) { return true, nil }
 			if err := end(t.Context()); err == nil || !strings.Contains(err.Error(), "still holds its data") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -158,13 +159,11 @@ func TestEtcdIsDownOnlyWhereNothingCanTakeItsData(t *testing.T) {
 		t.Errorf("its process lives and opens its data: %t, %v", held, err)
 	}
 	p.look = func(context.Context) (podman.Process, error) { return podman.Process{}, nil }
-	if err := os.WriteFile(p.staticPod, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, p.files.Path(StaticPodPath), "")
 	if held, err := p.held(); held || err == nil {
 		t.Errorf("kubelet may start it at any moment: %t, %v", held, err)
 	}
-	p.locked = func() (bool, error) { return true, nil }
+	p.locked = func(string) (bool, error) { return true, nil }
 	if held, err := p.held(); !held || err != nil {
 		t.Errorf("kubelet runs it: %t, %v", held, err)
 	}
@@ -174,9 +173,7 @@ func TestAnEtcdThatKubeletMayStartPromisesNothing(t *testing.T) {
 	w := &world{record: pairRecord(), peer: peerPair(), foreign: true}
 	k := newKeeper(t, w, state.EtcdNotAsked)
 	p := etcdProcess(t)
-	if err := os.WriteFile(p.staticPod, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, p.files.Path(StaticPodPath), "")
 	k.Observer.Held = p.held
 	meet(k)
 	k.turn(t.Context())

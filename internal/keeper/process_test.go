@@ -82,9 +82,11 @@ func TestAManifestIsReadAgainOnceItsTimeOrItsSizeChanged(t *testing.T) {
 func TestKubeletsEtcdIsNeitherStartedNorStopped(t *testing.T) {
 	p := etcdProcess(t)
 	var did []string
-	p.stop = func(context.Context) error { did = append(did, "stop"); return nil }
-	p.stopped = func() bool { did = append(did, "asked"); return true }
-	keep(t, p.staticPod, "")
+	p.stop = func(context.Context, time.Duration) error { did = append(did, "stop"); return nil }
+	if err := p.files.WriteWish(state.EtcdWishNote{Wish: state.EtcdStopped, Boot: "boot-2"}); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, p.files.Path(StaticPodPath), "")
 	for what, do := range map[string]func(context.Context) error{"start": p.Start, "stop": p.Stop, "restart": p.Restart} {
 		if err := do(t.Context()); err == nil || !strings.Contains(err.Error(), "kubelet runs") {
 			t.Errorf("%s: %v", what, err)
@@ -93,7 +95,7 @@ func TestKubeletsEtcdIsNeitherStartedNorStopped(t *testing.T) {
 	if len(did) > 0 {
 		t.Errorf("did %v", did)
 	}
-	if err := os.Remove(p.staticPod); err != nil {
+	if err := os.Remove(p.files.Path(StaticPodPath)); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Stop(t.Context()); err != nil || len(did) != 1 {
@@ -106,16 +108,16 @@ func TestKubeletsEtcdIsNeitherStartedNorStopped(t *testing.T) {
 
 func TestAnEndThatFailsIsToldAndTheLockIsNotAskedFor(t *testing.T) {
 	p := etcdProcess(t)
-	p.locked = func() (bool, error) { t.Error("it was asked"); return false, nil }
+	p.locked = func(string) (bool, error) { t.Error("it was asked"); return false, nil }
 	failed := errors.New("no such container")
-	p.stop, p.kill = func(context.Context) error { return failed }, func(context.Context) error { return failed }
+	p.stop, p.kill = func(context.Context, time.Duration) error { return failed }, func(context.Context) error { return failed }
 	for what, end := range map[string]func(context.Context) error{"stop": p.Stop, "kill": p.Kill} {
 		if err := end(t.Context()); !errors.Is(err, failed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	p.stop = func(context.Context) error { return nil }
-	p.locked = func() (bool, error) { return false, errors.New("the disk hangs") }
+	p.stop = func(context.Context, time.Duration) error { return nil }
+	p.locked = func(string) (bool, error) { return false, errors.New("the disk hangs") }
 	if err := p.Stop(t.Context()); err == nil || err.Error() != "the disk hangs" {
 		t.Errorf("nobody knows whether its data are free: %v", err)
 	}
@@ -125,14 +127,14 @@ func TestAStartedEtcdIsAwaitedUntilItHoldsItsData(t *testing.T) {
 	runs := func(context.Context) (podman.Process, error) { return podman.Process{Running: true, PID: 7}, nil }
 	for what, c := range map[string]struct {
 		started error
-		locked  func() (bool, error)
+		locked  func(string) (bool, error)
 		look    func(context.Context) (podman.Process, error)
 		want    string // of the error, none where it is empty
 	}{
-		"it holds them":            {nil, func() (bool, error) { return true, nil }, runs, ""},
-		"it ended":                 {nil, func() (bool, error) { return false, nil }, func(context.Context) (podman.Process, error) { return podman.Process{}, nil }, "etcd ended as soon as it was started"},
-		"its lock cannot be asked": {nil, func() (bool, error) { return false, errors.New("the disk hangs") }, runs, "the disk hangs"},
-		"it was not started":       {errors.New("no image"), func() (bool, error) { return true, nil }, runs, "no image"},
+		"it holds them":            {nil, func(string) (bool, error) { return true, nil }, runs, ""},
+		"it ended":                 {nil, func(string) (bool, error) { return false, nil }, func(context.Context) (podman.Process, error) { return podman.Process{}, nil }, "etcd ended as soon as it was started"},
+		"its lock cannot be asked": {nil, func(string) (bool, error) { return false, errors.New("the disk hangs") }, runs, "the disk hangs"},
+		"it was not started":       {errors.New("no image"), func(string) (bool, error) { return true, nil }, runs, "no image"},
 	} {
 		p, killed := etcdProcess(t), false
 		p.locked, p.look = c.locked, c.look

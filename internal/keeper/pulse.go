@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -42,7 +41,7 @@ const (
 )
 
 // canaryPath is the file, beside etcd's data, whose write tests the disk.
-var canaryPath = filepath.Join(state.EtcdDataDir, "holdfast-canary")
+const canaryPath = state.EtcdDataDir + "/holdfast-canary"
 
 // pulse watches whether the local etcd can commit anything, and tests this host
 // while it cannot.
@@ -219,9 +218,9 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// writeCanary makes a block durable beside etcd's data.
-func writeCanary() error {
-	f, err := os.OpenFile(canaryPath, os.O_RDWR|os.O_CREATE, 0o600)
+// writeBlock makes a block durable in a file beside etcd's data.
+func writeBlock(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("test etcd's disk: %w", err)
 	}

@@ -111,19 +111,16 @@ func TestAReadThatHangsEndsWithItsTime(t *testing.T) {
 }
 
 func TestTheDiskIsTestedBesideTheData(t *testing.T) {
-	before := canaryPath
-	t.Cleanup(func() { canaryPath = before })
-	canaryPath = filepath.Join(t.TempDir(), "canary")
+	path := filepath.Join(t.TempDir(), "canary")
 	for range 2 { // the file must not grow
-		if err := writeCanary(); err != nil {
+		if err := writeBlock(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if info, err := os.Stat(canaryPath); err != nil || info.Size() != 4096 || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Size() != 4096 || info.Mode().Perm() != 0o600 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	canaryPath = filepath.Join(t.TempDir(), "gone", "canary")
-	if err := writeCanary(); err == nil || cause(err) != "no such file or directory" {
+	if err := writeBlock(filepath.Join(t.TempDir(), "gone", "canary")); err == nil || cause(err) != "no such file or directory" {
 		t.Errorf("%v", err)
 	}
 	if got := cause(errLeaderless); got != "no leader" {

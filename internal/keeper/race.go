@@ -207,7 +207,7 @@ func (r *race) listen(ctx context.Context) error {
 		switch {
 		case there && r.gives():
 			r.askBack(ctx)
-		case !there && lost != 0:
+		case lost != 0: // a peer that is there is not lost
 			r.askOnce(ctx)
 			if r.uptime()-lost < soonUntil {
 				pause = askSoon

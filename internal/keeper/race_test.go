@@ -198,7 +198,7 @@ func TestGivingWayBeginsWhenTheBMCCanBeRead(t *testing.T) {
 }
 
 func TestTheFenceAgentIsAnswered(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: t.TempDir()}, "")
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, hostEffects(), records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.FenceRace) {
 		w := httptest.NewRecorder()
 		d.raceOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.RaceRequestPath, strings.NewReader(body)))
@@ -267,7 +267,7 @@ func TestTheNextCutMayBeTheOtherHosts(t *testing.T) {
 }
 
 func TestTheFenceAgentHearsWhetherThePeerAnswers(t *testing.T) {
-	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, records.Files{Root: t.TempDir()}, "")
+	d := newDaemon(Options{Host: "alpha", Now: time.Now, Log: logOf(t)}, hostEffects(), records.Files{Root: t.TempDir()}, "")
 	ask := func(body string) (int, state.Fact[bool]) {
 		w := httptest.NewRecorder()
 		d.heardOf(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+state.HeardRequestPath, strings.NewReader(body)))

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/observe/reach"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -18,27 +17,31 @@ import (
 // anybody, whether its etcd commits anything, and what its peer reports of
 // itself.
 type senses struct {
+	effects
 	pulse  *pulse
 	race   *race
 	prober *reach.Prober
 	link   pairTLS
 }
 
-func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, process *process, log *slog.Logger) *senses {
+func newSenses(name, peer string, p state.EtcdParameters, client etcdClient, process *process, log *slog.Logger) *senses {
 	const pki = state.EtcdPKIDir
+	e := process.effects
 	s := &senses{
+		effects: e,
 		pulse: &pulse{
-			uptime: uptime, read: client.Confirm, put: client.Pulse, write: writeCanary,
-			blocked: func() bool { return process.State(uptime()).Blocked },
+			uptime: e.uptime, read: client.Confirm, put: client.Pulse,
+			write:   func() error { return e.writeBlock(process.files.Path(canaryPath)) },
+			blocked: func() bool { return process.State(e.uptime()).Blocked },
 		},
-		race:   newRace(name > peer, uptime, log),
-		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: uptime},
+		race:   newRace(name > peer, e.uptime, log),
+		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: e.uptime},
 		link:   pairTLS{peer: peer, ca: pki + "/ca.crt", cert: pki + "/peer.crt", key: pki + "/peer.key"},
 	}
-	s.race.peer, s.race.answers = peer, reach.Answers
+	s.race.peer, s.race.answers = peer, e.answers
 	s.race.heardOf([]netip.Addr{p.Nodes[peer]})
 	s.race.ask = func(ctx context.Context, back bool) (state.RaceAnswer, error) {
-		return s.link.ask(ctx, state.RacePort, s.race.peerAt(), back)
+		return e.askPeer(s.link, ctx, state.RacePort, s.race.peerAt(), back)
 	}
 	return s
 }
@@ -47,17 +50,17 @@ func newSenses(name, peer string, p state.EtcdParameters, client *etcd.Client, p
 func (s *senses) watch(ctx context.Context, group *errgroup.Group, log *slog.Logger) {
 	group.Go(func() error { return s.pulse.run(ctx) })
 	group.Go(func() error { return s.race.listen(ctx) })
-	group.Go(func() error { return s.link.serve(ctx, state.RacePort, s.race.answer, log) })
+	group.Go(func() error { return s.servePeer(s.link, ctx, state.RacePort, s.race.answer, log) })
 	group.Go(func() error {
-		return reach.Watch(ctx, s.prober, s.race.contact, s.race.hurry, s.race.setReach, func(err error) {
+		return s.watchReach(ctx, s.prober, s.race.contact, s.race.hurry, s.race.setReach, func(err error) {
 			log.Warn("cannot measure this host's network reach", "err", err)
 		})
 	})
 }
 
-// addresses returns this host's addresses, to be told to the peer.
-func (s *senses) addresses() []netip.Addr {
-	list, err := reach.Addresses()
+// told returns this host's addresses, to be told to the peer.
+func (s *senses) told() []netip.Addr {
+	list, err := s.addresses()
 	if err != nil {
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/decide/mayhold"
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
@@ -106,7 +105,7 @@ func (d *daemon) unkept() state.EtcdReport {
 		Action: state.EtcdAskHuman, Rule: "unknown.keeper", Reason: "the etcd keeper cannot work on this host",
 		Next: "journalctl --unit podman-etcd",
 	}
-	if boot, _, err := observe.Boot(); err == nil {
+	if boot, _, err := d.boot(); err == nil {
 		r.Wish = d.files.Wish(boot).Wish
 	}
 	s := d.alone.See()

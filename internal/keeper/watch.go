@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
-	"github.com/holdfast/holdfast/internal/adapter/podman"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -27,7 +25,7 @@ import (
 func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	k := d.keeper()
 	group.Go(func() error {
-		return pacemaker.Watch(ctx, func(m state.Fact[state.Membership]) {
+		return d.watchMembers(ctx, func(m state.Fact[state.Membership]) {
 			d.members.set(m)
 			k.meets(m)
 			d.sense.race.setMembership(m, slices.Contains(m.Value.Members, k.Observer.Peer))
@@ -36,11 +34,11 @@ func (d *daemon) watch(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		return lasting(ctx, k.Log, "cannot watch for evidence", func() error {
-			return watchFiles(ctx, k.Wake, state.FencedDir, filepath.Dir(state.EtcdConfirmationPath))
+			return d.watchFiles(ctx, k.Wake, d.files.Path(state.FencedDir), filepath.Dir(d.files.Path(state.EtcdConfirmationPath)))
 		})
 	})
 	group.Go(func() error { return d.bmc.ask(ctx, k.Wake) })
-	group.Go(func() error { return watchProcess(ctx, k.Wake) })
+	group.Go(func() error { return d.watchProcess(ctx, k.Wake) })
 	d.sense.watch(ctx, group, k.Log)
 }
 
@@ -49,10 +47,10 @@ const unseen = 500 * time.Millisecond
 
 // watchProcess wakes the keeper as soon as etcd's process ends: its restart in
 // place must not wait for the next look.
-func watchProcess(ctx context.Context, wake func()) error {
+func (e effects) watchProcess(ctx context.Context, wake func()) error {
 	for {
-		p, err := podman.State(ctx)
-		if err == nil && p.Running && host.AwaitEnd(ctx, p.PID) == nil {
+		p, err := e.look(ctx)
+		if err == nil && p.Running && e.awaitEnd(ctx, p.PID) == nil {
 			wake()
 		}
 		if err := host.Sleep(ctx, unseen); err != nil {

@@ -155,7 +155,7 @@ func TestANodesNameIsInSmallLetters(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if got, err := nodeName(); err != nil || got != strings.ToLower(want) {
+	if got, err := onThisHost().nodeName(); err != nil || got != strings.ToLower(want) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -225,7 +225,7 @@ func TestAMistakeOfTheParametersIsTheActionsAnswer(t *testing.T) {
 }
 
 func TestTheProgramsHelpNamesIt(t *testing.T) {
-	cmd := root(command.Streams{})
+	cmd := onThisHost().root(command.Streams{})
 	if cmd.Name() != "podman-etcd" || cmd.Short == "" || cmd.Long == "" {
 		t.Errorf("%q: %q", cmd.Name(), cmd.Short)
 	}

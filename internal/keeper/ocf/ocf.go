@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/podmanetcd"
 	"github.com/holdfast/holdfast/internal/keeper"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // isAction reports whether name is an action of the agent.
@@ -32,10 +31,10 @@ func isAction(name string) bool {
 	return false
 }
 
-// Run carries out one action and returns its exit code.
-func Run(ctx context.Context, environ []string, s command.Streams, action string) int {
+// action carries out one action and returns its exit code.
+func (p program) action(ctx context.Context, environ []string, s command.Streams, name string) int {
 	env := variables(environ)
-	switch action {
+	switch name {
 	case "meta-data":
 		return metaData(s)
 	case "validate-all":
@@ -44,10 +43,9 @@ func Run(ctx context.Context, environ []string, s command.Streams, action string
 	case "start", "stop", "monitor", "notify", "reload-agent":
 		ctx, cancel := context.WithTimeout(ctx, env.budget())
 		defer cancel()
-		a := agent{socket: state.EtcdSocketPath, alone: keeper.OnThisHost()} //nolint:contextcheck // what takes no context reads /proc
-		return end(s, a.request(ctx, action, env))
+		return end(s, p.agent.request(ctx, name, env))
 	}
-	return end(s, podmanetcd.Answer{Code: podmanetcd.Unimplemented, Reason: "action " + action + " is unknown"})
+	return end(s, podmanetcd.Answer{Code: podmanetcd.Unimplemented, Reason: "action " + name + " is unknown"})
 }
 
 func metaData(s command.Streams) int {

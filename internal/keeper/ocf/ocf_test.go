@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -20,7 +21,7 @@ import (
 func run(t *testing.T, environ []string, action string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Run(t.Context(), environ, command.Streams{Out: &o, Err: &e}, action)
+	code = onThisHost().action(t.Context(), environ, command.Streams{Out: &o, Err: &e}, action)
 	return code, o.String(), e.String()
 }
 
@@ -126,11 +127,11 @@ func TestAStopEndsEtcdItselfWhereNobodyListens(t *testing.T) {
 		return podmanetcd.Seen{Held: state.Known(runs), Lives: state.Known(runs), StandsIn: state.Known(false)}
 	}
 	a.alone.End = func(context.Context) error { runs = false; return nil }
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if got := a.request(ctx, "stop", env{}); got.Code != podmanetcd.Success || runs {
-		t.Errorf("stop: %+v, runs %t", got, runs)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if got := a.request(t.Context(), "stop", env{}); got.Code != podmanetcd.Success || runs {
+			t.Errorf("stop: %+v, runs %t", got, runs)
+		}
+	})
 }
 
 func TestADaemonThatEndsWhileItIsAskedIsAskedAgain(t *testing.T) {
@@ -147,11 +148,12 @@ func TestADaemonThatEndsWhileItIsAskedIsAskedAgain(t *testing.T) {
 }
 
 func TestTheFirstMonitorOfABootFindsNothing(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if a := asking(filepath.Join(t.TempDir(), "none")).request(ctx, "monitor", env{}); a.Code != podmanetcd.NotRunning {
-		t.Errorf("a daemon that never ran: %+v", a)
-	}
+	asking := asking(filepath.Join(t.TempDir(), "none"))
+	synctest.Test(t, func(t *testing.T) {
+		if a := asking.request(t.Context(), "monitor", env{}); a.Code != podmanetcd.NotRunning {
+			t.Errorf("a daemon that never ran: %+v", a)
+		}
+	})
 }
 
 func TestAnActionEndsBeforePacemakerEndsIt(t *testing.T) {

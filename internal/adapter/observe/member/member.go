@@ -221,14 +221,19 @@ func (o *Observer) stopped(ctx context.Context, s *state.EtcdSnapshot) {
 
 // statement takes the peer's newest statement. Pacemaker may bring back an older
 // one of the same boot: when hosts meet, the writer of attributes sends its values
-// to all, and these may be older than what each host received meanwhile.
+// to all, and these may be older than what each host received meanwhile. The source
+// adds to a statement that was received before what Pacemaker says of the peer now.
 func (o *Observer) statement(ctx context.Context, s *state.EtcdSnapshot) {
 	st, found, err := o.Statement(ctx, o.Peer)
 	if err != nil || !found {
 		return
 	}
-	if st.Boot != o.received.Boot || st.Serial > o.received.Serial {
-		o.received, o.receivedAt = st, s.Uptime
+	newer := st.Boot != o.received.Boot || st.Serial > o.received.Serial
+	if newer {
+		o.receivedAt = s.Uptime
+	}
+	if newer || st.Serial == o.received.Serial {
+		o.received = st
 	}
 	st = o.received
 	st.Age = s.Uptime - o.receivedAt

@@ -180,6 +180,25 @@ func TestAnOlderStatementOfTheSameBootDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestAPeerThatIsToldToStopLeavesThoughItsStatementIsKnown: Pacemaker announces the stop
+// of both hosts at once, and the peer publishes its own part of it seconds later.
+func TestAPeerThatIsToldToStopLeavesThoughItsStatementIsKnown(t *testing.T) {
+	h := &seen{statement: state.EtcdStatement{Boot: "p", Serial: 4}}
+	o := newObserver(t, h)
+	o.SetMembership(state.Known(state.Membership{Ring: 1, Members: []string{"alpha", "beta"}}))
+	for i, leaving := range []bool{false, true, false} {
+		h.statement.Leaving = leaving
+		s := look(t, o, state.EtcdWishNote{})
+		if s.Statement.Value.Leaving != leaving || s.Statement.Value.Age != time.Duration(i)*time.Second {
+			t.Errorf("%d: %+v", i, s.Statement.Value)
+		}
+	}
+	h.statement = state.EtcdStatement{Boot: "p", Serial: 3, Leaving: true}
+	if s := look(t, o, state.EtcdWishNote{}); s.Statement.Value.Leaving {
+		t.Error("an older statement says so")
+	}
+}
+
 func TestLeavingBeginsWhenPacemakerAskedForIt(t *testing.T) {
 	h := &seen{clock: time.Minute}
 	o := newObserver(t, h)
