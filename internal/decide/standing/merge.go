@@ -157,7 +157,7 @@ func hold(f *Facts) {
 		case len(have) > 0 || len(mute) == 0 && len(f.Hosts) > 0:
 			f.VIPs[i].Holders = Know(have, "the hosts", f.Now)
 		case len(f.Hosts) > len(mute):
-			f.VIPs[i].Holders.Why = "none of the hosts that reported; no report from: " + strings.Join(mute, ", ")
+			f.VIPs[i].Holders = Seen[[]string]{Why: "none of the hosts that reported; no report from: " + strings.Join(mute, ", ")}
 		}
 	}
 }
