@@ -257,3 +257,38 @@ func TestAClockThatCannotBeRightDecidesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatGainsNothingHurriesNothing: a certificate that already ends with its authority
+// is not renewed, however near its end is, and other work keeps waiting for its turn.
+func TestWhatGainsNothingHurriesNothing(t *testing.T) {
+	last := leaf("front-proxy-client.crt", 10*day)
+	last.Issuer.Ends = last.Ends
+	if step := leafcert.Decide(host(2, last)); step.Kind != leafcert.None {
+		t.Errorf("alone: %+v", step)
+	}
+	if step := leafcert.Decide(host(2, last, leaf("apiserver.crt", 100*day))); step.Kind != leafcert.Take {
+		t.Errorf("beside one that is due: %+v", step)
+	}
+}
+
+// TestATurnHasATime: what an older release or a person left in the annotation is no
+// turn.
+func TestATurnHasATime(t *testing.T) {
+	h := host(2, leaf("apiserver.crt", 100*day))
+	h.Cluster.Value.Nodes[1].Annotations[state.AnnotationRenewal] = state.FormatAnnotation(state.CertificateRenewal{})
+	if step := leafcert.Decide(h); step.Kind != leafcert.Take {
+		t.Errorf("%+v", step)
+	}
+}
+
+// TestAnAPIServerHasTwoMinutesToShowItsFile: then a person is told.
+func TestAnAPIServerHasTwoMinutesToShowItsFile(t *testing.T) {
+	for ago, problems := range map[time.Duration]int{2 * time.Minute: 0, 2*time.Minute + time.Second: 1} {
+		h := host(2, leaf("apiserver.crt", 300*day), leaf("admin.conf", 300*day))
+		h.Cluster.Value.Nodes[0] = node("cp-1", true, time.Minute)
+		h.Files[0].Written, h.Shows = noon.Add(-ago), state.Known(false)
+		if step := leafcert.Decide(h); step.Kind != leafcert.Wait || len(step.Problems) != problems {
+			t.Errorf("written %s ago: %+v", ago, step)
+		}
+	}
+}
