@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -186,5 +187,44 @@ func TestWhoFollowsTheLogKnowsTheView(t *testing.T) {
 				t.Errorf("from %s to %s: the status is told: %t", from, to, told)
 			}
 		}
+	}
+}
+
+// TestOfNoHostsNobodyKnowsWhoHoldsAVIP: that nobody has it would need one that says so.
+func TestOfNoHostsNobodyKnowsWhoHoldsAVIP(t *testing.T) {
+	f := Merge(Facts{Now: now, VIPs: []VIP{{Address: addr("10.98.0.5"), Kind: "API"}}})
+	if f.VIPs[0].Holders.Known {
+		t.Errorf("%+v", f.VIPs[0].Holders)
+	}
+}
+
+// TestAMemberOfWhichNothingIsKnownFillsNothing: the value of an unknown report is
+// nobody's.
+func TestAMemberOfWhichNothingIsKnownFillsNothing(t *testing.T) {
+	old := Member{Running: state.Known(true), Healthy: state.Known(true), Behind: state.Known(uint64(3))}
+	for _, of := range []struct{ a, b Seen[Member] }{
+		{Know(Member{Listed: state.Known(true)}, "cp-1", now), Seen[Member]{Value: old}},
+		{Seen[Member]{Value: old}, Know(Member{Listed: state.Known(true)}, "cp-1", now)},
+	} {
+		m := Merge(Facts{Hosts: []Host{{Name: "cp-1", Member: of.a}}}, Facts{Hosts: []Host{{Name: "cp-1", Member: of.b}}})
+		if got := m.Hosts[0].Member; got.Value != (Member{Listed: state.Known(true)}) || !got.Known {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestTheLastProofThatAHostCanBeFencedIsTheNewest, whichever source tells it.
+func TestTheLastProofThatAHostCanBeFencedIsTheNewest(t *testing.T) {
+	proof := func(ago time.Duration) Facts {
+		return Facts{Hosts: []Host{{Name: "cp-2", Verified: Know(Verification{At: now.Add(-ago)}, "cp-1", now)}}}
+	}
+	for _, m := range []Facts{Merge(proof(time.Hour), proof(time.Minute)), Merge(proof(time.Minute), proof(time.Hour)), Merge(Facts{Hosts: []Host{{Name: "cp-2"}}}, proof(time.Minute))} {
+		if got := m.Hosts[0].Verified; !got.Known || !got.Value.At.Equal(now.Add(-time.Minute)) {
+			t.Errorf("%+v", got)
+		}
+	}
+	unknown := Facts{Hosts: []Host{{Name: "cp-2", Verified: Seen[Verification]{Value: Verification{At: now}}}}}
+	if got := Merge(proof(time.Hour), unknown).Hosts[0].Verified; !got.Known || !got.Value.At.Equal(now.Add(-time.Hour)) {
+		t.Errorf("what is not known counts: %+v", got)
 	}
 }
