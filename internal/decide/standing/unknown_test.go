@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // decisive names the conditions that the answer "survives the loss of either host"
@@ -192,6 +193,18 @@ func TestAHostThatMayBeThereIsToldHowToRegister(t *testing.T) {
 		}
 		if got := Describe(f).Findings[i]; (len(got.Commands) > 0) != command {
 			t.Errorf("Online is %s: %+v", status, got)
+		}
+	}
+}
+
+// TestHowFarAMemberIsBehindIsUnknownWithIt: what an earlier report said of it does not
+// count, neither that it lacks nothing nor how much.
+func TestHowFarAMemberIsBehindIsUnknownWithIt(t *testing.T) {
+	for _, behind := range []uint64{0, 7} {
+		f := many(3, "10.98.0.5", "10.98.0.6")
+		f.Hosts[1].Member = Seen[Member]{Value: Member{Running: state.Known(true), Behind: state.Known(behind)}}
+		if got := Describe(f).Hosts[1].Lag; got != unsaid {
+			t.Errorf("%d: %+v", behind, got)
 		}
 	}
 }
