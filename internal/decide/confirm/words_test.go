@@ -123,3 +123,59 @@ func TestAnEffectComesWithTheStepThatFollows(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWaitsForNoFenceIsNotToWait: a host that asks an administrator from its first
+// second is answered from its first second.
+func TestWhatWaitsForNoFenceIsNotToWait(t *testing.T) {
+	for name, in := range map[string]Situation{
+		"a pair that may be behind": alone(since(0)), "one of which nothing is proved": alone(mute, since(0)), "a host that left": alone(record(state.EtcdDeparting), since(0)),
+	} {
+		if got := Decide(in); got.Need != Phrase {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestTheTableNamesThePeerAsAnybodys: it is for people who have no host before them.
+func TestTheTableNamesThePeerAsAnybodys(t *testing.T) {
+	named := 0
+	for _, r := range Rules() {
+		if strings.Contains(r.Why, "PEER") {
+			named++
+		}
+		if strings.Contains(r.Why, "  ") || strings.HasPrefix(r.Why, " ") || strings.Contains(r.Why, "of  ") {
+			t.Errorf("rule %s speaks of nobody: %q", r.ID, r.Why)
+		}
+	}
+	if named < 8 {
+		t.Errorf("only %d rules name a peer", named)
+	}
+}
+
+// TestEveryAnswerIsWholeInEverySituation: who has to type something is told what for,
+// what may be lost and what follows, and nobody else is given a phrase.
+func TestEveryAnswerIsWholeInEverySituation(t *testing.T) {
+	needs := map[Need]int{}
+	for _, s := range everySituation() {
+		d := Decide(s)
+		needs[d.Need]++
+		asks := d.Need == Confirm || d.Need == Phrase
+		switch {
+		case d.Rule == "nothing-fits" || d.Reason == "":
+			t.Errorf("%+v", d)
+		case (d.Phrase != "") != (d.Need == Phrase):
+			t.Errorf("rule %s, %s, has the phrase %q", d.Rule, d.Need, d.Phrase)
+		case asks != (d.Then != "") || !asks && (len(d.Risks) > 0 || d.Force || d.PowerOff):
+			t.Errorf("rule %s, %s: %+v", d.Rule, d.Need, d)
+		case d.Force && d.Need != Phrase:
+			t.Errorf("rule %s loses writes for a mere yes", d.Rule)
+		case asks && s.Report.Snapshot.Peer == "":
+			t.Errorf("rule %s asks about nobody", d.Rule)
+		}
+	}
+	for _, n := range []Need{Nothing, Confirm, Phrase, Refuse} {
+		if needs[n] == 0 {
+			t.Errorf("no situation needs %s: %v", n, needs)
+		}
+	}
+}

@@ -104,16 +104,20 @@ func (s *sheet) blocks(b Budget, pods []Pod, n Node, nodes []Node) (finding.Find
 // movable counts the pods of a node whose replacement could run on another
 // node.
 func movable(here, all []Pod, n Node, nodes []Node) int {
-	free := 0 // hosts without a pod of this kind
+	open, free := false, 0 // whether any other host takes pods; hosts without a pod of this kind
 	for _, other := range nodes {
-		if other.Name != n.Name && !other.Closed && len(on(all, other.Name)) == 0 {
+		if other.Name == n.Name || other.Closed {
+			continue
+		}
+		open = true
+		if len(on(all, other.Name)) == 0 {
 			free++
 		}
 	}
 	moves := 0
 	for _, p := range here {
 		switch {
-		case p.Stays != "":
+		case p.Stays != "" || !open:
 		case !p.Alone:
 			moves++
 		case free > 0:
@@ -129,6 +133,9 @@ func stuck(pods []Pod) string {
 		if p.Stays != "" {
 			return "some cannot run on another host (" + p.Name + ": " + p.Stays + ")"
 		}
+	}
+	if !slices.ContainsFunc(pods, func(p Pod) bool { return p.Alone }) {
+		return "none can run elsewhere: no other host takes new pods"
 	}
 	return "some have no other host without a pod of the same set"
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ func judgeMTU(s *sheet) {
 			ends[i] = append(ends[i], sprintf("%s has %d on %s", h.Name, r.MTU, r.Interface))
 		}
 	})
-	for i := range len(ends) {
+	for _, i := range slices.Sorted(maps.Keys(ends)) {
 		severity := finding.OK
 		if differ[i] {
 			severity = finding.Warning

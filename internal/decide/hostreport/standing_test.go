@@ -9,6 +9,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -217,5 +218,80 @@ func TestEachQuestionAsksForItsParts(t *testing.T) {
 	}
 	if len(ForFencing()) == 0 || !slices.Contains(ForExplanation(), Evidence) || !slices.Contains(ForStanding(), Agent) || !slices.Contains(ForFencing(), Pacemaker) {
 		t.Error("a question lacks what it is about")
+	}
+}
+
+// TestTheLastFenceThatCutThePowerIsTheProof: the history has the oldest first, and a
+// proof of last year is none of today's.
+func TestTheLastFenceThatCutThePowerIsTheProof(t *testing.T) {
+	fence := func(ago time.Duration, off bool) state.FenceEntry {
+		return state.FenceEntry{Time: at.Add(-ago), Target: "cp-2", By: "cp-1", Off: off}
+	}
+	for what, c := range map[string]struct {
+		history        []state.FenceEntry
+		proof, attempt time.Duration
+	}{
+		"two that did":                         {[]state.FenceEntry{fence(8000*time.Hour, true), fence(time.Hour, true)}, time.Hour, time.Hour},
+		"one that did not, between two":        {[]state.FenceEntry{fence(3*time.Hour, true), fence(2*time.Hour, false), fence(time.Hour, true)}, time.Hour, time.Hour},
+		"one that did not, after two that did": {[]state.FenceEntry{fence(3*time.Hour, true), fence(2*time.Hour, true), fence(time.Hour, false)}, 2 * time.Hour, time.Hour},
+	} {
+		h := told(t, Report{Host: "cp-1", At: at, Fences: see(c.history)}, "cp-2")
+		if !h.Verified.Value.At.Equal(at.Add(-c.proof)) || !h.LastFence.Value.At.Equal(at.Add(-c.attempt)) {
+			t.Errorf("%s: proof %s, last %s", what, h.Verified.Value.At, h.LastFence.Value.At)
+		}
+	}
+}
+
+// TestWhoReportsIsAControlPlaneByItsEtcdAndItsFences, even where nothing else says so.
+func TestWhoReportsIsAControlPlaneByItsEtcdAndItsFences(t *testing.T) {
+	if h := told(t, Report{Host: "cp-1", At: at, Fences: see([]state.FenceEntry{{Time: at, Target: "cp-2", By: "cp-1"}})}, "cp-2"); !h.ControlPlane {
+		t.Errorf("a host that was fenced: %+v", h)
+	}
+	for name, want := range map[string]bool{"cp-1": true, "cp-2": true} {
+		if h := told(t, keeping(func(*state.EtcdReport) {}), name); h.ControlPlane != want {
+			t.Errorf("%s: %+v", name, h)
+		}
+	}
+}
+
+// TestAHostIsKnownByTheNameOfItsNode, and by its own where it has none yet.
+func TestAHostIsKnownByTheNameOfItsNode(t *testing.T) {
+	for node, want := range map[string]string{"": "machine-17", "cp-1": "cp-1"} {
+		r := Report{Host: "machine-17", At: at, Network: see(state.NetworkStatus{View: state.NetworkView{Host: state.HostFacts{NodeName: node}}})}
+		f := r.Standing()
+		if len(f.Hosts) != 1 || f.Hosts[0].Name != want || f.Sources[0].Name != want || f.Hosts[0].Holds.From != want {
+			t.Errorf("node %q: %+v", node, f.Hosts)
+		}
+	}
+}
+
+// TestAHostThatIsNotOneOfTwoHasAMemberAndNoExplanation: the keeper of a host without a
+// peer still knows its etcd, and nothing is said of a host without a name.
+func TestAHostThatIsNotOneOfTwoHasAMemberAndNoExplanation(t *testing.T) {
+	r := keeping(func(e *state.EtcdReport) { e.Snapshot.Peer = "" })
+	h := told(t, r, "cp-1")
+	if !h.Member.Known || !h.Record.Known || h.Explanation.Known {
+		t.Errorf("%+v", h)
+	}
+	if hosts := r.Standing().Hosts; len(hosts) != 1 {
+		t.Errorf("%+v", hosts)
+	}
+	two := told(t, keeping(func(*state.EtcdReport) {}), "cp-1")
+	if !two.Explanation.Known || two.Explanation.Value.Source != explain.FromAgent || two.Explanation.From != "cp-1" {
+		t.Errorf("one of two: %+v", two.Explanation)
+	}
+	nobody := keeping(func(e *state.EtcdReport) { e.Snapshot.Peer, e.Snapshot.Host = "", "" })
+	if h := told(t, nobody, "cp-1"); h.Member.Known || h.Record.Known {
+		t.Errorf("a keeper that knows no host: %+v", h)
+	}
+}
+
+// TestAnAnswerOfTheBMCThatIsNotKnownSaysNothing: what it read before is not of now.
+func TestAnAnswerOfTheBMCThatIsNotKnownSaysNothing(t *testing.T) {
+	for _, power := range []string{state.PowerOff, "On"} {
+		h := told(t, keeping(func(e *state.EtcdReport) { e.Snapshot.Proofs.Power = state.Fact[string]{Value: power} }), "cp-2")
+		if h.Power.Known {
+			t.Errorf("%s: %+v", power, h.Power)
+		}
 	}
 }

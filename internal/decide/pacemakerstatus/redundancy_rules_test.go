@@ -303,3 +303,19 @@ func TestAListThatIsEmptyIsWrittenInEveryStatus(t *testing.T) {
 		t.Errorf("%s", JSON(s))
 	}
 }
+
+// TestAResourceThatAReportLeavesOutIsUnknown: a host whose etcd is in no report may have
+// none. A drain of the other one asks for this answer.
+func TestAResourceThatAReportLeavesOutIsUnknown(t *testing.T) {
+	s := pair(t)
+	(*s.Nodes)[0].Resources = (*s.Nodes)[0].Resources[:1] // kubelet
+	for _, l := range Survives(s) {
+		want := ""
+		if l.Host == "cp-2" {
+			want = "it is unknown whether etcd on cp-1 is healthy"
+		}
+		if l.Survives != (want == "") || l.Because != want {
+			t.Errorf("%+v", l)
+		}
+	}
+}

@@ -53,11 +53,7 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 		}
 		others++
 		add(Find(n.Conditions, etcdv1.NodeOnlineConditionType), n.NodeName+" is absent", "it is unknown whether "+n.NodeName+" is present")
-		for _, r := range n.Resources {
-			if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
-				add(Find(r.Conditions, etcdv1.ResourceHealthyConditionType), "etcd on "+n.NodeName+" is not healthy", "it is unknown whether etcd on "+n.NodeName+" is healthy")
-			}
-		}
+		add(EtcdOf(n), "etcd on "+n.NodeName+" is not healthy", "it is unknown whether etcd on "+n.NodeName+" is healthy")
 	}
 	if others == 0 {
 		return []string{"there is no other host"}
@@ -69,4 +65,15 @@ func reasons(s etcdv1.PacemakerClusterStatus, lost etcdv1.PacemakerClusterNodeSt
 	unproven := "it is not verified that " + lost.NodeName + " can be fenced"
 	add(Find(lost.Conditions, FencingProven), unproven, unproven)
 	return why
+}
+
+// EtcdOf returns whether etcd on a node is healthy, a condition without a status where
+// the report leaves its resource out.
+func EtcdOf(n etcdv1.PacemakerClusterNodeStatus) metav1.Condition {
+	for _, r := range n.Resources {
+		if r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
+			return Find(r.Conditions, etcdv1.ResourceHealthyConditionType)
+		}
+	}
+	return metav1.Condition{}
 }

@@ -57,6 +57,15 @@ func first[T any](a, b Seen[T]) Seen[T] {
 	return b
 }
 
+// newest returns the newer of two facts that are known, the first where they are of
+// one time.
+func newest[T any](a, b Seen[T], at func(T) time.Time) Seen[T] {
+	if a.Known && b.Known && at(b.Value).After(at(a.Value)) {
+		return b
+	}
+	return first(a, b)
+}
+
 // truer returns the better of two reports, normally the newer one. An older
 // report with quorum beats a newer one without, unless it is older by more than
 // fresh: a host that has just started or is cut off takes its peer for lost.
@@ -91,10 +100,8 @@ func withHost(list []Host, h Host) []Host {
 	o.Power, o.Kubelet = first(o.Power, h.Power), first(o.Kubelet, h.Kubelet)
 	o.Record, o.Explanation = first(o.Record, h.Record), first(o.Explanation, h.Explanation)
 	o.Member = members(o.Member, h.Member)
-	if !o.LastFence.Known || h.LastFence.Known && h.LastFence.Value.At.After(o.LastFence.Value.At) {
-		o.LastFence = h.LastFence
-	}
-	o.Verified = first(o.Verified, h.Verified)
+	o.LastFence = newest(o.LastFence, h.LastFence, func(f Fence) time.Time { return f.At })
+	o.Verified = newest(o.Verified, h.Verified, func(v Verification) time.Time { return v.At })
 	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
 	o.Loops = first(o.Loops, h.Loops)
@@ -157,7 +164,7 @@ func hold(f *Facts) {
 		case len(have) > 0 || len(mute) == 0 && len(f.Hosts) > 0:
 			f.VIPs[i].Holders = Know(have, "the hosts", f.Now)
 		case len(f.Hosts) > len(mute):
-			f.VIPs[i].Holders.Why = "none of the hosts that reported; no report from: " + strings.Join(mute, ", ")
+			f.VIPs[i].Holders = Seen[[]string]{Why: "none of the hosts that reported; no report from: " + strings.Join(mute, ", ")}
 		}
 	}
 }

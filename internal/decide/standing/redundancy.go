@@ -145,10 +145,8 @@ func (d describer) reasons(lost string) []string {
 	}
 	judge(c, behind, "both hold every write")
 	for _, n := range nodes {
-		for _, r := range n.Resources {
-			if n.NodeName != lost && r.Name == etcdv1.PacemakerClusterResourceNameEtcd {
-				judge(pacemakerstatus.Find(r.Conditions, etcdv1.ResourceHealthyConditionType), "etcd on "+n.NodeName+" is unhealthy", "etcd on "+n.NodeName+" is healthy")
-			}
+		if n.NodeName != lost {
+			judge(pacemakerstatus.EtcdOf(n), "etcd on "+n.NodeName+" is unhealthy", "etcd on "+n.NodeName+" is healthy")
 		}
 	}
 	judge(pacemakerstatus.Find(s.Conditions, pacemakerstatus.FencingEnabled), "fencing is disabled", "fencing is enabled")

@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // decisive names the conditions that the answer "survives the loss of either host"
@@ -149,6 +151,60 @@ func TestAPairOnWhichNobodyReportsGetsACommand(t *testing.T) {
 		}
 		if n != c.want {
 			t.Errorf("%s: %d findings", name, n)
+		}
+	}
+}
+
+// TestWhatFollowsFromAFindingIsNotSaidBeside: a host of which not every way to its power
+// works is not also said to be unverified.
+func TestWhatFollowsFromAFindingIsNotSaidBeside(t *testing.T) {
+	f := with(t, "cp-2", "FencingHealthy", metav1.ConditionFalse)
+	for _, c := range []struct {
+		lose bool
+		want []finding.ID
+	}{{false, []finding.ID{FencingDegraded}}, {true, []finding.ID{FencingDegraded}}} {
+		if c.lose {
+			list := &(*f.Pacemaker.Value.Nodes)[1].Conditions
+			i := slices.IndexFunc(*list, func(c metav1.Condition) bool { return c.Type == pacemakerstatus.FencingProven })
+			(*list)[i].Status = metav1.ConditionFalse
+		}
+		var got []finding.ID
+		for _, x := range Describe(f).Findings {
+			if x.Subject == "cp-2" {
+				got = append(got, x.ID)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+	}
+}
+
+// TestAHostThatMayBeThereIsToldHowToRegister: only of one that is known to be lost it is
+// said that it registers when it is back.
+func TestAHostThatMayBeThereIsToldHowToRegister(t *testing.T) {
+	for status, command := range map[metav1.ConditionStatus]bool{metav1.ConditionFalse: false, metav1.ConditionUnknown: true, metav1.ConditionTrue: true} {
+		f := with(t, "cp-2", "Online", status)
+		f.Nodes = Know([]string{"cp-1"}, "the API", now)
+		f.Hosts[1].Kubelet = Seen[Kubelet]{}
+		i := slices.IndexFunc(Describe(f).Findings, func(x finding.Finding) bool { return x.ID == NodeDeleted })
+		if i < 0 {
+			t.Fatalf("Online is %s: nothing is said", status)
+		}
+		if got := Describe(f).Findings[i]; (len(got.Commands) > 0) != command {
+			t.Errorf("Online is %s: %+v", status, got)
+		}
+	}
+}
+
+// TestHowFarAMemberIsBehindIsUnknownWithIt: what an earlier report said of it does not
+// count, neither that it lacks nothing nor how much.
+func TestHowFarAMemberIsBehindIsUnknownWithIt(t *testing.T) {
+	for _, behind := range []uint64{0, 7} {
+		f := many(3, "10.98.0.5", "10.98.0.6")
+		f.Hosts[1].Member = Seen[Member]{Value: Member{Running: state.Known(true), Behind: state.Known(behind)}}
+		if got := Describe(f).Hosts[1].Lag; got != unsaid {
+			t.Errorf("%d: %+v", behind, got)
 		}
 	}
 }
