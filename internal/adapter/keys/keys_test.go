@@ -233,6 +233,30 @@ func TestARenewedCertificateIsTheSameButForItsEnd(t *testing.T) {
 	}
 }
 
+// The file of authorities may hold another one before ours, and the clock of the host
+// may be ahead.
+func TestACertificateForOtherAddressesIsOfTheAuthorityWithTheKeyAndOfItsDay(t *testing.T) {
+	id, other := generate(t), generate(t)
+	ahead, addresses := now.Add(2*year), []netip.Addr{netip.MustParseAddr("10.98.0.6"), netip.MustParseAddr("fd98::6")}
+	text, err := keys.Reissue(id.Admin.Cert, id.Admin.Key, other.KubernetesCA.Cert+id.KubernetesCA.Cert, id.KubernetesCA.Key, addresses, year, ahead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tls.X509KeyPair([]byte(text), []byte(id.Admin.Key)); err != nil {
+		t.Errorf("its key is another one: %v", err)
+	}
+	c, ca := parse(t, site.KeyPair{Cert: text}), parse(t, id.KubernetesCA)
+	if err := c.CheckSignatureFrom(ca); err != nil {
+		t.Errorf("an authority without its key signed: %v", err)
+	}
+	if got, err := keys.Addresses(text); err != nil || !slices.Equal(got, addresses) {
+		t.Errorf("it is for %v, %v", got, err)
+	}
+	if !c.NotBefore.Equal(ca.NotBefore) || !c.NotAfter.Equal(ahead.Add(year)) {
+		t.Errorf("valid from %s to %s", c.NotBefore, c.NotAfter)
+	}
+}
+
 func TestAServingCertificateKeepsItsNames(t *testing.T) {
 	id := generate(t)
 	s := sitetest.New(t, sitetest.TwoDual)

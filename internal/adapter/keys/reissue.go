@@ -14,37 +14,39 @@ import (
 	"time"
 )
 
-// Reissue makes a certificate like an old one, for the same key and the same
-// names, with other addresses and a new lifetime. All texts are PEM; authority
-// is the CA that the server's clients trust. Since the key stays, one file
-// replaces one file, and no reader ever sees a certificate beside the key of
-// another one.
-func Reissue(old, key, authority, authorityKey string, addresses []netip.Addr, life time.Duration, now time.Time) (string, error) {
+// Reissue makes a certificate like an old one, as Renew does, for other addresses.
+// Since the key stays, one file replaces one file, and no reader ever sees a
+// certificate beside the key of another one.
+func Reissue(old, key, bundle, authorityKey string, addresses []netip.Addr, life time.Duration, now time.Time) (string, error) {
+	return remake(old, key, bundle, authorityKey, now.Add(life), func(c *x509.Certificate) {
+		c.IPAddresses = nil
+		for _, a := range addresses {
+			c.IPAddresses = append(c.IPAddresses, net.IP(a.AsSlice()))
+		}
+	})
+}
+
+// remake signs a certificate like an old one for the same key, with another end and a
+// change. All texts are PEM.
+func remake(old, key, bundle, authorityKey string, end time.Time, change func(*x509.Certificate)) (string, error) {
 	template, err := parseCertificate(old)
 	if err != nil {
 		return "", fmt.Errorf("present certificate: %w", err)
 	}
-	signerOf, err := parseSigner(key)
+	owner, err := parseSigner(key)
 	if err != nil {
 		return "", fmt.Errorf("its key: %w", err)
 	}
-	parent, err := parseCertificate(authority)
-	if err != nil {
-		return "", fmt.Errorf("certificate of the authority: %w", err)
-	}
-	parentKey, err := parseSigner(authorityKey)
-	if err != nil {
-		return "", fmt.Errorf("key of the authority: %w", err)
-	}
-	fresh, err := alike(template, now.Add(life), parent)
+	parent, parentKey, err := signing(bundle, authorityKey)
 	if err != nil {
 		return "", err
 	}
-	fresh.NotBefore, fresh.IPAddresses = now.Add(-backdate).UTC(), nil
-	for _, a := range addresses {
-		fresh.IPAddresses = append(fresh.IPAddresses, net.IP(a.AsSlice()))
+	fresh, err := alike(template, end, parent)
+	if err != nil {
+		return "", err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, fresh, parent, signerOf.Public(), parentKey)
+	change(fresh)
+	der, err := x509.CreateCertificate(rand.Reader, fresh, parent, owner.Public(), parentKey)
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)
 	}

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"fmt"
 	"time"
@@ -12,27 +11,7 @@ import (
 // is valid from the same day on as that CA: a clock that was ahead when it was
 // made, or is behind where it is verified, makes no certificate invalid.
 func Renew(old, key, bundle, authorityKey string, life time.Duration, now time.Time) (string, error) {
-	template, err := parseCertificate(old)
-	if err != nil {
-		return "", fmt.Errorf("present certificate: %w", err)
-	}
-	owner, err := parseSigner(key)
-	if err != nil {
-		return "", fmt.Errorf("its key: %w", err)
-	}
-	parent, parentKey, err := signing(bundle, authorityKey)
-	if err != nil {
-		return "", err
-	}
-	fresh, err := alike(template, now.Add(life), parent)
-	if err != nil {
-		return "", err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, fresh, parent, owner.Public(), parentKey)
-	if err != nil {
-		return "", fmt.Errorf("sign: %w", err)
-	}
-	return encodePEM("CERTIFICATE", der), nil
+	return remake(old, key, bundle, authorityKey, now.Add(life), func(*x509.Certificate) {})
 }
 
 // Signer returns the CA of a bundle that belongs to a key, from which Renew would

@@ -332,6 +332,33 @@ func (w *world) put10Days() {
 	}
 }
 
+// docs/facts/life.md#certificates, L-C13: kubelet cannot renew a certificate in a file of
+// that name, so it ends.
+func TestAFileInTheLinksPlaceIsReplacedByALink(t *testing.T) {
+	w := newWorld(t, day)
+	data, err := os.ReadFile(w.link())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(w.link()), os.WriteFile(w.link(), data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	key := newKey(t)
+	next := w.sign(subject("worker-1"), key.Public(), w.now, w.now.Add(700*day))
+	if _, err := w.store().Update(next, pemOf(t, key)); err == nil {
+		t.Fatal("kubelet takes a file: the case is none any more")
+	}
+	if _, err := w.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(w.link()); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := w.store().Update(next, pemOf(t, key)); err != nil {
+		t.Errorf("kubelet cannot rotate: %v", err)
+	}
+}
+
 // A power cut may leave a link that was made and not used yet.
 func TestALinkOfARunThatWasCutOffIsReplaced(t *testing.T) {
 	w := newWorld(t, day)

@@ -2,7 +2,11 @@ package leafcert
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -280,6 +285,60 @@ func TestACertificateBesideAnothersKeyIsMadeForThatKey(t *testing.T) {
 		h.valid()
 		if got := h.renewed.all(); len(got) != 1 {
 			t.Errorf("renewed: %v", got)
+		}
+	})
+}
+
+// docs/facts/life.md#certificates, L-C12: kubeadm init leaves kubelet such a kubeconfig,
+// until somebody changes it for kubelet's own file.
+func TestACertificateInsideOfKubeletsKubeconfigIsRenewedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newControlPlane(t, identity(t), nil, "cp-1", 1, time.Hour)
+		l := leafcert.Leaf{Path: state.KubeletKubeconfig, Authority: leafcert.KubernetesCA}
+		h.issue(l, time.Now(), time.Hour)
+		time.Sleep(45 * time.Minute)
+		if _, err := h.step(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if c, _ := h.present(l); time.Until(c.NotAfter) < 50*time.Minute || h.renewed.all()[l.Path] != 1 {
+			t.Errorf("it ends at %s, renewed %v", c.NotAfter, h.renewed.all())
+		}
+	})
+}
+
+// docs/facts/life.md#certificates, L-C22: kubeadm makes an RSA key where it cannot read
+// what the cluster wants.
+func TestWhatSomebodyMadeWithAnRSAKeyIsRenewedForThatKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newControlPlane(t, identity(t), nil, "cp-1", 1, time.Hour)
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+		for _, l := range h.leaves() {
+			ca := h.read(l.Authority + ".crt")
+			p, err := h.pair(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := keys.Renew(p.cert, text, ca, h.read(l.Authority+".key"), time.Hour, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.keep(l, made, text)
+		}
+		if _, err := h.step(t.Context()); err != nil || len(h.renewed.all()) != 0 {
+			t.Fatalf("good ones are replaced: %v, %v", h.renewed.all(), err)
+		}
+		time.Sleep(45 * time.Minute)
+		if _, err := h.step(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, l := range h.leaves() {
+			if c, now := h.present(l); now != text || time.Until(c.NotAfter) < 50*time.Minute {
+				t.Errorf("%s has another key, or ends at %s", l.Path, c.NotAfter)
+			}
 		}
 	})
 }

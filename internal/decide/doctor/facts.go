@@ -187,6 +187,11 @@ type Certificate struct {
 	Begins    time.Time `json:"begins,omitzero"`
 	Ends      time.Time `json:"ends"`
 	Authority bool      `json:"authority,omitempty"`
+	// Lacks is the key of its authority, if the host needs that to renew it and does
+	// not have it.
+	Lacks string `json:"lacks,omitempty"`
+	// Others is the number of further certificates in the file.
+	Others int `json:"others,omitempty"`
 }
 
 // Name describes how a name of the cluster resolves on a host.

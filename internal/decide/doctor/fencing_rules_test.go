@@ -114,6 +114,40 @@ func TestWhatIsSaidOfTheCertificateOfABMC(t *testing.T) {
 	}
 }
 
+// docs/facts/life.md#certificates, L-C23 and L-C25.
+func TestWhatNobodyRenewsOnAHostAndAnAuthorityTooManyAreSaid(t *testing.T) {
+	const key, rest = "/etc/kubernetes/pki/etcd/ca.key", "ok cp-1: the next of the other certificates expires in "
+	without := func(left time.Duration) Certificate {
+		return Certificate{Path: "a.crt", Ends: now.Add(left), Lacks: key}
+	}
+	for what, c := range map[string]struct {
+		list []Certificate
+		want string
+	}{
+		"for long": {
+			[]Certificate{without(400 * 24 * time.Hour), without(lacksWarning), {Path: "b.crt", Ends: now.Add(200 * 24 * time.Hour)}},
+			"note cp-1: " + key + " is not on this host, so 2 of its certificates can be renewed only where the key is; the first expires in 90 days\n" + rest + "90 days",
+		},
+		"not for long": {
+			[]Certificate{without(lacksWarning - time.Hour)},
+			"warning cp-1: " + key + " is not on this host, so 1 of its certificates can be renewed only where the key is; the first expires in 89 days\n" + rest + "89 days",
+		},
+		"one authority too many": {
+			[]Certificate{{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(4000 * 24 * time.Hour), Authority: true, Others: 1}},
+			"warning cp-1: /etc/kubernetes/pki/ca.crt contains 2 certificates, and kube-controller-manager signs nothing and does not start again with more than one: keep the one that belongs to /etc/kubernetes/pki/ca.key\n" + rest + "4000 days",
+		},
+		"another file may have several": {
+			[]Certificate{{Path: "/etc/kubernetes/pki/etcd/ca.crt", Ends: now.Add(4000 * 24 * time.Hour), Authority: true, Others: 1}}, rest + "4000 days",
+		},
+	} {
+		s := &sheet{Facts: Facts{At: now, Hosts: []Host{{Name: "cp-1", Certificates: state.Known(c.list)}}}}
+		judgeCertificates(s)
+		if got := allFound(s); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", what, got, c.want)
+		}
+	}
+}
+
 func TestWhenACertificateOfAHostEndsIsSaidInTime(t *testing.T) {
 	cert := func(left time.Duration, authority bool) Certificate {
 		return Certificate{Path: "a.crt", Ends: now.Add(left), Authority: authority}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -75,11 +76,14 @@ var hostChecks = []Check{
 const (
 	endsCritical  = 7 * 24 * time.Hour
 	endsWarning   = 30 * 24 * time.Hour
+	lacksWarning  = 90 * 24 * time.Hour
 	authorityEnds = 365 * 24 * time.Hour
 )
 
 func judgeCertificates(s *sheet) {
 	eachHost(s, "certificates", func(h Host) state.Fact[[]Certificate] { return h.Certificates }, func(h Host, list []Certificate) {
+		s.unrenewed(h.Name, list)
+		s.crowded(h.Name, list)
 		var first time.Time
 		for _, c := range list {
 			if severity := s.ending(c); severity != finding.OK {
@@ -92,6 +96,39 @@ func judgeCertificates(s *sheet) {
 			s.say(finding.OK, h.Name, "the next of the other certificates expires in %d days", days(first.Sub(s.At)))
 		}
 	})
+}
+
+// unrenewed tells which certificates of a host a person has to renew, because the key
+// of their authority is kept elsewhere (docs/facts/life.md#certificates, L-C23).
+func (s *sheet) unrenewed(host string, list []Certificate) {
+	first, count := map[string]time.Time{}, map[string]int{}
+	for _, c := range list {
+		if c.Lacks == "" {
+			continue
+		}
+		if count[c.Lacks]++; count[c.Lacks] == 1 || c.Ends.Before(first[c.Lacks]) {
+			first[c.Lacks] = c.Ends
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(first)) {
+		left, level := first[key].Sub(s.At), finding.Note
+		if left < lacksWarning {
+			level = finding.Warning
+		}
+		s.say(level, host, "%s is not on this host, so %d of its certificates can be renewed only where the key is; the first %s", key, count[key], ends(left))
+	}
+}
+
+// crowded tells of an authority's file with which the controller manager does not
+// start: it signs by the one certificate of that file
+// (docs/facts/life.md#certificates, L-C25).
+func (s *sheet) crowded(host string, list []Certificate) {
+	for _, c := range list {
+		if c.Path == leafcert.KubernetesCA+".crt" && c.Others > 0 {
+			s.say(finding.Warning, host, "%s contains %d certificates, and kube-controller-manager signs nothing and does not start again with more than one: keep the one that belongs to %s.key",
+				c.Path, c.Others+1, leafcert.KubernetesCA)
+		}
+	}
 }
 
 func (s *sheet) ending(c Certificate) finding.Severity {

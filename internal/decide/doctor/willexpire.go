@@ -29,7 +29,10 @@ func judgeExpiry(s *sheet, by time.Time) {
 			}
 			rest = "no other certificate"
 			level, who := finding.Warning, "nothing renews it"
-			if renewer := renewerOf(c); renewer != "" {
+			switch renewer := renewerOf(c); {
+			case c.Lacks != "":
+				who = "nothing renews it here, because " + c.Lacks + " is not on this host"
+			case renewer != "":
 				level, who = finding.Note, renewer+" renews it while the host runs"
 			}
 			s.say(level, h.Name, "%s %s, on %s: %s", c.Path, ends(c.Ends.Sub(s.At)), date(c.Ends), who)

@@ -21,6 +21,7 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 			certificate("/etc/kubernetes/pki/holdfast-agent.pem", 100), certificate("/etc/kubernetes/pki/holdfast/operator.pem", 100),
 			certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300), certificate("/etc/kubernetes/pki/etcd/peer.crt", 200),
 			certificate("/var/lib/kubelet/pki/kubelet.crt", -3),
+			{Path: "/etc/kubernetes/pki/front-proxy-client.crt", Ends: at.Add(150 * day), Lacks: "/etc/kubernetes/pki/front-proxy-ca.key"},
 		})},
 		{Name: "cp-2"},
 	}}
@@ -30,6 +31,7 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 	}{
 		{400 * day, Result{Severity: finding.Warning, Findings: []finding.Finding{
 			{Severity: finding.Warning, Problem: "/var/lib/kubelet/pki/kubelet.crt expired 3 days ago, on 2026-11-17: nothing renews it"},
+			{Severity: finding.Warning, Problem: "/etc/kubernetes/pki/front-proxy-client.crt expires in 150 days, on 2027-04-19: nothing renews it here, because /etc/kubernetes/pki/front-proxy-ca.key is not on this host"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/apiserver.crt expires in 365 days, on 2027-11-20: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/holdfast-agent.pem expires in 100 days, on 2027-02-28: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/holdfast/operator.pem expires in 100 days, on 2027-02-28: holdfast-agent renews it while the host runs"},

@@ -5,12 +5,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -39,6 +42,7 @@ func (l *observation) certificates() ([]decide.Certificate, error) {
 				return nil, err
 			}
 			if found {
+				c.Lacks = l.lacks(name)
 				out = append(out, c)
 			}
 		}
@@ -72,7 +76,28 @@ func (l *observation) certificate(name string, kubeconfig bool) (c decide.Certif
 		if err != nil {
 			return c, false, fmt.Errorf("%s: %w", name, err)
 		}
-		return decide.Certificate{Path: name, Begins: x.NotBefore, Ends: x.NotAfter, Authority: x.IsCA}, true, nil
+		c = decide.Certificate{Path: name, Begins: x.NotBefore, Ends: x.NotAfter, Authority: x.IsCA}
+		for block, rest = pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == "CERTIFICATE" {
+				c.Others++
+			}
+		}
+		return c, true, nil
 	}
 	return c, false, fmt.Errorf("%s: contains no certificate", name)
+}
+
+// lacks returns the key with which the agent would renew a certificate, if it is not
+// on this host.
+func (l *observation) lacks(name string) string {
+	leaves := leafcert.Leaves()
+	i := slices.IndexFunc(leaves, func(leaf leafcert.Leaf) bool { return leaf.Path == name })
+	if i < 0 {
+		return ""
+	}
+	key := leaves[i].Authority + ".key"
+	if _, err := os.Stat(l.path(key)); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return key
 }

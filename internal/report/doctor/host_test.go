@@ -107,6 +107,8 @@ func newFakeHost(t *testing.T) *fakeHost {
 	f.write(t, "/var/lib/holdfast/fencing/history.jsonl", history)
 	f.write(t, "/etc/kubernetes/pki/ca.crt", certificate(t, now.Add(1000*time.Hour), true))
 	f.write(t, "/etc/kubernetes/pki/etcd/peer.crt", certificate(t, now.Add(50*time.Hour), false))
+	f.write(t, "/etc/kubernetes/pki/ca.key", secret)
+	f.write(t, "/etc/kubernetes/pki/etcd/ca.key", secret)
 	f.write(t, "/etc/kubernetes/pki/holdfast-agent.pem", certificate(t, now.Add(70*time.Hour), false))
 	f.write(t, "/etc/kubernetes/admin.conf", kubeconfig(certificate(t, now.Add(60*time.Hour), false)))
 	f.write(t, "/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {client-certificate: /x.pem}}]\n")
@@ -260,6 +262,23 @@ func TestAHostOfTwoSaysWhatItIsLike(t *testing.T) {
 		t.Error("no devices")
 	}
 	got.Devices = state.Fact[[]decide.Device]{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// docs/facts/life.md#certificates, L-C23 and L-C25.
+func TestAHostSaysWhichCertificatesItCannotRenewAndHowManyAFileHas(t *testing.T) {
+	f := newFakeHost(t)
+	f.write(t, "/etc/kubernetes/pki/ca.crt", certificate(t, now.Add(1000*time.Hour), true)+"# and\n"+certificate(t, now, true))
+	if err := os.Remove(f.root + "/etc/kubernetes/pki/etcd/ca.key"); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range f.eyes().Observe(t.Context()).Certificates.Value {
+		got[filepath.Base(c.Path)] = fmt.Sprint(c.Lacks, " ", c.Others)
+	}
+	want := map[string]string{"ca.crt": " 1", "peer.crt": "/etc/kubernetes/pki/etcd/ca.key 0", "holdfast-agent.pem": " 0", "admin.conf": " 0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
