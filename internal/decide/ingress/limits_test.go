@@ -57,14 +57,20 @@ func TestWhatIsSaidOfTheLoadBalancerAndOfNames(t *testing.T) {
 		service         *corev1.Service
 		balancer, names string
 	}{
-		"host ports": {strategy(hostNet, ""), nil,
+		"host ports": {
+			strategy(hostNet, ""), nil,
 			"LoadBalancerManaged=False/EndpointPublishingStrategyExcludesManagedLoadBalancer: the endpoint publishing strategy HostNetwork has no managed load balancer",
-			"DNSManaged=False/UnsupportedEndpointPublishingStrategy: "},
-		"no Service": {strategy(balance, operatorv1.ManagedLoadBalancerDNS), nil, wanted + "LoadBalancerReady=False/ServiceNotFound: the Service does not exist",
-			"DNSManaged=False/NoDNSZones: Holdfast manages no DNS zone: point *.apps.example at the load balancer"},
-		"no address": {strategy(balance, operatorv1.UnmanagedLoadBalancerDNS), service(0),
+			"DNSManaged=False/UnsupportedEndpointPublishingStrategy: ",
+		},
+		"no Service": {
+			strategy(balance, operatorv1.ManagedLoadBalancerDNS), nil, wanted + "LoadBalancerReady=False/ServiceNotFound: the Service does not exist",
+			"DNSManaged=False/NoDNSZones: Holdfast manages no DNS zone: point *.apps.example at the load balancer",
+		},
+		"no address": {
+			strategy(balance, operatorv1.UnmanagedLoadBalancerDNS), service(0),
 			wanted + "LoadBalancerReady=False/LoadBalancerPending: the Service router-x has no address yet: without a cloud, the cluster needs a load balancer controller",
-			"DNSManaged=False/UnmanagedLoadBalancerDNS: "},
+			"DNSManaged=False/UnmanagedLoadBalancerDNS: ",
+		},
 		"an address": {strategy(balance, operatorv1.UnmanagedLoadBalancerDNS), service(1), wanted + "LoadBalancerReady=True/LoadBalancerProvisioned: ", "DNSManaged=False/UnmanagedLoadBalancerDNS: "},
 	} {
 		if got := said(loadBalancerConditions(c.r, Observed{Service: c.service})); got != c.balancer {
