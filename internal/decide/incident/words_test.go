@@ -50,7 +50,9 @@ func TestALineOfTheTimelineForEachRecord(t *testing.T) {
 		}
 	}
 	for _, r := range []Record{
-		{Kind: "of a later release"}, {Kind: Decides, Action: state.EtcdWait, Rule: "lead.wait", Why: "x"}, {Kind: Decides, Action: state.EtcdMark, Why: "x"},
+		{Kind: "of a later release"},
+		{Kind: Decides, Action: state.EtcdWait, Rule: "lead.wait", Why: "x"},
+		{Kind: Decides, Action: state.EtcdMark, Why: "x"},
 		{Kind: Decides, Action: state.EtcdIdle, Rule: "gone.sole-alone", Why: "x"},
 	} {
 		if got := r.words(); got != "" {

@@ -159,3 +159,27 @@ func TestAnActionWithoutALimitAsksForAsLongAsADaemonRestarts(t *testing.T) {
 		}
 	})
 }
+
+// TestADaemonThatEndsInTheMiddleOfItsAnswerIsAskedAgain.
+func TestADaemonThatEndsInTheMiddleOfItsAnswerIsAskedAgain(t *testing.T) {
+	asked := 0
+	a := asking(daemon(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			_, _ = w.Write([]byte(`{"code":1,"reas`))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		_ = json.NewEncoder(w).Encode(podmanetcd.Answer{Reason: "as asked"})
+	}))
+	if got := a.request(t.Context(), "stop", env{}); got.Reason != "as asked" || asked != 2 {
+		t.Errorf("asked %d times: %+v", asked, got)
+	}
+}
+
+// TestMetaDataThatNobodyReadsFailTheAction.
+func TestMetaDataThatNobodyReadsFailTheAction(t *testing.T) {
+	var errs bytes.Buffer
+	if code := (program{}).main(t.Context(), nil, command.Streams{Out: broken{}, Err: &errs}, []string{"meta-data"}); code != int(podmanetcd.Generic) {
+		t.Errorf("%d, %q", code, errs.String())
+	}
+}
