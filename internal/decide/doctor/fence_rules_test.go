@@ -32,7 +32,7 @@ func TestADelayIsEnoughWhereOneHostStaysOn(t *testing.T) {
 	for _, s := range []int{0, 1, 3, 4, 5, 10, 20} {
 		delays = append(delays, time.Duration(s)*time.Second)
 	}
-	seen := map[finding.Severity]int{}
+	seen := make(map[finding.Severity]int)
 	for _, a := range delays {
 		for _, b := range delays {
 			for _, slowA := range delays {
