@@ -155,7 +155,7 @@ func TestTheTableNamesThePeerAsAnybodys(t *testing.T) {
 // TestEveryAnswerIsWholeInEverySituation: who has to type something is told what for,
 // what may be lost and what follows, and nobody else is given a phrase.
 func TestEveryAnswerIsWholeInEverySituation(t *testing.T) {
-	needs := map[Need]int{}
+	needs := make(map[Need]int)
 	for _, s := range everySituation() {
 		d := Decide(s)
 		needs[d.Need]++

@@ -79,7 +79,7 @@ func TestClocksAreJudgedByWhatIsCertain(t *testing.T) {
 			all = append(all, bounds{low, high})
 		}
 	}
-	seen := map[finding.Severity]int{}
+	seen := make(map[finding.Severity]int)
 	for _, a := range all {
 		for _, b := range all {
 			least, most := time.Duration(1<<62), time.Duration(0)

@@ -85,7 +85,7 @@ func safe(s state.EtcdSnapshot) bool {
 // TestWhatIsSaidInEveryState: nobody is told that all is well where it is not, that
 // writes are taken where none are, or to type what the protocol would not use.
 func TestWhatIsSaidInEveryState(t *testing.T) {
-	seen := map[Status]int{}
+	seen := make(map[Status]int)
 	everyState(func(in Input) {
 		e := Etcd(in)
 		s := in.Report.Snapshot

@@ -146,7 +146,7 @@ func redundant(c state.Fact[leafcert.Cluster]) bool {
 // TestWhatOneOfTwoDoesInEveryState: it works only on what is due, waits for redundancy
 // and its turn, and waits for nobody once it must not.
 func TestWhatOneOfTwoDoesInEveryState(t *testing.T) {
-	kinds := map[leafcert.Kind]int{}
+	kinds := make(map[leafcert.Kind]int)
 	small(func(words string, h leafcert.Host, due, must, reload, late bool) {
 		step := leafcert.Decide(h)
 		kinds[step.Kind]++
@@ -203,11 +203,14 @@ func TestAStaticPodIsRestartedOnce(t *testing.T) {
 // TestAShortLifeHasItsOwnThirds: a certificate that was made for less than the life
 // which the site names is not due on its first day.
 func TestAShortLifeHasItsOwnThirds(t *testing.T) {
-	for left, want := range map[time.Duration]leafcert.Kind{11 * day: leafcert.None, 10 * day: leafcert.Work} {
-		f := leaf("apiserver.crt", left)
+	for _, c := range []struct {
+		left time.Duration
+		want leafcert.Kind
+	}{{11 * day, leafcert.None}, {10 * day, leafcert.Work}} {
+		f := leaf("apiserver.crt", c.left)
 		f.From = f.Ends.Add(-30 * day)
-		if step := leafcert.Decide(host(1, f)); step.Kind != want {
-			t.Errorf("%s of 30 days are left: %+v", left, step)
+		if step := leafcert.Decide(host(1, f)); step.Kind != c.want {
+			t.Errorf("%s of 30 days are left: %+v", c.left, step)
 		}
 	}
 }
@@ -283,7 +286,7 @@ func TestATurnHasATime(t *testing.T) {
 
 // TestAnAPIServerHasTwoMinutesToShowItsFile: then a person is told.
 func TestAnAPIServerHasTwoMinutesToShowItsFile(t *testing.T) {
-	for ago, problems := range map[time.Duration]int{2 * time.Minute: 0, 2*time.Minute + time.Second: 1} {
+	for problems, ago := range []time.Duration{2 * time.Minute, 2*time.Minute + time.Second} {
 		h := host(2, leaf("apiserver.crt", 300*day), leaf("admin.conf", 300*day))
 		h.Cluster.Value.Nodes[0] = node("cp-1", true, time.Minute)
 		h.Files[0].Written, h.Shows = noon.Add(-ago), state.Known(false)

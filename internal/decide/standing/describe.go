@@ -33,7 +33,10 @@ func Describe(f Facts) View {
 	})
 	v := View{
 		Cluster: cmp.Or(f.Cluster, "this cluster"), At: f.Now, Redundancy: d.redundancy(), Fencing: d.fencing(), VIPs: d.vips(),
-		Incidents: f.Incidents.Value, Sources: d.sources(), Hosts: []HostLine{},
+		Sources: d.sources(), Hosts: []HostLine{},
+	}
+	if f.Incidents.Known {
+		v.Incidents = f.Incidents.Value
 	}
 	for _, h := range d.Hosts {
 		v.Hosts = append(v.Hosts, d.line(h))

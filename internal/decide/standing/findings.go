@@ -216,6 +216,9 @@ const failing = time.Minute
 // because an API that is down makes several fail. Its problem describes the loop that
 // has failed for longest.
 func (d describer) ofLoops(h Host) []finding.Finding {
+	if !h.Loops.Known {
+		return nil
+	}
 	var list []state.Loop
 	for _, l := range h.Loops.Value {
 		if since, _ := unwell(l); !since.IsZero() && d.age(since) > failing {
@@ -267,6 +270,9 @@ func unwell(l state.Loop) (time.Time, string) {
 
 // ofFirewalls finds firewalls of the site that refuse what the cluster needs.
 func ofFirewalls(h Host) []finding.Finding {
+	if !h.Firewalls.Known {
+		return nil
+	}
 	var out []finding.Finding
 	for _, f := range h.Firewalls.Value {
 		refused := slices.Concat(f.Cluster, f.Pods, f.Applications)
@@ -328,6 +334,9 @@ func (d describer) lookAtEtcd(host string) []finding.Command {
 const maxOperators = 3
 
 func (d describer) ofOperators() []finding.Finding {
+	if !d.Operators.Known {
+		return nil
+	}
 	var out []finding.Finding
 	for i, o := range d.Operators.Value {
 		if i == maxOperators {

@@ -102,7 +102,7 @@ func everyTruth(states []int) Answer {
 // three to six control planes.
 func TestTheAnswerAboutAQuorumHoldsHoweverItIsWithWhomNobodyHeard(t *testing.T) {
 	for n := 3; n <= 6; n++ {
-		answers := map[Answer]int{}
+		answers := make(map[Answer]int)
 		assignments(n, 3, func(states []int) {
 			v := Describe(quorumOf(states))
 			want := everyTruth(states)
