@@ -33,6 +33,19 @@ func TestAPinnedCertificateIsTheOnlyOneThatIsTrusted(t *testing.T) {
 	}
 }
 
+// docs/facts/life.md#certificates, L-C35: a BMC's clock may be in 1970, and nobody renews
+// its certificate.
+func TestAPinnedCertificateIsTrustedWhateverItsDates(t *testing.T) {
+	s, _, e := controller(t, true)
+	for _, dates := range []string{bmc.CertificateExpired, bmc.CertificateNotYetValid} {
+		s.SetQuirks(bmc.Quirks{Certificate: dates})
+		if _, err := Open(t.Context(), e); ReasonOf(err) != Certificate {
+			t.Errorf("%s, and not pinned: %v", dates, err)
+		}
+		open(t, pinnedNow(t, e))
+	}
+}
+
 // TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted puts a server in
 // between that answers everything.
 func TestNobodyIsToldTheAccountWhoseCertificateIsNotTrusted(t *testing.T) {

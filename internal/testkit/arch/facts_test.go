@@ -18,10 +18,10 @@ var (
 	elsewhere = regexp.MustCompile(`\.\./shar` + `ed\b|\bresear` + `ch/|\breview-(house|field|core|lab|network|security|two-node|installer)\b|\bDESI` + `GN\b|[( ]/wor` + `k/|\bresearch no` + `tes\b`)
 	// cited matches a fact with its page, its heading and the numbers of its
 	// rows.
-	cited   = regexp.MustCompile(`docs/(facts/[a-z-]+\.md|attacks\.md)(#[a-z0-9-]+)?((?:(?:,| and) [A-Z]?\d+\b)*)`)
-	numbers = regexp.MustCompile(`\b[A-Z]?\d+\b`)
+	cited   = regexp.MustCompile(`docs/(facts/[a-z-]+\.md|attacks\.md)(#[a-z0-9-]+)?((?:(?:,| and) (?:L-)?[A-Z]?\d+\b)*)`)
+	numbers = regexp.MustCompile(`\b(?:L-)?[A-Z]?\d+\b`)
 	// onlyNumbers matches the text of a link that names rows: "B1, B2 to B4".
-	onlyNumbers = regexp.MustCompile("^(?:(?:cases? |rule )?`?[A-Z]?\\d+`?(?:, | and | to )?)+$")
+	onlyNumbers = regexp.MustCompile("^(?:(?:cases? |rule )?`?(?:L-)?[A-Z]?\\d+`?(?:, | and | to )?)+$")
 	// numbered matches a test that is named after a row.
 	numbered = regexp.MustCompile(`^Test(HardCase|B|H)0*(\d+)`)
 	// inComment matches the number of a foreign fault in a comment.
