@@ -2,7 +2,6 @@ package ingress_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -84,14 +83,11 @@ func onPairs(t *testing.T, name string, times int, first []string, play func(*pa
 	})
 }
 
-// apiShape returns requests to an API server at an address, whose certificate
-// must be valid for that address.
+// apiShape returns requests to the API server at an address.
 func (p *pairTrial) apiShape(vip netip.Addr) load.Shape {
-	return load.Shape{
-		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
-		TLS:  &tls.Config{RootCAs: p.Authorities(), MinVersion: tls.VersionTLS12},
-		Rate: *rate, Deadline: *deadline,
-	}
+	shape := p.LifeOf(vip)
+	shape.Rate, shape.Deadline = *rate, *deadline
+	return shape
 }
 
 // holdfastVIP runs `holdfast vip`.

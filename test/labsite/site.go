@@ -5,6 +5,7 @@ package labsite
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
 // Site is the lab of a scenario.
@@ -180,6 +182,16 @@ const apiPort = 6443
 
 // Authorities returns the authorities that verify the API's certificates.
 func (s *Site) Authorities() *x509.CertPool { return s.authorities }
+
+// LifeOf returns requests to the API server at an address, whose certificate must be
+// valid for that address. Everybody may ask whether it lives, and without etcd it
+// needs no other source for its answer.
+func (s *Site) LifeOf(at netip.Addr) load.Shape {
+	return load.Shape{
+		URL: "https://" + netip.AddrPortFrom(at, apiPort).String() + "/livez?exclude=etcd", Body: "ok",
+		TLS: &tls.Config{RootCAs: s.authorities, MinVersion: tls.VersionTLS12},
+	}
+}
 
 // LabName returns the lab's name.
 func (s *Site) LabName() string { return s.name }

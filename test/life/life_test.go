@@ -6,7 +6,6 @@ package life_test
 
 import (
 	"context"
-	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -119,11 +118,9 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
 		tr := &trial{Case: c, access: s.access}
-		c.Ask(api, load.Shape{
-			URL: "https://" + netip.AddrPortFrom(s.Lab.Layout.APIVIPs[0], 6443).String() + "/version", Body: "gitVersion",
-			TLS:  &tls.Config{RootCAs: s.Authorities(), MinVersion: tls.VersionTLS12},
-			Rate: *rate, Deadline: 2 * time.Second,
-		})
+		alive := s.LifeOf(s.Lab.Layout.APIVIPs[0])
+		alive.Rate, alive.Deadline = *rate, 2*time.Second
+		c.Ask(api, alive)
 		c.Ask(application, load.Shape{
 			URL: "http://" + netip.AddrPortFrom(s.Lab.Layout.IngressVIPs[0], 80).String() + "/health", Host: hello.Host, Body: "OK",
 			Rate: *rate, Deadline: 2 * time.Second,

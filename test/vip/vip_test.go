@@ -5,7 +5,6 @@ package vip_test
 
 import (
 	"context"
-	"crypto/tls"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -103,15 +102,11 @@ func clientOf(vip netip.Addr) string {
 	return "VIP IPv6"
 }
 
-// shape describes the requests of a client, to an API server whose certificate
-// must be valid for the address. Everybody may request the version, and the
-// server needs no other source for it.
+// shape describes the requests of a client of a virtual IP.
 func (tr *trial) shape(vip netip.Addr) load.Shape {
-	return load.Shape{
-		URL: "https://" + netip.AddrPortFrom(vip, 6443).String() + "/version", Body: "gitVersion",
-		TLS:  &tls.Config{RootCAs: tr.Authorities(), MinVersion: tls.VersionTLS12},
-		Rate: *rate / len(tr.vips), Deadline: *deadline,
-	}
+	shape := tr.LifeOf(vip)
+	shape.Rate, shape.Deadline = *rate/len(tr.vips), *deadline
+	return shape
 }
 
 // holder returns the holder of the first virtual IP, and as its peer the first
