@@ -28,6 +28,7 @@ func HostOf(n *corev1.Node) Host {
 		Current: n.Annotations[CurrentConfig], Desired: n.Annotations[DesiredConfig],
 		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf],
 	}
+	h.ByHand = n.Annotations[Reboot] == ByHand
 	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
 		h.Given = at
 	}

@@ -18,15 +18,15 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 		Name: "w-1", Labels: map[string]string{"a": "b"}, CreationTimestamp: metav1.NewTime(created),
 		Annotations: map[string]string{
 			rollout.CurrentConfig: "old", rollout.DesiredConfig: "new", rollout.StateOf: "Degraded", rollout.ReasonOf: "disk",
-			rollout.GivenAt: "2026-11-23T12:00:00Z",
-			drain.Desired:   "drain-new", drain.Began: "2026-11-23T12:00:00Z", drain.Waits: "default/web",
+			rollout.GivenAt: "2026-11-23T12:00:00Z", rollout.Reboot: rollout.ByHand,
+			drain.Desired: "drain-new", drain.Began: "2026-11-23T12:00:00Z", drain.Waits: "default/web",
 		},
 	}}
 	n.Spec.Unschedulable = true
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}
 	want := rollout.Host{
 		Name: "w-1", Labels: map[string]string{"a": "b"}, Created: created, Current: "old", Desired: "new", Given: noon,
-		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true, Draining: noon, InTheWay: "default/web",
+		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true, Draining: noon, InTheWay: "default/web", ByHand: true,
 	}
 	if diff := cmp.Diff(want, rollout.HostOf(n)); diff != "" {
 		t.Error(diff)

@@ -63,6 +63,8 @@ type Host struct {
 	// InTheWay says who is in the way.
 	Draining time.Time
 	InTheWay string
+	// ByHand is true if its node says that a person boots it.
+	ByHand bool
 }
 
 // Pool is a MachineConfigPool.
