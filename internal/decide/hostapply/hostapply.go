@@ -293,7 +293,7 @@ func (w *way) boot() Step {
 	case !state.Is(w.f.MayBoot, true):
 		return w.step(Nothing, because("waits with its reboot: the cluster may not carry on without it", w.f.NotSpared))
 	}
-	return w.step(Reboot, "boots")
+	return w.step(Reboot, because("boots", w.f.Failed))
 }
 
 // check waits until the host is ready.
