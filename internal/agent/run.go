@@ -43,8 +43,10 @@ keeps it on disk for when the API is down. On a control plane it renews the
 certificates that kubeadm signed. Where the certificate of kubelet expired while
 the host was off, a control plane signs another one for itself, and a worker gets
 one from a control plane. Where the node of a host names a machine configuration,
-it takes the host there, or back if the host does not become ready. It runs until
-it is stopped; holdfast-agent.service starts it at boot.
+it takes the host there, or back if the host does not become ready. It boots the
+host for that, once the operator has moved the host's pods and the cluster carries
+on without it. It runs until it is stopped; holdfast-agent.service starts it at
+boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -116,7 +118,9 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	if err != nil {
 		return err
 	}
-	config.Join(net.Cluster())
+	cluster := net.Cluster()
+	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
+	config.Join(cluster)
 	net.Listen(config.Nodes)
 	group.Go(func() error { loops.Run(ctx, config.Task()); return nil })
 	if s.Role.ControlPlane() {

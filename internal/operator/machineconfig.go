@@ -10,12 +10,14 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/operator/drain"
 	"github.com/holdfast/holdfast/internal/operator/machineconfig"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// addMachineConfig adds the controller of hosts' configurations. A cluster of an
-// earlier release lacks its kinds, and does without it.
+// addMachineConfig adds the controllers of hosts' configurations and of what is
+// done before a host boots. A cluster of an earlier release lacks the kinds of the
+// first, and does without both.
 func (o options) addMachineConfig(manager ctrl.Manager, twoNode bool) error {
 	members := &etcd.Members{Identity: identity(o.etcdPKI, render.EtcdFolder, render.FormerEtcdFolder)}
 	return addMachineConfig(manager, twoNode, func(ctx context.Context, addresses map[string]string) map[string]state.Fact[bool] {
@@ -42,6 +44,10 @@ func addMachineConfig(manager ctrl.Manager, twoNode bool, serves func(context.Co
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of hosts' configurations: %w", err)
+	}
+	drains := &drain.Reconciler{Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now}
+	if err := drains.SetUp(manager); err != nil {
+		return fmt.Errorf("set up the controller that empties hosts: %w", err)
 	}
 	return nil
 }

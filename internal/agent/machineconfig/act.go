@@ -18,8 +18,11 @@ func (a *Agent) do(ctx context.Context, s hostapply.Step) bool {
 		err = a.write(ctx, s)
 	case hostapply.Act:
 		err = a.act(ctx)
-	case hostapply.Nothing, hostapply.Drain, hostapply.Reboot:
-		return false // a person drains and boots
+	case hostapply.Reboot:
+		a.reboot(ctx)
+		return false
+	case hostapply.Nothing, hostapply.Drain:
+		return false // the operator drains
 	}
 	if ctx.Err() != nil {
 		return false // the agent ends: the next one does it again
@@ -57,7 +60,7 @@ func (a *Agent) write(ctx context.Context, s hostapply.Step) error {
 // not run either.
 const notLoaded = 5
 
-// act does what the changes need. A reboot is a person's.
+// act does what the changes need, beside a reboot.
 func (a *Agent) act(ctx context.Context) error {
 	plan, err := a.present(ctx)
 	if err != nil {

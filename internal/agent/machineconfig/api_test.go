@@ -64,7 +64,10 @@ func TestARealAPIGivesAHostItsConfigurationAndTakesItsReport(t *testing.T) {
 	if err := admin.CreateNode(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Annotations: map[string]string{"of": "another"}}}); err != nil {
 		t.Fatal(err)
 	}
-	w.agent.Join(Cluster{API: who, View: func() state.NetworkView { return state.NetworkView{Host: state.HostFacts{NodeName: node}} }})
+	w.agent.Join(Cluster{
+		API: who, View: func() state.NetworkView { return state.NetworkView{Host: state.HostFacts{NodeName: node}} },
+		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
+	})
 	for _, step := range []struct{ wish, want string }{{one, "Done " + one + ": "}, {bad, "Degraded " + one + ": run systemctl restart site.service"}, {one, "Done " + one + ": "}} {
 		if err := admin.Annotate(t.Context(), node, rollout.DesiredConfig, step.wish); err != nil {
 			t.Fatal(err)

@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
 	"github.com/holdfast/holdfast/internal/decide/machineconfig"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -22,8 +24,8 @@ type Config = machineconfig.Config
 // way from beginning.
 func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostapply.Facts, missing, err error) {
 	j := *a.journal
-	// Pods are moved by whoever boots the host, so the host does not wait for that.
-	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Drained: true, Did: a.did, Failed: a.failed}
+	f = hostapply.Facts{Now: a.Now().UTC().Round(0), Desired: desired, Did: a.did, Failed: a.failed}
+	f.Drained = drain.Emptied(a.annotations(), drain.Before(a.goal(desired)))
 	if f.Boot, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
@@ -95,9 +97,13 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 	if err != nil {
 		return err
 	}
-	f.Quiet, f.Reboots = plan.Quiet(), plan.Reboots()
-	if f.Reboots {
-		f.ByHand = byHand(plan, a.cluster.View().Host.NodeName)
+	f.Quiet, f.Reboots, f.Drains = plan.Quiet(), plan.Reboots(), plan.Drains()
+	if f.Reboots && a.annotations()[rollout.Reboot] == rollout.ByHand {
+		// Whoever boots the host also drains it, right before.
+		f.ByHand, f.Drains = byHand(plan, a.cluster.View().Host.NodeName), false
+	}
+	if f.Reboots && f.ByHand == "" {
+		f.MayBoot, f.NotSpared = a.mayBoot(ctx)
 	}
 	if a.journal.Phase == hostapply.Checking {
 		cfg, err := a.config(ctx, to)

@@ -2,9 +2,10 @@
 // node names, or back to the last good one.
 //
 // It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state and reason of this host's node. decide/hostapply decides;
-// holdfast-configure.service writes files, because the agent may not write
-// everywhere. It never boots the host, and never drains it: a person does both.
+// currentConfig, state, reason and desiredDrain of this host's node.
+// decide/hostapply decides; holdfast-configure.service writes files, because the
+// agent may not write everywhere; the operator moves the host's pods. The agent boots
+// the host, unless its pool leaves that to a person.
 package machineconfig
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -32,7 +34,7 @@ const (
 	// driftEvery is the pause between two looks at what somebody may have changed.
 	driftEvery = 10 * time.Minute
 	// onTheWay is the pause between two looks at a host that is checked, or that
-	// waits for a person.
+	// waits for others.
 	onTheWay = 5 * time.Second
 	// retry and maxRetry are those while the API does not answer.
 	retry    = 5 * time.Second
@@ -85,6 +87,9 @@ type Cluster struct {
 	API
 	// View returns the view of the host's network.
 	View func() state.NetworkView
+	// MayBoot says whether the cluster carries on while this host boots, by what the
+	// host itself sees now, and why not.
+	MayBoot func(ctx context.Context) (state.Fact[bool], string)
 }
 
 // Agent is the loop of one host.
@@ -103,6 +108,8 @@ type Agent struct {
 	journal *hostapply.Journal
 	did     hostapply.Do
 	failed  string
+	// booted is when systemd was last asked to boot the host.
+	booted time.Time
 	// drift is what somebody changed, when it was looked for last.
 	drift  []string
 	looked time.Time
@@ -146,7 +153,9 @@ func (a *Agent) Nodes(list []state.Node) {
 // about returns the annotations of a node about its configuration.
 func about(n state.Node) map[string]string {
 	out := map[string]string{}
-	for _, name := range []string{rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf} {
+	for _, name := range []string{
+		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
+	} {
 		if value, ok := n.Annotations[name]; ok {
 			out[name] = value
 		}
@@ -187,16 +196,16 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
 	}
-	untold := a.tell(ctx, report)
+	untold := a.tell(ctx, report, a.wish(s.Report, desired, missing))
 	acted := a.do(ctx, s)
 	if ctx.Err() != nil {
 		return loop.Result{}, context.Cause(ctx)
 	}
-	return a.next(before, acted, errors.Join(missing, untold))
+	return a.next(before, s.Do, acted, errors.Join(missing, untold))
 }
 
 // next returns when the next step comes.
-func (a *Agent) next(before hostapply.Journal, acted bool, err error) (loop.Result, error) {
+func (a *Agent) next(before hostapply.Journal, do hostapply.Do, acted bool, err error) (loop.Result, error) {
 	out := loop.Result{Changed: changed(before, *a.journal)}
 	switch j := *a.journal; {
 	case (acted || j != before) && (!j.Back || a.failed == ""):
@@ -207,6 +216,8 @@ func (a *Agent) next(before hostapply.Journal, acted bool, err error) (loop.Resu
 			err = errors.Join(err, errors.New(a.failed))
 		}
 	case err != nil:
+	case do == hostapply.Drain:
+		out.Again = onTheWay
 	default:
 		out.Again = driftEvery
 		err = a.Store.Rest(j.Good)
@@ -248,7 +259,7 @@ func (a *Agent) remember(j hostapply.Journal) error {
 const maxReason = 2000
 
 // tell writes into the API what the host says, unless that stands there.
-func (a *Agent) tell(ctx context.Context, r hostapply.Report) error {
+func (a *Agent) tell(ctx context.Context, r hostapply.Report, wish string) error {
 	want := map[string]string{rollout.StateOf: string(r.State)}
 	if r.Current != "" {
 		want[rollout.CurrentConfig] = r.Current
@@ -256,12 +267,15 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report) error {
 	if r.Reason != "" {
 		want[rollout.ReasonOf] = bounded(r.Reason, maxReason)
 	}
+	if wish != "" {
+		want[drain.Desired] = wish
+	}
 	a.mu.Lock()
 	a.said = r
 	node, have, heard := a.self.Name, about(a.self), a.heard
 	a.mu.Unlock()
 	values := map[string]*string{}
-	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf} {
+	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf, drain.Desired} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {
 		case wanted && had != value:

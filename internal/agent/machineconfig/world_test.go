@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/ignition"
@@ -44,7 +45,13 @@ type world struct {
 	annotations map[string]string
 	writes      int // of annotations
 	// away: the API does not answer. notReady: the node or kubelet is not well.
-	away, notReady bool
+	// blocked: the operator does not get pods away. needed: the cluster does not carry
+	// on without the host.
+	away, notReady, blocked, needed bool
+	// rebooting: systemd was asked to boot the host. asked has what the host asked of
+	// the operator.
+	rebooting bool
+	asked     []string
 
 	// Of systemd: units that are enabled, those that run and with which definition,
 	// and what it has read. failing units do not start.
@@ -143,9 +150,12 @@ func (w *world) start() {
 		CommandLine: func() (string, error) { return w.commandLine, nil },
 		Kubelet:     func(context.Context) bool { return !w.notReady },
 	}})
-	w.agent.Join(Cluster{API: w, View: func() state.NetworkView {
-		return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
-	}})
+	w.agent.Join(Cluster{
+		API: w, View: func() state.NetworkView {
+			return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
+		},
+		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+	})
 	if !w.away {
 		w.watch()
 	}
@@ -183,6 +193,9 @@ func (w *world) wish(name string) {
 	w.watch()
 }
 
+// byHand leaves the reboot to a person.
+func (w *world) byHand() { w.annotations[rollout.Reboot] = rollout.ByHand }
+
 func (w *world) MachineConfig(_ context.Context, name string) (*mcfgv1.MachineConfig, error) {
 	if w.away {
 		return nil, errAway
@@ -217,7 +230,20 @@ func (w *world) SetAnnotations(_ context.Context, name string, values map[string
 			w.annotations[key] = *value
 		}
 	}
+	w.operator()
 	return nil
+}
+
+// operator answers what the host asks about its pods.
+func (w *world) operator() {
+	wish := w.annotations[drain.Desired]
+	if len(w.asked) == 0 && wish != "" || len(w.asked) > 0 && w.asked[len(w.asked)-1] != wish {
+		w.asked = append(w.asked, wish)
+	}
+	if !w.blocked && w.annotations[drain.Applied] != wish {
+		w.annotations[drain.Applied] = wish
+		w.watch()
+	}
 }
 
 func (w *world) unitFile(unit string) string { return w.file("/etc/systemd/system/" + unit) }
@@ -252,6 +278,8 @@ func (w *world) word(unit string) string {
 
 func (w *world) order(verb, unit string) error {
 	switch verb {
+	case "reboot":
+		w.rebooting = true
 	case "enable", "reenable":
 		w.enabled[unit] = true
 	case "disable":
@@ -315,7 +343,7 @@ func (w *world) reload() {
 
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
-	w.boot++
+	w.boot, w.rebooting = w.boot+1, false
 	w.reload()
 	clear(w.running)
 	for unit := range w.enabled {
@@ -344,6 +372,9 @@ func (w *world) once() (loop.Result, error) {
 		w.boots()
 	case w.dead:
 		w.start()
+	}
+	if w.rebooting {
+		w.boots()
 	}
 	return result, err
 }

@@ -78,8 +78,9 @@ type Facts struct {
 	Did    Do
 	Failed string
 	// MayBoot says whether the cluster carries on while the host boots, by what the
-	// host itself sees at this moment.
-	MayBoot state.Fact[bool]
+	// host itself sees at this moment, and NotSpared why it would not.
+	MayBoot   state.Fact[bool]
+	NotSpared string
 	// Ready says whether the host is ready, with all that it serves, and NotReady
 	// why it is not, or why that is unknown.
 	Ready    state.Fact[bool]
@@ -182,11 +183,13 @@ func idle(j Journal, f Facts) Step {
 	case f.Refused != "":
 		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
 	case f.Drains && !f.Drained:
-		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, "waits until its pods have moved", true}}
+		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, moves, true}}
 	}
 	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
 	return w.step(Write, "writes "+desired)
 }
+
+const moves = "waits until its pods have moved"
 
 // rest reports a host that is on no way.
 func rest(j Journal) Step {
@@ -275,19 +278,22 @@ func (w *way) act() Step {
 	}
 }
 
-// boot boots the host if the cluster carries on without it. The host asks that
-// itself, at the last moment. While it waits for a person, the person may also take
-// the wish back.
+// boot boots the host if it is empty and the cluster carries on without it. The host
+// asks that itself, at the last moment. Until then the wish may be taken back. The
+// way back needs nobody else, so it does not wait for pods: the host was not ready,
+// and they did not run well there.
 func (w *way) boot() Step {
 	switch {
-	case w.f.ByHand != "" && !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
+	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
 		return w.back("another configuration is wanted before its reboot")
 	case w.f.ByHand != "":
 		return w.step(Nothing, "needs a reboot: "+w.f.ByHand)
+	case w.f.Drains && !w.f.Drained && !w.j.Back:
+		return w.step(Drain, moves)
 	case !state.Is(w.f.MayBoot, true):
-		return w.step(Nothing, "waits with its reboot: the cluster may not carry on without it")
+		return w.step(Nothing, because("waits with its reboot: the cluster may not carry on without it", w.f.NotSpared))
 	}
-	return w.step(Reboot, "boots")
+	return w.step(Reboot, because("boots", w.f.Failed))
 }
 
 // check waits until the host is ready.

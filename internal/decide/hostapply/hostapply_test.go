@@ -371,6 +371,11 @@ func TestWhatAHostReports(t *testing.T) {
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Reboots: true, Boot: "1", Why: "another configuration is wanted before its reboot"},
 		},
 		{
+			"the wish is taken back while its pods move", booting, with(desired("old"), func(f *hostapply.Facts) { f.Drains = true }), hostapply.Write,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old", Drain: true},
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Reboots: true, Boot: "1", Why: "another configuration is wanted before its reboot"},
+		},
+		{
 			"nobody says whether it is ready", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.Now = state.Fact[bool]{}, at.Add(11*time.Minute) }), hostapply.Write,
 			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because nobody could say 10m0s after whether the host is ready: writes old"},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Boot: "1", Since: at, Why: "nobody could say 10m0s after whether the host is ready"},
@@ -386,6 +391,28 @@ func TestWhatAHostReports(t *testing.T) {
 			with(desired("new"), func(f *hostapply.Facts) { f.MayBoot = state.Fact[bool]{} }), "",
 			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it"},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Boot: "1", Reboots: true},
+		},
+		{
+			"it says why it may not boot", booting, with(desired("new"), func(f *hostapply.Facts) { f.MayBoot, f.NotSpared = state.Known(false), "cp-2 is absent" }), "",
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it: cp-2 is absent"},
+			booting,
+		},
+		{
+			"somebody brought pods back before the reboot", booting, with(desired("new"), func(f *hostapply.Facts) { f.Drains, f.MayBoot = true, state.Fact[bool]{} }), hostapply.Drain,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until its pods have moved", Drain: true},
+			booting,
+		},
+		{
+			"it is empty and may boot", booting, with(desired("new"), func(f *hostapply.Facts) { f.Drains, f.Drained = true, true }), hostapply.Reboot,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "boots", Drain: true},
+			booting,
+		},
+		{
+			"nobody moves its pods on the way back",
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Back: true, Boot: "1", Why: "late"},
+			with(desired("new"), func(f *hostapply.Facts) { f.Drains = true }), hostapply.Reboot,
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: boots", Drain: true},
+			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Back: true, Boot: "1", Why: "late"},
 		},
 		{
 			"it boots on the way back",

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
 // Input holds the facts that Decide decides from.
@@ -57,7 +59,7 @@ func Decide(in Input) Verdict {
 		return Verdict{Why: "this host has never been a node"}
 	case !in.Kubelet:
 		return Verdict{Why: "kubelet is not running: it registers the node when it starts"}
-	case !in.ControlPlane && in.Known.Spec.Unschedulable:
+	case !in.ControlPlane && in.Known.Spec.Unschedulable && in.Known.Annotations[drain.CordonedBy] == "":
 		return Verdict{Why: "the node was cordoned before it was deleted: this worker is being removed on purpose"}
 	case len(in.Made) > 0 && in.Now.Sub(in.Made[len(in.Made)-1]) < Pause(len(in.Made)):
 		return Verdict{Why: "the node is deleted again and again: waiting before the next registration"}

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -37,6 +39,8 @@ func known() *corev1.Node {
 func TestANodeIsMadeAgainWhereARunningKubeletHasLostIt(t *testing.T) {
 	cordoned := known()
 	cordoned.Spec.Unschedulable = true
+	drained := cordoned.DeepCopy()
+	drained.Annotations = map[string]string{drain.CordonedBy: drain.Before("rendered-worker-1")}
 	for _, c := range []struct {
 		name string
 		in   Input
@@ -48,6 +52,7 @@ func TestANodeIsMadeAgainWhereARunningKubeletHasLostIt(t *testing.T) {
 		{"the host was none yet", Input{Kubelet: true, ControlPlane: true}, false},
 		{"kubelet is down and registers by itself", Input{Known: known(), ControlPlane: true}, false},
 		{"a worker is taken out", Input{Known: cordoned, Kubelet: true}, false},
+		{"a worker whose pods move before it boots", Input{Known: drained, Kubelet: true}, true},
 		{"a control plane in maintenance", Input{Known: cordoned, Kubelet: true, ControlPlane: true}, true},
 		{"just made", Input{Known: known(), Kubelet: true, Made: []time.Time{now.Add(-5 * time.Second)}}, false},
 		{"made a while ago", Input{Known: known(), Kubelet: true, Made: []time.Time{now.Add(-20 * time.Second)}}, true},

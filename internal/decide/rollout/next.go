@@ -142,6 +142,8 @@ func (h Host) held() string {
 	switch why := h.away(); {
 	case why != "":
 		return why
+	case h.State == Working && h.InTheWay != "":
+		return h.Reason + ". In the way: " + h.InTheWay
 	case h.State == Working:
 		return h.Reason
 	default:

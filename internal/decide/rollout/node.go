@@ -5,12 +5,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // GivenAt is the annotation of a node with the time at which DesiredConfig was
 // set. The operator writes both at once.
 const GivenAt = state.AnnotationDomain + "machine-config-given"
+
+// Reboot is an annotation of a pool and of a node. With the value ByHand a person
+// drains and boots the host. People set it at the pool, and the operator at the
+// nodes of that: a host does not read pools.
+const (
+	Reboot = state.AnnotationDomain + "reboot"
+	ByHand = "ByHand"
+)
 
 // HostOf returns a node, as far as the decision reads it.
 func HostOf(n *corev1.Node) Host {
@@ -19,8 +28,12 @@ func HostOf(n *corev1.Node) Host {
 		Current: n.Annotations[CurrentConfig], Desired: n.Annotations[DesiredConfig],
 		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf],
 	}
+	h.ByHand = n.Annotations[Reboot] == ByHand
 	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
 		h.Given = at
+	}
+	if began, empties := drain.Since(n.Annotations); empties {
+		h.Draining, h.InTheWay = began, n.Annotations[drain.Waits]
 	}
 	for _, c := range n.Status.Conditions {
 		is := c.Status == corev1.ConditionTrue

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -17,14 +18,15 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 		Name: "w-1", Labels: map[string]string{"a": "b"}, CreationTimestamp: metav1.NewTime(created),
 		Annotations: map[string]string{
 			rollout.CurrentConfig: "old", rollout.DesiredConfig: "new", rollout.StateOf: "Degraded", rollout.ReasonOf: "disk",
-			rollout.GivenAt: "2026-11-23T12:00:00Z",
+			rollout.GivenAt: "2026-11-23T12:00:00Z", rollout.Reboot: rollout.ByHand,
+			drain.Desired: "drain-new", drain.Began: "2026-11-23T12:00:00Z", drain.Waits: "default/web",
 		},
 	}}
 	n.Spec.Unschedulable = true
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}
 	want := rollout.Host{
 		Name: "w-1", Labels: map[string]string{"a": "b"}, Created: created, Current: "old", Desired: "new", Given: noon,
-		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true,
+		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true, Draining: noon, InTheWay: "default/web", ByHand: true,
 	}
 	if diff := cmp.Diff(want, rollout.HostOf(n)); diff != "" {
 		t.Error(diff)
@@ -35,7 +37,7 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 	}{{corev1.NodeDiskPressure, "its disk is full"}, {corev1.NodeNetworkUnavailable, "it has no network"}, {corev1.NodeMemoryPressure, ""}} {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: c.kind, Status: corev1.ConditionTrue}}
 		n.Annotations = map[string]string{rollout.GivenAt: "yesterday"}
-		if h := rollout.HostOf(n); h.Ready || h.Trouble != c.trouble || !h.Given.IsZero() || h.State != "" {
+		if h := rollout.HostOf(n); h.Ready || h.Trouble != c.trouble || !h.Given.IsZero() || h.State != "" || !h.Draining.IsZero() {
 			t.Errorf("%s: %+v", c.kind, h)
 		}
 	}

@@ -98,3 +98,23 @@ func Turns(s Site) []string {
 	}
 	return out
 }
+
+// Booter says of a host whether a person boots it.
+type Booter struct {
+	Host   string
+	ByHand bool
+}
+
+// Booters returns the hosts whose nodes do not say it as their pools do.
+func Booters(s Site) []Booter {
+	members, _ := Members(s)
+	var out []Booter
+	for _, p := range inOrder(s.Pools) {
+		for _, h := range members[p.Name] {
+			if h.ByHand != p.ByHand {
+				out = append(out, Booter{h.Name, p.ByHand})
+			}
+		}
+	}
+	return out
+}

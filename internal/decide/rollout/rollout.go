@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -58,13 +59,21 @@ type Host struct {
 	// Trouble names a condition of the node that keeps pods away; empty if none
 	// does.
 	Trouble string
+	// Draining is since when its pods move to other hosts, zero if they do not, and
+	// InTheWay says who is in the way.
+	Draining time.Time
+	InTheWay string
+	// ByHand is true if its node says that a person boots it.
+	ByHand bool
 }
 
 // Pool is a MachineConfigPool.
 type Pool struct {
-	Name           string
-	NodeSelector   *metav1.LabelSelector
-	Paused         bool
+	Name         string
+	NodeSelector *metav1.LabelSelector
+	Paused       bool
+	// ByHand is true if a person boots its hosts.
+	ByHand         bool
 	MaxUnavailable *intstr.IntOrString
 	// Settling is true while Target is so new that another one may follow at once:
 	// a site applies several objects one after the other.
@@ -165,6 +174,11 @@ func (h Host) working() bool {
 // too long.
 func (h Host) silent(now time.Time) bool {
 	return h.working() && h.State != Working && h.away() == "" && !h.Given.IsZero() && now.Sub(h.Given) > AnswerLimit
+}
+
+// late reports whether the pods of a host move for too long.
+func (h Host) late(now time.Time) bool {
+	return !h.Draining.IsZero() && now.Sub(h.Draining) > drain.Limit
 }
 
 // failing reports whether a host could not get the configuration that it was

@@ -109,6 +109,11 @@ func of(name string, change func(*rollout.Pool)) func(*rollout.Site) {
 	}
 }
 
+// drains has the pods of the first host move for some time.
+func drains(ago time.Duration, inTheWay string) func(*rollout.Site) {
+	return func(s *rollout.Site) { s.Hosts[0].Draining, s.Hosts[0].InTheWay = noon.Add(-ago), inTheWay }
+}
+
 func workerSituations() []situation {
 	limit := func(v intstr.IntOrString) func(*rollout.Site) {
 		return of("worker", func(p *rollout.Pool) { p.MaxUnavailable = &v })
@@ -117,6 +122,10 @@ func workerSituations() []situation {
 	return []situation{
 		{"workers one after the other", four, nil},
 		{"the second waits for the first", "w-1 old>new Working cordoned\nw-2 old>old Done", nil},
+		{"the pods of the first move", "w-1 old>new Working cordoned reason=moves\nw-2 old>old Done", drains(0, "")},
+		{"one of them is in the way", "w-1 old>new Working cordoned reason=moves\nw-2 old>old Done", drains(time.Hour, "default/web: a budget")},
+		{"it is in the way for too long", "w-1 old>new Working cordoned reason=moves\nw-2 old>old Done", drains(time.Hour+time.Second, "default/web: a budget")},
+		{"nobody moves them", "w-1 old>new Working cordoned reason=moves\nw-2 old>old Done", drains(2*time.Hour, "")},
 		{"the first is done", "w-1 new>new Done\nw-2 old>old Done", nil},
 		{"all are done", "w-1 new>new Done\nw-2 new>new Done", nil},
 		{"two at once", four, limit(intstr.FromInt32(2))},

@@ -132,6 +132,11 @@ func changes() map[string]func(*Facts) {
 		},
 		"a kubelet that is not ready": func(f *Facts) { f.Hosts[1].Kubelet = notReady("") },
 		"a kubelet that was cordoned": func(f *Facts) { f.Hosts[1].Kubelet.Value.Cordoned = true },
+		"a kubelet whose pods move":   func(f *Facts) { k := &f.Hosts[1].Kubelet.Value; k.Cordoned, k.Moves = true, true },
+		"a kubelet whose pods move, and one does not": func(f *Facts) {
+			k := &f.Hosts[1].Kubelet.Value
+			k.Cordoned, k.Moves, k.InTheWay = true, true, "default/web: a budget"
+		},
 		"a kubelet that is not known": func(f *Facts) {
 			f.Hosts[1].Kubelet = Seen[Kubelet]{Value: Kubelet{Cordoned: true}}
 		},

@@ -132,8 +132,10 @@ type Kubelet struct {
 	Why string
 	// Since is the time of the last change of Ready.
 	Since time.Time
-	// Cordoned reports whether the node takes no new pods.
-	Cordoned bool
+	// Cordoned reports whether the node takes no new pods, and Moves whether that is
+	// because the operator moves its pods. InTheWay says who does not go.
+	Cordoned, Moves bool
+	InTheWay        string
 }
 
 // Member is a host's member of etcd.

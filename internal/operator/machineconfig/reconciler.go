@@ -73,8 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// step makes sure that a rendered object exists before a host is given it, and
-// deletes one only after.
+// step makes sure that a rendered object exists and that a host knows who boots it
+// before the host is given it, and deletes an object only after.
 func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if made, err := r.keepPools(ctx); made || err != nil {
 		return lookAnew, err
@@ -85,6 +85,9 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	}
 	if err := r.keepRendered(ctx, g); err != nil {
 		return 0, err
+	}
+	if wrote, err := r.sayWhoBoots(ctx, g); wrote || err != nil {
+		return lookAnew, err
 	}
 	d := rollout.Decide(g.site)
 	if err := errors.Join(r.give(ctx, g, d.Set), r.report(ctx, g, d)); err != nil {

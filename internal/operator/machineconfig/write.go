@@ -92,6 +92,26 @@ func sameSpec(a, b mcfgv1.MachineConfigSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
+// sayWhoBoots writes to nodes whether a person boots their hosts, as their pools have
+// it: hosts do not read pools.
+func (r *Reconciler) sayWhoBoots(ctx context.Context, g *gathered) (wrote bool, err error) {
+	for _, b := range rollout.Booters(g.site) {
+		var value *string
+		if b.ByHand {
+			value = new(rollout.ByHand)
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]*string{rollout.Reboot: value}}})
+		if err != nil {
+			return wrote, err
+		}
+		if err := r.Client.Patch(ctx, g.nodes[b.Host].DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return wrote, fmt.Errorf("say at node %s who boots it: %w", b.Host, err)
+		}
+		wrote = true
+	}
+	return wrote, nil
+}
+
 // give gives hosts their configurations. Each write holds only for the node that
 // was read: the host may have gone away, or answered, since.
 func (r *Reconciler) give(ctx context.Context, g *gathered, set []rollout.Assignment) error {

@@ -59,6 +59,7 @@ func Objects() []Object {
 	out := append(access(), ingressAccess()...)
 	out = append(out, guardAccess()...)
 	out = append(out, machineConfigAccess()...)
+	out = append(out, drainAccess()...)
 	out = append(out, Object{"deployment", deployment()})
 	out = append(out, placementStays()...)
 	out = append(out, renderedStay()...)

@@ -10,6 +10,7 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/standing"
@@ -42,7 +43,9 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 }
 
 func kubeletOf(n *corev1.Node, now time.Time) standing.Seen[standing.Kubelet] {
-	k := standing.Kubelet{Cordoned: n.Spec.Unschedulable, Why: "it has not reported yet"}
+	k := standing.Kubelet{
+		Cordoned: n.Spec.Unschedulable, Moves: n.Annotations[drain.CordonedBy] != "", InTheWay: n.Annotations[drain.Waits], Why: "it has not reported yet",
+	}
 	at := now
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady {

@@ -1,0 +1,121 @@
+package machineconfig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+)
+
+func TestAHostIsEmptiedThenBootsItselfAndTakesPodsAgain(t *testing.T) {
+	w := at(t, one)
+	w.wish(kernel)
+	w.settle(hour)
+	if w.says() != "Done "+kernel+": " || w.boot != 1 || arguments(w.menu) != "mitigations=off" {
+		t.Errorf("says %s, %d boots, %s", w.says(), w.boot, w.look())
+	}
+	if want := []string{drain.Before(kernel), drain.After(kernel)}; !slices.Equal(w.asked, want) {
+		t.Errorf("it asks for %q", w.asked)
+	}
+}
+
+func TestAHostWritesNothingAndDoesNotBootBeforeItIsEmpty(t *testing.T) {
+	w := at(t, one)
+	w.blocked = true
+	w.wish(kernel)
+	w.settle(hour)
+	if w.says() != "Working "+one+": waits until its pods have moved" || w.boot != 0 || w.menu != "" {
+		t.Errorf("says %s, %d boots, %s", w.says(), w.boot, w.look())
+	}
+	w.wish(one)
+	w.settle(hour)
+	if want := []string{drain.Before(kernel), drain.After(one)}; w.says() != "Done "+one+": " || !slices.Equal(w.asked, want) {
+		t.Errorf("the wish is taken back: it asks for %q, says %s", w.asked, w.says())
+	}
+	w.blocked = false
+	w.wish(kernel)
+	if w.settle(hour); w.says() != "Done "+kernel+": " || w.boot != 1 {
+		t.Errorf("given once more: says %s, %d boots", w.says(), w.boot)
+	}
+}
+
+func TestAHostThatTheClusterNeedsWaitsWithItsReboot(t *testing.T) {
+	w := at(t, one)
+	w.needed = true
+	w.wish(kernel)
+	w.settle(hour)
+	if want := "Working " + one + ": waits with its reboot: the cluster may not carry on without it: cp-2 is absent"; w.says() != want || w.boot != 0 {
+		t.Errorf("says %s, %d boots", w.says(), w.boot)
+	}
+	w.needed = false
+	if w.settle(hour); w.says() != "Done "+kernel+": " || w.boot != 1 {
+		t.Errorf("says %s, %d boots", w.says(), w.boot)
+	}
+}
+
+// TestTheLastQuestionBeforeTheRebootCounts: the other host goes away after the host has
+// decided to boot.
+func TestTheLastQuestionBeforeTheRebootCounts(t *testing.T) {
+	w := at(t, one)
+	w.needed = true
+	w.wish(kernel)
+	w.settle(time.Minute)
+	w.agent.reboot(t.Context())
+	if slices.Contains(w.orders, "reboot") {
+		t.Error("it boots")
+	}
+	w.needed = false
+	w.agent.reboot(t.Context())
+	w.agent.reboot(t.Context())
+	if n := strings.Count(strings.Join(w.orders, " "), "reboot"); n != 1 {
+		t.Errorf("it orders %d reboots", n)
+	}
+	w.now = w.now.Add(bootPause)
+	w.agent.reboot(t.Context())
+	if n := strings.Count(strings.Join(w.orders, " "), "reboot"); n != 2 {
+		t.Errorf("after a long time it has ordered %d reboots", n)
+	}
+}
+
+func TestTheWayBackWaitsForNoPod(t *testing.T) {
+	w := at(t, one)
+	w.wish(kernel)
+	for w.boot == 0 {
+		if _, err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	w.blocked, w.commandLine = true, "root=x" // a boot loader that forgot
+	delete(w.annotations, drain.Applied)
+	w.watch()
+	w.settle(hour)
+	if !strings.HasPrefix(w.says(), "Degraded "+one+": the host was not ready") || w.boot != 2 || !slices.Equal(w.asked, []string{drain.Before(kernel), drain.After(one)}) {
+		t.Errorf("says %s, %d boots, asks for %q", w.says(), w.boot, w.asked)
+	}
+}
+
+// TestACrashOnTheWayThroughAReboot plays it with a crash of the agent, or a power cut,
+// after each effect.
+func TestACrashOnTheWayThroughAReboot(t *testing.T) {
+	whole := at(t, one)
+	whole.wish(kernel)
+	whole.settle(hour)
+	if whole.effects < 5 {
+		t.Fatalf("only %d effects", whole.effects)
+	}
+	for crash := range whole.effects {
+		for _, power := range []bool{false, true} {
+			w := at(t, one)
+			w.wish(kernel)
+			w.left, w.power = crash, power
+			w.settle(hour)
+			w.settle(hour)
+			if w.says() != whole.says() || w.look() != whole.look() || w.annotations[drain.Applied] != drain.After(kernel) {
+				t.Fatalf("crash after %d (power cut: %v): says %s, %q, has %s", crash, power, w.says(), w.annotations[drain.Applied], w.look())
+			}
+		}
+	}
+}

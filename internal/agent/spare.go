@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	pacemakerstate "github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	render "github.com/holdfast/holdfast/internal/render/operator"
+)
+
+// spare says whether the cluster carries on while this host boots, by what the host
+// itself sees: the API may be served by a host that has just died.
+type spare struct {
+	// controlPlanes is their number in the site; zero on a worker, without which the
+	// cluster always carries on.
+	controlPlanes int
+	view          func() state.NetworkView
+	now           func() time.Time
+	// pacemaker is the report of this host on two control planes, else nil.
+	pacemaker func() pacemakerstatus.Report
+	// members asks the members of etcd, by their addresses, for what they say of
+	// themselves. Who does not answer is not in the result.
+	members func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberStatus
+}
+
+// newSpare returns it for a host of a site.
+func newSpare(s *site.Site, view func() state.NetworkView, pacemaker *pacemakerstate.Collector) spare {
+	out := spare{view: view, now: time.Now, members: etcdMembers().Statuses}
+	if s.Role.ControlPlane() {
+		out.controlPlanes = s.Topology().ControlPlanes
+	}
+	if s.Topology().Fencing {
+		out.pacemaker = pacemaker.Report
+	}
+	return out
+}
+
+// etcdMembers returns a way to the members of etcd, with the pair of the operator
+// that each control plane keeps.
+func etcdMembers() *etcd.Members {
+	pair := filepath.Join(render.EtcdFolder, render.EtcdPair)
+	return &etcd.Members{Identity: etcd.Identity{CA: filepath.Join(render.EtcdFolder, render.EtcdAuthorities), Cert: pair, Key: pair}}
+}
+
+// mayBoot returns the answer, and the reason of one that is not yes.
+func (s spare) mayBoot(ctx context.Context) (state.Fact[bool], string) {
+	self := s.view().Host.NodeName
+	var all map[string]rollout.Spare
+	switch {
+	case s.controlPlanes < 2:
+		return state.Known(true), ""
+	case s.pacemaker != nil:
+		r := s.pacemaker()
+		status := r.Status
+		status.LastUpdated = metav1.NewTime(r.At)
+		all = rollout.PairSpares(status, s.now())
+	default:
+		serves, why := s.serves(ctx)
+		if why != "" {
+			return state.Fact[bool]{}, why
+		}
+		all = rollout.QuorumSpares(serves)
+	}
+	own, known := all[self]
+	if !known {
+		return state.Fact[bool]{}, "nobody says anything of " + self
+	}
+	return own.Carries, own.Why
+}
+
+// serves asks each control plane whether its etcd serves as a voter.
+func (s spare) serves(ctx context.Context) (map[string]state.Fact[bool], string) {
+	addresses, out := map[string]string{}, map[string]state.Fact[bool]{}
+	var named []string
+	for _, n := range s.view().Nodes.Value {
+		if !n.ControlPlane() {
+			continue
+		}
+		out[n.Name], named = state.Fact[bool]{}, append(named, n.Name)
+		if len(n.Addresses) > 0 {
+			addresses[n.Name] = n.Addresses[0].String()
+		}
+	}
+	if len(out) < s.controlPlanes {
+		return nil, fmt.Sprintf("of %d control planes it knows %d: %s", s.controlPlanes, len(out), strings.Join(named, ", "))
+	}
+	for name, member := range s.members(ctx, addresses) {
+		out[name] = state.Known(member.Votes())
+	}
+	return out, ""
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// viewOf is that of the first of these control planes.
+func viewOf(names ...string) func() state.NetworkView {
+	v := state.NetworkView{Host: state.HostFacts{NodeName: names[0]}}
+	for i, name := range names {
+		v.Nodes.Known, v.Nodes.Value = true, append(v.Nodes.Value, state.Node{
+			Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})},
+		})
+	}
+	v.Nodes.Value = append(v.Nodes.Value, state.Node{Name: "w-1"})
+	return func() state.NetworkView { return v }
+}
+
+func votes(names ...string) func(context.Context, map[string]string) map[string]etcd.MemberStatus {
+	return func(_ context.Context, asked map[string]string) map[string]etcd.MemberStatus {
+		out := map[string]etcd.MemberStatus{}
+		for _, name := range names {
+			if asked[name] != "" {
+				out[name] = etcd.MemberStatus{Serves: true, Leader: 1}
+			}
+		}
+		return out
+	}
+}
+
+// pair is what a host reads of two that are whole, but for one condition of cp-2.
+func pair(at time.Time, online metav1.ConditionStatus) func() pacemakerstatus.Report {
+	well := func(kinds ...string) []metav1.Condition {
+		var out []metav1.Condition
+		for _, kind := range kinds {
+			out = append(out, metav1.Condition{Type: kind, Status: metav1.ConditionTrue})
+		}
+		return out
+	}
+	var nodes []etcdv1.PacemakerClusterNodeStatus
+	for _, name := range []string{"cp-1", "cp-2"} {
+		nodes = append(nodes, etcdv1.PacemakerClusterNodeStatus{
+			NodeName: name, Conditions: well(etcdv1.NodeOnlineConditionType, etcdv1.NodeFencingAvailableConditionType, pacemakerstatus.FencingProven),
+			Resources: []etcdv1.PacemakerClusterResourceStatus{{Name: etcdv1.PacemakerClusterResourceNameEtcd, Conditions: well(etcdv1.ResourceHealthyConditionType)}},
+		})
+	}
+	nodes[1].Conditions[0].Status = online
+	status := etcdv1.PacemakerClusterStatus{Nodes: &nodes, Conditions: well(pacemakerstatus.Redundant, pacemakerstatus.FencingEnabled, etcdv1.ClusterInServiceConditionType)}
+	return func() pacemakerstatus.Report { return pacemakerstatus.Report{At: at, Status: status} }
+}
+
+func TestAHostBootsOnlyWhereItSeesThatTheClusterCarriesOn(t *testing.T) {
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		sentence string
+		spare    spare
+		want     state.Fact[bool]
+		why      string
+	}{
+		{"a worker", spare{view: viewOf("w-1")}, state.Known(true), ""},
+		{"the only control plane", spare{controlPlanes: 1, view: viewOf("cp-1")}, state.Known(true), ""},
+		{"of two, the other one is well", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now.Add(-time.Minute), metav1.ConditionTrue)}, state.Known(true), ""},
+		{"of two, the other one is absent", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now, metav1.ConditionFalse)}, state.Known(false), "cp-2 is absent"},
+		{"of two, nobody has looked for long", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now.Add(-time.Hour), metav1.ConditionTrue)}, state.Fact[bool]{}, "no host has reported"},
+		{
+			"of two, nobody has looked yet", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: func() pacemakerstatus.Report { return pacemakerstatus.Report{} }},
+			state.Fact[bool]{}, "nobody says anything of cp-1",
+		},
+		{"of three, all serve", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), members: votes("cp-1", "cp-2", "cp-3")}, state.Known(true), ""},
+		{"of three, one does not answer", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), members: votes("cp-1", "cp-2")}, state.Fact[bool]{}, "not cp-3 (it does not answer)"},
+		{"of three, the host itself does not serve", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), members: votes("cp-2", "cp-3")}, state.Known(true), ""},
+		{"of three, one has no node", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2"), members: votes("cp-1", "cp-2")}, state.Fact[bool]{}, "of 3 control planes it knows 2: cp-1, cp-2"},
+	} {
+		c.spare.now = func() time.Time { return now }
+		got, why := c.spare.mayBoot(t.Context())
+		if got != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+			t.Errorf("%s: %+v, %q", c.sentence, got, why)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+// Package drain decides how a host is emptied before it boots: who is evicted, who
+// stays, who is in the way, and what is written of that.
+//
+// A host asks by an annotation of its node, and the operator answers by another
+// one, both by their upstream names. All that the operator remembers stands in the
+// node, so that the next one goes on where it was.
+package drain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Annotations of a node.
+const (
+	// Desired is what the host asks for: that others take its pods, or that it takes
+	// pods again. Its agent writes it.
+	Desired = "machineconfiguration.openshift.io/desiredDrain"
+	// Applied is the last wish that was carried out. The operator writes it.
+	Applied = "machineconfiguration.openshift.io/lastAppliedDrain"
+	// CordonedBy stands on a node that the operator has cordoned, and in no other
+	// case. It holds the wish for which it did so.
+	CordonedBy = state.AnnotationDomain + "cordoned-for"
+	// Began is when the operator began to carry out the wish.
+	Began = state.AnnotationDomain + "drain-began"
+	// Waits says who is in the way.
+	Waits = state.AnnotationDomain + "drain-waits"
+)
+
+const (
+	drains    = "drain-"
+	uncordons = "uncordon-"
+)
+
+// Before returns the wish of a host that is to be empty for a configuration.
+func Before(config string) string { return drains + config }
+
+// After returns the wish of a host that takes pods again.
+func After(config string) string { return uncordons + config }
+
+// Empties reports whether a wish is one to be empty.
+func Empties(wish string) bool { return strings.HasPrefix(wish, drains) }
+
+// Emptied reports whether a host has what it asked for, by its annotations.
+func Emptied(annotations map[string]string, wish string) bool {
+	return annotations[Desired] == wish && annotations[Applied] == wish
+}
+
+// The pauses before the next look.
+const (
+	// soon is that while pods go, and often that while one is in the way.
+	soon  = 2 * time.Second
+	often = 5 * time.Second
+	// seldom is that while one has been in the way for longer than patience.
+	seldom   = time.Minute
+	patience = 10 * time.Minute
+	// Limit is the time after which a drain is late: a person has to do something. It
+	// goes on all the same, because nobody else knows whether the host may boot.
+	Limit = time.Hour
+)
+
+// Facts is what is known of a host that asks for something.
+type Facts struct {
+	Now  time.Time
+	Node *corev1.Node
+	// Others are all other nodes.
+	Others []corev1.Node
+	// Pods are those of the host, Budgets all disruption budgets.
+	Pods    []corev1.Pod
+	Budgets []policyv1.PodDisruptionBudget
+	// Own is the pod that carries drains out.
+	Own types.NamespacedName
+	// Refused says of pods why the API did not evict them just now.
+	Refused map[types.UID]string
+}
+
+// Change is what is written of a node, in one write.
+type Change struct {
+	// Annotations that are nil are removed.
+	Annotations   map[string]*string
+	Unschedulable *bool
+	// Event says in one word what happened, and Note in a sentence. Both are empty
+	// where people need not know.
+	Event, Note string
+}
+
+// Step is what comes next.
+type Step struct {
+	// Change is nil if nothing is written.
+	Change *Change
+	// Evict is done after the change was written.
+	Evict []corev1.Pod
+	// Again is the pause before the next look, zero for none.
+	Again time.Duration
+}
+
+// Begin returns the first write for a wish. No pod is evicted before the node is
+// cordoned and says so, and nobody's cordon but the operator's own is taken away.
+func Begin(f Facts) Step {
+	wish := f.Node.Annotations[Desired]
+	switch {
+	case !Empties(wish):
+		return end(f, wish)
+	case f.nowhere():
+		return nowhere(f, wish)
+	case !f.Node.Spec.Unschedulable:
+		values := map[string]*string{CordonedBy: &wish, Applied: nil}
+		if f.Node.Annotations[Began] == "" {
+			values[Began] = f.time()
+		}
+		return Step{Change: &Change{values, new(true), "Cordoned", "it gets no new pods, because its pods move to other hosts"}, Again: soon}
+	case f.Node.Annotations[Applied] == wish:
+		return Step{}
+	case f.Node.Annotations[Began] == "":
+		return Step{Change: &Change{Annotations: map[string]*string{Began: f.time()}}, Again: soon}
+	default:
+		return Step{Evict: f.sorted().evict, Again: soon}
+	}
+}
+
+// end carries out the wish of a host that takes pods again.
+func end(f Facts, wish string) Step {
+	a := f.Node.Annotations
+	if wish == "" || !strings.HasPrefix(wish, uncordons) || a[Applied] == wish {
+		return Step{}
+	}
+	c := &Change{Annotations: map[string]*string{Applied: &wish}}
+	for _, name := range []string{CordonedBy, Began, Waits} {
+		if _, has := a[name]; has {
+			c.Annotations[name] = nil
+		}
+	}
+	switch _, ours := a[CordonedBy]; {
+	case ours && f.Node.Spec.Unschedulable:
+		c.Unschedulable, c.Event, c.Note = new(false), "Uncordoned", "it gets pods again"
+	case f.Node.Spec.Unschedulable:
+		c.Event, c.Note = "StaysCordoned", "somebody else cordoned it, and it stays so"
+	}
+	return Step{Change: c}
+}
+
+// nowhere answers a host whose pods could not move anywhere: an eviction would
+// only end them, and a budget would keep the host from its change for ever.
+func nowhere(f Facts, wish string) Step {
+	if f.Node.Annotations[Applied] == wish {
+		return Step{}
+	}
+	return Step{Change: &Change{
+		Annotations: map[string]*string{Applied: &wish, Waits: nil, Began: nil},
+		Event:       "NotDrained", Note: "no other host takes its pods: they stay, and are away while it boots",
+	}}
+}
+
+// Judge returns what is written after pods were evicted: that the host is empty, or
+// who is in the way.
+func Judge(f Facts) Step {
+	wish, a := f.Node.Annotations[Desired], f.Node.Annotations
+	p := f.sorted()
+	if len(p.evict)+len(p.critical)+len(p.ending)+len(p.alone) == 0 {
+		return Step{Change: &Change{
+			Annotations: map[string]*string{Applied: &wish, Waits: nil, Began: nil},
+			Event:       "Drained", Note: "other hosts have its pods" + p.stay(),
+		}}
+	}
+	out := Step{Again: f.pace()}
+	waits := f.waits(p)
+	if waits == a[Waits] {
+		return out
+	}
+	out.Change = &Change{Annotations: map[string]*string{Waits: &waits}}
+	if waits == "" {
+		out.Change.Annotations[Waits] = nil
+	} else if a[Waits] == "" {
+		out.Change.Event, out.Change.Note = "DrainWaits", waits
+	}
+	return out
+}
+
+// pace returns the pause before the next look: short at first, because people wait
+// for what they have just asked for.
+func (f Facts) pace() time.Duration {
+	switch began, known := Since(f.Node.Annotations); {
+	case len(f.Refused) == 0:
+		return soon
+	case known && f.Now.Sub(began) > patience:
+		return seldom
+	default:
+		return often
+	}
+}
+
+// Since returns when the operator began to empty a host that is not empty yet.
+func Since(annotations map[string]string) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339, annotations[Began])
+	return at, err == nil && Empties(annotations[Desired]) && annotations[Applied] != annotations[Desired]
+}
+
+func (f Facts) time() *string { return new(f.Now.UTC().Format(time.RFC3339)) }
+
+// nowhere reports whether no other node is there that takes any pod. One that is
+// away comes back, and counts.
+func (f Facts) nowhere() bool {
+	for _, n := range f.Others {
+		if !closed(n.Spec.Taints) {
+			return false
+		}
+	}
+	return true
+}
+
+// closed reports whether taints keep ordinary pods away for good.
+func closed(taints []corev1.Taint) bool {
+	for _, t := range taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// passing begins the keys of taints that come and go with a host's health or with
+// a drain.
+const passing = "node.kubernetes.io/"
+
+// stay says how many pods a drain leaves.
+func (p pods) stay() string {
+	if p.left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d that belong to it stay", p.left)
+}
