@@ -124,7 +124,7 @@ func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
 	now := p.uptime()
 	if running && !p.running {
 		p.fresh()
-		p.indexAt, p.carried, p.stalled = p.last, min(p.stalled, etcdmember.StallAfter), 0
+		p.indexAt, p.carried = p.last, min(p.stalled, etcdmember.StallAfter)
 	}
 	p.running = running
 	if running {

@@ -373,6 +373,10 @@ func TestAPeerThatDoesNotAnswerTakesNoTime(t *testing.T) {
 	if _, err := two.ask(t.Context(), 1, nil, false); err == nil {
 		t.Error("nobody was asked, and answered")
 	}
+	_, err = two.ask(t.Context(), 1, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, false)
+	if err == nil || !strings.Contains(err.Error(), "at none of its addresses") || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("each reason is told: %v", err)
+	}
 	two.cert = "/nowhere"
 	if _, err := two.ask(t.Context(), 1, nil, false); err == nil || !strings.Contains(err.Error(), "certificate for the peer") {
 		t.Errorf("%v", err)

@@ -122,6 +122,9 @@ func TestThePlayOfAnEtcdThatHangs(t *testing.T) {
 		p.say("it is well again", func() { p.mu.Lock(); p.mute, p.commits = false, nil; p.mu.Unlock() }, 3*time.Second)
 		p.say("nothing is committed, and the disk refuses writes", func() { p.has(0xa, errLost); p.block = os.ErrPermission }, 10*time.Second)
 		p.say("the process waits for the disk", func() { p.block, p.blocked = nil, true }, 10*time.Second)
+		if p.d.keeper().Observer.Memory.Quarantine() == 0 {
+			p.t.Error("the stall is not remembered")
+		}
 	})
 }
 
