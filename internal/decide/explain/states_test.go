@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/confirm"
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
+	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -157,4 +158,51 @@ func TestAPeerThatSaysNothingOfItsEtcdIsWaitedForAsThat(t *testing.T) {
 			t.Errorf("%+v: %q", running, got)
 		}
 	}
+}
+
+// TestAPeerThatSaidNothingNowIsNotQuoted: what it said before is not of now.
+func TestAPeerThatSaidNothingNowIsNotQuoted(t *testing.T) {
+	in := pair()
+	s := &in.Report.Snapshot
+	s.Local.Leader, s.Local.Leaderless = state.Known(state.MemberID(0)), time.Minute
+	s.Statement.Known, s.Statement.Value.Running = false, state.Known(true)
+	in.Report.Verdict.Action = state.EtcdWait
+	if got := awaited(in, ReadsOnly); got != "it waits for beta, which is in contact but does not report the state of its etcd" {
+		t.Error(got)
+	}
+}
+
+// TestAHostThatAsksWhileItTakesWritesSaysBoth: a question is no outage.
+func TestAHostThatAsksWhileItTakesWritesSaysBoth(t *testing.T) {
+	in := pair()
+	in.Report.Verdict = state.EtcdVerdict{Action: state.EtcdAskHuman, Rule: "take-over.too-many"}
+	if e := Etcd(in); e.Status != NeedsHuman || e.Summary != "takes writes; it waits for beta or for an administrator" {
+		t.Errorf("%s: %s", e.Status, e.Summary)
+	}
+}
+
+// TestAPartOfAnExplanationThatIsEmptyHasNoTitle, in the narrow and in the wide form.
+func TestAPartOfAnExplanationThatIsEmptyHasNoTitle(t *testing.T) {
+	if got := list(""); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	whole := Etcd(pair())
+	bare := whole
+	bare.Reason, bare.Data, bare.Evidence, bare.Next, bare.Problems, bare.Limits = "", "", nil, nil, nil, nil
+	for _, style := range []page.Style{{}, wide} {
+		if a, b := titles(Text(whole, style)), titles(Text(bare, style)); b >= a || strings.Contains(Text(bare, style), "\n  \n") {
+			t.Errorf("%d parts of %d:\n%s", b, a, Text(bare, style))
+		}
+	}
+}
+
+// titles counts the lines that begin at the margin, beside the first one.
+func titles(text string) int {
+	n := -1
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, " ") {
+			n++
+		}
+	}
+	return n
 }
