@@ -109,6 +109,11 @@ func TestTheAgentIsSomebodyOfItsOwnAndIsRenewedInTime(t *testing.T) {
 	if _, err := whom(t, k, ca.Cert); err != nil {
 		t.Errorf("after two years without a host: %v", err)
 	}
+	*now = now.Add(-2 * 365 * 24 * time.Hour) // the clock was ahead (docs/facts/life.md#certificates, L-C11)
+	keep(t, k, true)
+	if _, err := whom(t, k, ca.Cert); err != nil {
+		t.Errorf("after a clock that was ahead: %v", err)
+	}
 }
 
 func TestOnlyRootReadsWhatTheAgentIs(t *testing.T) {
