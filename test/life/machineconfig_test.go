@@ -29,20 +29,33 @@ import (
 const rolledWithin = 12 * time.Minute
 
 // TestMachineConfigUnderLoad gives control planes a file, a kernel parameter and a
-// unit, changes them, and takes them back.
+// unit, and changes them; then a file for which they boot, one after the other; and
+// takes all back, for which they boot again.
 func TestMachineConfigUnderLoad(t *testing.T) {
 	play(t, "machine configuration", func(tr *trial) {
 		since := tr.Now()
-		for _, text := range []string{"one", "two"} {
+		for _, q := range []struct {
+			what string
+			wish *mcfgv1.MachineConfig
+			text string
+		}{
+			{"a file, a unit and a kernel parameter", good("one"), "one"},
+			{"other contents", good("two"), "two"},
+			{"a file for which hosts boot", rebooting("three"), "three"},
+			{"nothing", nil, ""},
+		} {
 			began := time.Now()
-			tr.wish(good(text))
-			tr.rolled(text)
-			tr.Trial.Took("a file, a unit and a kernel parameter on two hosts", time.Since(began))
+			if q.wish != nil {
+				tr.wish(q.wish)
+			} else {
+				tr.takeBack()
+			}
+			tr.rolled(q.text)
+			tr.Trial.Took(q.what+" on two hosts", time.Since(began))
+			tr.Logf("%s on two hosts: %.0f s", q.what, time.Since(began).Seconds())
+			tr.Noticed(q.what, began)
 		}
-		tr.takeBack()
-		tr.rolled("")
-		tr.Noticed("", since)
-		tr.NothingFailed("machine configuration", since, tr.Clients()...)
+		tr.NothingFailed("machine configuration", since, application)
 		tr.noWriteGapAbove(busyGap)
 		tr.nobodyFenced()
 	})
@@ -109,8 +122,6 @@ func (tr *trial) cutAt(m moment) {
 	tr.rolled(text)
 	tr.Trial.Took("until both hosts have it", time.Since(began))
 	tr.Noticed("", began)
-	tr.takeBack()
-	tr.rolled("")
 }
 
 // reached waits until a control plane is at a moment of its way, and returns it.
@@ -233,35 +244,38 @@ func (tr *trial) has(host, text string) error {
 	return nil
 }
 
-// The parts of the configuration.
+// The parts of the configuration. Readers of filePath open it each time.
 const (
-	filePath = "/etc/holdfast-life.conf"
+	filePath = "/etc/motd.d/60-holdfast-life"
 	unitName = "holdfast-life.service"
 	mcName   = "60-life"
 )
 
-// good is a configuration whose unit reads the file, and bad one whose unit fails.
-func good(text string) *mcfgv1.MachineConfig {
-	return machineConfig(text, "/usr/bin/grep -q ^"+text+"$ "+filePath)
+// good is a configuration whose unit reads the file, bad one whose unit fails, and
+// rebooting one for which hosts boot, because nobody knows who reads its other file.
+func good(text string) *mcfgv1.MachineConfig { return machineConfig(text, reads(text)) }
+
+func bad(text string) *mcfgv1.MachineConfig { return machineConfig(text, "/usr/bin/false") }
+
+func rebooting(text string) *mcfgv1.MachineConfig {
+	return machineConfig(text, reads(text), file("/etc/holdfast-life.conf", text+"\n"))
 }
 
-func bad(text string) *mcfgv1.MachineConfig {
-	return machineConfig(text, "/usr/bin/false")
+func reads(text string) string { return "/usr/bin/grep -q ^" + text + "$ " + filePath }
+
+func file(path, contents string) map[string]any {
+	source := "data:;base64," + base64.StdEncoding.EncodeToString([]byte(contents))
+	return map[string]any{"path": path, "mode": 0o644, "contents": map[string]any{"source": source}}
 }
 
-func machineConfig(text, start string) *mcfgv1.MachineConfig {
-	source := func(s string) map[string]any {
-		return map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString([]byte(s))}
-	}
+func machineConfig(text, start string, more ...any) *mcfgv1.MachineConfig {
 	unit := "[Unit]\nDescription=Reads a file of the machine configuration\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=" +
 		start + "\n[Install]\nWantedBy=multi-user.target\n"
+	files := []any{file(filePath, text+"\n"), file("/etc/sysctl.d/60-holdfast-life.conf", "net.ipv4.ip_forward = 1\n# "+text+"\n")}
 	raw, err := json.Marshal(map[string]any{
 		"ignition": map[string]any{"version": "3.5.0"},
-		"storage": map[string]any{"files": []any{
-			map[string]any{"path": filePath, "mode": 0o644, "contents": source(text + "\n")},
-			map[string]any{"path": "/etc/sysctl.d/60-holdfast-life.conf", "mode": 0o644, "contents": source("net.ipv4.ip_forward = 1\n# " + text + "\n")},
-		}},
-		"systemd": map[string]any{"units": []any{map[string]any{"name": unitName, "enabled": true, "contents": unit}}},
+		"storage":  map[string]any{"files": append(files, more...)},
+		"systemd":  map[string]any{"units": []any{map[string]any{"name": unitName, "enabled": true, "contents": unit}}},
 	})
 	if err != nil {
 		panic(err) // cannot happen: it is made of texts
