@@ -74,8 +74,10 @@ func TestAHostBootsOnlyWhereItSeesThatTheClusterCarriesOn(t *testing.T) {
 		{"of two, the other one is absent", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now, metav1.ConditionFalse)}, state.Known(false), "cp-2 is absent"},
 		{"of two, nobody has looked for long", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: pair(now.Add(-time.Hour), metav1.ConditionTrue)}, state.Fact[bool]{}, "no host has reported"},
 		{
-			"of two, nobody has looked yet", spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: func() pacemakerstatus.Report { return pacemakerstatus.Report{} }},
-			state.Fact[bool]{}, "nobody says anything of cp-1",
+			"of two, nobody has looked yet",
+			spare{controlPlanes: 2, view: viewOf("cp-1", "cp-2"), pacemaker: func() pacemakerstatus.Report { return pacemakerstatus.Report{} }},
+			state.Fact[bool]{},
+			"nobody says anything of cp-1",
 		},
 		{"of three, all serve", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), members: votes("cp-1", "cp-2", "cp-3")}, state.Known(true), ""},
 		{"of three, one does not answer", spare{controlPlanes: 3, view: viewOf("cp-1", "cp-2", "cp-3"), members: votes("cp-1", "cp-2")}, state.Fact[bool]{}, "not cp-3 (it does not answer)"},

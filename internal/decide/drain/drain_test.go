@@ -172,7 +172,9 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 		{"it has none", nil, nil, nil, "", rest + `"other hosts have its pods"`},
 		{"they go", []corev1.Pod{pod("b"), pod("a")}, nil, nil, "evict a, evict b", "again after 2s"},
 		{
-			"some belong to the host", []corev1.Pod{pod("a", of("DaemonSet")), pod("b", ofFile), pod("c", own), pod("d", phase(corev1.PodSucceeded)), pod("e", phase(corev1.PodFailed), nobodys)}, nil, nil,
+			"some belong to the host",
+			[]corev1.Pod{pod("a", of("DaemonSet")), pod("b", ofFile), pod("c", own), pod("d", phase(corev1.PodSucceeded)), pod("e", phase(corev1.PodFailed), nobodys)},
+			nil, nil,
 			"", rest + `"other hosts have its pods; 3 that belong to it stay"`,
 		},
 		{"another kind of that name", []corev1.Pod{pod("a", of("DaemonSet"), func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" })}, nil, nil, "evict a", "again after 2s"},
@@ -181,35 +183,57 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 		{"others needed one, and are gone", []corev1.Pod{pod("a", critical), pod("b", of("DaemonSet"))}, nil, nil, "evict a", "again after 2s"},
 		{"one ends late", []corev1.Pod{pod("a", ending(-time.Minute))}, nil, nil, "", `drain-waits=default/a (of ReplicaSet web): it was to end by 2026-11-23T11:59:00Z and has not, again after 2s`},
 		{
-			"one ends, and the API keeps it", []corev1.Pod{pod("a", ending(-time.Minute, "example.com/a"), of("Job"))}, nil, nil,
+			"one ends, and the API keeps it",
+			[]corev1.Pod{pod("a", ending(-time.Minute, "example.com/a"), of("Job"))},
+			nil, nil,
 			"", `drain-waits=default/a (of Job web): it was to end by 2026-11-23T11:59:00Z and has not; it waits for example.com/a, again after 2s`,
 		},
 		{
-			"one is nobody's", []corev1.Pod{pod("a", nobodys)}, nil, nil,
+			"one is nobody's",
+			[]corev1.Pod{pod("a", nobodys)},
+			nil, nil,
 			"", `drain-waits=default/a: nobody would make it again elsewhere; delete it, or move it yourself, again after 2s`,
 		},
 		{
-			"a budget", []corev1.Pod{pod("a"), pod("b")}, []policyv1.PodDisruptionBudget{budget("a", web, 0), budget("other", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, 0)},
-			map[string]string{"a": "Cannot evict pod"}, "evict a, evict b", "drain-waits=default/a (of ReplicaSet web): " + none + ", again after 5s",
+			"a budget",
+			[]corev1.Pod{pod("a"), pod("b")},
+			[]policyv1.PodDisruptionBudget{budget("a", web, 0), budget("other", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, 0)},
+			map[string]string{"a": "Cannot evict pod"},
+			"evict a, evict b", "drain-waits=default/a (of ReplicaSet web): " + none + ", again after 5s",
 		},
 		{
-			"a budget of all pods", []corev1.Pod{pod("a")}, []policyv1.PodDisruptionBudget{budget("a", &metav1.LabelSelector{}, 0)},
-			map[string]string{"a": "Cannot evict pod"}, "evict a", "drain-waits=default/a (of ReplicaSet web): " + none + ", again after 5s",
+			"a budget of all pods",
+			[]corev1.Pod{pod("a")},
+			[]policyv1.PodDisruptionBudget{budget("a", &metav1.LabelSelector{}, 0)},
+			map[string]string{"a": "Cannot evict pod"},
+			"evict a", "drain-waits=default/a (of ReplicaSet web): " + none + ", again after 5s",
 		},
 		{
-			"a budget of nothing", []corev1.Pod{pod("a")}, []policyv1.PodDisruptionBudget{budget("a", nil, 0)},
-			map[string]string{"a": "Cannot evict pod"}, "evict a", "drain-waits=default/a (of ReplicaSet web): Cannot evict pod, again after 5s",
+			"a budget of nothing",
+			[]corev1.Pod{pod("a")},
+			[]policyv1.PodDisruptionBudget{budget("a", nil, 0)},
+			map[string]string{"a": "Cannot evict pod"},
+			"evict a", "drain-waits=default/a (of ReplicaSet web): Cannot evict pod, again after 5s",
 		},
 		{
-			"two budgets", []corev1.Pod{pod("a")}, []policyv1.PodDisruptionBudget{budget("b", web, 1), budget("a", &metav1.LabelSelector{}, 1)}, map[string]string{"a": "no"},
+			"two budgets",
+			[]corev1.Pod{pod("a")},
+			[]policyv1.PodDisruptionBudget{budget("b", web, 1), budget("a", &metav1.LabelSelector{}, 1)},
+			map[string]string{"a": "no"},
 			"evict a", "drain-waits=default/a (of ReplicaSet web): several PodDisruptionBudgets select it (a, b), and the API evicts no such pod; leave one of them, again after 5s",
 		},
 		{
-			"a budget that now lets it go, and a webhook", []corev1.Pod{pod("a")}, []policyv1.PodDisruptionBudget{budget("a", web, 1)}, map[string]string{"a": "webhook x is away"},
+			"a budget that now lets it go, and a webhook",
+			[]corev1.Pod{pod("a")},
+			[]policyv1.PodDisruptionBudget{budget("a", web, 1)},
+			map[string]string{"a": "webhook x is away"},
 			"evict a", "drain-waits=default/a (of ReplicaSet web): webhook x is away, again after 5s",
 		},
 		{
-			"many", []corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f"), pod("g")}, nil, map[string]string{"a": "x", "b": "x", "c": "x", "d": "x", "e": "x", "f": "x", "g": "x"},
+			"many",
+			[]corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f"), pod("g")},
+			nil,
+			map[string]string{"a": "x", "b": "x", "c": "x", "d": "x", "e": "x", "f": "x", "g": "x"},
 			"evict a, evict b, evict c, evict d, evict e, evict f, evict g", "drain-waits=default/a (of ReplicaSet web): x; default/b (of ReplicaSet web): x; " +
 				"default/c (of ReplicaSet web): x; default/d (of ReplicaSet web): x; default/e (of ReplicaSet web): x; 2 more, again after 5s",
 		},
@@ -259,7 +283,8 @@ func TestWhoIsInTheWayIsWrittenWhenItChanges(t *testing.T) {
 }
 
 func TestABlockedDrainIsTriedLessOften(t *testing.T) {
-	for ago, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 10 * time.Minute: 5 * time.Second, 11 * time.Minute: time.Minute, 30 * time.Hour: time.Minute} {
+	for _, q := range []struct{ ago, want time.Duration }{{0, 5 * time.Second}, {10 * time.Minute, 5 * time.Second}, {11 * time.Minute, time.Minute}, {30 * time.Hour, time.Minute}} {
+		ago, want := q.ago, q.want
 		f := began(ago)
 		f.Pods, f.Refused = []corev1.Pod{pod("a")}, map[types.UID]string{"uid-a": "x"}
 		if got := drain.Judge(f).Again; got != want {
