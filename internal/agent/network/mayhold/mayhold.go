@@ -49,7 +49,7 @@ const (
 
 // Run implements network.Source.
 func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView))) error {
-	last := s.first()
+	last, kept := s.first()
 	tell := func(v decide.Verdict) { update(func(view *state.NetworkView) { view.MayHold = v.May }) }
 	tell(last)
 	for mark := ""; s.Fencing; {
@@ -61,13 +61,18 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 			mark = decide.Mark(report.Value)
 		}
 		next := decide.Decide(decide.Facts{Fencing: s.Fencing, Recorded: s.Recorded(), Report: report})
-		if !next.May.Known || next.May == last.May {
+		if !next.May.Known || next.May == last.May && kept {
 			continue
 		}
+		if next.May != last.May {
+			s.Logf("may hold virtual IPs: %t, %s", next.May.Value, next.Reason)
+			tell(next)
+		}
+		// Also an answer that a boot begins with is kept. The next run would begin as a
+		// boot of a pair does, and put the virtual IPs down.
 		last = next
-		s.Logf("may hold virtual IPs: %t, %s", last.May.Value, last.Reason)
-		tell(last)
-		if err := s.keep(last.May.Value); err != nil {
+		err = s.keep(last.May.Value)
+		if kept = err == nil; !kept {
 			s.Logf("keep whether this host may hold virtual IPs: %v", err)
 		}
 	}
@@ -76,16 +81,16 @@ func (s *Source) Run(ctx context.Context, update func(func(*state.NetworkView)))
 }
 
 // first returns the answer before the keeper was asked: the last one of this
-// boot, or the one that a boot begins with.
-func (s *Source) first() decide.Verdict {
+// boot, which was kept, or the one that a boot begins with.
+func (s *Source) first() (v decide.Verdict, kept bool) {
 	const reason = "as before the agent's start"
 	switch data, err := os.ReadFile(s.Path); {
 	case err == nil && string(data) == wordYes:
-		return decide.Verdict{May: state.Known(true), Reason: reason}
+		return decide.Verdict{May: state.Known(true), Reason: reason}, true
 	case err == nil && string(data) == wordNo:
-		return decide.Verdict{May: state.Known(false), Reason: reason}
+		return decide.Verdict{May: state.Known(false), Reason: reason}, true
 	}
-	return decide.AtBoot(s.Fencing, s.Recorded())
+	return decide.AtBoot(s.Fencing, s.Recorded()), false
 }
 
 func (s *Source) keep(may bool) error {

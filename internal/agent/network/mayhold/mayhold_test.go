@@ -61,6 +61,40 @@ func TestHardCase40_AHostHoldsNothingUntilItHasQuorumInItsBoot(t *testing.T) {
 	}
 }
 
+// TestAHostThatWasSetUpInItsBootHoldsItsAddressesWhenTheAgentIsStartedAnew: the pair is
+// set up while the agent runs, and the host does not boot after that.
+func TestAHostThatWasSetUpInItsBootHoldsItsAddressesWhenTheAgentIsStartedAnew(t *testing.T) {
+	recorded := false
+	s := &Source{Fencing: true, Path: filepath.Join(t.TempDir(), "run", "may-hold"), Recorded: func() bool { return recorded }}
+	for _, step := range []struct {
+		name     string
+		recorded bool
+		ask      func(context.Context, string) (state.EtcdReport, error)
+	}{
+		{"there is no pair yet", false, silent},
+		{"the pair is set up", true, inert(false)},
+		{"the agent is started anew, and the keeper is silent", true, silent},
+	} {
+		recorded, s.Ask = step.recorded, step.ask
+		synctest.Test(t, func(t *testing.T) {
+			var told []state.Fact[bool]
+			ctx, stop := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+			defer stop()
+			s.Logf = t.Logf
+			_ = s.Run(ctx, func(change func(*state.NetworkView)) {
+				var v state.NetworkView
+				change(&v)
+				told = append(told, v.MayHold)
+			})
+			for _, v := range told {
+				if !state.Is(v, true) {
+					t.Errorf("%s: %+v", step.name, told)
+				}
+			}
+		})
+	}
+}
+
 func TestWithoutFencingNobodyIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Source{Path: filepath.Join(t.TempDir(), "may-hold"), Recorded: func() bool { return false }, Ask: func(context.Context, string) (state.EtcdReport, error) {
