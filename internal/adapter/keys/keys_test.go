@@ -233,8 +233,8 @@ func TestARenewedCertificateIsTheSameButForItsEnd(t *testing.T) {
 	}
 }
 
-// The file of authorities may hold another one before ours, and the clock of the host
-// may be ahead.
+// docs/facts/life.md#certificates, L-C8, L-C11 and L-C25: the file of authorities may hold
+// another one before ours, and the clock of the host may be ahead.
 func TestACertificateForOtherAddressesIsOfTheAuthorityWithTheKeyAndOfItsDay(t *testing.T) {
 	id, other := generate(t), generate(t)
 	ahead, addresses := now.Add(2*year), []netip.Addr{netip.MustParseAddr("10.98.0.6"), netip.MustParseAddr("fd98::6")}

@@ -47,6 +47,8 @@ func heldFor(d time.Duration) change {
 	return func(s *state.EtcdSnapshot) { held(s); s.Local.Stalled, s.Statement.Value.Stalled = d, d }
 }
 
+// docs/facts/life.md#certificates, L-C7: two etcds that refuse each other's certificates
+// are such a pair.
 func TestAPairThatCommitsNothingEnds(t *testing.T) { prove(t, stallSentences()) }
 
 // stallSentences are about a pair that commits nothing although both hosts are
