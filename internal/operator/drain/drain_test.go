@@ -133,9 +133,9 @@ func TestWhereNobodyElseTakesPodsNoneIsEvicted(t *testing.T) {
 	}
 }
 
-// TestWhereverTheOperatorIsCutOffTheNextOneGoesOn ends the operator before and after
+// TestADrainThatIsCutOffAnywhereGoesOn ends the operator before and after
 // each of its writes and evictions.
-func TestWhereverTheOperatorIsCutOffTheNextOneGoesOn(t *testing.T) {
+func TestADrainThatIsCutOffAnywhereGoesOn(t *testing.T) {
 	broken := errors.New("the API went away")
 	for after := range 2 {
 		for n := 1; ; n++ {
