@@ -174,8 +174,7 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 		{
 			"some belong to the host",
 			[]corev1.Pod{pod("a", of("DaemonSet")), pod("b", ofFile), pod("c", own), pod("d", phase(corev1.PodSucceeded)), pod("e", phase(corev1.PodFailed), nobodys)},
-			nil, nil,
-			"", rest + `"other hosts have its pods; 3 that belong to it stay"`,
+			nil, nil, "", rest + `"other hosts have its pods; 3 that belong to it stay"`,
 		},
 		{"another kind of that name", []corev1.Pod{pod("a", of("DaemonSet"), func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" })}, nil, nil, "evict a", "again after 2s"},
 		{"others need one as long as they run", []corev1.Pod{pod("a", critical), pod("b")}, nil, nil, "evict b", "again after 2s"},
@@ -283,12 +282,11 @@ func TestWhoIsInTheWayIsWrittenWhenItChanges(t *testing.T) {
 }
 
 func TestABlockedDrainIsTriedLessOften(t *testing.T) {
-	for _, q := range []struct{ ago, want time.Duration }{{0, 5 * time.Second}, {10 * time.Minute, 5 * time.Second}, {11 * time.Minute, time.Minute}, {30 * time.Hour, time.Minute}} {
-		ago, want := q.ago, q.want
-		f := began(ago)
+	for _, c := range []struct{ ago, want time.Duration }{{0, 5 * time.Second}, {10 * time.Minute, 5 * time.Second}, {11 * time.Minute, time.Minute}, {30 * time.Hour, time.Minute}} {
+		f := began(c.ago)
 		f.Pods, f.Refused = []corev1.Pod{pod("a")}, map[types.UID]string{"uid-a": "x"}
-		if got := drain.Judge(f).Again; got != want {
-			t.Errorf("after %s: %s", ago, got)
+		if got := drain.Judge(f).Again; got != c.want {
+			t.Errorf("after %s: %s", c.ago, got)
 		}
 	}
 }
