@@ -29,8 +29,9 @@ type pods struct {
 	left int
 }
 
-// sorted sorts the pods of a host by what becomes of them. What kubectl drain
-// evicts by default is evicted, and volumes of the kind emptyDir go with their pod.
+// sorted sorts the pods of a host by what becomes of them. Volumes of the kind
+// emptyDir go with their pod, for which kubectl drain wants a flag; pods that have
+// finished stay, because they keep nobody from a boot.
 func (f Facts) sorted() pods {
 	var p pods
 	for _, pod := range f.Pods {
