@@ -246,8 +246,8 @@ func (tr *trial) has(host, text string) error {
 
 // The parts of the configuration. Readers of filePath open it each time.
 const (
-	filePath = "/etc/motd.d/60-holdfast-life"
-	unitName = "holdfast-life.service"
+	filePath = "/etc/motd.d/60-life"
+	unitName = "life.service"
 	mcName   = "60-life"
 )
 
@@ -258,7 +258,7 @@ func good(text string) *mcfgv1.MachineConfig { return machineConfig(text, reads(
 func bad(text string) *mcfgv1.MachineConfig { return machineConfig(text, "/usr/bin/false") }
 
 func rebooting(text string) *mcfgv1.MachineConfig {
-	return machineConfig(text, reads(text), file("/etc/holdfast-life.conf", text+"\n"))
+	return machineConfig(text, reads(text), file("/etc/life.conf", text+"\n"))
 }
 
 func reads(text string) string { return "/usr/bin/grep -q ^" + text + "$ " + filePath }
@@ -271,7 +271,7 @@ func file(path, contents string) map[string]any {
 func machineConfig(text, start string, more ...any) *mcfgv1.MachineConfig {
 	unit := "[Unit]\nDescription=Reads a file of the machine configuration\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=" +
 		start + "\n[Install]\nWantedBy=multi-user.target\n"
-	files := []any{file(filePath, text+"\n"), file("/etc/sysctl.d/60-holdfast-life.conf", "net.ipv4.ip_forward = 1\n# "+text+"\n")}
+	files := []any{file(filePath, text+"\n"), file("/etc/sysctl.d/60-life.conf", "vm.swappiness = 10\n# "+text+"\n")}
 	raw, err := json.Marshal(map[string]any{
 		"ignition": map[string]any{"version": "3.5.0"},
 		"storage":  map[string]any{"files": append(files, more...)},
