@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -31,6 +32,10 @@ type App struct {
 	// Where holds the labels of the hosts that it runs on.
 	Where    map[string]string
 	Replicas int32
+	// Graceful makes it one that a drain does not interrupt: its replicas are on
+	// several hosts, a budget keeps one of them, and each goes on to answer for a
+	// while after it was told to end.
+	Graceful bool
 }
 
 const (
@@ -51,9 +56,9 @@ func (a App) objects() []client.Object {
 	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
 		Name: a.Name, Port: networkingv1.ServiceBackendPort{Number: appPort},
 	}}
-	return []client.Object{
+	list := []client.Object{
 		&corev1.ConfigMap{ObjectMeta: a.meta(), Data: map[string]string{
-			"Corefile": fmt.Sprintf(".:5300 {\n  errors\n  health :%d\n}\n", appPort),
+			"Corefile": fmt.Sprintf(".:5300 {\n  errors\n  health :%d%s\n}\n", appPort, a.lameduck()),
 		}},
 		&appsv1.Deployment{ObjectMeta: a.meta(), Spec: appsv1.DeploymentSpec{
 			Replicas: &a.Replicas, Selector: &metav1.LabelSelector{MatchLabels: a.labels()},
@@ -72,10 +77,25 @@ func (a App) objects() []client.Object {
 			}}},
 		}},
 	}
+	if a.Graceful {
+		list = append(list, &policyv1.PodDisruptionBudget{ObjectMeta: a.meta(), Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: a.labels()},
+		}})
+	}
+	return list
+}
+
+// lameduck is the time for which a replica answers after it was told to end: as
+// long as routers may take to hear of it.
+func (a App) lameduck() string {
+	if !a.Graceful {
+		return ""
+	}
+	return " {\n    lameduck 5s\n  }"
 }
 
 func (a App) pod() corev1.PodSpec {
-	return corev1.PodSpec{
+	spec := corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(1)), NodeSelector: a.Where,
 		// A host that is cut must take down nothing but itself: the application
 		// is not under test.
@@ -92,6 +112,15 @@ func (a App) pod() corev1.PodSpec {
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: a.Name}},
 		}}},
 	}
+	if a.Graceful {
+		// With every toleration a new pod would come back to the host that is drained.
+		spec.TerminationGracePeriodSeconds, spec.Tolerations = new(int64(15)), nil
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: a.labels()},
+		}}
+	}
+	return spec
 }
 
 // Deploy makes the application, and removes it at the end of the test.

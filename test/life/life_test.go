@@ -113,7 +113,7 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	t.Helper()
 	s := open(t)
 	hello := s.Deploy(t, labsite.App{
-		Name: "hello", Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2,
+		Name: "hello", Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true,
 	})
 	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
