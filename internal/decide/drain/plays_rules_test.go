@@ -167,7 +167,7 @@ func TestInWhateverOrderPeopleHostsAndTheOperatorActADrainKeepsItsRules(t *testi
 		}
 		must(evicted == "" || s.cordoned && drain.Empties(wish) && !drain.Emptied(s.annotations, wish), "pods are evicted of a host that is cordoned and asks for it")
 		must(!strings.ContainsAny(evicted, "nd"), "nobody's pods and those of the host are not evicted")
-		must(!strings.Contains(evicted, "c") || !strings.ContainsAny(s.pods, "whn"), "who is needed by others goes last")
+		must(!strings.Contains(evicted, "c") || !strings.ContainsAny(s.pods, "nhw"), "who is needed by others goes last")
 		must(!s.persons || after.cordoned, "a person's cordon stays")
 		must(wrote == nil || after.key() != s.key(), "what is written changes something")
 		if drain.Empties(wish) && !drain.Emptied(s.annotations, wish) && drain.Emptied(after.annotations, wish) {

@@ -57,7 +57,7 @@ func after(text string) string { return strings.TrimPrefix(text, paired) }
 // TestAReportIsOfOnePieceWhateverHappened: its times go forward, its parts are of it,
 // and what it claims of hosts is true of two.
 func TestAReportIsOfOnePieceWhateverHappened(t *testing.T) {
-	states := map[State]int{}
+	states := make(map[State]int)
 	histories(func(text string) {
 		var before *Incident
 		for _, i := range Assemble(scenario(t, text)) {
