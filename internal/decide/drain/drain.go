@@ -117,7 +117,7 @@ func Begin(f Facts) Step {
 		}
 		return Step{Change: &Change{values, new(true), "Cordoned", "it gets no new pods, because its pods move to other hosts"}, Again: soon}
 	case f.Node.Annotations[Applied] == wish:
-		return Step{}
+		return rest(f)
 	case f.Node.Annotations[Began] == "":
 		return Step{Change: &Change{Annotations: map[string]*string{Began: f.time()}}, Again: soon}
 	default:
@@ -128,15 +128,14 @@ func Begin(f Facts) Step {
 // end carries out the wish of a host that takes pods again.
 func end(f Facts, wish string) Step {
 	a := f.Node.Annotations
-	if wish == "" || !strings.HasPrefix(wish, uncordons) || a[Applied] == wish {
+	switch {
+	case !strings.HasPrefix(wish, uncordons):
 		return Step{}
+	case a[Applied] == wish:
+		return rest(f)
 	}
-	c := &Change{Annotations: map[string]*string{Applied: &wish}}
-	for _, name := range []string{CordonedBy, Began, Waits} {
-		if _, has := a[name]; has {
-			c.Annotations[name] = nil
-		}
-	}
+	c := &Change{Annotations: f.left(CordonedBy, Began, Waits)}
+	c.Annotations[Applied] = &wish
 	switch _, ours := a[CordonedBy]; {
 	case ours && f.Node.Spec.Unschedulable:
 		c.Unschedulable, c.Event, c.Note = new(false), "Uncordoned", "it gets pods again"
@@ -146,11 +145,31 @@ func end(f Facts, wish string) Step {
 	return Step{Change: c}
 }
 
+// rest takes away what is left of a drain whose host went back to its wish before.
+// The next drain would be as old as that one.
+func rest(f Facts) Step {
+	if left := f.left(Began, Waits); len(left) > 0 {
+		return Step{Change: &Change{Annotations: left}}
+	}
+	return Step{}
+}
+
+// left returns the removal of those annotations that the node has.
+func (f Facts) left(names ...string) map[string]*string {
+	out := map[string]*string{}
+	for _, name := range names {
+		if _, has := f.Node.Annotations[name]; has {
+			out[name] = nil
+		}
+	}
+	return out
+}
+
 // nowhere answers a host whose pods could not move anywhere: an eviction would
 // only end them, and a budget would keep the host from its change for ever.
 func nowhere(f Facts, wish string) Step {
 	if f.Node.Annotations[Applied] == wish {
-		return Step{}
+		return rest(f)
 	}
 	return Step{Change: &Change{
 		Annotations: map[string]*string{Applied: &wish, Waits: nil, Began: nil},

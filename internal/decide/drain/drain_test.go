@@ -148,6 +148,11 @@ func TestWhatAHostAsksForIsBegun(t *testing.T) {
 			"it takes pods again, and a person has uncordoned it", facts(false, drain.Desired, "uncordon-a", drain.CordonedBy, one, drain.Began, "then"),
 			"-cordoned-for, -drain-began, lastAppliedDrain=uncordon-a",
 		},
+		{
+			"it took pods again, was to be empty while a person had cordoned it, and went back", facts(true, drain.Desired, "uncordon-a", drain.Applied, "uncordon-a", drain.Began, "then", drain.Waits, "x"),
+			"-drain-began, -drain-waits",
+		},
+		{"it was empty, was to be so for another one, and went back", facts(true, drain.Desired, one, drain.Applied, one, drain.CordonedBy, one, drain.Began, "then"), "-drain-began"},
 		{"it took pods again, and a person has cordoned it since", facts(true, drain.Desired, "uncordon-a", drain.Applied, "uncordon-a"), ""},
 	} {
 		if got := said(drain.Begin(c.facts)); got != c.want {

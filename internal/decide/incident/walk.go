@@ -216,6 +216,7 @@ func (w *walker) settle(e event) {
 		if h.state != state.EtcdPair || len(h.members) < 2 || h.fresh || h.action == state.EtcdAskHuman {
 			return
 		}
+		g.after = g.after && !h.spoke.Before(g.last().at) // hosts that always saw each other did not meet
 	}
 	g.closed, g.end, w.open = true, e.t, nil
 }

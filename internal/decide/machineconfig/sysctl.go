@@ -39,10 +39,19 @@ func (d *decoder) sysctl(field, file string, data []byte) {
 	}
 }
 
+// sameParameter reports whether a name of a file, which may have patterns, stands for
+// a parameter of ours, of which an asterisk is any one part.
 func sameParameter(own, name string) bool {
-	direct, err := path.Match(own, name)
-	pattern, err2 := path.Match(name, strings.ReplaceAll(own, "*", "all"))
-	return err == nil && direct || err2 == nil && pattern
+	ours, theirs := strings.Split(own, "/"), strings.Split(name, "/")
+	if len(ours) != len(theirs) {
+		return false
+	}
+	for i, part := range ours {
+		if same, err := path.Match(theirs[i], part); part != "*" && (err != nil || !same) {
+			return false
+		}
+	}
+	return true
 }
 
 // Sysctls reads a file of sysctl.d(5): kernel parameters by their path below
