@@ -185,6 +185,8 @@ func TestWhoIsEvictedAndWhoIsInTheWay(t *testing.T) {
 		{"others need one as long as they run", []corev1.Pod{pod("a", critical), pod("b")}, nil, nil, "evict b", "again after 2s"},
 		{"others need one, and end", []corev1.Pod{pod("a", critical), pod("b", ending(time.Minute))}, nil, nil, "", "again after 2s"},
 		{"others needed one, and are gone", []corev1.Pod{pod("a", critical), pod("b", of("DaemonSet"))}, nil, nil, "evict a", "again after 2s"},
+		{"one ends no later than it may", []corev1.Pod{pod("a", ending(-30*time.Second))}, nil, nil, "", "again after 2s"},
+		{"nobody's ends late", []corev1.Pod{pod("a", nobodys, ending(-time.Minute))}, nil, nil, "", `drain-waits=default/a: it was to end by 2026-11-23T11:59:00Z and has not, again after 2s`},
 		{"one ends late", []corev1.Pod{pod("a", ending(-time.Minute))}, nil, nil, "", `drain-waits=default/a (of ReplicaSet web): it was to end by 2026-11-23T11:59:00Z and has not, again after 2s`},
 		{
 			"one ends, and the API keeps it",
