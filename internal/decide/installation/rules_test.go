@@ -58,16 +58,16 @@ func TestMergedReportsAreInTheOrderOfNamesWhoeverSentThem(t *testing.T) {
 	for n := range 1 << 6 {
 		var older, newer []state.Progress
 		var want []string
-		for i := len(all) - 1; i >= 0; i-- {
+		for i, name := range slices.Backward(all) {
 			old, fresh := n&(1<<i) != 0, n&(8<<i) != 0
 			if old {
-				older = append(older, state.Progress{Host: all[i]})
+				older = append(older, state.Progress{Host: name})
 			}
 			if fresh {
-				newer = append(newer, state.Progress{Host: all[i], Complete: true})
+				newer = append(newer, state.Progress{Host: name, Complete: true})
 			}
 			if old || fresh {
-				want = append(want, all[i])
+				want = append(want, name)
 			}
 		}
 		slices.Reverse(want)
