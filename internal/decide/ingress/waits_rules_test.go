@@ -17,8 +17,14 @@ func TestHowLongClientsHaveToLearnTheNextAuthority(t *testing.T) {
 	const day = 24 * time.Hour
 	present := &x509.Certificate{NotBefore: from, NotAfter: from.Add(100 * day)}
 	for _, q := range []struct{ announced, want time.Duration }{
-		{0, 20 * day}, {30 * day, 50 * day}, {60 * day, 80 * day}, {61 * day, 61*day + 39*day/2}, {70 * day, 85 * day}, {90 * day, 95 * day},
-		{98 * day, 99 * day}, {100 * day, 100 * day},
+		{0, 20 * day},
+		{30 * day, 50 * day},
+		{60 * day, 80 * day},
+		{61 * day, 61*day + 39*day/2},
+		{70 * day, 85 * day},
+		{90 * day, 95 * day},
+		{98 * day, 99 * day},
+		{100 * day, 100 * day},
 	} {
 		announced, want := q.announced, q.want
 		got := mayPromote(present, &x509.Certificate{NotBefore: from.Add(announced)}).Sub(from)
