@@ -201,12 +201,7 @@ func (c *cluster) operator() (stop func()) {
 
 // asOperator returns access by the operator's account.
 func (c *cluster) asOperator() *rest.Config {
-	cfg := rest.CopyConfig(c.api.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
-	}
-	return cfg
+	return c.api.AsServiceAccount(render.Namespace, render.Name)
 }
 
 // run runs a manager until stop is called.

@@ -24,8 +24,8 @@ func TestAHostIsEmptiedAndTakesPodsAgain(t *testing.T) {
 	s.runs("web", "ReplicaSet")
 	s.runs("logs", "DaemonSet")
 	s.looks(enough)
-	if s.wrote != 0 {
-		t.Fatalf("nobody asked for anything, and it wrote %d times", s.wrote)
+	if s.writes.Count != 0 {
+		t.Fatalf("nobody asked for anything, and it wrote %d times", s.writes.Count)
 	}
 	s.wish(drains)
 	s.looks(enough)
@@ -33,10 +33,10 @@ func TestAHostIsEmptiedAndTakesPodsAgain(t *testing.T) {
 	if s.names() != "logs" {
 		t.Errorf("there are %s", s.names())
 	}
-	s.wrote = 0
+	s.writes.Count = 0
 	s.looks(enough)
-	if s.wrote != 0 {
-		t.Errorf("at rest it wrote %d times", s.wrote)
+	if s.writes.Count != 0 {
+		t.Errorf("at rest it wrote %d times", s.writes.Count)
 	}
 	s.wish(uncordons)
 	s.looks(enough)
@@ -149,9 +149,9 @@ func TestWhereverADrainIsCutOffTheNextOneGoesOn(t *testing.T) {
 				return nil
 			}
 			if after == 1 {
-				s.after = cut
+				s.writes.After = cut
 			} else {
-				s.before = cut
+				s.writes.Before = cut
 			}
 			for _, wish := range []string{drains, uncordons} {
 				s.wish(wish)
@@ -161,9 +161,9 @@ func TestWhereverADrainIsCutOffTheNextOneGoesOn(t *testing.T) {
 			if s.names() != "" {
 				t.Errorf("cut at write %d: there are %s", n, s.names())
 			}
-			if s.wrote < n {
+			if s.writes.Count < n {
 				if n < 5 {
-					t.Errorf("there were only %d writes", s.wrote)
+					t.Errorf("there were only %d writes", s.writes.Count)
 				}
 				break
 			}
@@ -201,7 +201,7 @@ func (s *site) goesOn(broken error) {
 func TestSomebodyWhoCordonsMeanwhileIsNotOverwritten(t *testing.T) {
 	s := newSite(t)
 	s.wish(drains)
-	s.before = func(n int) error {
+	s.writes.Before = func(n int) error {
 		if n == 1 {
 			s.cordon(true)
 		}

@@ -40,11 +40,9 @@ type site struct {
 	r   *Reconciler
 	now time.Time
 
-	// wrote counts the operator's writes, evictions among them. before and after are
-	// called around each; their errors are what the operator sees.
-	wrote         int
-	before, after func(n int) error
-	events        []string
+	// writes are those of the operator, evictions among them.
+	writes apitest.Writes
+	events []string
 }
 
 var installed sync.Once
@@ -65,12 +63,7 @@ func newSite(t *testing.T) *site {
 	})
 	s := &site{t: t, now: time.Now()}
 	s.admin = newClient(t, api.Config)
-	cfg := rest.CopyConfig(api.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
-	}
-	s.own = newClient(t, cfg)
+	s.own = newClient(t, api.AsServiceAccount(render.Namespace, render.Name))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
 	if err := s.admin.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -221,31 +214,13 @@ func (s *site) patch(text string) {
 func (s *site) restart() {
 	counted := interceptor.NewClient(s.own, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return s.write(func() error { return c.Patch(ctx, o, p, opts...) })
+			return s.writes.Do(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, of client.Object, opts ...client.SubResourceCreateOption) error {
-			return s.write(func() error { return c.SubResource(sub).Create(ctx, o, of, opts...) })
+			return s.writes.Do(func() error { return c.SubResource(sub).Create(ctx, o, of, opts...) })
 		},
 	})
 	s.r = &Reconciler{Client: counted, Live: s.own, Events: s, Now: func() time.Time { return s.now }}
-}
-
-// write plays one write of the operator.
-func (s *site) write(do func() error) error {
-	s.wrote++
-	n := s.wrote
-	if s.before != nil {
-		if err := s.before(n); err != nil {
-			return err
-		}
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	if s.after != nil {
-		return s.after(n)
-	}
-	return nil
 }
 
 // Eventf implements events.EventRecorder.

@@ -10,7 +10,6 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -25,8 +24,7 @@ import (
 // the operator's rights.
 func (s *site) manage() (stop func()) {
 	s.t.Helper()
-	cfg := rest.CopyConfig(server.Config)
-	cfg.Impersonate = operatorAccount
+	cfg := server.AsServiceAccount(render.Namespace, render.Name)
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: s.own.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},

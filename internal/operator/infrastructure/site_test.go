@@ -79,9 +79,7 @@ func newSite(t *testing.T) *site {
 	installed.Do(func() { install(t, api) })
 	s := &site{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), taken: map[netip.Addr]string{}}
 	s.admin = newClient(t, api.Config)
-	cfg := rest.CopyConfig(api.Config)
-	cfg.Impersonate = operatorAccount
-	s.own = newClient(t, cfg)
+	s.own = newClient(t, api.AsServiceAccount(render.Namespace, render.Name))
 	s.hosts = []*agent{
 		{name: "cp-1", controlPlane: true, addresses: []string{"10.98.0.11", "fd98::11"}, ready: true, on: true},
 		{name: "cp-2", controlPlane: true, addresses: []string{"10.98.0.12", "fd98::12"}, ready: true, on: true},
@@ -90,12 +88,6 @@ func newSite(t *testing.T) *site {
 	s.reset()
 	s.restart()
 	return s
-}
-
-// operatorAccount is the operator's own account.
-var operatorAccount = rest.ImpersonationConfig{
-	UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
-	Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
 }
 
 func install(t *testing.T, api *apitest.API) {

@@ -42,10 +42,10 @@ func TestANewSiteHasItsPoolsAndEveryHostItsConfiguration(t *testing.T) {
 			t.Errorf("%s has %s, of %v", host, got, s.rendered(pool))
 		}
 	}
-	s.wrote = 0
+	s.writes.Count = 0
 	s.looks()
-	if s.wrote > 0 {
-		t.Errorf("%d writes at rest", s.wrote)
+	if s.writes.Count > 0 {
+		t.Errorf("%d writes at rest", s.writes.Count)
 	}
 }
 
@@ -269,8 +269,8 @@ func TestWhereverTheOperatorIsCutOffTheNextOneGoesOn(t *testing.T) {
 		for n := 1; ; n++ {
 			text := strings.Repeat("x", 100*after+n)
 			s.apply(motd("50-m", "master", text))
-			s.wrote = 0
-			s.before, s.after = nil, nil
+			s.writes.Count = 0
+			s.writes.Before, s.writes.After = nil, nil
 			cut := func(i int) error {
 				if i == n {
 					return broken
@@ -278,14 +278,14 @@ func TestWhereverTheOperatorIsCutOffTheNextOneGoesOn(t *testing.T) {
 				return nil
 			}
 			if after == 1 {
-				s.after = cut
+				s.writes.After = cut
 			} else {
-				s.before = cut
+				s.writes.Before = cut
 			}
 			whole := s.playOneByOne(broken)
-			if s.wrote < n {
+			if s.writes.Count < n {
 				if n < 10 {
-					t.Errorf("there were only %d writes", s.wrote)
+					t.Errorf("there were only %d writes", s.writes.Count)
 				}
 				break
 			}

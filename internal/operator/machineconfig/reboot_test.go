@@ -24,7 +24,7 @@ func TestHostsAreToldWhoBootsThemBeforeTheyAreGivenAnything(t *testing.T) {
 		s.patch(s.pool(pool), fmt.Sprintf(`{"metadata":{"annotations":{%q:%v}}}`, rollout.Reboot, value))
 	}
 	leave("worker", `"ByHand"`)
-	s.after = func(int) error {
+	s.writes.After = func(int) error {
 		for _, name := range s.atWork() {
 			if name == "w-1" || name == "w-2" {
 				says(name, rollout.ByHand)
@@ -42,9 +42,9 @@ func TestHostsAreToldWhoBootsThemBeforeTheyAreGivenAnything(t *testing.T) {
 	leave("worker", "null")
 	s.settle()
 	says("w-1", "")
-	s.wrote = 0
+	s.writes.Count = 0
 	s.looks()
-	if s.wrote > 0 {
-		t.Errorf("%d writes at rest", s.wrote)
+	if s.writes.Count > 0 {
+		t.Errorf("%d writes at rest", s.writes.Count)
 	}
 }

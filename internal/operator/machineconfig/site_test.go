@@ -50,17 +50,9 @@ type site struct {
 	now time.Time
 
 	mu sync.Mutex
-	// wrote counts the operator's writes. before and after are called around each
-	// of them; their errors are what the operator sees.
-	wrote         int
-	before, after func(n int) error
-	events        []string
-}
-
-// operatorAccount is the operator's own account.
-var operatorAccount = rest.ImpersonationConfig{
-	UserName: "system:serviceaccount:" + render.Namespace + ":" + render.Name,
-	Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + render.Namespace, "system:authenticated"},
+	// writes are those of the operator.
+	writes apitest.Writes
+	events []string
 }
 
 var installed sync.Once
@@ -79,9 +71,7 @@ func newSite(t *testing.T) *site {
 	})
 	s := &site{t: t, now: time.Now()}
 	s.admin = newClient(t, api.Config)
-	cfg := rest.CopyConfig(api.Config)
-	cfg.Impersonate = operatorAccount
-	s.own = newClient(t, cfg)
+	s.own = newClient(t, api.AsServiceAccount(render.Namespace, render.Name))
 	s.clear()
 	s.join("cp-1", state.LabelControlPlane)
 	s.join("cp-2", state.LabelControlPlane)
@@ -210,37 +200,19 @@ func (s *site) pacemaker(recorded string) {
 func (s *site) restart() {
 	counted := interceptor.NewClient(s.own, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return s.write(func() error { return c.Create(ctx, o, opts...) })
+			return s.writes.Do(func() error { return c.Create(ctx, o, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return s.write(func() error { return c.Delete(ctx, o, opts...) })
+			return s.writes.Do(func() error { return c.Delete(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return s.write(func() error { return c.Patch(ctx, o, p, opts...) })
+			return s.writes.Do(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return s.write(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return s.writes.Do(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 	s.r = &Reconciler{Client: counted, Live: s.own, Events: s, Now: func() time.Time { return s.now }, TwoNode: true}
-}
-
-// write plays one write of the operator.
-func (s *site) write(do func() error) error {
-	s.wrote++
-	n := s.wrote
-	if s.before != nil {
-		if err := s.before(n); err != nil {
-			return err
-		}
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	if s.after != nil {
-		return s.after(n)
-	}
-	return nil
 }
 
 // Eventf implements events.EventRecorder.

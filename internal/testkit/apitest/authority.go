@@ -102,3 +102,14 @@ func (a *API) As(t *testing.T, user string, groups ...string) *rest.Config {
 	}
 	return a.WithCertificate(own.cert, own.key)
 }
+
+// AsServiceAccount returns access as a service account, with no more than its
+// rights.
+func (a *API) AsServiceAccount(namespace, name string) *rest.Config {
+	out := rest.CopyConfig(a.Config)
+	out.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	return out
+}
