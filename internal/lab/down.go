@@ -24,10 +24,7 @@ func Down(ctx context.Context, root, name string) error {
 	}
 	dir := filepath.Join(root, name)
 	if exists(dir) {
-		release, err := lock(dir)
-		if errors.Is(err, errLocked) {
-			return fmt.Errorf("lab %s: another holdfast command works on it: wait for it or stop it first", name)
-		}
+		release, err := lockLab(ctx, dir, name)
 		if err != nil {
 			return err
 		}

@@ -88,6 +88,22 @@ func waitLock(ctx context.Context, path string) (release func(), err error) {
 
 var errLocked = errors.New("locked by another process")
 
+// commandPatience bounds how long a command waits for the lock of a lab. A
+// command that was killed while it started a program leaves a process that holds
+// its lock until that program has begun.
+const commandPatience = 2 * time.Second
+
+// lockLab takes the lock by which one command at a time works on a lab.
+func lockLab(ctx context.Context, dir, name string) (release func(), err error) {
+	brief, cancel := context.WithTimeout(ctx, commandPatience)
+	defer cancel()
+	release, err = waitLock(brief, dir)
+	if err != nil && ctx.Err() == nil && brief.Err() != nil {
+		return nil, fmt.Errorf("lab %s: another holdfast command works on it: wait for it or stop it first", name)
+	}
+	return release, err
+}
+
 // leftBehindPatience bounds the time in which a podman that outlived its
 // holdfast makes or removes the hosts of a lab.
 const leftBehindPatience = time.Minute

@@ -138,10 +138,7 @@ func (u *Builder) claim(ctx context.Context, o Options, image Image) (*Lab, func
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	release, err := lock(b.Dir)
-	if errors.Is(err, errLocked) {
-		return nil, nil, fmt.Errorf("lab %s: another holdfast command works on it: wait for it or stop it first", b.Layout.Spec.Name)
-	}
+	release, err := lockLab(ctx, b.Dir, b.Layout.Spec.Name)
 	if err != nil {
 		return nil, nil, err
 	}
