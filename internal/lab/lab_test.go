@@ -354,7 +354,7 @@ func TestAnInterruptedUpOrDownIsFinishedByTheNextOne(t *testing.T) {
 		}
 	}
 	r.up()
-	r.works("cp-1", ping+"10.98.0.12")
+	r.eventually("the hosts hear each other", func() bool { _, err := r.sh("cp-1", ping+"10.98.0.12"); return err == nil })
 	r.works("cp-1", "getent ahostsv4 "+r.name("api"))
 	interrupt(t, random, downVariable, r.root)
 	down()
