@@ -101,12 +101,16 @@ func holds(h Host, vip netip.Addr) bool {
 		return false
 	}
 	for _, a := range list {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok && ip.Unmap() == vip {
+		// On lo it lingers on a host that has lost it (decide/vrrp.Lingers).
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && ip.Unmap() == vip && a.LinkIndex != loopbackIndex {
 			return true
 		}
 	}
 	return false
 }
+
+// loopbackIndex is the number of lo in each network namespace.
+const loopbackIndex = 1
 
 // lookInside asks one control plane for the parts that the status still lacks.
 func (b *Lab) lookInside(ctx context.Context, h HostStatus, s *Status) {

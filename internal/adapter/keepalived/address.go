@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeldVIPs returns those of the given addresses that this host has.
+// HeldVIPs returns those of the given addresses that this host has on an interface
+// to others.
 func HeldVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	err := each(vips, func(ip netip.Addr, _ netlink.Addr) error {
@@ -22,7 +23,7 @@ func HeldVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	return out, err
 }
 
-// RemoveVIPs removes addresses from every interface of this host and returns those
+// RemoveVIPs removes addresses from every interface to others and returns those
 // that it had.
 func RemoveVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
@@ -41,13 +42,21 @@ func RemoveVIPs(vips []netip.Addr) ([]netip.Addr, error) {
 	return out, errors.Join(append(errs, err)...)
 }
 
-// each calls do with each of the host's addresses that is a VIP.
+// each calls do with each of the host's addresses that is a VIP, but for those that
+// linger on the loopback interface.
 func each(vips []netip.Addr, do func(netip.Addr, netlink.Addr) error) error {
 	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("loopback interface: %w", err)
+	}
 	for _, a := range list {
+		if a.LinkIndex == lo.Attrs().Index {
+			continue
+		}
 		ip, ok := netip.AddrFromSlice(a.IP)
 		if ip = ip.Unmap(); ok && slices.Contains(vips, ip) {
 			if err := do(ip, a); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/firewall"
 	"github.com/holdfast/holdfast/internal/agent/network/holders"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/agent/network/linger"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
 	"github.com/holdfast/holdfast/internal/agent/network/mayhold"
 	"github.com/holdfast/holdfast/internal/agent/network/mdns"
@@ -56,6 +57,7 @@ func (n *Network) compose() {
 	}
 	n.add(&links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit})
 	n.add(n.keepalived())
+	n.add(&linger.Reconciler{Kernel: linger.OfHost(), Now: n.Now})
 	if n.Site.Role.ControlPlane() {
 		options := balancer.HostOptions(payload.Image("haproxy"))
 		a.Sources = append(a.Sources, haproxy.Source{Client: options.Client}, &probe.LocalAPI{CA: balancer.CAPath})

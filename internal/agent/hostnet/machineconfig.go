@@ -14,7 +14,7 @@ import (
 // Cluster returns what the machine configuration of this host needs, by the account
 // of its kubelet.
 func (n *Network) Cluster() machineconfig.Cluster {
-	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View}
+	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave}
 }
 
 // account asks the first API server that answers.

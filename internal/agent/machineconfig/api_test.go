@@ -67,6 +67,7 @@ func TestARealAPIGivesAHostItsConfigurationAndTakesItsReport(t *testing.T) {
 	w.agent.Join(Cluster{
 		API: who, View: func() state.NetworkView { return state.NetworkView{Host: state.HostFacts{NodeName: node}} },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
+		Leave:   func(context.Context) func() { return func() {} },
 	})
 	for _, step := range []struct{ wish, want string }{{one, "Done " + one + ": "}, {bad, "Degraded " + one + ": run systemctl restart site.service"}, {one, "Done " + one + ": "}} {
 		if err := admin.Annotate(t.Context(), node, rollout.DesiredConfig, step.wish); err != nil {

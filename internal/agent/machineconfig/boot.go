@@ -52,8 +52,10 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 // Pacemaker takes its time to stop etcd in order.
 const bootPause = 15 * time.Minute
 
-// reboot asks systemd to boot the host, in order. Right before that it asks once
-// more whether the cluster carries on: telling the API may have taken seconds.
+// reboot asks systemd to boot the host, in order, once its virtual IPs are at another
+// host: clients would otherwise wait for what the shutdown has ended already. Right
+// before that it asks once more whether the cluster carries on: telling the API may
+// have taken seconds.
 func (a *Agent) reboot(ctx context.Context) {
 	now := a.Now()
 	if since := now.Sub(a.booted); !a.booted.IsZero() && since >= 0 && since < bootPause {
@@ -62,8 +64,14 @@ func (a *Agent) reboot(ctx context.Context) {
 	if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
 		return // the next step says why
 	}
+	stay := a.cluster.Leave(ctx)
+	if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
+		stay()
+		return
+	}
 	a.failed = ""
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {
+		stay()
 		a.failed = err.Error()
 		return
 	}

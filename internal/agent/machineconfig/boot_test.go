@@ -79,6 +79,28 @@ func TestTheLastQuestionBeforeTheRebootCounts(t *testing.T) {
 	}
 }
 
+// TestAHostLeavesBeforeItBoots: the order comes after the virtual IPs have left. Where
+// the host does not boot after all, it may have them again.
+func TestAHostLeavesBeforeItBoots(t *testing.T) {
+	w := at(t, one)
+	w.agent.reboot(t.Context())
+	if want := []string{"leave", "reboot"}; !slices.Equal(w.orders, want) {
+		t.Errorf("it orders %q, want %q", w.orders, want)
+	}
+	w = at(t, one)
+	w.leaving = func() { w.needed = true } // the other host goes away meanwhile
+	w.agent.reboot(t.Context())
+	if want := []string{"leave", "stay"}; !slices.Equal(w.orders, want) {
+		t.Errorf("it orders %q, want %q", w.orders, want)
+	}
+	w = at(t, one)
+	w.refused = "reboot"
+	w.agent.reboot(t.Context())
+	if want := []string{"leave", "stay"}; !slices.Equal(w.orders, want) || w.agent.failed == "" {
+		t.Errorf("it orders %q, want %q: %s", w.orders, want, w.agent.failed)
+	}
+}
+
 func TestTheWayBackWaitsForNoPod(t *testing.T) {
 	w := at(t, one)
 	w.wish(kernel)

@@ -59,6 +59,10 @@ type world struct {
 	running, read map[string]string
 	failing       map[string]bool
 	orders        []string
+	// refused is a verb that systemd refuses; leaving is called while the host gives
+	// its virtual IPs away.
+	refused string
+	leaving func()
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -155,6 +159,13 @@ func (w *world) start() {
 			return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
 		},
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+		Leave: func(context.Context) func() {
+			w.orders = append(w.orders, "leave")
+			if w.leaving != nil {
+				w.leaving()
+			}
+			return func() { w.orders = append(w.orders, "stay") }
+		},
 	})
 	if !w.away {
 		w.watch()
@@ -258,6 +269,8 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 		return []byte("active\n"), nil
 	case "is-enabled":
 		return []byte(w.word(unit) + "\n"), nil
+	case w.refused:
+		return nil, errors.New("refused")
 	}
 	return nil, w.effect(func() error {
 		w.orders = append(w.orders, strings.Join(args, " "))

@@ -132,6 +132,8 @@ func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
 	switch {
 	case state.Is(v.MayHold, false):
 		return Weight{Fault, "this host must not hold a VIP"}
+	case Leaves(v):
+		return Weight{Fault, leaving}
 	case !v.MayHold.Known && v.Settings.Fencing && v.Stage == state.StageInstalled && (!before.Known || before.Value == Fault):
 		return Weight{Fault, "it is unknown whether this host may hold a VIP"}
 	case isolated(v):
@@ -147,6 +149,12 @@ func APIWeight(v state.NetworkView, h Health, before state.Fact[int]) Weight {
 	}
 	return Weight{0, "no API server"}
 }
+
+const leaving = "this host is about to boot"
+
+// Leaves reports whether this host gives its VIPs away. It keeps them where there is
+// no other host.
+func Leaves(v state.NetworkView) bool { return v.Leaving && len(v.Nodes.Value) > 1 }
 
 // isolated reports whether this host is on the losing side of a cut: no API server
 // that it could send a client to is ready, and too few control planes answer at all
@@ -179,6 +187,8 @@ func IngressWeight(v state.NetworkView, before state.Fact[int]) Weight {
 	switch {
 	case state.Is(v.MayHold, false):
 		return Weight{Fault, "this host must not hold a VIP"}
+	case Leaves(v):
+		return Weight{Fault, leaving}
 	case !v.Router.Known && before.Known:
 		return Weight{before.Value, "no router was checked yet"}
 	case !v.Router.Known || !r.Healthy:
@@ -206,11 +216,7 @@ func First(kind Kind, s state.NetworkSettings) int {
 
 // Holds reports whether this host has a VIP of a kind.
 func Holds(v state.NetworkView, kind Kind) bool {
-	vips := v.Settings.APIVIPs
-	if kind == Ingress {
-		vips = v.Settings.IngressVIPs
-	}
-	return slices.ContainsFunc(v.Addresses, func(a state.HostAddress) bool { return slices.Contains(vips, a.Prefix.Addr()) })
+	return slices.ContainsFunc(kind.vips(v.Settings), func(vip netip.Addr) bool { return holds(v, vip) })
 }
 
 // Barred returns why an instance must not hold its VIP, empty where it may. A host

@@ -119,6 +119,28 @@ func TestAHolderThatAloneLostTheAPIYieldsAfterAWhile(t *testing.T) {
 	}
 }
 
+// TestAHostThatIsAboutToBootGivesItsVIPsAway: but a lone host has nobody to give them
+// to.
+func TestAHostThatIsAboutToBootGivesItsVIPsAway(t *testing.T) {
+	v := healthy(11)
+	v.Router = state.Known(state.Router{Healthy: true, Ready: true})
+	h, _ := vrrp.Follow(vrrp.Health{}, v, true, epoch)
+	weights := func() [2]int {
+		return [2]int{vrrp.APIWeight(v, h, state.Known(25)).Value, vrrp.IngressWeight(v, state.Known(10)).Value}
+	}
+	if got, want := weights(), [2]int{25, 10}; got != want {
+		t.Errorf("before: %d, want %d", got, want)
+	}
+	v.Leaving = true
+	if got, want := weights(), [2]int{vrrp.Fault, vrrp.Fault}; got != want {
+		t.Errorf("%d, want %d", got, want)
+	}
+	v.Nodes.Value = v.Nodes.Value[:1]
+	if got, want := weights(), [2]int{25, 10}; got != want {
+		t.Errorf("a lone host: %d, want %d", got, want)
+	}
+}
+
 func TestHardCase03_AHaproxyThatIsGoneCountsAtOnce(t *testing.T) {
 	v := healthy(11)
 	h, _ := vrrp.Follow(vrrp.Health{}, v, true, epoch)

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
+	"github.com/holdfast/holdfast/internal/agent/network/linger"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -57,8 +58,10 @@ func runAgent(dir string, log io.Writer) error {
 	}
 	a := &network.Agent{
 		Views: network.NewViewStore(view), Sources: []network.Source{told{dir}, kernel{}, holder},
-		Reconcilers: []network.Reconciler{holder, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}},
-		Loops:       loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
+		Reconcilers: []network.Reconciler{
+			holder, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}, &linger.Reconciler{Kernel: linger.OfHost(), Now: time.Now},
+		},
+		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
 	}
 	if err := a.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -139,6 +142,9 @@ func hostAddresses() ([]state.HostAddress, error) {
 	}
 	var out []state.HostAddress
 	for _, l := range links {
+		if l.Attrs().Index == loopback {
+			continue
+		}
 		list, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 		if err != nil {
 			return nil, err

@@ -53,6 +53,15 @@ func (r *rig) holders(vip netip.Addr) []int {
 }
 
 func (h *testHost) has(vip netip.Addr) bool {
+	return h.hasOn(vip, func(index int) bool { return index != loopback })
+}
+
+// lingers reports whether a VIP is on a host's loopback interface.
+func (h *testHost) lingers(vip netip.Addr) bool {
+	return h.hasOn(vip, func(index int) bool { return index == loopback })
+}
+
+func (h *testHost) hasOn(vip netip.Addr, link func(index int) bool) bool {
 	nl, err := netlink.NewHandleAt(h.ns)
 	must(h.r.t, err)
 	defer nl.Close()
@@ -60,9 +69,13 @@ func (h *testHost) has(vip netip.Addr) bool {
 	must(h.r.t, err)
 	return slices.ContainsFunc(list, func(a netlink.Addr) bool {
 		ip, _ := netip.AddrFromSlice(a.IP)
-		return ip.Unmap() == vip
+		return ip.Unmap() == vip && link(a.LinkIndex)
 	})
 }
+
+// loopback is the number of lo in each namespace. A VIP there is not held: it
+// lingers.
+const loopback = 1
 
 // holder returns the only host that has a VIP.
 func (r *rig) holder(vip netip.Addr) *testHost {

@@ -117,6 +117,7 @@ func (r *rig) addHost(n int) {
 	h.ns = netnstest.New(t, h.nsName)
 	netnstest.Plug(t, r.sw, h.port, h.ns, "eth0")
 	netnstest.Give(t, h.ns, "eth0", fmt.Sprintf("10.98.0.1%d/24", n), fmt.Sprintf("fd98::1%d/64", n))
+	in(t, h.ns, func() { must(t, os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("1"), 0)) }) // as hosts are set up
 	r.hosts = append(r.hosts, h)
 	r.follow(h)
 }
@@ -129,7 +130,7 @@ func (r *rig) follow(h *testHost) {
 	go func() {
 		for c := range changes {
 			ip, _ := netip.AddrFromSlice(c.LinkAddress.IP)
-			if ip = ip.Unmap(); slices.Contains([]netip.Addr{vip4, vip6, ingress4, ingress6, far}, ip) {
+			if ip = ip.Unmap(); c.LinkIndex != loopback && slices.Contains([]netip.Addr{vip4, vip6, ingress4, ingress6, far}, ip) {
 				r.mu.Lock()
 				r.events = append(r.events, event{time.Now(), h.n, ip, c.NewAddr})
 				r.mu.Unlock()

@@ -99,11 +99,14 @@ func addresses(h *netlink.Handle, names map[int]string) ([]state.HostAddress, er
 // found in use elsewhere, or is phasing out.
 const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
 
+// loopback is the interface on which VIPs linger that this host does not hold.
+const loopback = "lo"
+
 // address converts an address of a link, if it is valid beyond that link. A
 // temporary address, which the host replaces for privacy, counts as one that is
 // being phased out, since it will be.
 func address(a netlink.Addr, name string) (state.HostAddress, bool) {
-	if a.Scope != int(netlink.SCOPE_UNIVERSE) || a.IPNet == nil {
+	if a.Scope != int(netlink.SCOPE_UNIVERSE) || a.IPNet == nil || name == loopback {
 		return state.HostAddress{}, false
 	}
 	prefix, ok := prefixOf(a.IPNet)

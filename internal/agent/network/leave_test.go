@@ -1,0 +1,58 @@
+package network
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// TestAHostGivesItsVIPsAwayBeforeItBoots plays keepalived, which follows the view.
+func TestAHostGivesItsVIPsAwayBeforeItBoots(t *testing.T) {
+	vip := netip.MustParseAddr("10.98.0.5")
+	two := state.Known([]state.Node{{Name: "cp-1"}, {Name: "cp-2"}})
+	for name, c := range map[string]struct {
+		nodes state.Fact[[]state.Node]
+		// held: it has the VIP; kept: nobody takes it.
+		held, kept bool
+		want       time.Duration
+	}{
+		"another host takes it":     {nodes: two, held: true, want: 100*time.Millisecond + leaveAfter},
+		"nobody takes it":           {nodes: two, held: true, kept: true, want: leaveLimit + leaveAfter},
+		"it has none":               {nodes: two},
+		"there is no other host":    {nodes: state.Known([]state.Node{{Name: "cp-1"}}), held: true},
+		"other hosts are not known": {held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := state.NetworkView{Settings: state.NetworkSettings{APIVIPs: []netip.Addr{vip}}, Nodes: c.nodes}
+				if c.held {
+					v.Addresses = []state.HostAddress{{Interface: "eth0", Prefix: netip.PrefixFrom(vip, 32)}}
+				}
+				views := NewViewStore(v)
+				changes, began := views.Follow(), time.Now()
+				go func() {
+					<-changes // the wish to leave
+					time.Sleep(100 * time.Millisecond)
+					if !c.kept {
+						views.Update(func(v *state.NetworkView) { v.Addresses = nil })
+					}
+				}()
+				stay := views.Leave(t.Context())
+				if took := time.Since(began); took.Round(100*time.Millisecond) != c.want {
+					t.Errorf("it took %s, want %s", took, c.want)
+				}
+				if !views.View().Leaving {
+					t.Error("it may have them again before it boots")
+				}
+				if stay(); views.View().Leaving {
+					t.Error("it does not boot, and may not have them again")
+				}
+				synctest.Wait()
+				time.Sleep(time.Second) // keepalived's part ends too
+			})
+		})
+	}
+}
