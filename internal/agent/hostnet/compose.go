@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/names"
 	"github.com/holdfast/holdfast/internal/agent/network/redirect"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
+	"github.com/holdfast/holdfast/internal/agent/network/relay"
 	"github.com/holdfast/holdfast/internal/agent/network/resolver"
 	"github.com/holdfast/holdfast/internal/agent/network/servingcert"
 	"github.com/holdfast/holdfast/internal/agent/network/vipcheck"
@@ -58,6 +59,7 @@ func (n *Network) compose() {
 	n.add(&links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit})
 	n.add(n.keepalived())
 	n.add(&linger.Reconciler{Kernel: linger.OfHost(), Now: n.Now})
+	n.add(relay.New(n.Now))
 	if n.Site.Role.ControlPlane() {
 		options := balancer.HostOptions(payload.Image("haproxy"))
 		a.Sources = append(a.Sources, haproxy.Source{Client: options.Client}, &probe.LocalAPI{CA: balancer.CAPath})

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/network/keepalived"
 	"github.com/holdfast/holdfast/internal/agent/network/linger"
 	"github.com/holdfast/holdfast/internal/agent/network/links"
+	"github.com/holdfast/holdfast/internal/agent/network/relay"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -60,6 +61,7 @@ func runAgent(dir string, log io.Writer) error {
 		Views: network.NewViewStore(view), Sources: []network.Source{told{dir}, kernel{}, holder},
 		Reconcilers: []network.Reconciler{
 			holder, &links.Reconciler{Kernel: nic.Kernel{Root: "/"}, Solicit: nic.Solicit}, &linger.Reconciler{Kernel: linger.OfHost(), Now: time.Now},
+			relay.New(time.Now),
 		},
 		Loops: loop.New(time.Now, slog.New(slog.NewTextHandler(log, nil))),
 	}

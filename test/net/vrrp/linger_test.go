@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -104,6 +106,45 @@ func (a *asked) one(h *testHost, vip netip.Addr) {
 	}
 }
 
+// publish has the nodes of all views say which VIPs a host holds.
+func (r *rig) publish(h *testHost, vips ...netip.Addr) {
+	r.t.Helper()
+	var names []string
+	for _, a := range vips {
+		names = append(names, a.String())
+	}
+	r.tellAll(func(v *state.NetworkView) {
+		nodes := slices.Clone(v.Nodes.Value)
+		for i := range nodes {
+			if nodes[i].Name == h.name {
+				nodes[i].Annotations = map[string]string{vrrp.HoldsAnnotation: strings.Join(names, ",")}
+			}
+		}
+		v.Nodes = state.Known(nodes)
+	})
+}
+
+// keep makes a connection; the result uses it.
+func (h *testHost) keep(vip netip.Addr) (use func() (string, error)) {
+	t := h.r.t
+	t.Helper()
+	var c net.Conn
+	in(t, h.ns, func() {
+		var err error
+		c, err = net.DialTimeout("tcp", netip.AddrPortFrom(vip, servePort).String(), 3*time.Second)
+		must(t, err)
+	})
+	return func() (string, error) {
+		defer func() { _ = c.Close() }()
+		must(t, c.SetDeadline(time.Now().Add(3*time.Second)))
+		if _, err := c.Write([]byte("who?\n")); err != nil {
+			return "", err
+		}
+		answer, err := bufio.NewReader(c).ReadString('\n')
+		return strings.TrimSpace(answer), err
+	}
+}
+
 func exchange(vip netip.Addr) (string, error) {
 	c, err := net.DialTimeout("tcp", netip.AddrPortFrom(vip, servePort).String(), 3*time.Second)
 	if err != nil {
@@ -133,10 +174,16 @@ func TestAHostThatLetsAVIPGoAnswersWhatIsOnItsWay(t *testing.T) {
 			}
 			first := r.holder(vip)
 			r.eventually("it is on lo of the holder", time.Second, func() bool { return first.lingers(vip) })
+			r.publish(first, both...)
 			got, stop := client.ask(vip)
 			time.Sleep(time.Second)
+			kept := client.keep(vip)
 			first.tell(func(v *state.NetworkView) { v.MayHold = state.Known(false) })
+			r.publish(first) // as its agent does when it has lost them
 			r.moved(first)
+			if by, err := kept(); err != nil || by != first.name {
+				t.Errorf("a connection that was kept since then: %q, %v, want %s", by, err, first.name)
+			}
 			time.Sleep(time.Second)
 			stop()
 			t.Logf("answers %v, %d slow, %d reset, %d without an answer", got.by, got.slow, got.reset, got.silent)

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/agent/network"
+	"github.com/holdfast/holdfast/internal/decide/vrrp"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Annotation of a node lists the virtual IPs that its host holds, in the
-// cluster's order, separated by commas; it is empty where it holds none.
-const Annotation = state.AnnotationDomain + "vips"
+// Annotation of a node lists the virtual IPs that its host holds.
+const Annotation = vrrp.HoldsAnnotation
 
 // Announcer is the reconciler that owns the annotation of this host's node.
 type Announcer struct {
