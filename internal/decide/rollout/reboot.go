@@ -214,3 +214,26 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 	}
 	return out
 }
+
+// WouldWait returns for what a host would wait if somebody wanted its reboot now;
+// empty if it would get its turn.
+func WouldWait(s Site, host string) string {
+	s.Hosts = slices.Clone(s.Hosts)
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if h.Name != host {
+			continue
+		}
+		if h.rebooting() {
+			return "it has its turn already"
+		}
+		wanted := s.Now.UTC().Format(time.RFC3339)
+		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now"}
+	}
+	for _, step := range Decide(s).Wishes {
+		if step.Host == host {
+			return step.Waits
+		}
+	}
+	return "nobody decides about it"
+}
