@@ -20,8 +20,8 @@ func newHostDrain(streams Streams) *cobra.Command {
 		Short: "Move the pods of a host to other hosts, and keep new ones away",
 		Long: `Has the operator cordon the host and evict its pods, with respect for disruption budgets,
 and waits until the host is empty. It says who is in the way. The wish stands until
-'holdfast host uncordon', also over reboots, and while it does no other host of the pool
-is taken away that the site cannot spare besides. Pods of DaemonSets and of files stay.
+'holdfast host uncordon', also over reboots. As long as it stands the host counts as one
+that is away when others are given their turn. Pods of DaemonSets and of files stay.
 
 Interrupting the command leaves the wish. Run it again to go on waiting.
 

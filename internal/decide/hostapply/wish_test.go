@@ -55,8 +55,10 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 		{"it is ready", old, facts(hostapply.Booted, nil), "", hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true}},
 		{"it had failed before", failed, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Desired = state.Known("bad") }), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Fulfilled: true}},
 		{
-			"it has booted for a configuration", hostapply.Journal{Good: "older", Target: "old", Phase: hostapply.Checking, Boot: "1", Since: time.Time{}.Add(1)},
-			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now = time.Time{}.Add(time.Hour) }), "", hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true},
+			"it has booted for a configuration",
+			hostapply.Journal{Good: "older", Target: "old", Phase: hostapply.Checking, Boot: "1", Since: time.Time{}.Add(1)},
+			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now = time.Time{}.Add(time.Hour) }), "",
+			hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true},
 		},
 	} {
 		s := hostapply.Next(c.journal, c.facts)

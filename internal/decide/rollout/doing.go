@@ -39,7 +39,7 @@ func (h Host) wants(a map[string]string) Activity {
 	case a[drain.Wanted] != "" && !drain.HasWanted(a) && !h.Unschedulable:
 		return Activity{"is to be empty", "holdfast-operator has not begun yet"}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a):
-		return Activity{"its pods move to other hosts", a[drain.Waits]}
+		return Activity{"moves its pods to other hosts", a[drain.Waits]}
 	case drain.HasWanted(a) && h.Unschedulable:
 		return Activity{"is empty, as an administrator wants since " + a[drain.Wanted], ""}
 	case drain.HasWanted(a):
