@@ -281,7 +281,7 @@ func TestWhoGetsItsConfigurationNextIsApproved(t *testing.T) {
 }
 
 func TestTheOrderOfHostsAndPoolsChangesNothing(t *testing.T) {
-	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations()) {
+	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations(), rebootSituations()) {
 		s := site(t, c)
 		want := told(rollout.Decide(s))
 		slices.Reverse(s.Hosts)
