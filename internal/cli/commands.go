@@ -20,6 +20,7 @@ func commands(streams Streams) []*cobra.Command {
 		newFencing(streams),
 		newVIP(streams),
 		newConfig(streams),
+		newHost(streams),
 		newEncryption(streams),
 		newLab(),
 		newVersion(streams),

@@ -1,11 +1,13 @@
 package machineconfig
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -16,12 +18,82 @@ func (a *Agent) annotations() map[string]string {
 	return about(a.self)
 }
 
-// goal returns the configuration that the host is on its way to, or is to begin.
+// wanted returns the reboot that somebody wants of this host.
+func (a *Agent) wanted() rollout.Wish { return rollout.WishOf(a.annotations()) }
+
+// goal returns for what the host is to be empty: for the configuration that it is on
+// its way to or is to begin, or else for the reboot that somebody wants.
 func (a *Agent) goal(desired state.Fact[string]) string {
-	if a.journal.Target != "" {
+	switch wish := a.wanted(); {
+	case a.journal.Target != "":
 		return a.journal.Target
+	case wish.HasTurn() && !begins(*a.journal, desired):
+		return "reboot-" + wish.Wanted
+	default:
+		return desired.Value
 	}
-	return desired.Value
+}
+
+// addWish adds how far the reboot is that somebody wants. The configuration goes
+// first.
+func (a *Agent) addWish(ctx context.Context, f *hostapply.Facts) error {
+	switch wish := a.wanted(); {
+	case a.journal.Target != "":
+		if wish.Booted(f.Boot) {
+			f.Wish = hostapply.Booted
+		}
+	case begins(*a.journal, f.Desired):
+	case wish.Booted(f.Boot):
+		f.Wish, f.Watched = hostapply.Booted, a.watched(wish.Wanted, f.Now)
+		// It stays empty while it is checked. One that booted for something else was not.
+		f.Drains = wish.HasTurn() && a.annotations()[drain.Desired] == drain.Before(a.goal(f.Desired))
+		cfg, err := a.good(ctx)
+		if err != nil {
+			return err
+		}
+		f.Ready, f.NotReady = a.ready(ctx, cfg)
+	case wish.HasTurn():
+		f.Wish, f.Drains = hostapply.Turn, true
+		if f.Drained {
+			f.MayBoot, f.NotSpared = a.mayBoot(ctx)
+		}
+	}
+	return nil
+}
+
+// good returns the last good configuration, which is empty on a host that never had
+// one.
+func (a *Agent) good(ctx context.Context) (Config, error) {
+	if a.journal.Good == "" {
+		return Config{}, nil
+	}
+	return a.config(ctx, a.journal.Good)
+}
+
+// watched returns for how long this process has known that the host booted for a
+// wish.
+func (a *Agent) watched(wish string, now time.Time) time.Duration {
+	if a.watch.wish != wish || now.Before(a.watch.since) {
+		a.watch.wish, a.watch.since = wish, now
+	}
+	return now.Sub(a.watch.since)
+}
+
+// aboutWish returns what the host says about the reboot that somebody wants: in
+// which boot it heard of it, and the last one that was carried out. A host that was
+// away notes the boot in which it came back, because it does not know what it missed.
+func (a *Agent) aboutWish(r hostapply.Report, boot string) map[string]string {
+	wish, out := a.wanted(), map[string]string{}
+	if done := a.annotations()[rollout.RebootDone]; done != "" {
+		out[rollout.RebootDone] = done
+	}
+	switch {
+	case r.Fulfilled:
+		out[rollout.RebootDone] = wish.Wanted
+	case wish.Open():
+		out[rollout.RebootFrom] = rollout.About(wish.Wanted, cmp.Or(wish.From, boot))
+	}
+	return out
 }
 
 // wish returns what the host asks of the operator about its pods. A host at rest

@@ -45,6 +45,9 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 			err = a.way(ctx, &f, j.Good, desired.Value)
 		}
 	}
+	if err == nil && missing == nil {
+		err = a.addWish(ctx, &f)
+	}
 	return f, missing, err
 }
 

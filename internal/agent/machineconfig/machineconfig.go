@@ -1,8 +1,11 @@
 // Package machineconfig takes this host to the machine configuration that its
 // node names, or back to the last good one.
 //
+// It also boots the host when somebody wants that and the operator gives it its turn.
+//
 // It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state, reason and desiredDrain of this host's node.
+// currentConfig, state, reason, desiredDrain, reboot-from and reboot-done of this
+// host's node.
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -113,6 +116,11 @@ type Agent struct {
 	failed  string
 	// booted is when systemd was last asked to boot the host.
 	booted time.Time
+	// watch is since when a host is watched that has booted as somebody wanted.
+	watch struct {
+		wish  string
+		since time.Time
+	}
 	// drift is what somebody changed, when it was looked for last.
 	drift  []string
 	looked time.Time
@@ -158,6 +166,7 @@ func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
 		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
+		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone,
 	} {
 		if value, ok := n.Annotations[name]; ok {
 			out[name] = value
@@ -199,33 +208,43 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
 	}
-	untold := a.tell(ctx, report, a.wish(s.Report, desired, missing))
+	says := a.aboutWish(report, facts.Boot)
+	if wish := a.wish(s.Report, desired, missing); wish != "" {
+		says[drain.Desired] = wish
+	}
+	untold := a.tell(ctx, report, says)
 	acted := a.do(ctx, s)
 	if ctx.Err() != nil {
 		return loop.Result{}, context.Cause(ctx)
 	}
-	return a.next(before, s.Do, acted, errors.Join(missing, untold))
+	return a.next(before, s.Report, acted, errors.Join(missing, untold))
 }
 
 // next returns when the next step comes.
-func (a *Agent) next(before hostapply.Journal, do hostapply.Do, acted bool, err error) (loop.Result, error) {
+func (a *Agent) next(before hostapply.Journal, r hostapply.Report, acted bool, err error) (loop.Result, error) {
 	out := loop.Result{Changed: changed(before, *a.journal)}
 	switch j := *a.journal; {
 	case (acted || j != before) && (!j.Back || a.failed == ""):
 		out.Again = -1
 	case j.Target != "":
 		out.Again = onTheWay
-		if a.failed != "" {
-			err = errors.Join(err, errors.New(a.failed))
-		}
+		err = errors.Join(err, a.failure())
 	case err != nil:
-	case do == hostapply.Drain:
-		out.Again = onTheWay
+	case r.State == rollout.Working:
+		out.Again, err = onTheWay, a.failure()
 	default:
 		out.Again = driftEvery
 		err = a.Store.Rest(j.Good)
 	}
 	return out, err
+}
+
+// failure returns why the last step could not be done.
+func (a *Agent) failure() error {
+	if a.failed == "" {
+		return nil
+	}
+	return errors.New(a.failed)
 }
 
 // changed says in one line what became of a way.
@@ -262,23 +281,21 @@ func (a *Agent) remember(j hostapply.Journal) error {
 const maxReason = 2000
 
 // tell writes into the API what the host says, unless that stands there.
-func (a *Agent) tell(ctx context.Context, r hostapply.Report, wish string) error {
-	want := map[string]string{rollout.StateOf: string(r.State)}
+func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]string) error {
+	want := maps.Clone(says)
+	want[rollout.StateOf] = string(r.State)
 	if r.Current != "" {
 		want[rollout.CurrentConfig] = r.Current
 	}
 	if r.Reason != "" {
 		want[rollout.ReasonOf] = bounded(r.Reason, maxReason)
 	}
-	if wish != "" {
-		want[drain.Desired] = wish
-	}
 	a.mu.Lock()
 	a.said = r
 	node, have, heard := a.self.Name, about(a.self), a.heard
 	a.mu.Unlock()
 	values := map[string]*string{}
-	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf, drain.Desired} {
+	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {
 		case wanted && had != value:

@@ -48,6 +48,8 @@ type world struct {
 	// blocked: the operator does not get pods away. needed: the cluster does not carry
 	// on without the host.
 	away, notReady, blocked, needed bool
+	// noTurn: the operator gives no turn for a reboot.
+	noTurn bool
 	// rebooting: systemd was asked to boot the host. asked has what the host asked of
 	// the operator.
 	rebooting bool
@@ -74,6 +76,8 @@ type world struct {
 	power   bool
 	dead    bool
 	effects int
+	// cutsWrites: writes into the API count as effects.
+	cutsWrites bool
 }
 
 var errCrash = errors.New("crash")
@@ -233,20 +237,50 @@ func (w *world) SetAnnotations(_ context.Context, name string, values map[string
 	if name != node {
 		w.t.Errorf("it annotates %s", name)
 	}
-	w.writes++
-	for key, value := range values {
-		if value == nil {
-			delete(w.annotations, key)
-		} else {
-			w.annotations[key] = *value
+	write := func() error {
+		w.writes++
+		for key, value := range values {
+			if value == nil {
+				delete(w.annotations, key)
+			} else {
+				w.annotations[key] = *value
+			}
 		}
+		w.operator()
+		return nil
+	}
+	if w.cutsWrites {
+		return w.effect(write)
+	}
+	return write()
+}
+
+// wants has somebody want a reboot, or no longer.
+func (w *world) wants(when string) {
+	if w.annotations[rollout.RebootWanted] = when; when == "" {
+		delete(w.annotations, rollout.RebootWanted)
 	}
 	w.operator()
-	return nil
+	w.watch()
+}
+
+// turns gives the host its turn for a reboot, and removes a wish that was carried out
+// or taken back.
+func (w *world) turns() {
+	switch wish := rollout.WishOf(w.annotations); {
+	case wish.Done, wish.Wanted == "" && wish.Left:
+		delete(w.annotations, rollout.RebootWanted)
+		delete(w.annotations, rollout.RebootGiven)
+		w.watch()
+	case wish.Open() && wish.From != "" && wish.Given.IsZero() && w.annotations[rollout.StateOf] != string(rollout.Working) && !w.noTurn:
+		w.annotations[rollout.RebootGiven] = rollout.About(wish.Wanted, w.now.Format(time.RFC3339))
+		w.watch()
+	}
 }
 
 // operator answers what the host asks about its pods.
 func (w *world) operator() {
+	w.turns()
 	wish := w.annotations[drain.Desired]
 	if len(w.asked) == 0 && wish != "" || len(w.asked) > 0 && w.asked[len(w.asked)-1] != wish {
 		w.asked = append(w.asked, wish)
@@ -397,13 +431,23 @@ func (w *world) settle(most time.Duration) {
 	w.t.Helper()
 	for end := w.now.Add(most); w.now.Before(end); {
 		result, err := w.once()
-		if err == nil && (result.Again == driftEvery || result == (loop.Result{})) {
+		if err == nil && (result.Again == driftEvery || result == (loop.Result{})) && !w.woken() {
 			return
 		}
 		if result.Again == onTheWay {
 			result.Again *= 4 // it only waits
 		}
 		w.now = w.now.Add(max(result.Again, time.Second))
+	}
+}
+
+// woken reports whether the node has changed since the agent ran.
+func (w *world) woken() bool {
+	select {
+	case <-w.agent.wake:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -2,8 +2,9 @@
 // stays, who is in the way, and what is written of that.
 //
 // A host asks by an annotation of its node, and the operator answers by another
-// one, both by their upstream names. All that the operator remembers stands in the
-// node, so that the next one goes on where it was.
+// one, both by their upstream names. An administrator asks by a third one. All that
+// the operator remembers stands in the node, so that the next one goes on where it
+// was.
 package drain
 
 import (
@@ -32,6 +33,12 @@ const (
 	Began = state.AnnotationDomain + "drain-began"
 	// Waits says who is in the way.
 	Waits = state.AnnotationDomain + "drain-waits"
+	// Wanted is the wish of an administrator that others take the pods of the host,
+	// for as long as it stands there: since when. Administrators alone write it.
+	Wanted = state.AnnotationDomain + "drain-wanted"
+	// Had is the wish of an administrator that was carried out last. The operator
+	// writes it.
+	Had = state.AnnotationDomain + "drain-done"
 )
 
 const (
@@ -47,6 +54,43 @@ func After(config string) string { return uncordons + config }
 
 // Empties reports whether a wish is one to be empty.
 func Empties(wish string) bool { return strings.HasPrefix(wish, drains) }
+
+// HasWanted reports whether a host is empty as an administrator wants it.
+func HasWanted(annotations map[string]string) bool {
+	wanted := annotations[Wanted]
+	return wanted != "" && annotations[Had] == wanted
+}
+
+// purpose returns for what a host is to be empty, by its own wish or that of an
+// administrator; empty if it takes pods.
+func purpose(annotations map[string]string) string {
+	switch own, wanted := annotations[Desired], annotations[Wanted]; {
+	case Empties(own):
+		return own
+	case wanted != "":
+		return "drain-wanted-" + wanted
+	default:
+		return ""
+	}
+}
+
+// answered reports whether a host was told to be empty, by whoever wants that.
+func answered(annotations map[string]string) bool {
+	own := annotations[Desired]
+	return (!Empties(own) || annotations[Applied] == own) && (annotations[Wanted] == "" || HasWanted(annotations))
+}
+
+// answer returns the annotations that tell so.
+func answer(annotations map[string]string) map[string]*string {
+	out := map[string]*string{Waits: nil, Began: nil}
+	if own := annotations[Desired]; Empties(own) {
+		out[Applied] = &own
+	}
+	if wanted := annotations[Wanted]; wanted != "" {
+		out[Had] = &wanted
+	}
+	return out
+}
 
 // Emptied reports whether a host has what it asked for, by its annotations.
 func Emptied(annotations map[string]string, wish string) bool {
@@ -104,42 +148,57 @@ type Step struct {
 // Begin returns the first write for a wish. No pod is evicted before the node is
 // cordoned and says so, and nobody's cordon but the operator's own is taken away.
 func Begin(f Facts) Step {
-	wish := f.Node.Annotations[Desired]
+	a := f.Node.Annotations
+	wish := purpose(a)
 	switch {
-	case !Empties(wish):
-		return end(f, wish)
+	case wish == "":
+		return end(f)
 	case f.nowhere():
-		return nowhere(f, wish)
+		return nowhere(f)
 	case !f.Node.Spec.Unschedulable:
 		values := map[string]*string{CordonedBy: &wish, Applied: nil}
-		if f.Node.Annotations[Began] == "" {
+		if _, had := a[Had]; had {
+			values[Had] = nil
+		}
+		if a[Began] == "" {
 			values[Began] = f.time()
 		}
-		return Step{Change: &Change{values, new(true), "Cordoned", "it gets no new pods, because its pods move to other hosts"}, Again: soon}
-	case f.Node.Annotations[Applied] == wish:
+		return Step{Change: &Change{values, new(true), "Cordoned", f.cordonNote()}, Again: soon}
+	case answered(a):
 		return rest(f)
-	case f.Node.Annotations[Began] == "":
+	case a[Began] == "":
 		return Step{Change: &Change{Annotations: map[string]*string{Began: f.time()}}, Again: soon}
 	default:
 		return Step{Evict: f.sorted().evict, Again: soon}
 	}
 }
 
-// end carries out the wish of a host that takes pods again.
-func end(f Facts, wish string) Step {
-	a := f.Node.Annotations
-	switch {
-	case !strings.HasPrefix(wish, uncordons):
-		return Step{}
-	case a[Applied] == wish:
-		return rest(f)
+// cordonNote says why a host is cordoned, and how a person has it back.
+func (f Facts) cordonNote() string {
+	const note = "it gets no new pods, because its pods move to other hosts"
+	if wanted := f.Node.Annotations[Wanted]; wanted != "" {
+		return note + "; an administrator wants that since " + wanted + ", until: holdfast host uncordon " + f.Node.Name
 	}
-	c := &Change{Annotations: f.left(CordonedBy, Began, Waits)}
-	c.Annotations[Applied] = &wish
+	return note
+}
+
+// end has a host take pods again that nobody wants to be empty, and answers its own
+// wish.
+func end(f Facts) Step {
+	a := f.Node.Annotations
+	wish := a[Desired]
+	c := &Change{Annotations: f.left(CordonedBy, Began, Waits, Had)}
+	asked := strings.HasPrefix(wish, uncordons) && a[Applied] != wish
+	if asked {
+		c.Annotations[Applied] = &wish
+	}
+	if len(c.Annotations) == 0 {
+		return Step{}
+	}
 	switch _, ours := a[CordonedBy]; {
 	case ours && f.Node.Spec.Unschedulable:
 		c.Unschedulable, c.Event, c.Note = new(false), "Uncordoned", "it gets pods again"
-	case f.Node.Spec.Unschedulable:
+	case asked && f.Node.Spec.Unschedulable:
 		c.Event, c.Note = "StaysCordoned", "somebody else cordoned it, and it stays so"
 	}
 	return Step{Change: c}
@@ -167,12 +226,12 @@ func (f Facts) left(names ...string) map[string]*string {
 
 // nowhere answers a host whose pods could not move anywhere: an eviction would
 // only end them, and a budget would keep the host from its change for ever.
-func nowhere(f Facts, wish string) Step {
-	if f.Node.Annotations[Applied] == wish {
+func nowhere(f Facts) Step {
+	if answered(f.Node.Annotations) {
 		return rest(f)
 	}
 	return Step{Change: &Change{
-		Annotations: map[string]*string{Applied: &wish, Waits: nil, Began: nil},
+		Annotations: answer(f.Node.Annotations),
 		Event:       "NotDrained", Note: "no other host takes its pods: they stay, and are away while it boots",
 	}}
 }
@@ -180,11 +239,11 @@ func nowhere(f Facts, wish string) Step {
 // Judge returns what is written after pods were evicted: that the host is empty, or
 // who is in the way.
 func Judge(f Facts) Step {
-	wish, a := f.Node.Annotations[Desired], f.Node.Annotations
+	a := f.Node.Annotations
 	p := f.sorted()
 	if len(p.evict)+len(p.critical)+len(p.ending)+len(p.alone) == 0 {
 		return Step{Change: &Change{
-			Annotations: map[string]*string{Applied: &wish, Waits: nil, Began: nil},
+			Annotations: answer(a),
 			Event:       "Drained", Note: "other hosts have its pods" + p.stay(),
 		}}
 	}
@@ -205,17 +264,18 @@ func Judge(f Facts) Step {
 // pace returns the pause before the next look: short at first, because people wait
 // for what they have just asked for.
 func (f Facts) pace() time.Duration {
-	switch began, known := Since(f.Node.Annotations); {
+	switch began, err := time.Parse(time.RFC3339, f.Node.Annotations[Began]); {
 	case len(f.Refused) == 0:
 		return soon
-	case known && f.Now.Sub(began) > patience:
+	case err == nil && f.Now.Sub(began) > patience:
 		return seldom
 	default:
 		return often
 	}
 }
 
-// Since returns when the operator began to empty a host that is not empty yet.
+// Since returns when the operator began to empty a host that asks for it and is not
+// empty yet.
 func Since(annotations map[string]string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, annotations[Began])
 	return at, err == nil && Empties(annotations[Desired]) && annotations[Applied] != annotations[Desired]

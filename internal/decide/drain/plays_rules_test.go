@@ -106,6 +106,8 @@ func (s site) others() []site {
 	for _, wish := range wishes {
 		with(func(n *site) { n.annotations[drain.Desired] = wish })
 	}
+	with(func(n *site) { n.annotations[drain.Wanted] = "now" })
+	with(func(n *site) { delete(n.annotations, drain.Wanted) })
 	// The operator looks at each change of a cordon, so it has seen that its own is gone
 	// before a person makes another one: nothing tells the two apart.
 	if _, ours := s.annotations[drain.CordonedBy]; s.cordoned || !ours {
@@ -159,18 +161,23 @@ func TestInWhateverOrderPeopleHostsAndTheOperatorActADrainKeepsItsRules(t *testi
 	for _, s := range everySite() {
 		_, after, evicted, wrote := s.look()
 		wish := s.annotations[drain.Desired]
+		empties := drain.Empties(wish) || s.annotations[drain.Wanted] != ""
+		told := func(s site) bool {
+			return (!drain.Empties(wish) || drain.Emptied(s.annotations, wish)) && (s.annotations[drain.Wanted] == "" || drain.HasWanted(s.annotations))
+		}
 		must := func(holds bool, rule string) {
 			t.Helper()
 			if !holds {
 				t.Fatalf("%s\nbefore %+v\nafter  %+v, evicted %q", rule, s, after, evicted)
 			}
 		}
-		must(evicted == "" || s.cordoned && drain.Empties(wish) && !drain.Emptied(s.annotations, wish), "pods are evicted of a host that is cordoned and asks for it")
+		must(evicted == "" || s.cordoned && empties && !told(s), "pods are evicted of a host that is cordoned and is to be empty")
 		must(!strings.ContainsAny(evicted, "nd"), "nobody's pods and those of the host are not evicted")
 		must(!strings.Contains(evicted, "c") || !strings.ContainsAny(s.pods, "nhw"), "who is needed by others goes last")
 		must(!s.persons || after.cordoned, "a person's cordon stays")
 		must(wrote == nil || after.key() != s.key(), "what is written changes something")
-		if drain.Empties(wish) && !drain.Emptied(s.annotations, wish) && drain.Emptied(after.annotations, wish) {
+		must(!empties || !s.cordoned || after.cordoned, "nobody takes the cordon of a host away that is to be empty")
+		if empties && !told(s) && told(after) {
 			must(wrote.Event == "NotDrained" && s.alone || wrote.Event == "Drained" && !strings.ContainsAny(s.pods, "whcn"), "a host is called empty when it is, or when no other takes its pods")
 		}
 	}
@@ -198,16 +205,16 @@ func TestADrainComesToItsEnd(t *testing.T) {
 		switch {
 		case looks == 10:
 			bad("it goes on for ever")
-		case drain.Empties(wish) && !drain.Emptied(a, wish):
+		case drain.Empties(wish) && !drain.Emptied(a, wish) || a[drain.Wanted] != "" && !drain.HasWanted(a):
 			ends["waits"]++
 			if !strings.ContainsAny(s.pods, "hn") || !began || !waits {
 				bad("a drain lasts as long as a pod is in the way, and says who")
 			}
 		case began || waits:
 			bad("nothing of a drain is left after it")
-		case drain.Empties(wish):
+		case drain.Empties(wish) || a[drain.Wanted] != "":
 			ends["empty"]++
-		case ours || wish != "" && s.cordoned != s.persons:
+		case ours || wish != "" && s.cordoned != s.persons || a[drain.Had] != "":
 			bad("a host that takes pods again has the cordon of a person, or none")
 		default:
 			ends["takes pods"]++

@@ -120,12 +120,7 @@ func held(pod corev1.Pod) string {
 // because says why a pod was not evicted: by its budgets, if one of them says so,
 // or else in the API's words.
 func (f Facts) because(pod corev1.Pod, why string) string {
-	var of []policyv1.PodDisruptionBudget
-	for _, b := range f.Budgets {
-		if b.Namespace == pod.Namespace && selects(b, pod) {
-			of = append(of, b)
-		}
-	}
+	of := f.budgetsOf(pod)
 	switch {
 	case len(of) > 1:
 		var names []string
@@ -142,9 +137,53 @@ func (f Facts) because(pod corev1.Pod, why string) string {
 	}
 }
 
+// budgetsOf returns the budgets that are about a pod.
+func (f Facts) budgetsOf(pod corev1.Pod) []policyv1.PodDisruptionBudget {
+	var of []policyv1.PodDisruptionBudget
+	for _, b := range f.Budgets {
+		if b.Namespace == pod.Namespace && selects(b, pod) {
+			of = append(of, b)
+		}
+	}
+	return of
+}
+
 // selects reports whether a budget is about a pod. An empty selector is about all
 // of its namespace.
 func selects(b policyv1.PodDisruptionBudget, pod corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// Preview is what a drain of a host would do now.
+type Preview struct {
+	// Moves names the pods that other hosts would get, and Stays counts those that
+	// belong to the host.
+	Moves []string
+	Stays int
+	// InTheWay says who would be in the way, and why.
+	InTheWay string
+	// Nowhere is true if no other host takes pods, so that none is evicted.
+	Nowhere bool
+}
+
+// Foresee returns what a drain would do, by the budgets as they are now. Nothing is
+// evicted.
+func Foresee(f Facts) Preview {
+	p := f.sorted()
+	out := Preview{Stays: p.left, Nowhere: f.nowhere()}
+	if out.Nowhere {
+		return out
+	}
+	f.Refused = map[types.UID]string{}
+	for _, pod := range slices.Concat(p.evict, p.critical) {
+		out.Moves = append(out.Moves, named(pod))
+		of := f.budgetsOf(pod)
+		if len(of) > 1 || len(of) == 1 && of[0].Status.DisruptionsAllowed == 0 {
+			f.Refused[pod.UID] = "its budgets"
+		}
+	}
+	slices.Sort(out.Moves)
+	out.InTheWay = f.waits(p)
+	return out
 }

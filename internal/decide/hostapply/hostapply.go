@@ -65,7 +65,8 @@ type Facts struct {
 	// Refused says why the host cannot apply Desired; empty if it can.
 	Refused string
 	// Drains and Reboots say what the way needs: to Desired while the host is on
-	// none, or else the way that it is on.
+	// none, or else the way that it is on. On a host that stays at rest Drains says
+	// what its wish needs.
 	Drains, Reboots bool
 	Drained         bool
 	// Quiet is true if nothing reads what the way changes until it is used.
@@ -73,6 +74,11 @@ type Facts struct {
 	// ByHand says what a person does for the reboot of a host that does not boot by
 	// itself; empty for one that does.
 	ByHand string
+	// Wish is how far a reboot is that somebody wants of the host.
+	Wish Wish
+	// Watched is the time since this process first saw that the host has booted for
+	// it.
+	Watched time.Duration
 	// Did is what was done since the last journal, and Failed why it could not be
 	// done. Both are lost with the process.
 	Did    Do
@@ -86,6 +92,19 @@ type Facts struct {
 	Ready    state.Fact[bool]
 	NotReady string
 }
+
+// Wish is how far a reboot is that somebody wants of a host.
+type Wish string
+
+// The stages of a wish.
+const (
+	// NoWish: nobody wants a reboot, or the host has no turn yet.
+	NoWish Wish = ""
+	// Turn: the host is to boot now.
+	Turn Wish = "turn"
+	// Booted: it has booted since it heard of the wish, whatever for.
+	Booted Wish = "booted"
+)
 
 // Do is what a host does.
 type Do string
@@ -120,6 +139,8 @@ type Report struct {
 	Reason  string
 	// Drain is true while the host is to be empty.
 	Drain bool
+	// Fulfilled is true once the host has booted as somebody wanted, and is ready.
+	Fulfilled bool
 }
 
 // The bounds of a check.
@@ -156,7 +177,11 @@ func (r Report) Changed(what []string) Report {
 // Next returns the next step.
 func Next(j Journal, f Facts) Step {
 	if j.Target == "" {
-		return idle(j, f)
+		s := idle(j, f)
+		if s.Do != Nothing || f.Wish == NoWish {
+			return s // the configuration goes first
+		}
+		return wished(s, f)
 	}
 	w := way{j, f}
 	w.noticeBoot()
@@ -183,10 +208,41 @@ func idle(j Journal, f Facts) Step {
 	case f.Refused != "":
 		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
 	case f.Drains && !f.Drained:
-		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, moves, true}}
+		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true}}
 	}
 	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
 	return w.step(Write, "writes "+desired)
+}
+
+// wished boots a host at rest as somebody wants it. It needs no journal: what it
+// does follows from the present boot and the one that the wish names. There is no
+// way back from a boot, so that it waits for the host for as long as that takes.
+func wished(atRest Step, f Facts) Step {
+	step := func(do Do, reason string) Step {
+		return Step{Journal: atRest.Journal, Do: do, Report: Report{State: rollout.Working, Current: atRest.Journal.Good, Reason: reason, Drain: f.Drains}}
+	}
+	switch ready := state.Is(f.Ready, true); {
+	case f.Wish == Booted && ready && f.Watched >= Settled:
+		atRest.Report.Fulfilled = true
+		return atRest
+	case f.Wish == Booted && ready:
+		return step(Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
+	case f.Wish == Booted:
+		return step(Nothing, because("has booted as it was wanted, and waits until it is ready", f.NotReady))
+	case !f.Drained:
+		return step(Drain, moves)
+	default:
+		return step(boots(f))
+	}
+}
+
+// boots returns whether an empty host boots now. It asks that itself, at the last
+// moment.
+func boots(f Facts) (Do, string) {
+	if !state.Is(f.MayBoot, true) {
+		return Nothing, because("waits with its reboot: the cluster may not carry on without it", f.NotSpared)
+	}
+	return Reboot, because("boots", f.Failed)
 }
 
 const moves = "waits until its pods have moved"
@@ -215,7 +271,7 @@ func (w *way) step(do Do, reason string) Step {
 	if w.j.Back {
 		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
 	}
-	s := Step{Journal: w.j, Do: do, Report: Report{rollout.Working, w.j.Good, reason, w.f.Drains}}
+	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains}}
 	if do == Write {
 		s.Config = w.j.Config()
 	}
@@ -278,8 +334,7 @@ func (w *way) act() Step {
 	}
 }
 
-// boot boots the host if it is empty and the cluster carries on without it. The host
-// asks that itself, at the last moment. Until then the wish may be taken back. The
+// boot boots the host if it is empty and the cluster carries on without it. Until then the wish may be taken back. The
 // way back needs nobody else, so it does not wait for pods: the host was not ready,
 // and they did not run well there.
 func (w *way) boot() Step {
@@ -290,10 +345,8 @@ func (w *way) boot() Step {
 		return w.step(Nothing, "needs a reboot: "+w.f.ByHand)
 	case w.f.Drains && !w.f.Drained && !w.j.Back:
 		return w.step(Drain, moves)
-	case !state.Is(w.f.MayBoot, true):
-		return w.step(Nothing, because("waits with its reboot: the cluster may not carry on without it", w.f.NotSpared))
 	}
-	return w.step(Reboot, because("boots", w.f.Failed))
+	return w.step(boots(w.f))
 }
 
 // check waits until the host is ready.
@@ -303,7 +356,9 @@ func (w *way) check() Step {
 	}
 	switch late := w.f.Now.Sub(w.j.Since) > CheckLimit; {
 	case state.Is(w.f.Ready, true) && (w.f.Quiet || w.f.Now.Sub(w.j.Since) >= Settled):
-		return w.settle("")
+		s := w.settle("")
+		s.Report.Fulfilled = w.f.Wish == Booted // one boot served both
+		return s
 	case state.Is(w.f.Ready, true):
 		return w.step(Nothing, "is watched for "+Settled.String())
 	case w.j.Boots >= MaxBoots:

@@ -47,9 +47,13 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, wait
 	}
 	if free == 0 {
-		return nil, fmt.Sprintf("%d of its hosts may be away, and away are: %s", limit, strings.Join(t.unavailable(), ", "))
+		return nil, tooMany(limit, t.unavailable())
 	}
 	return t.give(candidates[:min(free, len(candidates))]), ""
+}
+
+func tooMany(limit int, away []string) string {
+	return fmt.Sprintf("%d of its hosts may be away, and away are: %s", limit, strings.Join(away, ", "))
 }
 
 func (t turn) give(hosts []Host) []Assignment {
@@ -71,7 +75,7 @@ const zone = corev1.LabelTopologyZone
 func (t turn) candidates() []Host {
 	var out []Host
 	for _, h := range t.hosts {
-		if h.Desired != t.pool.Target && (h.failing() || !h.unavailable()) {
+		if h.Desired != t.pool.Target && !h.rebooting() && (h.failing() || !h.unavailable()) {
 			out = append(out, h)
 		}
 	}
@@ -209,10 +213,24 @@ func (t turn) againControlPlane(failed Host) ([]Assignment, string) {
 			return nil, h.atWork() + " is at work"
 		}
 	}
-	if s := t.site.Spares[failed.Name]; !t.single() && !state.Is(s.Carries, true) {
-		return nil, fmt.Sprintf("the cluster may not carry on without %s, which failed: %s", failed.Name, cmp.Or(s.Why, unknown))
+	if wait := t.needed(failed); wait != "" {
+		return nil, wait
 	}
 	return t.give([]Host{failed}), ""
+}
+
+// needed returns why the cluster may not carry on without a control plane; empty if
+// it does.
+func (t turn) needed(h Host) string {
+	s := t.site.Spares[h.Name]
+	if t.single() || state.Is(s.Carries, true) {
+		return ""
+	}
+	name := h.Name
+	if h.failing() {
+		name += ", which failed"
+	}
+	return fmt.Sprintf("the cluster may not carry on without %s: %s", name, cmp.Or(s.Why, unknown))
 }
 
 const unknown = "nobody knows it"
@@ -240,8 +258,8 @@ func (t turn) gate() string {
 		}
 	}
 	for _, h := range t.hosts {
-		if s := t.site.Spares[h.Name]; !state.Is(s.Carries, true) {
-			return fmt.Sprintf("the cluster may not carry on without %s: %s", h.Name, cmp.Or(s.Why, unknown))
+		if why := t.needed(h); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -29,6 +29,7 @@ func HostOf(n *corev1.Node) Host {
 		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf],
 	}
 	h.ByHand = n.Annotations[Reboot] == ByHand
+	h.Wish = WishOf(n.Annotations)
 	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
 		h.Given = at
 	}

@@ -65,6 +65,8 @@ type Host struct {
 	InTheWay string
 	// ByHand is true if its node says that a person boots it.
 	ByHand bool
+	// Wish is the reboot that somebody wants of it.
+	Wish Wish
 }
 
 // Pool is a MachineConfigPool.
@@ -115,6 +117,8 @@ type Assignment struct{ Host, Config string }
 // Decision is what the operator writes next.
 type Decision struct {
 	Set []Assignment
+	// Reboots is about the hosts that somebody wants to boot.
+	Wishes []WishStep
 	// Pools has the status of each pool, in the order in which they have their
 	// turn.
 	Pools []Status
@@ -129,7 +133,7 @@ type Astray struct{ Host, Why string }
 // the other: a worker shows a configuration before a control plane has it.
 func Decide(s Site) Decision {
 	members, astray := Members(s)
-	out := Decision{Astray: astray}
+	out := Decision{Astray: astray, Wishes: strays(s, members, astray)}
 	var turns []turn
 	for _, p := range inOrder(s.Pools) {
 		turns = append(turns, newTurn(s, p, members[p.Name]))
@@ -140,6 +144,7 @@ func Decide(s Site) Decision {
 		out.Pools = append(out.Pools, t.status(wait))
 		// The pools that follow see these hosts at work.
 		turns[i].began(set)
+		out.Wishes = append(out.Wishes, t.reboots(slices.Concat(turns[:i], turns[i+1:]))...)
 	}
 	return out
 }
@@ -165,15 +170,32 @@ func (t *turn) began(set []Assignment) {
 func (t turn) controlPlanes() bool { return t.pool.Name == Master }
 
 // working reports whether a host is on its way to the configuration that it was
-// given.
+// given, or to a reboot.
 func (h Host) working() bool {
-	return h.Desired != "" && !h.failing() && (h.Current != h.Desired || h.State != Done)
+	return h.rebooting() || h.Desired != "" && !h.failing() && (h.Current != h.Desired || h.State != Done)
 }
 
 // silent reports whether the agent of a host that is there has not answered for
 // too long.
 func (h Host) silent(now time.Time) bool {
-	return h.working() && h.State != Working && h.away() == "" && !h.Given.IsZero() && now.Sub(h.Given) > AnswerLimit
+	asked := h.asked()
+	return h.working() && h.State != Working && h.away() == "" && !asked.IsZero() && now.Sub(asked) > AnswerLimit
+}
+
+// asked returns when a host at work was last asked for something.
+func (h Host) asked() time.Time {
+	if h.rebooting() {
+		return h.Wish.Given
+	}
+	return h.Given
+}
+
+// task says what a host at work was asked for last.
+func (h Host) task() string {
+	if h.rebooting() {
+		return "to boot"
+	}
+	return "given " + h.Desired
 }
 
 // late reports whether the pods of a host move for too long.

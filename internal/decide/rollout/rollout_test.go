@@ -47,6 +47,8 @@ func host(t *testing.T, line string, age int) rollout.Host {
 			switch key {
 			case "reason":
 				h.Reason = value
+			case "wish":
+				h.Wish = wishOf(value)
 			case "given":
 				ago, err := time.ParseDuration(value)
 				if err != nil {
@@ -243,6 +245,16 @@ func told(d rollout.Decision) string {
 	for _, a := range d.Astray {
 		fmt.Fprintf(&out, "    %s: %s\n", a.Host, a.Why)
 	}
+	for _, w := range d.Wishes {
+		switch {
+		case w.Over:
+			fmt.Fprintf(&out, "    the wish for %s is over\n", w.Host)
+		case w.Give:
+			fmt.Fprintf(&out, "    %s may boot\n", w.Host)
+		default:
+			fmt.Fprintf(&out, "    %s waits with its reboot: %s\n", w.Host, w.Waits)
+		}
+	}
 	for _, p := range d.Pools {
 		if len(p.Hosts) == 0 {
 			continue
@@ -269,7 +281,7 @@ func TestWhoGetsItsConfigurationNextIsApproved(t *testing.T) {
 }
 
 func TestTheOrderOfHostsAndPoolsChangesNothing(t *testing.T) {
-	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations()) {
+	for _, c := range slices.Concat(workerSituations(), poolSituations(), controlPlaneSituations(), rebootSituations()) {
 		s := site(t, c)
 		want := told(rollout.Decide(s))
 		slices.Reverse(s.Hosts)

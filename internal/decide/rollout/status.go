@@ -40,7 +40,7 @@ func (t turn) status(wait string) Status {
 	var failures []string
 	for _, h := range t.hosts {
 		if h.silent(t.site.Now) {
-			failures = append(failures, fmt.Sprintf("%s: its agent has not answered since %s, when it was given %s; look whether holdfast-agent.service runs there, and is of this release", h.Name, h.Given.UTC().Format(time.RFC3339), h.Desired))
+			failures = append(failures, fmt.Sprintf("%s: its agent has not answered since %s, when it was %s; look whether holdfast-agent.service runs there, and is of this release", h.Name, h.asked().UTC().Format(time.RFC3339), h.task()))
 		}
 		if h.late(t.site.Now) {
 			failures = append(failures, fmt.Sprintf("%s: its pods have not moved since %s. In the way: %s", h.Name, h.Draining.UTC().Format(time.RFC3339), cmp.Or(h.InTheWay, "nobody knows who")))

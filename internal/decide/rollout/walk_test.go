@@ -23,6 +23,8 @@ type walk struct {
 	calm bool
 	// before are the hosts before the last decision.
 	before []rollout.Host
+	// boots counts the wishes that got their turn.
+	boots int
 }
 
 func (w *walk) fail(format string, args ...any) {
@@ -33,7 +35,7 @@ func (w *walk) fail(format string, args ...any) {
 func controlPlane(h rollout.Host) bool { return strings.HasPrefix(h.Name, "cp-") }
 
 func busy(h rollout.Host) bool {
-	return h.Desired != "" && h.State != rollout.Degraded && (h.Current != h.Desired || h.State != rollout.Done)
+	return h.Wish.HasTurn() || h.Desired != "" && h.State != rollout.Degraded && (h.Current != h.Desired || h.State != rollout.Done)
 }
 
 // look sets what is known of redundancy: a control plane can be spared while all
@@ -63,6 +65,17 @@ func (w *walk) decide() {
 		h := &w.site.Hosts[i]
 		w.check(*h)
 		h.Desired, h.State = a.Config, rollout.Working
+	}
+	for _, step := range d.Wishes {
+		i := slices.IndexFunc(w.site.Hosts, func(h rollout.Host) bool { return h.Name == step.Host })
+		switch h := &w.site.Hosts[i]; {
+		case step.Over:
+			h.Wish = rollout.Wish{}
+		case step.Give:
+			w.checkBoot(*h)
+			h.Wish.Given = noon
+			w.boots++
+		}
 	}
 	kinds := map[bool]int{}
 	for _, h := range w.site.Hosts {
@@ -104,11 +117,30 @@ func (w *walk) check(given rollout.Host) {
 	}
 }
 
+// checkBoot checks that a host may boot now.
+func (w *walk) checkBoot(given rollout.Host) {
+	alone := given.Unschedulable || given.State == rollout.Degraded
+	for _, h := range w.site.Hosts {
+		if h.Name != given.Name && controlPlane(h) && controlPlane(given) && (busy(h) || !alone && (!h.Ready || h.Unschedulable)) {
+			w.fail("%s is to boot while %s is away", given.Name, h.Name)
+		}
+	}
+	if busy(given) || !given.Ready || controlPlane(given) && w.site.ControlPlanes > 1 && !state.Is(w.site.Spares[given.Name].Carries, true) {
+		w.fail("%s is to boot", given.Name)
+	}
+}
+
 // act lets one host do something.
 func (w *walk) act() {
 	h := &w.site.Hosts[w.rand.IntN(len(w.site.Hosts))]
 	what := w.rand.IntN(6)
 	switch {
+	case h.Wish.HasTurn() && h.Ready && what < 3:
+		h.Wish.Done, h.Unschedulable = true, false // it has booted
+	case !h.Wish.Open() && what == 4 && w.rand.IntN(4) == 0:
+		h.Wish = wishOf("heard")
+	case h.Wish.Open() && what == 5 && w.rand.IntN(8) == 0:
+		h.Wish = wishOf("back")
 	case busy(*h) && h.Ready && what < 3:
 		h.Unschedulable = true // it is drained
 	case busy(*h) && h.Ready && what < 5:
@@ -132,7 +164,7 @@ func (w *walk) act() {
 
 func newWalk(t *testing.T, seed uint64) *walk {
 	w := &walk{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
-	w.site.ControlPlanes = 1 + w.rand.IntN(3)
+	w.site.ControlPlanes, w.site.Now = 1+w.rand.IntN(3), noon
 	var lines []string
 	// Some sites are new: no host has said or been given anything yet.
 	has := []string{"t0>t0 Done", ">"}[w.rand.IntN(2)]
@@ -150,6 +182,7 @@ func newWalk(t *testing.T, seed uint64) *walk {
 }
 
 func TestWhateverHappensNoTwoControlPlanesAreAway(t *testing.T) {
+	boots := 0
 	for seed := range uint64(100) {
 		w := newWalk(t, seed)
 		for range 100 {
@@ -157,6 +190,10 @@ func TestWhateverHappensNoTwoControlPlanesAreAway(t *testing.T) {
 			w.decide()
 		}
 		w.settle()
+		boots += w.boots
+	}
+	if boots < 100 {
+		t.Errorf("only %d wishes got their turn", boots)
 	}
 }
 
@@ -167,7 +204,9 @@ func (w *walk) settle() {
 	for i := range w.site.Pools {
 		w.site.Pools[i].Target, w.site.Pools[i].Paused = "last", false
 	}
-	waits := func(h rollout.Host) bool { return h.Current != "last" || h.State != rollout.Done }
+	waits := func(h rollout.Host) bool {
+		return h.Current != "last" || h.State != rollout.Done || h.Wish.HasTurn()
+	}
 	for range 2000 {
 		if !slices.ContainsFunc(w.site.Hosts, waits) {
 			return

@@ -1,6 +1,6 @@
 // Package drain is the operator's controller that empties hosts. It follows the
-// annotation desiredDrain of each node: it cordons the node, evicts its pods, and
-// answers by lastAppliedDrain; when the host asks for pods again it takes its own
+// annotations desiredDrain and drain-wanted of each node: it cordons the node, evicts its pods, and
+// answers by lastAppliedDrain; when nobody wants the host to be empty any more it takes its own
 // cordon away. Package decide/drain holds the rules.
 //
 // It owns the annotation lastAppliedDrain of nodes and those of decide/drain beside
@@ -68,7 +68,7 @@ func asks(e event.UpdateEvent) bool {
 	if !ok || !also || before.Spec.Unschedulable != after.Spec.Unschedulable {
 		return true
 	}
-	for _, name := range []string{decide.Desired, decide.Applied, decide.CordonedBy, decide.Began} {
+	for _, name := range []string{decide.Desired, decide.Applied, decide.CordonedBy, decide.Began, decide.Wanted, decide.Had} {
 		if before.Annotations[name] != after.Annotations[name] {
 			return true
 		}

@@ -119,13 +119,13 @@ const (
 )
 
 // redundancy finds out which control planes can be spared, if one of them waits
-// for its configuration.
+// for its configuration or for a reboot.
 func (r *Reconciler) redundancy(ctx context.Context, g *gathered) error {
 	members, _ := rollout.Members(g.site)
 	wanted := r.targets[rollout.Master].name
 	waits := false
 	for _, h := range members[rollout.Master] {
-		waits = waits || wanted != "" && h.Desired != wanted
+		waits = waits || wanted != "" && h.Desired != wanted || h.Wish.Open()
 	}
 	if !waits {
 		return nil

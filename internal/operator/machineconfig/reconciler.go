@@ -2,7 +2,8 @@
 // hosts. It merges the MachineConfigs of each pool into one rendered object, gives
 // hosts their configuration by the annotation desiredConfig, and says in the
 // status of the pools how far that is. Packages decide/machineconfig and
-// decide/rollout hold the rules; the agent of each host applies what it is given.
+// decide/rollout hold the rules; the agent of each host applies what it is given. It
+// also gives hosts their turn for a reboot that somebody wants.
 package machineconfig
 
 import (
@@ -90,7 +91,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 		return lookAnew, err
 	}
 	d := rollout.Decide(g.site)
-	if err := errors.Join(r.give(ctx, g, d.Set), r.report(ctx, g, d)); err != nil {
+	if err := errors.Join(r.give(ctx, g, d.Set), r.turns(ctx, g, d.Wishes), r.report(ctx, g, d)); err != nil {
 		return 0, err
 	}
 	r.tellAstray(g, d.Astray)

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+)
+
+func newHostDrain(streams Streams) *cobra.Command {
+	var f hostFlags
+	timeout := time.Hour
+	cmd := &cobra.Command{
+		Use:   "drain NAME",
+		Short: "Move the pods of a host to other hosts, and keep new ones away",
+		Long: `Has the operator cordon the host and evict its pods, with respect for disruption budgets,
+and waits until the host is empty. It says who is in the way. The wish stands until
+'holdfast host uncordon', also over reboots. As long as it stands the host counts as one
+that is away when others are given their turn. Pods of DaemonSets and of files stay.
+
+Interrupting the command leaves the wish. Run it again to go on waiting.
+
+Exit codes: 0 the host is empty; 3 somebody was in the way until the timeout; 4 the pods
+still moved at the timeout; 7 refused, because no other host takes pods; 1 it failed; 2
+wrong usage.`,
+		Example: `  holdfast host drain worker-1
+  holdfast host drain worker-1 --timeout 10m
+  holdfast host uncordon worker-1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.open(cmd.Context(), positive(timeout))
+			if err != nil {
+				return err
+			}
+			name := args[0]
+			if err := wantEmpty(cmd.Context(), c, name, time.Now()); err != nil {
+				return err
+			}
+			follow := follow{c, streams.Err, timeout, "holdfast host uncordon " + name}
+			n, err := follow.until(cmd.Context(), name, isEmpty)
+			if err != nil {
+				return err
+			}
+			return reportHost(n).print(streams.Out, f.output)
+		},
+	}
+	f.register(cmd)
+	f.completeHosts(cmd)
+	timeoutFlag(cmd, &timeout)
+	return cmd
+}
+
+// wantEmpty writes the wish, unless it stands there already.
+func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time) error {
+	return changeNode(ctx, c, name, func(n *corev1.Node) error {
+		if n.Annotations[drain.Wanted] != "" {
+			return nil
+		}
+		nodes, err := hostNodes(ctx, c)
+		if err != nil {
+			return err
+		}
+		if drain.Foresee(drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}).Nowhere {
+			return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods, so those of %s would only end. Its reboot needs no drain: holdfast host reboot %s", name, name)
+		}
+		return annotate(ctx, c, n, map[string]*string{drain.Wanted: new(now.UTC().Format(time.RFC3339))}, false)
+	})
+}
+
+func otherNodes(nodes []corev1.Node, name string) []corev1.Node {
+	var out []corev1.Node
+	for _, n := range nodes {
+		if n.Name != name {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// isEmpty reports whether a host is empty as an administrator wants it.
+func isEmpty(n *corev1.Node) (bool, error) {
+	switch {
+	case n.Annotations[drain.Wanted] == "":
+		return false, coded(command.ExitFailed, "somebody took the wish back: %s takes pods again", n.Name)
+	case drain.HasWanted(n.Annotations) && !n.Spec.Unschedulable:
+		return false, coded(command.ExitRefused, "no other host takes pods, so those of %s stay", n.Name)
+	default:
+		return drain.HasWanted(n.Annotations), nil
+	}
+}

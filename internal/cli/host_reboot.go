@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+)
+
+// rebootFlags holds the flags of `host reboot`.
+type rebootFlags struct {
+	hostFlags
+	timeout                time.Duration
+	reason                 string
+	noWait, dryRun, cancel bool
+}
+
+func newHostReboot(streams Streams) *cobra.Command {
+	f := rebootFlags{timeout: time.Hour}
+	cmd := &cobra.Command{
+		Use:   "reboot NAME",
+		Short: "Boot a host in its turn, with its pods on other hosts",
+		Long: `Wants a reboot of the host, and follows it. The host gets its turn where it would get a
+new configuration: one host at a time, a control plane only while the cluster carries on
+without it, no host of a paused pool. Then its pods move, it boots itself, and takes pods
+again once it is ready. Its configuration goes first, and a boot for that serves both.
+
+Interrupting the command leaves the wish; --cancel takes it back, which counts until the
+host boots.
+
+Exit codes: 0 the host has booted and is ready (with --dry-run: it would boot now, and
+nobody would be in the way); 3 it waited for something at the timeout (with --dry-run: it
+would wait, or somebody would be in the way); 4 it was on its way at the timeout; 1 it
+failed, or somebody took the wish back; 2 wrong usage.`,
+		Example: `  holdfast host reboot cp-2 --dry-run
+  holdfast host reboot cp-2 --reason 'new kernel'
+  holdfast host reboot cp-2 --no-wait
+  holdfast host reboot cp-2 --cancel`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.open(cmd.Context(), f.mistakes())
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), c, streams, args[0])
+		},
+	}
+	f.register(cmd)
+	f.completeHosts(cmd)
+	timeoutFlag(cmd, &f.timeout)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for people who look at the host")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the host has booted")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say whether the host would boot now, and which pods would move")
+	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take the wish back")
+	return cmd
+}
+
+func (f rebootFlags) mistakes() error {
+	var both error
+	if f.cancel && (f.dryRun || f.noWait || f.reason != "") {
+		both = errors.New("--cancel: cannot be combined with --dry-run, --no-wait or --reason")
+	}
+	return errors.Join(both, positive(f.timeout))
+}
+
+func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, name string) error {
+	switch {
+	case f.dryRun:
+		return dryReboot(ctx, c, streams.Out, f.output, name)
+	case f.cancel:
+		return cancelReboot(ctx, c, streams, f.output, name)
+	}
+	wish, err := wantReboot(ctx, c, name, f.reason, time.Now())
+	if err != nil {
+		return err
+	}
+	if f.noWait {
+		_, err := fmt.Fprintf(streams.Err, "the reboot of %s is wanted; to follow it: holdfast host show %s\n", name, name)
+		return err
+	}
+	n, err := follow{c, streams.Err, f.timeout, "holdfast host reboot " + name + " --cancel"}.until(ctx, name, hasBooted(wish))
+	if err != nil {
+		return err
+	}
+	return reportHost(n).print(streams.Out, f.output)
+}
+
+// wantReboot writes the wish, and returns it. One that is open already is followed.
+func wantReboot(ctx context.Context, c client.Client, name, reason string, now time.Time) (wish string, err error) {
+	err = changeNode(ctx, c, name, func(n *corev1.Node) error {
+		if open := rollout.WishOf(n.Annotations); open.Open() {
+			wish = open.Wanted
+			return nil
+		}
+		wish = now.UTC().Format(time.RFC3339)
+		values := map[string]*string{rollout.RebootWanted: &wish}
+		if reason = strings.TrimSpace(reason); reason != "" {
+			values[rollout.RebootReason] = &reason
+		}
+		return annotate(ctx, c, n, values, false)
+	})
+	return wish, err
+}
+
+// hasBooted reports whether a wish was carried out and the host takes pods again, as
+// far as nobody else wants it to be empty.
+func hasBooted(wish string) func(*corev1.Node) (bool, error) {
+	return func(n *corev1.Node) (bool, error) {
+		a := n.Annotations
+		done := a[rollout.RebootDone] == wish
+		if !done && a[rollout.RebootWanted] != wish {
+			return false, fmt.Errorf("somebody took the wish back, and %s does not boot", n.Name)
+		}
+		_, ours := a[drain.CordonedBy]
+		return done && (!ours || a[drain.Wanted] != ""), nil
+	}
+}
+
+// cancelReboot takes the wish back.
+func cancelReboot(ctx context.Context, c client.Client, streams Streams, format, name string) error {
+	err := changeNode(ctx, c, name, func(n *corev1.Node) error {
+		if n.Annotations[rollout.RebootWanted] == "" {
+			return coded(command.ExitFailed, "nobody wants a reboot of %s", name)
+		}
+		return annotate(ctx, c, n, map[string]*string{rollout.RebootWanted: nil, rollout.RebootReason: nil}, false)
+	})
+	if err != nil {
+		return err
+	}
+	n, err := hostNode(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	return reportHost(n).print(streams.Out, format)
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// dryRun is what `host reboot --dry-run` prints.
+type dryRun struct {
+	Host string `json:"host"`
+	// BootsNow is true if the host would get its turn now, and Waits says for what it
+	// would wait.
+	BootsNow bool   `json:"bootsNow"`
+	Waits    string `json:"waits,omitempty"`
+	// Moves are the pods that would move, and Stays counts those that stay.
+	Moves    []string `json:"moves,omitempty"`
+	Stays    int      `json:"stays"`
+	InTheWay string   `json:"inTheWay,omitempty"`
+	// KeepsPods is true if no other host takes pods.
+	KeepsPods bool `json:"keepsPods,omitempty"`
+}
+
+// dryReboot decides with the operator's functions, and changes nothing.
+func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name string) error {
+	r, err := foresee(ctx, c, name, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := r.print(out, format); err != nil {
+		return err
+	}
+	if !r.BootsNow || r.InTheWay != "" {
+		return exitWith(command.ExitAttention)
+	}
+	return nil
+}
+
+func foresee(ctx context.Context, c client.Reader, name string, now time.Time) (dryRun, error) {
+	out := dryRun{Host: name}
+	n, err := hostNode(ctx, c, name)
+	if err != nil {
+		return out, err
+	}
+	nodes, err := hostNodes(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	site, err := rolloutSite(ctx, c, nodes, now)
+	if err != nil {
+		return out, err
+	}
+	out.Waits = rollout.WouldWait(site, name)
+	out.BootsNow = out.Waits == ""
+	facts := drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
+		return out, fmt.Errorf("list the pods of %s: %w", name, err)
+	}
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := c.List(ctx, &budgets); err != nil {
+		return out, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	facts.Pods, facts.Budgets = pods.Items, budgets.Items
+	p := drain.Foresee(facts)
+	out.Moves, out.Stays, out.InTheWay, out.KeepsPods = p.Moves, p.Stays, p.InTheWay, p.Nowhere
+	return out, nil
+}
+
+// rolloutSite reads what decides about turns.
+func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now time.Time) (rollout.Site, error) {
+	site := rollout.Site{Now: now}
+	for i := range nodes {
+		site.Hosts = append(site.Hosts, rollout.HostOf(&nodes[i]))
+	}
+	var pools mcfgv1.MachineConfigPoolList
+	if err := c.List(ctx, &pools); err != nil {
+		return site, fmt.Errorf("list MachineConfigPools: %w", err)
+	}
+	for _, p := range pools.Items {
+		site.Pools = append(site.Pools, rollout.Pool{
+			Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Target: p.Spec.Configuration.Name,
+		})
+	}
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &cm); client.IgnoreNotFound(err) != nil {
+		return site, fmt.Errorf("read the site's configuration: %w", err)
+	}
+	if parsed, err := config.Unmarshal([]byte(cm.Data["install-config"])); err == nil {
+		site.ControlPlanes = parsed.ControlPlaneReplicas()
+	}
+	var err error
+	site.Spares, err = spares(ctx, c, now)
+	return site, err
+}
+
+// spares says which control planes can be spared: by Pacemaker's status, or by the
+// readiness of etcd's pods where no Pacemaker runs it.
+func spares(ctx context.Context, c client.Reader, now time.Time) (map[string]rollout.Spare, error) {
+	var cluster etcdv1.PacemakerCluster
+	err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, &cluster)
+	if err == nil {
+		return rollout.PairSpares(cluster.Status, now), nil
+	}
+	if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("read PacemakerCluster: %w", err)
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace("kube-system"), client.MatchingLabels{"component": "etcd"}); err != nil {
+		return nil, fmt.Errorf("list the pods of etcd: %w", err)
+	}
+	serves := map[string]state.Fact[bool]{}
+	for _, p := range pods.Items {
+		serves[p.Spec.NodeName] = state.Known(slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}))
+	}
+	return rollout.QuorumSpares(serves), nil
+}
+
+func (r dryRun) print(out io.Writer, format string) error {
+	if format == "json" || format == "yaml" {
+		return printData(out, format, r)
+	}
+	var text strings.Builder
+	if r.BootsNow {
+		fmt.Fprintf(&text, "%s would boot now: it would be its turn, and the cluster carries on without it\n", r.Host)
+	} else {
+		fmt.Fprintf(&text, "%s would wait: %s\n", r.Host, r.Waits)
+	}
+	switch {
+	case r.KeepsPods:
+		text.WriteString("no other host takes pods: its pods stay, and are away while it boots\n")
+	default:
+		fmt.Fprintf(&text, "%d pods would move, %d belong to the host and stay\n", len(r.Moves), r.Stays)
+	}
+	const most = 20
+	for i, pod := range r.Moves {
+		if i == most && format != "wide" {
+			fmt.Fprintf(&text, "  %d more; see all with -o wide\n", len(r.Moves)-most)
+			break
+		}
+		text.WriteString("  " + pod + "\n")
+	}
+	if r.InTheWay != "" {
+		fmt.Fprintf(&text, "in the way would be: %s\n", r.InTheWay)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

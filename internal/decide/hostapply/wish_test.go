@@ -1,0 +1,72 @@
+package hostapply_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
+	old, failed := hostapply.Journal{Good: "old"}, hostapply.Journal{Good: "old", Failed: "bad", Why: "it was late"}
+	facts := func(wish hostapply.Wish, change func(*hostapply.Facts)) hostapply.Facts {
+		f := hostapply.Facts{Boot: "1", Desired: state.Known("old"), Wish: wish, Drains: true, Drained: true, MayBoot: state.Known(true), Ready: state.Known(true), Watched: hostapply.Settled}
+		if change != nil {
+			change(&f)
+		}
+		return f
+	}
+	works := func(reason string) hostapply.Report {
+		return hostapply.Report{State: rollout.Working, Current: "old", Reason: reason, Drain: true}
+	}
+	for _, c := range []struct {
+		sentence string
+		journal  hostapply.Journal
+		facts    hostapply.Facts
+		do       hostapply.Do
+		report   hostapply.Report
+	}{
+		{"it has no turn", old, facts(hostapply.NoWish, nil), "", hostapply.Report{State: rollout.Done, Current: "old"}},
+		{"pods have to move first", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Drained = false }), hostapply.Drain, works("waits until its pods have moved")},
+		{
+			"the cluster needs it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.MayBoot, f.NotSpared = state.Known(false), "cp-2 is absent" }), "",
+			works("waits with its reboot: the cluster may not carry on without it: cp-2 is absent"),
+		},
+		{
+			"nobody knows whether the cluster needs it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.MayBoot = state.Fact[bool]{} }), "",
+			works("waits with its reboot: the cluster may not carry on without it"),
+		},
+		{"it may boot", old, facts(hostapply.Turn, nil), hostapply.Reboot, works("boots")},
+		{"systemd does not boot it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Failed = "no bus" }), hostapply.Reboot, works("boots: no bus")},
+		{"it is given a configuration before that", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Desired, f.Drained = state.Known("new"), false }), hostapply.Drain, works("waits until its pods have moved")},
+		{
+			"it has booted, and kubelet is away", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Ready, f.NotReady = state.Known(false), "kubelet is not healthy" }), "",
+			works("has booted as it was wanted, and waits until it is ready: kubelet is not healthy"),
+		},
+		{
+			"it has booted, and nobody knows whether it is ready", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Ready = state.Fact[bool]{} }), "",
+			works("has booted as it was wanted, and waits until it is ready"),
+		},
+		{"it has just become ready", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Watched-- }), "", works("has booted as it was wanted, and is watched for 1m0s")},
+		{"it is ready", old, facts(hostapply.Booted, nil), "", hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true}},
+		{"it had failed before", failed, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Desired = state.Known("bad") }), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Fulfilled: true}},
+		{
+			"it has booted for a configuration",
+			hostapply.Journal{Good: "older", Target: "old", Phase: hostapply.Checking, Boot: "1", Since: time.Time{}.Add(1)},
+			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now = time.Time{}.Add(time.Hour) }), "",
+			hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true},
+		},
+	} {
+		s := hostapply.Next(c.journal, c.facts)
+		if diff := cmp.Diff(c.report, s.Report); s.Do != c.do || diff != "" {
+			t.Errorf("%s: does %q, want %q; -want +got\n%s", c.sentence, s.Do, c.do, diff)
+		}
+		if c.journal.Target == "" && s.Journal != c.journal {
+			t.Errorf("%s: a wish needs no journal: %+v", c.sentence, s.Journal)
+		}
+	}
+}

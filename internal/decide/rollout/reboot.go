@@ -1,0 +1,239 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Annotations of a node about a reboot that somebody wants. The values of the
+// agent and of the operator begin with the wish that they are about, so that what
+// belongs to a former wish counts for nothing.
+const (
+	// RebootWanted is a wish: the time from which on the host may boot. An
+	// administrator sets it and takes it back; the operator removes it once it was
+	// carried out.
+	RebootWanted = state.AnnotationDomain + "reboot-wanted"
+	// RebootReason says why, for people. It comes and goes with the wish.
+	RebootReason = state.AnnotationDomain + "reboot-reason"
+	// RebootFrom is the boot in which the agent heard of the wish. Any other boot
+	// carries it out. The agent writes it.
+	RebootFrom = state.AnnotationDomain + "reboot-from"
+	// RebootGiven is when the host got its turn. The operator writes it.
+	RebootGiven = state.AnnotationDomain + "reboot-given"
+	// RebootWaits says for what the host waits until then. The operator writes it.
+	RebootWaits = state.AnnotationDomain + "reboot-waits"
+	// RebootDone is the last wish that was carried out. The agent writes it.
+	RebootDone = state.AnnotationDomain + "reboot-done"
+)
+
+// Wish is the reboot that somebody wants of a host.
+type Wish struct {
+	// Wanted is the wish as it was written, empty for none. At is its time, zero if
+	// it is no time.
+	Wanted string
+	At     time.Time
+	// From is the boot in which the agent heard of it, empty if it has not yet.
+	From string
+	// Given is when the host got its turn, zero if it has none.
+	Given time.Time
+	// Done is true once the host has booted since, and is ready.
+	Done bool
+	// Left is true if the operator has annotations to remove when there is no wish.
+	Left bool
+}
+
+// WishOf reads the annotations of a node.
+func WishOf(annotations map[string]string) Wish {
+	w := Wish{Wanted: annotations[RebootWanted]}
+	for _, name := range []string{RebootReason, RebootGiven, RebootWaits} {
+		_, has := annotations[name]
+		w.Left = w.Left || has
+	}
+	if w.Wanted == "" {
+		return w
+	}
+	if at, err := time.Parse(time.RFC3339, w.Wanted); err == nil {
+		w.At = at
+	}
+	w.Done = annotations[RebootDone] == w.Wanted
+	w.From = about(w.Wanted, annotations[RebootFrom])
+	if at, err := time.Parse(time.RFC3339, about(w.Wanted, annotations[RebootGiven])); err == nil {
+		w.Given = at
+	}
+	return w
+}
+
+// About returns a value of the agent or of the operator about a wish.
+func About(wish, value string) string { return wish + " " + value }
+
+// about returns what such a value says about a wish; empty if it is about another.
+func about(wish, value string) string {
+	after, ok := strings.CutPrefix(value, wish+" ")
+	if !ok {
+		return ""
+	}
+	return after
+}
+
+// Open reports whether a wish is there that was not carried out.
+func (w Wish) Open() bool { return w.Wanted != "" && !w.Done }
+
+// HasTurn reports whether a host is to boot now.
+func (w Wish) HasTurn() bool { return w.Open() && w.From != "" && !w.Given.IsZero() }
+
+// Booted reports whether a wish has seen another boot than that in which it was
+// heard of.
+func (w Wish) Booted(boot string) bool { return w.Open() && w.From != "" && w.From != boot }
+
+// WishStep is what the operator writes about the wish for a host.
+type WishStep struct {
+	Host string
+	// Give is true if the host gets its turn now. Waits says why it does not.
+	Give  bool
+	Waits string
+	// Over is true if the wish was carried out or taken back, so that nothing of it
+	// is left.
+	Over bool
+}
+
+// rebooting reports whether a host is on its way to a reboot that somebody wants.
+func (h Host) rebooting() bool { return h.Wish.HasTurn() }
+
+// reboots decides about the wishes for hosts of a pool, after its configuration: a
+// boot for that carries the wish out too. The oldest wish comes first.
+func (t turn) reboots(others []turn) []WishStep {
+	var out []WishStep
+	wishes := slices.Clone(t.hosts)
+	slices.SortStableFunc(wishes, func(a, b Host) int {
+		return cmp.Or(a.Wish.At.Compare(b.Wish.At), cmp.Compare(a.Name, b.Name))
+	})
+	for _, h := range wishes {
+		switch w := h.Wish; {
+		case w.Done, w.Wanted == "" && w.Left:
+			out = append(out, WishStep{Host: h.Name, Over: true})
+		case !w.Open(), w.HasTurn():
+		default:
+			wait := cmp.Or(t.notYet(h), t.elsewhere(others), t.notSpared(h))
+			out = append(out, WishStep{Host: h.Name, Give: wait == "", Waits: wait})
+			if wait == "" {
+				i := slices.IndexFunc(t.hosts, func(o Host) bool { return o.Name == h.Name })
+				t.hosts[i].Wish.Given = t.site.Now
+			}
+		}
+	}
+	return out
+}
+
+// notYet returns what of the host itself, or of its pool, keeps it from its turn.
+func (t turn) notYet(h Host) string {
+	switch w := h.Wish; {
+	case w.At.IsZero():
+		return fmt.Sprintf("%s is %.40q, and not a time such as %s", RebootWanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
+	case t.site.Now.Before(w.At):
+		return "it is wanted for " + w.At.UTC().Format(time.RFC3339)
+	case h.Desired == "":
+		return "it was not given a configuration yet, so nobody knows whether its agent answers"
+	case !h.Ready:
+		return "it is not ready; it boots once it is back"
+	case w.From == "":
+		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
+	case t.pool.Paused:
+		return "the pool " + t.pool.Name + " is paused"
+	case h.working():
+		return h.atWork() + " has work to do for its configuration first"
+	case t.pool.Settling && h.Desired != t.pool.Target:
+		return "the MachineConfigs of its pool have just changed"
+	}
+	return ""
+}
+
+// elsewhere names a host of another pool that is at work.
+func (t turn) elsewhere(others []turn) string {
+	for _, o := range others {
+		for _, h := range o.hosts {
+			if h.working() {
+				return fmt.Sprintf("%s of the pool %s is at work", h.atWork(), o.pool.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// notSpared returns why a host cannot be away now. What is away anyway, or failed,
+// takes no redundancy with it, and a person may boot it because of that: it is
+// enough that the cluster carries on without it.
+func (t turn) notSpared(h Host) string {
+	others := t
+	others.hosts = slices.DeleteFunc(slices.Clone(t.hosts), func(o Host) bool { return o.Name == h.Name })
+	if !t.controlPlanes() {
+		limit, err := t.limit()
+		if err != nil {
+			return err.Error()
+		}
+		if away := others.unavailable(); len(away) >= limit {
+			return tooMany(limit, away)
+		}
+		return ""
+	}
+	for _, o := range others.hosts {
+		if o.working() {
+			return o.atWork() + " is at work"
+		}
+	}
+	if h.failing() || h.away() != "" {
+		return t.needed(h)
+	}
+	return t.gate()
+}
+
+// strays returns what is written about the wishes for hosts that no pool has.
+func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
+	pooled := map[string]bool{}
+	for _, hosts := range members {
+		for _, h := range hosts {
+			pooled[h.Name] = true
+		}
+	}
+	var out []WishStep
+	for _, h := range s.Hosts {
+		if pooled[h.Name] {
+			continue
+		}
+		i := slices.IndexFunc(astray, func(a Astray) bool { return a.Host == h.Name })
+		switch w := h.Wish; {
+		case w.Done, w.Wanted == "" && w.Left:
+			out = append(out, WishStep{Host: h.Name, Over: true})
+		case w.Open() && i >= 0:
+			out = append(out, WishStep{Host: h.Name, Waits: "it has no turn: " + astray[i].Why})
+		}
+	}
+	return out
+}
+
+// WouldWait returns for what a host would wait if somebody wanted its reboot now;
+// empty if it would get its turn.
+func WouldWait(s Site, host string) string {
+	s.Hosts = slices.Clone(s.Hosts)
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if h.Name != host {
+			continue
+		}
+		if h.rebooting() {
+			return "it has its turn already"
+		}
+		wanted := s.Now.UTC().Format(time.RFC3339)
+		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now"}
+	}
+	for _, step := range Decide(s).Wishes {
+		if step.Host == host {
+			return step.Waits
+		}
+	}
+	return "nobody decides about it"
+}

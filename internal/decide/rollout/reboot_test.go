@@ -1,0 +1,205 @@
+package rollout_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+// wishOf returns how far a wish is, by a word: heard has reached the agent, turn was
+// given a turn.
+func wishOf(word string) rollout.Wish {
+	wanted := noon.Add(-time.Minute).Format(time.RFC3339)
+	if first, ok := strings.CutPrefix(word, "older-"); ok {
+		word, wanted = first, noon.Add(-time.Hour).Format(time.RFC3339)
+	}
+	a := map[string]string{rollout.RebootWanted: wanted}
+	switch word {
+	case "new":
+	case "heard", "turn", "late", "done":
+		a[rollout.RebootFrom] = rollout.About(wanted, "boot-1")
+		given := map[string]time.Duration{"turn": time.Minute, "late": time.Hour}
+		if ago := given[word]; ago != 0 {
+			a[rollout.RebootGiven] = rollout.About(wanted, noon.Add(-ago).Format(time.RFC3339))
+		}
+		if word == "done" {
+			a[rollout.RebootDone] = wanted
+		}
+	case "later":
+		a[rollout.RebootWanted] = noon.Add(time.Minute).Format(time.RFC3339)
+	case "soon":
+		a[rollout.RebootWanted] = "soon"
+	case "back":
+		a = map[string]string{rollout.RebootGiven: "x", rollout.RebootFrom: "x"}
+	default:
+		panic(word)
+	}
+	return rollout.WishOf(a)
+}
+
+func rebootSituations() []situation {
+	const two = "cp-1 new>new Done wish=heard\ncp-2 new>new Done"
+	spare := func(name string, s rollout.Spare) func(*rollout.Site) {
+		return func(site *rollout.Site) { site.Spares[name] = s }
+	}
+	lost := rollout.Spare{Carries: state.Known(false), Why: "cp-1 is a learner"}
+	limit := of("worker", func(p *rollout.Pool) { p.MaxUnavailable = new(intstr.FromInt32(2)) })
+	return []situation{
+		{"a worker boots", "w-1 new>new Done wish=heard\nw-2 new>new Done", nil},
+		{"its agent has not heard of it", "w-1 new>new Done wish=new", nil},
+		{"it was never given a configuration", "w-1 > wish=heard notready", nil},
+		{"it is wanted for later", "w-1 new>new Done wish=later", nil},
+		{"it is wanted for no time", "w-1 new>new Done wish=soon", nil},
+		{"it is away", "w-1 new>new Done wish=heard notready", nil},
+		{"a person has cordoned it, and it is the one that is away", "w-1 new>new Done wish=heard cordoned\nw-2 new>new Done", nil},
+		{"another one is away", "w-1 new>new Done wish=heard\nw-2 new>new Done notready", nil},
+		{"another one is away, and two may be", "w-1 new>new Done wish=heard\nw-2 new>new Done notready", limit},
+		{"one after the other, the oldest wish first", "w-1 new>new Done wish=heard\nw-2 new>new Done wish=older-heard", nil},
+		{"two at once", "w-1 new>new Done wish=heard\nw-2 new>new Done wish=heard\nw-3 new>new Done wish=heard", limit},
+		{"the second waits for the first", "w-1 new>new Working wish=turn cordoned reason=moves\nw-2 new>new Done wish=heard", nil},
+		{"the agent does not answer its turn", "w-1 new>new Done wish=late", nil},
+		{"it has booted", "w-1 new>new Done wish=done", nil},
+		{"the wish is taken back", "w-1 new>new Done wish=back", nil},
+		{"the configuration goes first", "w-1 old>old Done wish=heard\nw-2 new>new Done", nil},
+		{"also that of another host", "w-1 new>new Done wish=heard\nw-2 old>old Done", nil},
+		{"it is at work on its configuration", "w-1 old>new Working wish=heard reason=moves", nil},
+		{"its configuration changes just now", "w-1 old>old Done wish=heard", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"it has the configuration that has just changed", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Settling = true })},
+		{"no other configuration is given to a host that boots", "w-1 old>old Working wish=turn", nil},
+		{"nor to one that failed before", "w-1 old>bad Degraded wish=turn", nil},
+		{"its pool is paused", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"its pool has no configuration", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Target, p.Problem = "", "two files have one path" })},
+		{"the limit of its pool is no number", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.MaxUnavailable = new(intstr.FromString("some")) })},
+		{"the configuration failed on it", "w-1 old>new Degraded reason=disk wish=heard\nw-2 old>old Done", nil},
+		{"the configuration failed on another one", "w-1 old>new Degraded reason=disk\nw-2 old>old Done wish=heard", nil},
+		{"a host of another pool is at work", "cp-1 new>new Done wish=heard\nw-1 old>new Working", nil},
+		{"a host of another pool boots", "cp-1 new>new Done\nw-1 old>old Done\nw-2 new>new Done", func(s *rollout.Site) { s.Hosts[0].Wish, s.Hosts[0].State = wishOf("turn"), rollout.Working }},
+		{"a worker and a control plane, one after the other", "cp-1 new>new Done wish=older-heard\nw-1 new>new Done wish=heard", nil},
+		{"what failed on a worker keeps no control plane from its reboot", "cp-1 new>new Done wish=heard\nw-1 old>new Degraded", nil},
+		{"the only control plane", "cp-1 new>new Done wish=heard", func(s *rollout.Site) { s.Spares = nil }},
+		{"one of two control planes", two, nil},
+		{"both of them", "cp-1 new>new Done wish=heard\ncp-2 new>new Done wish=heard", nil},
+		{"only the one that is to boot could be lost", two, spare("cp-2", lost)},
+		{"it could not be lost", two, spare("cp-1", lost)},
+		{"nobody knows", two, spare("cp-1", rollout.Spare{})},
+		{"the other one is away", "cp-1 new>new Done wish=heard\ncp-2 new>new Done notready", nil},
+		{"the other one is at work", "cp-1 new>new Done wish=heard\ncp-2 old>new Working", nil},
+		{"a person has emptied it", "cp-1 new>new Done wish=heard cordoned\ncp-2 new>new Done", spare("cp-2", lost)},
+		{"a person has emptied the one that carries", "cp-1 new>new Done wish=heard cordoned\ncp-2 new>new Done", spare("cp-1", lost)},
+		{"a node was deleted", "cp-1 new>new Done wish=heard", func(s *rollout.Site) { s.ControlPlanes = 2 }},
+		{"no pool selects it", "other-1 new>new Done wish=heard", nil},
+		{"no pool selects it, and it has booted", "other-1 new>new Done wish=done", nil},
+	}
+}
+
+func TestWhoBootsNextIsApproved(t *testing.T) {
+	var out strings.Builder
+	for _, c := range rebootSituations() {
+		fmt.Fprintf(&out, "%s\n  %s\n%s", c.sentence, strings.ReplaceAll(c.hosts, "\n", "\n  "), told(rollout.Decide(site(t, c))))
+	}
+	golden.Check(t, "reboots.txt", []byte(out.String()))
+}
+
+// TestInEveryStateOfASmallSiteAWishKeepsTheRules plays all states of two control planes
+// and a worker, with wishes for each set of them.
+func TestInEveryStateOfASmallSiteAWishKeepsTheRules(t *testing.T) {
+	given := map[string]int{}
+	for _, carries := range []state.Fact[bool]{state.Known(true), state.Known(false), {}} {
+		for _, first := range lines {
+			for _, second := range lines {
+				for _, worker := range lines {
+					for _, set := range []int{1, 2, 4, 7} {
+						s := aSite(t, first, second, worker, carries)
+						s.Now = noon
+						for i := range s.Hosts {
+							if set&(1<<i) != 0 {
+								s.Hosts[i].Wish = wishOf("heard")
+							}
+						}
+						d := rollout.Decide(s)
+						for _, rule := range brokenByWishes(s, d) {
+							t.Fatalf("cp-1 %s, cp-2 %s, w-1 %s, carries on without cp-1 %+v, wishes %b: %+v: broken: %s", first, second, worker, carries, set, d.Wishes, rule)
+						}
+						for _, w := range d.Wishes {
+							if w.Give {
+								given[w.Host]++
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if len(given) != 3 {
+		t.Errorf("given %v", slices.Sorted(maps.Keys(given)))
+	}
+}
+
+// brokenByWishes returns the rules that the decision about wishes breaks.
+func brokenByWishes(s rollout.Site, d rollout.Decision) []string {
+	out := broken(s, d)
+	rule := func(holds bool, words string) {
+		if !holds {
+			out = append(out, words)
+		}
+	}
+	busy := len(d.Set)
+	for _, w := range d.Wishes {
+		h := named(s, w.Host)
+		rule(h.Wish.Open() && (w.Waits == "") == w.Give && !w.Over, "who has a wish gets its turn, or is told for what it waits")
+		if !w.Give {
+			continue
+		}
+		busy++
+		rule(h.Ready && h.Desired != "" && !works(h), "who boots is there, and at no other work")
+		rule(!slices.ContainsFunc(s.Hosts, func(o rollout.Host) bool { return works(o) && (controlPlane(o) || controlPlane(h)) }), "nobody boots beside a control plane at work, and no control plane beside anybody at work")
+		if !controlPlane(h) {
+			continue
+		}
+		rule(state.Is(s.Spares[h.Name].Carries, true), "a control plane boots where the cluster carries on without it")
+		alone := isAway(h) || fails(h)
+		for _, o := range s.Hosts {
+			rule(alone || !controlPlane(o) || !isAway(o) && state.Is(s.Spares[o.Name].Carries, true), "a healthy control plane boots where each could be lost")
+		}
+	}
+	rule(busy < 2, "one host is at work")
+	wishes := 0
+	for _, h := range s.Hosts {
+		if h.Wish.Open() {
+			wishes++
+		}
+	}
+	rule(wishes == len(d.Wishes), "each wish is decided about")
+	return out
+}
+
+func TestWhatIsSaidOfAFormerWishCountsForNothing(t *testing.T) {
+	a := map[string]string{
+		rollout.RebootWanted: "2026-11-23T12:00:00Z", rollout.RebootFrom: rollout.About("2026-11-23T11:00:00Z", "boot-1"),
+		rollout.RebootGiven: rollout.About("2026-11-23T11:00:00Z", "2026-11-23T11:00:01Z"), rollout.RebootDone: "2026-11-23T11:00:00Z",
+	}
+	if w := rollout.WishOf(a); !w.Open() || w.HasTurn() || w.From != "" || w.Booted("boot-2") {
+		t.Errorf("%+v", w)
+	}
+	a[rollout.RebootFrom] = rollout.About("2026-11-23T12:00:00Z", "boot-2")
+	if w := rollout.WishOf(a); w.HasTurn() || w.Booted("boot-2") || !w.Booted("boot-3") {
+		t.Errorf("heard: %+v", w)
+	}
+	a[rollout.RebootGiven] = rollout.About("2026-11-23T12:00:00Z", "2026-11-23T12:00:01Z")
+	if w := rollout.WishOf(a); !w.HasTurn() || !w.Given.Equal(noon.Add(time.Second)) {
+		t.Errorf("its turn: %+v", w)
+	}
+	a[rollout.RebootDone] = "2026-11-23T12:00:00Z"
+	if w := rollout.WishOf(a); w.HasTurn() || w.Open() || w.Booted("boot-3") {
+		t.Errorf("done: %+v", w)
+	}
+}
