@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -74,12 +75,10 @@ func (f *configFlags) pools(ctx context.Context) []cobra.Completion {
 type machineConfigs struct {
 	// pools are in the order of their turns.
 	pools   []mcfgv1.MachineConfigPool
-	configs []mcfgv1.MachineConfig
+	objects machineconfig.Objects
 	hosts   []rollout.Host
 	members map[string][]rollout.Host
 	astray  []rollout.Astray
-	// table says what changes need.
-	table []hostchange.Row
 }
 
 // read reads the cluster that the flags name.
@@ -119,7 +118,7 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)
 	}
-	out := &machineConfigs{pools: pools.Items, configs: configs.Items}
+	out := &machineConfigs{pools: pools.Items, objects: machineconfig.Objects{MachineConfigs: configs.Items, Policy: own.Spec.NodeDisruptionPolicy}}
 	site := rollout.Site{}
 	for _, p := range pools.Items {
 		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})
@@ -133,11 +132,9 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	slices.SortFunc(out.pools, func(a, b mcfgv1.MachineConfigPool) int {
 		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
 	})
-	rows, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy)
-	if err != nil {
+	if _, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy); err != nil {
 		return nil, fmt.Errorf("what this site declares about changes cannot be used, and no host is given anything: %w", err)
 	}
-	out.table = hostchange.Table(rows)
 	return out, nil
 }
 
@@ -156,9 +153,10 @@ func (s *machineConfigs) named(args []string) ([]mcfgv1.MachineConfigPool, error
 
 // config returns an object by its name, or nil.
 func (s *machineConfigs) config(name string) *mcfgv1.MachineConfig {
-	for i := range s.configs {
-		if s.configs[i].Name == name {
-			return &s.configs[i]
+	configs := s.objects.MachineConfigs
+	for i := range configs {
+		if configs[i].Name == name {
+			return &configs[i]
 		}
 	}
 	return nil

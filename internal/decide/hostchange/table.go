@@ -44,10 +44,21 @@ func find(table []Row, c Change) Row {
 }
 
 // Table returns what each change needs. The first row that fits decides. The rows
-// of the site stand before ours, but not before the first one: what carries the
-// cluster is never touched on a host that is not empty.
+// of the site stand before ours, but not before the first ones: what carries the
+// cluster is never touched on a host that is not empty, and the rows themselves
+// need nothing.
 func Table(site []Row) []Row {
-	return slices.Concat(unitRows[:1], site, unitRows[1:], fileRows, otherRows)
+	return slices.Concat(unitRows[:1], ownRows, site, unitRows[1:], fileRows, otherRows)
+}
+
+// ownRows are about the files of a configuration that no MachineConfig has.
+var ownRows = []Row{
+	{
+		Rule: "file.policy", Needs: nil,
+		What: "`" + machineconfig.PolicyPath + "`, which has the rows that the site declares",
+		Why:  "the agent reads it with the configuration",
+		fits: file(always, machineconfig.PolicyPath),
+	},
 }
 
 var reboot = []Action{{Do: Reboot}}

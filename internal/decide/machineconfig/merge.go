@@ -27,8 +27,9 @@ func newMerger() *merger {
 	return &merger{config: Config{KernelArguments: []string{}}, writers: map[string]string{}}
 }
 
-func (m *merger) add(mc mcfgv1.MachineConfig) {
-	d := decoder{object: "MachineConfig " + mc.Name}
+// add adds a MachineConfig. merged is true for one that is the result of a merge.
+func (m *merger) add(mc mcfgv1.MachineConfig, merged bool) {
+	d := decoder{object: "MachineConfig " + mc.Name, merged: merged}
 	cfg := d.spec(mc.Spec)
 	m.sources = append(m.sources, mc.Name)
 	m.mistakes = append(m.mistakes, d.mistakes...)

@@ -1,9 +1,11 @@
 package machineconfig
 
 import (
+	"fmt"
 	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -38,12 +40,22 @@ func Selected(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) ([]mcf
 	return out, mistakes.err()
 }
 
-// Of returns the configuration of a pool, of all the MachineConfigs that there
-// are. The error is a Mistakes.
-func Of(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) (Rendered, error) {
-	list, err := Selected(pool, all)
+// Objects are all the objects of the API from which configurations are made.
+type Objects struct {
+	MachineConfigs []mcfgv1.MachineConfig
+	// Policy is what the site declares about changes. Package hostchange checks it.
+	Policy operatorv1.NodeDisruptionPolicyConfig
+}
+
+// Of returns the configuration of a pool. The error is a Mistakes.
+func Of(pool *mcfgv1.MachineConfigPool, all Objects) (Rendered, error) {
+	list, err := Selected(pool, all.MachineConfigs)
 	if err != nil {
 		return Rendered{}, err
 	}
-	return Render(pool.Name, list)
+	own, err := policyFiles(all.Policy)
+	if err != nil {
+		return Rendered{}, fmt.Errorf("pool %s: %w", pool.Name, err)
+	}
+	return Render(pool.Name, list, own...)
 }
