@@ -49,7 +49,7 @@ func fileSteps() []step {
 		{"a file of parameters is removed", file(sysctl, "vm.swappiness=10\n"), ""},
 		{"a module is added", file(modules, "# ours\nsctp\n"), file(modules, "sctp\ndummy")},
 		{"a module is dropped", file(modules, "sctp\ndummy\n"), file(modules, "sctp\n")},
-		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "a"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "b")},
+		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'a'"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'b'")},
 		{"the rows of the site change", file(machineconfig.PolicyPath, "{}"), file(machineconfig.PolicyPath, `{"files": []}`)},
 		{"the firewall's exceptions change", "", file("/etc/holdfast/firewall", "10.0.0.1\n")},
 		{"journald is set", "", file("/etc/systemd/journald.conf.d/50-site.conf", "[Journal]\n")},

@@ -170,9 +170,9 @@ var fileRows = []Row{
 	},
 	{
 		Rule: "file.registries", Needs: nil,
-		What: "a file in `/etc/containerd/certs.d/`",
+		What: "a file in `" + state.MirrorsFolder + "`",
 		Why:  "containerd reads it at each pull",
-		fits: file(always, "/etc/containerd/certs.d/"),
+		fits: file(always, state.MirrorsFolder),
 	},
 	{
 		Rule: "file.firewall", Needs: nil,

@@ -97,6 +97,9 @@ func (m *merger) finishFile(f *types.File, paths map[string]bool) {
 	if f.Mode == nil {
 		f.Mode = new(defaultMode)
 	}
+	if data, err := ignition.Contents(f.Contents); err == nil && *f.Mode&0o077 != 0 && hasCredentials(f, data) {
+		m.refuse(part, "storage.files.mode", "has headers, which are for credentials, and others than root may read it; set mode 384 (0600)")
+	}
 }
 
 func (m *merger) finishUnit(u *types.Unit) {

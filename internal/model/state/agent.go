@@ -33,3 +33,7 @@ const (
 	AdminKubeconfig   = "/etc/kubernetes/admin.conf"
 	KubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
 )
+
+// MirrorsFolder has a folder for each registry, in which containerd looks for its
+// mirrors at each pull.
+const MirrorsFolder = "/etc/containerd/certs.d/"
