@@ -108,9 +108,11 @@ func (f *configFlags) read(ctx context.Context) (*machineConfigs, error) {
 func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, error) {
 	var pools mcfgv1.MachineConfigPoolList
 	var configs mcfgv1.MachineConfigList
+	var kubelet mcfgv1.KubeletConfigList
+	var runtimes mcfgv1.ContainerRuntimeConfigList
 	var nodes corev1.NodeList
 	var own operatorv1.MachineConfiguration
-	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &nodes),
+	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &kubelet), c.List(ctx, &runtimes), c.List(ctx, &nodes),
 		client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)))
 	if meta.IsNoMatchError(err) {
 		return nil, errors.New("this cluster has no MachineConfigs: an earlier release installed it")
@@ -118,7 +120,10 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)
 	}
-	out := &machineConfigs{pools: pools.Items, objects: machineconfig.Objects{MachineConfigs: configs.Items, Policy: own.Spec.NodeDisruptionPolicy}}
+	out := &machineConfigs{pools: pools.Items, objects: machineconfig.Objects{
+		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items,
+		Pools: slices.Clone(pools.Items), Policy: own.Spec.NodeDisruptionPolicy,
+	}}
 	site := rollout.Site{}
 	for _, p := range pools.Items {
 		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})

@@ -51,6 +51,7 @@ func fileSteps() []step {
 		{"a module is dropped", file(modules, "sctp\ndummy\n"), file(modules, "sctp\n")},
 		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'a'"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'b'")},
 		{"the rows of the site change", file(machineconfig.PolicyPath, "{}"), file(machineconfig.PolicyPath, `{"files": []}`)},
+		{"kubelet's settings change", file(machineconfig.KubeletPath, "{}"), file(machineconfig.KubeletPath, `{"maxPods": 50}`)},
 		{"the firewall's exceptions change", "", file("/etc/holdfast/firewall", "10.0.0.1\n")},
 		{"journald is set", "", file("/etc/systemd/journald.conf.d/50-site.conf", "[Journal]\n")},
 		{"a time server changes", file("/etc/chrony.conf", "server a\n"), file("/etc/chrony.conf", "server b\n")},
@@ -212,6 +213,7 @@ func TestTheRowsOfAWayAreThoseOfTheConfigurationItLeadsTo(t *testing.T) {
 	}
 	const (
 		quiet = `{"files": [{"path": "/opt/site", "actions": [{"type": "None"}]}, {"path": "/etc", "actions": [{"type": "Reboot"}]}]}`
+		all   = `{"files": [{"path": "/etc", "actions": [{"type": "None"}]}]}`
 		boots = `{"files": [{"path": "/opt/site", "actions": [{"type": "Reboot"}]}]}`
 	)
 	for _, c := range []struct {
@@ -221,8 +223,9 @@ func TestTheRowsOfAWayAreThoseOfTheConfigurationItLeadsTo(t *testing.T) {
 		{"rows that come with the change", boots, quiet, "/opt/site/a", false},
 		{"the other way round", quiet, boots, "/opt/site/a", true},
 		{"the rows before all of ours but the first", quiet, quiet, "/etc/motd", true},
+		{"settings of kubelet, whatever the site declares", all, all, machineconfig.KubeletPath, true},
 	} {
-		from, to := with(c.from, c.path, "a"), with(c.to, c.path, "b")
+		from, to := with(c.from, c.path, `{"maxPods": 1}`), with(c.to, c.path, `{"maxPods": 2}`)
 		table, err := hostchange.TableOf(to)
 		if err != nil {
 			t.Fatal(err)

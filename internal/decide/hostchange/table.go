@@ -59,6 +59,12 @@ var ownRows = []Row{
 		Why:  "the agent reads it with the configuration",
 		fits: file(always, machineconfig.PolicyPath),
 	},
+	{
+		Rule: "file.kubelet", Needs: reboot,
+		What: "`" + machineconfig.KubeletPath + "`, which has kubelet's settings of KubeletConfigs and ContainerRuntimeConfigs",
+		Why:  "pods that run keep the former settings, a kubelet that restarts may refuse some of them, and on two control planes Pacemaker acts upon its restart",
+		fits: file(always, machineconfig.KubeletPath),
+	},
 }
 
 var reboot = []Action{{Do: Reboot}}

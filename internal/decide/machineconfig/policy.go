@@ -26,6 +26,13 @@ var ownFiles = map[string]func(d *decoder, field string, data []byte){
 			d.fault(field, "%v", err)
 		}
 	},
+	KubeletPath: func(d *decoder, field string, data []byte) {
+		fields, err := parseKubelet(data)
+		if err != nil {
+			d.fault(field, "%v", err)
+		}
+		checkKubelet(fields, func(key, why string) { d.fault(field+": "+key, "%s", why) })
+	},
 }
 
 // ownFile returns a file of Holdfast that belongs to a configuration.

@@ -25,7 +25,8 @@ const clusterName = "cluster"
 
 // gathered holds the findings of one look at the cluster.
 type gathered struct {
-	pools []mcfgv1.MachineConfigPool
+	pools   []mcfgv1.MachineConfigPool
+	objects decide.Objects
 	// rendered are the configurations of the pools that were not refused, by pool.
 	rendered map[string]decide.Rendered
 	nodes    map[string]*corev1.Node
@@ -60,7 +61,7 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 // render merges the MachineConfigs of each pool. A mistake in what the site
 // declares about changes stops all pools: hosts would do what nobody meant.
 func (r *Reconciler) render(ctx context.Context, g *gathered) error {
-	all, err := r.objects(ctx)
+	all, err := r.objects(ctx, g.pools)
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,7 @@ func (r *Reconciler) render(ctx context.Context, g *gathered) error {
 	if _, mistakes := hostchange.Policies(all.Policy); mistakes != nil {
 		policy = mistakes.Error()
 	}
+	g.objects = all
 	targets := map[string]target{}
 	for i := range g.pools {
 		p := &g.pools[i]
@@ -101,7 +103,7 @@ func (r *Reconciler) since(g *gathered, pool, name string) target {
 }
 
 // objects reads the objects from which configurations are made.
-func (r *Reconciler) objects(ctx context.Context) (decide.Objects, error) {
+func (r *Reconciler) objects(ctx context.Context, pools []mcfgv1.MachineConfigPool) (decide.Objects, error) {
 	var configs mcfgv1.MachineConfigList
 	if err := r.Client.List(ctx, &configs); err != nil {
 		return decide.Objects{}, fmt.Errorf("list MachineConfigs: %w", err)
@@ -110,7 +112,17 @@ func (r *Reconciler) objects(ctx context.Context) (decide.Objects, error) {
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &own); client.IgnoreNotFound(err) != nil {
 		return decide.Objects{}, fmt.Errorf("read MachineConfiguration %s: %w", clusterName, err)
 	}
-	return decide.Objects{MachineConfigs: configs.Items, Policy: own.Spec.NodeDisruptionPolicy}, nil
+	var kubelet mcfgv1.KubeletConfigList
+	if err := r.Client.List(ctx, &kubelet); err != nil {
+		return decide.Objects{}, fmt.Errorf("list KubeletConfigs: %w", err)
+	}
+	var runtimes mcfgv1.ContainerRuntimeConfigList
+	if err := r.Client.List(ctx, &runtimes); err != nil {
+		return decide.Objects{}, fmt.Errorf("list ContainerRuntimeConfigs: %w", err)
+	}
+	return decide.Objects{
+		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items, Pools: pools, Policy: own.Spec.NodeDisruptionPolicy,
+	}, nil
 }
 
 // The ConfigMap with the site's configuration.
