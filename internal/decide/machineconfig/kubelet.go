@@ -167,16 +167,18 @@ var kubeletChecks = map[string]func(*kubelet.KubeletConfiguration) string{
 	"evictionPressureTransitionPeriod": func(c *kubelet.KubeletConfiguration) string {
 		return atLeast(c.EvictionPressureTransitionPeriod.Duration, time.Second)
 	},
-	"evictionMaxPodGracePeriod": func(c *kubelet.KubeletConfiguration) string { return within(int64(c.EvictionMaxPodGracePeriod), 0, 86400) },
-	"allowedUnsafeSysctls":      func(c *kubelet.KubeletConfiguration) string { return sysctls(c.AllowedUnsafeSysctls) },
-	"registryPullQPS":           func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.RegistryPullQPS), 0, 10000) },
-	"registryBurst":             func(c *kubelet.KubeletConfiguration) string { return within(int64(c.RegistryBurst), 1, 10000) },
-	"serializeImagePulls":       func(*kubelet.KubeletConfiguration) string { return "" },
-	"maxParallelImagePulls":     func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.MaxParallelImagePulls), 1, 100) },
-	"kubeAPIQPS":                func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.KubeAPIQPS), 1, 10000) },
-	"kubeAPIBurst":              func(c *kubelet.KubeletConfiguration) string { return within(int64(c.KubeAPIBurst), 1, 10000) },
-	"eventRecordQPS":            func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.EventRecordQPS), 0, 10000) },
-	"eventBurst":                func(c *kubelet.KubeletConfiguration) string { return within(int64(c.EventBurst), 1, 10000) },
+	"evictionMaxPodGracePeriod": func(c *kubelet.KubeletConfiguration) string {
+		return within(int64(c.EvictionMaxPodGracePeriod), 0, 86400)
+	},
+	"allowedUnsafeSysctls":  func(c *kubelet.KubeletConfiguration) string { return sysctls(c.AllowedUnsafeSysctls) },
+	"registryPullQPS":       func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.RegistryPullQPS), 0, 10000) },
+	"registryBurst":         func(c *kubelet.KubeletConfiguration) string { return within(int64(c.RegistryBurst), 1, 10000) },
+	"serializeImagePulls":   func(*kubelet.KubeletConfiguration) string { return "" },
+	"maxParallelImagePulls": func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.MaxParallelImagePulls), 1, 100) },
+	"kubeAPIQPS":            func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.KubeAPIQPS), 1, 10000) },
+	"kubeAPIBurst":          func(c *kubelet.KubeletConfiguration) string { return within(int64(c.KubeAPIBurst), 1, 10000) },
+	"eventRecordQPS":        func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.EventRecordQPS), 0, 10000) },
+	"eventBurst":            func(c *kubelet.KubeletConfiguration) string { return within(int64(c.EventBurst), 1, 10000) },
 	"streamingConnectionIdleTimeout": func(c *kubelet.KubeletConfiguration) string {
 		return atLeast(c.StreamingConnectionIdleTimeout.Duration, time.Minute)
 	},

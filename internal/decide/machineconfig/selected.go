@@ -57,7 +57,7 @@ func both(a, b error) error {
 
 // Objects are all the objects of the API from which configurations are made.
 type Objects struct {
-	MachineConfigs []mcfgv1.MachineConfig
+	MachineConfigs          []mcfgv1.MachineConfig
 	KubeletConfigs          []mcfgv1.KubeletConfig
 	ContainerRuntimeConfigs []mcfgv1.ContainerRuntimeConfig
 	// Pools are those that KubeletConfigs and ContainerRuntimeConfigs select.
