@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
+	"github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -74,12 +75,10 @@ func (f *configFlags) pools(ctx context.Context) []cobra.Completion {
 type machineConfigs struct {
 	// pools are in the order of their turns.
 	pools   []mcfgv1.MachineConfigPool
-	configs []mcfgv1.MachineConfig
+	objects machineconfig.Objects
 	hosts   []rollout.Host
 	members map[string][]rollout.Host
 	astray  []rollout.Astray
-	// table says what changes need.
-	table []hostchange.Row
 }
 
 // read reads the cluster that the flags name.
@@ -109,9 +108,11 @@ func (f *configFlags) read(ctx context.Context) (*machineConfigs, error) {
 func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, error) {
 	var pools mcfgv1.MachineConfigPoolList
 	var configs mcfgv1.MachineConfigList
+	var kubelet mcfgv1.KubeletConfigList
+	var runtimes mcfgv1.ContainerRuntimeConfigList
 	var nodes corev1.NodeList
 	var own operatorv1.MachineConfiguration
-	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &nodes),
+	err := errors.Join(c.List(ctx, &pools), c.List(ctx, &configs), c.List(ctx, &kubelet), c.List(ctx, &runtimes), c.List(ctx, &nodes),
 		client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)))
 	if meta.IsNoMatchError(err) {
 		return nil, errors.New("this cluster has no MachineConfigs: an earlier release installed it")
@@ -119,7 +120,10 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)
 	}
-	out := &machineConfigs{pools: pools.Items, configs: configs.Items}
+	out := &machineConfigs{pools: pools.Items, objects: machineconfig.Objects{
+		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items,
+		Pools: slices.Clone(pools.Items), Policy: own.Spec.NodeDisruptionPolicy,
+	}}
 	site := rollout.Site{}
 	for _, p := range pools.Items {
 		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})
@@ -133,11 +137,9 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	slices.SortFunc(out.pools, func(a, b mcfgv1.MachineConfigPool) int {
 		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
 	})
-	rows, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy)
-	if err != nil {
+	if _, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy); err != nil {
 		return nil, fmt.Errorf("what this site declares about changes cannot be used, and no host is given anything: %w", err)
 	}
-	out.table = hostchange.Table(rows)
 	return out, nil
 }
 
@@ -156,9 +158,10 @@ func (s *machineConfigs) named(args []string) ([]mcfgv1.MachineConfigPool, error
 
 // config returns an object by its name, or nil.
 func (s *machineConfigs) config(name string) *mcfgv1.MachineConfig {
-	for i := range s.configs {
-		if s.configs[i].Name == name {
-			return &s.configs[i]
+	configs := s.objects.MachineConfigs
+	for i := range configs {
+		if configs[i].Name == name {
+			return &configs[i]
 		}
 	}
 	return nil

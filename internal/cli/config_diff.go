@@ -133,9 +133,19 @@ func (s *machineConfigs) step(c configStep) configStep {
 	from, why := s.rendered(c.From)
 	to, also := s.rendered(c.To)
 	if c.Unknown = cmp.Or(why, also); c.Unknown == "" {
-		c.Plan = hostchange.Compare(from, to, s.table)
+		c.compare(from, to)
 	}
 	return c
+}
+
+// compare fills in the changes as the agent of a host sees them.
+func (c *configStep) compare(from, to machineconfig.Config) {
+	table, err := hostchange.TableOf(to)
+	if err != nil {
+		c.Unknown = err.Error()
+		return
+	}
+	c.Plan = hostchange.Compare(from, to, table)
 }
 
 // rendered returns the contents of a rendered object, or why they are not known.
@@ -167,11 +177,12 @@ func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, wit
 			return nil, &UsageError{Err: fmt.Errorf("--without %s: there is no MachineConfig of this name", name)}
 		}
 	}
-	then := slices.Clone(given)
-	for _, mc := range s.configs {
+	then := s.objects
+	then.MachineConfigs = slices.Clone(given)
+	for _, mc := range s.objects.MachineConfigs {
 		replaced := slices.ContainsFunc(given, func(g mcfgv1.MachineConfig) bool { return g.Name == mc.Name })
 		if !replaced && !slices.Contains(without, mc.Name) {
-			then = append(then, mc)
+			then.MachineConfigs = append(then.MachineConfigs, mc)
 		}
 	}
 	out, mistakes := []configStep{}, []error{}
@@ -184,7 +195,9 @@ func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, wit
 		}
 		before, why := s.rendered(p.Spec.Configuration.Name)
 		c := configStep{Pool: p.Name, Hosts: s.names(p.Name), From: p.Spec.Configuration.Name, To: after.Name, Unknown: why}
-		c.Plan = hostchange.Compare(before, after.Config, s.table)
+		if c.compare(before, after.Config); why != "" {
+			c.Unknown = why
+		}
 		for _, o := range after.Overrides {
 			c.Overrides = append(c.Overrides, o.String())
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ func configSite(t *testing.T, change func(objects map[string]client.Object)) (*m
 		p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.Spec.MachineConfigSelector = &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: name}}
 		p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label: ""}}
-		made, err := machineconfig.Of(p, all)
+		made, err := machineconfig.Of(p, machineconfig.Objects{MachineConfigs: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +162,24 @@ func TestTheConfigurationOfHostsIsShownAsApproved(t *testing.T) {
 	var text bytes.Buffer
 	if err := printSteps(&text, "json", true, steps); err != nil || json.Unmarshal(text.Bytes(), &parsed) != nil {
 		t.Errorf("%v: %s", err, text.String())
+	}
+}
+
+// TestADifferenceIsJudgedByTheRowsThatHostsAreGiven: not by those which the site declares
+// at this moment, because agents have the former.
+func TestADifferenceIsJudgedByTheRowsThatHostsAreGiven(t *testing.T) {
+	declared := &operatorv1.MachineConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	declared.Spec.NodeDisruptionPolicy.Files = []operatorv1.NodeDisruptionPolicySpecFile{
+		{Path: "/etc/motd", Actions: []operatorv1.NodeDisruptionPolicySpecAction{{Type: operatorv1.RebootSpecAction}}},
+	}
+	s := mustConfigSite(t, func(objects map[string]client.Object) { objects["policy"] = declared })
+	if steps, err := s.behind([]string{"worker"}); err != nil || len(steps) != 1 || steps[0].Reboots() {
+		t.Errorf("hosts were not given the rows yet: %+v, %v", steps, err)
+	}
+	other := machineConfigOf(t, strings.Replace(configMotd, "secret-words", "other", 1))
+	steps, err := s.dryRun([]string{"worker"}, []mcfgv1.MachineConfig{other}, nil)
+	if err != nil || len(steps) != 1 || !steps[0].Reboots() || len(steps[0].Changes) != 2 {
+		t.Errorf("with the rows: %+v, %v", steps, err)
 	}
 }
 

@@ -85,7 +85,11 @@ func (a *Agent) config(ctx context.Context, name string) (Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if _, err := machineconfig.Read(*mc); err != nil {
+	read, err := machineconfig.Read(*mc)
+	if err != nil {
+		return cfg, err
+	}
+	if _, err := hostchange.TableOf(read); err != nil {
 		return cfg, err
 	}
 	if err := a.Store.PutConfig(mc); err != nil {
@@ -118,7 +122,8 @@ func (a *Agent) way(ctx context.Context, f *hostapply.Facts, from, to string) er
 	return nil
 }
 
-// plan returns the step from one configuration to another.
+// plan returns the step from one configuration to another. On the way back the rows
+// of the site are those of the way there.
 func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, error) {
 	was, err := a.config(ctx, from)
 	if err != nil {
@@ -128,8 +133,19 @@ func (a *Agent) plan(ctx context.Context, from, to string) (hostchange.Plan, err
 	if err != nil {
 		return hostchange.Plan{}, err
 	}
-	rows, err := a.restorable()
-	return hostchange.Compare(was, is, hostchange.Table(rows)), err
+	given := is
+	if a.journal.Back {
+		given = was
+	}
+	restored, err := a.restorable()
+	if err != nil {
+		return hostchange.Plan{}, err
+	}
+	table, err := hostchange.TableOf(given, restored...)
+	if err != nil {
+		return hostchange.Plan{}, err
+	}
+	return hostchange.Compare(was, is, table), nil
 }
 
 // byHand says what a person does, and for what.

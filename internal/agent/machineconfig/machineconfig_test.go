@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
@@ -70,6 +72,33 @@ func TestAHostReachesTheConfigurationThatItsNodeNames(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(w.root, "/var/lib/holdfast/machineconfig/configs")); err != nil || len(entries) != 1 {
 		t.Errorf("it keeps %v, %v", entries, err)
+	}
+}
+
+// TestTheRowsOfTheSiteDecideWhatAHostDoes: those that came with the configuration, also
+// on the way back from it.
+func TestTheRowsOfTheSiteDecideWhatAHostDoes(t *testing.T) {
+	w := at(t, one)
+	const rows = `{"files": [{"path": "/opt/site.conf", "actions": [{"type": "Drain"}, {"type": "Restart", "restart": {"serviceName": "%s"}}]}], "units": [], "sshkey": {"actions": []}}`
+	with := func(name, unit, contents string) {
+		w.has(name, map[string]string{
+			"/etc/motd": "one\n", "/etc/sysctl.d/50-site.conf": "vm.swappiness = 1\n", "/opt/site.conf": contents,
+			decide.PolicyPath: strings.ReplaceAll(rows, "%s", unit),
+		}, service("/bin/one"))
+		w.wish(name)
+		w.settle(hour)
+	}
+	with(two, "site.service", "a")
+	if got := strings.Join(w.orders, ", "); w.says() != "Done "+two+": " || w.boot != 0 || got != "reenable --no-reload -- site.service, restart -- site.service" || !slices.Equal(w.asked, []string{"drain-" + two, "uncordon-" + two}) {
+		t.Errorf("says %s after %q and %d boots, asked %q", w.says(), got, w.boot, w.asked)
+	}
+	with(bad, "gone.service", "b")
+	if w.short() != "Degraded "+two || !strings.Contains(w.says(), "gone.service") || w.file("/opt/site.conf") != "a" || w.boot != 0 {
+		t.Errorf("says %s after %d boots, has %q", w.says(), w.boot, w.file("/opt/site.conf"))
+	}
+	with(unset, "kubelet.service", "c")
+	if want := "Unreconcilable " + two + ": MachineConfiguration cluster: spec.nodeDisruptionPolicy.files.0.actions.1: kubelet.service carries the cluster"; !strings.HasPrefix(w.says(), want) {
+		t.Errorf("says %s", w.says())
 	}
 }
 

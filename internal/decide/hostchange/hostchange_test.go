@@ -49,7 +49,9 @@ func fileSteps() []step {
 		{"a file of parameters is removed", file(sysctl, "vm.swappiness=10\n"), ""},
 		{"a module is added", file(modules, "# ours\nsctp\n"), file(modules, "sctp\ndummy")},
 		{"a module is dropped", file(modules, "sctp\ndummy\n"), file(modules, "sctp\n")},
-		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "a"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "b")},
+		{"a mirror changes", file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'a'"), file("/etc/containerd/certs.d/a.example.test/hosts.toml", "server = 'b'")},
+		{"the rows of the site change", file(machineconfig.PolicyPath, "{}"), file(machineconfig.PolicyPath, `{"files": []}`)},
+		{"kubelet's settings change", file(machineconfig.KubeletPath, "{}"), file(machineconfig.KubeletPath, `{"maxPods": 50}`)},
 		{"the firewall's exceptions change", "", file("/etc/holdfast/firewall", "10.0.0.1\n")},
 		{"journald is set", "", file("/etc/systemd/journald.conf.d/50-site.conf", "[Journal]\n")},
 		{"a time server changes", file("/etc/chrony.conf", "server a\n"), file("/etc/chrony.conf", "server b\n")},
@@ -199,6 +201,46 @@ sshkey: {actions: [{type: Drain}]}
 		if before, after := fmt.Sprint(p.Before), fmt.Sprint(p.After); before != c.before || after != c.after {
 			t.Errorf("%s: before %s, after %s", c.sentence, before, after)
 		}
+	}
+}
+
+// TestTheRowsOfAWayAreThoseOfTheConfigurationItLeadsTo: also where a site declares
+// something about the folder with the rows.
+func TestTheRowsOfAWayAreThoseOfTheConfigurationItLeadsTo(t *testing.T) {
+	with := func(policy, path, contents string) machineconfig.Config {
+		return config(t, fmt.Sprintf(`config: {storage: {files: [{path: %s, contents: {source: "%s"}}, {path: %s, contents: {source: "%s"}}]}}`,
+			machineconfig.PolicyPath, ignition.DataURL([]byte(policy)), path, ignition.DataURL([]byte(contents))))
+	}
+	const (
+		quiet = `{"files": [{"path": "/opt/site", "actions": [{"type": "None"}]}, {"path": "/etc", "actions": [{"type": "Reboot"}]}]}`
+		all   = `{"files": [{"path": "/etc", "actions": [{"type": "None"}]}]}`
+		boots = `{"files": [{"path": "/opt/site", "actions": [{"type": "Reboot"}]}]}`
+	)
+	for _, c := range []struct {
+		sentence, from, to, path string
+		boots                    bool
+	}{
+		{"rows that come with the change", boots, quiet, "/opt/site/a", false},
+		{"the other way round", quiet, boots, "/opt/site/a", true},
+		{"the rows before all of ours but the first", quiet, quiet, "/etc/motd", true},
+		{"settings of kubelet, whatever the site declares", all, all, machineconfig.KubeletPath, true},
+	} {
+		from, to := with(c.from, c.path, `{"maxPods": 1}`), with(c.to, c.path, `{"maxPods": 2}`)
+		table, err := hostchange.TableOf(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := hostchange.Compare(from, to, table); p.Reboots() != c.boots {
+			t.Errorf("%s: %s", c.sentence, told(p))
+		}
+	}
+	from, to := with(boots, "/opt/site/a", "a"), with(quiet, "/opt/site/a", "a")
+	table, err := hostchange.TableOf(to)
+	if p := hostchange.Compare(from, to, table); err != nil || len(p.Changes) != 1 || !p.Quiet() {
+		t.Errorf("another declaration alone: %s, %v", told(p), err)
+	}
+	if _, err := hostchange.TableOf(with(`{"units": [{"name": "kubelet.service", "actions": []}]}`, "/opt/a", "")); err == nil {
+		t.Error("a declaration with a mistake is used")
 	}
 }
 

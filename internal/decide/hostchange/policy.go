@@ -50,6 +50,21 @@ func Policies(policy operatorv1.NodeDisruptionPolicyConfig) ([]Row, error) {
 	return p.rows, nil
 }
 
+// TableOf returns what each change needs on the way to a configuration, and on the
+// way back from it: the rows of the site are those that came with it. The rows of
+// the way back stand behind them.
+func TableOf(to machineconfig.Config, back ...Row) ([]Row, error) {
+	policy, err := to.Policy()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := Policies(policy)
+	if err != nil {
+		return nil, err
+	}
+	return Table(slices.Concat(rows, back)), nil
+}
+
 // policies collects rows and mistakes.
 type policies struct {
 	rows     []Row

@@ -44,10 +44,27 @@ func find(table []Row, c Change) Row {
 }
 
 // Table returns what each change needs. The first row that fits decides. The rows
-// of the site stand before ours, but not before the first one: what carries the
-// cluster is never touched on a host that is not empty.
+// of the site stand before ours, but not before the first ones: what carries the
+// cluster is never touched on a host that is not empty, and the rows themselves
+// need nothing.
 func Table(site []Row) []Row {
-	return slices.Concat(unitRows[:1], site, unitRows[1:], fileRows, otherRows)
+	return slices.Concat(unitRows[:1], ownRows, site, unitRows[1:], fileRows, otherRows)
+}
+
+// ownRows are about the files of a configuration that no MachineConfig has.
+var ownRows = []Row{
+	{
+		Rule: "file.policy", Needs: nil,
+		What: "`" + machineconfig.PolicyPath + "`, which has the rows that the site declares",
+		Why:  "the agent reads it with the configuration",
+		fits: file(always, machineconfig.PolicyPath),
+	},
+	{
+		Rule: "file.kubelet", Needs: reboot,
+		What: "`" + machineconfig.KubeletPath + "`, which has kubelet's settings of KubeletConfigs and ContainerRuntimeConfigs",
+		Why:  "pods that run keep the former settings, a kubelet that restarts may refuse some of them, and on two control planes Pacemaker acts upon its restart",
+		fits: file(always, machineconfig.KubeletPath),
+	},
 }
 
 var reboot = []Action{{Do: Reboot}}
@@ -159,9 +176,9 @@ var fileRows = []Row{
 	},
 	{
 		Rule: "file.registries", Needs: nil,
-		What: "a file in `/etc/containerd/certs.d/`",
+		What: "a file in `" + state.MirrorsFolder + "`",
 		Why:  "containerd reads it at each pull",
-		fits: file(always, "/etc/containerd/certs.d/"),
+		fits: file(always, state.MirrorsFolder),
 	},
 	{
 		Rule: "file.firewall", Needs: nil,

@@ -13,7 +13,9 @@ import (
 
 // decoder reads one MachineConfig and collects its mistakes.
 type decoder struct {
-	object   string
+	object string
+	// merged is true for the result of a merge, which has files of Holdfast too.
+	merged   bool
 	mistakes Mistakes
 }
 
@@ -122,7 +124,10 @@ func (d *decoder) refuse(cfg types.Config) {
 
 // file checks a file and writes its contents in one form.
 func (d *decoder) file(field string, f *types.File) {
-	d.place(field+".path", f.Path)
+	own := ownFiles[f.Path]
+	if own == nil || !d.merged {
+		d.place(field+".path", f.Path)
+	}
 	if f.Overwrite != nil && !*f.Overwrite {
 		d.fault(field+".overwrite", "a MachineConfig owns its files; leave it out")
 	}
@@ -149,6 +154,10 @@ func (d *decoder) file(field string, f *types.File) {
 		return
 	}
 	d.sysctl(field+".contents", f.Path, data)
+	d.mirrors(field+".contents", f.Path, data)
+	if own != nil && d.merged {
+		own(d, field+".contents", data)
+	}
 	f.Contents = types.Resource{Source: new(ignition.DataURL(data))}
 }
 

@@ -118,7 +118,7 @@ func TestAPoolThatSelectsWhatIsWrongHasNoConfiguration(t *testing.T) {
 		`{}`: "selects every MachineConfig", `{matchLabels: {machineconfiguration.openshift.io/role: worker}}`: "FIPS",
 	} {
 		pool := poolOf(t, selector)
-		r, err := machineconfig.Of(&pool, []mcfgv1.MachineConfig{made(t, "10-a", withFiles()), spec(t, `{fips: true}`)})
+		r, err := machineconfig.Of(&pool, machineconfig.Objects{MachineConfigs: []mcfgv1.MachineConfig{made(t, "10-a", withFiles()), spec(t, `{fips: true}`)}})
 		if err == nil || !strings.Contains(err.Error(), want) || r.Name != "" {
 			t.Errorf("%s: %q, %v", selector, r.Name, err)
 		}

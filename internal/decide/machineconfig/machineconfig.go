@@ -56,13 +56,14 @@ type Override struct {
 	Of   string
 }
 
-// Render merges the MachineConfigs of a pool. Their order does not matter. The
-// error is a Mistakes.
-func Render(pool string, list []mcfgv1.MachineConfig) (Rendered, error) {
+// Render merges the MachineConfigs of a pool. Their order does not matter. own are
+// files of Holdfast that belong to the configuration. The error is a Mistakes.
+func Render(pool string, list []mcfgv1.MachineConfig, own ...types.File) (Rendered, error) {
 	m := newMerger()
 	for _, mc := range sorted(list) {
-		m.add(mc)
+		m.add(mc, false)
 	}
+	m.config.Ignition.Storage.Files = append(m.config.Ignition.Storage.Files, own...)
 	m.finish()
 	if err := m.mistakes.err(); err != nil {
 		return Rendered{}, err
@@ -124,11 +125,11 @@ func hash(raw []byte, arguments []string) string {
 }
 
 // Read returns the configuration of a merged MachineConfig. It refuses the same
-// as Render, because a host believes no object of the API. The error is a
-// Mistakes.
+// as Render, because a host believes no object of the API, and reads the files of
+// Holdfast that belong to it. The error is a Mistakes.
 func Read(mc mcfgv1.MachineConfig) (Config, error) {
 	m := newMerger()
-	m.add(mc)
+	m.add(mc, true)
 	m.finish()
 	return m.config, m.mistakes.err()
 }

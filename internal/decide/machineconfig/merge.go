@@ -27,8 +27,9 @@ func newMerger() *merger {
 	return &merger{config: Config{KernelArguments: []string{}}, writers: map[string]string{}}
 }
 
-func (m *merger) add(mc mcfgv1.MachineConfig) {
-	d := decoder{object: "MachineConfig " + mc.Name}
+// add adds a MachineConfig. merged is true for one that is the result of a merge.
+func (m *merger) add(mc mcfgv1.MachineConfig, merged bool) {
+	d := decoder{object: "MachineConfig " + mc.Name, merged: merged}
 	cfg := d.spec(mc.Spec)
 	m.sources = append(m.sources, mc.Name)
 	m.mistakes = append(m.mistakes, d.mistakes...)
@@ -95,6 +96,9 @@ func (m *merger) finishFile(f *types.File, paths map[string]bool) {
 	f.Overwrite = new(true)
 	if f.Mode == nil {
 		f.Mode = new(defaultMode)
+	}
+	if data, err := ignition.Contents(f.Contents); err == nil && *f.Mode&0o077 != 0 && hasCredentials(f, data) {
+		m.refuse(part, "storage.files.mode", "has headers, which are for credentials, and others than root may read it; set mode 384 (0600)")
 	}
 }
 

@@ -1,9 +1,13 @@
 package machineconfig
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -38,12 +42,45 @@ func Selected(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) ([]mcf
 	return out, mistakes.err()
 }
 
-// Of returns the configuration of a pool, of all the MachineConfigs that there
-// are. The error is a Mistakes.
-func Of(pool *mcfgv1.MachineConfigPool, all []mcfgv1.MachineConfig) (Rendered, error) {
-	list, err := Selected(pool, all)
+// both returns the mistakes of two errors.
+func both(a, b error) error {
+	first, isFirst := errors.AsType[Mistakes](a)
+	second, isSecond := errors.AsType[Mistakes](b)
+	if a != nil && !isFirst {
+		return a
+	}
+	if b != nil && !isSecond {
+		return b
+	}
+	return slices.Concat(first, second).err()
+}
+
+// Objects are all the objects of the API from which configurations are made.
+type Objects struct {
+	MachineConfigs          []mcfgv1.MachineConfig
+	KubeletConfigs          []mcfgv1.KubeletConfig
+	ContainerRuntimeConfigs []mcfgv1.ContainerRuntimeConfig
+	// Pools are those that KubeletConfigs and ContainerRuntimeConfigs select.
+	Pools []mcfgv1.MachineConfigPool
+	// Policy is what the site declares about changes. Package hostchange checks it.
+	Policy operatorv1.NodeDisruptionPolicyConfig
+}
+
+// Of returns the configuration of a pool. The error is a Mistakes.
+func Of(pool *mcfgv1.MachineConfigPool, all Objects) (Rendered, error) {
+	list, err := Selected(pool, all.MachineConfigs)
+	kubelet, sources, overrides, wrong := settings(pool, all)
+	if err := both(err, wrong); err != nil {
+		return Rendered{}, err
+	}
+	own, err := policyFiles(all.Policy)
+	if err != nil {
+		return Rendered{}, fmt.Errorf("pool %s: %w", pool.Name, err)
+	}
+	out, err := Render(pool.Name, list, slices.Concat(own, kubelet)...)
 	if err != nil {
 		return Rendered{}, err
 	}
-	return Render(pool.Name, list)
+	out.Sources, out.Overrides = append(out.Sources, sources...), append(out.Overrides, overrides...)
+	return out, nil
 }

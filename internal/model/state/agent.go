@@ -33,3 +33,11 @@ const (
 	AdminKubeconfig   = "/etc/kubernetes/admin.conf"
 	KubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
 )
+
+// KubeletFolder has files with settings of kubelet, which it reads when it starts, by
+// their names, after the file that kubeadm writes.
+const KubeletFolder = "/etc/kubernetes/kubelet.conf.d/"
+
+// MirrorsFolder has a folder for each registry, in which containerd looks for its
+// mirrors at each pull.
+const MirrorsFolder = "/etc/containerd/certs.d/"

@@ -25,7 +25,8 @@ const clusterName = "cluster"
 
 // gathered holds the findings of one look at the cluster.
 type gathered struct {
-	pools []mcfgv1.MachineConfigPool
+	pools   []mcfgv1.MachineConfigPool
+	objects decide.Objects
 	// rendered are the configurations of the pools that were not refused, by pool.
 	rendered map[string]decide.Rendered
 	nodes    map[string]*corev1.Node
@@ -60,19 +61,20 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 // render merges the MachineConfigs of each pool. A mistake in what the site
 // declares about changes stops all pools: hosts would do what nobody meant.
 func (r *Reconciler) render(ctx context.Context, g *gathered) error {
-	var all mcfgv1.MachineConfigList
-	if err := r.Client.List(ctx, &all); err != nil {
-		return fmt.Errorf("list MachineConfigs: %w", err)
-	}
-	policy, err := r.policyProblem(ctx)
+	all, err := r.objects(ctx, g.pools)
 	if err != nil {
 		return err
 	}
+	policy := ""
+	if _, mistakes := hostchange.Policies(all.Policy); mistakes != nil {
+		policy = mistakes.Error()
+	}
+	g.objects = all
 	targets := map[string]target{}
 	for i := range g.pools {
 		p := &g.pools[i]
 		out := rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Problem: policy, ByHand: p.Annotations[rollout.Reboot] == rollout.ByHand}
-		made, err := decide.Of(p, all.Items)
+		made, err := decide.Of(p, all)
 		if err != nil {
 			out.Problem = strings.TrimPrefix(out.Problem+"\n"+err.Error(), "\n")
 		}
@@ -100,16 +102,27 @@ func (r *Reconciler) since(g *gathered, pool, name string) target {
 	return t
 }
 
-// policyProblem returns what is wrong with the site's own rows about changes.
-func (r *Reconciler) policyProblem(ctx context.Context) (string, error) {
+// objects reads the objects from which configurations are made.
+func (r *Reconciler) objects(ctx context.Context, pools []mcfgv1.MachineConfigPool) (decide.Objects, error) {
+	var configs mcfgv1.MachineConfigList
+	if err := r.Client.List(ctx, &configs); err != nil {
+		return decide.Objects{}, fmt.Errorf("list MachineConfigs: %w", err)
+	}
 	var own operatorv1.MachineConfiguration
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &own); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read MachineConfiguration %s: %w", clusterName, err)
+		return decide.Objects{}, fmt.Errorf("read MachineConfiguration %s: %w", clusterName, err)
 	}
-	if _, mistakes := hostchange.Policies(own.Spec.NodeDisruptionPolicy); mistakes != nil {
-		return mistakes.Error(), nil //nolint:nilerr // pools say it
+	var kubelet mcfgv1.KubeletConfigList
+	if err := r.Client.List(ctx, &kubelet); err != nil {
+		return decide.Objects{}, fmt.Errorf("list KubeletConfigs: %w", err)
 	}
-	return "", nil
+	var runtimes mcfgv1.ContainerRuntimeConfigList
+	if err := r.Client.List(ctx, &runtimes); err != nil {
+		return decide.Objects{}, fmt.Errorf("list ContainerRuntimeConfigs: %w", err)
+	}
+	return decide.Objects{
+		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items, Pools: pools, Policy: own.Spec.NodeDisruptionPolicy,
+	}, nil
 }
 
 // The ConfigMap with the site's configuration.

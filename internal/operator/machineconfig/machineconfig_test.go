@@ -440,3 +440,43 @@ func TestAHostThatGoesAwayAtItsWorkHoldsTheOthers(t *testing.T) {
 	s.ready("w-1", corev1.ConditionTrue)
 	s.settle()
 }
+
+func TestSettingsOfKubeletReachThePoolsThatTheySelect(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	text := func(name, fields string) string {
+		return `{apiVersion: machineconfiguration.openshift.io/v1, kind: KubeletConfig, metadata: {name: ` + name + `},
+spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}, kubeletConfig: {` + fields + `}}}`
+	}
+	says := func(name string) string {
+		k := &mcfgv1.KubeletConfig{}
+		must(t, s.admin.Get(t.Context(), client.ObjectKey{Name: name}, k))
+		var out []string
+		for _, c := range k.Status.Conditions {
+			out = append(out, strings.TrimSpace(string(c.Type)+" "+string(c.Status)+" "+c.Message))
+		}
+		return strings.Join(out, ", ")
+	}
+	s.apply(text("pods", "maxPods: 150"))
+	t.Cleanup(func() { s.delete(&mcfgv1.KubeletConfig{ObjectMeta: metav1.ObjectMeta{Name: "pods"}}) })
+	s.looks()
+	if got := says("pods"); got != "Success True it belongs to the configuration of the pools worker, Failure False" {
+		t.Errorf("it says %s", got)
+	}
+	mc := &mcfgv1.MachineConfig{}
+	must(t, s.admin.Get(t.Context(), client.ObjectKey{Name: s.pool("worker").Spec.Configuration.Name}, mc))
+	cfg, err := decide.Read(*mc)
+	if err != nil || len(cfg.Ignition.Storage.Files) != 1 || cfg.Ignition.Storage.Files[0].Path != decide.KubeletPath {
+		t.Errorf("workers are to have %+v, %v", cfg.Ignition.Storage.Files, err)
+	}
+	if source := s.pool("worker").Spec.Configuration.Source; len(source) != 1 || source[0].Kind != "KubeletConfig" || source[0].Name != "pods" {
+		t.Errorf("it is made from %+v", source)
+	}
+	s.apply(text("owned", "clusterDNS: [10.0.0.1]"))
+	t.Cleanup(func() { s.delete(&mcfgv1.KubeletConfig{ObjectMeta: metav1.ObjectMeta{Name: "owned"}}) })
+	s.looks()
+	if got := says("owned"); !strings.Contains(got, "Failure True KubeletConfig owned: spec.kubeletConfig.clusterDNS: kubeadm and Holdfast set it") {
+		t.Errorf("it says %s", got)
+	}
+	s.has("worker", refused, "True KubeletConfig owned: spec.kubeletConfig.clusterDNS")
+}

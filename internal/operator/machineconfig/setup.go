@@ -28,6 +28,7 @@ import (
 func Known(m meta.RESTMapper) (bool, error) {
 	for _, kind := range []schema.GroupVersionKind{
 		mcfgv1.GroupVersion.WithKind("MachineConfig"), mcfgv1.GroupVersion.WithKind("MachineConfigPool"), operatorv1.GroupVersion.WithKind("MachineConfiguration"),
+		mcfgv1.GroupVersion.WithKind("KubeletConfig"), mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"),
 	} {
 		_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
@@ -49,6 +50,8 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("machineconfig").
 		Watches(&mcfgv1.MachineConfig{}, all).
 		Watches(&mcfgv1.MachineConfigPool{}, all).
+		Watches(&mcfgv1.KubeletConfig{}, all).
+		Watches(&mcfgv1.ContainerRuntimeConfig{}, all).
 		Watches(&operatorv1.MachineConfiguration{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: hostChanged}))
 	if r.TwoNode {

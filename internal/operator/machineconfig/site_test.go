@@ -150,6 +150,7 @@ func (s *site) apply(texts ...string) {
 		must(s.t, yaml.Unmarshal([]byte(text), &kind))
 		objects := map[string]client.Object{
 			"MachineConfig": &mcfgv1.MachineConfig{}, "MachineConfigPool": &mcfgv1.MachineConfigPool{}, "MachineConfiguration": &operatorv1.MachineConfiguration{},
+			"KubeletConfig": &mcfgv1.KubeletConfig{},
 		}
 		o := objects[kind.Kind]
 		must(s.t, yaml.UnmarshalStrict([]byte(text), o))

@@ -22,9 +22,12 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
+// poolLabel begins the label by which KubeletConfigs select one pool.
+const poolLabel = "pools.operator.machineconfiguration.openshift.io/"
+
 func newPool(name, label string) *mcfgv1.MachineConfigPool {
 	return &mcfgv1.MachineConfigPool{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel + name: ""}},
 		Spec: mcfgv1.MachineConfigPoolSpec{
 			MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: name}},
 			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{label: ""}},
@@ -182,8 +185,14 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// reference returns a reference to a MachineConfig, or to the object of another kind
+// that KIND/NAME names.
 func reference(name string) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig", Name: name}
+	kind := "MachineConfig"
+	if before, after, other := strings.Cut(name, "/"); other {
+		kind, name = before, after
+	}
+	return corev1.ObjectReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: kind, Name: name}
 }
 
 // locked returns a patch that fails if somebody else wrote meanwhile.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"path"
 
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -12,16 +13,21 @@ import (
 // configuration says. The file never changes under running containers: it is
 // written once, before the first of them.
 func Containerd(host state.HostFacts) []byte {
-	return fmt.Appendf(nil, containerdConfig, payload.Image("pause"), host.RestrictOOM, host.CgroupDriver() == "systemd")
+	return fmt.Appendf(nil, containerdConfig, payload.Image("pause"), path.Clean(state.MirrorsFolder), host.RestrictOOM, host.CgroupDriver() == "systemd")
 }
 
-// containerdConfig takes the pause image, whether the OOM killer's score is
-// restricted, and whether the cgroup driver is systemd.
+// containerdConfig takes the pause image, the folder with the mirrors of registries,
+// whether the OOM killer's score is restricted, and whether the cgroup driver is
+// systemd. The folder is named, because containerd's default is a list of two, and
+// pulls by its transfer service find nothing in a list.
 const containerdConfig = `# Written by holdfast-agent; changes are overwritten.
 version = 3
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = '%s'
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = '%s'
 
 [plugins.'io.containerd.cri.v1.runtime']
 restrict_oom_score_adj = %t

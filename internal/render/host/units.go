@@ -96,7 +96,8 @@ WantedBy=multi-user.target
 `
 
 // kubelet starts after the agent, which puts the host's own name server first in
-// resolv.conf: each pod gets a copy of the file at its start. No namespaces of
+// resolv.conf: each pod gets a copy of the file at its start. It does not start
+// without the folder of its settings, and nobody else creates that one. No namespaces of
 // systemd apply to kubelet, which mounts volumes for others, nor to containerd,
 // whose containers would inherit everything else.
 const kubeletUnit = `[Unit]
@@ -107,9 +108,10 @@ ConditionPathExists=/var/lib/kubelet/config.yaml
 
 [Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml --config-dir=` + state.KubeletFolder + `"
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-` + resolvconf.KubeletWait + `ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
+` + resolvconf.KubeletWait + `ExecStartPre=/bin/mkdir -p ` + state.KubeletFolder + `
+ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
 Restart=always
 RestartSec=2
 ` + plain + talking + `RestrictRealtime=yes

@@ -19,7 +19,7 @@ var plurals = map[string][]string{
 	"config-operator": {"dnses", "featuregates", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
 	"etcd":            {"etcds", "pacemakerclusters"},
 	"ingress":         {"ingresscontrollers"},
-	"machine-config":  {"machineconfigs", "machineconfigpools", "machineconfigurations"},
+	"machine-config":  {"containerruntimeconfigs", "kubeletconfigs", "machineconfigs", "machineconfigpools", "machineconfigurations"},
 	// The kind in which operators report their state.
 	"cluster-version-operator": {"clusteroperators"},
 }
