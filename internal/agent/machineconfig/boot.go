@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -48,6 +49,14 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	return a.cluster.MayBoot(limited)
 }
 
+// purpose says for what the host boots.
+func (a *Agent) purpose() string {
+	if a.journal.Back {
+		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why, maxReason))
+	}
+	return "it boots for its configuration " + a.journal.Target
+}
+
 // bootPause is the pause before systemd is asked once more to boot the host:
 // Pacemaker takes its time to stop etcd in order.
 const bootPause = 15 * time.Minute
@@ -63,6 +72,7 @@ func (a *Agent) reboot(ctx context.Context) {
 		return // the next step says why
 	}
 	a.failed = ""
+	a.Event(state.PlanEvent(a.purpose()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {
 		a.failed = err.Error()
 		return

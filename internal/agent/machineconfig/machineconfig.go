@@ -2,7 +2,8 @@
 // node names, or back to the last good one.
 //
 // It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state, reason and desiredDrain of this host's node.
+// currentConfig, state, reason, desiredDrain and machine-config-stage of this host's
+// node.
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -80,6 +81,8 @@ type Host struct {
 type Options struct {
 	Host
 	Now func() time.Time
+	// Event takes in what the host is about to do, for reports of incidents.
+	Event func(state.Event)
 }
 
 // Cluster is what the host knows of its cluster, and its way to it.
@@ -154,7 +157,7 @@ func (a *Agent) Nodes(list []state.Node) {
 func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
-		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
+		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
 	} {
 		if value, ok := n.Annotations[name]; ok {
 			out[name] = value
@@ -260,7 +263,7 @@ const maxReason = 2000
 
 // tell writes into the API what the host says, unless that stands there.
 func (a *Agent) tell(ctx context.Context, r hostapply.Report, wish string) error {
-	want := map[string]string{rollout.StateOf: string(r.State)}
+	want := map[string]string{rollout.StateOf: string(r.State), rollout.StageAt: string(r.Stage)}
 	if r.Current != "" {
 		want[rollout.CurrentConfig] = r.Current
 	}
@@ -275,7 +278,7 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, wish string) error
 	node, have, heard := a.self.Name, about(a.self), a.heard
 	a.mu.Unlock()
 	values := map[string]*string{}
-	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf, drain.Desired} {
+	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, drain.Desired} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {
 		case wanted && had != value:

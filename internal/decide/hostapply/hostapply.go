@@ -120,6 +120,8 @@ type Report struct {
 	Reason  string
 	// Drain is true while the host is to be empty.
 	Drain bool
+	// Stage says of Reason what people and alerts tell apart.
+	Stage rollout.Stage
 }
 
 // The bounds of a check.
@@ -148,7 +150,7 @@ func (j Journal) Config() string {
 // had written. Other reports stay as they are.
 func (r Report) Changed(what []string) Report {
 	if r.State == rollout.Done && len(what) > 0 {
-		r.State, r.Reason = rollout.Degraded, "somebody changed "+strings.Join(what, ", ")
+		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Changed, "somebody changed "+strings.Join(what, ", ")
 	}
 	return r
 }
@@ -183,7 +185,7 @@ func idle(j Journal, f Facts) Step {
 	case f.Refused != "":
 		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
 	case f.Drains && !f.Drained:
-		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, moves, true}}
+		return Step{Journal: j, Do: Drain, Report: Report{rollout.Working, j.Good, moves, true, rollout.Drains}}
 	}
 	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
 	return w.step(Write, "writes "+desired)
@@ -193,12 +195,12 @@ const moves = "waits until its pods have moved"
 
 // rest reports a host that is on no way.
 func rest(j Journal) Step {
-	r := Report{State: rollout.Done, Current: j.Good}
+	r := Report{State: rollout.Done, Current: j.Good, Stage: rollout.Settled}
 	switch {
 	case j.Refused:
-		r.State, r.Reason = rollout.Unreconcilable, j.Why
+		r.State, r.Stage, r.Reason = rollout.Unreconcilable, rollout.Refused, j.Why
 	case j.Failed != "":
-		r.State, r.Reason = rollout.Degraded, j.Why
+		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Failed, j.Why
 	}
 	return Step{Journal: j, Report: r}
 }
@@ -212,13 +214,25 @@ type way struct {
 // step returns a step with the present journal. It says Working also on the way
 // back, because the host is not to be counted on before it ends.
 func (w *way) step(do Do, reason string) Step {
+	stage := rollout.Applies
 	if w.j.Back {
+		stage = rollout.GoesBack
 		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
 	}
-	s := Step{Journal: w.j, Do: do, Report: Report{rollout.Working, w.j.Good, reason, w.f.Drains}}
+	if do == Drain {
+		stage = rollout.Drains
+	}
+	s := Step{Journal: w.j, Do: do, Report: Report{rollout.Working, w.j.Good, reason, w.f.Drains, stage}}
 	if do == Write {
 		s.Config = w.j.Config()
 	}
+	return s
+}
+
+// waits returns a step that does nothing until somebody else has done something.
+func (w *way) waits(stage rollout.Stage, reason string) Step {
+	s := w.step(Nothing, reason)
+	s.Report.Stage = stage
 	return s
 }
 
@@ -287,11 +301,11 @@ func (w *way) boot() Step {
 	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
 		return w.back("another configuration is wanted before its reboot")
 	case w.f.ByHand != "":
-		return w.step(Nothing, "needs a reboot: "+w.f.ByHand)
+		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
 	case w.f.Drains && !w.f.Drained && !w.j.Back:
 		return w.step(Drain, moves)
 	case !state.Is(w.f.MayBoot, true):
-		return w.step(Nothing, because("waits with its reboot: the cluster may not carry on without it", w.f.NotSpared))
+		return w.waits(rollout.Held, because("waits with its reboot: the cluster may not carry on without it", w.f.NotSpared))
 	}
 	return w.step(Reboot, because("boots", w.f.Failed))
 }
