@@ -110,7 +110,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	if err != nil {
 		return err
 	}
-	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now})
+	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now, Event: event})
 	net, err := hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
 		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config},

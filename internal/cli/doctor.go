@@ -77,7 +77,7 @@ Exit codes: 0 nothing found, or notes only; 3 a warning; 5 a critical finding;
 	flags := cmd.Flags()
 	flags.BoolVar(&f.list, "list", false, "list the checks")
 	flags.StringVar(&f.explain, "explain", "", "explain why this check matters, and which commands help")
-	flags.StringVar(&f.in, "in", "", "tell which certificates will have expired after this time, for example 400d or 36h")
+	flags.StringVar(&f.in, "in", "", "tell which certificates and kubeconfigs will have expired after this time, for example 400d or 36h")
 	flags.BoolVar(&f.disk, "disk", false, "measure etcd's disk, on this host and on those of --hosts or --lab: at most 2 s and 8 MiB")
 	f.place.DeclareKubeconfig(cmd)
 	f.place.DeclareHosts(cmd)

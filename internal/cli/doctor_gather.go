@@ -33,7 +33,7 @@ func (f *doctorFlags) gather(ctx context.Context) (decide.Facts, error) {
 	var noAPI error
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		found, noAPI = askAPI(inner, p)
+		found, noAPI = askAPI(inner, p, f.in != "")
 		return nil
 	})
 	group.Go(func() error {
@@ -62,7 +62,8 @@ func troubles(hosts []decide.Host) error {
 	return errors.Join(out...)
 }
 
-func askAPI(ctx context.Context, p place.Place) (decide.Facts, error) {
+// askAPI asks the API, and if wanted also for what will end.
+func askAPI(ctx context.Context, p place.Place, ends bool) (decide.Facts, error) {
 	access, err := p.Access()
 	if err != nil {
 		return decide.Facts{}, err
@@ -71,7 +72,11 @@ func askAPI(ctx context.Context, p place.Place) (decide.Facts, error) {
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	return c.Gather(ctx)
+	found, err := c.Gather(ctx)
+	if err == nil && ends {
+		c.Ends(ctx, &found)
+	}
+	return found, err
 }
 
 // askHosts asks all control planes in parallel, and looks at this host if it

@@ -191,6 +191,7 @@ func TestDoctorThatSeesNothingSaysHowToSeeMore(t *testing.T) {
 func TestDoctorTellsWhatWillHaveExpired(t *testing.T) {
 	facts := swapping(state.Known[uint64](1 << 30))
 	facts.Hosts[0].Certificates = state.Known([]decide.Certificate{{Path: "/var/lib/kubelet/pki/kubelet.crt", Ends: facts.At.Add(365 * 24 * time.Hour)}})
+	facts.Cluster.Ends = state.Known([]decide.Ending{})
 	for _, c := range []struct {
 		in   string
 		want int

@@ -80,6 +80,7 @@ type Keeper struct {
 	// waits is the reason that was last logged.
 	waits   string
 	renewed counts
+	late    moments
 }
 
 // New returns the Keeper of a control plane.
@@ -192,6 +193,7 @@ func (k *Keeper) publish(ctx context.Context, r state.CertificateRenewal) error 
 func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 	files, err := k.files()
 	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, ControlPlanes: k.ControlPlanes}
+	k.late.set(h.Late())
 	if k.ControlPlanes > 1 && len(files) > 0 && (h.Pending() || k.published) {
 		h.Cluster = k.cluster(ctx, h.Now)
 		h.Shows = k.shows(ctx)

@@ -437,4 +437,9 @@ func TestRenewalsAreCounted(t *testing.T) {
 	if m := families[0].GetMetric()[0]; m.GetCounter().GetValue() != 2 || m.GetLabel()[0].GetValue() != "/a" {
 		t.Errorf("%v", m)
 	}
+	k.late.set(map[string]time.Time{"/a": time.Unix(1700000000, 0)})
+	families, err = registry.Gather()
+	if err != nil || len(families) != 2 || families[0].GetName() != "holdfast_certificate_renewal_late_timestamp_seconds" || families[0].GetMetric()[0].GetGauge().GetValue() != 1700000000 {
+		t.Errorf("%v, %v", families, err)
+	}
 }

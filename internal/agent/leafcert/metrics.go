@@ -3,13 +3,17 @@ package leafcert
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast/holdfast/internal/adapter/metric"
 )
 
-var renewals = metric.Describe("certificate_renewals_total", "Leaf certificates that the agent has renewed since it started.", "file")
+var (
+	renewals = metric.Describe("certificate_renewals_total", "Leaf certificates that the agent has renewed since it started.", "file")
+	lateFrom = metric.Describe("certificate_renewal_late_timestamp_seconds", "From when on a leaf certificate on this host should have been renewed, whoever is away.", "file")
+)
 
 // counts counts renewals by file.
 type counts struct {
@@ -32,12 +36,33 @@ func (c *counts) all() map[string]int {
 	return maps.Clone(c.by)
 }
 
+// moments are times by file, as they were when the files were last read.
+type moments struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+func (m *moments) set(at map[string]time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = at
+}
+
+func (m *moments) all() map[string]time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.at)
+}
+
 // Describe implements prometheus.Collector.
-func (k *Keeper) Describe(out chan<- *prometheus.Desc) { out <- renewals }
+func (k *Keeper) Describe(out chan<- *prometheus.Desc) { out <- renewals; out <- lateFrom }
 
 // Collect implements prometheus.Collector.
 func (k *Keeper) Collect(out chan<- prometheus.Metric) {
 	for file, n := range k.renewed.all() {
 		metric.Send(out).Counter(renewals, float64(n), file)
+	}
+	for file, at := range k.late.all() {
+		metric.Send(out).Time(lateFrom, at, file)
 	}
 }

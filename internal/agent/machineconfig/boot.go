@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -120,6 +121,14 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 	return a.cluster.MayBoot(limited)
 }
 
+// purpose says for what the host boots.
+func (a *Agent) purpose() string {
+	if a.journal.Back {
+		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why, maxReason))
+	}
+	return "it boots for its configuration " + a.journal.Target
+}
+
 // bootPause is the pause before systemd is asked once more to boot the host:
 // Pacemaker takes its time to stop etcd in order.
 const bootPause = 15 * time.Minute
@@ -142,6 +151,7 @@ func (a *Agent) reboot(ctx context.Context) {
 		return
 	}
 	a.failed = ""
+	a.Event(state.PlanEvent(a.purpose()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {
 		stay()
 		a.failed = err.Error()

@@ -1,12 +1,14 @@
 package machineconfig
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestAHostIsEmptiedThenBootsItselfAndTakesPodsAgain(t *testing.T) {
@@ -18,6 +20,9 @@ func TestAHostIsEmptiedThenBootsItselfAndTakesPodsAgain(t *testing.T) {
 	}
 	if want := []string{drain.Before(kernel), drain.After(kernel)}; !slices.Equal(w.asked, want) {
 		t.Errorf("it asks for %q", w.asked)
+	}
+	if want := []state.Event{state.PlanEvent("it boots for its configuration " + kernel)}; !reflect.DeepEqual(w.events, want) {
+		t.Errorf("it notes %+v", w.events)
 	}
 }
 

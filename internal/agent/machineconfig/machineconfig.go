@@ -4,8 +4,8 @@
 // It also boots the host when somebody wants that and the operator gives it its turn.
 //
 // It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state, reason, desiredDrain, reboot-from and reboot-done of this
-// host's node.
+// currentConfig, state, reason, desiredDrain, machine-config-stage, reboot-from and
+// reboot-done of this host's node.
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -83,6 +83,8 @@ type Host struct {
 type Options struct {
 	Host
 	Now func() time.Time
+	// Event takes in what the host is about to do, for reports of incidents.
+	Event func(state.Event)
 }
 
 // Cluster is what the host knows of its cluster, and its way to it.
@@ -165,7 +167,7 @@ func (a *Agent) Nodes(list []state.Node) {
 func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
-		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
+		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
 		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone,
 	} {
 		if value, ok := n.Annotations[name]; ok {
@@ -283,7 +285,7 @@ const maxReason = 2000
 // tell writes into the API what the host says, unless that stands there.
 func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]string) error {
 	want := maps.Clone(says)
-	want[rollout.StateOf] = string(r.State)
+	want[rollout.StateOf], want[rollout.StageAt] = string(r.State), string(r.Stage)
 	if r.Current != "" {
 		want[rollout.CurrentConfig] = r.Current
 	}
@@ -295,7 +297,9 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 	node, have, heard := a.self.Name, about(a.self), a.heard
 	a.mu.Unlock()
 	values := map[string]*string{}
-	for _, name := range []string{rollout.CurrentConfig, rollout.StateOf, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone} {
+	for _, name := range []string{
+		rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone,
+	} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {
 		case wanted && had != value:

@@ -32,10 +32,10 @@ func TestTheStateOfAHostIsAMetric(t *testing.T) {
 	if got := shown(); len(got) != 0 {
 		t.Errorf("before its first configuration: %q", got)
 	}
-	for _, step := range []struct{ wish, config, state string }{{one, one, "Done"}, {bad, one, "Degraded"}} {
+	for _, step := range []struct{ wish, config, stage, state string }{{one, one, "settled", "Done"}, {bad, one, "failed", "Degraded"}} {
 		w.wish(step.wish)
 		w.settle(hour)
-		if got := shown(); len(got) != 3 || got[0] != "holdfast_machine_config_state" || got[1] != step.config || got[2] != step.state {
+		if got := shown(); len(got) != 4 || got[0] != "holdfast_machine_config_state" || got[1] != step.config || got[2] != step.stage || got[3] != step.state {
 			t.Errorf("given %s: %q", step.wish, got)
 		}
 	}

@@ -54,6 +54,8 @@ type world struct {
 	// the operator.
 	rebooting bool
 	asked     []string
+	// events are those that the agent noted.
+	events []state.Event
 
 	// Of systemd: units that are enabled, those that run and with which definition,
 	// and what it has read. failing units do not start.
@@ -136,7 +138,7 @@ func (w *world) start() {
 	w.dead = false
 	writer := hostconfig.NewWriter(w.root)
 	w.instrument(&writer)
-	w.agent = New(Options{Now: func() time.Time { return w.now }, Host: Host{
+	w.agent = New(Options{Now: func() time.Time { return w.now }, Event: func(e state.Event) { w.events = append(w.events, e) }, Host: Host{
 		Store: writer.Store, Refusal: writer.Refusal, Differences: writer.Differences, Systemctl: w.systemctl,
 		Configure: func(ctx context.Context, name string) error {
 			wrote, err := writer.Write(ctx)

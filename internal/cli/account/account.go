@@ -90,12 +90,12 @@ func (a Account) Make(ctx context.Context, c Cluster) (string, error) {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // it never fails
 	unique := a.Name + "-" + hex.EncodeToString(id)
-	group, binding := site.AdministratorsGroup+":"+unique, "holdfast-administrator-"+unique
+	group, binding := site.AdministratorsGroup+":"+unique, site.AdministratorBinding+unique
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", err
 	}
-	certificate, err := a.sign(ctx, c, key, "holdfast-administrator-"+unique, group)
+	certificate, err := a.sign(ctx, c, key, binding, group)
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +106,7 @@ func (a Account) Make(ctx context.Context, c Cluster) (string, error) {
 	if err := host.WriteFileAtomic(a.File, text, state.SecretFileMode); err != nil {
 		return "", err
 	}
-	if err := c.CreateObject(ctx, kube.ClusterRoleBindings, bindingOf(binding, group)); err != nil {
+	if err := c.CreateObject(ctx, kube.ClusterRoleBindings, bindingOf(binding, group, certificate.NotAfter)); err != nil {
 		return "", errors.Join(fmt.Errorf("give the kubeconfig its rights: %w", err), os.Remove(a.File))
 	}
 	return fmt.Sprintf("%s: all rights until %s; protect it like a password\nto take the rights back:\n  kubectl delete clusterrolebinding %s\n",
@@ -173,11 +173,12 @@ func (a Account) render(certificate *x509.Certificate, key *ecdsa.PrivateKey) ([
 	})
 }
 
-// bindingOf gives a group all rights.
-func bindingOf(name, group string) []byte {
+// bindingOf gives a group all rights. Its annotation says when the one certificate of
+// the group ends, so that doctor can tell.
+func bindingOf(name, group string, ends time.Time) []byte {
 	out, _ := json.Marshal(rbacv1.ClusterRoleBinding{ // strings always encode
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{state.AnnotationExpires: ends.UTC().Format(time.RFC3339)}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 	})

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // signingCluster signs what is approved.
@@ -106,6 +107,9 @@ func TestAKubeconfigHasRightsThatCanBeTakenBackAlone(t *testing.T) {
 		}
 		if c.binding.RoleRef.Name != "cluster-admin" || len(c.binding.Subjects) != 1 || c.binding.Subjects[0].Kind != "Group" || c.binding.Subjects[0].Name != group {
 			t.Errorf("bound: %+v", c.binding)
+		}
+		if got := c.binding.Annotations[state.AnnotationExpires]; got != "2026-11-27T08:00:00Z" {
+			t.Errorf("the binding says that it ends %q", got)
 		}
 		if !strings.Contains(told, "kubectl delete clusterrolebinding "+c.binding.Name+"\n") || !strings.Contains(told, "all rights until 2026-11-27T08:00:00Z") {
 			t.Errorf("told: %s", told)

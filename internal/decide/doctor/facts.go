@@ -219,6 +219,19 @@ type Cluster struct {
 	// Unenforced lists the NetworkPolicies, as namespace/name, that nothing
 	// enforces.
 	Unenforced state.Fact[[]string] `json:"unenforced,omitzero"`
+	// Ends lists what is valid until a time and has no file on a host. It is known only
+	// if it was asked for.
+	Ends state.Fact[[]Ending] `json:"ends,omitzero"`
+}
+
+// Ending is a certificate that the API has, or a kubeconfig that it signed.
+type Ending struct {
+	What string    `json:"what"`
+	Ends time.Time `json:"ends"`
+	// Renewer is the program that renews it, empty where nobody does.
+	Renewer string `json:"renewer,omitempty"`
+	// Personal is true for the kubeconfig of a person, who chose its life.
+	Personal bool `json:"personal,omitempty"`
 }
 
 // DNSService is a Service of the cluster's DNS.

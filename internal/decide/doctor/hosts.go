@@ -24,7 +24,7 @@ var hostChecks = []Check{
 	},
 	{
 		ID: "certificates", Title: "no certificate expires soon", For: Everywhere, judge: judgeCertificates,
-		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff"},
+		Alerts:  []string{"HoldfastCertificateEnds", "HoldfastCertificateEndsWhileAHostIsOff", "HoldfastCertificateNotRenewed"},
 		Meaning: "Whoever shows an expired certificate is refused. On a control plane holdfast-agent renews what kubeadm signed when two thirds of its life are over, and kubelet renews its own while it runs: if this check warns of one of these, that program does not run or cannot renew it. What expires while a host is off is renewed once its agent runs.",
 		Lines: []string{
 			"journalctl -u holdfast-agent -g 'leaf certificates'     # on that host, why it was not renewed: docs/runbook/leaf-certificates.md",

@@ -250,7 +250,7 @@ func TestEachAlertOfACheckLeadsToIt(t *testing.T) {
 	}
 	want := map[string]string{
 		"HoldfastFailoverCapacity": "failover-capacity", "HoldfastFenceDelayTooShort": "fence-delay", "HoldfastFencingNotVerified": "fence-proven",
-		"HoldfastCertificateEnds": "certificates", "HoldfastCertificateEndsWhileAHostIsOff": "certificates",
+		"HoldfastCertificateEnds": "certificates", "HoldfastCertificateEndsWhileAHostIsOff": "certificates", "HoldfastCertificateNotRenewed": "certificates",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -39,6 +39,26 @@ func judgeExpiry(s *sheet, by time.Time) {
 		}
 		s.say(finding.OK, h.Name, "%s expires until %s", rest, date(by))
 	})
+	if list, is := known(s, "certificates in the API", s.Cluster.Ends); is {
+		s.endings(list, by)
+	}
+}
+
+// endings judges what has no file on a host.
+func (s *sheet) endings(list []Ending, by time.Time) {
+	for _, e := range list {
+		if e.Ends.After(by) {
+			continue
+		}
+		level, who := finding.Warning, "nothing renews it"
+		switch {
+		case e.Personal:
+			level, who = finding.Note, "nothing renews it; 'holdfast kubeconfig' makes another one"
+		case e.Renewer != "":
+			level, who = finding.Note, e.Renewer+" renews it"
+		}
+		s.say(level, "", "%s %s, on %s: %s", e.What, ends(e.Ends.Sub(s.At)), date(e.Ends), who)
+	}
 }
 
 // renewerOf returns the program that renews a certificate in time, empty where

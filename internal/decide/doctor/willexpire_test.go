@@ -51,13 +51,37 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 		if diff := cmp.Diff(c.want.Findings, got.Findings); diff != "" || got.Severity != c.want.Severity || got.ID != "certificates" {
 			t.Errorf("%s: %s %s\n%s", c.after, got.ID, got.Severity, diff)
 		}
-		if diff := cmp.Diff([]string{"certificates of cp-2"}, got.Unseen); diff != "" {
+		if diff := cmp.Diff([]string{"certificates of cp-2", "certificates in the API"}, got.Unseen); diff != "" {
 			t.Errorf("%s: %s", c.after, diff)
 		}
 	}
-	f.Hosts = f.Hosts[:1]
+	f.Hosts, f.Cluster.Ends = f.Hosts[:1], state.Known([]Ending{})
 	f.Hosts[0].Certificates = state.Known([]Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650)})
 	if got := WillExpire(f, 400*day); got.Severity != finding.OK || got.Findings[0].Problem != "no certificate expires until 2027-12-25" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatEndsInTheAPIIsToldToo(t *testing.T) {
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	f := Facts{At: at, Topology: Topology{ControlPlanes: 1}, Hosts: []Host{{Name: "cp-1", Certificates: state.Known([]Certificate{})}}}
+	f.Cluster.Ends = state.Known([]Ending{
+		{What: "the certificate in Secret openshift-ingress/shop", Ends: at.Add(80 * day)},
+		{What: "the certificate in Secret openshift-ingress/router-certs-default", Ends: at.Add(300 * day), Renewer: "holdfast-operator"},
+		{What: "the kubeconfig of administrator alice", Ends: at.Add(-day), Personal: true},
+		{What: "the certificate in Secret openshift-ingress-operator/router-ca", Ends: at.Add(500 * day), Renewer: "holdfast-operator"},
+	})
+	got := WillExpire(f, 400*day)
+	want := []finding.Finding{
+		{Severity: finding.Warning, Problem: "the certificate in Secret openshift-ingress/shop expires in 80 days, on 2027-02-08: nothing renews it"},
+		{Severity: finding.Note, Problem: "the certificate in Secret openshift-ingress/router-certs-default expires in 300 days, on 2027-09-16: holdfast-operator renews it"},
+		{Severity: finding.Note, Problem: "the kubeconfig of administrator alice expired 1 days ago, on 2026-11-19: nothing renews it; 'holdfast kubeconfig' makes another one"},
+		{Severity: finding.OK, Subject: "cp-1", Problem: "no certificate expires until 2027-12-25"},
+	}
+	for i := range want {
+		want[i].ID = "certificates"
+	}
+	if diff := cmp.Diff(want, got.Findings); diff != "" || got.Severity != finding.Warning || len(got.Unseen) > 0 {
+		t.Errorf("%s %v\n%s", got.Severity, got.Unseen, diff)
 	}
 }

@@ -141,6 +141,8 @@ type Report struct {
 	Drain bool
 	// Fulfilled is true once the host has booted as somebody wanted, and is ready.
 	Fulfilled bool
+	// Stage says of Reason what people and alerts tell apart.
+	Stage rollout.Stage
 }
 
 // The bounds of a check.
@@ -169,7 +171,7 @@ func (j Journal) Config() string {
 // had written. Other reports stay as they are.
 func (r Report) Changed(what []string) Report {
 	if r.State == rollout.Done && len(what) > 0 {
-		r.State, r.Reason = rollout.Degraded, "somebody changed "+strings.Join(what, ", ")
+		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Changed, "somebody changed "+strings.Join(what, ", ")
 	}
 	return r
 }
@@ -208,7 +210,7 @@ func idle(j Journal, f Facts) Step {
 	case f.Refused != "":
 		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
 	case f.Drains && !f.Drained:
-		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true}}
+		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
 	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
 	return w.step(Write, "writes "+desired)
@@ -218,22 +220,27 @@ func idle(j Journal, f Facts) Step {
 // does follows from the present boot and the one that the wish names. There is no
 // way back from a boot, so that it waits for the host for as long as that takes.
 func wished(atRest Step, f Facts) Step {
-	step := func(do Do, reason string) Step {
-		return Step{Journal: atRest.Journal, Do: do, Report: Report{State: rollout.Working, Current: atRest.Journal.Good, Reason: reason, Drain: f.Drains}}
+	step := func(stage rollout.Stage, do Do, reason string) Step {
+		return Step{Journal: atRest.Journal, Do: do, Report: Report{
+			State: rollout.Working, Current: atRest.Journal.Good, Reason: reason, Drain: f.Drains, Stage: stage,
+		}}
 	}
 	switch ready := state.Is(f.Ready, true); {
 	case f.Wish == Booted && ready && f.Watched >= Settled:
 		atRest.Report.Fulfilled = true
 		return atRest
 	case f.Wish == Booted && ready:
-		return step(Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
+		return step(rollout.Applies, Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
 	case f.Wish == Booted:
-		return step(Nothing, because("has booted as it was wanted, and waits until it is ready", f.NotReady))
+		return step(rollout.Applies, Nothing, because("has booted as it was wanted, and waits until it is ready", f.NotReady))
 	case !f.Drained:
-		return step(Drain, moves)
-	default:
-		return step(boots(f))
+		return step(rollout.Drains, Drain, moves)
 	}
+	do, reason := boots(f)
+	if do == Nothing {
+		return step(rollout.Held, do, reason)
+	}
+	return step(rollout.Applies, do, reason)
 }
 
 // boots returns whether an empty host boots now. It asks that itself, at the last
@@ -249,12 +256,12 @@ const moves = "waits until its pods have moved"
 
 // rest reports a host that is on no way.
 func rest(j Journal) Step {
-	r := Report{State: rollout.Done, Current: j.Good}
+	r := Report{State: rollout.Done, Current: j.Good, Stage: rollout.Settled}
 	switch {
 	case j.Refused:
-		r.State, r.Reason = rollout.Unreconcilable, j.Why
+		r.State, r.Stage, r.Reason = rollout.Unreconcilable, rollout.Refused, j.Why
 	case j.Failed != "":
-		r.State, r.Reason = rollout.Degraded, j.Why
+		r.State, r.Stage, r.Reason = rollout.Degraded, rollout.Failed, j.Why
 	}
 	return Step{Journal: j, Report: r}
 }
@@ -268,13 +275,25 @@ type way struct {
 // step returns a step with the present journal. It says Working also on the way
 // back, because the host is not to be counted on before it ends.
 func (w *way) step(do Do, reason string) Step {
+	stage := rollout.Applies
 	if w.j.Back {
+		stage = rollout.GoesBack
 		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
 	}
-	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains}}
+	if do == Drain {
+		stage = rollout.Drains
+	}
+	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains, Stage: stage}}
 	if do == Write {
 		s.Config = w.j.Config()
 	}
+	return s
+}
+
+// waits returns a step that does nothing until somebody else has done something.
+func (w *way) waits(stage rollout.Stage, reason string) Step {
+	s := w.step(Nothing, reason)
+	s.Report.Stage = stage
 	return s
 }
 
@@ -334,19 +353,23 @@ func (w *way) act() Step {
 	}
 }
 
-// boot boots the host if it is empty and the cluster carries on without it. Until then the wish may be taken back. The
-// way back needs nobody else, so it does not wait for pods: the host was not ready,
-// and they did not run well there.
+// boot boots the host if it is empty and the cluster carries on without it. Until
+// then the wish may be taken back. The way back needs nobody else, so it does not
+// wait for pods: the host was not ready, and they did not run well there.
 func (w *way) boot() Step {
 	switch {
 	case !w.j.Back && !w.j.Booted && w.f.Desired.Known && w.f.Desired.Value != w.j.Target:
 		return w.back("another configuration is wanted before its reboot")
 	case w.f.ByHand != "":
-		return w.step(Nothing, "needs a reboot: "+w.f.ByHand)
+		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
 	case w.f.Drains && !w.f.Drained && !w.j.Back:
 		return w.step(Drain, moves)
 	}
-	return w.step(boots(w.f))
+	do, reason := boots(w.f)
+	if do == Nothing {
+		return w.waits(rollout.Held, reason)
+	}
+	return w.step(do, reason)
 }
 
 // check waits until the host is ready.

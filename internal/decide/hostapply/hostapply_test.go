@@ -311,121 +311,121 @@ func TestWhatAHostReports(t *testing.T) {
 		report   hostapply.Report
 		next     hostapply.Journal
 	}{
-		{"the API does not answer", old, hostapply.Facts{Boot: "1"}, "", hostapply.Report{State: rollout.Done, Current: "old"}, old},
-		{"after a failure neither", failed, hostapply.Facts{Boot: "1"}, "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late"}, failed},
-		{"it is given what failed", failed, desired("bad"), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late"}, failed},
-		{"it is given what it has, after a failure", failed, desired("old"), "", hostapply.Report{State: rollout.Done, Current: "old"}, old},
+		{"the API does not answer", old, hostapply.Facts{Boot: "1"}, "", hostapply.Report{State: rollout.Done, Current: "old", Stage: rollout.Settled}, old},
+		{"after a failure neither", failed, hostapply.Facts{Boot: "1"}, "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Stage: rollout.Failed}, failed},
+		{"it is given what failed", failed, desired("bad"), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Stage: rollout.Failed}, failed},
+		{"it is given what it has, after a failure", failed, desired("old"), "", hostapply.Report{State: rollout.Done, Current: "old", Stage: rollout.Settled}, old},
 		{
 			"it is given another one after a failure", failed, desired("new"), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "writes new"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "writes new", Stage: rollout.Applies},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Boot: "1"},
 		},
 		{
 			"it refuses", old, with(desired("new"), func(f *hostapply.Facts) { f.Refused = "no such group" }), "",
-			hostapply.Report{State: rollout.Unreconcilable, Current: "old", Reason: "no such group"},
+			hostapply.Report{State: rollout.Unreconcilable, Current: "old", Reason: "no such group", Stage: rollout.Refused},
 			hostapply.Journal{Good: "old", Failed: "new", Refused: true, Why: "no such group"},
 		},
 		{
 			"pods have to move first", old, with(desired("new"), func(f *hostapply.Facts) { f.Drains = true }), hostapply.Drain,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until its pods have moved", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until its pods have moved", Drain: true, Stage: rollout.Drains},
 			old,
 		},
 		{
 			"pods have moved", old, with(desired("new"), func(f *hostapply.Facts) { f.Drains, f.Drained, f.Reboots = true, true, true }), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "writes new", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "writes new", Drain: true, Stage: rollout.Applies},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Reboots: true, Boot: "1"},
 		},
 		{
 			"the desired one changes on the way", checked, with(desired("newer"), func(f *hostapply.Facts) { f.Ready = state.Known(false) }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready", Stage: rollout.Applies},
 			checked,
 		},
 		{
 			"it is ready, and a kubelet that fell silent would not be noticed yet", checked, desired("new"), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "is watched for 1m0s"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "is watched for 1m0s", Stage: rollout.Applies},
 			checked,
 		},
 		{
 			"it is ready, and nobody read what changed", checked, with(desired("new"), func(f *hostapply.Facts) { f.Quiet = true }), "",
-			hostapply.Report{State: rollout.Done, Current: "new"},
+			hostapply.Report{State: rollout.Done, Current: "new", Stage: rollout.Settled},
 			hostapply.Journal{Good: "new"},
 		},
 		{
 			"it says why it is not ready", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.NotReady = state.Known(false), "a.service has failed" }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready: a.service has failed"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready: a.service has failed", Stage: rollout.Applies},
 			checked,
 		},
 		{
 			"a person has to boot it", booting, with(desired("new"), func(f *hostapply.Facts) { f.ByHand = "kernel arguments" }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments", Stage: rollout.WaitsForBoot},
 			booting,
 		},
 		{
 			"a person has to boot it, and the API does not answer", booting, with(desired("new"), func(f *hostapply.Facts) { f.ByHand, f.Desired = "kernel arguments", state.Fact[string]{} }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "needs a reboot: kernel arguments", Stage: rollout.WaitsForBoot},
 			booting,
 		},
 		{
 			"the wish is taken back before a person boots it", booting, with(desired("old"), func(f *hostapply.Facts) { f.ByHand = "kernel arguments" }), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old", Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Reboots: true, Boot: "1", Why: "another configuration is wanted before its reboot"},
 		},
 		{
 			"the wish is taken back while its pods move", booting, with(desired("old"), func(f *hostapply.Facts) { f.Drains = true }), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because another configuration is wanted before its reboot: writes old", Drain: true, Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Reboots: true, Boot: "1", Why: "another configuration is wanted before its reboot"},
 		},
 		{
 			"nobody says whether it is ready", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.Now = state.Fact[bool]{}, at.Add(11*time.Minute) }), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because nobody could say 10m0s after whether the host is ready: writes old"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because nobody could say 10m0s after whether the host is ready: writes old", Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Boot: "1", Since: at, Why: "nobody could say 10m0s after whether the host is ready"},
 		},
 		{
 			"the clock goes back", checked, with(desired("new"), func(f *hostapply.Facts) { f.Ready, f.Now = state.Known(false), at.Add(-time.Hour) }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until it is ready", Stage: rollout.Applies},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Boot: "1", Since: at.Add(-time.Hour)},
 		},
 		{
 			"nobody knows whether it may boot",
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Boot: "1", Reboots: true},
 			with(desired("new"), func(f *hostapply.Facts) { f.MayBoot = state.Fact[bool]{} }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it", Stage: rollout.Held},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Boot: "1", Reboots: true},
 		},
 		{
 			"it says why it may not boot", booting, with(desired("new"), func(f *hostapply.Facts) { f.MayBoot, f.NotSpared = state.Known(false), "cp-2 is absent" }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it: cp-2 is absent"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits with its reboot: the cluster may not carry on without it: cp-2 is absent", Stage: rollout.Held},
 			booting,
 		},
 		{
 			"somebody brought pods back before the reboot", booting, with(desired("new"), func(f *hostapply.Facts) { f.Drains, f.MayBoot = true, state.Fact[bool]{} }), hostapply.Drain,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until its pods have moved", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "waits until its pods have moved", Drain: true, Stage: rollout.Drains},
 			booting,
 		},
 		{
 			"it is empty and may boot", booting, with(desired("new"), func(f *hostapply.Facts) { f.Drains, f.Drained = true, true }), hostapply.Reboot,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "boots", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "boots", Drain: true, Stage: rollout.Applies},
 			booting,
 		},
 		{
 			"nobody moves its pods on the way back",
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Back: true, Boot: "1", Why: "late"},
 			with(desired("new"), func(f *hostapply.Facts) { f.Drains = true }), hostapply.Reboot,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: boots", Drain: true},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: boots", Drain: true, Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Back: true, Boot: "1", Why: "late"},
 		},
 		{
 			"it boots on the way back",
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Booting, Back: true, Boot: "0", Boots: 3, Why: "late"},
 			with(desired("new"), func(f *hostapply.Facts) { f.Ready = state.Known(false) }), "",
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: waits until it is ready"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: waits until it is ready", Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Checking, Back: true, Boot: "1", Booted: true, Since: at, Why: "late"},
 		},
 		{
 			"it cannot write on the way back",
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Boot: "1", Why: "late"},
 			with(desired("new"), func(f *hostapply.Facts) { f.Failed = "read-only" }), hostapply.Write,
-			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: cannot write: read-only"},
+			hostapply.Report{State: rollout.Working, Current: "old", Reason: "goes back to old, because late: cannot write: read-only", Stage: rollout.GoesBack},
 			hostapply.Journal{Good: "old", Target: "new", Phase: hostapply.Writing, Back: true, Boot: "1", Why: "late"},
 		},
 	} {
@@ -459,7 +459,7 @@ func TestWhatSomebodyChangedIsToldOfAHostAtRestAlone(t *testing.T) {
 		{rollout.Degraded, rollout.Degraded, "writes new"},
 	} {
 		r := hostapply.Report{State: c.state, Reason: "writes new"}.Changed(what)
-		if r.State != c.want || r.Reason != c.reason {
+		if r.State != c.want || r.Reason != c.reason || (r.Stage == rollout.Changed) != (c.state == rollout.Done) {
 			t.Errorf("%s: got %+v", c.state, r)
 		}
 	}

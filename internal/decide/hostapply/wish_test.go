@@ -20,8 +20,8 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 		}
 		return f
 	}
-	works := func(reason string) hostapply.Report {
-		return hostapply.Report{State: rollout.Working, Current: "old", Reason: reason, Drain: true}
+	works := func(stage rollout.Stage, reason string) hostapply.Report {
+		return hostapply.Report{State: rollout.Working, Current: "old", Reason: reason, Drain: true, Stage: stage}
 	}
 	for _, c := range []struct {
 		sentence string
@@ -30,35 +30,35 @@ func TestWhatAHostAtRestDoesWithAWish(t *testing.T) {
 		do       hostapply.Do
 		report   hostapply.Report
 	}{
-		{"it has no turn", old, facts(hostapply.NoWish, nil), "", hostapply.Report{State: rollout.Done, Current: "old"}},
-		{"pods have to move first", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Drained = false }), hostapply.Drain, works("waits until its pods have moved")},
+		{"it has no turn", old, facts(hostapply.NoWish, nil), "", hostapply.Report{State: rollout.Done, Current: "old", Stage: rollout.Settled}},
+		{"pods have to move first", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Drained = false }), hostapply.Drain, works(rollout.Drains, "waits until its pods have moved")},
 		{
 			"the cluster needs it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.MayBoot, f.NotSpared = state.Known(false), "cp-2 is absent" }), "",
-			works("waits with its reboot: the cluster may not carry on without it: cp-2 is absent"),
+			works(rollout.Held, "waits with its reboot: the cluster may not carry on without it: cp-2 is absent"),
 		},
 		{
 			"nobody knows whether the cluster needs it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.MayBoot = state.Fact[bool]{} }), "",
-			works("waits with its reboot: the cluster may not carry on without it"),
+			works(rollout.Held, "waits with its reboot: the cluster may not carry on without it"),
 		},
-		{"it may boot", old, facts(hostapply.Turn, nil), hostapply.Reboot, works("boots")},
-		{"systemd does not boot it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Failed = "no bus" }), hostapply.Reboot, works("boots: no bus")},
-		{"it is given a configuration before that", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Desired, f.Drained = state.Known("new"), false }), hostapply.Drain, works("waits until its pods have moved")},
+		{"it may boot", old, facts(hostapply.Turn, nil), hostapply.Reboot, works(rollout.Applies, "boots")},
+		{"systemd does not boot it", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Failed = "no bus" }), hostapply.Reboot, works(rollout.Applies, "boots: no bus")},
+		{"it is given a configuration before that", old, facts(hostapply.Turn, func(f *hostapply.Facts) { f.Desired, f.Drained = state.Known("new"), false }), hostapply.Drain, works(rollout.Drains, "waits until its pods have moved")},
 		{
 			"it has booted, and kubelet is away", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Ready, f.NotReady = state.Known(false), "kubelet is not healthy" }), "",
-			works("has booted as it was wanted, and waits until it is ready: kubelet is not healthy"),
+			works(rollout.Applies, "has booted as it was wanted, and waits until it is ready: kubelet is not healthy"),
 		},
 		{
 			"it has booted, and nobody knows whether it is ready", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Ready = state.Fact[bool]{} }), "",
-			works("has booted as it was wanted, and waits until it is ready"),
+			works(rollout.Applies, "has booted as it was wanted, and waits until it is ready"),
 		},
-		{"it has just become ready", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Watched-- }), "", works("has booted as it was wanted, and is watched for 1m0s")},
-		{"it is ready", old, facts(hostapply.Booted, nil), "", hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true}},
-		{"it had failed before", failed, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Desired = state.Known("bad") }), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Fulfilled: true}},
+		{"it has just become ready", old, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Watched-- }), "", works(rollout.Applies, "has booted as it was wanted, and is watched for 1m0s")},
+		{"it is ready", old, facts(hostapply.Booted, nil), "", hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true, Stage: rollout.Settled}},
+		{"it had failed before", failed, facts(hostapply.Booted, func(f *hostapply.Facts) { f.Desired = state.Known("bad") }), "", hostapply.Report{State: rollout.Degraded, Current: "old", Reason: "it was late", Fulfilled: true, Stage: rollout.Failed}},
 		{
 			"it has booted for a configuration",
 			hostapply.Journal{Good: "older", Target: "old", Phase: hostapply.Checking, Boot: "1", Since: time.Time{}.Add(1)},
 			facts(hostapply.Booted, func(f *hostapply.Facts) { f.Now = time.Time{}.Add(time.Hour) }), "",
-			hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true},
+			hostapply.Report{State: rollout.Done, Current: "old", Fulfilled: true, Stage: rollout.Settled},
 		},
 	} {
 		s := hostapply.Next(c.journal, c.facts)

@@ -27,7 +27,7 @@ func (w *walker) begins(e event, h *host) *failing {
 		}
 	case Recorded:
 		return w.records(e)
-	case Restarted, Holds, API, Tainted, Untainted, Pods, Wrote, Missed:
+	case Restarted, Holds, API, Tainted, Untainted, Pods, Wrote, Plans, Missed:
 	}
 	return nil
 }

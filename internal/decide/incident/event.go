@@ -12,6 +12,7 @@ var kinds = map[state.EventKind]Kind{
 	state.EventRestart:    Restarted,
 	state.EventTaint:      Tainted,
 	state.EventUntaint:    Untainted,
+	state.EventPlan:       Plans,
 	state.EventMissed:     Missed,
 }
 

@@ -13,6 +13,7 @@ import (
 // earlier events of the same incident.
 func (f *failing) failure(events, before []event) Failure {
 	out := Failure{Hosts: slices.Sorted(slices.Values(f.hosts)), By: f.by, At: f.at, Cause: f.became(events)}
+	out.Why = f.why(out.Cause)
 	t := teller{f: f, events: events, before: before, out: &out}
 	for _, tell := range []func(){t.lost, t.fenced, t.person, t.decided, t.etcd, t.clients, t.api, t.vip, t.pods, t.back, t.voters} {
 		tell()
@@ -57,6 +58,15 @@ func (f *failing) became(events []event) Cause {
 		return Cut
 	}
 	return Gone
+}
+
+// why returns for what a host left that left in order. One that failed on its way is
+// told as a failure.
+func (f *failing) why(cause Cause) string {
+	if cause != Planned && cause != Rebooted || len(f.hosts) != 1 {
+		return ""
+	}
+	return f.plans[f.hosts[0]]
 }
 
 // departed reports whether the host that stayed noted that the other one left
@@ -121,11 +131,11 @@ func (t *teller) lost() {
 	e := &event{Record: Record{Host: sees}, t: t.f.at}
 	switch who := list(t.out.Hosts); t.out.Cause {
 	case Planned:
-		t.add(PhaseLost, e, "Pacemaker stopped etcd on %s cleanly", who)
+		t.add(PhaseLost, e, "Pacemaker stopped etcd on %s cleanly%s", who, t.out.inOrder())
 	case Started:
 		t.add(PhaseLost, e, "%s had been off and started", who)
 	case Rebooted:
-		t.add(PhaseLost, e, "%s started; its stop was not recorded", who)
+		t.add(PhaseLost, e, "%s started%s; its stop was not recorded", who, t.out.inOrder())
 	case Trouble:
 		t.add(PhaseLost, e, "etcd did not continue by itself, although the hosts saw each other")
 	case CopyLost:

@@ -66,9 +66,12 @@ type Moment struct {
 type Failure struct {
 	// Hosts lists the hosts that were lost or left; By is the host that went
 	// on.
-	Hosts   []string  `json:"hosts,omitempty"`
-	By      string    `json:"by,omitempty"`
-	Cause   Cause     `json:"cause"`
+	Hosts []string `json:"hosts,omitempty"`
+	By    string   `json:"by,omitempty"`
+	Cause Cause    `json:"cause"`
+	// Why says for what a host left in order, by its own decision; empty if it did not
+	// decide that, or nobody knows.
+	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at"`
 	Moments []Moment  `json:"moments"`
 }

@@ -54,6 +54,7 @@ func TestEachScenarioIsOneIncidentOfItsKind(t *testing.T) {
 		"of two that switch each other off the second wins":                      {UnderWay, []Cause{Cut}, "cp-1"},
 		"a network that is away for a moment":                                    {Over, []Cause{Cut}, "cp-2"},
 		"a planned reboot":                                                       {Over, []Cause{Planned}, "cp-2"},
+		"a reboot for a configuration":                                           {Over, []Cause{Planned}, "cp-2"},
 		"both are shut down in order and start again":                            {Over, []Cause{Planned}, "cp-1 cp-2"},
 		"mains that are away for both":                                           {Over, []Cause{Started}, "cp-1 cp-2"},
 		"standby and back":                                                       {Over, []Cause{Planned}, "cp-2"},
@@ -356,6 +357,7 @@ func TestEachEventIsARecord(t *testing.T) {
 		{state.RestartEvent("it is frozen"), Record{Kind: Restarted, Why: "it is frozen"}},
 		{state.TaintEvent("cp-2", true, "fenced"), Record{Kind: Tainted, Target: "cp-2", Why: "fenced"}},
 		{state.TaintEvent("cp-2", false, "back"), Record{Kind: Untainted, Target: "cp-2", Why: "back"}},
+		{state.PlanEvent("it boots"), Record{Kind: Plans, Why: "it boots"}},
 		{state.Event{Kind: state.EventMissed, Count: 3}, Record{Kind: Missed, Count: 3}},
 	} {
 		seen = append(seen, c.event.Kind)

@@ -135,6 +135,8 @@ func eventOf(t *testing.T, word, rest string) (state.Event, bool) {
 		return state.RecordEvent(state.EtcdRecord{Seq: seq, State: state.EtcdState(words[1])}, state.EtcdVerdict{Rule: words[2], Reason: why}), true
 	case "wish":
 		return state.WishEvent(state.EtcdWish(words[0])), true
+	case "plans":
+		return state.PlanEvent(rest), true
 	case "taints", "untaints":
 		return state.TaintEvent(words[0], word == "taints", why), true
 	}
@@ -153,7 +155,7 @@ func seen(t *testing.T, text string) state.Event {
 	return state.MembershipEvent(state.Known(state.Membership{Members: strings.Fields(parts[0]), Ring: ring, Quorate: len(parts) == 2}))
 }
 
-// The parts of scenarios: cp-2 is lost at 0.
+// The parts of scenarios: cp-2 is lost, or leaves, at 0.
 const (
 	takeOver = `
 1.8 cp-1 sees cp-1, ring 14
@@ -169,6 +171,15 @@ const (
 3.6 cp-1 taints cp-2: the host was fenced
 4.0 cp-1 api ready
 9.5 cp-1 pods cp-2
+`
+	leavesInOrder = `
+0 cp-2 wish stopped
+2.1 cp-2 record 5 departing leave.depart: this host leaves, the peer stays
+2.2 cp-1 record 5 sole equal.peer-departs: the peer leaves
+2.5 cp-2 record 6 departing leave.yield: gives up its data directory, which is proof enough for the peer to go on without a fence
+4 cp-1 holds 10.0.0.5
+6 cp-1 sees cp-1, ring 14
+6.1 cp-1 rule gone.sole-alone idle: goes on alone: until the peer is back, one more failure loses data
 `
 	comesBack = `
 20 cp-2 boots
@@ -248,15 +259,10 @@ var scenarios = []struct{ name, text string }{
 11.203 cp-2 sees cp-1 cp-2, ring 18
 11.3 cp-1 rule equal.idle idle: all is as it should be
 `},
-	{"a planned reboot", paired + `
-0 cp-2 wish stopped
-2.1 cp-2 record 5 departing leave.depart: this host leaves, the peer stays
-2.2 cp-1 record 5 sole equal.peer-departs: the peer leaves
-2.5 cp-2 record 6 departing leave.yield: gives up its data directory, which is proof enough for the peer to go on without a fence
-4 cp-1 holds 10.0.0.5
-6 cp-1 sees cp-1, ring 14
-6.1 cp-1 rule gone.sole-alone idle: goes on alone: until the peer is back, one more failure loses data
-` + comesBack},
+	{"a planned reboot", paired + leavesInOrder + comesBack},
+	{"a reboot for a configuration", paired + `
+-3 cp-2 plans it boots for its configuration rendered-master-2
+` + leavesInOrder + comesBack},
 	{"both are shut down in order and start again", paired + `
 0 cp-2 wish stopped
 0.5 cp-1 wish stopped

@@ -10,6 +10,7 @@ import (
 const (
 	trail    = 90 * time.Second // later events still belong to the incident that ended
 	together = 5 * time.Minute  // two hosts that stop, or start, within this time do so together
+	planned  = 10 * time.Minute // a host that leaves this long after it was about to boot leaves for that
 	alive    = 3 * time.Second  // a host that notes something this long after its loss was not off
 )
 
@@ -28,6 +29,8 @@ type host struct {
 	wish    state.EtcdWish
 	action  state.EtcdAction
 	spoke   time.Time
+	// plan is its last decision to boot in order, in this boot.
+	plan event
 	// fresh is set by a start or a stop, and stays until etcd is as it should
 	// be.
 	fresh bool
@@ -45,6 +48,8 @@ type failing struct {
 	at     time.Time
 	boots  map[string]string // the boot of each host when the failure began
 	states map[string]state.EtcdState
+	// plans says of hosts that were about to boot in order why.
+	plans map[string]string
 }
 
 // group is an incident that is being built.
@@ -103,9 +108,12 @@ func (w *walker) begin(e event, f *failing) {
 		}
 		w.groups = append(w.groups, w.open)
 	}
-	f.first, f.at, f.boots, f.states = len(w.open.events), e.t, map[string]string{}, map[string]state.EtcdState{}
+	f.first, f.at, f.boots, f.states, f.plans = len(w.open.events), e.t, map[string]string{}, map[string]state.EtcdState{}, map[string]string{}
 	for name, h := range w.hosts {
 		f.boots[name], f.states[name] = h.boot, h.state
+		if !h.plan.t.IsZero() && e.t.Sub(h.plan.t) <= planned {
+			f.plans[name] = h.plan.Why
+		}
 	}
 	w.open.failures = append(w.open.failures, f)
 	if e.Kind == Decides {
@@ -152,6 +160,8 @@ func (w *walker) note(e event, h *host) {
 	case Wished:
 		h.wish, h.fresh = e.Wish, true
 		w.resume(e, h)
+	case Plans:
+		h.plan = e
 	case AsksFence, Fenced, Confirmed, Restarted, Holds, API, Tainted, Untainted, Pods, Wrote, Missed:
 	}
 	if e.Boot != "" {

@@ -64,7 +64,7 @@ func (f Failure) began() string {
 	who := list(f.Hosts)
 	switch f.Cause {
 	case Planned:
-		return who + " stopped cleanly"
+		return who + " stopped cleanly" + f.inOrder()
 	case Lost:
 		return who + " stopped without notice"
 	case Cut:
@@ -72,7 +72,7 @@ func (f Failure) began() string {
 	case Gone:
 		return who + " was lost"
 	case Rebooted:
-		return who + " restarted"
+		return who + " restarted" + f.inOrder()
 	case Started:
 		return who + " started after both had been off"
 	case CopyLost:
@@ -80,6 +80,14 @@ func (f Failure) began() string {
 	case Trouble:
 	}
 	return "etcd did not continue"
+}
+
+// inOrder says for what a host left by its own decision.
+func (f Failure) inOrder() string {
+	if f.Why == "" {
+		return ""
+	}
+	return ", as planned: " + f.Why
 }
 
 func (f Failure) cut() string {
@@ -240,6 +248,8 @@ func (r Record) words() string {
 		return fmt.Sprintf("%s confirmed that %s is off: %s", r.Who, r.Target, r.Why)
 	case Restarted:
 		return "etcd is restarted in place: " + r.Why
+	case Plans:
+		return "is about to boot in order: " + r.Why
 	case Missed:
 		return times(r.Count, "event") + " before this could not be saved: the disk was full, or hung"
 	case Holds, API, Tainted, Untainted, Pods, Wrote:

@@ -184,6 +184,18 @@ func (h Host) isDue(f File) bool {
 // left, two months of a year.
 func (h Host) mustBe(f File) bool { return f.Torn || h.left(f) <= h.life(f)/6 }
 
+// Late returns for each file the time from which on it is renewed whoever is away. One
+// that has not been renewed soon after needs a person.
+func (h Host) Late() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, f := range h.Files {
+		if !f.Torn {
+			out[f.Path] = f.Ends.Add(-h.life(f) / 6)
+		}
+	}
+	return out
+}
+
 func (h Host) left(f File) time.Duration { return f.Ends.Sub(h.Now) }
 
 // life returns the life that counts. A renewed certificate is valid from the day

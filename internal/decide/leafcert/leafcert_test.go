@@ -286,3 +286,32 @@ func TestEveryLeafOfKubeadmIsInTheTable(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestACertificateIsLateWithASixthOfItsLifeLeft(t *testing.T) {
+	torn := leaf("apiserver.crt", year)
+	torn.Torn = true
+	short := leaf("front-proxy-client.crt", 30*day)
+	short.From = short.Ends.Add(-60 * day)
+	h := host(1, leaf("etcd/server.crt", 100*day), torn, short)
+	late := h.Late()
+	if len(late) != 2 {
+		t.Fatalf("%v", late)
+	}
+	for _, f := range h.Files {
+		at, is := late[f.Path]
+		if !is {
+			continue
+		}
+		h.Now = at.Add(-time.Second)
+		before := leafcert.Decide(h)
+		h.Now = at
+		if s := leafcert.Decide(h); s.Kind != leafcert.Work || before.Kind != leafcert.Work {
+			t.Errorf("%s: %+v, %+v", f.Path, before, s) // one control plane waits for nobody
+		}
+	}
+	for path, want := range map[string]time.Time{h.Files[0].Path: h.Files[0].Ends.Add(-year / 6), short.Path: short.Ends.Add(-10 * day)} {
+		if !late[path].Equal(want) {
+			t.Errorf("%s: %s, want %s", path, late[path], want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -21,12 +22,31 @@ const (
 	ByHand = "ByHand"
 )
 
+// PoolStateOf returns what the operator says of a pool.
+func PoolStateOf(p *mcfgv1.MachineConfigPool) PoolState {
+	out := PoolState{
+		Name: p.Name, Config: p.Spec.Configuration.Name, Paused: p.Spec.Paused,
+		Lacking: int(p.Status.MachineCount - p.Status.UpdatedMachineCount),
+	}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == mcfgv1.MachineConfigPoolUpdated:
+			out.Since = c.LastTransitionTime.Time
+		case c.Type == mcfgv1.MachineConfigPoolUpdating:
+			out.Progress = c.Message
+		case c.Type == mcfgv1.MachineConfigPoolRenderDegraded && c.Status == corev1.ConditionTrue:
+			out.Refused = c.Message
+		}
+	}
+	return out
+}
+
 // HostOf returns a node, as far as the decision reads it.
 func HostOf(n *corev1.Node) Host {
 	h := Host{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Unschedulable: n.Spec.Unschedulable,
 		Current: n.Annotations[CurrentConfig], Desired: n.Annotations[DesiredConfig],
-		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf],
+		State: State(n.Annotations[StateOf]), Reason: n.Annotations[ReasonOf], Stage: Stage(n.Annotations[StageAt]),
 	}
 	h.ByHand = n.Annotations[Reboot] == ByHand
 	h.Wish = WishOf(n.Annotations)

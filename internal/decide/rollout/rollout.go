@@ -51,9 +51,11 @@ type Host struct {
 	// Current and Desired are empty while nobody has set them.
 	Current, Desired string
 	// Given is when Desired was set, if that is known.
-	Given         time.Time
-	State         State
-	Reason        string
+	Given  time.Time
+	State  State
+	Reason string
+	// Stage is empty if its agent does not tell it.
+	Stage         Stage
 	Ready         bool
 	Unschedulable bool
 	// Trouble names a condition of the node that keeps pods away; empty if none

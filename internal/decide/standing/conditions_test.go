@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -133,9 +134,12 @@ func changes() map[string]func(*Facts) {
 		"a kubelet that is not ready": func(f *Facts) { f.Hosts[1].Kubelet = notReady("") },
 		"a kubelet that was cordoned": func(f *Facts) { f.Hosts[1].Kubelet.Value.Cordoned = true },
 		"a kubelet whose pods move":   func(f *Facts) { k := &f.Hosts[1].Kubelet.Value; k.Cordoned, k.Moves = true, true },
-		"a kubelet whose pods move, and one does not": func(f *Facts) {
-			k := &f.Hosts[1].Kubelet.Value
-			k.Cordoned, k.Moves, k.InTheWay = true, true, "default/web: a budget"
+		"a configuration that is not known": func(f *Facts) {
+			f.Hosts[1].Config = Seen[rollout.Host]{Value: rollout.Host{Name: "cp-2", Desired: "rendered-master-2", State: rollout.Degraded}}
+		},
+		"a host has begun its way a moment ago": func(f *Facts) {
+			f.Hosts[1].Config = configured(rollout.Host{Name: "cp-2", Desired: "rendered-master-2", State: rollout.Working, Reason: "boots"})
+			f.Hosts[1].Config.Value.Ready = false
 		},
 		"a kubelet that is not known": func(f *Facts) {
 			f.Hosts[1].Kubelet = Seen[Kubelet]{Value: Kubelet{Cordoned: true}}

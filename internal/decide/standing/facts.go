@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -53,6 +54,8 @@ type Facts struct {
 	VIPs        []VIP
 	// Operators lists the ClusterOperators that are not healthy.
 	Operators Seen[[]Operator]
+	// Pools lists the pools of machine configurations.
+	Pools Seen[[]rollout.PoolState]
 	// Incidents lists the last incidents, the newest first.
 	Incidents Seen[[]Incident]
 }
@@ -123,6 +126,8 @@ type Host struct {
 	Trouble Seen[string]
 	// Loops are how those of its agent are doing that are not of its network.
 	Loops Seen[[]state.Loop]
+	// Config is what its Node says of its machine configuration.
+	Config Seen[rollout.Host]
 }
 
 // Kubelet is the state of a kubelet in the API.
@@ -133,9 +138,8 @@ type Kubelet struct {
 	// Since is the time of the last change of Ready.
 	Since time.Time
 	// Cordoned reports whether the node takes no new pods, and Moves whether that is
-	// because the operator moves its pods. InTheWay says who does not go.
+	// because the operator moves its pods.
 	Cordoned, Moves bool
-	InTheWay        string
 }
 
 // Member is a host's member of etcd.

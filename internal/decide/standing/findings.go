@@ -24,6 +24,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofSetUp()...)
 	out = append(out, d.ofVIPs()...)
 	out = append(out, d.ofNodes()...)
+	out = append(out, d.ofConfigurations()...)
 	out = append(out, d.ofSite()...)
 	out = append(out, d.ofMembers()...)
 	out = append(out, d.ofOperators()...)
@@ -190,8 +191,11 @@ func (d describer) ofNodes() []finding.Finding {
 				Commands: finding.On(h.Name, "systemctl status kubelet"),
 			})
 		}
-		if k.Known && k.Value.Cordoned {
-			out = append(out, cordoned(h.Name, k.Value))
+		if k.Known && k.Value.Cordoned && !k.Value.Moves { // its configuration says the other
+			out = append(out, finding.Finding{
+				ID: NodeCordoned, Subject: h.Name, Severity: finding.Note, Problem: "node " + h.Name + " is cordoned", Meaning: "It gets no new pods.",
+				Commands: finding.Anywhere("kubectl uncordon " + h.Name),
+			})
 		}
 		if h.Trouble.Known && h.Trouble.Value != "" {
 			out = append(out, finding.Finding{
@@ -202,24 +206,6 @@ func (d describer) ofNodes() []finding.Finding {
 		out = append(out, d.ofLoops(h)...)
 		out = append(out, ofFirewalls(h)...)
 	}
-	return out
-}
-
-// cordoned makes the finding of a node that gets no new pods. The operator takes its
-// own cordon away, and makes it again if somebody else does.
-func cordoned(name string, k Kubelet) finding.Finding {
-	out := finding.Finding{
-		ID: NodeCordoned, Subject: name, Severity: finding.Note, Problem: "node " + name + " is cordoned", Meaning: "It gets no new pods.",
-		Commands: finding.Anywhere("kubectl uncordon " + name),
-	}
-	if !k.Moves {
-		return out
-	}
-	out.Problem, out.Meaning = "node "+name+" is cordoned for a change of its configuration", "Its pods move to other hosts; it gets new ones once it has booted."
-	if k.InTheWay != "" {
-		out.Meaning += " In the way: " + k.InTheWay
-	}
-	out.Commands = finding.Anywhere("holdfast config show")
 	return out
 }
 

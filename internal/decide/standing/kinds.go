@@ -12,6 +12,8 @@ const (
 	pageVIP        = "docs/runbook/vip.md"
 	pageTwoHolders = "docs/runbook/vip-two-holders.md"
 	pageDeleted    = "docs/runbook/deleted-objects.md"
+	pageHostConfig = "docs/runbook/host-configuration.md"
+	pagePools      = "docs/runbook/machine-config.md"
 )
 
 // The kinds of findings.
@@ -60,6 +62,15 @@ const (
 	NodesMissing          finding.ID = "nodes-missing"
 	ObjectsDeleted        finding.ID = "objects-deleted"
 	OperatorNotWell       finding.ID = "operator-not-well"
+	ConfigUnderWay        finding.ID = "config-under-way"
+	ConfigSilent          finding.ID = "config-silent"
+	ConfigNeedsBoot       finding.ID = "config-needs-boot"
+	ConfigFailed          finding.ID = "config-failed"
+	ConfigRefused         finding.ID = "config-refused"
+	ConfigChanged         finding.ID = "config-changed"
+	PoolRefused           finding.ID = "pool-refused"
+	PoolPaused            finding.ID = "pool-paused"
+	PoolWaits             finding.ID = "pool-waits"
 )
 
 var kinds = []finding.Kind{
@@ -108,6 +119,15 @@ var kinds = []finding.Kind{
 	{ID: NodeLabelsLost, Title: "a Node lacks the labels of its role", Page: pageDeleted},
 	{ID: NodesMissing, Title: "the API lists fewer control planes than the site has", Page: pageDeleted},
 	{ID: ObjectsDeleted, Title: "objects of the cluster's own were deleted", Page: pageDeleted},
+	{ID: ConfigUnderWay, Title: "a host is on its way to another machine configuration, or waits on it", Page: pageHostConfig, Alerts: []string{"HoldfastDrainLate", "HoldfastConfigurationLate"}},
+	{ID: ConfigSilent, Title: "the agent of a host does not answer that it was given a machine configuration", Page: pageHostConfig},
+	{ID: ConfigNeedsBoot, Title: "a host waits until a person boots it for its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastRebootLate"}},
+	{ID: ConfigFailed, Title: "a host could not get its machine configuration, and went back", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
+	{ID: ConfigRefused, Title: "a host refused its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
+	{ID: ConfigChanged, Title: "somebody changed on a host what its machine configuration wrote", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationChanged"}},
+	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
+	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
+	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 

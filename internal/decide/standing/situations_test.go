@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -167,6 +168,16 @@ func many(n int, addresses ...string) Facts {
 	return f
 }
 
+// configured returns what a Node says of the configuration of its host, which had
+// rendered-master-1 before.
+func configured(h rollout.Host) Seen[rollout.Host] {
+	h.Current, h.Ready = "rendered-master-1", true
+	if h.Desired == "" {
+		h.Desired = h.Current
+	}
+	return Know(h, "the API", now)
+}
+
 // situations returns what administrators may find, by name.
 func situations(t *testing.T) map[string]Facts {
 	out := map[string]Facts{}
@@ -248,6 +259,44 @@ func situations(t *testing.T) map[string]Facts {
 	}, "cp-1", now)
 	f.Hosts[1].Loops = Know([]state.Loop{{Name: "pacemaker status", Since: now.Add(-5 * time.Minute), Hangs: true}}, "cp-2", now)
 	out["agent-loops"] = f
+
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[0].Config = configured(rollout.Host{Name: "cp-1", State: rollout.Done})
+	f.Hosts[1].Config = configured(rollout.Host{
+		Name: "cp-2", Desired: "rendered-master-2", State: rollout.Working, Stage: rollout.Drains, Reason: "waits until its pods have moved", Unschedulable: true, Given: now.Add(-100 * time.Minute),
+		Draining: now.Add(-99 * time.Minute), InTheWay: "shop/till-0: PodDisruptionBudget till lets none go: of 1 pods 1 are ready, and 1 have to be",
+	})
+	f.Hosts[1].Kubelet.Value.Cordoned, f.Hosts[1].Kubelet.Value.Moves = true, true
+	f.Pools = Know([]rollout.PoolState{{Name: "master", Config: "rendered-master-2", Lacking: 2, Since: now.Add(-100 * time.Minute), Progress: "0 of 2 hosts have rendered-master-2; cp-2 is at work"}}, "the API", now)
+	out["configuration-under-way"] = f
+
+	f = many(3, "10.98.0.5", "10.98.0.6")
+	f.Hosts[0].Config = configured(rollout.Host{Name: "cp-1", State: rollout.Degraded, Stage: rollout.Changed, Reason: "somebody changed /etc/chrony/chrony.conf"})
+	f.Hosts[1].Config = configured(rollout.Host{Name: "cp-2", Desired: "rendered-master-2", State: rollout.Degraded, Reason: "the host was not ready 10m0s after: till.service failed"})
+	f.Hosts[2].Config = configured(rollout.Host{Name: "cp-3", Desired: "rendered-master-2", State: rollout.Unreconcilable, Reason: "spec.config.storage.files[0].path: /boot/x is not a path that a MachineConfig may write"})
+	for i, c := range []rollout.Host{
+		{State: rollout.Working, Stage: rollout.WaitsForBoot, Reason: "needs a reboot: kernel arguments changed", Given: now.Add(-25 * time.Hour)},
+		{State: rollout.Done, Given: now.Add(-11 * time.Minute)},
+		{State: rollout.Working, Stage: rollout.Held, Reason: "waits with its reboot: the cluster may not carry on without it: cp-2 is a learner", Given: now.Add(-20 * time.Minute)},
+	} {
+		w := host("worker-"+string(rune('1'+i)), "10.98.0.2"+string(rune('1'+i)))
+		w.ControlPlane, c.Name, c.Desired = false, w.Name, "rendered-worker-2"
+		w.Config = configured(c)
+		f.Hosts = append(f.Hosts, w)
+	}
+	f.Pools = Know([]rollout.PoolState{
+		{Name: "edge", Config: "rendered-edge-2", Refused: "MachineConfig 50-a: spec.config: x\nMachineConfig 50-b: spec.config: y"},
+		{Name: "store", Config: "rendered-store-2", Paused: true, Lacking: 2, Since: now.Add(-8 * 24 * time.Hour), Progress: "0 of 2 hosts have rendered-store-2; the pool is paused"},
+	}, "the API", now)
+	out["configurations-that-need-a-person"] = f
+
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[0].Config, f.Hosts[1].Config = configured(rollout.Host{Name: "cp-1", State: rollout.Done}), configured(rollout.Host{Name: "cp-2", State: rollout.Done})
+	f.Pools = Know([]rollout.PoolState{{
+		Name: "master", Config: "rendered-master-2", Lacking: 2, Since: now.Add(-time.Minute),
+		Progress: "0 of 2 hosts have rendered-master-2; the cluster may not carry on without cp-1: cp-1 cannot be fenced",
+	}}, "the API", now)
+	out["configuration-waits-for-redundancy"] = f
 
 	f = pair()
 	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)

@@ -16,6 +16,9 @@ const JoinLifetime = 24 * time.Hour
 // is above all bindings, and ends only with its certificate.
 const AdministratorsGroup = "holdfast:administrators"
 
+// AdministratorBinding begins the names of the bindings of further administrators.
+const AdministratorBinding = "holdfast-administrator-"
+
 // AgentsGroup is the group of the agents of control planes.
 const AgentsGroup = "holdfast:agents"
 

@@ -41,3 +41,7 @@ type CertificateRenewal struct {
 	// Since is zero while it does not.
 	Since time.Time `json:"since,omitzero"`
 }
+
+// AnnotationExpires says of the binding of a further administrator when the one
+// certificate that it serves ends. 'holdfast kubeconfig' writes it.
+const AnnotationExpires = AnnotationDomain + "expires"

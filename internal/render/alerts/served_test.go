@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast/holdfast/internal/agent/certificates"
+	"github.com/holdfast/holdfast/internal/agent/leafcert"
+	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 )
@@ -22,7 +24,7 @@ func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}} {
+	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{})} {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {

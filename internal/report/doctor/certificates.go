@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -47,6 +49,11 @@ func (l *observation) certificates() ([]decide.Certificate, error) {
 			}
 		}
 	}
+	own, err := l.configAuthority()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, own...)
 	if len(out) == 0 {
 		return nil, errors.New("no certificates found in the folders of kubeadm and kubelet")
 	}
@@ -85,6 +92,37 @@ func (l *observation) certificate(name string, kubeconfig bool) (c decide.Certif
 		return c, true, nil
 	}
 	return c, false, fmt.Errorf("%s: contains no certificate", name)
+}
+
+// configAuthority returns the authority of the configuration server, which has no
+// file of its own.
+func (l *observation) configAuthority() ([]decide.Certificate, error) {
+	data, err := l.read(site.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s struct {
+		Identity struct {
+			ConfigCA struct {
+				Cert string `json:"cert"`
+			} `json:"configCA"`
+		} `json:"identity"`
+	}
+	if json.Unmarshal(data, &s) != nil { // what is wrong may quote the file, which holds secrets
+		return nil, fmt.Errorf("%s: is not valid JSON", site.Path)
+	}
+	block, _ := pem.Decode([]byte(s.Identity.ConfigCA.Cert))
+	if block == nil {
+		return nil, nil
+	}
+	x, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the authority of the configuration server in %s: %w", site.Path, err)
+	}
+	return []decide.Certificate{{Path: site.Path + " (authority of the configuration server)", Begins: x.NotBefore, Ends: x.NotAfter, Authority: true}}, nil
 }
 
 // lacks returns the key with which the agent would renew a certificate, if it is not

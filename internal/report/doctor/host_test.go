@@ -284,6 +284,33 @@ func TestAHostSaysWhichCertificatesItCannotRenewAndHowManyAFileHas(t *testing.T)
 	}
 }
 
+// The authority of the configuration server has no file of its own, and nobody renews
+// it.
+func TestTheAuthorityOfTheConfigurationServerIsAmongTheCertificates(t *testing.T) {
+	f := newFakeHost(t)
+	site := func(text any) string {
+		data, err := json.Marshal(map[string]any{"identity": map[string]any{"configCA": map[string]any{"cert": text, "key": secret}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	ends := now.Add(1000 * time.Hour).Truncate(time.Second)
+	f.write(t, "/etc/holdfast/site.json", site(certificate(t, ends, true)))
+	found := false
+	for _, c := range f.eyes().Observe(t.Context()).Certificates.Value {
+		found = found || strings.HasPrefix(c.Path, "/etc/holdfast/site.json (") && c.Ends.Equal(ends) && c.Authority
+	}
+	if !found {
+		t.Error("it is not told")
+	}
+	f.write(t, "/etc/holdfast/site.json", site(secret)+secret)
+	h := f.eyes().Observe(t.Context())
+	if text := fmt.Sprint(h.Trouble); h.Certificates.Known || !strings.Contains(text, "site.json") || strings.Contains(text, secret) {
+		t.Errorf("a damaged file: %+v %s", h.Certificates, text)
+	}
+}
+
 func TestWhatAHostSaysHoldsNoSecret(t *testing.T) {
 	f := newFakeHost(t)
 	f.write(t, "/etc/kubernetes/broken.conf", "users: [{client-key-data: "+secret)

@@ -11,6 +11,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
@@ -54,7 +56,7 @@ func OpenAPI(access *rest.Config) (*API, error) {
 	cfg.Timeout = Limit
 	clock := &clock{now: time.Now}
 	cfg.Wrap(clock.through)
-	scheme, err := kube.NewScheme()
+	scheme, err := kube.NewScheme(mcfgv1.Install)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +77,7 @@ func kinds() meta.RESTMapper {
 	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
 	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
 	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
+	m.Add(mcfgv1.GroupVersion.WithKind("MachineConfigPool"), meta.RESTScopeRoot)
 	addInstalled(m)
 	return m
 }
@@ -90,7 +93,7 @@ func (a *API) Gather(ctx context.Context) standing.Facts {
 	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *answers) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site, a.pools,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {
@@ -254,6 +257,24 @@ func (a *API) operators(ctx context.Context, t *answers) error {
 		return fmt.Errorf("read the ClusterOperators: %w", err)
 	}
 	t.with(func(f *standing.Facts) { f.Operators = standing.Know(unwell(list.Items), saidAPI, t.now) })
+	return nil
+}
+
+// pools reads what the operator says of the pools of machine configurations.
+func (a *API) pools(ctx context.Context, t *answers) error {
+	var list mcfgv1.MachineConfigPoolList
+	err := a.Reader.List(ctx, &list)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the MachineConfigPools: %w", err)
+	}
+	pools := []rollout.PoolState{}
+	for i := range list.Items {
+		pools = append(pools, rollout.PoolStateOf(&list.Items[i]))
+	}
+	t.with(func(f *standing.Facts) { f.Pools = standing.Know(pools, saidAPI, t.now) })
 	return nil
 }
 

@@ -61,7 +61,7 @@ func noted(name string, journal []decide.Record) []standing.Host {
 			f := standing.Fence{At: r.At, By: name, Off: r.OK, Took: r.Took, Why: firstLine(r.Why)}
 			out = append(out, standing.Host{Name: r.Target, ControlPlane: true, LastFence: standing.Know(f, from, r.At)})
 		case decide.Booted, decide.Members, decide.Decides, decide.Wished, decide.AsksFence, decide.Confirmed, decide.Restarted,
-			decide.Holds, decide.API, decide.Tainted, decide.Untainted, decide.Pods, decide.Wrote, decide.Missed:
+			decide.Holds, decide.API, decide.Tainted, decide.Untainted, decide.Pods, decide.Wrote, decide.Plans, decide.Missed:
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -26,7 +27,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	control = control || n.Labels[noderole.Claim] == string(state.RoleMaster) // the label may be lost
 	_, worker := n.Labels[state.LabelWorker]
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
-	h.Labels = standing.Know(n.Labels, saidAPI, now)
+	h.Labels, h.Config = standing.Know(n.Labels, saidAPI, now), standing.Know(rollout.HostOf(n), saidAPI, now)
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
 			h.Addresses = append(h.Addresses, ip)
@@ -44,7 +45,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 
 func kubeletOf(n *corev1.Node, now time.Time) standing.Seen[standing.Kubelet] {
 	k := standing.Kubelet{
-		Cordoned: n.Spec.Unschedulable, Moves: n.Annotations[drain.CordonedBy] != "", InTheWay: n.Annotations[drain.Waits], Why: "it has not reported yet",
+		Cordoned: n.Spec.Unschedulable, Moves: n.Annotations[drain.CordonedBy] != "", Why: "it has not reported yet",
 	}
 	at := now
 	for _, c := range n.Status.Conditions {

@@ -19,6 +19,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,7 +89,7 @@ func objects() []client.Object {
 
 func scheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, etcdv1.Install, operatorv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, etcdv1.Install, mcfgv1.Install, operatorv1.Install} {
 		must(t, add(s))
 	}
 	return s

@@ -1,0 +1,196 @@
+package rollout
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// StageAt is the annotation of a node with the Stage of its host. Its agent writes it
+// together with StateOf.
+const StageAt = state.AnnotationDomain + "machine-config-stage"
+
+// Stage is what a host does about its configuration, as far as people and alerts
+// tell it apart.
+type Stage string
+
+// The stages.
+const (
+	// Untold: the host has not answered, or was never given anything.
+	Untold Stage = ""
+	// Settled: it has what it was given.
+	Settled Stage = "settled"
+	// Applies: it writes, tells its units, boots or is checked.
+	Applies Stage = "applies"
+	// Drains: it waits until its pods have moved.
+	Drains Stage = "drains"
+	// Held: it waits with its reboot, because the cluster may not carry on without it.
+	Held Stage = "held"
+	// WaitsForBoot: a person boots it.
+	WaitsForBoot Stage = "waits-for-boot"
+	// GoesBack: the new configuration failed, and it is on its way back.
+	GoesBack Stage = "goes-back"
+	// Failed: it is back, and says why.
+	Failed Stage = "failed"
+	// Refused: it refused the configuration, and changed nothing.
+	Refused Stage = "refused"
+	// Changed: somebody changed what it had applied.
+	Changed Stage = "changed"
+)
+
+// stageOf returns the stage of a host whose agent, of an earlier build, tells its
+// state alone.
+func stageOf(s State) Stage {
+	return map[State]Stage{Done: Settled, Working: Applies, Degraded: Failed, Unreconcilable: Refused}[s]
+}
+
+// Trouble is one thing about the configuration of hosts that people are told.
+type Trouble struct {
+	// Host is empty for a pool, and Pool for a host.
+	Host, Pool string
+	Kind       TroubleKind
+	// Late is true if a person should look at it today.
+	Late bool
+	// Since is when it began, zero if nobody knows.
+	Since time.Time
+	// Config is the configuration that is wanted, Has the one that the host has.
+	Config, Has string
+	// Why is what the host or the operator says of it.
+	Why string
+	// InTheWay says who keeps its pods from moving.
+	InTheWay string
+	// Lacking is how many hosts of a pool do not have Config.
+	Lacking int
+}
+
+// TroubleKind is a kind of Trouble.
+type TroubleKind string
+
+// The kinds.
+const (
+	IsUnderWay    TroubleKind = "under-way"
+	IsSilent      TroubleKind = "silent"
+	NeedsBoot     TroubleKind = "needs-boot"
+	HasFailed     TroubleKind = "failed"
+	HasRefused    TroubleKind = "refused"
+	WasChanged    TroubleKind = "changed"
+	PoolRefused   TroubleKind = "pool-refused"
+	PoolIsPaused  TroubleKind = "pool-paused"
+	PoolThatWaits TroubleKind = "pool-waits"
+)
+
+// The times after which people should look.
+const (
+	// LateAfter is that of a host at work, and of a pool that waits. It is that of a
+	// drain, because nothing else takes as long.
+	LateAfter = time.Hour
+	// BootLateAfter is that of a host which a person is to boot.
+	BootLateAfter = 24 * time.Hour
+	// PauseLateAfter is that of a paused pool whose hosts lack something.
+	PauseLateAfter = 7 * 24 * time.Hour
+)
+
+// PoolState is what the operator says of a pool.
+type PoolState struct {
+	Name   string
+	Config string
+	Paused bool
+	// Lacking is how many of its hosts do not have the configuration. Since is when the
+	// pool was last whole, or became so.
+	Lacking int
+	Since   time.Time
+	// Refused says why its MachineConfigs make no configuration.
+	Refused string
+	// Progress says how far it is and for what it waits.
+	Progress string
+}
+
+// Troubles returns what people are told of hosts, and then of pools. A pool that
+// waits for a host at work, or for one that failed, is told by that host.
+func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
+	var out []Trouble
+	told := false
+	for _, h := range hosts {
+		if t, is := h.trouble(now); is {
+			out, told = append(out, t), true
+		}
+	}
+	for _, p := range pools {
+		if t, is := p.trouble(now, told); is {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// trouble returns what people are told of a host.
+func (h Host) trouble(now time.Time) (Trouble, bool) {
+	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.Given}
+	if h.silent(now) {
+		t.Kind, t.Late = IsSilent, true
+		return t, true
+	}
+	switch h.stage() {
+	case Failed:
+		t.Kind, t.Late = HasFailed, true
+	case Refused:
+		t.Kind, t.Late = HasRefused, true
+	case Changed:
+		t.Kind, t.Late = WasChanged, true
+	case WaitsForBoot:
+		t.Kind, t.Late = NeedsBoot, t.older(now, BootLateAfter)
+	case Untold, Settled, Applies, Drains, Held, GoesBack:
+		if !h.working() {
+			return t, false
+		}
+		t.Kind, t.Why = IsUnderWay, h.doing()
+		t.Late = t.older(now, LateAfter) || h.late(now)
+	}
+	return t, h.Desired != ""
+}
+
+// stage returns what a host says it does.
+func (h Host) stage() Stage {
+	if h.Stage != Untold {
+		return h.Stage
+	}
+	return stageOf(h.State)
+}
+
+// doing returns what a host at work does, without who is in the way. One that is not
+// ready said before what it would do.
+func (h Host) doing() string {
+	h.InTheWay, h.Unschedulable = "", false // its work cordons it
+	switch away := h.away(); {
+	case h.State != Working:
+		return "has not answered yet"
+	case away != "":
+		return strings.TrimPrefix(h.Reason+"; "+away, "; ")
+	}
+	return h.Reason
+}
+
+func (t Trouble) older(now time.Time, limit time.Duration) bool {
+	return !t.Since.IsZero() && now.Sub(t.Since) > limit
+}
+
+// trouble returns what people are told of a pool; told is true if they are told of a
+// host, for which it may wait.
+func (p PoolState) trouble(now time.Time, told bool) (Trouble, bool) {
+	t := Trouble{Pool: p.Name, Config: p.Config, Why: p.Progress, Since: p.Since, Lacking: p.Lacking}
+	switch {
+	case p.Refused != "":
+		t.Kind, t.Why, t.Late = PoolRefused, p.Refused, true
+		return t, true
+	case p.Lacking == 0 || p.Config == "":
+		return t, false
+	case p.Paused:
+		t.Kind, t.Late = PoolIsPaused, t.older(now, PauseLateAfter)
+		return t, true
+	case told:
+		return t, false
+	}
+	t.Kind, t.Late = PoolThatWaits, t.older(now, LateAfter)
+	return t, true
+}

@@ -1,0 +1,97 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+)
+
+// only returns the one trouble of a host, or of a pool.
+func only(t *testing.T, list []Trouble) Trouble {
+	t.Helper()
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	return list[0]
+}
+
+func TestWhenAPersonLooksAtAHost(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	given := Host{Name: "w", Ready: true, Current: "a", Desired: "b"}
+	for name, c := range map[string]struct {
+		change func(h *Host)
+		kind   TroubleKind
+		late   bool
+	}{
+		"one at work":                        {func(h *Host) { h.State, h.Given = Working, now.Add(-LateAfter) }, IsUnderWay, false},
+		"one at work for long":               {func(h *Host) { h.State, h.Given = Working, now.Add(-LateAfter-1) }, IsUnderWay, true},
+		"one at work, nobody knows how long": {func(h *Host) { h.State = Working }, IsUnderWay, false},
+		"one whose pods move for long":       {func(h *Host) { h.State, h.Draining = Working, now.Add(-LateAfter-1) }, IsUnderWay, true},
+		"one that a person is to boot":       {func(h *Host) { h.State, h.Stage, h.Given = Working, WaitsForBoot, now.Add(-BootLateAfter) }, NeedsBoot, false},
+		"one that waits a day for that":      {func(h *Host) { h.State, h.Stage, h.Given = Working, WaitsForBoot, now.Add(-BootLateAfter-1) }, NeedsBoot, true},
+		"one that has not answered yet":      {func(h *Host) { h.Given = now.Add(-AnswerLimit) }, IsUnderWay, false},
+		"one that does not answer":           {func(h *Host) { h.Given = now.Add(-AnswerLimit - 1) }, IsSilent, true},
+		"one that is away and was to answer": {func(h *Host) { h.Ready, h.Given = false, now.Add(-AnswerLimit-1) }, IsUnderWay, false},
+		"one that failed":                    {func(h *Host) { h.State = Degraded }, HasFailed, true},
+		"one that refused it":                {func(h *Host) { h.State = Unreconcilable }, HasRefused, true},
+		"one that somebody changed":          {func(h *Host) { h.State, h.Stage, h.Desired = Degraded, Changed, "a" }, WasChanged, true},
+	} {
+		h := given
+		c.change(&h)
+		if got := only(t, Troubles(now, []Host{h}, nil)); got.Kind != c.kind || got.Late != c.late || got.Host != "w" || got.Has != "a" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, h := range map[string]Host{
+		"one that has it":                       {Name: "w", Ready: true, Current: "a", Desired: "a", State: Done},
+		"one that is away and has it":           {Name: "w", Current: "a", Desired: "a", State: Done},
+		"one that was never given a thing":      {Name: "w", Ready: true},
+		"one that failed and is given no thing": {Name: "w", State: Degraded},
+	} {
+		if got := Troubles(now, []Host{h}, nil); len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestAHostThatIsNotReadySaysWhatItDidBefore(t *testing.T) {
+	h := Host{Name: "w", Desired: "b", State: Working, Reason: "boots"}
+	if got := only(t, Troubles(time.Now(), []Host{h}, nil)); got.Why != "boots; it is not ready" {
+		t.Errorf("%q", got.Why)
+	}
+}
+
+func TestWhenAPersonLooksAtAPool(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		pool PoolState
+		kind TroubleKind
+		late bool
+	}{
+		"one that waits":            {PoolState{Lacking: 1, Since: now.Add(-LateAfter)}, PoolThatWaits, false},
+		"one that waits for long":   {PoolState{Lacking: 1, Since: now.Add(-LateAfter - 1)}, PoolThatWaits, true},
+		"one that is paused":        {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter)}, PoolIsPaused, false},
+		"one that is paused long":   {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter - 1)}, PoolIsPaused, true},
+		"one with mistakes":         {PoolState{Refused: "no"}, PoolRefused, true},
+		"one with mistakes, paused": {PoolState{Refused: "no", Paused: true, Lacking: 1}, PoolRefused, true},
+	} {
+		c.pool.Name, c.pool.Config = "p", "b"
+		if got := only(t, Troubles(now, nil, []PoolState{c.pool})); got.Kind != c.kind || got.Late != c.late || got.Pool != "p" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, p := range map[string]PoolState{
+		"one that has it":                  {Name: "p", Config: "b"},
+		"one that is paused and has it":    {Name: "p", Config: "b", Paused: true},
+		"one that was never given a thing": {Name: "p", Lacking: 2},
+	} {
+		if got := Troubles(now, nil, []PoolState{p}); len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	// A host at work, or one that failed, says for what its pool waits.
+	worker := Host{Name: "w", Ready: true, Current: "a", Desired: "b", State: Working}
+	waits := PoolState{Name: "master", Config: "b", Lacking: 2}
+	if got := only(t, Troubles(now, []Host{worker}, []PoolState{waits})); got.Host != "w" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,121 @@
+package standing
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+)
+
+// ofConfigurations finds what people are told of the machine configurations of
+// hosts and pools. Package rollout says what that is.
+func (d describer) ofConfigurations() []finding.Finding {
+	var hosts []rollout.Host
+	for _, h := range d.Hosts {
+		if h.Config.Known {
+			hosts = append(hosts, h.Config.Value)
+		}
+	}
+	var out []finding.Finding
+	var pools []rollout.PoolState
+	if d.Pools.Known {
+		pools = d.Pools.Value
+	}
+	for _, t := range rollout.Troubles(d.Now, hosts, pools) {
+		f := configurationWords[t.Kind](t, d)
+		f.Subject, f.Severity = t.Host+t.Pool, finding.Note
+		if t.Late {
+			f.Severity = finding.Warning
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// configurationWords says each kind of trouble.
+var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d describer) finding.Finding{
+	rollout.IsUnderWay: underWay,
+	rollout.IsSilent: func(t rollout.Trouble, d describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigSilent, Variant: t.Config, Problem: fmt.Sprintf("%s was given the configuration %s %s, and its agent has not answered", t.Host, t.Config, d.ago(t.Since)),
+			Meaning:  "All other hosts wait for it. Either holdfast-agent does not run there, or it is of another release.",
+			Commands: finding.On(t.Host, "systemctl status holdfast-agent"),
+		}
+	},
+	rollout.NeedsBoot: func(t rollout.Trouble, d describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigNeedsBoot, Variant: t.Config, Problem: fmt.Sprintf("%s has waited%s until a person boots it for the configuration %s: it %s", t.Host, d.long(t.Since), t.Config, t.Why),
+			Meaning:  "Its pool leaves the boot to a person, and all other hosts wait for it. Look first whether the cluster carries on without it, and drain it.",
+			Commands: finding.On(t.Host, "sudo systemctl reboot"),
+		}
+	},
+	rollout.HasFailed: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigFailed, Variant: t.Config + ": " + t.Why, Problem: fmt.Sprintf("%s could not get the configuration %s: %s", t.Host, t.Config, t.Why),
+			Meaning:  fmt.Sprintf("It has %s again, and no other host is given that one. Correct the MachineConfig: this host is given the next one first.", former(t)),
+			Commands: finding.Anywhere("holdfast config show"),
+		}
+	},
+	rollout.HasRefused: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigRefused, Variant: t.Config + ": " + t.Why, Problem: fmt.Sprintf("%s refused the configuration %s: %s", t.Host, t.Config, t.Why),
+			Meaning:  fmt.Sprintf("It has changed nothing, has %s still, and no other host is given that one. Correct the MachineConfig.", former(t)),
+			Commands: finding.Anywhere("holdfast config show"),
+		}
+	},
+	rollout.WasChanged: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: ConfigChanged, Variant: t.Why, Problem: fmt.Sprintf("on %s %s", t.Host, t.Why),
+			Meaning:  "Holdfast puts nothing right that a person changed, and gives no other host a configuration until then. Write the change into a MachineConfig, or have the files written again with the command.",
+			Commands: finding.On(t.Host, "sudo systemctl restart holdfast-configure.service"),
+		}
+	},
+	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: PoolRefused, Variant: t.Why, Problem: fmt.Sprintf("the MachineConfigs of the pool %s are refused: %s", t.Pool, oneLine(t.Why)),
+			Meaning:  "Its hosts keep what they have.",
+			Commands: finding.Anywhere("holdfast config show " + t.Pool),
+		}
+	},
+	rollout.PoolIsPaused: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: PoolPaused, Problem: fmt.Sprintf("the pool %s is paused, with %s", t.Pool, count(t.Lacking, "host")+" without "+t.Config),
+			Meaning:  "Its hosts are given nothing until spec.paused is false again.",
+			Commands: finding.Anywhere("kubectl edit machineconfigpool " + t.Pool),
+		}
+	},
+	rollout.PoolThatWaits: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: PoolWaits, Variant: t.Config, Problem: fmt.Sprintf("the pool %s waits: %s", t.Pool, t.Why),
+			Meaning:  "It goes on by itself once the reason is gone.",
+			Commands: finding.Anywhere("holdfast config show"),
+		}
+	},
+}
+
+// underWay is the finding of a host at work. Where a person has to do something,
+// somebody is in the way, or it takes too long.
+func underWay(t rollout.Trouble, d describer) finding.Finding {
+	f := finding.Finding{
+		ID: ConfigUnderWay, Variant: t.Config, Problem: fmt.Sprintf("%s has been on its way to the configuration %s%s: it %s", t.Host, t.Config, d.long(t.Since), t.Why),
+		Meaning:  "Other hosts follow when it is ready.",
+		Commands: finding.Anywhere("holdfast config show"),
+	}
+	if t.InTheWay != "" {
+		f.Meaning, f.Page = "In the way: "+t.InTheWay+". "+f.Meaning, "docs/runbook/drain.md"
+	}
+	if t.Late {
+		f.Meaning += " It takes longer than it should. To have it back, give it its former configuration again."
+	}
+	return f
+}
+
+func former(t rollout.Trouble) string {
+	if t.Has == "" {
+		return "no configuration"
+	}
+	return t.Has
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
