@@ -176,6 +176,9 @@ func (w world) command(a Authority, n int) world {
 
 // wrong says what somebody shows that another one does not trust.
 func (w world) wrong(a Authority, n int) string {
+	if busy := slices.DeleteFunc(slices.Clone(w.hosts[:n]), func(h modelHost) bool { return !h.pending }); len(busy) > 1 {
+		return fmt.Sprintf("%d hosts have programs read their files at the same time", len(busy))
+	}
 	for i, shows := range w.hosts[:n] {
 		if a == FrontProxyCA && !slices.Contains([]rune(w.published), rune(shows.used.leaf[0])) {
 			return fmt.Sprintf("%s shows %s, and the API does not publish that", name(i), shows.used.leaf)
