@@ -16,6 +16,8 @@ type Host struct {
 	Renews bool
 	// ControlPlanes is the number of which the host knows.
 	ControlPlanes int
+	// NoRoot is true if the host cannot derive a key.
+	NoRoot bool
 	// Report is nil if the host has not said anything about the authority.
 	Report *Report
 }
@@ -224,7 +226,7 @@ func (s Seen) missing() string {
 	if len(s.Hosts) == 0 {
 		return "no control plane is known"
 	}
-	var away, silent, renew []string
+	var away, silent, rootless, renew []string
 	of := 0
 	for _, h := range s.Hosts {
 		of = max(of, h.ControlPlanes)
@@ -233,6 +235,8 @@ func (s Seen) missing() string {
 			away = append(away, h.Name)
 		case h.Report == nil:
 			silent = append(silent, h.Name)
+		case h.NoRoot:
+			rootless = append(rootless, h.Name)
 		case h.Renews:
 			renew = append(renew, h.Name)
 		}
@@ -242,6 +246,8 @@ func (s Seen) missing() string {
 		return strings.Join(away, " and ") + " not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
 	case len(silent) > 0:
 		return strings.Join(silent, " and ") + " does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"
+	case len(rootless) > 0:
+		return strings.Join(rootless, " and ") + " cannot derive a new key: the site was installed before its secrets in etcd were encrypted"
 	case len(s.Hosts) < of:
 		return fmt.Sprintf("only %d of %d control planes have a Node", len(s.Hosts), of)
 	case len(renew) > 0:

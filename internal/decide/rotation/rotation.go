@@ -67,7 +67,9 @@ const (
 var phases = []Phase{Trust, Sign, Drop, Done}
 
 // reached reports whether a phase is another one or a later one.
-func (p Phase) reached(other Phase) bool { return slices.Index(phases, p) >= slices.Index(phases, other) }
+func (p Phase) reached(other Phase) bool {
+	return slices.Index(phases, p) >= slices.Index(phases, other)
+}
 
 // saltBytes is the length of a wish's random part.
 const saltBytes = 32
@@ -141,8 +143,10 @@ type Report struct {
 // Reports is the annotation of a control plane.
 type Reports struct {
 	// ControlPlanes is the number with which the site was installed.
-	ControlPlanes int                  `json:"controlPlanes"`
-	Authorities   map[Authority]Report `json:"authorities"`
+	ControlPlanes int `json:"controlPlanes"`
+	// NoRoot is true on a site from before the root of derived keys.
+	NoRoot      bool                 `json:"noRoot,omitempty"`
+	Authorities map[Authority]Report `json:"authorities"`
 }
 
 // has reports whether a host has done what a phase demands.

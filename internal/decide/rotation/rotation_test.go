@@ -57,6 +57,7 @@ func TestWhatComesNext(t *testing.T) {
 		"one is away at the start":  {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Ready = false }), true, "refuse: cp-2 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
 		"one is away in the middle": {in(at(wished(Trust, "cp-2"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready = false }), false, "wait: cp-1 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
 		"one says nothing":          {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report = nil }), true, "refuse: cp-2 does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"},
+		"one has no root":           {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].NoRoot = true }), true, "refuse: cp-2 cannot derive a new key: the site was installed before its secrets in etcd were encrypted"},
 		"one has no Node":           {at(Wish{}, "o/o"), true, "refuse: only 1 of 2 control planes have a Node"},
 		"one renews":                {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Renews = true }), true, "refuse: renewing certificates now: cp-2"},
 		"nobody is known":           {at(Wish{}), true, "refuse: no control plane is known"},

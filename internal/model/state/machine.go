@@ -41,3 +41,7 @@ type CertificateRenewal struct {
 	// Since is zero while it does not.
 	Since time.Time `json:"since,omitzero"`
 }
+
+// AnnotationTrust holds which authorities a control plane trusts and by which it
+// signs, written by its own agent.
+const AnnotationTrust = AnnotationDomain + "authorities"
