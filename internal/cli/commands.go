@@ -21,6 +21,7 @@ func commands(streams Streams) []*cobra.Command {
 		newVIP(streams),
 		newConfig(streams),
 		newEncryption(streams),
+		newCA(streams),
 		newLab(),
 		newVersion(streams),
 	}

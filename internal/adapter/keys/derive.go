@@ -114,23 +114,14 @@ func Publics(text string) ([]Public, error) {
 			break
 		}
 		p := Public{Block: string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))}
-		switch block.Type {
-		case "CERTIFICATE":
-			c, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				return nil, err
-			}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
 			p.ID, p.Cert = spkiID(c.RawSubjectPublicKeyInfo), c
-		case "PUBLIC KEY":
-			key, err := x509.ParsePKIXPublicKey(block.Bytes)
-			if err != nil {
-				return nil, err
-			}
+		} else if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
 			if p.ID, err = ID(key); err != nil {
 				return nil, err
 			}
-		default:
-			return nil, fmt.Errorf("contains a %s", block.Type)
+		} else {
+			return nil, fmt.Errorf("contains a %s that is neither a certificate nor a public key", block.Type)
 		}
 		out = append(out, p)
 	}

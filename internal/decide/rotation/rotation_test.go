@@ -31,7 +31,7 @@ func signedAt(t time.Time) Wish {
 	return w
 }
 
-func TestWhatComesNext(t *testing.T) {
+func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 	in := func(s Seen, change func(*Seen)) Seen { change(&s); return s }
 	long := began.Add(-30 * time.Hour)
 	for what, c := range map[string]struct {
