@@ -26,7 +26,8 @@ const (
 	tokenLife = 25 * time.Hour
 	// leastTokenLife is the shortest life of a token that Kubernetes signs.
 	leastTokenLife = 10 * time.Minute
-	// caTimeout is four times what a rotation took on two hosts.
+	// caTimeout allows each of several hosts a restart of its API server in each
+	// phase, and the two minutes in which it reads a file for sure.
 	caTimeout = 45 * time.Minute
 	// caEvery is the pause between two readings.
 	caEvery = 3 * time.Second

@@ -46,7 +46,7 @@ const realToken = "administrator"
 func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 	t.Helper()
 	a := apitest.Need(t, real)
-	program := apitest.Program(t, "kube-apiserver")
+	binary := apitest.Program(t, "kube-apiserver")
 	c := newCluster(t, 2)
 	c.broken = true // real servers answer, not the simulated ones
 	var hosts []*realHost
@@ -61,7 +61,7 @@ func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 		r := &realHost{controlPlane: h, address: fmt.Sprintf("127.0.0.1:%d", port)}
 		r.use(t)
 		h.put("/tokens", realToken+`,admin,admin,"system:masters"`+"\n", 0o600)
-		kubelets.Go(func() { r.kubelet(ctx, program, a.Etcd, strconv.Itoa(int(port))) })
+		kubelets.Go(func() { r.kubelet(ctx, binary, a.Etcd, strconv.Itoa(int(port))) })
 		hosts = append(hosts, r)
 	}
 	for _, r := range hosts {
@@ -110,7 +110,7 @@ func (r *realHost) as(token string) *rest.Config {
 }
 
 // kubelet runs the API server until the context ends.
-func (r *realHost) kubelet(ctx context.Context, program, etcd, port string) {
+func (r *realHost) kubelet(ctx context.Context, binary, etcd, port string) {
 	at := func(a rotation.Authority) place { return places[a] }
 	sa, front, ca := at(rotation.ServiceAccountKey), at(rotation.FrontProxyCA), at(rotation.KubernetesCA)
 	for ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (r *realHost) kubelet(ctx context.Context, program, etcd, port string) {
 		if err != nil {
 			return
 		}
-		cmd := exec.CommandContext(ctx, "setpriv", "--pdeathsig", "KILL", "--", program,
+		cmd := exec.CommandContext(ctx, "setpriv", "--pdeathsig", "KILL", "--", binary,
 			"--etcd-servers="+etcd, "--etcd-prefix=/rotation", "--bind-address=127.0.0.1", "--secure-port="+port,
 			"--cert-dir="+r.root+"/certs", "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
 			"--disable-admission-plugins=ServiceAccount", "--token-auth-file="+r.root+"/tokens", "--client-ca-file="+r.root+ca.trusts,
