@@ -51,7 +51,7 @@ type Issuer struct {
 	// may have been replaced since its installation.
 	Present func(site.Identity) site.Identity
 	Now     func() time.Time
-	Random         io.Reader
+	Random  io.Reader
 
 	// one lets Bootstrap run once at a time: it reads a host's tokens and then
 	// changes them.

@@ -14,9 +14,11 @@ import (
 func (r *Agent) rotationTask() loop.Task {
 	return rotation.New(rotation.Options{
 		Node: r.facts.NodeName, ControlPlanes: r.Site.Topology().ControlPlanes, Secret: r.Site.Identity.EncryptionRoot,
-		Life:     r.Site.Config.CertificateLife(),
-		Open:     func() (rotation.Cluster, error) { return r.open() },
-		OpenAt:   func(address string) (rotation.Server, error) { return openBy(state.AgentKubeconfig, "https://"+address) },
+		Life: r.Site.Config.CertificateLife(),
+		Open: func() (rotation.Cluster, error) { return r.open() },
+		OpenAt: func(address string) (rotation.Server, error) {
+			return openBy(state.AgentKubeconfig, "https://"+address)
+		},
 		Endpoint: net.JoinHostPort("127.0.0.1", strconv.Itoa(site.APIPort)),
 		Log:      r.Log, Now: r.Now,
 	}).Task(notSetUp)
