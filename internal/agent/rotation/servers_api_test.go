@@ -61,7 +61,7 @@ func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 		r := &realHost{controlPlane: h, address: fmt.Sprintf("127.0.0.1:%d", port)}
 		r.use(t)
 		h.put("/tokens", realToken+`,admin,admin,"system:masters"`+"\n", 0o600)
-		kubelets.Go(func() { r.kubelet(ctx, binary, a.Etcd, strconv.Itoa(int(port))) })
+		kubelets.Go(func() { r.kubelet(ctx, binary, a.Etcd, "/"+t.Name(), strconv.Itoa(int(port))) })
 		hosts = append(hosts, r)
 	}
 	for _, r := range hosts {
@@ -110,7 +110,7 @@ func (r *realHost) as(token string) *rest.Config {
 }
 
 // kubelet runs the API server until the context ends.
-func (r *realHost) kubelet(ctx context.Context, binary, etcd, port string) {
+func (r *realHost) kubelet(ctx context.Context, binary, etcd, prefix, port string) {
 	at := func(a rotation.Authority) place { return places[a] }
 	sa, front, ca := at(rotation.ServiceAccountKey), at(rotation.FrontProxyCA), at(rotation.KubernetesCA)
 	for ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (r *realHost) kubelet(ctx context.Context, binary, etcd, port string) {
 			return
 		}
 		cmd := exec.CommandContext(ctx, "setpriv", "--pdeathsig", "KILL", "--", binary,
-			"--etcd-servers="+etcd, "--etcd-prefix=/rotation", "--bind-address=127.0.0.1", "--secure-port="+port,
+			"--etcd-servers="+etcd, "--etcd-prefix="+prefix, "--bind-address=127.0.0.1", "--secure-port="+port,
 			"--cert-dir="+r.root+"/certs", "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
 			"--disable-admission-plugins=ServiceAccount", "--token-auth-file="+r.root+"/tokens", "--client-ca-file="+r.root+ca.trusts,
 			"--service-account-issuer=https://kubernetes.default.svc",
