@@ -70,7 +70,7 @@ func (c *caSite) Nodes(context.Context) ([]state.Node, error) {
 		if !there {
 			continue
 		}
-		all := map[decide.Authority]decide.Report{}
+		all := make(map[decide.Authority]decide.Report)
 		for _, a := range decide.Authorities() {
 			r := own
 			if w, err := decide.ParseWish(c.wish[string(a)]); err == nil && w.Phase != "" {
@@ -151,8 +151,7 @@ func (c *caSite) rotate(a decide.Authority, answers string, change func(*rotateC
 }
 
 func codeOf(err error) int {
-	var coded *command.Coded
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*command.Coded](err); ok {
 		return coded.Code
 	}
 	return -1

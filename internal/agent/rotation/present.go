@@ -12,12 +12,11 @@ import (
 // in place of the ones from its installation, for a host that joins. What cannot be
 // read stays as it was.
 func Present(root string, id site.Identity) site.Identity {
-	for a, pair := range map[rotation.Authority]*site.KeyPair{
-		rotation.ServiceAccountKey: &id.ServiceSigner, rotation.FrontProxyCA: &id.FrontProxyCA,
-	} {
-		if now, ok := present(root, places[a]); ok {
-			*pair = now
-		}
+	if now, ok := present(root, places[rotation.ServiceAccountKey]); ok {
+		id.ServiceSigner = now
+	}
+	if now, ok := present(root, places[rotation.FrontProxyCA]); ok {
+		id.FrontProxyCA = now
 	}
 	return id
 }

@@ -96,7 +96,7 @@ type Keeper struct {
 
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
-	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: map[rotation.Authority]sighting{}}
+	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: make(map[rotation.Authority]sighting)}
 	k.running, k.accepts = k.processes, k.accepted
 	return k
 }
@@ -116,7 +116,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	if err != nil {
 		return loop.Result{}, err
 	}
-	said := rotation.Reports{ControlPlanes: k.ControlPlanes, NoRoot: len(k.Secret) == 0, Authorities: map[rotation.Authority]rotation.Report{}}
+	said := rotation.Reports{ControlPlanes: k.ControlPlanes, NoRoot: len(k.Secret) == 0, Authorities: make(map[rotation.Authority]rotation.Report)}
 	var did []string
 	var errs []error
 	for _, a := range rotation.Authorities() {

@@ -125,6 +125,7 @@ func (s Seen) goOn() Step {
 		}
 		next.Phase, next.Turn = Done, ""
 		return Step{Kind: Ask, Wish: next, Why: "the rotation is complete"}
+	case Done: // it is not under way
 	}
 	return s.ask(next)
 }
@@ -206,19 +207,20 @@ func (s Seen) waiting(host string) string {
 		Trust: "to trust the new authority beside the old one",
 		Sign:  "to sign with the new authority",
 		Drop:  "to drop the old authority",
+		Done:  "to have the new authority alone",
 	}[s.Wish.Phase]
 	return "waiting for " + host + " " + does + s.problems([]string{host})
 }
 
 // problems says what is in the way of hosts.
 func (s Seen) problems(hosts []string) string {
-	var out string
+	var out strings.Builder
 	for _, h := range s.Hosts {
 		if slices.Contains(hosts, h.Name) && h.Report != nil && h.Report.Problem != "" {
-			out += "; " + h.Name + ": " + h.Report.Problem
+			out.WriteString("; " + h.Name + ": " + h.Report.Problem)
 		}
 	}
-	return out
+	return out.String()
 }
 
 // missing says what of the redundancy is missing, empty for nothing.

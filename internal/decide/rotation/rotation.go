@@ -109,7 +109,7 @@ func ParseWish(text []byte) (Wish, error) {
 	}
 	// The error of the decoder could quote the salt.
 	if json.Unmarshal(text, &w) != nil || !slices.Contains(phases, w.Phase) || len(w.Salt) != saltBytes || w.Began.IsZero() {
-		return Wish{}, fmt.Errorf("Secret %s/%s has a wish that cannot be read", WishNamespace, WishName)
+		return Wish{}, fmt.Errorf("the Secret %s/%s has a wish that cannot be read", WishNamespace, WishName)
 	}
 	return w, nil
 }
