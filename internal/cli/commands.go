@@ -22,6 +22,7 @@ func commands(streams Streams) []*cobra.Command {
 		newConfig(streams),
 		newHost(streams),
 		newEncryption(streams),
+		newCA(streams),
 		newLab(),
 		newVersion(streams),
 	}

@@ -150,14 +150,18 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 	return nil
 }
 
-// ask reads one line from the administrator. End of input counts as no answer,
-// and an interrupt ends the wait.
 func (c *confirmation) ask(ctx context.Context, question string) (string, error) {
-	_, _ = io.WriteString(c.streams.Err, question)
+	return askAdministrator(ctx, c.streams, question)
+}
+
+// askAdministrator reads one line from the administrator. End of input counts as no
+// answer, and an interrupt ends the wait.
+func askAdministrator(ctx context.Context, streams Streams, question string) (string, error) {
+	_, _ = io.WriteString(streams.Err, question)
 	lines := make(chan string, 1)
 	go func() {
 		defer close(lines)
-		if line, err := bufio.NewReader(c.streams.In).ReadString('\n'); err == nil || line != "" {
+		if line, err := bufio.NewReader(streams.In).ReadString('\n'); err == nil || line != "" {
 			lines <- strings.TrimSpace(line)
 		}
 	}()

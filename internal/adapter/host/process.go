@@ -35,3 +35,26 @@ func AwaitEnd(ctx context.Context, pid int) error {
 	}
 	return context.Cause(ctx)
 }
+
+// EndProcess asks a process to end, and waits until it has. is reports whether the
+// process of that pid is still the one that is meant.
+func EndProcess(ctx context.Context, pid int, is func() bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if !is() {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	if err := AwaitEnd(ctx, pid); err != nil {
+		return fmt.Errorf("process %d does not end: %w", pid, err)
+	}
+	return nil
+}

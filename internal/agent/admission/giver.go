@@ -47,8 +47,11 @@ type Issuer struct {
 	// EncryptionKeys returns the numbers of the keys that encrypt Secrets in etcd
 	// on this host now. The numbers in Site are those of its installation.
 	EncryptionKeys func() []int
-	Now            func() time.Time
-	Random         io.Reader
+	// Present returns a site's keys with the authorities that this host has now: they
+	// may have been replaced since its installation.
+	Present func(site.Identity) site.Identity
+	Now     func() time.Time
+	Random  io.Reader
 
 	// one lets Bootstrap run once at a time: it reads a host's tokens and then
 	// changes them.
@@ -78,6 +81,7 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 		return nil, err
 	}
 	fresh := *g.Site
+	fresh.Identity = g.Present(fresh.Identity)
 	fresh.Identity.JoinKey = key
 	fresh.Identity.EncryptionKeys = g.EncryptionKeys()
 	shown.Purpose = jointoken.Admission

@@ -58,6 +58,7 @@ func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 			Ask: func(context.Context) ([]byte, error) { return c.key, c.err },
 		},
 		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
+		Present:        func(id site.Identity) site.Identity { return id },
 	}
 }
 

@@ -78,6 +78,7 @@ func (r *Agent) Run(ctx context.Context) error {
 func (r *Agent) loops() ([]loop.Task, []loop.Watch) {
 	tasks := []loop.Task{
 		r.identityTask(), r.nodesTask(), r.accountsTask(), r.objectsTask(), r.operatorKeyTask(), r.joiningTask(),
+		r.rotationTask(),
 	}
 	var watches []loop.Watch
 	if r.Site.Identity.Encrypts() {

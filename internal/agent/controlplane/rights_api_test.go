@@ -46,6 +46,7 @@ import (
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "MachineConfig": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
+	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person",
 }
 
 // recorder leads to the API by the agent's account and records the requests.
@@ -289,6 +290,8 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 		},
 		"NodeLastSeen":     func(ctx context.Context, k *kube.Client) error { _, err := k.NodeLastSeen(ctx, node); return err },
 		"LoadedEncryption": func(ctx context.Context, k *kube.Client) error { _, err := k.LoadedEncryption(ctx); return err },
+		"VerifyingKeys":    func(ctx context.Context, k *kube.Client) error { _, err := k.VerifyingKeys(ctx); return err },
+		"APIReady":         func(ctx context.Context, k *kube.Client) error { return k.APIReady(ctx) },
 		"Names": func(ctx context.Context, k *kube.Client) error {
 			own, err := ownObjects(c.agent.Site)
 			errs := []error{err}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/admission"
 	"github.com/holdfast/holdfast/internal/agent/install"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -97,6 +98,7 @@ func (r *Agent) giver() *admission.Issuer {
 		Prepare: r.prepareJoining,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
+		Present:        func(id site.Identity) site.Identity { return rotation.Present("", id) },
 	}
 }
 

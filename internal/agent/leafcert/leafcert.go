@@ -22,6 +22,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -73,7 +74,7 @@ type Options struct {
 // Keeper keeps the leaf certificates of one control plane.
 type Keeper struct {
 	Options
-	// end ends a process, as endProcess does.
+	// end ends a process, as host.EndProcess does.
 	end func(ctx context.Context, pid int, is func() bool) error
 	// published is false only if the API surely does not say that this host renews.
 	published bool
@@ -86,7 +87,7 @@ type Keeper struct {
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
 	o.Life, o.Endpoint = cmp.Or(o.Life, leafcert.Life), cmp.Or(o.Endpoint, endpoint)
-	return &Keeper{Options: o, end: endProcess, published: o.ControlPlanes > 1}
+	return &Keeper{Options: o, end: host.EndProcess, published: o.ControlPlanes > 1}
 }
 
 // Task returns the loop that renews.

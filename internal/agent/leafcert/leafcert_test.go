@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
@@ -403,7 +404,7 @@ func TestAProcessIsEndedAndWaitedFor(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	pid := cmd.Process.Pid
-	if err := endProcess(t.Context(), pid, func() bool { return false }); err != nil {
+	if err := host.EndProcess(t.Context(), pid, func() bool { return false }); err != nil {
 		t.Errorf("another process: %v", err)
 	}
 	select {
@@ -411,13 +412,13 @@ func TestAProcessIsEndedAndWaitedFor(t *testing.T) {
 		t.Fatalf("another process of that pid was ended: %v", err)
 	default:
 	}
-	if err := endProcess(t.Context(), pid, func() bool { return true }); err != nil {
+	if err := host.EndProcess(t.Context(), pid, func() bool { return true }); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err == nil {
 		t.Error("it ended by itself")
 	}
-	if err := endProcess(t.Context(), pid, func() bool { return true }); err != nil {
+	if err := host.EndProcess(t.Context(), pid, func() bool { return true }); err != nil {
 		t.Errorf("one that has ended: %v", err)
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 )
@@ -95,27 +93,4 @@ func (k *Keeper) restart(ctx context.Context, name string) error {
 			return fmt.Errorf("kubelet has not started it anew within %s", restartLimit)
 		}
 	}
-}
-
-// endProcess asks a process to end, and waits until it has. is reports whether the
-// process of that pid is still the one that is meant.
-func endProcess(ctx context.Context, pid int, is func() bool) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("end process %d: %w", pid, err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if !is() {
-		return nil
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("end process %d: %w", pid, err)
-	}
-	if err := host.AwaitEnd(ctx, pid); err != nil {
-		return fmt.Errorf("process %d does not end: %w", pid, err)
-	}
-	return nil
 }

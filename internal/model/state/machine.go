@@ -45,3 +45,7 @@ type CertificateRenewal struct {
 // AnnotationExpires says of the binding of a further administrator when the one
 // certificate that it serves ends. 'holdfast kubeconfig' writes it.
 const AnnotationExpires = AnnotationDomain + "expires"
+
+// AnnotationTrust holds which authorities a control plane trusts and by which it
+// signs, written by its own agent.
+const AnnotationTrust = AnnotationDomain + "authorities"

@@ -64,8 +64,10 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 		grant(rbacv1.GroupName, "roles", "list"),
 		only([]string{AgentsName}, grant(rbacv1.GroupName, "clusterroles", "get")),
 		only([]string{AgentsName}, grant(rbacv1.GroupName, "roles", "get")),
-		// To see which keys for secrets this host's API server has.
+		// To see which keys for secrets this host's API server has, and by which it
+		// verifies tokens.
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
+		{NonResourceURLs: []string{"/openid/v1/jwks"}, Verbs: []string{"get"}},
 	}
 	if !t.Fencing {
 		return out

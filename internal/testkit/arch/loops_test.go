@@ -35,6 +35,7 @@ var timers = map[string]string{
 	"internal/agent/pacemakerstatus/memberships.go":     "one question to the keeper follows the other, and Corosync is asked while there is no answer",
 	"internal/agent/network/servingcert/servingcert.go": inAStep,
 	"internal/agent/leafcert/process.go":                inAStep,
+	"internal/agent/rotation/process.go":                inAStep,
 	"internal/agent/network/vipcheck/vipcheck.go":       inAStep,
 	"internal/agent/network/balancer/balancer.go":       inAStep,
 	"internal/agent/network/keepalived/senders.go":      ownNetwork,

@@ -1,0 +1,232 @@
+// Package rotation does a control plane's part when an authority of the site is
+// replaced: it keeps the files of authorities at what `holdfast ca rotate` wishes,
+// has the programs read them, and publishes in the host's node what these programs
+// use. Package decide/rotation decides the order.
+//
+// No key is sent. The wish holds a random salt, and each control plane derives the
+// same new authority from it and the site's root (docs/adr/0065). It owns the files
+// of the service accounts' key and of the front proxy's CA below /etc/kubernetes/pki
+// once a rotation has begun, and never changes those of other authorities.
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The times of the task.
+const (
+	// every is the pause between two looks at the wishes, tellAnew the number of
+	// looks after which the node is told again: it may have been made anew.
+	every    = 10 * time.Second
+	tellAnew = 30
+	// limit bounds a run with the restart of an API server, which first ends the
+	// requests that it has.
+	limit = 8 * time.Minute
+)
+
+// maxChanges bounds the changes of one run.
+const maxChanges = 8
+
+// Cluster is the part of the API that the Keeper needs.
+type Cluster interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	Annotate(ctx context.Context, node, name, value string) error
+}
+
+// Server is one API server.
+type Server interface {
+	VerifyingKeys(ctx context.Context) ([]string, error)
+	APIReady(ctx context.Context) error
+}
+
+// Options holds what a Keeper needs.
+type Options struct {
+	// Root is empty except in tests.
+	Root string
+	// Node is the name of the host's node, ControlPlanes the number with which the
+	// site was installed.
+	Node          string
+	ControlPlanes int
+	// Secret is the site's root of derived keys; a site from before it has none.
+	Secret []byte
+	// Life is the life of a new leaf certificate.
+	Life time.Duration
+	// Open returns the API by the agent's account, OpenAt one of its servers,
+	// HOST:PORT.
+	Open   func() (Cluster, error)
+	OpenAt func(address string) (Server, error)
+	// Endpoint is the host's API server, HOST:PORT.
+	Endpoint string
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Keeper does one control plane's part.
+type Keeper struct {
+	Options
+	// write and remove change files durably. running returns the processes of a
+	// program, and end ends one. accepts returns the subjects of the CAs that the
+	// host's API server names to its clients. Tests replace them.
+	write   func(path string, data []byte, mode fs.FileMode) error
+	remove  func(path string) error
+	running func(p program) ([]int, error)
+	end     func(ctx context.Context, pid int, is func() bool) error
+	accepts func(ctx context.Context) ([]string, error)
+	// seen says since when a leaf certificate is what it is, by authority.
+	seen map[rotation.Authority]sighting
+	told string
+	// looks counts since the node was told.
+	looks int
+}
+
+// New returns the Keeper of a control plane.
+func New(o Options) *Keeper {
+	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: make(map[rotation.Authority]sighting)}
+	k.running, k.accepts = k.processes, k.accepted
+	return k
+}
+
+// Task returns the loop of the Keeper.
+func (k *Keeper) Task(notYet func(error) bool) loop.Task {
+	return loop.Task{Name: "authorities", First: every, Every: every, Limit: limit, NotYet: notYet, Step: k.step}
+}
+
+// step does what is wished, and publishes what the host's programs use.
+func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
+	cluster, err := k.Open()
+	if err != nil {
+		return loop.Result{}, err
+	}
+	wishes, err := cluster.Secret(ctx, rotation.WishNamespace, rotation.WishName)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	said := rotation.Reports{ControlPlanes: k.ControlPlanes, NoRoot: len(k.Secret) == 0, Authorities: make(map[rotation.Authority]rotation.Report)}
+	var did []string
+	var errs []error
+	for _, a := range rotation.Authorities() {
+		report, changed, err := k.keep(ctx, cluster, a, wishes[string(a)])
+		said.Authorities[a] = report
+		did = append(did, changed...)
+		if waits := (waiting{}); err != nil && !errors.As(err, &waits) {
+			errs = append(errs, fmt.Errorf("%s: %w", a, err))
+		}
+	}
+	if err := k.tell(ctx, cluster, said); err != nil {
+		errs = append(errs, err)
+	}
+	return loop.Result{Changed: strings.Join(did, "; ")}, errors.Join(errs...)
+}
+
+// waiting is an error that passes by itself.
+type waiting struct{ error }
+
+// keep does what is wished about one authority, one change after the other.
+func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority, text []byte) (said rotation.Report, did []string, err error) {
+	w, err := rotation.ParseWish(text)
+	if err != nil {
+		return rotation.Report{Problem: err.Error()}, nil, err
+	}
+	said.Of = w.Name()
+	now, err := k.read(a)
+	if err == nil && w.Phase != "" && a.Replaceable() {
+		var fresh authority
+		if fresh, err = k.derive(now, w); err == nil {
+			said.New = fresh.id
+			did, now, err = k.follow(ctx, cluster, w, fresh, now)
+		}
+	}
+	if err != nil {
+		said.Problem = err.Error()
+	}
+	if now.Loaded { // else nobody knows what the programs use
+		said.Trusts, said.Signs, said.Ends = now.Trusts, now.signs(said.New), now.ends
+	}
+	return said, did, err
+}
+
+// follow makes changes until nothing is to be done or something is in the way.
+func (k *Keeper) follow(ctx context.Context, cluster Cluster, w rotation.Wish, fresh authority, now files) (did []string, _ files, err error) {
+	for range maxChanges {
+		c := rotation.NextChange(w, k.Node, fresh.id, now.Have)
+		if c.Act == rotation.Rest {
+			return did, now, nil
+		}
+		if err := k.change(ctx, cluster, c, fresh, now); err != nil {
+			return did, now, err
+		}
+		did = append(did, fmt.Sprintf("%s: %s", now.authority, c.Act))
+		if now, err = k.read(now.authority); err != nil {
+			return did, now, err
+		}
+	}
+	return did, now, nil
+}
+
+// tell publishes the reports, when they changed and again every tellAnew looks.
+func (k *Keeper) tell(ctx context.Context, cluster Cluster, r rotation.Reports) error {
+	text := state.FormatAnnotation(r)
+	if k.looks++; text == k.told && k.looks < tellAnew {
+		return nil
+	}
+	if err := cluster.Annotate(ctx, k.Node, state.AnnotationTrust, text); err != nil {
+		return err
+	}
+	k.told, k.looks = text, 0
+	return nil
+}
+
+// others returns the addresses of the other control planes' API servers, by node.
+func (k *Keeper) others(ctx context.Context, cluster Cluster) (map[string]string, error) {
+	nodes, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, n := range nodes {
+		if n.ControlPlane() && n.Name != k.Node && len(n.Addresses) > 0 {
+			out[n.Name] = hostPort(n.Addresses[0])
+		}
+	}
+	if len(out)+1 < k.ControlPlanes {
+		return nil, waiting{fmt.Errorf("only %d of %d control planes have a Node with an address", len(out)+1, k.ControlPlanes)}
+	}
+	return out, nil
+}
+
+// spared returns an error unless the API servers of all other control planes are
+// ready, so that this host's may be restarted.
+func (k *Keeper) spared(ctx context.Context, cluster Cluster) error {
+	if k.ControlPlanes == 1 {
+		return nil
+	}
+	others, err := k.others(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		server, err := k.OpenAt(others[name])
+		if err == nil {
+			err = server.APIReady(ctx)
+		}
+		if err != nil {
+			return waiting{fmt.Errorf("the API server of this host is restarted only while that of %s is ready: %w", name, err)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package rotation
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/model/site"
+)
+
+// replaced are the authorities that are replaced in these tests.
+var replaced = []rotation.Authority{rotation.ServiceAccountKey, rotation.FrontProxyCA}
+
+// same fails the test unless all hosts have one authority, the same one, and not
+// that from before.
+func (c *cluster) same(a rotation.Authority, before rotation.ID) {
+	c.t.Helper()
+	first := c.hosts[0].files(a)
+	for _, h := range c.hosts {
+		now := h.files(a)
+		if len(now.Trusts) != 1 || now.Trusts[0] == before || now.Key != now.Trusts[0] || now.Leaf != now.Key || !now.Loaded {
+			c.t.Errorf("%s has of %s: %+v", h.Node, a, now.Have)
+		}
+		if now.publics[0].Block != first.publics[0].Block || now.key != first.key {
+			c.t.Errorf("%s and %s derived different files of %s", h.Node, c.hosts[0].Node, a)
+		}
+	}
+}
+
+func TestEachAuthorityIsReplacedOnOneTwoAndThreeControlPlanes(t *testing.T) {
+	for _, hosts := range []int{1, 2, 3} {
+		for _, a := range replaced {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, hosts)
+				before := c.hosts[0].files(a).Key
+				modes := map[string]os.FileMode{}
+				for _, path := range []string{places[a].trusts, places[a].key} {
+					modes[path] = mode(t, c.hosts[0], path)
+				}
+				c.rotate(a)
+				c.same(a, before)
+				for path, want := range modes {
+					if got := mode(t, c.hosts[0], path); got != want {
+						t.Errorf("%s has mode %s, had %s", path, got, want)
+					}
+				}
+				second := c.hosts[0].files(a).Key
+				c.rotate(a)
+				c.same(a, second)
+				for _, other := range rotation.Authorities() {
+					if now := c.hosts[0].files(other); other != a && (len(now.Trusts) != 1 || string(now.Trusts[0]) != c.installed(other)) {
+						t.Errorf("%s changed with %s: %+v", other, a, now.Have)
+					}
+				}
+			})
+		}
+	}
+}
+
+// installed returns the ID of an authority that nobody replaces in a test.
+func (c *cluster) installed(a rotation.Authority) string { return string(c.hosts[0].files(a).Key) }
+
+func mode(t *testing.T, h *controlPlane, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(h.root + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
+// What reads the key only when it starts is restarted for it, one host after the
+// other, and nothing is for a CA that the API server follows.
+func TestWhoIsRestartedForANewAuthority(t *testing.T) {
+	for _, a := range replaced {
+		want := [2]int{3, 1}
+		if a == rotation.FrontProxyCA {
+			want = [2]int{}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2)
+			c.rotate(a)
+			for _, h := range c.hosts {
+				if got := [2]int{h.starts[apiServer.name] - 1, h.starts[controllerManager.name] - 1}; got != want {
+					t.Errorf("%s: %s restarted its API server and its controller manager %v times, want %v", a, h.Node, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAPowerCutAtAnyWriteIsMadeUpFor cuts the power of a host before and after each
+// of its effects in a whole rotation.
+func TestAPowerCutAtAnyWriteIsMadeUpFor(t *testing.T) {
+	for _, a := range replaced {
+		effects := 0
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2)
+			c.rotate(a)
+			effects = c.hosts[0].cut.Effects
+		})
+		if effects < 8 {
+			t.Fatalf("%s: a rotation has %d effects on a host", a, effects)
+		}
+		for at := 1; at <= effects; at++ {
+			for _, after := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(t, 2)
+					before := c.hosts[0].files(a).Key
+					c.hosts[0].cut.At, c.hosts[0].cut.After = at, after
+					c.rotate(a)
+					c.same(a, before)
+				})
+			}
+		}
+	}
+}
+
+// A host that is away holds the rotation where it is, whenever it goes; the others
+// do nothing meanwhile.
+func TestAHostThatGoesAwayHoldsTheRotation(t *testing.T) {
+	for _, a := range replaced {
+		for gone := 2; gone < 20; gone += 2 {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 2)
+				before := c.hosts[0].files(a).Key
+				for i := range gone {
+					c.look()
+					c.command(a, i == 0)
+					time.Sleep(every)
+				}
+				if c.command(a, false).Kind == rotation.Settled {
+					return // it was complete
+				}
+				c.nodes[1].Ready = false
+				wish := string(c.secret[string(a)])
+				for range 30 {
+					if _, err := c.hosts[0].step(t.Context()); err != nil {
+						t.Error(err)
+					}
+					if step := c.command(a, false); step.Kind != rotation.Wait || !strings.Contains(step.Why, "cp-2 not ready") {
+						t.Fatalf("%s: %s", step.Kind, step.Why)
+					}
+					time.Sleep(every)
+				}
+				if string(c.secret[string(a)]) != wish {
+					t.Error("the wish changed meanwhile")
+				}
+				c.nodes[1].Ready = true
+				c.rotate(a)
+				c.same(a, before)
+			})
+		}
+	}
+}
+
+// A host whose old files are put back after a rotation mends itself, and nothing
+// of the others is restarted (L-C4).
+func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
+	for _, a := range replaced {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2)
+			h := c.hosts[1]
+			old := map[string]string{}
+			at := places[a]
+			for _, path := range []string{at.trusts, at.key, at.leaf + ".crt"} {
+				if data, err := os.ReadFile(h.root + path); err == nil {
+					old[path] = string(data)
+				}
+			}
+			before := h.files(a).Key
+			c.rotate(a)
+			restarts := c.hosts[0].starts[apiServer.name]
+			c.broken = true
+			for path, text := range old {
+				h.put(path, text, 0o600)
+			}
+			h.boot()
+			for range 2 {
+				if _, err := h.step(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(3 * time.Minute)
+			}
+			c.same(a, before)
+			if got := c.hosts[0].starts[apiServer.name]; got != restarts {
+				t.Errorf("the other host's API server was restarted %d times", got-restarts)
+			}
+		})
+	}
+}
+
+// An API server is restarted only while those of all other control planes are
+// ready.
+func TestNoAPIServerIsRestartedWhileAnotherOneIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		c.hosts[1].down = true
+		for i := range 10 {
+			c.look()
+			c.command(rotation.ServiceAccountKey, i == 0)
+			time.Sleep(every)
+		}
+		h := c.hosts[0]
+		if h.starts[apiServer.name] != 1 || len(h.files(rotation.ServiceAccountKey).Trusts) != 2 {
+			t.Errorf("started %d times, trusts %v", h.starts[apiServer.name], h.files(rotation.ServiceAccountKey).Trusts)
+		}
+		if why := c.waited[len(c.waited)-1]; !strings.Contains(why, "cp-1: the API server of this host is restarted only while that of cp-2 is ready") {
+			t.Errorf("a person reads %q", why)
+		}
+		c.hosts[1].down = false
+		c.rotate(rotation.ServiceAccountKey)
+	})
+}
+
+func TestAHostWithoutAWishSaysWhatItHasAndChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		c.look()
+		for _, a := range rotation.Authorities() {
+			hosts, _ := rotation.HostsOf(c.nodes, a)
+			r := hosts[0].Report
+			if r == nil || len(r.Trusts) != 1 || r.Signs != r.Trusts[0] || r.Of != "" || r.New != "" || r.Problem != "" {
+				t.Errorf("%s: %+v", a, r)
+			}
+			if isKey := a == rotation.ServiceAccountKey; r != nil && r.Ends.IsZero() != isKey {
+				t.Errorf("%s ends %s", a, r.Ends)
+			}
+		}
+		if c.hosts[0].cut.Effects != 0 {
+			t.Errorf("%d effects", c.hosts[0].cut.Effects)
+		}
+	})
+}
+
+func TestWhatIsInAHostsWayIsPublished(t *testing.T) {
+	for what, c := range map[string]struct {
+		spoil func(*cluster)
+		want  string
+	}{
+		"no root":          {func(c *cluster) { c.hosts[0].Secret = nil }, "the site has no root for keys"},
+		"no key":           {func(c *cluster) { _ = os.Remove(c.hosts[0].root + "/etc/kubernetes/pki/sa.key") }, "sa.key: no such file"},
+		"a file of others": {func(c *cluster) { c.hosts[0].put("/etc/kubernetes/pki/sa.pub", "hush", 0o600) }, "sa.pub: is not PEM"},
+		"a strange wish":   {func(c *cluster) { c.secret["service-account-key"] = []byte(`{"phase":"x"}`) }, "has a wish that cannot be read"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cl := newCluster(t, 1)
+			cl.look()
+			cl.command(rotation.ServiceAccountKey, true)
+			before := cl.hosts[0].cut.Effects
+			c.spoil(cl)
+			_, err := cl.hosts[0].step(t.Context())
+			hosts, _ := rotation.HostsOf(cl.nodes, rotation.ServiceAccountKey)
+			r := hosts[0].Report
+			if err == nil && what != "a strange wish" || r == nil || !strings.Contains(r.Problem, c.want) || strings.Contains(r.Problem, "hush") {
+				t.Errorf("%s: %v, %+v", what, err, r)
+			}
+			if cl.hosts[0].cut.Effects != before {
+				t.Errorf("%s: it went on", what)
+			}
+		})
+	}
+}
+
+func TestAnAPIThatDoesNotAnswerChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		c.look()
+		c.command(rotation.ServiceAccountKey, true)
+		c.err = errors.New("connection refused")
+		if _, err := c.hosts[0].step(t.Context()); err == nil || c.hosts[0].cut.Effects != 0 {
+			t.Errorf("%v, %d effects", err, c.hosts[0].cut.Effects)
+		}
+	})
+}
+
+// A control plane that joins gets the authorities of today, and the one that signs
+// first.
+func TestAHostThatJoinsGetsTheAuthoritiesOfToday(t *testing.T) {
+	for _, a := range replaced {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 1)
+			h := c.hosts[0]
+			own := site.Identity{ClusterID: "x", ServiceSigner: site.KeyPair{Cert: "own"}, FrontProxyCA: site.KeyPair{Cert: "own"}}
+			if got := Present(t.TempDir(), own); got.ServiceSigner != own.ServiceSigner || got.FrontProxyCA != own.FrontProxyCA {
+				t.Error("a host without files gives others than its own")
+			}
+			for i := range 40 {
+				c.look()
+				now := h.files(a)
+				id := Present(h.root, own)
+				pair := id.ServiceSigner
+				if a == rotation.FrontProxyCA {
+					pair = id.FrontProxyCA
+				}
+				publics, err := keys.Publics(pair.Cert)
+				if err != nil || pair.Key != now.key || len(publics) != len(now.Trusts) || publics[0].ID != string(now.Key) || id.ClusterID != "x" {
+					t.Fatalf("%s, look %d: %v", a, i, err)
+				}
+				c.command(a, i == 0)
+				time.Sleep(every)
+			}
+			if !slices.Contains(c.waited, "the rotation is complete") {
+				t.Error("the rotation did not end")
+			}
+		})
+	}
+}

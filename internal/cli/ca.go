@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/cli/place"
+	decide "github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func newCA(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ca",
+		Short: "Show or replace the authorities of a cluster",
+		Long: `An authority signs what the parts of a cluster show to each other: certificates, and
+tokens of service accounts. Its key lies on every control plane. Leaf certificates
+are renewed by themselves; an authority is replaced only by this command.`,
+	}
+	cmd.AddCommand(newCAShow(streams), newCARotate(streams))
+	return cmd
+}
+
+// caFlags holds the flags of both commands.
+type caFlags struct {
+	place  place.Flags
+	output string
+}
+
+func (f *caFlags) register(cmd *cobra.Command) {
+	command.OutputFlag(cmd, &f.output)
+	f.place.DeclareKubeconfig(cmd)
+}
+
+// client opens the API at the place that the flags name.
+func (f *caFlags) client(ctx context.Context, mistakes ...error) (*kube.Client, error) {
+	if err := f.place.Check(mistakes...); err != nil {
+		return nil, err
+	}
+	access, err := f.place.OpenAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return access.Client()
+}
+
+// caCluster is the cluster as both commands read and change it.
+type caCluster interface {
+	Nodes(ctx context.Context) ([]state.Node, error)
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	SwapSecretKey(ctx context.Context, namespace, name, key string, before, after []byte) error
+	TokenSecrets(ctx context.Context) ([]kube.TokenSecret, error)
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	SwapConfigMapKey(ctx context.Context, namespace, name, key, before, after string) error
+}
+
+// The ConfigMap in which API servers publish the front proxy's CA for servers that
+// extend the API. They add what they trust and never take anything out.
+const (
+	extensionNamespace = "kube-system"
+	extensionConfigMap = "extension-apiserver-authentication"
+	extensionKey       = "requestheader-client-ca-file"
+)
+
+// caFacts is what was read about one authority.
+type caFacts struct {
+	decide.Seen
+	// wish and published are the texts as they were read.
+	wish      []byte
+	published string
+}
+
+// readCA reads all that is known about an authority.
+func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time, tokenLife time.Duration) (caFacts, error) {
+	out := caFacts{Seen: decide.Seen{Authority: a, Now: now, TokenLife: tokenLife}}
+	wishes, err := c.Secret(ctx, decide.WishNamespace, decide.WishName)
+	if err != nil {
+		return out, err
+	}
+	out.wish = wishes[string(a)]
+	if out.Wish, err = decide.ParseWish(out.wish); err != nil {
+		return out, err
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Hosts, out.Absent = decide.HostsOf(nodes, a)
+	switch a {
+	case decide.FrontProxyCA:
+		err = out.readPublished(ctx, c)
+	case decide.ServiceAccountKey:
+		err = out.readTokens(ctx, c)
+	case decide.EtcdCA, decide.KubernetesCA:
+	}
+	return out, err
+}
+
+func (f *caFacts) readPublished(ctx context.Context, c caCluster) error {
+	data, err := c.ConfigMap(ctx, extensionNamespace, extensionConfigMap)
+	if err != nil {
+		return err
+	}
+	f.published, f.Published = data[extensionKey], []decide.ID{}
+	if f.published == "" {
+		return nil
+	}
+	publics, err := keys.Publics(f.published)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %s: %w", extensionNamespace, extensionConfigMap, extensionKey, err)
+	}
+	for _, p := range publics {
+		f.Published = append(f.Published, decide.ID(p.ID))
+	}
+	return nil
+}
+
+// readTokens names the Secrets with tokens of another key than the new one, once all
+// control planes sign with that.
+func (f *caFacts) readTokens(ctx context.Context, c caCluster) error {
+	if f.Wish.Phase != decide.Sign || f.Wish.Signed.IsZero() || len(f.Hosts) == 0 || f.Hosts[0].Report == nil {
+		return nil
+	}
+	secrets, err := c.TokenSecrets(ctx)
+	for _, s := range secrets {
+		if s.Key != string(f.Hosts[0].Report.New) {
+			f.Tokens = append(f.Tokens, s.Namespace+"/"+s.Name)
+		}
+	}
+	slices.Sort(f.Tokens)
+	return err
+}
+
+// caReport is the state of one authority.
+type caReport struct {
+	Authority decide.Authority `json:"authority"`
+	// Replaceable is false for an authority that this release cannot replace.
+	Replaceable bool         `json:"replaceable"`
+	Phase       decide.Phase `json:"phase,omitempty"`
+	Hosts       []caHost     `json:"hosts"`
+	Next        decide.Kind  `json:"next,omitempty"`
+	Why         string       `json:"why"`
+}
+
+type caHost struct {
+	Name   string      `json:"name"`
+	Ready  bool        `json:"ready"`
+	Signs  decide.ID   `json:"signs,omitempty"`
+	Trusts []decide.ID `json:"trusts"`
+	Ends   time.Time   `json:"ends,omitzero"`
+}
+
+func reportOfCA(f caFacts) caReport {
+	out := caReport{Authority: f.Authority, Replaceable: f.Authority.Replaceable(), Phase: f.Wish.Phase, Hosts: []caHost{}}
+	for _, h := range f.Hosts {
+		own := caHost{Name: h.Name, Ready: h.Ready, Trusts: []decide.ID{}}
+		if r := h.Report; r != nil {
+			own.Signs, own.Ends = r.Signs, r.Ends
+			own.Trusts = append(own.Trusts, r.Trusts...)
+		}
+		out.Hosts = append(out.Hosts, own)
+	}
+	if !out.Replaceable {
+		out.Why = "this release cannot replace it"
+		return out
+	}
+	step := decide.Next(f.Seen, false)
+	out.Next, out.Why = step.Kind, step.Why
+	if f.Wish.Running() {
+		out.Why += fmt.Sprintf("; to continue: holdfast ca rotate %s", f.Authority)
+	}
+	return out
+}
+
+func printCA(w io.Writer, output string, reports []caReport) error {
+	if output == "json" {
+		return command.PrintJSON(w, reports)
+	}
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "AUTHORITY\tHOST\tSIGNS\tTRUSTS\tENDS")
+	for _, r := range reports {
+		for _, h := range r.Hosts {
+			ends := "-"
+			if !h.Ends.IsZero() {
+				ends = h.Ends.Format(time.DateOnly)
+			}
+			var trusts []string
+			for _, id := range h.Trusts {
+				trusts = append(trusts, id.Short())
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Authority, h.Name, orDash(h.Signs.Short()), orDash(strings.Join(trusts, ",")), ends)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range reports {
+		_, _ = fmt.Fprintf(w, "%s: %s\n", r.Authority, r.Why)
+	}
+	return nil
+}
+
+func newCAShow(streams Streams) *cobra.Command {
+	var f caFlags
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the authorities of a cluster, when they end, and where a rotation stands",
+		Long: `Shows for each control plane by which authority it signs, which ones it trusts, and
+when the certificate of the one that signs ends. An authority is named by the
+beginning of the hash of its public key. During a rotation two are trusted; the last
+lines say what it waits for and what to type.
+
+Exit codes: 0 all have the same authorities; 3 a rotation is in progress, a host is
+behind or does not report; 1 it failed; 2 wrong usage.`,
+		Example: `  holdfast ca show
+  holdfast ca show -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return showCA(cmd.Context(), c, streams.Out, f.output, time.Now())
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func showCA(ctx context.Context, c caCluster, out io.Writer, output string, now time.Time) error {
+	var reports []caReport
+	var behind []string
+	for _, a := range decide.Authorities() {
+		facts, err := readCA(ctx, c, a, now, tokenLife)
+		if err != nil {
+			return err
+		}
+		r := reportOfCA(facts)
+		reports = append(reports, r)
+		if r.Replaceable && r.Next != decide.Settled {
+			behind = append(behind, string(a))
+		}
+	}
+	if err := printCA(out, output, reports); err != nil {
+		return err
+	}
+	if len(behind) > 0 {
+		return coded(command.ExitAttention, "not settled: %s", strings.Join(behind, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/rotation"
+)
+
+const (
+	// tokenLife is the longest time for which a pod uses one token: kubelet renews
+	// every token within 24 hours (docs/facts/life.md, L-C31), and programs read it
+	// again within minutes.
+	tokenLife = 25 * time.Hour
+	// leastTokenLife is the shortest life of a token that Kubernetes signs.
+	leastTokenLife = 10 * time.Minute
+	// caTimeout allows each of several hosts a restart of its API server in each
+	// phase, and the two minutes in which it reads a file for sure.
+	caTimeout = 45 * time.Minute
+	// caEvery is the pause between two readings.
+	caEvery = 3 * time.Second
+)
+
+// rotateCAFlags holds the flags of ca rotate.
+type rotateCAFlags struct {
+	caFlags
+	dryRun, yes        bool
+	timeout, tokenLife time.Duration
+}
+
+func newCARotate(streams Streams) *cobra.Command {
+	f := rotateCAFlags{timeout: caTimeout, tokenLife: tokenLife}
+	cmd := &cobra.Command{
+		Use:   "rotate AUTHORITY",
+		Short: "Replace an authority of a cluster, while the cluster runs",
+		Long: `Replaces service-account-key, the key that signs tokens of service accounts, or
+front-proxy-ca, the CA by which servers that extend the API know API servers. One
+control plane after the other: first all trust the old and the new one, then all sign
+with the new one, and at last all drop the old one. The command says what it waits
+for. You may interrupt it at any time and run it again to continue.
+
+The command refuses while a control plane is absent, is being installed, or renews
+certificates. A host that goes away in the middle holds the rotation where it is.
+
+For service-account-key each API server is restarted three times, and only while
+those of the other control planes are ready. With one control plane the API is away
+for some seconds each time. Before the old key is dropped, the command ends with code
+3 until no pod uses a token of it: 25 hours, because kubelets renew every token
+within 24. Run it again then. Tokens that programs asked for themselves may live
+longer; name the longest life with --token-life. Secrets with tokens that have no end
+are listed: somebody has to replace these.
+
+For front-proxy-ca nothing is restarted. Servers that extend the API must follow the
+ConfigMap kube-system/extension-apiserver-authentication, as those that are built
+with Kubernetes' library do; restart others after the first step.
+
+etcd-ca and kubernetes-ca cannot be replaced yet.
+
+Exit codes: 0 the authority was replaced; 1 it failed, or is not complete in time;
+2 wrong usage; 3 it goes on later, or after something that a person does; 7 refused,
+nothing was changed; 8 not confirmed.`,
+		Example: `  holdfast ca rotate service-account-key --dry-run
+  holdfast ca rotate service-account-key
+  holdfast ca rotate front-proxy-ca --yes`,
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: []string{string(decide.ServiceAccountKey), string(decide.FrontProxyCA)},
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a, mistake := f.check(args[0])
+		c, err := f.client(cmd.Context(), mistake)
+		if err != nil {
+			return err
+		}
+		r := caRotation{rotateCAFlags: f, cluster: c, authority: a, streams: streams, now: time.Now, random: rand.Reader}
+		return r.run(cmd.Context())
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done and change nothing")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask before it begins and before the old authority is dropped")
+	flags.DurationVar(&f.timeout, "timeout", f.timeout, "how long to wait for hosts")
+	flags.DurationVar(&f.tokenLife, "token-life", f.tokenLife, "how long tokens of the old key may be in use")
+	return cmd
+}
+
+// check checks the argument and the flags.
+func (f rotateCAFlags) check(name string) (decide.Authority, error) {
+	a := decide.Authority(name)
+	switch {
+	case !slices.Contains(decide.Authorities(), a):
+		return a, fmt.Errorf("authority %q: must be %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA)
+	case !a.Replaceable():
+		return a, fmt.Errorf("authority %q: cannot be replaced yet", name)
+	case f.timeout <= 0:
+		return a, fmt.Errorf("--timeout %s: must be positive", f.timeout)
+	case f.tokenLife < leastTokenLife:
+		return a, fmt.Errorf("--token-life %s: must be at least %s, the shortest life of a token", f.tokenLife, leastTokenLife)
+	}
+	return a, nil
+}
+
+// caRotation is one run of the command.
+type caRotation struct {
+	rotateCAFlags
+	cluster   caCluster
+	authority decide.Authority
+	streams   Streams
+	now       func() time.Time
+	random    io.Reader
+	said      string
+}
+
+// run takes one step after another until the authority is replaced. If a rotation is
+// already in progress, run finishes that one and begins no other.
+func (r *caRotation) run(ctx context.Context) error {
+	first, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	step := decide.Next(first.Seen, false)
+	if !first.Wish.Running() && step.Kind != decide.Settled {
+		return coded(command.ExitRefused, "refused, nothing was changed: %s", step.Why)
+	}
+	if r.dryRun {
+		return r.show(first, step)
+	}
+	begin := !first.Wish.Running()
+	if begin {
+		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(first.Hosts)+"."); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("not complete after %s; run the command again to continue", r.timeout))
+	defer stop()
+	for {
+		done, err := r.step(ctx, &begin)
+		if done {
+			return err
+		}
+		if host.Sleep(ctx, caEvery) != nil {
+			if err == nil && r.said != "" {
+				err = errors.New(r.said)
+			}
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (r *caRotation) read(ctx context.Context) (caFacts, error) {
+	return readCA(ctx, r.cluster, r.authority, r.now(), r.tokenLife)
+}
+
+// show says what would be done.
+func (r *caRotation) show(f caFacts, step decide.Step) error {
+	why := step.Why
+	if step.Kind == decide.Settled {
+		why = "would replace the authority on " + names(f.Hosts) + ", one after the other"
+	}
+	report := reportOfCA(f)
+	report.Why = why
+	return printCA(r.streams.Out, r.output, []caReport{report})
+}
+
+// step takes one step, and reports whether the run ends with it. The next round
+// tries again what failed: a short outage of the API ends no rotation.
+func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err error) {
+	f, err := r.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	// A write may have arrived though its answer did not.
+	*begin = *begin && !f.Wish.Running()
+	if *begin {
+		f.Salt = make([]byte, 32)
+		if _, err := io.ReadFull(r.random, f.Salt); err != nil {
+			return true, fmt.Errorf("random salt of the new authority: %w", err)
+		}
+	}
+	step := decide.Next(f.Seen, *begin)
+	r.say(step.Why)
+	switch step.Kind {
+	case decide.Settled:
+		return true, printCA(r.streams.Out, r.output, []caReport{reportOfCA(f)})
+	case decide.Hold:
+		return true, coded(command.ExitAttention, "%s", step.Why)
+	case decide.Clean:
+		return false, ignoreChanged(r.clean(ctx, f, step.Keep))
+	case decide.Ask:
+		if step.Drops {
+			if err := r.confirm(ctx, "From here on nothing trusts the old authority any more, and there is no way back."); err != nil {
+				return true, err
+			}
+		}
+		err := r.cluster.SwapSecretKey(ctx, decide.WishNamespace, decide.WishName, string(r.authority), f.wish, []byte(step.Wish.String()))
+		*begin = *begin && err != nil && !errors.Is(err, kube.ErrChanged)
+		return false, ignoreChanged(err)
+	case decide.Refuse, decide.Wait:
+	}
+	return false, nil
+}
+
+// ignoreChanged drops an error that only says that somebody else was faster: the next
+// reading shows what is to be done then.
+func ignoreChanged(err error) error {
+	if errors.Is(err, kube.ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// clean leaves one CA in what the API publishes.
+func (r *caRotation) clean(ctx context.Context, f caFacts, keep decide.ID) error {
+	publics, err := keys.Publics(f.published)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, p := range publics {
+		if p.ID == string(keep) {
+			text.WriteString(p.Block)
+		}
+	}
+	return r.cluster.SwapConfigMapKey(ctx, extensionNamespace, extensionConfigMap, extensionKey, f.published, text.String())
+}
+
+// confirm asks the administrator, unless --yes says it.
+func (r *caRotation) confirm(ctx context.Context, what string) error {
+	if r.yes {
+		return nil
+	}
+	answer, err := askAdministrator(ctx, r.streams, what+"\nContinue? Type yes: ")
+	if err == nil && answer != "yes" {
+		err = coded(command.ExitNotConfirmed, "not confirmed; the rotation stands where it was: holdfast ca show")
+	}
+	return err
+}
+
+// say prints a message unless it repeats the last one.
+func (r *caRotation) say(words string) {
+	if words != r.said {
+		r.said = words
+		_, _ = fmt.Fprintln(r.streams.Err, words)
+	}
+}
+
+func names(hosts []decide.Host) string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, h.Name)
+	}
+	return strings.Join(out, ", ")
+}

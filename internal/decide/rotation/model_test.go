@@ -1,0 +1,290 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The model has the decisions of this package, and a world of two or three control
+// planes around them. Every order of their moves is played.
+
+const (
+	oldKey ID = "old"
+	newKey ID = "new"
+)
+
+// files are what a host's disk holds, or what its programs have read of it.
+type files struct{ trusts, key, leaf string }
+
+// modelHost is one control plane.
+type modelHost struct {
+	disk, used files
+	// pending is the durable mark that programs have not read the files yet.
+	pending, away bool
+	// said is what the API has of it.
+	said     files
+	saidOf   string
+	saidBusy bool
+}
+
+type world struct {
+	hosts [3]modelHost
+	phase Phase
+	turn  string
+	// signed is true once the wish says since when nothing old is signed, late once
+	// the life of tokens has passed since.
+	signed, late bool
+	// tokens is true while somebody holds a token of the old key.
+	tokens    bool
+	published string
+}
+
+var began = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
+
+func (w world) wish() Wish {
+	if w.phase == "" {
+		return Wish{}
+	}
+	out := Wish{Phase: w.phase, Salt: make([]byte, saltBytes), Began: began, Turn: w.turn}
+	if w.signed {
+		out.Signed = began
+	}
+	return out
+}
+
+func list(text string) []ID {
+	var out []ID
+	for _, r := range text {
+		out = append(out, map[rune]ID{'o': oldKey, 'n': newKey}[r])
+	}
+	return out
+}
+
+func text(ids []ID) (out string) {
+	for _, id := range ids {
+		out += string(id[0])
+	}
+	return out
+}
+
+func name(i int) string { return fmt.Sprintf("cp-%d", i+1) }
+
+func (w world) seen(a Authority, n int) Seen {
+	s := Seen{Authority: a, Wish: w.wish(), Now: began, TokenLife: time.Hour, Salt: make([]byte, saltBytes)}
+	if w.late {
+		s.Now = began.Add(2 * time.Hour)
+	}
+	if a == FrontProxyCA {
+		s.Published = list(w.published)
+	}
+	for i, h := range w.hosts[:n] {
+		r := &Report{Of: h.saidOf, Trusts: list(h.said.trusts), Signs: list(h.said.leaf)[0]}
+		if h.saidOf != "" {
+			r.New = newKey
+		}
+		if h.saidBusy {
+			r.Trusts, r.Signs = nil, ""
+		}
+		s.Hosts = append(s.Hosts, Host{Name: name(i), Ready: !h.away, Report: r, ControlPlanes: n})
+	}
+	return s
+}
+
+// moves returns the worlds that can follow.
+func (w world) moves(a Authority, n int) []world {
+	var out []world
+	for i := range w.hosts[:n] {
+		next := w
+		next.hosts[i].away = !next.hosts[i].away // it is cut off, or comes back
+		out = append(out, next)
+		next = w
+		next.hosts[i].used = next.hosts[i].disk // it boots, whatever the agent has written
+		out = append(out, next)
+		if !w.hosts[i].away {
+			out = append(out, w.hostStep(a, i)...)
+		}
+	}
+	if w.signed && !w.late {
+		next := w
+		next.late = true
+		next.tokens = slices.ContainsFunc(w.hosts[:n], func(h modelHost) bool { return h.used.leaf == "o" })
+		out = append(out, next)
+	}
+	return append(out, w.publish(n), w.command(a, n))
+}
+
+// publish lets an API server add what it trusts to what the API publishes.
+func (w world) publish(n int) world {
+	for _, h := range w.hosts[:n] {
+		for _, r := range h.used.trusts {
+			if !slices.Contains([]rune(w.published), r) {
+				w.published += string(r)
+			}
+		}
+	}
+	return w
+}
+
+// hostStep returns what the agent of a host can make of the world by one effect.
+// Between any two of them the power may be cut: an agent keeps nothing in memory.
+func (w world) hostStep(a Authority, i int) []world {
+	h := &w.hosts[i]
+	said := w
+	said.hosts[i].said, said.hosts[i].saidOf, said.hosts[i].saidBusy = h.used, w.wish().Name(), h.pending
+	c := NextChange(w.wish(), name(i), newKey, Have{Trusts: list(h.disk.trusts), Key: list(h.disk.key)[0], Leaf: list(h.disk.leaf)[0], Loaded: !h.pending})
+	if c.Act == Rest {
+		return []world{said}
+	}
+	if c.Act == Load {
+		h.used = h.disk
+		read := w
+		h.pending = false
+		return []world{said, read, w}
+	}
+	h.pending = true // the mark is written before the files
+	marked := w
+	switch c.Act {
+	case WriteTrusts:
+		h.disk.trusts = text(c.Trusts)
+	case WriteKey:
+		h.disk.key = "n"
+		if a == ServiceAccountKey {
+			h.disk.leaf = "n"
+		}
+	case WriteLeaf:
+		h.disk.leaf = "n"
+	case Rest, Load:
+	}
+	live := w // a file that programs follow may be read before the agent knows
+	live.hosts[i].used = h.disk
+	return []world{said, marked, w, live}
+}
+
+// command lets `holdfast ca rotate` take one step.
+func (w world) command(a Authority, n int) world {
+	switch step := Next(w.seen(a, n), w.phase == ""); step.Kind {
+	case Ask:
+		w.phase, w.turn, w.signed = step.Wish.Phase, step.Wish.Turn, !step.Wish.Signed.IsZero()
+	case Clean:
+		w.published = "n"
+	case Refuse, Wait, Hold, Settled:
+	}
+	return w
+}
+
+// wrong says what somebody shows that another one does not trust.
+func (w world) wrong(a Authority, n int) string {
+	if busy := slices.DeleteFunc(slices.Clone(w.hosts[:n]), func(h modelHost) bool { return !h.pending }); len(busy) > 1 {
+		return fmt.Sprintf("%d hosts have programs read their files at the same time", len(busy))
+	}
+	for i, shows := range w.hosts[:n] {
+		if a == FrontProxyCA && !slices.Contains([]rune(w.published), rune(shows.used.leaf[0])) {
+			return fmt.Sprintf("%s shows %s, and the API does not publish that", name(i), shows.used.leaf)
+		}
+		for j, trusts := range w.hosts[:n] {
+			if !slices.Contains([]rune(trusts.used.trusts), rune(shows.used.leaf[0])) {
+				return fmt.Sprintf("%s shows %s, and %s does not trust that", name(i), shows.used.leaf, name(j))
+			}
+		}
+		if a == ServiceAccountKey && w.tokens && !slices.Contains([]rune(shows.used.trusts), 'o') {
+			return name(i) + " does not trust tokens that are in use"
+		}
+	}
+	return ""
+}
+
+// TestNobodyEverShowsWhatAnotherOneDoesNotTrust plays every order of a rotation's
+// moves: hosts go away, boot and lose their power between any two writes, and the
+// command is interrupted anywhere. From each world the rotation can be completed.
+func TestNobodyEverShowsWhatAnotherOneDoesNotTrust(t *testing.T) {
+	for _, a := range []Authority{ServiceAccountKey, FrontProxyCA} {
+		for _, n := range []int{1, 2, 3} {
+			t.Run(fmt.Sprintf("%s on %d", a, n), func(t *testing.T) {
+				begin := world{tokens: true, published: "o"}
+				for i := range begin.hosts[:n] {
+					f := files{"o", "o", "o"}
+					begin.hosts[i] = modelHost{disk: f, used: f, said: f}
+				}
+				followers := explore(t, begin, a, n)
+				var ends []world
+				for w := range followers {
+					if w.phase == Done {
+						ends = append(ends, w)
+					}
+				}
+				if len(ends) == 0 {
+					t.Fatal("no rotation is ever complete")
+				}
+				if stuck := len(followers) - len(leadTo(followers, ends)); stuck > 0 {
+					t.Errorf("from %d of %d worlds no way leads to the end", stuck, len(followers))
+				}
+				t.Logf("%d worlds", len(followers))
+			})
+		}
+	}
+}
+
+// explore returns all worlds that can be reached, each with those that can follow.
+func explore(t *testing.T, begin world, a Authority, n int) map[world][]world {
+	t.Helper()
+	followers := map[world][]world{begin: nil}
+	for todo := []world{begin}; len(todo) > 0; {
+		w := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if why := w.wrong(a, n); why != "" {
+			t.Fatalf("%s: %+v", why, w)
+		}
+		followers[w] = w.moves(a, n)
+		for _, next := range followers[w] {
+			if _, known := followers[next]; !known {
+				followers[next] = nil
+				todo = append(todo, next)
+			}
+		}
+	}
+	return followers
+}
+
+// leadTo returns the worlds from which one of the ends can be reached.
+func leadTo(followers map[world][]world, ends []world) map[world]bool {
+	before := map[world][]world{}
+	for w, list := range followers {
+		for _, next := range list {
+			before[next] = append(before[next], w)
+		}
+	}
+	out := map[world]bool{}
+	for todo := ends; len(todo) > 0; {
+		w := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !out[w] {
+			out[w] = true
+			todo = append(todo, before[w]...)
+		}
+	}
+	return out
+}
+
+// TestTheModelFindsAWrongOrder drops the old authority too early, and signs before
+// all trust: the model has to say so.
+func TestTheModelFindsAWrongOrder(t *testing.T) {
+	good := files{"o", "o", "o"}
+	for what, w := range map[string]world{
+		"signs before all trust": {hosts: [3]modelHost{{used: files{"on", "n", "n"}}, {used: good}}, published: "on"},
+		"drops before all sign":  {hosts: [3]modelHost{{used: files{"n", "n", "n"}}, {used: files{"no", "o", "o"}}}, published: "on"},
+		"drops while tokens are": {hosts: [3]modelHost{{used: files{"n", "n", "n"}}, {used: files{"n", "n", "n"}}}, published: "on", tokens: true},
+	} {
+		if w.wrong(ServiceAccountKey, 2) == "" {
+			t.Errorf("%s: nothing is said", what)
+		}
+	}
+	w := world{hosts: [3]modelHost{{used: files{"on", "n", "n"}}, {used: files{"on", "o", "o"}}}, published: "o"}
+	if w.wrong(FrontProxyCA, 2) == "" || w.wrong(ServiceAccountKey, 2) != "" {
+		t.Error("what the API publishes is not looked at")
+	}
+	if got := leadTo(map[world][]world{w: nil}, nil); len(got) != 0 {
+		t.Error("no end, and yet a way")
+	}
+}

@@ -1,0 +1,274 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Host is a control plane, or a host that is about to become one.
+type Host struct {
+	Name  string
+	Ready bool
+	// Renews is true while it renews its leaf certificates, and restarts programs
+	// for them.
+	Renews bool
+	// ControlPlanes is the number of which the host knows.
+	ControlPlanes int
+	// NoRoot is true if the host cannot derive a key.
+	NoRoot bool
+	// Report is nil if the host has not said anything about the authority.
+	Report *Report
+}
+
+// Seen holds the facts that Next decides from.
+type Seen struct {
+	Authority Authority
+	Wish      Wish
+	Hosts     []Host
+	// Absent names nodes that are not ready and are no control planes. Their pods
+	// may hold tokens of the old key.
+	Absent []string
+	// Tokens names Secrets with a token of another key than the new one. No program
+	// renews these.
+	Tokens []string
+	// Published lists the authorities that the API publishes for other servers; nil
+	// for one that it does not publish.
+	Published []ID
+	Now       time.Time
+	// TokenLife is the longest time for which somebody may go on using a token.
+	TokenLife time.Duration
+	// Salt is used if a rotation begins.
+	Salt []byte
+}
+
+// Kind names a step.
+type Kind string
+
+// The steps.
+const (
+	// Refuse: no rotation may begin now; Why gives the reason.
+	Refuse Kind = "refuse"
+	// Wait: somebody has not done yet what is wished, or is missing.
+	Wait Kind = "wait"
+	// Hold: it goes on at a time or after something that a person does; waiting here
+	// makes no sense.
+	Hold Kind = "hold"
+	// Ask: Wish is the next wish to write.
+	Ask Kind = "ask"
+	// Clean: take from what the API publishes all but the new authority.
+	Clean Kind = "clean"
+	// Settled: no rotation is under way.
+	Settled Kind = "settled"
+)
+
+// Step is the next thing to do.
+type Step struct {
+	Kind Kind
+	Wish Wish
+	// Keep is the authority that Clean leaves.
+	Keep ID
+	// Drops is true for the wish from which on nothing trusts the old authority.
+	Drops bool
+	// Why explains the step to people.
+	Why string
+}
+
+// Next decides the next step. If no rotation is under way it is Settled, or begins
+// one if begin is set.
+//
+// The wish changes only while every control plane is there, and one host has its
+// turn after the other. So a host that goes away holds a rotation where it is.
+func Next(s Seen, begin bool) Step {
+	if !s.Authority.Replaceable() {
+		return Step{Kind: Refuse, Why: fmt.Sprintf("this release cannot replace the authority %s", s.Authority)}
+	}
+	why := s.missing()
+	switch {
+	case why != "" && !s.Wish.Running():
+		return Step{Kind: Refuse, Why: why}
+	case why != "":
+		return Step{Kind: Wait, Why: why}
+	case s.Wish.Running():
+		return s.goOn()
+	}
+	if step := s.settled(); step.Kind != Settled || !begin {
+		return step
+	}
+	return s.ask(Wish{Phase: Trust, Salt: s.Salt, Began: s.Now.UTC().Truncate(time.Second)})
+}
+
+// goOn decides about a rotation that is under way.
+func (s Seen) goOn() Step {
+	behind := s.behind()
+	if slices.Contains(behind, s.Wish.Turn) {
+		return Step{Kind: Wait, Why: s.waiting(s.Wish.Turn)}
+	}
+	if len(behind) > 0 {
+		next := s.Wish
+		next.Turn = behind[0]
+		return s.ask(next)
+	}
+	next := s.Wish
+	switch s.Wish.Phase {
+	case Trust:
+		if s.Published != nil && !slices.Contains(s.Published, s.fresh()) {
+			return Step{Kind: Wait, Why: "waiting until the API publishes the new authority to other servers"}
+		}
+		next.Phase = Sign
+	case Sign:
+		return s.signed()
+	case Drop:
+		if len(s.Published) > 1 {
+			return Step{Kind: Clean, Keep: s.fresh(), Why: "the old authority is taken from what the API publishes to other servers"}
+		}
+		next.Phase, next.Turn = Done, ""
+		return Step{Kind: Ask, Wish: next, Why: "the rotation is complete"}
+	case Done: // it is not under way
+	}
+	return s.ask(next)
+}
+
+// signed decides when the old authority goes, once nobody signs with it.
+func (s Seen) signed() Step {
+	next := s.Wish
+	if next.Signed.IsZero() {
+		next.Signed = s.Now.UTC()
+		return Step{Kind: Ask, Wish: next, Why: "every control plane signs with the new authority"}
+	}
+	if s.Authority == ServiceAccountKey {
+		until := next.Signed.Add(s.TokenLife)
+		switch {
+		case s.Now.Before(until):
+			return Step{Kind: Hold, Why: fmt.Sprintf("tokens of the old key may be in use until %s; run the command again then", until.UTC().Format(time.RFC3339))}
+		case len(s.Absent) > 0:
+			return Step{Kind: Hold, Why: "not ready: " + strings.Join(s.Absent, ", ") + ". Their pods may use tokens of the old key: bring them back, or delete their Nodes if they are gone for good"}
+		case len(s.Tokens) > 0:
+			return Step{Kind: Hold, Why: fmt.Sprintf("these Secrets hold tokens of the old key, which nothing renews: %s. Delete each, or its data key token, and give its reader the new token", strings.Join(s.Tokens, ", "))}
+		}
+	}
+	next.Phase = Drop
+	step := s.ask(next)
+	step.Drops = true
+	return step
+}
+
+// ask returns the wish with the turn of the first host that it is about.
+func (s Seen) ask(w Wish) Step {
+	then := s
+	then.Wish = w
+	behind := then.behind()
+	if !slices.Contains(behind, w.Turn) {
+		w.Turn = ""
+		if len(behind) > 0 {
+			w.Turn = behind[0]
+		}
+	}
+	then.Wish = w
+	if w.Turn == "" { // each host has already done it
+		return Step{Kind: Ask, Wish: w, Why: "every control plane is ready for the phase " + string(w.Phase)}
+	}
+	return Step{Kind: Ask, Wish: w, Why: then.waiting(w.Turn)}
+}
+
+// behind names the hosts that have not done what the wish demands.
+func (s Seen) behind() []string {
+	var out []string
+	for _, h := range s.Hosts {
+		if h.Report == nil || h.Report.Of != s.Wish.Name() || !h.Report.has(s.Wish.Phase) {
+			out = append(out, h.Name)
+		}
+	}
+	return out
+}
+
+// fresh returns the new authority, as all hosts derive it.
+func (s Seen) fresh() ID { return s.Hosts[0].Report.New }
+
+// settled says what the hosts have while no rotation is under way.
+func (s Seen) settled() Step {
+	if s.Wish.Phase == Done {
+		if behind := s.behind(); len(behind) > 0 {
+			return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + s.problems(behind)}
+		}
+	}
+	for _, h := range s.Hosts[1:] {
+		if h.Report.Signs != s.Hosts[0].Report.Signs || !slices.Equal(h.Report.Trusts, s.Hosts[0].Report.Trusts) {
+			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", s.Hosts[0].Name, h.Name)}
+		}
+	}
+	return Step{Kind: Settled, Why: "all have the same authority and no other one"}
+}
+
+// waiting says for what a host is waited for.
+func (s Seen) waiting(host string) string {
+	does := map[Phase]string{
+		Trust: "to trust the new authority beside the old one",
+		Sign:  "to sign with the new authority",
+		Drop:  "to drop the old authority",
+		Done:  "to have the new authority alone",
+	}[s.Wish.Phase]
+	return "waiting for " + host + " " + does + s.problems([]string{host})
+}
+
+// problems says what is in the way of hosts.
+func (s Seen) problems(hosts []string) string {
+	var out strings.Builder
+	for _, h := range s.Hosts {
+		if slices.Contains(hosts, h.Name) && h.Report != nil && h.Report.Problem != "" {
+			out.WriteString("; " + h.Name + ": " + h.Report.Problem)
+		}
+	}
+	return out.String()
+}
+
+// missing says what of the redundancy is missing, empty for nothing.
+func (s Seen) missing() string {
+	if len(s.Hosts) == 0 {
+		return "no control plane is known"
+	}
+	var away, silent, rootless, renew []string
+	of := 0
+	for _, h := range s.Hosts {
+		of = max(of, h.ControlPlanes)
+		switch {
+		case !h.Ready:
+			away = append(away, h.Name)
+		case h.Report == nil:
+			silent = append(silent, h.Name)
+		case h.NoRoot:
+			rootless = append(rootless, h.Name)
+		case h.Renews:
+			renew = append(renew, h.Name)
+		}
+	}
+	switch {
+	case len(away) > 0:
+		return strings.Join(away, " and ") + " not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
+	case len(silent) > 0:
+		return strings.Join(silent, " and ") + " does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"
+	case len(rootless) > 0:
+		return strings.Join(rootless, " and ") + " cannot derive a new key: the site was installed before its secrets in etcd were encrypted"
+	case len(s.Hosts) < of:
+		return fmt.Sprintf("only %d of %d control planes have a Node", len(s.Hosts), of)
+	case len(renew) > 0:
+		return "renewing certificates now: " + strings.Join(renew, ", ")
+	}
+	return s.disagree()
+}
+
+// disagree names two hosts that derive different authorities from one wish.
+func (s Seen) disagree() string {
+	var a *Host
+	for _, h := range s.Hosts {
+		switch {
+		case s.Wish.Phase == "" || h.Report.Of != s.Wish.Name() || h.Report.New == "":
+		case a == nil:
+			a = &h
+		case a.Report.New != h.Report.New:
+			return fmt.Sprintf("%s and %s derive different keys: the encryptionRoot in their /etc/holdfast/site.json differs", a.Name, h.Name)
+		}
+	}
+	return ""
+}

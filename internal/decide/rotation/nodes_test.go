@@ -1,0 +1,44 @@
+package rotation
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestWhichNodesARotationWaitsFor(t *testing.T) {
+	control := map[string]string{state.LabelControlPlane: ""}
+	said := state.FormatAnnotation(Reports{ControlPlanes: 2, NoRoot: true, Authorities: map[Authority]Report{ServiceAccountKey: {Signs: oldKey, Trusts: []ID{oldKey}}}}) //nolint:exhaustive // one is enough
+	renews := state.FormatAnnotation(state.CertificateRenewal{Since: time.Unix(1, 0)})
+	hosts, absent := HostsOf([]state.Node{
+		{Name: "says all", Ready: true, Labels: control, Annotations: map[string]string{state.AnnotationTrust: said}},
+		{Name: "renews", Ready: true, Labels: control, Annotations: map[string]string{state.AnnotationRenewal: renews}},
+		{Name: "has no Node", Ready: true, Absent: true, Labels: control},
+		{Name: "joins", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleMaster)}},
+		{Name: "says nonsense", Labels: control, Annotations: map[string]string{state.AnnotationTrust: "x"}},
+		{Name: "worker", Ready: true}, {Name: "worker that is off"},
+	}, ServiceAccountKey)
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+		if h.Ready != slices.Contains([]string{"says all", "renews", "joins"}, h.Name) || h.Renews != (h.Name == "renews") ||
+			(h.Report != nil) != (h.Name == "says all") || h.NoRoot != (h.Name == "says all") {
+			t.Errorf("%+v", h)
+		}
+	}
+	if want := []string{"says all", "renews", "has no Node", "joins", "says nonsense"}; !slices.Equal(names, want) {
+		t.Errorf("control planes are %q", names)
+	}
+	if !slices.Equal(absent, []string{"worker that is off"}) {
+		t.Errorf("absent are %q", absent)
+	}
+	if r := hosts[0].Report; r.Signs != oldKey || hosts[0].ControlPlanes != 2 {
+		t.Errorf("%+v", r)
+	}
+	if hosts, _ := HostsOf([]state.Node{{Name: "x", Labels: control, Annotations: map[string]string{state.AnnotationTrust: said}}}, EtcdCA); hosts[0].Report != nil {
+		t.Error("a host that says nothing of an authority is taken to have said something")
+	}
+}

@@ -1,0 +1,163 @@
+// Package rotation decides how an authority of a site is replaced while
+// everything runs. First every reader trusts the old and the new one, then the new
+// one signs, and only when nothing of the old one is left is it taken out. So at no
+// moment somebody shows what another one does not trust, whoever is away and
+// wherever the power is cut.
+//
+// The key of service accounts is an authority too: it signs tokens, and the API
+// servers trust its public part.
+package rotation
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The place of the wishes: a Secret that `holdfast ca rotate` writes and every
+// control plane reads. It has a key for each authority.
+const (
+	WishNamespace = "kube-system"
+	WishName      = "holdfast-authorities"
+)
+
+// Authority names an authority of a site.
+type Authority string
+
+// The authorities of a site that a control plane holds.
+const (
+	ServiceAccountKey Authority = "service-account-key"
+	FrontProxyCA      Authority = "front-proxy-ca"
+	EtcdCA            Authority = "etcd-ca"
+	KubernetesCA      Authority = "kubernetes-ca"
+)
+
+// Authorities returns all authorities, in the order in which people read them.
+func Authorities() []Authority {
+	return []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA, KubernetesCA}
+}
+
+// Replaceable reports whether this release can replace an authority.
+func (a Authority) Replaceable() bool { return a == ServiceAccountKey || a == FrontProxyCA }
+
+// ID identifies an authority by its public key: the SHA-256 of its
+// SubjectPublicKeyInfo in base64, as API servers name the keys of tokens.
+type ID string
+
+// Short returns as much of an ID as people compare.
+func (i ID) Short() string { return string(i[:min(len(i), 8)]) }
+
+// Phase is a phase of a rotation.
+type Phase string
+
+// The phases. A host that is in one has done what the ones before demand.
+const (
+	// Trust: every control plane trusts the new authority beside the old one.
+	Trust Phase = "trust"
+	// Sign: every control plane signs with the new one.
+	Sign Phase = "sign"
+	// Drop: no control plane trusts the old one any more.
+	Drop Phase = "drop"
+	// Done: the rotation is complete.
+	Done Phase = "done"
+)
+
+var phases = []Phase{Trust, Sign, Drop, Done}
+
+// reached reports whether a phase is another one or a later one.
+func (p Phase) reached(other Phase) bool {
+	return slices.Index(phases, p) >= slices.Index(phases, other)
+}
+
+// saltBytes is the length of a wish's random part.
+const saltBytes = 32
+
+// Wish is what the control planes are to do about one authority. The zero value
+// stands for an authority that was never replaced.
+type Wish struct {
+	Phase Phase `json:"phase"`
+	// Salt is random. With it and the root in site.json every control plane derives
+	// the same new key, and no key is ever sent. See docs/adr/0065.
+	Salt []byte `json:"salt"`
+	// Began is when the rotation began; the certificate of a new CA is valid from
+	// then on.
+	Began time.Time `json:"began"`
+	// Turn names the only host that may change files and restart programs now.
+	Turn string `json:"turn,omitempty"`
+	// Signed is the time from which on nothing is signed by the old authority.
+	Signed time.Time `json:"signed,omitzero"`
+}
+
+// Name tells one rotation from others, and does not reveal the salt.
+func (w Wish) Name() string {
+	if len(w.Salt) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(w.Salt))[:16]
+}
+
+// Running reports whether a rotation is under way.
+func (w Wish) Running() bool { return w.Phase != "" && w.Phase != Done }
+
+// ParseWish reads what String writes. Nothing stands for the zero value.
+func ParseWish(text []byte) (Wish, error) {
+	var w Wish
+	if len(text) == 0 {
+		return w, nil
+	}
+	// The error of the decoder could quote the salt.
+	if json.Unmarshal(text, &w) != nil || !slices.Contains(phases, w.Phase) || len(w.Salt) != saltBytes || w.Began.IsZero() {
+		return Wish{}, fmt.Errorf("the Secret %s/%s has a wish that cannot be read", WishNamespace, WishName)
+	}
+	return w, nil
+}
+
+func (w Wish) String() string {
+	data, err := json.Marshal(w)
+	if err != nil {
+		return "" // the fields above can all be written
+	}
+	return string(data)
+}
+
+// Report is what a control plane says in its node about one authority: what its
+// programs use, not only what its files hold.
+type Report struct {
+	// Of is the name of the wish that the host has read, New the authority that it
+	// derives from it. Both are empty before the first rotation.
+	Of  string `json:"of,omitempty"`
+	New ID     `json:"new,omitempty"`
+	// Trusts lists the authorities that it trusts. Signs is the one of what it
+	// shows.
+	Trusts []ID `json:"trusts"`
+	Signs  ID   `json:"signs"`
+	// Ends is when the certificate of that authority ends; zero for a key.
+	Ends time.Time `json:"ends,omitzero"`
+	// Problem says why the host does not do what is wished; empty if nothing is in
+	// its way.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Reports is the annotation of a control plane.
+type Reports struct {
+	// ControlPlanes is the number with which the site was installed.
+	ControlPlanes int `json:"controlPlanes"`
+	// NoRoot is true on a site from before the root of derived keys.
+	NoRoot      bool                 `json:"noRoot,omitempty"`
+	Authorities map[Authority]Report `json:"authorities"`
+}
+
+// has reports whether a host has done what a phase demands.
+func (r Report) has(p Phase) bool {
+	switch {
+	case r.New == "" || !slices.Contains(r.Trusts, r.New) || !slices.Contains(r.Trusts, r.Signs):
+		return false
+	case p == Trust:
+		return true
+	case r.Signs != r.New:
+		return false
+	}
+	return p == Sign || len(r.Trusts) == 1
+}

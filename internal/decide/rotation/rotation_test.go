@@ -1,0 +1,146 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// at returns what is seen of two control planes that have these files in use, each
+// as its trusted authorities, a slash, and the one that it shows.
+func at(w Wish, hosts ...string) Seen {
+	s := Seen{Authority: ServiceAccountKey, Wish: w, Now: began.Add(time.Minute), TokenLife: 25 * time.Hour, Salt: slices.Repeat([]byte{7}, saltBytes)}
+	for i, h := range hosts {
+		trusts, shows, _ := strings.Cut(h, "/")
+		r := &Report{Of: w.Name(), Trusts: list(trusts), Signs: list(shows)[0]}
+		if w.Phase != "" {
+			r.New = newKey
+		}
+		s.Hosts = append(s.Hosts, Host{Name: name(i), Ready: true, ControlPlanes: 2, Report: r})
+	}
+	return s
+}
+
+func wished(p Phase, turn string) Wish { return world{phase: p, turn: turn}.wish() }
+
+func signedAt(t time.Time) Wish {
+	w := wished(Sign, "cp-2")
+	w.Signed = t
+	return w
+}
+
+func TestWhatIsTheNextStepOfARotation(t *testing.T) {
+	in := func(s Seen, change func(*Seen)) Seen { change(&s); return s }
+	long := began.Add(-30 * time.Hour)
+	for what, c := range map[string]struct {
+		seen  Seen
+		begin bool
+		want  string
+	}{
+		"nothing is wished":         {at(Wish{}, "o/o", "o/o"), false, "settled: all have the same authority and no other one"},
+		"a rotation begins":         {at(Wish{}, "o/o", "o/o"), true, "ask trust cp-1: waiting for cp-1 to trust the new authority beside the old one"},
+		"the second begins":         {at(wished(Done, ""), "n/n", "n/n"), true, "ask trust cp-1: waiting for cp-1 to trust the new authority beside the old one"},
+		"the first does it":         {at(wished(Trust, "cp-1"), "o/o", "o/o"), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
+		"the second has its turn":   {at(wished(Trust, "cp-1"), "on/o", "o/o"), false, "ask trust cp-2: waiting for cp-2 to trust the new authority beside the old one"},
+		"all trust both":            {at(wished(Trust, "cp-2"), "on/o", "on/o"), false, "ask sign cp-2: waiting for cp-2 to sign with the new authority"},
+		"one signs":                 {at(wished(Sign, "cp-2"), "on/o", "no/n"), false, "ask sign cp-1: waiting for cp-1 to sign with the new authority"},
+		"all sign":                  {at(wished(Sign, "cp-1"), "no/n", "no/n"), false, "ask sign cp-1 signed: every control plane signs with the new authority"},
+		"tokens live on":            {at(signedAt(began), "no/n", "no/n"), false, "hold: tokens of the old key may be in use until 2026-11-24T19:00:00Z; run the command again then"},
+		"tokens are gone":           {at(signedAt(long), "no/n", "no/n"), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
+		"one dropped it":            {at(wished(Drop, "cp-2"), "no/n", "n/n"), false, "ask drop cp-1: waiting for cp-1 to drop the old authority"},
+		"all dropped it":            {at(wished(Drop, "cp-1"), "n/n", "n/n"), false, "ask done : the rotation is complete"},
+		"one was left behind":       {at(wished(Done, ""), "n/n", "o/o"), true, "wait: a rotation was completed without cp-2"},
+		"they differ":               {at(Wish{}, "o/o", "n/n"), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
+		"an authority of no code":   {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Authority = EtcdCA }), true, "refuse: this release cannot replace the authority etcd-ca"},
+		"one is away at the start":  {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Ready = false }), true, "refuse: cp-2 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"one is away in the middle": {in(at(wished(Trust, "cp-2"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready = false }), false, "wait: cp-1 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"one says nothing":          {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report = nil }), true, "refuse: cp-2 does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"},
+		"one has no root":           {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].NoRoot = true }), true, "refuse: cp-2 cannot derive a new key: the site was installed before its secrets in etcd were encrypted"},
+		"one has no Node":           {at(Wish{}, "o/o"), true, "refuse: only 1 of 2 control planes have a Node"},
+		"one renews":                {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Renews = true }), true, "refuse: renewing certificates now: cp-2"},
+		"nobody is known":           {at(Wish{}), true, "refuse: no control plane is known"},
+		"they derive others":        {in(at(wished(Trust, "cp-2"), "on/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.New = "else" }), false, "wait: cp-1 and cp-2 derive different keys: the encryptionRoot in their /etc/holdfast/site.json differs"},
+		"one has a problem":         {in(at(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { s.Hosts[0].Report.Problem = "no root" }), false, "wait: waiting for cp-1 to trust the new authority beside the old one; cp-1: no root"},
+		"an old report counts not":  {in(at(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Report.Of = "before" }), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
+		"a worker is away":          {in(at(signedAt(long), "no/n", "no/n"), func(s *Seen) { s.Absent = []string{"worker-1"} }), false, "hold: not ready: worker-1. Their pods may use tokens of the old key: bring them back, or delete their Nodes if they are gone for good"},
+		"a Secret holds a token":    {in(at(signedAt(long), "no/n", "no/n"), func(s *Seen) { s.Tokens = []string{"shop/robot"} }), false, "hold: these Secrets hold tokens of the old key, which nothing renews: shop/robot. Delete each, or its data key token, and give its reader the new token"},
+		"it is not published":       {in(at(wished(Trust, "cp-2"), "on/o", "on/o"), func(s *Seen) { s.Authority, s.Published = FrontProxyCA, []ID{oldKey} }), false, "wait: waiting until the API publishes the new authority to other servers"},
+		"a CA waits for no tokens":  {in(at(signedAt(began), "no/n", "no/n"), func(s *Seen) { s.Authority, s.Published = FrontProxyCA, []ID{oldKey, newKey} }), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
+		"the old one is published":  {in(at(wished(Drop, "cp-1"), "n/n", "n/n"), func(s *Seen) { s.Authority, s.Published = FrontProxyCA, []ID{oldKey, newKey} }), false, "clean n: the old authority is taken from what the API publishes to other servers"},
+	} {
+		if got := words(Next(c.seen, c.begin)); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", what, got, c.want)
+		}
+	}
+}
+
+func words(s Step) string {
+	out := string(s.Kind)
+	switch s.Kind {
+	case Ask:
+		out += fmt.Sprintf(" %s %s", s.Wish.Phase, s.Wish.Turn)
+		if !s.Wish.Signed.IsZero() {
+			out += " signed"
+		}
+		if s.Drops {
+			out += " drops"
+		}
+	case Clean:
+		out += " " + text([]ID{s.Keep})
+	case Refuse, Wait, Hold, Settled:
+	}
+	return out + ": " + s.Why
+}
+
+func TestWhatAHostChangesNext(t *testing.T) {
+	for what, c := range map[string]struct {
+		wish Wish
+		have string // trusts/key/leaf, with ! if programs have not read them
+		want string
+	}{
+		"nothing is wished":         {Wish{}, "o/o/o", "rest"},
+		"nothing, but to read":      {Wish{}, "o/o/o!", "rest"},
+		"another one's turn":        {wished(Trust, "cp-2"), "o/o/o", "rest"},
+		"nobody's turn":             {wished(Trust, ""), "o/o/o", "rest"},
+		"its turn to trust":         {wished(Trust, "cp-1"), "o/o/o", "write trusts on"},
+		"written, and not read":     {wished(Trust, "cp-1"), "on/o/o!", "load"},
+		"trusted":                   {wished(Trust, "cp-1"), "on/o/o", "rest"},
+		"its turn to sign":          {wished(Sign, "cp-1"), "on/o/o", "write key"},
+		"the signing one is first":  {wished(Sign, "cp-1"), "on/n/o!", "write trusts no"},
+		"what it shows":             {wished(Sign, "cp-1"), "no/n/o!", "write leaf"},
+		"all is written":            {wished(Sign, "cp-1"), "no/n/n!", "load"},
+		"it signs":                  {wished(Sign, "cp-1"), "no/n/n", "rest"},
+		"its turn to drop":          {wished(Drop, "cp-1"), "no/n/n", "write trusts n"},
+		"not before it is read":     {wished(Drop, "cp-1"), "no/n/n!", "load"},
+		"dropped":                   {wished(Drop, "cp-1"), "n/n/n", "rest"},
+		"it was away all the time":  {wished(Done, ""), "o/o/o", "write trusts on"},
+		"older files were put back": {wished(Done, ""), "no/o/o", "write key"},
+		"complete":                  {wished(Done, ""), "n/n/n", "rest"},
+	} {
+		part := strings.Split(strings.TrimSuffix(c.have, "!"), "/")
+		got := NextChange(c.wish, "cp-1", newKey, Have{
+			Trusts: list(part[0]), Key: list(part[1])[0], Leaf: list(part[2])[0], Loaded: !strings.HasSuffix(c.have, "!"),
+		})
+		if text := strings.TrimSpace(string(got.Act) + " " + text(got.Trusts)); text != c.want {
+			t.Errorf("%s: %s, want %s", what, text, c.want)
+		}
+	}
+}
+
+func TestAWishIsReadAsItWasWritten(t *testing.T) {
+	w := signedAt(began.Add(time.Hour))
+	got, err := ParseWish([]byte(w.String()))
+	if err != nil || got.String() != w.String() || got.Name() != w.Name() || len(w.Name()) != 16 {
+		t.Errorf("%s, want %s: %v", got, w, err)
+	}
+	if got, err := ParseWish(nil); err != nil || got.Phase != "" || got.Name() != "" || got.Running() {
+		t.Errorf("nothing: %s %v", got, err)
+	}
+	for _, text := range []string{"x", "{}", `{"phase":"later"}`, `{"phase":"trust","salt":"aHVzaA==","began":"2026-11-23T18:00:00Z"}`} {
+		if _, err := ParseWish([]byte(text)); err == nil || strings.Contains(err.Error(), "aHVz") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
