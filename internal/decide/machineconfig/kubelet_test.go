@@ -129,7 +129,8 @@ containerLogMonitorInterval: 1, kubeAPIQPS: x, streamingConnectionIdleTimeout: 1
 func TestTwoObjectsThatWantDifferentThingsOfOnePoolAreBothNamed(t *testing.T) {
 	all := kubeletSite(t, kubeletConfig("a", "worker", `kubeletConfig: {podPidsLimit: 200}`), kubeletConfig("b", "worker", `containerRuntimeConfig: {pidsLimit: 100}`))
 	_, err := machineconfig.Of(&all.Pools[2], all)
-	if want := "KubeletConfig a: spec.kubeletConfig.podPidsLimit: ContainerRuntimeConfig b has another value at spec.containerRuntimeConfig.pidsLimit, and both are for the pool worker"; err == nil || err.Error() != want {
+	if want := "KubeletConfig a: spec.kubeletConfig.podPidsLimit: ContainerRuntimeConfig b has another value at spec.containerRuntimeConfig.pidsLimit, and both are for the pool worker\n" +
+		"ContainerRuntimeConfig b: spec.containerRuntimeConfig.pidsLimit: KubeletConfig a has another value at spec.kubeletConfig.podPidsLimit, and both are for the pool worker"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	for _, v := range machineconfig.Verdicts(all) {

@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,7 +153,7 @@ func settings(pool *mcfgv1.MachineConfigPool, all Objects) (files []types.File, 
 			for _, field := range slices.Sorted(maps.Keys(w.fields)) {
 				before, twice := here[field]
 				if twice && !bytes.Equal(merged[field], w.fields[field]) {
-					mistakes = append(mistakes, Mistake{w.object(), w.paths[field], fmt.Sprintf("%s has another value at %s, and both are for the pool %s", before.object(), before.paths[field], layer.Name)})
+					mistakes = append(mistakes, clash(w, before, field, layer.Name), clash(before, w, field, layer.Name))
 				}
 				if below := by[field]; below != nil && !twice {
 					overrides = append(overrides, Override{What: "kubelet's " + field, By: w.object(), Of: below.object()})
@@ -172,6 +173,12 @@ func settings(pool *mcfgv1.MachineConfigPool, all Objects) (files []types.File, 
 	}
 	data, err := merged.file()
 	return []types.File{ownFile(KubeletPath, data)}, sources, overrides, err
+}
+
+// clash tells one of two objects that want different values.
+func clash(w, other *wish, field, pool string) Mistake {
+	why := fmt.Sprintf("%s has another value at %s, and both are for the pool %s", other.object(), other.paths[field], pool)
+	return Mistake{w.object(), w.paths[field], why}
 }
 
 // checkTogetherIn checks settings of several objects that need each other. What is
@@ -226,7 +233,7 @@ func Verdicts(all Objects) []Verdict {
 			_, _, _, err := settings(p, all)
 			switch {
 			case err == nil || w.mistakes != nil:
-			case strings.Contains(err.Error(), w.object()+":") || strings.Contains(err.Error(), w.object()+" has"):
+			case isAbout(err, w.object()):
 				problems = append(problems, err.Error())
 			default:
 				problems = append(problems, Mistake{"MachineConfigPool " + p.Name, "spec", "has no new configuration, because another object is wrong; its condition RenderDegraded says which"}.Error())
@@ -240,4 +247,10 @@ func Verdicts(all Objects) []Verdict {
 		out = append(out, v)
 	}
 	return out
+}
+
+// isAbout reports whether one of the mistakes in an error is an object's.
+func isAbout(err error, object string) bool {
+	mistakes, ok := errors.AsType[Mistakes](err)
+	return ok && slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Object == object })
 }
