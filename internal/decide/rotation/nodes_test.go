@@ -19,7 +19,8 @@ func TestWhichNodesARotationWaitsFor(t *testing.T) {
 		{Name: "has no Node", Ready: true, Absent: true, Labels: control},
 		{Name: "joins", Ready: true, Labels: map[string]string{noderole.Claim: string(state.RoleMaster)}},
 		{Name: "says nonsense", Labels: control, Annotations: map[string]string{state.AnnotationTrust: "x"}},
-		{Name: "worker", Ready: true}, {Name: "worker that is off"},
+		{Name: "worker", Ready: true},
+		{Name: "worker that is off"},
 	}, ServiceAccountKey)
 	var names []string
 	for _, h := range hosts {

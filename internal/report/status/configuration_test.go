@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -19,12 +20,10 @@ import (
 func TestTheStatusKnowsHostsOnTheirWayAndPools(t *testing.T) {
 	since := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	n := node("cp-1", corev1.ConditionTrue)
-	for name, value := range map[string]string{
+	maps.Copy(n.Annotations, map[string]string{
 		rollout.CurrentConfig: "a", rollout.DesiredConfig: "b", rollout.StateOf: string(rollout.Working), rollout.StageAt: string(rollout.Drains), rollout.ReasonOf: "waits",
 		rollout.GivenAt: since.Format(time.RFC3339), drain.Desired: drain.Before("b"), drain.Began: since.Format(time.RFC3339), drain.Waits: "shop/till-0: a budget",
-	} {
-		n.Annotations[name] = value
-	}
+	})
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "master"}}
 	p.Spec.Configuration.Name, p.Spec.Paused = "b", true
 	p.Status.MachineCount, p.Status.UpdatedMachineCount = 2, 1

@@ -81,7 +81,9 @@ func TestCertificatesOfRoutersAndKubeconfigsHaveTheirEnds(t *testing.T) {
 	}
 
 	refusing := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errors.New("forbidden") },
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("forbidden")
+		},
 	}).Build()
 	f = decide.Facts{}
 	(&Cluster{reader: refusing}).Ends(t.Context(), &f)
