@@ -98,7 +98,7 @@ func TestADrainIsAWishThatIsFollowedUntilTheHostIsEmpty(t *testing.T) {
 				n.Spec.Unschedulable = true
 				n.Annotations[drain.CordonedBy], n.Annotations[drain.Waits] = "x", "shop/db: a budget"
 			})
-			time.Sleep(5 * time.Second)
+			time.Sleep(4 * time.Second) // not when the node is looked at
 			writesNode(t, c, "w-1", func(n *corev1.Node) { n.Annotations[drain.Had] = wanted; delete(n.Annotations, drain.Waits) })
 		}()
 		n, err := follow{c, out, time.Hour, "back"}.until(t.Context(), "w-1", isEmpty)
@@ -231,9 +231,10 @@ func TestARebootIsAWishThatIsFollowedUntilTheHostTakesPodsAgain(t *testing.T) {
 			func(n *corev1.Node) { n.Spec.Unschedulable = false; delete(n.Annotations, drain.CordonedBy) },
 		}
 		go func() {
-			for _, step := range steps {
-				time.Sleep(5 * time.Second)
-				writesNode(t, c, "w-1", step)
+			for pause := 5 * time.Second; len(steps) > 0; steps = steps[1:] {
+				time.Sleep(pause) // never when the node is looked at
+				writesNode(t, c, "w-1", steps[0])
+				pause = 4 * time.Second
 			}
 		}()
 		n, err := follow{c, out, time.Hour, "back"}.until(t.Context(), "w-1", hasBooted(wish))

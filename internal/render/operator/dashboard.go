@@ -36,6 +36,7 @@ func dashboard() []Object {
 			rule("", look, "nodes"),
 			rule("config.openshift.io", look, "infrastructures", "clusteroperators"),
 			rule("etcd.openshift.io", look, "pacemakerclusters"),
+			rule("machineconfiguration.openshift.io", look, "machineconfigpools"),
 			rule("operator.openshift.io", look, "etcds"),
 		}}},
 		{"dashboard-cluster-role-binding", &rbacv1.ClusterRoleBinding{
