@@ -56,6 +56,7 @@ func TestMachineConfigUnderLoad(t *testing.T) {
 			tr.Noticed(q.what, began)
 		}
 		tr.onlyKeptConnectionsEnd(since)
+		tr.outages(since)
 		tr.noWriteGapAbove(busyGap)
 		tr.nobodyFenced()
 	})

@@ -26,7 +26,7 @@ func TestSleepersWake(t *testing.T) {
 		who   string
 		hosts []string
 	}{
-		{"a control plane and a worker", append([]string{"cp-2"}, s.workers()...)},
+		{"a control plane and a worker", append([]string{"cp-2"}, workersOf(s.Site)...)},
 		{"both control planes", s.ControlPlanes()},
 	} {
 		if t.Failed() {
