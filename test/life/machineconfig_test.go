@@ -202,11 +202,19 @@ func (tr *trial) peer(host string) string {
 	return ""
 }
 
-// rolled waits until the pool says that all is done, and checks that each control
-// plane has the text, or nothing of the configuration for an empty one.
+// rolled waits until each control plane has the text, or nothing of the
+// configuration for an empty one.
 func (tr *trial) rolled(text string) {
 	tr.Helper()
-	tr.Eventually(rolledWithin, fmt.Sprintf("both control planes have %q", text), func() error {
+	tr.settled(fmt.Sprintf("every control plane has %q", text), func(host string) error { return tr.has(host, text) })
+}
+
+// settled waits until each control plane says that it has what its pool is to have,
+// and has it. has tells the new configuration from the former one, which the pool
+// names until the operator has seen the change.
+func (tr *trial) settled(what string, has func(host string) error) {
+	tr.Helper()
+	tr.Eventually(rolledWithin, what, func() error {
 		var pool mcfgv1.MachineConfigPool
 		if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
 			return err
@@ -221,7 +229,7 @@ func (tr *trial) rolled(text string) {
 				return fmt.Errorf("%s has %s, is to have %s, is %s: %s; the pool is at %s",
 					h, a[rollout.CurrentConfig], a[rollout.DesiredConfig], a[rollout.StateOf], a[rollout.ReasonOf], want)
 			}
-			if err := tr.has(h, text); err != nil {
+			if err := has(h); err != nil {
 				return err
 			}
 		}
