@@ -214,27 +214,30 @@ func (tr *trial) rolled(text string) {
 // names until the operator has seen the change.
 func (tr *trial) settled(what string, has func(host string) error) {
 	tr.Helper()
-	tr.Eventually(rolledWithin, what, func() error {
-		var pool mcfgv1.MachineConfigPool
-		if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
+	tr.Eventually(rolledWithin, what, func() error { return tr.atRest(has) })
+}
+
+// atRest returns which control plane does not have what its pool is to have.
+func (tr *trial) atRest(has func(host string) error) error {
+	var pool mcfgv1.MachineConfigPool
+	if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: rollout.Master}, &pool); err != nil {
+		return err
+	}
+	for _, h := range tr.ControlPlanes() {
+		n, err := tr.node(h)
+		if err != nil {
 			return err
 		}
-		for _, h := range tr.ControlPlanes() {
-			n, err := tr.node(h)
-			if err != nil {
-				return err
-			}
-			a, want := n.Annotations, pool.Spec.Configuration.Name
-			if a[rollout.CurrentConfig] != want || a[rollout.DesiredConfig] != want || a[rollout.StateOf] != string(rollout.Done) {
-				return fmt.Errorf("%s has %s, is to have %s, is %s: %s; the pool is at %s",
-					h, a[rollout.CurrentConfig], a[rollout.DesiredConfig], a[rollout.StateOf], a[rollout.ReasonOf], want)
-			}
-			if err := has(h); err != nil {
-				return err
-			}
+		a, want := n.Annotations, pool.Spec.Configuration.Name
+		if a[rollout.CurrentConfig] != want || a[rollout.DesiredConfig] != want || a[rollout.StateOf] != string(rollout.Done) {
+			return fmt.Errorf("%s has %s, is to have %s, is %s: %s; the pool is at %s",
+				h, a[rollout.CurrentConfig], a[rollout.DesiredConfig], a[rollout.StateOf], a[rollout.ReasonOf], want)
 		}
-		return nil
-	})
+		if err := has(h); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // has returns how a host differs from the configuration with a text.
