@@ -28,7 +28,8 @@ var (
 	labName  = flag.String("lab", "", "the lab; it is brought up if need be. Without a name nothing runs")
 	keep     = flag.Bool("keep", false, "leave the lab up at the end")
 	program  = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
-	workers  = flag.Int("workers", 1, "workers of the lab")
+	planes   = flag.Int("control-planes", 2, "control planes of a new lab")
+	workers  = flag.Int("workers", 1, "workers of a new lab")
 	life     = flag.Duration("certificates", 10*time.Minute, "life of the certificates of a new lab")
 	renewals = flag.Int("renewals", 5, "how many renewals of each certificate are waited for")
 	rate     = flag.Int("rate", load.DefaultRate, "requests a second of each client")
@@ -69,7 +70,7 @@ func open(t *testing.T) *site {
 	}
 	started := time.Now()
 	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: []string{
-		"--control-planes=2", fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
+		fmt.Sprintf("--control-planes=%d", *planes), fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
 	}})
 	if err != nil {
 		t.Fatal(err)
