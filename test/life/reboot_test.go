@@ -68,12 +68,12 @@ func TestADrainThatCannotEndSaysWhy(t *testing.T) {
 		pod := tr.podOf(hello)
 		tr.budget(2)
 		out := tr.says(3, "host", "drain", pod.Spec.NodeName, "--timeout", saysWithin.String())
-		for _, want := range []string{pod.Name, "ReplicaSet", "budget " + hello} {
+		for _, want := range []string{pod.Name, "ReplicaSet", "PodDisruptionBudget " + hello} {
 			if !strings.Contains(out, want) {
 				tr.Errorf("it does not name %q within %s", want, saysWithin)
 			}
 		}
-		if out := tr.says(0, "host", "list"); !strings.Contains(out, hello) {
+		if out := tr.says(3, "host", "list"); !strings.Contains(out, hello) {
 			tr.Errorf("the list of hosts does not tell who is in the way")
 		}
 		tr.budget(1)
