@@ -141,8 +141,8 @@ func (k *Keeper) verifies(ctx context.Context, now files) error {
 // followed returns nil once the API server, which follows its files, uses them.
 func (k *Keeper) followed(ctx context.Context, _ Cluster, now files) error {
 	if slices.Contains(now.unread, markLeaf) {
-		if left := reloadTime - k.lasted(now); left > 0 {
-			return waiting{fmt.Errorf("the API server reads its certificate for other servers within %s", left.Round(time.Second))}
+		if read := k.since(now).Add(reloadTime); k.Now().Before(read) {
+			return waiting{fmt.Errorf("the API server has read its certificate for other servers by %s", read.UTC().Format(time.RFC3339))}
 		}
 	}
 	return k.takes(ctx, "the API server", k.Endpoint, places[rotation.KubernetesCA].trusts, places[now.authority].trusts)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 )
 
@@ -24,7 +25,7 @@ func (k *Keeper) etcdReads(ctx context.Context, cluster Cluster, now files) erro
 	if !follows {
 		return waiting{errors.New("the agent brings the operator's files for etcd up to date within half a minute")}
 	}
-	var programs []program
+	var programs []host.PodProgram
 	if slices.Contains(now.unread, markTrusts) {
 		programs = append(programs, etcdsClient)
 	}

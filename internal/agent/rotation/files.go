@@ -211,8 +211,9 @@ type sighting struct {
 	since  time.Time
 }
 
-// lasted returns for how long this agent has seen the present leaf certificates.
-func (k *Keeper) lasted(now files) time.Duration {
+// since returns the time from which on this agent has seen the present leaf
+// certificates.
+func (k *Keeper) since(now files) time.Time {
 	var text strings.Builder
 	for _, l := range now.leaves {
 		text.WriteString(l.cert)
@@ -221,5 +222,5 @@ func (k *Keeper) lasted(now files) time.Duration {
 	if s := k.seen[now.authority]; s.digest != digest || s.since.After(k.Now()) {
 		k.seen[now.authority] = sighting{digest, k.Now()}
 	}
-	return k.Now().Sub(k.seen[now.authority].since)
+	return k.seen[now.authority].since
 }

@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
@@ -184,7 +185,7 @@ func (h *controlPlane) begin(name string, of int) {
 		return h.effect(func() error { return powercut.WriteFile(path, data, mode) })
 	}
 	h.remove = func(path string) error { return h.effect(func() error { return os.Remove(path) }) }
-	h.running = func(p program) ([]int, error) { return []int{h.pids[p.name]}, nil }
+	h.running = func(p host.PodProgram) ([]int, error) { return []int{h.pids[p.Name]}, nil }
 	h.end = func(_ context.Context, pid int, _ func() bool) error {
 		return h.effect(func() error {
 			for name, own := range h.pids {
@@ -237,7 +238,7 @@ func (h *controlPlane) keepOperator() {
 func (c *cluster) operate() {
 	for _, h := range c.hosts {
 		if h.Kept && etcdpod.DigestOf([]byte(h.etcds)) != etcdpod.DigestOf([]byte(h.text(places[rotation.EtcdCA].trusts))) {
-			h.start(etcdPod.name)
+			h.start(etcdPod.Name)
 			return
 		}
 	}
@@ -252,9 +253,9 @@ func (h *controlPlane) effect(do func() error) error {
 
 // boot starts all programs.
 func (h *controlPlane) boot() {
-	h.start(apiServer.name)
-	h.start(controllerManager.name)
-	h.start(etcdPod.name)
+	h.start(apiServer.Name)
+	h.start(controllerManager.Name)
+	h.start(etcdPod.Name)
 	h.follow()
 }
 
@@ -263,10 +264,10 @@ func (h *controlPlane) start(name string) {
 	h.pids[name] = h.lastPID
 	h.starts[name]++
 	switch name {
-	case etcdPod.name:
+	case etcdPod.Name:
 		h.etcds = h.text(places[rotation.EtcdCA].trusts)
 		return
-	case controllerManager.name:
+	case controllerManager.Name:
 		return
 	}
 	h.api.etcds = h.text(places[rotation.EtcdCA].trusts)

@@ -90,7 +90,7 @@ type Keeper struct {
 	// with which the operator reaches etcd follow etcd's CA. Tests replace them.
 	write   func(path string, data []byte, mode fs.FileMode) error
 	remove  func(path string) error
-	running func(p program) ([]int, error)
+	running func(p host.PodProgram) ([]int, error)
 	end     func(ctx context.Context, pid int, is func() bool) error
 	accepts func(ctx context.Context, address string) ([]string, error)
 

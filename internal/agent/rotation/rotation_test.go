@@ -87,7 +87,7 @@ func TestWhoIsRestartedForANewAuthority(t *testing.T) {
 				c := newCluster(t, hosts)
 				c.rotate(a)
 				for _, h := range c.hosts {
-					if got := [3]int{h.starts[apiServer.name] - 1, h.starts[controllerManager.name] - 1, h.starts[etcdPod.name] - 1}; got != want {
+					if got := [3]int{h.starts[apiServer.Name] - 1, h.starts[controllerManager.Name] - 1, h.starts[etcdPod.Name] - 1}; got != want {
 						t.Errorf("%s: %s of %d restarted API server, controller manager and etcd %v times, want %v", a, h.Node, hosts, got, want)
 					}
 				}
@@ -105,9 +105,9 @@ func TestAnEtcdUnderKubeletIsRestartedTogetherWithItsAPIServer(t *testing.T) {
 			c.rotate(rotation.EtcdCA)
 			etcds := 0
 			for i, what := range c.ended {
-				if host, is := strings.CutSuffix(what, " "+etcdPod.name); is {
+				if host, is := strings.CutSuffix(what, " "+etcdPod.Name); is {
 					etcds++
-					if i == 0 || c.ended[i-1] != host+" "+apiServer.name {
+					if i == 0 || c.ended[i-1] != host+" "+apiServer.Name {
 						t.Errorf("with %d: %q", hosts, c.ended)
 					}
 				}
@@ -252,7 +252,7 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 			}
 			before := h.files(a).Key
 			c.rotate(a)
-			restarts := c.hosts[0].starts[apiServer.name]
+			restarts := c.hosts[0].starts[apiServer.Name]
 			c.broken = true
 			for path, text := range old {
 				h.put(path, text, 0o600)
@@ -267,7 +267,7 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 				time.Sleep(3 * time.Minute)
 			}
 			c.same(a, before)
-			if got := c.hosts[0].starts[apiServer.name]; got != restarts {
+			if got := c.hosts[0].starts[apiServer.Name]; got != restarts {
 				t.Errorf("the other host's API server was restarted %d times", got-restarts)
 			}
 		})
@@ -286,8 +286,8 @@ func TestNoAPIServerIsRestartedWhileAnotherOneIsDown(t *testing.T) {
 			time.Sleep(every)
 		}
 		h := c.hosts[0]
-		if h.starts[apiServer.name] != 1 || len(h.files(rotation.ServiceAccountKey).Trusts) != 2 {
-			t.Errorf("started %d times, trusts %v", h.starts[apiServer.name], h.files(rotation.ServiceAccountKey).Trusts)
+		if h.starts[apiServer.Name] != 1 || len(h.files(rotation.ServiceAccountKey).Trusts) != 2 {
+			t.Errorf("started %d times, trusts %v", h.starts[apiServer.Name], h.files(rotation.ServiceAccountKey).Trusts)
 		}
 		if why := c.waited[len(c.waited)-1]; !strings.Contains(why, "cp-1: the API server of this host is restarted only while that of cp-2 is ready") {
 			t.Errorf("a person reads %q", why)

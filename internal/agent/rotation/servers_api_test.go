@@ -78,8 +78,8 @@ func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 			}
 			return nil, errors.New("nobody is at " + address)
 		}
-		h.running = func(p program) ([]int, error) {
-			if p.name == controllerManager.name {
+		h.running = func(p host.PodProgram) ([]int, error) {
+			if p.Name == controllerManager.Name {
 				return nil, nil // there is none
 			}
 			return h.processes(p)

@@ -252,6 +252,8 @@ func (s Seen) missing() string {
 		}
 	}
 	switch {
+	case s.Wish.Running() && slices.Equal(away, []string{s.Wish.Turn}):
+		return s.Wish.Turn + " has its turn and is not ready: programs of it start again. Does it last for minutes? Look at that host: holdfast status"
 	case len(away) > 0:
 		return strings.Join(away, " and ") + " not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
 	case len(silent) > 0:
