@@ -73,6 +73,29 @@ func ClientServes(pair string, name pkix.Name, bundle, authorityKey string, now 
 	return !now.Before(cert.NotBefore) && now.Before(cert.NotBefore.Add(life*2/3))
 }
 
+// SigningPair returns the CA of a bundle that belongs to a key, and that key, one after the
+// other in one PEM text.
+func SigningPair(bundle, key string) (string, error) {
+	cert, _, err := signing(bundle, key)
+	if err != nil {
+		return "", err
+	}
+	return encodePEM("CERTIFICATE", cert.Raw) + key, nil
+}
+
+// SplitPair returns the certificates of a PEM text, and what else is in it: their key.
+func SplitPair(pair string) (cert, key string) {
+	for block, rest := pem.Decode([]byte(pair)); block != nil; block, rest = pem.Decode(rest) {
+		text := string(pem.EncodeToMemory(block))
+		if block.Type == "CERTIFICATE" {
+			cert += text
+		} else {
+			key += text
+		}
+	}
+	return cert, key
+}
+
 // signing returns the CA of a bundle that belongs to a key: while CAs change, the bundle
 // holds both.
 func signing(bundle, key string) (*x509.Certificate, crypto.Signer, error) {

@@ -37,6 +37,44 @@ func WithClientCertificate(kubeconfig, cert []byte) ([]byte, error) {
 	return out, nil
 }
 
+// Authorities returns the authorities by which a kubeconfig's current context knows
+// the API, PEM. It is empty if the kubeconfig contains none, as one that names a
+// file.
+func Authorities(kubeconfig []byte) ([]byte, error) {
+	cfg, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errKubeconfig
+	}
+	return currentCluster(cfg).CertificateAuthorityData, nil
+}
+
+// WithAuthorities returns a kubeconfig whose current context knows the API by
+// other authorities, PEM. Everything else stays.
+func WithAuthorities(kubeconfig, bundle []byte) ([]byte, error) {
+	cfg, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errKubeconfig
+	}
+	cluster := currentCluster(cfg)
+	cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", bundle
+	out, err := clientcmd.Write(*cfg)
+	if err != nil {
+		return nil, errors.New("it cannot be written as a kubeconfig")
+	}
+	return out, nil
+}
+
+// currentCluster returns the cluster of the current context, one without anything
+// if there is none.
+func currentCluster(cfg *clientcmdapi.Config) *clientcmdapi.Cluster {
+	if context, has := cfg.Contexts[cfg.CurrentContext]; has {
+		if cluster, has := cfg.Clusters[context.Cluster]; has {
+			return cluster
+		}
+	}
+	return &clientcmdapi.Cluster{}
+}
+
 // currentUser returns the user of the current context, one without anything if
 // there is none.
 func currentUser(cfg *clientcmdapi.Config) *clientcmdapi.AuthInfo {

@@ -56,3 +56,25 @@ func TestAKubeconfigThatCannotBeReadIsNotQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestTheAuthoritiesOfTheCurrentContextAreReadAndReplacedAlone(t *testing.T) {
+	got, err := Authorities([]byte(twoUsers))
+	if err != nil || string(got) != "one and two" {
+		t.Errorf("%q, %v", got, err)
+	}
+	changed, err := WithAuthorities([]byte(twoUsers), []byte("three"))
+	if want := strings.Replace(twoUsers, "b25lIGFuZCB0d28=", "dGhyZWU=", 1); err != nil || string(changed) != want {
+		t.Errorf("%s, %v", changed, err)
+	}
+	named := strings.Replace(twoUsers, "certificate-authority-data: b25lIGFuZCB0d28=", "certificate-authority: /ca.crt", 1)
+	if got, err := Authorities([]byte(named)); err != nil || got != nil {
+		t.Errorf("one that names a file: %q, %v", got, err)
+	}
+	changed, err = WithAuthorities([]byte(named), []byte("one and two"))
+	if err != nil || string(changed) != twoUsers {
+		t.Errorf("one that named a file: %s, %v", changed, err)
+	}
+	if _, err := WithAuthorities([]byte("kind: [c2Vj"), nil); err == nil || strings.Contains(err.Error(), "c2Vj") {
+		t.Errorf("%v", err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
 	"github.com/holdfast/holdfast/internal/adapter/observe/own"
@@ -246,9 +247,14 @@ func ctr(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 func (r *run) writeCertificates(context.Context) error {
 	id := r.Site.Identity
 	const dir = "/etc/kubernetes/pki/"
-	_, err := host.WriteFiles("/", []state.File{
+	signing, err := keys.SigningPair(id.KubernetesCA.Cert, id.KubernetesCA.Key)
+	if err != nil {
+		return err
+	}
+	_, err = host.WriteFiles("/", []state.File{
 		{Path: dir + "ca.crt", Data: []byte(id.KubernetesCA.Cert)},
 		{Path: dir + "ca.key", Data: []byte(id.KubernetesCA.Key), Mode: state.SecretFileMode},
+		{Path: state.SigningPair, Data: []byte(signing), Mode: state.SecretFileMode},
 		{Path: dir + "front-proxy-ca.crt", Data: []byte(id.FrontProxyCA.Cert)},
 		{Path: dir + "front-proxy-ca.key", Data: []byte(id.FrontProxyCA.Key), Mode: state.SecretFileMode},
 		{Path: dir + "etcd/ca.crt", Data: []byte(id.EtcdCA.Cert)},

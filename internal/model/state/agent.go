@@ -13,6 +13,11 @@ const (
 	AgentPair       = "/etc/kubernetes/pki/holdfast-agent.pem"
 )
 
+// SigningPair is the file by which the controller manager signs: the certificate
+// and the key of the one authority that signs now. It takes exactly one
+// certificate, and ca.crt has two while an authority is replaced.
+const SigningPair = "/etc/kubernetes/pki/ca-signing.pem"
+
 // NetworkStatusPath is the file in which a host's agent reports the state of its
 // network.
 const NetworkStatusPath = "/run/holdfast/network.json"

@@ -139,7 +139,7 @@ func cluster(s *site.Site) clusterConfiguration {
 			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
 		},
 		APIServer:         apiServer(s),
-		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, signing(s), servers())},
+		ControllerManager: controlPlane{ExtraArgs: slices.Concat(nodeCIDRMasks(s.Config.Networking.ClusterNetwork), []arg{monitorGrace(), podsKept}, signer, signing(s), servers())},
 		Scheduler:         controlPlane{ExtraArgs: servers()},
 		Etcd:              etcd{Local: localEtcd{DataDir: state.EtcdDataDir, ImageTag: payload.ImageTag("etcd")}},
 		// Holdfast has its own cluster DNS, one on every host: render/clusterdns.
@@ -156,6 +156,10 @@ func apiServer(s *site.Site) controlPlane {
 		ExtraArgs: slices.Concat([]arg{readyCheck, plugins}, lostAfter(), servers(), args),
 	}
 }
+
+// signer are the arguments with the file by which the controller manager signs,
+// where kubeadm names ca.crt and ca.key (docs/adr/0074).
+var signer = []arg{{Name: "cluster-signing-cert-file", Value: state.SigningPair}, {Name: "cluster-signing-key-file", Value: state.SigningPair}}
 
 // signing returns the argument with the life of the certificates that the
 // controller manager signs for kubelets, where the site names one.
