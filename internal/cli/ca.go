@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -19,6 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/flannel"
 )
 
 func newCA(streams Streams) *cobra.Command {
@@ -63,16 +66,33 @@ type caCluster interface {
 	SwapSecretKey(ctx context.Context, namespace, name, key string, before, after []byte) error
 	TokenSecrets(ctx context.Context) ([]kube.TokenSecret, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	ConfigMapsNamed(ctx context.Context, name string) (map[string]map[string]string, error)
+	Pods(ctx context.Context) ([]corev1.Pod, error)
 	SwapConfigMapKey(ctx context.Context, namespace, name, key, before, after string) error
 	PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error)
 }
 
-// The ConfigMap in which API servers publish the front proxy's CA for servers that
-// extend the API. They add what they trust and never take anything out.
+// The ConfigMap in which API servers publish authorities for servers that extend the
+// API. They add what they trust and never take anything out.
 const (
 	extensionNamespace = "kube-system"
 	extensionConfigMap = "extension-apiserver-authentication"
-	extensionKey       = "requestheader-client-ca-file"
+)
+
+// extensionKeys are its keys.
+var extensionKeys = map[decide.Authority]string{
+	decide.FrontProxyCA: "requestheader-client-ca-file", decide.KubernetesCA: "client-ca-file",
+}
+
+// The ConfigMaps with the authority of the API: that of each namespace for pods, which
+// the controller manager writes, and that for hosts that join by kubeadm alone, which
+// is a kubeconfig that nobody else writes.
+const (
+	rootConfigMap = "kube-root-ca.crt"
+	rootKey       = "ca.crt"
+	infoNamespace = "kube-public"
+	infoConfigMap = "cluster-info"
+	infoKey       = "kubeconfig"
 )
 
 // caFacts is what was read about one authority.
@@ -81,6 +101,8 @@ type caFacts struct {
 	// wish and published are the texts as they were read.
 	wish      []byte
 	published string
+	// info is the kubeconfig of cluster-info, and root what pods of kube-system trust.
+	info, root string
 }
 
 // readCA reads all that is known about an authority.
@@ -107,8 +129,65 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 	case decide.EtcdCA:
 		err = out.readPair(ctx, c)
 	case decide.KubernetesCA:
+		out.Others = decide.OthersOf(nodes)
+		err = errors.Join(out.readPublished(ctx, c), out.readRoots(ctx, c), out.readNetwork(ctx, c), out.readPair(ctx, c))
 	}
 	return out, err
+}
+
+// readNetwork names the pods of the pod network that started before the new authority
+// was there for them. Its library reads that once.
+func (f *caFacts) readNetwork(ctx context.Context, c caCluster) error {
+	if f.Wish.Phase != decide.Trust || f.Wish.Trusted.IsZero() {
+		return nil
+	}
+	f.Restart = "kubectl -n " + flannel.Namespace + " rollout restart daemonset " + flannel.DaemonSet
+	pods, err := c.Pods(ctx)
+	for i := range pods {
+		if p := &pods[i]; p.Namespace == flannel.Namespace && p.CreationTimestamp.Time.Before(f.Wish.Trusted) {
+			f.Former = append(f.Former, p.Namespace+"/"+p.Name)
+		}
+	}
+	slices.Sort(f.Former)
+	return err
+}
+
+// readRoots reads by what pods, and hosts that join by kubeadm, know the API.
+func (f *caFacts) readRoots(ctx context.Context, c caCluster) error {
+	maps, err := c.ConfigMapsNamed(ctx, rootConfigMap)
+	if err != nil {
+		return err
+	}
+	texts := map[string][]decide.ID{}
+	for namespace, data := range maps {
+		texts[namespace+"/"+rootConfigMap] = idsIn(data[rootKey])
+	}
+	f.root, f.Stale = maps[extensionNamespace][rootKey], decide.Stale(texts, f.Hosts)
+	info, err := c.ConfigMap(ctx, infoNamespace, infoConfigMap)
+	if err != nil || info[infoKey] == "" {
+		return err
+	}
+	f.info = info[infoKey]
+	bundle, err := kube.Authorities([]byte(f.info))
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", infoNamespace, infoConfigMap, err)
+	}
+	f.StaleInfo = len(decide.Stale(map[string][]decide.ID{infoConfigMap: idsIn(string(bundle))}, f.Hosts)) > 0
+	return nil
+}
+
+// idsIn returns the authorities in a text, none if it cannot be read: then somebody
+// has changed it, and it is not what the control planes trust.
+func idsIn(text string) []decide.ID {
+	publics, err := keys.Publics(text)
+	if err != nil {
+		return nil
+	}
+	var out []decide.ID
+	for _, p := range publics {
+		out = append(out, decide.ID(p.ID))
+	}
+	return out
 }
 
 // readPair reads of two control planes whether etcd could do without either.
@@ -133,13 +212,13 @@ func (f *caFacts) readPublished(ctx context.Context, c caCluster) error {
 	if err != nil {
 		return err
 	}
-	f.published, f.Published = data[extensionKey], []decide.ID{}
+	f.published, f.Published = data[extensionKeys[f.Authority]], []decide.ID{}
 	if f.published == "" {
 		return nil
 	}
 	publics, err := keys.Publics(f.published)
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %s: %w", extensionNamespace, extensionConfigMap, extensionKey, err)
+		return fmt.Errorf("ConfigMap %s/%s: %s: %w", extensionNamespace, extensionConfigMap, extensionKeys[f.Authority], err)
 	}
 	for _, p := range publics {
 		f.Published = append(f.Published, decide.ID(p.ID))
@@ -166,7 +245,7 @@ func (f *caFacts) readTokens(ctx context.Context, c caCluster) error {
 // caReport is the state of one authority.
 type caReport struct {
 	Authority decide.Authority `json:"authority"`
-	// Replaceable is false for an authority that this release cannot replace.
+	// Replaceable is false for an authority that cannot be replaced on this site.
 	Replaceable bool         `json:"replaceable"`
 	Phase       decide.Phase `json:"phase,omitempty"`
 	Hosts       []caHost     `json:"hosts"`
@@ -183,7 +262,7 @@ type caHost struct {
 }
 
 func reportOfCA(f caFacts) caReport {
-	out := caReport{Authority: f.Authority, Replaceable: f.Authority.Replaceable(), Phase: f.Wish.Phase, Hosts: []caHost{}}
+	out := caReport{Authority: f.Authority, Replaceable: f.Unable() == "", Phase: f.Wish.Phase, Hosts: []caHost{}}
 	for _, h := range f.Hosts {
 		own := caHost{Name: h.Name, Ready: h.Ready, Trusts: []decide.ID{}}
 		if r := h.Report; r != nil {
@@ -192,12 +271,11 @@ func reportOfCA(f caFacts) caReport {
 		}
 		out.Hosts = append(out.Hosts, own)
 	}
-	if !out.Replaceable {
-		out.Why = "this release cannot replace it"
-		return out
-	}
 	step := decide.Next(f.Seen, false)
 	out.Next, out.Why = step.Kind, step.Why
+	if !out.Replaceable && !f.Wish.Running() {
+		out.Next, out.Why = "", "cannot be replaced on this site: "+f.Unable()
+	}
 	if f.Wish.Running() {
 		out.Why += fmt.Sprintf("; to continue: holdfast ca rotate %s", f.Authority)
 	}

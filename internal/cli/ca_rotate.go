@@ -46,11 +46,11 @@ func newCARotate(streams Streams) *cobra.Command {
 		Use:   "rotate AUTHORITY",
 		Short: "Replace an authority of a cluster, while the cluster runs",
 		Long: `Replaces service-account-key, the key that signs tokens of service accounts;
-front-proxy-ca, the CA by which servers that extend the API know API servers; or
-etcd-ca, the CA of etcd and its clients. One control plane after the other: first all
-trust the old and the new one, then all sign with the new one, and at last all drop
-the old one. The command says what it waits for. You may interrupt it at any time and
-run it again to continue.
+front-proxy-ca, the CA by which servers that extend the API know API servers; etcd-ca,
+the CA of etcd and its clients; or kubernetes-ca, the CA of the API and its clients.
+One control plane after the other: first all trust the old and the new one, then all
+sign with the new one, and at last all drop the old one. The command says what it
+waits for. You may interrupt it at any time and run it again to continue.
 
 The command refuses while a control plane is absent, is being installed, or renews
 certificates. A host that goes away in the middle holds the rotation where it is.
@@ -72,7 +72,15 @@ the etcd keeper restarts etcd, and only while etcd could do without that host; o
 others etcd and API server of a host are restarted together, while the API servers of
 all others are ready. With one control plane the API is away for some seconds.
 
-kubernetes-ca cannot be replaced yet.
+For kubernetes-ca run the command on a control plane. It refuses on a site with
+workers, and on one that an earlier release installed. Controller manager and
+scheduler of each host are restarted in each phase, and kubelet in the first two. Of
+two control planes only a reboot restarts kubelet: the command ends with code 3 and
+names the host; run it again after 'holdfast host reboot NAME'. Before the new CA
+signs, everybody outside has to trust it: the command asks. Kubeconfigs that people
+hold then need another certificate ('holdfast kubeconfig' on a control plane), and
+pods that read ca.crt only when they start have to be restarted. flannel is such a
+one: the command ends with code 3 and says how, until it was.
 
 Exit codes: 0 the authority was replaced; 1 it failed, or is not complete in time;
 2 wrong usage; 3 it goes on later, or after something that a person does; 7 refused,
@@ -80,9 +88,10 @@ nothing was changed; 8 not confirmed.`,
 		Example: `  holdfast ca rotate service-account-key --dry-run
   holdfast ca rotate service-account-key
   holdfast ca rotate front-proxy-ca --yes
-  holdfast ca rotate etcd-ca`,
+  holdfast ca rotate etcd-ca
+  holdfast ca rotate kubernetes-ca --dry-run`,
 		Args:      cobra.ExactArgs(1),
-		ValidArgs: []string{string(decide.ServiceAccountKey), string(decide.FrontProxyCA), string(decide.EtcdCA)},
+		ValidArgs: []string{string(decide.ServiceAccountKey), string(decide.FrontProxyCA), string(decide.EtcdCA), string(decide.KubernetesCA)},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, mistake := f.check(args[0])
@@ -90,7 +99,10 @@ nothing was changed; 8 not confirmed.`,
 		if err != nil {
 			return err
 		}
-		r := caRotation{rotateCAFlags: f, cluster: c, authority: a, streams: streams, now: time.Now, random: rand.Reader}
+		r := caRotation{
+			reopen:        func(ctx context.Context) (caCluster, error) { return f.client(ctx) },
+			rotateCAFlags: f, cluster: c, authority: a, streams: streams, now: time.Now, random: rand.Reader,
+		}
 		return r.run(cmd.Context())
 	}
 	f.register(cmd)
@@ -107,9 +119,7 @@ func (f rotateCAFlags) check(name string) (decide.Authority, error) {
 	a := decide.Authority(name)
 	switch {
 	case !slices.Contains(decide.Authorities(), a):
-		return a, fmt.Errorf("authority %q: must be %s, %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA, decide.EtcdCA)
-	case !a.Replaceable():
-		return a, fmt.Errorf("authority %q: cannot be replaced yet", name)
+		return a, fmt.Errorf("authority %q: must be %s, %s, %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA, decide.EtcdCA, decide.KubernetesCA)
 	case f.timeout <= 0:
 		return a, fmt.Errorf("--timeout %s: must be positive", f.timeout)
 	case f.tokenLife < leastTokenLife:
@@ -121,7 +131,10 @@ func (f rotateCAFlags) check(name string) (decide.Authority, error) {
 // caRotation is one run of the command.
 type caRotation struct {
 	rotateCAFlags
-	cluster   caCluster
+	cluster caCluster
+	// reopen opens the API by the present files: on a control plane these change while
+	// the Kubernetes CA is replaced.
+	reopen    func(ctx context.Context) (caCluster, error)
 	authority decide.Authority
 	streams   Streams
 	now       func() time.Time
@@ -166,6 +179,13 @@ func (r *caRotation) run(ctx context.Context) error {
 }
 
 func (r *caRotation) read(ctx context.Context) (caFacts, error) {
+	if r.authority == decide.KubernetesCA && r.reopen != nil {
+		c, err := r.reopen(ctx)
+		if err != nil {
+			return caFacts{}, err
+		}
+		r.cluster = c
+	}
 	return readCA(ctx, r.cluster, r.authority, r.now(), r.tokenLife)
 }
 
@@ -204,9 +224,20 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 		return true, coded(command.ExitAttention, "%s", step.Why)
 	case decide.Clean:
 		return false, ignoreChanged(r.clean(ctx, f, step.Keep))
+	case decide.Inform:
+		return false, ignoreChanged(r.inform(ctx, f))
 	case decide.Ask:
+		if step.Signs {
+			if err := r.confirm(ctx, signsKubernetes); err != nil {
+				return true, err
+			}
+		}
 		if step.Drops {
-			if err := r.confirm(ctx, "From here on nothing trusts the old authority any more, and there is no way back."); err != nil {
+			words := "From here on nothing trusts the old authority any more, and there is no way back."
+			if r.authority == decide.KubernetesCA {
+				words += dropsKubernetes
+			}
+			if err := r.confirm(ctx, words); err != nil {
 				return true, err
 			}
 		}
@@ -216,6 +247,25 @@ func (r *caRotation) step(ctx context.Context, begin *bool) (done bool, err erro
 	case decide.Refuse, decide.Wait:
 	}
 	return false, nil
+}
+
+// What has to be done outside of the hosts before the Kubernetes CA signs, and before
+// the old one is dropped.
+const (
+	signsKubernetes = `From here on API servers show certificates of the new authority. Who does not trust it loses the API:
+- kubeconfigs outside of the control planes, as auth/kubeconfig of the install directory. Make them anew first, on a control plane: holdfast kubeconfig
+- pods that read ca.crt only when they start. Restart those that are older than this rotation: kubectl get pods -A --sort-by=.metadata.creationTimestamp`
+	dropsKubernetes = `
+Certificates of the old authority open nothing any more, also those in kubeconfigs that people made before it signed: holdfast kubeconfig`
+)
+
+// inform writes what pods of kube-system trust into cluster-info.
+func (r *caRotation) inform(ctx context.Context, f caFacts) error {
+	fresh, err := kube.WithAuthorities([]byte(f.info), []byte(f.root))
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", infoNamespace, infoConfigMap, err)
+	}
+	return r.cluster.SwapConfigMapKey(ctx, infoNamespace, infoConfigMap, infoKey, f.info, string(fresh))
 }
 
 // ignoreChanged drops an error that only says that somebody else was faster: the next
@@ -239,7 +289,7 @@ func (r *caRotation) clean(ctx context.Context, f caFacts, keep decide.ID) error
 			text.WriteString(p.Block)
 		}
 	}
-	return r.cluster.SwapConfigMapKey(ctx, extensionNamespace, extensionConfigMap, extensionKey, f.published, text.String())
+	return r.cluster.SwapConfigMapKey(ctx, extensionNamespace, extensionConfigMap, extensionKeys[r.authority], f.published, text.String())
 }
 
 // confirm asks the administrator, unless --yes says it.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
@@ -36,6 +38,10 @@ type caSite struct {
 	phases     []string
 	tokens     []kube.TokenSecret
 	published  string
+	// info is the kubeconfig of cluster-info, edited what somebody added to what pods of
+	// a namespace trust.
+	info, edited string
+	pods         []corev1.Pod
 	// lost has the next write succeed and return an error.
 	lost error
 	old  keys.Public
@@ -61,6 +67,11 @@ func newCASite(t *testing.T) *caSite {
 	}
 	c := &caSite{t: t, wish: map[string][]byte{}, has: map[string]decide.Report{}, lag: 2, old: publics[0], fresh: publics[1], published: publics[0].Block}
 	c.pacemaker = pairStatus(metav1.ConditionTrue)
+	info, err := kube.WithAuthorities([]byte("clusters: [{name: a, cluster: {server: https://x}}]\ncontexts: [{name: b, context: {cluster: a}}]\ncurrent-context: b\n"), []byte(c.old.Block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.info = string(info)
 	for _, name := range []string{"cp-1", "cp-2"} {
 		c.nodes = append(c.nodes, state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}})
 		c.has[name] = decide.Report{Trusts: []decide.ID{decide.ID(c.old.ID)}, Signs: decide.ID(c.old.ID), Ends: time.Date(2036, 11, 20, 0, 0, 0, 0, time.UTC)}
@@ -162,15 +173,49 @@ func (c *caSite) SwapSecretKey(_ context.Context, _, _, key string, before, afte
 
 func (c *caSite) TokenSecrets(context.Context) ([]kube.TokenSecret, error) { return c.tokens, nil }
 
-func (c *caSite) ConfigMap(context.Context, string, string) (map[string]string, error) {
-	return map[string]string{extensionKey: c.published, "client-ca-file": "x"}, nil
+func (c *caSite) ConfigMap(_ context.Context, _, name string) (map[string]string, error) {
+	if name == infoConfigMap {
+		return map[string]string{infoKey: c.info}, nil
+	}
+	return map[string]string{c.key(): c.published, "another": "x"}, nil
+}
+
+func (c *caSite) Pods(context.Context) ([]corev1.Pod, error) { return c.pods, nil }
+
+// key is the key of what is published: without workers that is the Kubernetes CA.
+func (c *caSite) key() string {
+	if len(c.nodes) == 2 {
+		return extensionKeys[decide.KubernetesCA]
+	}
+	return extensionKeys[decide.FrontProxyCA]
+}
+
+// ConfigMapsNamed returns what the first host trusts, as a controller manager writes
+// it.
+func (c *caSite) ConfigMapsNamed(_ context.Context, name string) (map[string]map[string]string, error) {
+	text := ""
+	for _, id := range c.has["cp-1"].Trusts {
+		for _, p := range []keys.Public{c.old, c.fresh} {
+			if p.ID == string(id) {
+				text += p.Block
+			}
+		}
+	}
+	if name != "kube-root-ca.crt" {
+		c.t.Errorf("ConfigMaps %s are listed", name)
+	}
+	return map[string]map[string]string{"kube-system": {"ca.crt": text}, "shop": {"ca.crt": text + c.edited}}, nil
 }
 
 func (c *caSite) SwapConfigMapKey(_ context.Context, _, _, key, before, after string) error {
-	if key != extensionKey || before != c.published {
+	switch {
+	case key == infoKey && before == c.info:
+		c.info = after
+	case key == c.key() && before == c.published:
+		c.published = after
+	default:
 		return kube.ErrChanged
 	}
-	c.published = after
 	return nil
 }
 
@@ -294,6 +339,86 @@ func TestEtcdsCAIsReplacedWhileEtcdCouldDoWithoutEitherHost(t *testing.T) {
 	})
 }
 
+// answers gives one answer for each question.
+type answers []string
+
+func (l *answers) Read(p []byte) (int, error) {
+	if len(*l) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, (*l)[0]+"\n")
+	*l = (*l)[1:]
+	return n, nil
+}
+
+// The Kubernetes CA signs only after somebody has said that all others trust it, and
+// after the time in which programs read it. It is gone from all that is published at
+// the end.
+func TestTheKubernetesCAIsReplacedWhereAllAreControlPlanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		if _, _, err := c.rotate(decide.KubernetesCA, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "workers have no part in it yet and would lose the API: worker-1") {
+			t.Fatal(err)
+		}
+		c.nodes = c.nodes[:2]
+		var out, said bytes.Buffer
+		opened := 0
+		r := caRotation{
+			rotateCAFlags: rotateCAFlags{timeout: time.Hour, tokenLife: tokenLife}, cluster: c, authority: decide.KubernetesCA,
+			streams: Streams{In: &answers{"yes"}, Out: &out, Err: &said}, now: time.Now, random: rand.Reader,
+			reopen: func(context.Context) (caCluster, error) { opened++; return c, nil },
+		}
+		began := time.Now()
+		pod := func(namespace, name string) corev1.Pod {
+			return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.Now()}}
+		}
+		c.pods = []corev1.Pod{pod("kube-flannel", "b"), pod("shop", "x"), pod("kube-flannel", "a")}
+		if err := r.run(t.Context()); codeOf(err) != command.ExitAttention ||
+			!strings.Contains(err.Error(), "does not know the new one: kube-flannel/a, kube-flannel/b. Start it anew: kubectl -n kube-flannel rollout restart daemonset kube-flannel") {
+			t.Fatal(err)
+		}
+		c.pods = []corev1.Pod{pod("kube-flannel", "c"), c.pods[1]}
+		r.streams.In = &answers{"no"}
+		if err := r.run(t.Context()); codeOf(err) != command.ExitNotConfirmed || len(c.phases) != 3 || time.Since(began) < 12*time.Minute {
+			t.Fatalf("%v %q after %s", err, c.phases, time.Since(began))
+		}
+		if bundle, err := kube.Authorities([]byte(c.info)); err != nil || string(bundle) != c.old.Block+c.fresh.Block {
+			t.Errorf("hosts that join trust %s, %v", bundle, err)
+		}
+		if opened < 4 {
+			t.Errorf("the API was opened anew %d times", opened)
+		}
+		r.streams.In = &answers{"yes", "yes"}
+		if err := r.run(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		want := []string{"trust cp-1", "trust cp-2", "trust cp-2", "sign cp-2", "sign cp-1", "sign cp-1", "drop cp-1", "drop cp-2", "done"}
+		if !slices.Equal(c.phases, want) || time.Since(began) < 24*time.Minute {
+			t.Errorf("%q after %s", c.phases, time.Since(began))
+		}
+		for _, words := range []string{"The authority kubernetes-ca is replaced on cp-1, cp-2.", signsKubernetes, dropsKubernetes, "programs that follow their authority have read it by "} {
+			if !strings.Contains(said.String(), words) {
+				t.Errorf("it does not say %q:\n%s", words, said.String())
+			}
+		}
+		if bundle, err := kube.Authorities([]byte(c.info)); err != nil || string(bundle) != c.fresh.Block || c.published != c.fresh.Block {
+			t.Errorf("hosts that join trust %s, other servers %s, %v", bundle, c.published, err)
+		}
+	})
+}
+
+// What somebody wrote into a ConfigMap for pods holds the rotation, and is named.
+func TestARotationWaitsForWhatPodsTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		c.nodes, c.edited = c.nodes[:2], c.old.Block
+		_, said, err := c.rotate(decide.KubernetesCA, "", nil)
+		if err == nil || !strings.Contains(said, "1 ConfigMaps to go: shop/kube-root-ca.crt") || !slices.Equal(c.phases, []string{"trust cp-1", "trust cp-2"}) {
+			t.Errorf("%v %q\n%s", err, c.phases, said)
+		}
+	})
+}
+
 func TestAWriteWhoseAnswerIsLostBeginsNoSecondRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
@@ -354,7 +479,7 @@ func TestTheAuthoritiesOfAClusterAreShown(t *testing.T) {
 	want += `service-account-key: all have the same authority and no other one
 front-proxy-ca: all have the same authority and no other one
 etcd-ca: all have the same authority and no other one
-kubernetes-ca: this release cannot replace it
+kubernetes-ca: cannot be replaced on this site: workers have no part in it yet and would lose the API: worker-1
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
@@ -374,8 +499,8 @@ func TestWhichAuthoritiesAndTimesTheCommandTakes(t *testing.T) {
 		"service-account-key": {good, ""},
 		"front-proxy-ca":      {good, ""},
 		"etcd-ca":             {good, ""},
-		"kubernetes-ca":       {good, "cannot be replaced yet"},
-		"join-key":            {good, "must be service-account-key, front-proxy-ca or etcd-ca"},
+		"kubernetes-ca":       {good, ""},
+		"join-key":            {good, "must be service-account-key, front-proxy-ca, etcd-ca or kubernetes-ca"},
 	} {
 		if _, err := c.flags.check(name); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)

@@ -26,6 +26,21 @@ func (c *Client) ConfigMaps(ctx context.Context, namespace, label string) (map[s
 	return out, nil
 }
 
+// ConfigMapsNamed returns the data of the ConfigMaps of one name, by namespace.
+func (c *Client) ConfigMapsNamed(ctx context.Context, name string) (map[string]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("list ConfigMaps %s: %w", name, err)
+	}
+	out := map[string]map[string]string{}
+	for _, m := range list.Items {
+		out[m.Namespace] = m.Data
+	}
+	return out, nil
+}
+
 // PutConfigMap creates a ConfigMap, or replaces its data if they differ. The
 // ConfigMap must have only this writer.
 func (c *Client) PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error {

@@ -5,7 +5,8 @@
 // (docs/adr/0052-leaf-certificates.md).
 //
 // It writes kubelet's file only while the certificate in it has expired, and
-// kubelet writes it only before that.
+// kubelet writes it only before that. Package agent/rotation writes it by Put, while
+// the authority that signs is replaced.
 package kubeletcert
 
 import (
@@ -199,12 +200,18 @@ func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, er
 		return nil, fmt.Errorf("the new certificate is valid from %s to %s, and the clock of this host says %s: %s",
 			stamp(pair.Leaf.NotBefore), stamp(pair.Leaf.NotAfter), stamp(now), setClocks)
 	}
-	link := k.Root + kubeadm.KubeletCertificate
-	path := filepath.Join(filepath.Dir(link), "kubelet-client-"+k.Now().UTC().Format("2006-01-02-15-04-05")+".pem")
-	if err := host.WriteFileAtomic(path, data, state.SecretFileMode); err != nil {
-		return nil, err
+	return pair.Leaf, Put(k.Root, data, k.Now(), host.WriteFileAtomic)
+}
+
+// Put gives kubelet a certificate and its key, PEM, in one new file, which write
+// writes durably. kubelet reads it when it starts.
+func Put(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
+	link := root + kubeadm.KubeletCertificate
+	path := filepath.Join(filepath.Dir(link), "kubelet-client-"+now.UTC().Format("2006-01-02-15-04-05")+".pem")
+	if err := write(path, pair, state.SecretFileMode); err != nil {
+		return err
 	}
-	return pair.Leaf, relink(link, path)
+	return relink(link, path)
 }
 
 // relink makes a link lead to another file of its folder. There is always one of

@@ -158,7 +158,7 @@ func (k *Keeper) work(ctx context.Context, s leafcert.Step) (did []string, err e
 		did = append(did, fmt.Sprintf("renewed the certificate in %s, until %s", l.Path, ends.UTC().Format(time.RFC3339)))
 	}
 	for _, name := range s.Restart {
-		if err := k.restart(ctx, name); err != nil {
+		if err := k.Restart(ctx, name); err != nil {
 			return did, fmt.Errorf("restart %s, which reads its certificate only when it starts: %w", name, err)
 		}
 		did = append(did, "restarted "+name+" for its new certificate")

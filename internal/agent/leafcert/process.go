@@ -68,9 +68,10 @@ func (k *Keeper) reads(pid int, l leafcert.Leaf) bool {
 	return path.Base(args[0]) == l.Restart && slices.Contains(args[1:], "--kubeconfig="+l.Path)
 }
 
-// restart ends a static pod's processes that have the former file, and waits until
-// kubelet has started one that has the present one.
-func (k *Keeper) restart(ctx context.Context, name string) error {
+// Restart ends a static pod's processes that have a former kubeconfig, and waits
+// until kubelet has started one that has the present one. name is one of
+// leafcert.ControllerManager and leafcert.Scheduler.
+func (k *Keeper) Restart(ctx context.Context, name string) error {
 	ctx, stop := context.WithTimeout(ctx, restartLimit)
 	defer stop()
 	leaves := leafcert.Leaves()

@@ -27,6 +27,9 @@ func (k *Keeper) change(ctx context.Context, cluster Cluster, c rotation.Change,
 	at := places[now.authority]
 	switch c.Act {
 	case rotation.WriteTrusts:
+		if err := k.signsApart(now); err != nil {
+			return err
+		}
 		word := markTrusts
 		if sameSet(c.Trusts, now.Trusts) {
 			word = markOrder
@@ -65,11 +68,14 @@ func (k *Keeper) sign(now files, trusts string) error {
 		}
 		cert, err := keys.Renew(l.cert, l.key, trusts, now.key, k.Life, k.Now())
 		if err != nil {
-			return fmt.Errorf("sign %s.crt: %w", l.path, err)
+			return fmt.Errorf("sign %s: %w", l.path, err)
 		}
-		if err := k.put(l.path+".crt", cert); err != nil {
+		if err := l.replace(cert); err != nil {
 			return err
 		}
+	}
+	if now.authority == rotation.KubernetesCA {
+		return k.signBy(trusts, now.key)
 	}
 	return nil
 }
@@ -82,7 +88,9 @@ func (k *Keeper) load(ctx context.Context, cluster Cluster, now files) error {
 		read = k.restarted
 	case rotation.EtcdCA:
 		read = k.etcdReads
-	case rotation.FrontProxyCA, rotation.KubernetesCA:
+	case rotation.KubernetesCA:
+		read = k.kubernetesReads
+	case rotation.FrontProxyCA:
 	}
 	if err := read(ctx, cluster, now); err != nil {
 		return err

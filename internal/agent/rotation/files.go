@@ -24,6 +24,9 @@ type place struct {
 	// leaves are the paths of leaf certificates and their keys, without .crt and
 	// .key, in the order in which they are replaced.
 	leaves []string
+	// confs are kubeconfigs, which contain what is trusted, and most of them a leaf
+	// certificate too. A host may lack some.
+	confs []string
 }
 
 // The files of kubeadm.
@@ -34,7 +37,10 @@ var places = map[rotation.Authority]place{
 		trusts: state.EtcdPKIDir + "/ca.crt", key: state.EtcdPKIDir + "/ca.key",
 		leaves: []string{state.EtcdPKIDir + "/server", state.EtcdPKIDir + "/peer", state.EtcdPKIDir + "/healthcheck-client", pki + "apiserver-etcd-client"},
 	},
-	rotation.KubernetesCA: {trusts: pki + "ca.crt", key: pki + "ca.key"},
+	rotation.KubernetesCA: {
+		trusts: pki + "ca.crt", key: pki + "ca.key", leaves: []string{pki + "apiserver-kubelet-client", pki + "apiserver"},
+		confs: []string{state.AdminKubeconfig, "/etc/kubernetes/super-admin.conf", state.KubeletKubeconfig, "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf"},
+	},
 }
 
 // marks is the folder of the marks that say which files programs have still to
@@ -49,6 +55,9 @@ const (
 	markOrder  = "order"
 	markKey    = "key"
 	markLeaf   = "leaf"
+	// markKubelet begins a word with the kubelet that ran when the files were
+	// complete: another one has read them.
+	markKubelet = "kubelet="
 )
 
 // files are those of one authority on this host.
@@ -60,6 +69,10 @@ type files struct {
 	leaves    []leaf
 	// unread are the words of the mark.
 	unread []string
+	// uneven are the kubeconfigs that trust others than the file of trusted ones.
+	uneven []string
+	// unable says why this host can have no part in a rotation.
+	unable string
 	// ends is when the certificate of the authority that signs ends.
 	ends time.Time
 }
@@ -105,8 +118,13 @@ func (k *Keeper) read(a rotation.Authority) (files, error) {
 			return out, err
 		}
 	}
+	if a == rotation.KubernetesCA {
+		if err := k.readKubernetes(&out); err != nil {
+			return out, err
+		}
+	}
 	out.unread, err = k.unread(a)
-	out.Loaded = err == nil && len(out.unread) == 0
+	out.Loaded = err == nil && len(out.unread) == 0 && len(out.uneven) == 0
 	return out, err
 }
 
@@ -115,6 +133,8 @@ func (k *Keeper) read(a rotation.Authority) (files, error) {
 type leaf struct {
 	path, cert, key string
 	signer          rotation.ID
+	// replace writes another certificate for the same key.
+	replace func(cert string) error
 }
 
 // readLeaf adds a leaf certificate. Of several, Leaf is that of one which the
@@ -128,17 +148,21 @@ func (k *Keeper) readLeaf(path string, out *files) error {
 	if err != nil {
 		return err
 	}
-	l := leaf{path: path, cert: string(cert), key: string(key)}
-	for _, p := range out.publics {
+	out.add(leaf{path: path + ".crt", cert: string(cert), key: string(key), replace: func(cert string) error { return k.put(path+".crt", cert) }})
+	return nil
+}
+
+// add adds a leaf certificate.
+func (f *files) add(l leaf) {
+	for _, p := range f.publics {
 		if p.Cert != nil && keys.SignedBy(l.cert, p.Cert) {
 			l.signer = rotation.ID(p.ID)
 		}
 	}
-	if l.signer != out.Key {
-		out.Leaf = l.signer
+	if l.signer != f.Key {
+		f.Leaf = l.signer
 	}
-	out.leaves = append(out.leaves, l)
-	return nil
+	f.leaves = append(f.leaves, l)
 }
 
 // authority is a new authority.
@@ -196,13 +220,17 @@ func (k *Keeper) unread(a rotation.Authority) ([]string, error) {
 
 func (k *Keeper) mark(a rotation.Authority) string { return k.Root + marks + string(a) + ".unread" }
 
-// note adds a word to the mark of an authority.
+// note adds a word to the mark of an authority. With a change of the files, a word
+// about the kubelet that is to read them counts no more.
 func (k *Keeper) note(now files, word string) error {
-	if slices.Contains(now.unread, word) {
+	words := slices.DeleteFunc(slices.Clone(now.unread), func(w string) bool { return strings.HasPrefix(w, markKubelet) })
+	if slices.Contains(now.unread, word) && len(words) == len(now.unread) {
 		return nil
 	}
-	words := strings.Join(append(slices.Clone(now.unread), word), "\n") + "\n"
-	return k.write(k.mark(now.authority), []byte(words), state.SecretFileMode)
+	if !slices.Contains(words, word) {
+		words = append(words, word)
+	}
+	return k.write(k.mark(now.authority), []byte(strings.Join(words, "\n")+"\n"), state.SecretFileMode)
 }
 
 // sighting is what leaf certificates there are, and since when.

@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -47,6 +48,8 @@ type cluster struct {
 	signed map[string]bool
 	// broken is true while a test has a host show what others do not trust.
 	broken bool
+	// pods is what pods trust: a controller manager writes it when it starts.
+	pods string
 	// ended lists the programs that agents ended, each after its host.
 	ended []string
 }
@@ -93,6 +96,9 @@ type controlPlane struct {
 	operators struct{ bundle, cert string }
 	// down is true while its API server does not answer.
 	down bool
+	// clients are what clients of the API have read: the Kubernetes CA alone is about
+	// them.
+	clients map[string]client
 }
 
 func newCluster(t *testing.T, hosts int) *cluster {
@@ -108,7 +114,7 @@ func newCluster(t *testing.T, hosts int) *cluster {
 			Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""},
 			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 98, 0, byte(11 + i)})},
 		})
-		h := &controlPlane{cluster: c, root: t.TempDir(), pids: map[string]int{}, starts: map[string]int{}}
+		h := &controlPlane{cluster: c, root: t.TempDir(), pids: map[string]int{}, starts: map[string]int{}, clients: map[string]client{}}
 		h.install(id)
 		h.begin(name, hosts)
 		h.boot()
@@ -130,6 +136,7 @@ func (h *controlPlane) install(id site.Identity) {
 			h.put(path+".key", key, 0o600)
 		}
 	}
+	h.installKubernetes(id)
 	h.operators.bundle = id.EtcdCA.Cert
 	h.operators.cert, _ = leafOf(h.cluster.t, id.EtcdCA)
 }
@@ -198,12 +205,16 @@ func (h *controlPlane) begin(name string, of int) {
 		})
 	}
 	h.accepts = func(_ context.Context, address string) ([]string, error) {
-		if address == h.Etcd {
+		switch address {
+		case h.Etcd:
 			return subjectsOf(h.cluster.t, h.etcds), nil
+		case kubeletEndpoint:
+			return subjectsOf(h.cluster.t, h.text(places[rotation.KubernetesCA].trusts)), nil
 		}
 		h.follow() // it follows these files
 		return h.api.accepts, nil
 	}
+	h.kubernetes = h.played()
 	h.operator = func() (bool, error) {
 		now := h.files(rotation.EtcdCA)
 		return h.operators.bundle == h.text(places[rotation.EtcdCA].trusts) && h.cluster.trusts(bundle([]rotation.ID{now.Key}, now, authority{}), h.operators.cert), nil
@@ -256,6 +267,8 @@ func (h *controlPlane) boot() {
 	h.start(apiServer.Name)
 	h.start(controllerManager.Name)
 	h.start(etcdPod.Name)
+	h.start(leafcert.Scheduler)
+	h.start(kubelet)
 	h.follow()
 }
 
@@ -267,7 +280,8 @@ func (h *controlPlane) start(name string) {
 	case etcdPod.Name:
 		h.etcds = h.text(places[rotation.EtcdCA].trusts)
 		return
-	case controllerManager.Name:
+	case leafcert.ControllerManager, leafcert.Scheduler, kubelet:
+		h.startClient(name)
 		return
 	}
 	h.api.etcds = h.text(places[rotation.EtcdCA].trusts)
@@ -322,6 +336,7 @@ func (c *cluster) check() {
 				c.t.Fatalf("%s shows a certificate of a CA that %s does not trust", shows.Node, trusts.Node)
 			}
 			c.checkEtcd(shows, trusts)
+			c.checkKubernetes(shows, trusts)
 		}
 	}
 }
@@ -375,13 +390,18 @@ func (c *cluster) command(a rotation.Authority, begin bool) rotation.Step {
 		c.t.Fatal(err)
 	}
 	hosts, absent := rotation.HostsOf(c.nodes, a)
+	var stale []string
+	if a == rotation.KubernetesCA {
+		stale = rotation.Stale(map[string][]rotation.ID{"pods": idsOf(c.t, c.pods)}, hosts)
+	}
 	step := rotation.Next(rotation.Seen{
-		Authority: a, Wish: w, Hosts: hosts, Absent: absent, Now: time.Now(), TokenLife: time.Minute, Salt: bytes.Repeat([]byte{byte(len(c.waited) + 1)}, 32),
+		Stale: stale, Authority: a, Wish: w, Hosts: hosts, Absent: absent, Now: time.Now(), TokenLife: time.Minute, Salt: bytes.Repeat([]byte{byte(len(c.waited) + 1)}, 32),
 	}, begin)
 	c.waited = append(c.waited, step.Why)
 	if step.Kind == rotation.Ask {
 		c.secret[string(a)] = []byte(step.Wish.String())
 	}
+	c.person(step, w.Turn)
 	return step
 }
 
@@ -401,6 +421,7 @@ func (c *cluster) look() {
 		}
 		c.check()
 		h.keepOperator()
+		h.keepAgent()
 		c.check()
 	}
 	c.operate()

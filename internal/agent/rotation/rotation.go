@@ -5,9 +5,9 @@
 //
 // No key is sent. The wish holds a random salt, and each control plane derives the
 // same new authority from it and the site's root (docs/adr/0065). It owns the files
-// of the service accounts' key, of the front proxy's CA and of etcd's CA below
-// /etc/kubernetes/pki once a rotation has begun, and never changes those of other
-// authorities.
+// of authorities below /etc/kubernetes/pki once a rotation has begun, and what
+// kubeconfigs of this host trust. Their leaf certificates have other writers too,
+// which sign by the key that is there.
 package rotation
 
 import (
@@ -95,6 +95,8 @@ type Keeper struct {
 	accepts func(ctx context.Context, address string) ([]string, error)
 
 	operator func() (bool, error)
+	// What only the Kubernetes CA needs, in kubernetes.go.
+	kubernetes effects
 	// seen says since when the leaf certificates are what they are, by authority.
 	seen map[rotation.Authority]sighting
 	told string
@@ -106,6 +108,7 @@ type Keeper struct {
 func New(o Options) *Keeper {
 	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: make(map[rotation.Authority]sighting)}
 	k.running, k.accepts, k.operator = k.processes, accepted, operatorkey.Keeper{Root: o.Root, Now: o.Now}.Follows
+	k.kubernetes = thisHost(o)
 	return k
 }
 
@@ -131,7 +134,7 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 		report, changed, err := k.keep(ctx, cluster, a, wishes[string(a)])
 		said.Authorities[a] = report
 		did = append(did, changed...)
-		if waits := (waiting{}); err != nil && !errors.As(err, &waits) {
+		if waits := (waiting{}); err != nil && !errors.As(err, &waits) && !isByPerson(err) {
 			errs = append(errs, fmt.Errorf("%s: %w", a, err))
 		}
 	}
@@ -145,6 +148,14 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 type waiting struct{ error }
 
 func (w waiting) Unwrap() error { return w.error }
+
+// byPerson is an error that passes when a person does something.
+type byPerson struct{ error }
+
+func isByPerson(err error) bool {
+	_, is := errors.AsType[byPerson](err)
+	return is
+}
 
 // keep does what is wished about one authority, one change after the other.
 func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority, text []byte) (said rotation.Report, did []string, err error) {
@@ -161,8 +172,11 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 			did, now, err = k.follow(ctx, cluster, w, fresh, now)
 		}
 	}
+	said.Unable = now.unable
 	if err != nil {
-		said.Problem = err.Error()
+		said.Problem, said.ByPerson = err.Error(), isByPerson(err)
+	} else if len(now.uneven) > 0 {
+		said.Problem = strings.Join(now.uneven, " and ") + ": other authorities than in " + places[a].trusts
 	}
 	if now.Loaded { // else nobody knows what the programs use
 		said.Trusts, said.Signs, said.Ends = now.Trusts, now.signs(said.New), now.ends

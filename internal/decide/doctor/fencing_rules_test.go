@@ -136,6 +136,9 @@ func TestWhatNobodyRenewsOnAHostAndAnAuthorityTooManyAreSaid(t *testing.T) {
 			[]Certificate{{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(4000 * 24 * time.Hour), Authority: true, Others: 1}},
 			"warning cp-1: /etc/kubernetes/pki/ca.crt contains 2 certificates, and kube-controller-manager signs nothing and does not start again with more than one: keep the one that belongs to /etc/kubernetes/pki/ca.key\n" + rest + "4000 days",
 		},
+		"two while one is replaced": {
+			[]Certificate{{Path: "/etc/kubernetes/pki/ca.crt", Ends: now.Add(4000 * 24 * time.Hour), Authority: true, Others: 1}, {Path: "/etc/kubernetes/pki/ca-signing.pem", Ends: now.Add(5000 * 24 * time.Hour), Authority: true}}, rest + "4000 days",
+		},
 		"another file may have several": {
 			[]Certificate{{Path: "/etc/kubernetes/pki/etcd/ca.crt", Ends: now.Add(4000 * 24 * time.Hour), Authority: true, Others: 1}}, rest + "4000 days",
 		},

@@ -120,9 +120,12 @@ func (s *sheet) unrenewed(host string, list []Certificate) {
 }
 
 // crowded tells of an authority's file with which the controller manager does not
-// start: it signs by the one certificate of that file
+// start: it signs by the one certificate of that file, unless it has a file of its own
 // (docs/facts/life.md#certificates, L-C25).
 func (s *sheet) crowded(host string, list []Certificate) {
+	if slices.ContainsFunc(list, func(c Certificate) bool { return c.Path == state.SigningPair }) {
+		return
+	}
 	for _, c := range list {
 		if c.Path == leafcert.KubernetesCA+".crt" && c.Others > 0 {
 			s.say(finding.Warning, host, "%s contains %d certificates, and kube-controller-manager signs nothing and does not start again with more than one: keep the one that belongs to %s.key",

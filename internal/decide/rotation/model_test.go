@@ -38,9 +38,13 @@ type world struct {
 	// signed is true once the wish says since when nothing old is signed, late once
 	// the life of tokens has passed since.
 	signed, late bool
+	// known is true once the wish says since when all trust the new one.
+	known bool
 	// tokens is true while somebody holds a token of the old key.
 	tokens    bool
 	published string
+	// pods is what pods trust: what a controller manager of any host has written last.
+	pods string
 }
 
 var began = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
@@ -52,6 +56,9 @@ func (w world) wish() Wish {
 	out := Wish{Phase: w.phase, Salt: make([]byte, saltBytes), Began: began, Turn: w.turn}
 	if w.signed {
 		out.Signed = began
+	}
+	if w.known {
+		out.Trusted = began.Add(-time.Hour) // the time is not what this model is about
 	}
 	return out
 }
@@ -78,7 +85,7 @@ func (w world) seen(a Authority, n int) Seen {
 	if w.late {
 		s.Now = began.Add(2 * time.Hour)
 	}
-	if a == FrontProxyCA {
+	if a == FrontProxyCA || a == KubernetesCA {
 		s.Published = list(w.published)
 	}
 	for i, h := range w.hosts[:n] {
@@ -90,6 +97,9 @@ func (w world) seen(a Authority, n int) Seen {
 			r.Trusts, r.Signs = nil, ""
 		}
 		s.Hosts = append(s.Hosts, Host{Name: name(i), Ready: !h.away, Report: r, ControlPlanes: n})
+	}
+	if a == KubernetesCA {
+		s.Stale = Stale(map[string][]ID{"pods": list(w.pods)}, s.Hosts)
 	}
 	return s
 }
@@ -113,6 +123,13 @@ func (w world) moves(a Authority, n int) []world {
 		next.late = true
 		next.tokens = slices.ContainsFunc(w.hosts[:n], func(h modelHost) bool { return h.used.leaf == "o" })
 		out = append(out, next)
+	}
+	if a == KubernetesCA {
+		for _, h := range w.hosts[:n] {
+			next := w
+			next.pods = h.used.trusts
+			out = append(out, next)
+		}
 	}
 	return append(out, w.publish(n), w.command(a, n))
 }
@@ -156,7 +173,7 @@ func (w world) hostStep(a Authority, i int) []world {
 			h.disk.leaf = "n"
 		}
 	case WriteLeaf:
-		if a == EtcdCA && h.disk.leaf == "o" {
+		if (a == EtcdCA || a == KubernetesCA) && h.disk.leaf == "o" {
 			h.disk.leaf = "on" // it has several, and each is a write of its own
 		} else {
 			h.disk.leaf = "n"
@@ -176,10 +193,10 @@ func (w world) hostStep(a Authority, i int) []world {
 func (w world) command(a Authority, n int) world {
 	switch step := Next(w.seen(a, n), w.phase == ""); step.Kind {
 	case Ask:
-		w.phase, w.turn, w.signed = step.Wish.Phase, step.Wish.Turn, !step.Wish.Signed.IsZero()
+		w.phase, w.turn, w.signed, w.known = step.Wish.Phase, step.Wish.Turn, !step.Wish.Signed.IsZero(), !step.Wish.Trusted.IsZero()
 	case Clean:
 		w.published = "n"
-	case Refuse, Wait, Hold, Settled:
+	case Refuse, Wait, Hold, Settled, Inform:
 	}
 	return w
 }
@@ -190,7 +207,10 @@ func (w world) wrong(a Authority, n int) string {
 		return fmt.Sprintf("%d hosts have programs read their files at the same time", len(busy))
 	}
 	for i, shows := range w.hosts[:n] {
-		if a == FrontProxyCA && !holds(w.published, shows.used.leaf) {
+		if a == KubernetesCA && !holds(w.pods, shows.used.leaf) {
+			return fmt.Sprintf("%s shows %s, and pods do not trust that", name(i), shows.used.leaf)
+		}
+		if (a == FrontProxyCA || a == KubernetesCA) && !holds(w.published, shows.used.leaf) {
 			return fmt.Sprintf("%s shows %s, and the API does not publish that", name(i), shows.used.leaf)
 		}
 		for j, trusts := range w.hosts[:n] {
@@ -214,10 +234,10 @@ func holds(list, all string) bool {
 // moves: hosts go away, boot and lose their power between any two writes, and the
 // command is interrupted anywhere. From each world the rotation can be completed.
 func TestNobodyEverShowsWhatAnotherOneDoesNotTrust(t *testing.T) {
-	for _, a := range []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA} {
+	for _, a := range Authorities() {
 		for _, n := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("%s on %d", a, n), func(t *testing.T) {
-				begin := world{tokens: true, published: "o"}
+				begin := world{tokens: a == ServiceAccountKey, published: "o", pods: "o"}
 				for i := range begin.hosts[:n] {
 					f := files{"o", "o", "o"}
 					begin.hosts[i] = modelHost{disk: f, used: f, said: f}

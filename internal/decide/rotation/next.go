@@ -40,7 +40,19 @@ type Seen struct {
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
 	Published []ID
-	Now       time.Time
+	// Others names the nodes that are no control planes, Stale the ConfigMaps by which
+	// pods know the API and that do not hold what the control planes trust, and
+	// StaleInfo whether the same is so of the ConfigMap for hosts that join by
+	// kubeadm. All are of the Kubernetes CA alone.
+	Others    []string
+	Stale     []string
+	StaleInfo bool
+	// Former names pods of the pod network that are older than the time from which on
+	// all trust the new authority. They read theirs only when they start. Restart is
+	// what starts them anew.
+	Former  []string
+	Restart string
+	Now     time.Time
 	// TokenLife is the longest time for which somebody may go on using a token.
 	TokenLife time.Duration
 	// Salt is used if a rotation begins.
@@ -63,6 +75,9 @@ const (
 	Ask Kind = "ask"
 	// Clean: take from what the API publishes all but the new authority.
 	Clean Kind = "clean"
+	// Inform: write what the control planes trust where hosts that join by kubeadm read
+	// it.
+	Inform Kind = "inform"
 	// Settled: no rotation is under way.
 	Settled Kind = "settled"
 )
@@ -73,8 +88,9 @@ type Step struct {
 	Wish Wish
 	// Keep is the authority that Clean leaves.
 	Keep ID
-	// Drops is true for the wish from which on nothing trusts the old authority.
-	Drops bool
+	// Drops is true for the wish from which on nothing trusts the old authority, and
+	// Signs for that from which on clients have to trust the new one.
+	Drops, Signs bool
 	// Why explains the step to people.
 	Why string
 }
@@ -111,7 +127,7 @@ func Next(s Seen, begin bool) Step {
 func (s Seen) goOn() Step {
 	behind := s.behind()
 	if slices.Contains(behind, s.Wish.Turn) {
-		return Step{Kind: Wait, Why: s.waiting(s.Wish.Turn)}
+		return Step{Kind: s.patience(), Why: s.waiting(s.Wish.Turn)}
 	}
 	if len(behind) > 0 {
 		next := s.Wish
@@ -121,13 +137,13 @@ func (s Seen) goOn() Step {
 	next := s.Wish
 	switch s.Wish.Phase {
 	case Trust:
-		if s.Published != nil && !slices.Contains(s.Published, s.fresh()) {
-			return Step{Kind: Wait, Why: "waiting until the API publishes the new authority to other servers"}
-		}
-		next.Phase = Sign
+		return s.trusted()
 	case Sign:
 		return s.signed()
 	case Drop:
+		if step := s.published(); step.Kind != "" {
+			return step
+		}
 		if len(s.Published) > 1 {
 			return Step{Kind: Clean, Keep: s.fresh(), Why: "the old authority is taken from what the API publishes to other servers"}
 		}
@@ -136,6 +152,64 @@ func (s Seen) goOn() Step {
 	case Done: // it is not under way
 	}
 	return s.ask(next)
+}
+
+// patience says how whoever has its turn is waited for.
+func (s Seen) patience() Kind {
+	for _, h := range s.Hosts {
+		if h.Name == s.Wish.Turn && h.Report != nil && h.Report.Of == s.Wish.Name() && h.Report.ByPerson {
+			return Hold
+		}
+	}
+	return Wait
+}
+
+// spread is the time in which every program has read an authority that it follows by
+// itself: kubelet renews the copy in a pod within two minutes, and a program that is
+// built with Kubernetes' library looks at its files every five. It is twice that.
+const spread = 12 * time.Minute
+
+// trusted decides when the new authority signs, once every control plane trusts it.
+func (s Seen) trusted() Step {
+	next := s.Wish
+	next.Phase = Sign
+	if s.Published != nil && !slices.Contains(s.Published, s.fresh()) {
+		return Step{Kind: Wait, Why: "waiting until the API publishes the new authority to other servers"}
+	}
+	if s.Authority != KubernetesCA {
+		return s.ask(next)
+	}
+	if step := s.published(); step.Kind != "" {
+		return step
+	}
+	if s.Wish.Trusted.IsZero() {
+		next.Phase, next.Trusted = Trust, s.Now.UTC()
+		return Step{Kind: Ask, Wish: next, Why: "every control plane trusts the new authority, and the API publishes it"}
+	}
+	if until := s.Wish.Trusted.Add(spread); s.Now.Before(until) {
+		return Step{Kind: Wait, Why: "programs that follow their authority have read it by " + until.UTC().Format(time.RFC3339)}
+	}
+	if len(s.Former) > 0 {
+		return Step{Kind: Hold, Why: fmt.Sprintf("the pod network reads its authority only when it starts, and does not know the new one: %s. Start it anew: %s", strings.Join(s.Former, ", "), s.Restart)}
+	}
+	step := s.ask(next)
+	step.Signs = true
+	return step
+}
+
+// namedStale is the number of ConfigMaps that are named.
+const namedStale = 3
+
+// published returns what is to be done until pods, and hosts that join, find what the
+// control planes trust; the zero value for nothing.
+func (s Seen) published() Step {
+	if n := len(s.Stale); n > 0 {
+		return Step{Kind: Wait, Why: fmt.Sprintf("waiting until the controller manager has written what is trusted for pods, %d ConfigMaps to go: %s", n, strings.Join(s.Stale[:min(n, namedStale)], ", "))}
+	}
+	if s.StaleInfo {
+		return Step{Kind: Inform, Why: "what is trusted is written for hosts that join by kubeadm"}
+	}
+	return Step{}
 }
 
 // signed decides when the old authority goes, once nobody signs with it.
@@ -155,6 +229,9 @@ func (s Seen) signed() Step {
 		case len(s.Tokens) > 0:
 			return Step{Kind: Hold, Why: fmt.Sprintf("these Secrets hold tokens of the old key, which nothing renews: %s. Delete each, or its data key token, and give its reader the new token", strings.Join(s.Tokens, ", "))}
 		}
+	}
+	if until := next.Signed.Add(spread); s.Authority == KubernetesCA && s.Now.Before(until) {
+		return Step{Kind: Wait, Why: "programs that follow their certificate have read it by " + until.UTC().Format(time.RFC3339)}
 	}
 	next.Phase = Drop
 	step := s.ask(next)
@@ -231,6 +308,19 @@ func (s Seen) problems(hosts []string) string {
 	return out.String()
 }
 
+// Unable says why the authority cannot be replaced on this site, empty if it can be.
+func (s Seen) Unable() string {
+	for _, h := range s.Hosts {
+		if h.Report != nil && h.Report.Unable != "" {
+			return h.Name + ": " + h.Report.Unable
+		}
+	}
+	if len(s.Others) > 0 {
+		return "workers have no part in it yet and would lose the API: " + strings.Join(s.Others, ", ")
+	}
+	return ""
+}
+
 // missing says what of the redundancy is missing, empty for nothing.
 func (s Seen) missing() string {
 	if len(s.Hosts) == 0 {
@@ -260,6 +350,8 @@ func (s Seen) missing() string {
 		return strings.Join(silent, " and ") + " does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"
 	case len(rootless) > 0:
 		return strings.Join(rootless, " and ") + " cannot derive a new key: the site was installed before its secrets in etcd were encrypted"
+	case s.Unable() != "":
+		return s.Unable()
 	case len(s.Hosts) < of:
 		return fmt.Sprintf("only %d of %d control planes have a Node", len(s.Hosts), of)
 	case len(renew) > 0:

@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
@@ -9,12 +10,45 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
+// OthersOf names the nodes that are no control planes.
+func OthersOf(nodes []state.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if !controls(n) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// controls reports whether a host is a control plane. One that is joining has an API
+// server before its control-plane label.
+func controls(n state.Node) bool {
+	return n.ControlPlane() || n.Labels[noderole.Claim] == string(state.RoleMaster)
+}
+
+// Stale names those of the texts that do not hold the authorities which the first
+// control plane trusts, and no others.
+func Stale(texts map[string][]ID, hosts []Host) []string {
+	if len(hosts) == 0 || hosts[0].Report == nil {
+		return nil
+	}
+	want := slices.Sorted(slices.Values(hosts[0].Report.Trusts))
+	var out []string
+	for name, ids := range texts {
+		if !slices.Equal(slices.Sorted(slices.Values(ids)), want) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // HostsOf returns the control planes among nodes, with what each says about an
 // authority, and the names of other nodes that are not ready.
 func HostsOf(nodes []state.Node, a Authority) (hosts []Host, absent []string) {
 	for _, n := range nodes {
-		// A host that is joining has an API server before its control-plane label.
-		if !n.ControlPlane() && n.Labels[noderole.Claim] != string(state.RoleMaster) {
+		if !controls(n) {
 			if !n.Ready {
 				absent = append(absent, n.Name)
 			}

@@ -39,9 +39,9 @@ func Authorities() []Authority {
 	return []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA, KubernetesCA}
 }
 
-// Replaceable reports whether this release can replace an authority.
+// Replaceable reports whether an authority is one that can be replaced.
 func (a Authority) Replaceable() bool {
-	return slices.Contains([]Authority{ServiceAccountKey, FrontProxyCA, EtcdCA}, a)
+	return slices.Contains(Authorities(), a)
 }
 
 // ID identifies an authority by its public key: the SHA-256 of its
@@ -88,8 +88,11 @@ type Wish struct {
 	Began time.Time `json:"began"`
 	// Turn names the only host that may change files and restart programs now.
 	Turn string `json:"turn,omitempty"`
-	// Signed is the time from which on nothing is signed by the old authority.
-	Signed time.Time `json:"signed,omitzero"`
+	// Trusted is the time from which on every control plane trusts the new authority,
+	// and the API publishes it; only of the Kubernetes CA. Signed is the time from
+	// which on nothing is signed by the old authority.
+	Trusted time.Time `json:"trusted,omitzero"`
+	Signed  time.Time `json:"signed,omitzero"`
 }
 
 // Name tells one rotation from others, and does not reveal the salt.
@@ -138,8 +141,11 @@ type Report struct {
 	// Ends is when the certificate of that authority ends; zero for a key.
 	Ends time.Time `json:"ends,omitzero"`
 	// Problem says why the host does not do what is wished; empty if nothing is in
-	// its way.
-	Problem string `json:"problem,omitempty"`
+	// its way. ByPerson is true if it is something that a person has to do.
+	Problem  string `json:"problem,omitempty"`
+	ByPerson bool   `json:"byPerson,omitempty"`
+	// Unable says why the host can have no part in a rotation at all.
+	Unable string `json:"unable,omitempty"`
 }
 
 // Reports is the annotation of a control plane.

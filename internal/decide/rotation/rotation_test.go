@@ -23,6 +23,19 @@ func at(w Wish, hosts ...string) Seen {
 	return s
 }
 
+// kubernetes returns the same of the Kubernetes CA.
+func kubernetes(w Wish, hosts ...string) Seen {
+	s := at(w, hosts...)
+	s.Authority = KubernetesCA
+	return s
+}
+
+func trustedAt(t time.Time) Wish {
+	w := wished(Trust, "cp-2")
+	w.Trusted = t
+	return w
+}
+
 func wished(p Phase, turn string) Wish { return world{phase: p, turn: turn}.wish() }
 
 func signedAt(t time.Time) Wish {
@@ -54,7 +67,21 @@ func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 		"all dropped it":                {at(wished(Drop, "cp-1"), "n/n", "n/n"), false, "ask done : the rotation is complete"},
 		"one was left behind":           {at(wished(Done, ""), "n/n", "o/o"), true, "wait: a rotation was completed without cp-2"},
 		"they differ":                   {at(Wish{}, "o/o", "n/n"), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
-		"an authority of no code":       {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Authority = KubernetesCA }), true, "refuse: this release cannot replace the authority kubernetes-ca"},
+		"an authority of no code":       {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Authority = "join-key" }), true, "refuse: this release cannot replace the authority join-key"},
+		"a host is of before":           {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.Unable = "it signs by ca.crt" }), true, "refuse: cp-2: it signs by ca.crt"},
+		"workers have no part":          {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Others = []string{"worker-1", "worker-2"} }), true, "refuse: workers have no part in it yet and would lose the API: worker-1, worker-2"},
+		"a worker came meanwhile":       {in(kubernetes(wished(Sign, "cp-1"), "no/n", "no/n"), func(s *Seen) { s.Others = []string{"worker-1"} }), false, "wait: workers have no part in it yet and would lose the API: worker-1"},
+		"a person has to boot it":       {in(kubernetes(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { s.Hosts[0].Report.Problem, s.Hosts[0].Report.ByPerson = "boot it", true }), false, "hold: waiting for cp-1 to trust the new authority beside the old one; cp-1: boot it"},
+		"another one has to be booted":  {in(kubernetes(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.ByPerson = true }), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
+		"pods do not know it":           {in(kubernetes(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Stale = []string{"a/x", "b/x", "c/x", "d/x"} }), false, "wait: waiting until the controller manager has written what is trusted for pods, 4 ConfigMaps to go: a/x, b/x, c/x"},
+		"hosts that join do not":        {in(kubernetes(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.StaleInfo = true }), false, "inform: what is trusted is written for hosts that join by kubeadm"},
+		"all trust the new one":         {kubernetes(wished(Trust, "cp-1"), "on/o", "on/o"), false, "ask trust cp-1 trusted: every control plane trusts the new authority, and the API publishes it"},
+		"programs read it":              {kubernetes(trustedAt(began), "on/o", "on/o"), false, "wait: programs that follow their authority have read it by 2026-11-23T18:12:00Z"},
+		"programs have read it":         {kubernetes(trustedAt(long), "on/o", "on/o"), false, "ask sign cp-2 trusted signs: waiting for cp-2 to sign with the new authority"},
+		"the pod network is older":      {in(kubernetes(trustedAt(long), "on/o", "on/o"), func(s *Seen) { s.Former, s.Restart = []string{"a", "b"}, "kubectl x" }), false, "hold: the pod network reads its authority only when it starts, and does not know the new one: a, b. Start it anew: kubectl x"},
+		"programs read what they show":  {kubernetes(signedAt(began), "no/n", "no/n"), false, "wait: programs that follow their certificate have read it by 2026-11-23T18:12:00Z"},
+		"they have read that":           {kubernetes(signedAt(long), "no/n", "no/n"), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
+		"pods know the old one":         {in(kubernetes(wished(Drop, "cp-1"), "n/n", "n/n"), func(s *Seen) { s.Stale = []string{"a/x"} }), false, "wait: waiting until the controller manager has written what is trusted for pods, 1 ConfigMaps to go: a/x"},
 		"etcd needs both":               {in(at(Wish{}, "o/o", "o/o"), needs), true, "refuse: etcd could not do without cp-1 now: cp-2 is absent"},
 		"etcd needs both, meanwhile":    {in(at(wished(Trust, "cp-1"), "on/o", "o/o"), needs), false, "wait: etcd could not do without cp-1 now: cp-2 is absent"},
 		"etcd is being restarted":       {in(at(wished(Trust, "cp-1"), "o/o", "o/o"), needs), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
@@ -88,15 +115,21 @@ func words(s Step) string {
 	switch s.Kind {
 	case Ask:
 		out += fmt.Sprintf(" %s %s", s.Wish.Phase, s.Wish.Turn)
+		if !s.Wish.Trusted.IsZero() {
+			out += " trusted"
+		}
 		if !s.Wish.Signed.IsZero() {
 			out += " signed"
+		}
+		if s.Signs {
+			out += " signs"
 		}
 		if s.Drops {
 			out += " drops"
 		}
 	case Clean:
 		out += " " + text([]ID{s.Keep})
-	case Refuse, Wait, Hold, Settled:
+	case Refuse, Wait, Hold, Settled, Inform:
 	}
 	return out + ": " + s.Why
 }

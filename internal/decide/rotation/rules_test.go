@@ -179,15 +179,20 @@ func reportOf(word string, w Wish) *Report {
 // turn, and for each authority what else keeps it from going on.
 func TestInEveryStateOfTwoHostsARotationKeepsItsRules(t *testing.T) {
 	steps := map[string]int{}
-	for _, authority := range []Authority{ServiceAccountKey, FrontProxyCA} {
+	for _, authority := range []Authority{ServiceAccountKey, FrontProxyCA, KubernetesCA} {
 		for _, phase := range append(phases, "") {
 			for _, turn := range []string{"", "cp-1", "cp-2", "cp-9"} {
 				for _, signed := range []time.Time{{}, began, began.Add(-26 * time.Hour)} {
 					for _, first := range said {
 						for _, second := range said {
-							for hindrance := range 8 {
+							for hindrance := range 14 {
+								if hindrance > 7 && authority != KubernetesCA {
+									continue
+								}
 								s := Seen{Authority: authority, Wish: world{phase: phase, turn: turn}.wish(), Now: began, TokenLife: 25 * time.Hour, Salt: slices.Repeat([]byte{7}, saltBytes)}
-								s.Wish.Signed = signed
+								if s.Wish.Signed = signed; authority == KubernetesCA && phase != "" {
+									s.Wish.Trusted = signed
+								}
 								s.Hosts = []Host{{Name: "cp-1", Ready: true, ControlPlanes: 2, Report: reportOf(first, s.Wish)}, {Name: "cp-2", Ready: true, ControlPlanes: 2, Report: reportOf(second, s.Wish)}}
 								hinder(&s, hindrance)
 								for _, begin := range []bool{false, true} {
@@ -204,7 +209,7 @@ func TestInEveryStateOfTwoHostsARotationKeepsItsRules(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"refuse ", "wait ", "hold ", "clean ", "settled ", "ask trust", "ask sign", "ask drop", "ask done"} {
+	for _, kind := range []string{"refuse ", "wait ", "hold ", "clean ", "inform ", "settled ", "ask trust", "ask sign", "ask drop", "ask done"} {
 		if steps[kind] < 10 {
 			t.Errorf("%s: %d of %v", kind, steps[kind], steps)
 		}
@@ -231,6 +236,22 @@ func hinder(s *Seen, what int) {
 		if s.Wish.Phase == Drop {
 			s.Published = []ID{oldKey, newKey}
 		}
+	case 8:
+		s.Others = []string{"worker-1"}
+	case 9:
+		s.Stale = []string{"shop/kube-root-ca.crt"}
+	case 10:
+		s.StaleInfo = true
+	case 11:
+		if s.Hosts[0].Report != nil {
+			s.Hosts[0].Report.ByPerson = true
+		}
+	case 12:
+		if s.Hosts[1].Report != nil {
+			s.Hosts[1].Report.Unable = "it is of before"
+		}
+	case 13:
+		s.Former = []string{"kube-flannel/a"}
 	}
 }
 
@@ -248,7 +269,7 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 	behind := map[string]bool{}
 	var names []string
 	for _, h := range s.Hosts {
-		whole = whole && h.Ready && h.Report != nil && !h.NoRoot && !h.Renews && h.ControlPlanes <= len(s.Hosts)
+		whole = whole && h.Ready && h.Report != nil && h.Report.Unable == "" && s.Others == nil && !h.NoRoot && !h.Renews && h.ControlPlanes <= len(s.Hosts)
 		if h.Report == nil || h.Report.Of != before.Name() || !h.Report.has(before.Phase) {
 			behind[h.Name] = true
 			names = append(names, h.Name)
@@ -268,19 +289,29 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 		return out
 	}
 	rule(step.Kind != Settled, "what is under way is not settled")
+	byPerson := map[string]bool{}
+	for _, h := range s.Hosts {
+		byPerson[h.Name] = h.Report.ByPerson && h.Report.Of == before.Name()
+	}
+	rule(step.Signs == (step.Kind == Ask && s.Authority == KubernetesCA && before.Phase == Trust && after.Phase == Sign), "the step before which people do something says so")
 	if behind[before.Turn] {
-		rule(step.Kind == Wait && strings.Contains(step.Why, before.Turn), "whoever has its turn is waited for, by name")
+		rule((step.Kind == Hold) == byPerson[before.Turn], "a person is waited for by ending the command, and nobody else")
+		rule((step.Kind == Wait || step.Kind == Hold) && strings.Contains(step.Why, before.Turn), "whoever has its turn is waited for, by name")
 		return out
 	}
+	spreads := s.Authority == KubernetesCA
 	if step.Kind == Clean {
 		rule(before.Phase == Drop && len(behind) == 0 && step.Keep == newKey && len(s.Published) > 1, "the old one is taken from the API once nobody trusts it")
 	}
 	if step.Kind == Hold {
 		late := before.Signed.Add(s.TokenLife).After(s.Now)
-		rule(s.Authority == ServiceAccountKey && before.Phase == Sign && !before.Signed.IsZero() && (late || s.Absent != nil || s.Tokens != nil), "only tokens are waited for by the clock")
+		rule(spreads && before.Phase == Trust && s.Former != nil && strings.Contains(step.Why, s.Former[0]) || s.Authority == ServiceAccountKey && before.Phase == Sign && !before.Signed.IsZero() && (late || s.Absent != nil || s.Tokens != nil), "only tokens are waited for by the clock")
 		for _, name := range append(slices.Clone(s.Absent), s.Tokens...) {
 			rule(late || strings.Contains(step.Why, name), "who may hold an old token is named")
 		}
+	}
+	if step.Kind == Inform {
+		rule(spreads && len(behind) == 0 && s.StaleInfo && s.Stale == nil && (before.Phase == Trust || before.Phase == Drop), "hosts that join are told what all control planes trust")
 	}
 	if step.Kind != Ask {
 		return out
@@ -292,13 +323,16 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 	}
 	switch after.Phase {
 	case Trust:
-		rule(false, "all trust it, so it goes on")
+		rule(spreads && before.Phase == Trust && before.Trusted.IsZero() && after.Trusted.Equal(s.Now) && s.Stale == nil && !s.StaleInfo, "all trust it, so it goes on, or it is written down since when")
 	case Sign:
 		rule(before.Phase == Trust && (s.Published == nil || slices.Contains(s.Published, newKey)) || before.Phase == Sign && before.Signed.IsZero() && after.Signed.Equal(s.Now), "all sign once all trust, and the API has published it")
+		rule(!spreads || before.Phase == Sign || !before.Trusted.IsZero() && !s.Now.Before(before.Trusted.Add(spread)) && s.Stale == nil && !s.StaleInfo && s.Former == nil, "who follows it by itself has read it before it signs")
 	case Drop:
+		rule(!spreads || !s.Now.Before(before.Signed.Add(spread)), "who follows its certificate has read it before the old one is dropped")
 		rule(before.Phase == Sign && !before.Signed.IsZero() && after.Signed.Equal(before.Signed), "it is dropped once it was written down that nobody signs by it")
 		rule(s.Authority != ServiceAccountKey || !s.Now.Before(before.Signed.Add(s.TokenLife)) && s.Absent == nil && s.Tokens == nil, "no token of it is left")
 	case Done:
+		rule(s.Stale == nil && !s.StaleInfo || !spreads, "it is over once pods and hosts that join know the new one alone")
 		rule(before.Phase == Drop && after.Turn == "" && len(s.Published) < 2, "it is over once nobody trusts the old one, and the API does not publish it")
 	}
 	then := s
@@ -361,7 +395,7 @@ func TestAWishSaysWhatItIsOf(t *testing.T) {
 			can = append(can, a)
 		}
 	}
-	if !slices.Equal(can, []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA}) || len(Authorities()) != 4 || Authority("").Replaceable() {
+	if !slices.Equal(can, Authorities()) || len(Authorities()) != 4 || Authority("").Replaceable() {
 		t.Errorf("%v of %v can be replaced", can, Authorities())
 	}
 	names := map[string]bool{}

@@ -24,8 +24,14 @@ import (
 	"github.com/holdfast/holdfast/internal/render/volume"
 )
 
+// Namespace is flannel's, and DaemonSet that of its daemons.
 const (
-	namespace = "kube-flannel"
+	Namespace = "kube-flannel"
+	DaemonSet = "kube-flannel"
+)
+
+const (
+	namespace = Namespace
 	name      = "flannel"
 	netConf   = "net-conf.json"
 )
@@ -134,7 +140,7 @@ func configMap(conf string) corev1.ConfigMap {
 func daemonSet(s *site.Site) appsv1.DaemonSet {
 	labels := map[string]string{"app": name}
 	return appsv1.DaemonSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"}, ObjectMeta: namespaced("kube-flannel"),
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"}, ObjectMeta: namespaced(DaemonSet),
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{

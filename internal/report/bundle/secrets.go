@@ -21,7 +21,7 @@ var secretFiles = [][]string{
 	{"cat", sitePath},
 	{"find", "/etc/holdfast", "-maxdepth", "2", "-type", "f", "-regex", `.+/apiserver/encryption[.]yaml`, "-exec", "cat", "{}", "+"},
 	{"find", "/etc/kubernetes", "-maxdepth", "1", "-type", "f", "-regex", `.+[.]conf`, "-exec", "cat", "{}", "+"},
-	{"find", "/etc/kubernetes/pki", "/etc/kubernetes/static-pod-resources", "-type", "f", "-regex", `.+[.]key`, "-exec", "cat", "{}", "+"},
+	{"find", "/etc/kubernetes/pki", "/etc/kubernetes/static-pod-resources", "-type", "f", "-regex", `.+[.]\(key\|pem\)`, "-exec", "cat", "{}", "+"},
 	{"find", "/var/lib/pcsd", "-maxdepth", "1", "-type", "f", "-exec", "cat", "{}", "+"},
 }
 

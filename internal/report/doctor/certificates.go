@@ -22,7 +22,7 @@ import (
 // The certificates of a host.
 var (
 	certificateFiles = []string{
-		"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
+		"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair, state.SigningPair,
 		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem",
 	}
 	kubeconfigs = "/etc/kubernetes/*.conf"
