@@ -79,9 +79,12 @@ const (
 	extensionConfigMap = "extension-apiserver-authentication"
 )
 
-// extensionKeys are its keys.
-var extensionKeys = map[decide.Authority]string{
-	decide.FrontProxyCA: "requestheader-client-ca-file", decide.KubernetesCA: "client-ca-file",
+// extensionKey returns its key with the front proxy's CA, or with the Kubernetes CA.
+func extensionKey(a decide.Authority) string {
+	if a == decide.KubernetesCA {
+		return "client-ca-file"
+	}
+	return "requestheader-client-ca-file"
 }
 
 // The ConfigMaps with the authority of the API: that of each namespace for pods, which
@@ -212,13 +215,13 @@ func (f *caFacts) readPublished(ctx context.Context, c caCluster) error {
 	if err != nil {
 		return err
 	}
-	f.published, f.Published = data[extensionKeys[f.Authority]], []decide.ID{}
+	f.published, f.Published = data[extensionKey(f.Authority)], []decide.ID{}
 	if f.published == "" {
 		return nil
 	}
 	publics, err := keys.Publics(f.published)
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %s: %w", extensionNamespace, extensionConfigMap, extensionKeys[f.Authority], err)
+		return fmt.Errorf("ConfigMap %s/%s: %s: %w", extensionNamespace, extensionConfigMap, extensionKey(f.Authority), err)
 	}
 	for _, p := range publics {
 		f.Published = append(f.Published, decide.ID(p.ID))

@@ -289,7 +289,7 @@ func (r *caRotation) clean(ctx context.Context, f caFacts, keep decide.ID) error
 			text.WriteString(p.Block)
 		}
 	}
-	return r.cluster.SwapConfigMapKey(ctx, extensionNamespace, extensionConfigMap, extensionKeys[r.authority], f.published, text.String())
+	return r.cluster.SwapConfigMapKey(ctx, extensionNamespace, extensionConfigMap, extensionKey(r.authority), f.published, text.String())
 }
 
 // confirm asks the administrator, unless --yes says it.

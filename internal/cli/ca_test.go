@@ -185,9 +185,9 @@ func (c *caSite) Pods(context.Context) ([]corev1.Pod, error) { return c.pods, ni
 // key is the key of what is published: without workers that is the Kubernetes CA.
 func (c *caSite) key() string {
 	if len(c.nodes) == 2 {
-		return extensionKeys[decide.KubernetesCA]
+		return extensionKey(decide.KubernetesCA)
 	}
-	return extensionKeys[decide.FrontProxyCA]
+	return extensionKey(decide.FrontProxyCA)
 }
 
 // ConfigMapsNamed returns what the first host trusts, as a controller manager writes

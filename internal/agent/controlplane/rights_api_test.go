@@ -46,7 +46,7 @@ import (
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "MachineConfig": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
-	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person",
+	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
 }
 
 // recorder leads to the API by the agent's account and records the requests.

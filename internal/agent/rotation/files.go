@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -39,8 +40,19 @@ var places = map[rotation.Authority]place{
 	},
 	rotation.KubernetesCA: {
 		trusts: pki + "ca.crt", key: pki + "ca.key", leaves: []string{pki + "apiserver-kubelet-client", pki + "apiserver"},
-		confs: []string{state.AdminKubeconfig, "/etc/kubernetes/super-admin.conf", state.KubeletKubeconfig, "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf"},
+		confs: kubeconfigs(),
 	},
+}
+
+// kubeconfigs returns those that kubeadm makes on a control plane.
+func kubeconfigs() []string {
+	var out []string
+	for _, l := range leafcert.Leaves() {
+		if l.Key == "" {
+			out = append(out, l.Path)
+		}
+	}
+	return out
 }
 
 // marks is the folder of the marks that say which files programs have still to

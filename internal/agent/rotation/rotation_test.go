@@ -217,7 +217,7 @@ func TestAHostThatGoesAwayHoldsTheRotation(t *testing.T) {
 					if _, err := c.hosts[0].step(t.Context()); err != nil {
 						t.Error(err)
 					}
-					if step := c.command(a, false); step.Kind != rotation.Wait || !strings.Contains(step.Why, "cp-2 not ready") {
+					if step := c.command(a, false); step.Kind != rotation.Wait || !strings.HasPrefix(step.Why, "cp-2 ") || !strings.Contains(step.Why, "not ready") {
 						t.Fatalf("%s: %s", step.Kind, step.Why)
 					}
 					time.Sleep(every)
