@@ -361,7 +361,7 @@ func TestAWishSaysWhatItIsOf(t *testing.T) {
 			can = append(can, a)
 		}
 	}
-	if !slices.Equal(can, []Authority{ServiceAccountKey, FrontProxyCA}) || len(Authorities()) != 4 || Authority("").Replaceable() {
+	if !slices.Equal(can, []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA}) || len(Authorities()) != 4 || Authority("").Replaceable() {
 		t.Errorf("%v of %v can be replaced", can, Authorities())
 	}
 	names := map[string]bool{}
