@@ -63,7 +63,7 @@ the timeout; 1 it failed, or somebody took the wish back; 2 wrong usage.`,
 	cmd.Flags().BoolVar(&f.noReboot, "no-reboot", false, "do not boot the host, also if its distribution wants that")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the updates are installed")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say whether the host would get its turn now, and which pods would move")
-	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take the wish back")
+	f.windowFlags(cmd)
 	return cmd
 }
 
@@ -79,15 +79,11 @@ func (f patchFlags) run(ctx context.Context, c client.Client, streams Streams, n
 	kind := rollout.Wish{Patch: true}
 	switch {
 	case f.dryRun:
-		return dryReboot(ctx, c, streams.Out, f.output, name, "be patched")
+		return f.dry(ctx, c, streams.Out, name, "be patched")
 	case f.cancel:
 		return cancelWish(ctx, c, streams, f.output, name, kind, "updates")
 	}
-	wanted := time.Now().UTC().Format(time.RFC3339)
-	if f.noReboot {
-		wanted += rollout.NoReboot
-	}
-	wish, err := wantWish(ctx, c, name, kind, wanted, f.reason)
+	wish, err := wantWish(ctx, c, name, kind, rollout.Ask(time.Now(), f.inWindow, f.noReboot), f.reason)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/window"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -285,11 +286,14 @@ func TestUpdatesAreFollowedUntilTheHostTakesPodsAgainOrTheyFailed(t *testing.T) 
 
 func TestAWishForUpdatesIsTakenBack(t *testing.T) {
 	c, out := hostSite(t), &bytes.Buffer{}
-	f := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, noWait: true, reason: "CVE"}}
+	f := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, noWait: true, inWindow: true, reason: "CVE"}}
 	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil || nodeOf(t, c, "w-1").Annotations[rollout.PatchReason] != "CVE" {
 		t.Fatal(err)
 	}
 	wish := nodeOf(t, c, "w-1").Annotations[rollout.PatchWanted]
+	if !strings.HasSuffix(wish, rollout.InWindow) {
+		t.Errorf("it does not wait for the window: %q", wish)
+	}
 	f = patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, cancel: true}}
 	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil || rollout.WishOf(nodeOf(t, c, "w-1").Annotations) != (rollout.Wish{}) {
 		t.Errorf("%v, %v", err, nodeOf(t, c, "w-1").Annotations)
@@ -335,11 +339,14 @@ func TestADryRunSaysWhatAHostWouldWaitForAndWhichPodsWouldMove(t *testing.T) {
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 1, CurrentHealthy: 1, DesiredHealthy: 1}
 	c := hostSite(t, podOf("web", "w-1", "ReplicaSet", nil), podOf("agent", "w-1", "DaemonSet", nil), podOf("db", "w-2", "StatefulSet", app), budget)
 	var out bytes.Buffer
+	inWindow := false
 	try := func(host, format string, code int) {
 		t.Helper()
-		out.WriteString("$ holdfast host reboot " + host + " --dry-run -o " + format + "\n")
+		out.WriteString("$ holdfast host reboot " + host + " --dry-run -o " + format + map[bool]string{true: " --in-window"}[inWindow] + "\n")
 		before := nodeOf(t, c, host)
-		if err := dryReboot(t.Context(), c, &out, format, host, "boot"); command.ExitCode(err) != code {
+		f := rebootFlags{dryRun: true, inWindow: inWindow}
+		f.output = format
+		if err := f.run(t.Context(), c, Streams{Out: &out}, host); command.ExitCode(err) != code {
 			t.Errorf("%s: exit code %d, %v", host, command.ExitCode(err), err)
 		}
 		if nodeOf(t, c, host).ResourceVersion != before.ResourceVersion {
@@ -353,6 +360,18 @@ func TestADryRunSaysWhatAHostWouldWaitForAndWhichPodsWouldMove(t *testing.T) {
 	if err := (patchFlags{rebootFlags: rebootFlags{dryRun: true}}).run(t.Context(), c, Streams{Out: &out}, "w-1"); err != nil {
 		t.Error(err)
 	}
+	workers := &mcfgv1.MachineConfigPool{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "worker"}, workers); err != nil {
+		t.Fatal(err)
+	}
+	workers.Annotations = map[string]string{window.Annotation: "never"}
+	if err := c.Update(t.Context(), workers); err != nil {
+		t.Fatal(err)
+	}
+	try("w-1", "text", ExitOK)
+	inWindow = true
+	try("w-1", "text", command.ExitAttention)
+	inWindow = false
 	writesNode(t, c, "w-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	try("w-1", "json", command.ExitAttention)
 	golden.Check(t, "host-dry.txt", out.Bytes())

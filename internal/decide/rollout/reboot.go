@@ -46,9 +46,31 @@ const (
 	NoReboot    = "/no-reboot"
 )
 
+// InWindow stands in a wish, after its time, that waits for the maintenance window of
+// the pool. Other wishes of a person do not wait for it.
+const InWindow = "/in-window"
+
+// Ask returns what is written of a wish that counts from now on.
+func Ask(now time.Time, inWindow, noReboot bool) string {
+	wanted := now.UTC().Format(time.RFC3339)
+	if inWindow {
+		wanted += InWindow
+	}
+	if noReboot {
+		wanted += NoReboot
+	}
+	return wanted
+}
+
 // RebootRequired is the annotation of a node that says whether the distribution of
-// its host wants a reboot, and why. Its agent writes it (decide/updates).
-const RebootRequired = state.AnnotationDomain + "reboot-required"
+// its host wants a reboot, and why. Its agent writes it (decide/updates). At a pool,
+// where people write it, its value RebootsRequired makes a wish of that.
+// RequiredWished is why the operator did so last.
+const (
+	RebootRequired  = state.AnnotationDomain + "reboot-required"
+	RebootsRequired = "Boot"
+	RequiredWished  = state.AnnotationDomain + "reboot-required-wished"
+)
 
 // WishNames are the annotations of one kind of wish.
 type WishNames struct{ Wanted, Reason, From, Given, Waits, Done string }
@@ -64,6 +86,8 @@ type Wish struct {
 	At     time.Time
 	// From is the boot in which the agent heard of it, empty if it has not yet.
 	From string
+	// InWindow is true if it waits for the maintenance window of the pool.
+	InWindow bool
 	// Given is when the host got its turn, zero if it has none.
 	Given time.Time
 	// Done is true once it was carried out, and the host is ready.
@@ -112,6 +136,7 @@ func wishOf(annotations map[string]string, w Wish) Wish {
 	if w.Patch {
 		when = strings.TrimSuffix(when, NoReboot)
 	}
+	when, w.InWindow = strings.CutSuffix(when, InWindow)
 	if at, err := time.Parse(time.RFC3339, when); err == nil {
 		w.At = at
 	}
@@ -168,6 +193,10 @@ type WishStep struct {
 	// Over is true if the wish was carried out or taken back, so that nothing of it
 	// is left.
 	Over bool
+	// Wish is why a reboot is wished that the distribution wants, and Forget is true
+	// once it wants none any more.
+	Wish   string
+	Forget bool
 }
 
 // rebooting reports whether a host is on its way to a reboot or updates that somebody
@@ -186,7 +215,9 @@ func (t turn) reboots(others []turn) []WishStep {
 		switch w := h.Wish; {
 		case w.over():
 			out = append(out, WishStep{Host: h.Name, Over: true})
-		case !w.Open(), w.HasTurn():
+		case !w.Open():
+			out = append(out, t.required(h)...)
+		case w.HasTurn():
 		default:
 			wait := cmp.Or(t.notYet(h), t.elsewhere(others), t.notSpared(h))
 			out = append(out, WishStep{Host: h.Name, Give: wait == "", Waits: wait})
@@ -197,6 +228,19 @@ func (t turn) reboots(others []turn) []WishStep {
 		}
 	}
 	return out
+}
+
+// required makes a wish of a reboot that the distribution of a host wants, if its pool
+// says so: once for each reason, until it wants none. One that a boot does not satisfy
+// would boot the host for ever, and one that a person has taken back would return.
+func (t turn) required(h Host) []WishStep {
+	switch {
+	case h.RequiredWished != "" && h.NotRequired:
+		return []WishStep{{Host: h.Name, Forget: true}}
+	case t.pool.BootsRequired && !t.pool.ByHand && h.Required != "" && h.Required != h.RequiredWished:
+		return []WishStep{{Host: h.Name, Wish: h.Required}}
+	}
+	return nil
 }
 
 // notYet returns what of the host itself, or of its pool, keeps it from its turn.
@@ -214,6 +258,8 @@ func (t turn) notYet(h Host) string {
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.pool.Paused:
 		return "the pool " + t.pool.Name + " is paused"
+	case w.InWindow && t.pool.Closed != "":
+		return t.pool.Closed
 	case h.working():
 		return h.atWork() + " has work to do for its configuration first"
 	case t.pool.Settling && h.Desired != t.pool.Target:
@@ -285,9 +331,9 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 	return out
 }
 
-// WouldWait returns for what a host would wait if somebody wanted its reboot or updates now;
-// empty if it would get its turn.
-func WouldWait(s Site, host string) string {
+// WouldWait returns for what a host would wait if somebody wanted its reboot or updates
+// now, in the maintenance window or at any time; empty if it would get its turn.
+func WouldWait(s Site, host string, inWindow bool) string {
 	s.Hosts = slices.Clone(s.Hosts)
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
@@ -298,7 +344,7 @@ func WouldWait(s Site, host string) string {
 			return "it has its turn already"
 		}
 		wanted := s.Now.UTC().Format(time.RFC3339)
-		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now"}
+		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now", InWindow: inWindow}
 	}
 	for _, step := range Decide(s).Wishes {
 		if step.Host == host {

@@ -94,6 +94,9 @@ const (
 	BootLateAfter = 24 * time.Hour
 	// PauseLateAfter is that of a paused pool whose hosts lack something.
 	PauseLateAfter = 7 * 24 * time.Hour
+	// WindowLateAfter is that of a pool with maintenance windows, of which one opens
+	// within a week.
+	WindowLateAfter = 8 * 24 * time.Hour
 )
 
 // PoolState is what the operator says of a pool.
@@ -101,6 +104,8 @@ type PoolState struct {
 	Name   string
 	Config string
 	Paused bool
+	// Windows is true if it has maintenance windows.
+	Windows bool
 	// Lacking is how many of its hosts do not have the configuration. Since is when the
 	// pool was last whole, or became so.
 	Lacking int
@@ -215,6 +220,10 @@ func (p PoolState) trouble(now time.Time, told bool) (Trouble, bool) {
 	case told:
 		return t, false
 	}
-	t.Kind, t.Late = PoolThatWaits, t.older(now, LateAfter)
+	limit := LateAfter
+	if p.Windows {
+		limit = WindowLateAfter
+	}
+	t.Kind, t.Late = PoolThatWaits, t.older(now, limit)
 	return t, true
 }

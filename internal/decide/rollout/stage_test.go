@@ -69,6 +69,8 @@ func TestWhenAPersonLooksAtAPool(t *testing.T) {
 	}{
 		"one that waits":            {PoolState{Lacking: 1, Since: now.Add(-LateAfter)}, PoolThatWaits, false},
 		"one that waits for long":   {PoolState{Lacking: 1, Since: now.Add(-LateAfter - 1)}, PoolThatWaits, true},
+		"one with a window":         {PoolState{Windows: true, Lacking: 1, Since: now.Add(-WindowLateAfter)}, PoolThatWaits, false},
+		"one that missed it":        {PoolState{Windows: true, Lacking: 1, Since: now.Add(-WindowLateAfter - 1)}, PoolThatWaits, true},
 		"one that is paused":        {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter)}, PoolIsPaused, false},
 		"one that is paused long":   {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter - 1)}, PoolIsPaused, true},
 		"one with mistakes":         {PoolState{Refused: "no"}, PoolRefused, true},
