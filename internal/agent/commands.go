@@ -16,6 +16,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newReport(streams),
 		newApply(streams),
 		newConfigure(streams),
+		newPatch(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),
 		newVersion(streams),

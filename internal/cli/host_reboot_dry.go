@@ -22,9 +22,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// dryRun is what `host reboot --dry-run` prints.
+// dryRun is what `host reboot --dry-run` and `host patch --dry-run` print.
 type dryRun struct {
 	Host string `json:"host"`
+	// what is what it would do.
+	what string
 	// BootsNow is true if the host would get its turn now, and Waits says for what it
 	// would wait.
 	BootsNow bool   `json:"bootsNow"`
@@ -37,9 +39,10 @@ type dryRun struct {
 	KeepsPods bool `json:"keepsPods,omitempty"`
 }
 
-// dryReboot decides with the operator's functions, and changes nothing.
-func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name string) error {
+// dryReboot says what becomes of a wish. It decides with the operator's functions, and changes nothing.
+func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name, what string) error {
 	r, err := foresee(ctx, c, name, time.Now())
+	r.what = what
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	}
 	var text strings.Builder
 	if r.BootsNow {
-		fmt.Fprintf(&text, "%s would boot now: it would be its turn, and the cluster carries on without it\n", r.Host)
+		fmt.Fprintf(&text, "%s would %s now: it would be its turn, and the cluster carries on without it\n", r.Host, r.what)
 	} else {
 		fmt.Fprintf(&text, "%s would wait: %s\n", r.Host, r.Waits)
 	}

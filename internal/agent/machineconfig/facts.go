@@ -29,6 +29,9 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	if f.Boot, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
+	if err := a.addUpdates(ctx, &f); err != nil {
+		return f, nil, err
+	}
 	switch {
 	case j.Target != "":
 		from, to := j.Good, j.Target

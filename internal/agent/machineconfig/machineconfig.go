@@ -1,11 +1,13 @@
 // Package machineconfig takes this host to the machine configuration that its
 // node names, or back to the last good one.
 //
-// It also boots the host when somebody wants that and the operator gives it its turn.
+// It also boots the host, or has it get the updates of its distribution, when somebody
+// wants that and the operator gives it its turn.
 //
-// It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state, reason, desiredDrain, machine-config-stage, reboot-from and
-// reboot-done of this host's node.
+// It owns the journal of that way (adapter/hostconfig), the request for updates
+// (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
+// machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
+// patch-done and patch-result of this host's node.
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -25,10 +27,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -73,6 +77,10 @@ type Host struct {
 	// /proc/sys.
 	Parameter    func(name string) (string, error)
 	SetParameter func(name, value string) error
+	// Updates is the folder about updates, and Required says whether the distribution
+	// wants a reboot.
+	Updates  adapter.Store
+	Required func(ctx context.Context) updates.Required
 	// Boot names the present boot, CommandLine is the kernel's.
 	Boot, CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
@@ -127,6 +135,8 @@ type Agent struct {
 		wish  string
 		since time.Time
 	}
+	// patch is what this process knows of the unit that installs updates.
+	patch patching
 	// drift is what somebody changed, when it was looked for last.
 	drift  []string
 	looked time.Time
@@ -172,7 +182,8 @@ func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
 		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
-		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone,
+		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone, rollout.RebootRequired,
+		rollout.PatchWanted, rollout.PatchFrom, rollout.PatchGiven, rollout.PatchDone, rollout.PatchResult,
 	} {
 		if value, ok := n.Annotations[name]; ok {
 			out[name] = value
@@ -214,7 +225,8 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
 	}
-	says := a.aboutWish(report, facts.Boot)
+	says := a.aboutWish(report, facts)
+	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()
 	if wish := a.wish(s.Report, desired, missing); wish != "" {
 		says[drain.Desired] = wish
 	}
@@ -303,6 +315,7 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 	values := map[string]*string{}
 	for _, name := range []string{
 		rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone,
+		rollout.RebootRequired, rollout.PatchFrom, rollout.PatchDone, rollout.PatchResult,
 	} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {

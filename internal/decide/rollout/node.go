@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"strings"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -50,6 +52,12 @@ func HostOf(n *corev1.Node) Host {
 	}
 	h.ByHand = n.Annotations[Reboot] == ByHand
 	h.Wish = WishOf(n.Annotations)
+	if r := updates.Read(n.Annotations[RebootRequired]); state.Is(r.Wants, true) {
+		h.Required = r.Why
+	}
+	if why, failed := strings.CutPrefix(about(n.Annotations[PatchDone], n.Annotations[PatchResult]), "failed: "); failed {
+		h.UpdatesFailed = why
+	}
 	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
 		h.Given = at
 	}

@@ -21,6 +21,7 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 			rollout.GivenAt: "2026-11-23T12:00:00Z", rollout.Reboot: rollout.ByHand,
 			drain.Desired: "drain-new", drain.Began: "2026-11-23T12:00:00Z", drain.Waits: "default/web",
 			rollout.RebootWanted: "2026-11-23T12:00:00Z", rollout.RebootFrom: "2026-11-23T12:00:00Z boot-1", rollout.RebootWaits: "its turn",
+			rollout.RebootRequired: "Yes: kernel", rollout.PatchDone: "x", rollout.PatchResult: "x failed: no route",
 		},
 	}}
 	n.Spec.Unschedulable = true
@@ -28,7 +29,7 @@ func TestWhatANodeSaysIsRead(t *testing.T) {
 	want := rollout.Host{
 		Name: "w-1", Labels: map[string]string{"a": "b"}, Created: created, Current: "old", Desired: "new", Given: noon,
 		State: rollout.Degraded, Reason: "disk", Ready: true, Unschedulable: true, Draining: noon, InTheWay: "default/web", ByHand: true,
-		Wish: rollout.Wish{Wanted: "2026-11-23T12:00:00Z", At: noon, From: "boot-1", Left: true},
+		Wish: rollout.Wish{Wanted: "2026-11-23T12:00:00Z", At: noon, From: "boot-1", Left: true}, Required: "kernel", UpdatesFailed: "no route",
 	}
 	if diff := cmp.Diff(want, rollout.HostOf(n)); diff != "" {
 		t.Error(diff)

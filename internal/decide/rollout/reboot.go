@@ -31,8 +31,33 @@ const (
 	RebootDone = state.AnnotationDomain + "reboot-done"
 )
 
-// Wish is the reboot that somebody wants of a host.
+// Annotations of a node about the updates that somebody wants of its distribution, as
+// those of a reboot. A wish that ends with NoReboot is carried out without a boot.
+const (
+	PatchWanted = state.AnnotationDomain + "patch-wanted"
+	PatchReason = state.AnnotationDomain + "patch-reason"
+	PatchFrom   = state.AnnotationDomain + "patch-from"
+	PatchGiven  = state.AnnotationDomain + "patch-given"
+	PatchWaits  = state.AnnotationDomain + "patch-waits"
+	PatchDone   = state.AnnotationDomain + "patch-done"
+	// PatchResult is what became of the last one that was carried out. The agent
+	// writes it.
+	PatchResult = state.AnnotationDomain + "patch-result"
+	NoReboot    = "/no-reboot"
+)
+
+// RebootRequired is the annotation of a node that says whether the distribution of
+// its host wants a reboot, and why. Its agent writes it (decide/updates).
+const RebootRequired = state.AnnotationDomain + "reboot-required"
+
+// WishNames are the annotations of one kind of wish.
+type WishNames struct{ Wanted, Reason, From, Given, Waits, Done string }
+
+// Wish is what somebody wants of a host: a reboot, or the updates of its
+// distribution.
 type Wish struct {
+	// Patch is true for updates.
+	Patch bool
 	// Wanted is the wish as it was written, empty for none. At is its time, zero if
 	// it is no time.
 	Wanted string
@@ -41,28 +66,58 @@ type Wish struct {
 	From string
 	// Given is when the host got its turn, zero if it has none.
 	Given time.Time
-	// Done is true once the host has booted since, and is ready.
+	// Done is true once it was carried out, and the host is ready.
 	Done bool
 	// Left is true if the operator has annotations to remove when there is no wish.
 	Left bool
 }
 
-// WishOf reads the annotations of a node.
+// Names returns the annotations of the kind of a wish.
+func (w Wish) Names() WishNames {
+	if w.Patch {
+		return WishNames{PatchWanted, PatchReason, PatchFrom, PatchGiven, PatchWaits, PatchDone}
+	}
+	return WishNames{RebootWanted, RebootReason, RebootFrom, RebootGiven, RebootWaits, RebootDone}
+}
+
+// WishOf returns the wish of a node that comes first: the one that has its turn, then
+// one that is over, then updates, because a boot for them is the reboot too.
 func WishOf(annotations map[string]string) Wish {
-	w := Wish{Wanted: annotations[RebootWanted]}
-	for _, name := range []string{RebootReason, RebootGiven, RebootWaits} {
+	both := WishesOf(annotations)
+	for _, first := range []func(Wish) bool{Wish.HasTurn, Wish.over, Wish.Open} {
+		if i := slices.IndexFunc(both, first); i >= 0 {
+			return both[i]
+		}
+	}
+	return Wish{}
+}
+
+// WishesOf returns the wishes of a node: for updates, and for a reboot.
+func WishesOf(annotations map[string]string) []Wish {
+	return []Wish{wishOf(annotations, Wish{Patch: true}), wishOf(annotations, Wish{})}
+}
+
+// wishOf reads the annotations of one kind of wish.
+func wishOf(annotations map[string]string, w Wish) Wish {
+	names := w.Names()
+	w.Wanted = annotations[names.Wanted]
+	for _, name := range []string{names.Reason, names.Given, names.Waits} {
 		_, has := annotations[name]
 		w.Left = w.Left || has
 	}
 	if w.Wanted == "" {
 		return w
 	}
-	if at, err := time.Parse(time.RFC3339, w.Wanted); err == nil {
+	when := w.Wanted
+	if w.Patch {
+		when = strings.TrimSuffix(when, NoReboot)
+	}
+	if at, err := time.Parse(time.RFC3339, when); err == nil {
 		w.At = at
 	}
-	w.Done = annotations[RebootDone] == w.Wanted
-	w.From = about(w.Wanted, annotations[RebootFrom])
-	if at, err := time.Parse(time.RFC3339, about(w.Wanted, annotations[RebootGiven])); err == nil {
+	w.Done = annotations[names.Done] == w.Wanted
+	w.From = about(w.Wanted, annotations[names.From])
+	if at, err := time.Parse(time.RFC3339, about(w.Wanted, annotations[names.Given])); err == nil {
 		w.Given = at
 	}
 	return w
@@ -83,12 +138,26 @@ func about(wish, value string) string {
 // Open reports whether a wish is there that was not carried out.
 func (w Wish) Open() bool { return w.Wanted != "" && !w.Done }
 
-// HasTurn reports whether a host is to boot now.
+// over reports whether a wish was carried out or taken back, and something of it is
+// left.
+func (w Wish) over() bool { return w.Done || w.Wanted == "" && w.Left }
+
+// HasTurn reports whether a host is to carry a wish out now.
 func (w Wish) HasTurn() bool { return w.Open() && w.From != "" && !w.Given.IsZero() }
 
-// Booted reports whether a wish has seen another boot than that in which it was
-// heard of.
-func (w Wish) Booted(boot string) bool { return w.Open() && w.From != "" && w.From != boot }
+// Booted reports whether a wish for a reboot has seen another boot than that in which
+// it was heard of.
+func (w Wish) Booted(boot string) bool {
+	return !w.Patch && w.Open() && w.From != "" && w.From != boot
+}
+
+// task says what a wish is for, after "its turn".
+func (w Wish) task() string {
+	if w.Patch {
+		return "to get updates"
+	}
+	return "to boot"
+}
 
 // WishStep is what the operator writes about the wish for a host.
 type WishStep struct {
@@ -101,7 +170,8 @@ type WishStep struct {
 	Over bool
 }
 
-// rebooting reports whether a host is on its way to a reboot that somebody wants.
+// rebooting reports whether a host is on its way to a reboot or updates that somebody
+// wants.
 func (h Host) rebooting() bool { return h.Wish.HasTurn() }
 
 // reboots decides about the wishes for hosts of a pool, after its configuration: a
@@ -114,7 +184,7 @@ func (t turn) reboots(others []turn) []WishStep {
 	})
 	for _, h := range wishes {
 		switch w := h.Wish; {
-		case w.Done, w.Wanted == "" && w.Left:
+		case w.over():
 			out = append(out, WishStep{Host: h.Name, Over: true})
 		case !w.Open(), w.HasTurn():
 		default:
@@ -133,13 +203,13 @@ func (t turn) reboots(others []turn) []WishStep {
 func (t turn) notYet(h Host) string {
 	switch w := h.Wish; {
 	case w.At.IsZero():
-		return fmt.Sprintf("%s is %.40q, and not a time such as %s", RebootWanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s is %.40q, and not a time such as %s", w.Names().Wanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
 	case t.site.Now.Before(w.At):
 		return "it is wanted for " + w.At.UTC().Format(time.RFC3339)
 	case h.Desired == "":
 		return "it was not given a configuration yet, so nobody knows whether its agent answers"
 	case !h.Ready:
-		return "it is not ready; it boots once it is back"
+		return "it is not ready; its turn " + w.task() + " comes once it is back"
 	case w.From == "":
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.pool.Paused:
@@ -206,7 +276,7 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 		}
 		i := slices.IndexFunc(astray, func(a Astray) bool { return a.Host == h.Name })
 		switch w := h.Wish; {
-		case w.Done, w.Wanted == "" && w.Left:
+		case w.over():
 			out = append(out, WishStep{Host: h.Name, Over: true})
 		case w.Open() && i >= 0:
 			out = append(out, WishStep{Host: h.Name, Waits: "it has no turn: " + astray[i].Why})
@@ -215,7 +285,7 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 	return out
 }
 
-// WouldWait returns for what a host would wait if somebody wanted its reboot now;
+// WouldWait returns for what a host would wait if somebody wanted its reboot or updates now;
 // empty if it would get its turn.
 func WouldWait(s Site, host string) string {
 	s.Hosts = slices.Clone(s.Hosts)

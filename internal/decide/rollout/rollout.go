@@ -67,8 +67,11 @@ type Host struct {
 	InTheWay string
 	// ByHand is true if its node says that a person boots it.
 	ByHand bool
-	// Wish is the reboot that somebody wants of it.
+	// Wish is what somebody wants of it.
 	Wish Wish
+	// Required is why its distribution wants a reboot, and UpdatesFailed why the last
+	// updates that somebody wanted were not installed; empty otherwise.
+	Required, UpdatesFailed string
 }
 
 // Pool is a MachineConfigPool.
@@ -195,7 +198,7 @@ func (h Host) asked() time.Time {
 // task says what a host at work was asked for last.
 func (h Host) task() string {
 	if h.rebooting() {
-		return "to boot"
+		return "given its turn " + h.Wish.task()
 	}
 	return "given " + h.Desired
 }

@@ -71,6 +71,20 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			Commands: finding.On(t.Host, "sudo systemctl restart holdfast-configure.service"),
 		}
 	},
+	rollout.UpdatesFailed: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: UpdatesFailed, Variant: t.Why, Problem: fmt.Sprintf("the updates of %s: %s", t.Host, oneLine(t.Why)),
+			Meaning:  "The host takes pods again. What was begun is completed by the next try; the journal of the unit has what the package manager said.",
+			Commands: append(finding.On(t.Host, "sudo journalctl -u holdfast-patch"), finding.Anywhere("holdfast host patch "+t.Host)...),
+		}
+	},
+	rollout.WantsBoot: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: RebootRequired, Variant: t.Why, Problem: fmt.Sprintf("the distribution of %s wants a reboot: %s", t.Host, oneLine(t.Why)),
+			Meaning:  "Updates count once the host has booted. It boots in its turn, with its pods on other hosts, once somebody wants that.",
+			Commands: finding.Anywhere("holdfast host reboot " + t.Host),
+		}
+	},
 	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
 		return finding.Finding{
 			ID: PoolRefused, Variant: t.Why, Problem: fmt.Sprintf("the MachineConfigs of the pool %s are refused: %s", t.Pool, oneLine(t.Why)),
@@ -102,10 +116,17 @@ func underWay(t rollout.Trouble, d describer) finding.Finding {
 		Meaning:  "Other hosts follow when it is ready.",
 		Commands: finding.Anywhere("holdfast config show"),
 	}
+	if t.Cancel != "" {
+		f.Variant, f.Problem = t.Cancel, fmt.Sprintf("%s has had its turn, as somebody wants%s: it %s", t.Host, d.long(t.Since), t.Why)
+		f.Commands = finding.Anywhere("holdfast host show " + t.Host)
+	}
 	if t.InTheWay != "" {
 		f.Meaning, f.Page = "In the way: "+t.InTheWay+". "+f.Meaning, "docs/runbook/drain.md"
 	}
-	if t.Late {
+	switch {
+	case t.Late && t.Cancel != "":
+		f.Meaning += " It takes longer than it should. To take the wish back: " + t.Cancel + "."
+	case t.Late:
 		f.Meaning += " It takes longer than it should. To have it back, give it its former configuration again."
 	}
 	return f

@@ -92,6 +92,33 @@ func TestHostsBootOneAfterTheOtherAndTheWishIsRemovedOnceItWasCarriedOut(t *test
 	}
 }
 
+// TestUpdatesHaveTheTurnOfAReboot: one host after the other, whatever they are wanted
+// for. The event says what became of them.
+func TestUpdatesHaveTheTurnOfAReboot(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	wanted := s.now.Add(-time.Hour).UTC().Format(time.RFC3339) + rollout.NoReboot
+	s.annotates("cp-1", rollout.PatchWanted, wanted)
+	s.annotates("cp-1", rollout.PatchReason, "CVE")
+	s.annotates("cp-1", rollout.PatchFrom, rollout.About(wanted, "boot-1"))
+	s.wants("cp-2")
+	s.looks()
+	if !s.isBooting("cp-1") || s.isBooting("cp-2") || s.waits("cp-2") != "cp-1 (its agent has not answered yet) is at work" || s.node("cp-1").Annotations[rollout.RebootGiven] != "" {
+		t.Errorf("cp-2 waits for %q, cp-1 %v", s.waits("cp-2"), s.node("cp-1").Annotations)
+	}
+	s.told()
+	s.annotates("cp-1", rollout.PatchResult, rollout.About(wanted, "installed 1 update: libc6"))
+	s.annotates("cp-1", rollout.PatchDone, wanted)
+	s.looks()
+	a := s.node("cp-1").Annotations
+	if a[rollout.PatchWanted]+a[rollout.PatchReason]+a[rollout.PatchGiven] != "" || a[rollout.PatchResult] == "" || !s.isBooting("cp-2") {
+		t.Errorf("cp-1 has %v", a)
+	}
+	if got := s.told(); !strings.Contains(got, "cp-1 Normal PatchDone: installed 1 update: libc6") {
+		t.Errorf("it told %s", got)
+	}
+}
+
 func TestAControlPlaneThatIsNeededWaitsWithItsReboot(t *testing.T) {
 	s := newSite(t)
 	s.settle()

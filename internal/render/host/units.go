@@ -1,6 +1,7 @@
 package host
 
 import (
+	decide "github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -14,6 +15,7 @@ const (
 	KubeletUnit    = "kubelet.service"
 	InstallUnit    = "holdfast-install.service"
 	ConfigureUnit  = "holdfast-configure.service"
+	PatchUnit      = decide.Unit
 	AgentUnit      = "holdfast-agent.service"
 	TrustUnit      = "holdfast-trust.service"
 	EtcdUnit       = "podman-etcd.service"
@@ -31,6 +33,7 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		{Name: InstallUnit, Contents: installUnit, Enabled: true},
 		{Name: AgentUnit, Contents: agentUnit, Enabled: true},
 		{Name: ConfigureUnit, Contents: configureUnit},
+		{Name: PatchUnit, Contents: patchUnit},
 	}
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
@@ -183,6 +186,25 @@ EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/usr/local/bin/holdfast-agent configure
 TimeoutStartSec=15min
 ` + configureConfinement + `
+`
+
+// patchUnit is started by the agent, which decides when. Scripts of packages do there
+// whatever they do elsewhere, so it is hardly confined. A shutdown lets the package
+// manager end its present step.
+const patchUnit = `[Unit]
+Description=Fetch or install the updates of this host's distribution
+After=network-online.target
+ConditionPathExists=/usr/local/bin/holdfast-agent
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=/usr/local/bin/holdfast-agent patch
+TimeoutStartSec=5h
+TimeoutStopSec=150s
+KillMode=mixed
+LimitCORE=0
 `
 
 // etcdUnit is ordered before Pacemaker, so that it stops only after Pacemaker's
