@@ -70,9 +70,9 @@ func (l Leaver) step(ctx context.Context) (over string, err error) {
 		}
 	}
 	ask, over := facts.Next()
-	if !ask {
-		return over, nil
+	if ask {
+		wish := drain.Leave(l.Boot)
+		err = l.API.SetAnnotations(ctx, l.Node, map[string]*string{drain.Desired: &wish})
 	}
-	wish := drain.Leave(l.Boot)
-	return "", l.API.SetAnnotations(ctx, l.Node, map[string]*string{drain.Desired: &wish})
+	return over, err
 }
