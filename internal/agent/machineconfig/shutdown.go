@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -48,12 +49,8 @@ func (l Leaver) Leave(ctx context.Context) string {
 		} else {
 			last = "pods of it are still here"
 		}
-		timer := time.NewTimer(l.Pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if host.Sleep(ctx, l.Pause) != nil {
 			return "the shutdown waits no longer: " + last
-		case <-timer.C:
 		}
 	}
 }
