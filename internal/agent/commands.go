@@ -17,6 +17,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newApply(streams),
 		newConfigure(streams),
 		newPatch(streams),
+		newLeave(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),
 		newVersion(streams),

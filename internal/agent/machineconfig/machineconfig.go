@@ -121,6 +121,8 @@ type Agent struct {
 	mu    sync.Mutex
 	self  state.Node // as the watch has it
 	heard bool
+	// found is what the host had asked of the operator when this process began.
+	found string
 	said  hostapply.Report // for the metrics
 
 	// Only the loop uses the fields below. The journal is the one on the disk; did and
@@ -168,6 +170,9 @@ func (a *Agent) Nodes(list []state.Node) {
 			continue
 		}
 		a.mu.Lock()
+		if !a.heard {
+			a.found = n.Annotations[drain.Desired]
+		}
 		changed := !a.heard || !maps.Equal(about(a.self), about(n))
 		a.self, a.heard = n, true
 		a.mu.Unlock()

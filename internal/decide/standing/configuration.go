@@ -37,8 +37,12 @@ func (d describer) ofConfigurations() []finding.Finding {
 var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d describer) finding.Finding{
 	rollout.IsUnderWay: underWay,
 	rollout.IsSilent: func(t rollout.Trouble, d describer) finding.Finding {
+		given, variant := "the configuration "+t.Config, t.Config
+		if t.Cancel != "" {
+			given, variant = "its turn, as somebody wants,", t.Cancel
+		}
 		return finding.Finding{
-			ID: ConfigSilent, Variant: t.Config, Problem: fmt.Sprintf("%s was given the configuration %s %s, and its agent has not answered", t.Host, t.Config, d.ago(t.Since)),
+			ID: ConfigSilent, Variant: variant, Problem: fmt.Sprintf("%s was given %s %s, and its agent has not answered", t.Host, given, d.ago(t.Since)),
 			Meaning:  "All other hosts wait for it. Either holdfast-agent does not run there, or it is of another release.",
 			Commands: finding.On(t.Host, "systemctl status holdfast-agent"),
 		}
@@ -117,7 +121,7 @@ func underWay(t rollout.Trouble, d describer) finding.Finding {
 		Commands: finding.Anywhere("holdfast config show"),
 	}
 	if t.Cancel != "" {
-		f.Variant, f.Problem = t.Cancel, fmt.Sprintf("%s has had its turn, as somebody wants%s: it %s", t.Host, d.long(t.Since), t.Why)
+		f.Variant, f.Problem = t.Cancel, fmt.Sprintf("%s has had its turn, as somebody wants,%s: it %s", t.Host, d.long(t.Since), t.Why)
 		f.Commands = finding.Anywhere("holdfast host show " + t.Host)
 	}
 	if t.InTheWay != "" {

@@ -16,6 +16,7 @@ const (
 	InstallUnit    = "holdfast-install.service"
 	ConfigureUnit  = "holdfast-configure.service"
 	PatchUnit      = decide.Unit
+	LeaveUnit      = "holdfast-leave.service"
 	AgentUnit      = "holdfast-agent.service"
 	TrustUnit      = "holdfast-trust.service"
 	EtcdUnit       = "podman-etcd.service"
@@ -34,6 +35,7 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		{Name: AgentUnit, Contents: agentUnit, Enabled: true},
 		{Name: ConfigureUnit, Contents: configureUnit},
 		{Name: PatchUnit, Contents: patchUnit},
+		{Name: LeaveUnit, Contents: leaveUnit, Enabled: true},
 	}
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
@@ -205,6 +207,28 @@ TimeoutStartSec=5h
 TimeoutStopSec=150s
 KillMode=mixed
 LimitCORE=0
+`
+
+// leaveUnit stops before all that serves: a shutdown that a person begins waits until
+// other hosts have the pods, for half a minute at most. kubelet's own graceful shutdown
+// would have Pacemaker wait, which gives etcd and the virtual IPs up in order
+// (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
+// also holds where logind does not hear of a shutdown.
+const leaveUnit = `[Unit]
+Description=Have other hosts take the pods of a host that shuts down
+After=network-online.target containerd.service kubelet.service holdfast-agent.service
+After=corosync.service podman-etcd.service pacemaker.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=/bin/true
+ExecStop=-/usr/local/bin/holdfast-agent leave
+TimeoutStopSec=40s
+` + plain + leaveConfinement + `
+[Install]
+WantedBy=multi-user.target
 `
 
 // etcdUnit is ordered before Pacemaker, so that it stops only after Pacemaker's
