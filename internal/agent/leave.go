@@ -58,7 +58,7 @@ func leave(ctx context.Context) (string, error) {
 		return "the host does not shut down: nothing to do", nil
 	}
 	if _, err := os.Stat(state.AgentKubeconfig); err != nil {
-		return "this host belongs to no cluster yet", nil //nolint:nilerr // the file is written by the installation
+		return "this host belongs to no cluster yet", nil
 	}
 	api, err := kube.Open(state.AgentKubeconfig)
 	if err != nil {

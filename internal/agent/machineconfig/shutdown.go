@@ -38,16 +38,14 @@ type Leaver struct {
 // them, there is nothing to wait for, or the context ends: the shutdown goes on in each
 // case.
 func (l Leaver) Leave(ctx context.Context) string {
-	last := "it has not asked yet"
 	for {
 		over, err := l.step(ctx)
 		if over != "" {
 			return over
 		}
+		last := "pods of it are still here"
 		if err != nil {
 			last = err.Error()
-		} else {
-			last = "pods of it are still here"
 		}
 		if host.Sleep(ctx, l.Pause) != nil {
 			return "the shutdown waits no longer: " + last

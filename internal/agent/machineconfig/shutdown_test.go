@@ -32,7 +32,7 @@ func (f *fromShutdown) Nodes(context.Context) ([]state.Node, error) {
 		return nil, errAway
 	}
 	f.watch()
-	f.settle(hour)
+	f.settle(hour) //nolint:contextcheck // the world has its own
 	return []state.Node{f.other, {Name: node, Ready: true, Annotations: maps.Clone(f.annotations)}}, nil
 }
 

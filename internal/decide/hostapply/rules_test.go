@@ -202,6 +202,7 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		return
 	}
 	switch f.Wish {
+	case hostapply.Patch: // it has rules of its own in TestWhatAHostAtRestDoesForUpdates
 	case hostapply.NoWish:
 		rule(s.Do == hostapply.Nothing && s.Report.State != rollout.Working, "at rest it does nothing")
 	case hostapply.Booted:

@@ -192,13 +192,13 @@ func TestAHostWithATurnIsToldOfThat(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for _, patch := range []bool{false, true} {
 		verb := map[bool]string{false: "reboot", true: "patch"}[patch]
-		for state, want := range map[rollout.State]struct {
+		for state, want := range map[rollout.State]struct { //nolint:exhaustive // a host with a turn has one of both
 			id      finding.ID
 			problem string
 		}{
 			rollout.Done:    {ConfigSilent, "w-1 was given its turn, as somebody wants, 20m00s ago, and its agent has not answered"},
 			rollout.Working: {ConfigUnderWay, "w-1 has had its turn, as somebody wants, for 20m00s: it moves pods"},
-		} { //nolint:exhaustive // a host with a turn has one of both
+		} {
 			h := rollout.Host{
 				Name: "w-1", Ready: true, Current: "a", Desired: "a", State: state, Reason: "moves pods", Given: at.Add(-40 * 24 * time.Hour),
 				Wish: rollout.Wish{Patch: patch, Wanted: "2026-11-23T11:00:00Z", At: at.Add(-time.Hour), From: "boot-1", Given: at.Add(-20 * time.Minute)},
