@@ -122,7 +122,7 @@ func (m *machine) install(_ context.Context, held []string, refuse func(updates.
 // cut off.
 func (m *machine) asks(install bool) updates.Record {
 	m.t.Helper()
-	if err := (NewStore(m.root)).PutRequest(updates.Request{Wish: wish, Install: install}); err != nil {
+	if err := NewStore(m.root).PutRequest(updates.Request{Wish: wish, Install: install}); err != nil {
 		m.t.Fatal(err)
 	}
 	for range 3 {
@@ -187,7 +187,7 @@ func TestWhereNothingCanBeInstalledTheReasonIsToldAndNothingIsChanged(t *testing
 	m := newMachine(t)
 	p := m.patcher()
 	p.Manager = nil
-	if err := (NewStore(m.root)).PutRequest(updates.Request{Wish: wish}); err != nil {
+	if err := NewStore(m.root).PutRequest(updates.Request{Wish: wish}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Patch(t.Context()); err != nil {
@@ -237,7 +237,7 @@ func TestARunThatTheHostEndsLeavesItsRecord(t *testing.T) {
 	m.asks(false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (NewStore(m.root)).PutRequest(updates.Request{Wish: wish, Install: true}); err != nil {
+	if err := NewStore(m.root).PutRequest(updates.Request{Wish: wish, Install: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.patcher().Patch(ctx); err == nil {

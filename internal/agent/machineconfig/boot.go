@@ -114,7 +114,7 @@ func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]stri
 	}
 	switch result := have[rollout.PatchResult]; {
 	case r.Fulfilled && first.Patch:
-		out[rollout.PatchResult] = rollout.About(first.Wanted, bounded(a.result(f.Updates), maxReason))
+		out[rollout.PatchResult] = rollout.About(first.Wanted, bounded(a.result(f.Updates)))
 	case result != "":
 		out[rollout.PatchResult] = result
 	}
@@ -148,7 +148,7 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 // purpose says for what the host boots.
 func (a *Agent) purpose() string {
 	if a.journal.Back {
-		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why, maxReason))
+		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why))
 	}
 	if a.journal.Target == "" {
 		return "it boots, as it was wanted at " + a.wanted().Wanted

@@ -246,10 +246,10 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	return nil
 }
 
-// bounded cuts a text at a number of bytes.
-func bounded(text string, most int) string {
-	if len(text) <= most {
+// bounded cuts a text at maxReason.
+func bounded(text string) string {
+	if len(text) <= maxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:maxReason-len("...")], "") + "..."
 }

@@ -311,7 +311,7 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 		want[rollout.CurrentConfig] = r.Current
 	}
 	if r.Reason != "" {
-		want[rollout.ReasonOf] = bounded(r.Reason, maxReason)
+		want[rollout.ReasonOf] = bounded(r.Reason)
 	}
 	a.mu.Lock()
 	a.said = r
