@@ -202,13 +202,13 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		return
 	}
 	switch f.Wish {
-	case hostapply.Patch: // it has rules of its own in TestWhatAHostAtRestDoesForUpdates
 	case hostapply.NoWish:
 		rule(s.Do == hostapply.Nothing && s.Report.State != rollout.Working, "at rest it does nothing")
 	case hostapply.Booted:
 		rule(s.Do == hostapply.Nothing, "who has booted for a wish does not boot for it again")
 		rule(s.Report.Fulfilled == (ready && f.Watched >= hostapply.Settled), "it has been ready for a while")
 		rule(s.Report.Fulfilled != (s.Report.State == rollout.Working), "until then it works")
+	case hostapply.Patch: // not drawn here: TestWhatAHostAtRestDoesForUpdates
 	case hostapply.Turn:
 		mayBoot := f.MayBoot.Known && f.MayBoot.Value
 		want := hostapply.Nothing
