@@ -9,12 +9,14 @@ import (
 	"text/tabwriter"
 	"time"
 
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/cli/place"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -62,6 +64,7 @@ type caCluster interface {
 	TokenSecrets(ctx context.Context) ([]kube.TokenSecret, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	SwapConfigMapKey(ctx context.Context, namespace, name, key, before, after string) error
+	PacemakerCluster(ctx context.Context) (*etcdv1.PacemakerCluster, error)
 }
 
 // The ConfigMap in which API servers publish the front proxy's CA for servers that
@@ -101,9 +104,28 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 		err = out.readPublished(ctx, c)
 	case decide.ServiceAccountKey:
 		err = out.readTokens(ctx, c)
-	case decide.EtcdCA, decide.KubernetesCA:
+	case decide.EtcdCA:
+		err = out.readPair(ctx, c)
+	case decide.KubernetesCA:
 	}
 	return out, err
+}
+
+// readPair reads of two control planes whether etcd could do without either.
+func (f *caFacts) readPair(ctx context.Context, c caCluster) error {
+	if len(f.Hosts) != 2 {
+		return nil
+	}
+	object, err := c.PacemakerCluster(ctx)
+	if err != nil {
+		return err
+	}
+	var spares map[string]rollout.Spare
+	if object != nil {
+		spares = rollout.PairSpares(object.Status, f.Now)
+	}
+	f.Etcd = decide.EtcdSpares(f.Hosts, spares)
+	return nil
 }
 
 func (f *caFacts) readPublished(ctx context.Context, c caCluster) error {

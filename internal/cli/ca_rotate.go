@@ -45,11 +45,12 @@ func newCARotate(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate AUTHORITY",
 		Short: "Replace an authority of a cluster, while the cluster runs",
-		Long: `Replaces service-account-key, the key that signs tokens of service accounts, or
-front-proxy-ca, the CA by which servers that extend the API know API servers. One
-control plane after the other: first all trust the old and the new one, then all sign
-with the new one, and at last all drop the old one. The command says what it waits
-for. You may interrupt it at any time and run it again to continue.
+		Long: `Replaces service-account-key, the key that signs tokens of service accounts;
+front-proxy-ca, the CA by which servers that extend the API know API servers; or
+etcd-ca, the CA of etcd and its clients. One control plane after the other: first all
+trust the old and the new one, then all sign with the new one, and at last all drop
+the old one. The command says what it waits for. You may interrupt it at any time and
+run it again to continue.
 
 The command refuses while a control plane is absent, is being installed, or renews
 certificates. A host that goes away in the middle holds the rotation where it is.
@@ -66,16 +67,22 @@ For front-proxy-ca nothing is restarted. Servers that extend the API must follow
 ConfigMap kube-system/extension-apiserver-authentication, as those that are built
 with Kubernetes' library do; restart others after the first step.
 
-etcd-ca and kubernetes-ca cannot be replaced yet.
+For etcd-ca each etcd and each API server is restarted twice. Of two control planes
+the etcd keeper restarts etcd, and only while etcd could do without that host; of
+others etcd and API server of a host are restarted together, while the API servers of
+all others are ready. With one control plane the API is away for some seconds.
+
+kubernetes-ca cannot be replaced yet.
 
 Exit codes: 0 the authority was replaced; 1 it failed, or is not complete in time;
 2 wrong usage; 3 it goes on later, or after something that a person does; 7 refused,
 nothing was changed; 8 not confirmed.`,
 		Example: `  holdfast ca rotate service-account-key --dry-run
   holdfast ca rotate service-account-key
-  holdfast ca rotate front-proxy-ca --yes`,
+  holdfast ca rotate front-proxy-ca --yes
+  holdfast ca rotate etcd-ca`,
 		Args:      cobra.ExactArgs(1),
-		ValidArgs: []string{string(decide.ServiceAccountKey), string(decide.FrontProxyCA)},
+		ValidArgs: []string{string(decide.ServiceAccountKey), string(decide.FrontProxyCA), string(decide.EtcdCA)},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, mistake := f.check(args[0])
@@ -100,7 +107,7 @@ func (f rotateCAFlags) check(name string) (decide.Authority, error) {
 	a := decide.Authority(name)
 	switch {
 	case !slices.Contains(decide.Authorities(), a):
-		return a, fmt.Errorf("authority %q: must be %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA)
+		return a, fmt.Errorf("authority %q: must be %s, %s or %s", name, decide.ServiceAccountKey, decide.FrontProxyCA, decide.EtcdCA)
 	case !a.Replaceable():
 		return a, fmt.Errorf("authority %q: cannot be replaced yet", name)
 	case f.timeout <= 0:

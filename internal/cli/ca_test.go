@@ -13,9 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -37,6 +41,8 @@ type caSite struct {
 	old  keys.Public
 	// fresh is the new CA as a host derives it.
 	fresh keys.Public
+	// pacemaker is its status in the API.
+	pacemaker *etcdv1.PacemakerCluster
 }
 
 func newCASite(t *testing.T) *caSite {
@@ -54,12 +60,44 @@ func newCASite(t *testing.T) *caSite {
 		t.Fatal(err)
 	}
 	c := &caSite{t: t, wish: map[string][]byte{}, has: map[string]decide.Report{}, lag: 2, old: publics[0], fresh: publics[1], published: publics[0].Block}
+	c.pacemaker = pairStatus(metav1.ConditionTrue)
 	for _, name := range []string{"cp-1", "cp-2"} {
 		c.nodes = append(c.nodes, state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}})
 		c.has[name] = decide.Report{Trusts: []decide.ID{decide.ID(c.old.ID)}, Signs: decide.ID(c.old.ID), Ends: time.Date(2036, 11, 20, 0, 0, 0, 0, time.UTC)}
 	}
 	c.nodes = append(c.nodes, state.Node{Name: "worker-1", Ready: true})
 	return c
+}
+
+// pairStatus is Pacemaker's status of two hosts that are whole, but for one condition
+// of cp-2.
+func pairStatus(online metav1.ConditionStatus) *etcdv1.PacemakerCluster {
+	well := func(kinds ...string) []metav1.Condition {
+		var out []metav1.Condition
+		for _, kind := range kinds {
+			out = append(out, metav1.Condition{Type: kind, Status: metav1.ConditionTrue})
+		}
+		return out
+	}
+	var nodes []etcdv1.PacemakerClusterNodeStatus
+	for _, name := range []string{"cp-1", "cp-2"} {
+		nodes = append(nodes, etcdv1.PacemakerClusterNodeStatus{
+			NodeName: name, Conditions: well(etcdv1.NodeOnlineConditionType, etcdv1.NodeFencingAvailableConditionType, pacemakerstatus.FencingProven),
+			Resources: []etcdv1.PacemakerClusterResourceStatus{{Name: etcdv1.PacemakerClusterResourceNameEtcd, Conditions: well(etcdv1.ResourceHealthyConditionType)}},
+		})
+	}
+	nodes[1].Conditions[0].Status = online
+	return &etcdv1.PacemakerCluster{Status: etcdv1.PacemakerClusterStatus{
+		Nodes: &nodes, Conditions: well(pacemakerstatus.Redundant, pacemakerstatus.FencingEnabled, etcdv1.ClusterInServiceConditionType),
+	}}
+}
+
+// PacemakerCluster is always fresh.
+func (c *caSite) PacemakerCluster(context.Context) (*etcdv1.PacemakerCluster, error) {
+	if c.pacemaker != nil {
+		c.pacemaker.Status.LastUpdated = metav1.Now()
+	}
+	return c.pacemaker, nil
 }
 
 func (c *caSite) Nodes(context.Context) ([]state.Node, error) {
@@ -224,6 +262,38 @@ func TestAnInterruptedRotationOfAnAuthorityGoesOn(t *testing.T) {
 	}
 }
 
+// Of two control planes both have to be there for etcd: before it begins, and before
+// each further host and phase.
+func TestEtcdsCAIsReplacedWhileEtcdCouldDoWithoutEitherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCASite(t)
+		c.pacemaker = nil
+		if _, _, err := c.rotate(decide.EtcdCA, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "Pacemaker's status says nothing of cp-1") {
+			t.Fatal(err)
+		}
+		c.pacemaker = pairStatus(metav1.ConditionFalse)
+		if _, _, err := c.rotate(decide.EtcdCA, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "etcd could not do without cp-1 now: cp-2 is absent") {
+			t.Fatal(err)
+		}
+		if len(c.phases) > 0 {
+			t.Fatalf("it began: %q", c.phases)
+		}
+		c.pacemaker = pairStatus(metav1.ConditionTrue)
+		if _, _, err := c.rotate(decide.EtcdCA, "", func(f *rotateCAFlags) { f.timeout = 8 * time.Second }); err == nil {
+			t.Fatal("it is complete at once")
+		}
+		began := len(c.phases)
+		c.pacemaker = pairStatus(metav1.ConditionFalse)
+		if _, _, err := c.rotate(decide.EtcdCA, "", func(f *rotateCAFlags) { f.timeout = 10 * time.Minute }); err == nil || !strings.Contains(err.Error(), "cp-2 is absent") || len(c.phases) != began {
+			t.Fatalf("%v %q", err, c.phases)
+		}
+		c.pacemaker = pairStatus(metav1.ConditionTrue)
+		if _, _, err := c.rotate(decide.EtcdCA, "", nil); err != nil || !slices.Equal(c.phases, wholeCA) {
+			t.Errorf("%v %q", err, c.phases)
+		}
+	})
+}
+
 func TestAWriteWhoseAnswerIsLostBeginsNoSecondRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
@@ -283,7 +353,7 @@ func TestTheAuthoritiesOfAClusterAreShown(t *testing.T) {
 	}
 	want += `service-account-key: all have the same authority and no other one
 front-proxy-ca: all have the same authority and no other one
-etcd-ca: this release cannot replace it
+etcd-ca: all have the same authority and no other one
 kubernetes-ca: this release cannot replace it
 `
 	if out.String() != want {
@@ -303,8 +373,9 @@ func TestWhichAuthoritiesAndTimesTheCommandTakes(t *testing.T) {
 	}{
 		"service-account-key": {good, ""},
 		"front-proxy-ca":      {good, ""},
-		"etcd-ca":             {good, "cannot be replaced yet"},
-		"join-key":            {good, "must be service-account-key or front-proxy-ca"},
+		"etcd-ca":             {good, ""},
+		"kubernetes-ca":       {good, "cannot be replaced yet"},
+		"join-key":            {good, "must be service-account-key, front-proxy-ca or etcd-ca"},
 	} {
 		if _, err := c.flags.check(name); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)

@@ -148,7 +148,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	case r.KeepsPods:
 		text.WriteString("no other host takes pods: its pods stay, and are away while it boots\n")
 	default:
-		fmt.Fprintf(&text, "%d pods would move, %d belong to the host and stay\n", len(r.Moves), r.Stays)
+		fmt.Fprintf(&text, "pods: %d would move, %d belong to the host and stay\n", len(r.Moves), r.Stays)
 	}
 	const most = 20
 	for i, pod := range r.Moves {

@@ -34,6 +34,7 @@ func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 		tr.Logf("%s", seen)
 		tr.Noticed("", since)
 		tr.NothingFailed("certificates renewed", since, tr.Clients()...)
+		tr.outages(since)
 		tr.noWriteGapAbove(busyGap)
 		tr.nobodyFenced()
 	})

@@ -28,7 +28,8 @@ var (
 	labName  = flag.String("lab", "", "the lab; it is brought up if need be. Without a name nothing runs")
 	keep     = flag.Bool("keep", false, "leave the lab up at the end")
 	program  = flag.String("holdfast", "../../_output/bin/holdfast", "the holdfast program")
-	workers  = flag.Int("workers", 1, "workers of the lab")
+	planes   = flag.Int("control-planes", 2, "control planes of a new lab")
+	workers  = flag.Int("workers", 1, "workers of a new lab")
 	life     = flag.Duration("certificates", 10*time.Minute, "life of the certificates of a new lab")
 	renewals = flag.Int("renewals", 5, "how many renewals of each certificate are waited for")
 	rate     = flag.Int("rate", load.DefaultRate, "requests a second of each client")
@@ -69,7 +70,7 @@ func open(t *testing.T) *site {
 	}
 	started := time.Now()
 	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: []string{
-		"--control-planes=2", fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
+		fmt.Sprintf("--control-planes=%d", *planes), fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +83,8 @@ func open(t *testing.T) *site {
 	return theSite
 }
 
-// workers returns the names of the hosts that are no control planes.
-func (s *site) workers() []string {
+// workersOf returns the names of the hosts that are no control planes.
+func workersOf(s *labsite.Site) []string {
 	var out []string
 	for _, h := range s.Lab.Layout.Hosts {
 		if !slices.Contains(s.ControlPlanes(), h.Name) {
@@ -99,10 +100,16 @@ const (
 	application = "application"
 )
 
+// hello is the name of the application.
+const hello = "hello"
+
 // trial is a case with writers beside its clients.
 type trial struct {
 	*labsite.Case
-	access  *rest.Config
+	access *rest.Config
+	// kubeconfig is the path of one for a person's commands.
+	kubeconfig string
+
 	rec     *client.Recorder
 	writers *client.Load
 	began   time.Time
@@ -112,17 +119,17 @@ type trial struct {
 func play(t *testing.T, scenario string, do func(*trial)) {
 	t.Helper()
 	s := open(t)
-	hello := s.Deploy(t, labsite.App{
-		Name: "hello", Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true,
+	app := s.Deploy(t, labsite.App{
+		Name: hello, Host: "hello.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true,
 	})
 	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
-		tr := &trial{Case: c, access: s.access}
+		tr := &trial{Case: c, access: s.access, kubeconfig: s.person(c.T)}
 		alive := s.LifeOf(s.Lab.Layout.APIVIPs[0])
 		alive.Rate, alive.Deadline = *rate, 2*time.Second
 		c.Ask(api, alive)
 		c.Ask(application, load.Shape{
-			URL: "http://" + netip.AddrPortFrom(s.Lab.Layout.IngressVIPs[0], 80).String() + "/health", Host: hello.Host, Body: "OK",
+			URL: "http://" + netip.AddrPortFrom(s.Lab.Layout.IngressVIPs[0], 80).String() + "/health", Host: app.Host, Body: "OK",
 			Rate: *rate, Deadline: 2 * time.Second,
 		})
 		c.Steady("before")
@@ -171,6 +178,25 @@ func (tr *trial) endWriters() {
 	tr.Trial.Took("no write by any way", gap.Length)
 	tr.Logf("%d writes and reads; longest time without an acknowledged write by any way %.1f s, at the virtual address %.1f s",
 		len(h.Ops), gap.Length.Seconds(), h.Gap("vip", h.End()-time.Since(tr.began), h.End()).Length.Seconds())
+}
+
+// shortOutage is the shortest time without a write that is worth a line.
+const shortOutage = 600 * time.Millisecond
+
+// outages writes to the log when nobody could write, by each way and by any.
+func (tr *trial) outages(since time.Time) {
+	tr.Helper()
+	h := tr.rec.Copy()
+	for _, way := range append([]string{"", "vip"}, tr.ControlPlanes()...) {
+		for from := tr.rec.At(since); ; {
+			o := h.Outage(way, from, h.End(), shortOutage)
+			if o.Length == 0 {
+				break
+			}
+			tr.Logf("no write by %q from %s for %.1f s", way, h.Began.Add(o.From).UTC().Format("15:04:05.0"), o.Length.Seconds())
+			from = o.Until
+		}
+	}
 }
 
 // noWriteGapAbove checks the longest time in which nobody could write.

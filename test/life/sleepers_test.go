@@ -1,8 +1,6 @@
 package life_test
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -26,7 +24,7 @@ func TestSleepersWake(t *testing.T) {
 		who   string
 		hosts []string
 	}{
-		{"a control plane and a worker", append([]string{"cp-2"}, s.workers()...)},
+		{"a control plane and a worker", append([]string{"cp-2"}, workersOf(s.Site)...)},
 		{"both control planes", s.ControlPlanes()},
 	} {
 		if t.Failed() {
@@ -46,12 +44,7 @@ func sleep(c *labsite.Case, hosts []string) {
 		c.Switch(h, lab.ActionShutdown)
 	}
 	for _, h := range hosts {
-		c.Eventually(3*time.Minute, h+" is off", func() error {
-			if st, err := c.PowerOf(c.Context(), h); err != nil || st.Power != lab.PowerOff {
-				return errors.Join(err, fmt.Errorf("its power is %s", st.Power))
-			}
-			return nil
-		})
+		isOff(c, h)
 	}
 	// Certificates that are renewed just before the end last longest.
 	night := *life + time.Minute

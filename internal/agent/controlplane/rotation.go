@@ -2,10 +2,13 @@ package controlplane
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -20,6 +23,16 @@ func (r *Agent) rotationTask() loop.Task {
 			return openBy(state.AgentKubeconfig, "https://"+address)
 		},
 		Endpoint: net.JoinHostPort("127.0.0.1", strconv.Itoa(site.APIPort)),
-		Log:      r.Log, Now: r.Now,
+		Etcd:     r.etcd(), Kept: r.Site.Topology().Fencing,
+		Log: r.Log, Now: r.Now,
 	}).Task(notSetUp)
+}
+
+// etcd returns the address at which this host itself reaches its etcd.
+func (r *Agent) etcd() string {
+	var own netip.Addr
+	if len(r.facts.Addresses) > 0 {
+		own = r.facts.Addresses[0]
+	}
+	return strings.TrimPrefix(etcdpod.LocalURL(own), "https://")
 }

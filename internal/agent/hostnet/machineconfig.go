@@ -3,10 +3,12 @@ package hostnet
 import (
 	"context"
 	"fmt"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 )
@@ -14,7 +16,25 @@ import (
 // Cluster returns what the machine configuration of this host needs, by the account
 // of its kubelet.
 func (n *Network) Cluster() machineconfig.Cluster {
-	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave}
+	return machineconfig.Cluster{API: account{n}, View: n.agent.Views.View, Leave: n.agent.Views.Leave, EndAPI: endAPI}
+}
+
+// endLimit bounds the wait for an API server that was asked to end. It takes no new
+// connection from then on, and ends only after the last watch, up to a minute later.
+const endLimit = time.Second
+
+// endAPI asks the API server of this host to end, and waits a short time.
+func endAPI(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, endLimit)
+	defer stop()
+	server := host.PodProgram{Name: "kube-apiserver", Flag: "--service-account-key-file", File: "/etc/kubernetes/pki/sa.pub"}
+	pids, err := server.Processes()
+	if err != nil {
+		return // without it clients lose some requests, as with any shutdown
+	}
+	for _, pid := range pids {
+		_ = host.EndProcess(ctx, pid, func() bool { return server.Is(pid) })
+	}
 }
 
 // account asks the first API server that answers.

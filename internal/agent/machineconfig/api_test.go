@@ -68,6 +68,7 @@ func TestARealAPIGivesAHostItsConfigurationAndTakesItsReport(t *testing.T) {
 		API: who, View: func() state.NetworkView { return state.NetworkView{Host: state.HostFacts{NodeName: node}} },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(true), "" },
 		Leave:   func(context.Context) func() { return func() {} },
+		EndAPI:  func(context.Context) {},
 	})
 	for _, step := range []struct{ wish, want string }{{one, "Done " + one + ": "}, {bad, "Degraded " + one + ": run systemctl restart site.service"}, {one, "Done " + one + ": "}} {
 		if err := admin.Annotate(t.Context(), node, rollout.DesiredConfig, step.wish); err != nil {

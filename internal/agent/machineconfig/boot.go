@@ -134,7 +134,8 @@ func (a *Agent) purpose() string {
 const bootPause = 15 * time.Minute
 
 // reboot asks systemd to boot the host, in order, once its virtual IPs are at another
-// host: clients would otherwise wait for what the shutdown has ended already. Right
+// host and its API server takes no more requests: clients would otherwise wait for what
+// the shutdown has ended already. Right
 // before that it asks once more whether the cluster carries on: telling the API may
 // have taken seconds.
 func (a *Agent) reboot(ctx context.Context) {
@@ -150,6 +151,7 @@ func (a *Agent) reboot(ctx context.Context) {
 		stay()
 		return
 	}
+	a.cluster.EndAPI(ctx)
 	a.failed = ""
 	a.Event(state.PlanEvent(a.purpose()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {

@@ -84,12 +84,12 @@ func TestTheLastQuestionBeforeTheRebootCounts(t *testing.T) {
 	}
 }
 
-// TestAHostLeavesBeforeItBoots: the order comes after the virtual IPs have left. Where
-// the host does not boot after all, it may have them again.
+// TestAHostLeavesBeforeItBoots: the order comes after the virtual IPs have left and the
+// API server has ended. Where the host does not boot after all, it may have them again.
 func TestAHostLeavesBeforeItBoots(t *testing.T) {
 	w := at(t, one)
 	w.agent.reboot(t.Context())
-	if want := []string{"leave", "reboot"}; !slices.Equal(w.orders, want) {
+	if want := []string{"leave", "end API", "reboot"}; !slices.Equal(w.orders, want) {
 		t.Errorf("it orders %q, want %q", w.orders, want)
 	}
 	w = at(t, one)
@@ -101,7 +101,7 @@ func TestAHostLeavesBeforeItBoots(t *testing.T) {
 	w = at(t, one)
 	w.refused = "reboot"
 	w.agent.reboot(t.Context())
-	if want := []string{"leave", "stay"}; !slices.Equal(w.orders, want) || w.agent.failed == "" {
+	if want := []string{"leave", "end API", "stay"}; !slices.Equal(w.orders, want) || w.agent.failed == "" {
 		t.Errorf("it orders %q, want %q: %s", w.orders, want, w.agent.failed)
 	}
 }

@@ -165,6 +165,7 @@ func (w *world) start() {
 			return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
 		},
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
+		EndAPI:  func(context.Context) { w.orders = append(w.orders, "end API") },
 		Leave: func(context.Context) func() {
 			w.orders = append(w.orders, "leave")
 			if w.leaving != nil {

@@ -68,6 +68,23 @@ func (k Keeper) Keep() (renewed bool, err error) {
 	return renewed, k.put(path, []byte(fresh))
 }
 
+// Follows reports whether the operator's files are those that Keep would leave.
+func (k Keeper) Follows() (bool, error) {
+	etcd, folder := filepath.Join(k.Root, operator.FormerEtcdFolder), filepath.Join(k.Root, operator.EtcdFolder)
+	var texts [4]string
+	for i, path := range []string{
+		filepath.Join(etcd, "ca.crt"), filepath.Join(etcd, "ca.key"), filepath.Join(folder, operator.EtcdAuthorities), filepath.Join(folder, operator.EtcdPair),
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return false, err
+		}
+		texts[i] = string(data)
+	}
+	bundle, key, own, pair := texts[0], texts[1], texts[2], texts[3]
+	return own == bundle && keys.ClientServes(pair, name, bundle, key, k.Now()), nil
+}
+
 // put writes one of the operator's files unless it is there already with the same
 // data, mode and owner. The folder stays root's: nobody else puts anything there.
 func (k Keeper) put(path string, data []byte) error {

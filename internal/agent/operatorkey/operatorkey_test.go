@@ -201,3 +201,35 @@ func TestWhatKeepsTheOperatorFromHavingOneIsTold(t *testing.T) {
 		t.Error("what served is gone")
 	}
 }
+
+// A rotation of etcd's CA waits until the operator has the bundle, and a pair that
+// the present key signed.
+func TestWhetherTheOperatorsFilesFollowThoseOfEtcd(t *testing.T) {
+	h, old := newHost(t)
+	fresh := authority(t, h.now)
+	follows := func(want bool, when string) {
+		t.Helper()
+		if got, err := (Keeper{Root: h.root, Now: func() time.Time { return h.now }}).Follows(); err != nil || got != want {
+			t.Errorf("%s: %t, %v", when, got, err)
+		}
+	}
+	h.put("ca.crt", old.Cert)
+	h.put("ca.key", old.Key)
+	if _, err := (Keeper{Root: h.root, Now: time.Now}).Follows(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without files: %v", err)
+	}
+	h.keep(true)
+	follows(true, "after the first look")
+	h.put("ca.crt", old.Cert+fresh.Cert)
+	follows(false, "with a CA more")
+	h.keep(false)
+	follows(true, "after the next look")
+	h.put("ca.key", fresh.Key)
+	follows(false, "with the new CA's key")
+	h.keep(true)
+	follows(true, "with a new pair")
+	h.put("ca.crt", fresh.Cert)
+	follows(false, "with the new CA alone")
+	h.keep(false)
+	follows(true, "at the end")
+}

@@ -27,7 +27,11 @@ func (k *Keeper) change(ctx context.Context, cluster Cluster, c rotation.Change,
 	at := places[now.authority]
 	switch c.Act {
 	case rotation.WriteTrusts:
-		if err := k.note(now, markTrusts); err != nil {
+		word := markTrusts
+		if sameSet(c.Trusts, now.Trusts) {
+			word = markOrder
+		}
+		if err := k.note(now, word); err != nil {
 			return err
 		}
 		return k.put(at.trusts, bundle(c.Trusts, now, fresh))
@@ -37,14 +41,7 @@ func (k *Keeper) change(ctx context.Context, cluster Cluster, c rotation.Change,
 		}
 		return k.put(at.key, fresh.key)
 	case rotation.WriteLeaf:
-		leaf, err := keys.Renew(now.leaf, now.leafKey, bundle(now.Trusts, now, fresh), now.key, k.Life, k.Now())
-		if err != nil {
-			return fmt.Errorf("sign %s.crt: %w", at.leaf, err)
-		}
-		if err := k.note(now, markLeaf); err != nil {
-			return err
-		}
-		return k.put(at.leaf+".crt", leaf)
+		return k.sign(now, bundle(now.Trusts, now, fresh))
 	case rotation.Load:
 		return k.load(ctx, cluster, now)
 	case rotation.Rest:
@@ -52,11 +49,40 @@ func (k *Keeper) change(ctx context.Context, cluster Cluster, c rotation.Change,
 	return nil
 }
 
+// sameSet reports whether two lists have the same members.
+func sameSet(a, b []rotation.ID) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// sign signs by the present key each leaf certificate that another one signed.
+func (k *Keeper) sign(now files, trusts string) error {
+	if err := k.note(now, markLeaf); err != nil {
+		return err
+	}
+	for _, l := range now.leaves {
+		if l.signer == now.Key {
+			continue
+		}
+		cert, err := keys.Renew(l.cert, l.key, trusts, now.key, k.Life, k.Now())
+		if err != nil {
+			return fmt.Errorf("sign %s.crt: %w", l.path, err)
+		}
+		if err := k.put(l.path+".crt", cert); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // load has every program use what the files hold, and then removes the mark.
 func (k *Keeper) load(ctx context.Context, cluster Cluster, now files) error {
 	read := k.followed
-	if now.authority == rotation.ServiceAccountKey {
+	switch now.authority {
+	case rotation.ServiceAccountKey:
 		read = k.restarted
+	case rotation.EtcdCA:
+		read = k.etcdReads
+	case rotation.FrontProxyCA, rotation.KubernetesCA:
 	}
 	if err := read(ctx, cluster, now); err != nil {
 		return err
@@ -119,11 +145,20 @@ func (k *Keeper) followed(ctx context.Context, _ Cluster, now files) error {
 			return waiting{fmt.Errorf("the API server reads its certificate for other servers within %s", left.Round(time.Second))}
 		}
 	}
-	got, err := k.accepts(ctx)
+	return k.takes(ctx, "the API server", k.Endpoint, places[rotation.KubernetesCA].trusts, places[now.authority].trusts)
+}
+
+// errAccepts says that a server accepts others than those in its files.
+var errAccepts = errors.New("accepts other authorities than those in its files")
+
+// takes returns nil if a server of this host accepts clients of the authorities in
+// files and of no others. errAccepts is for the opposite.
+func (k *Keeper) takes(ctx context.Context, name, address string, paths ...string) error {
+	got, err := k.accepts(ctx, address)
 	if err != nil {
-		return waiting{fmt.Errorf("the API server does not say which authorities it accepts: %w", err)}
+		return waiting{fmt.Errorf("%s does not say which authorities it accepts: %w", name, err)}
 	}
-	want, err := k.subjects(places[rotation.KubernetesCA].trusts, places[now.authority].trusts)
+	want, err := k.subjects(paths...)
 	if err != nil {
 		return err
 	}
@@ -132,7 +167,7 @@ func (k *Keeper) followed(ctx context.Context, _ Cluster, now files) error {
 		have[s] = true
 	}
 	if !maps.Equal(have, want) {
-		return waiting{errors.New("the API server accepts other authorities than those in its files")}
+		return waiting{fmt.Errorf("%s %w", name, errAccepts)}
 	}
 	return nil
 }
@@ -158,17 +193,17 @@ func (k *Keeper) subjects(paths ...string) (map[string]bool, error) {
 	return out, nil
 }
 
-// dialLimit bounds one look at the API server.
+// dialLimit bounds one look at a server.
 const dialLimit = 5 * time.Second
 
-// accepted asks the host's API server for the authorities of clients that it names
+// accepted asks a server of this host for the authorities of clients that it names
 // in a handshake.
-func (k *Keeper) accepted(ctx context.Context) ([]string, error) {
+func accepted(ctx context.Context, address string) ([]string, error) {
 	ctx, stop := context.WithTimeout(ctx, dialLimit)
 	defer stop()
 	var out []string
 	dialer := &tls.Dialer{Config: &tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // nothing is sent, and who listens on this host's own port 6443 could change its files too
+		InsecureSkipVerify: true, //nolint:gosec // nothing is sent, and who listens on this host's own ports could change its files too
 		GetClientCertificate: func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			for _, raw := range r.AcceptableCAs {
 				out = append(out, string(raw))
@@ -176,7 +211,7 @@ func (k *Keeper) accepted(ctx context.Context) ([]string, error) {
 			return &tls.Certificate{}, nil
 		},
 	}}
-	conn, err := dialer.DialContext(ctx, "tcp", k.Endpoint)
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

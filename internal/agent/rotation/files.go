@@ -21,17 +21,20 @@ const pki = "/etc/kubernetes/pki/"
 type place struct {
 	// trusts is the file of what is trusted, key that of the private key.
 	trusts, key string
-	// leaf is the path of a leaf certificate and its key, without .crt and .key;
-	// empty where none is replaced here.
-	leaf string
+	// leaves are the paths of leaf certificates and their keys, without .crt and
+	// .key, in the order in which they are replaced.
+	leaves []string
 }
 
 // The files of kubeadm.
 var places = map[rotation.Authority]place{
 	rotation.ServiceAccountKey: {trusts: pki + "sa.pub", key: pki + "sa.key"},
-	rotation.FrontProxyCA:      {trusts: pki + "front-proxy-ca.crt", key: pki + "front-proxy-ca.key", leaf: pki + "front-proxy-client"},
-	rotation.EtcdCA:            {trusts: state.EtcdPKIDir + "/ca.crt", key: state.EtcdPKIDir + "/ca.key"},
-	rotation.KubernetesCA:      {trusts: pki + "ca.crt", key: pki + "ca.key"},
+	rotation.FrontProxyCA:      {trusts: pki + "front-proxy-ca.crt", key: pki + "front-proxy-ca.key", leaves: []string{pki + "front-proxy-client"}},
+	rotation.EtcdCA: {
+		trusts: state.EtcdPKIDir + "/ca.crt", key: state.EtcdPKIDir + "/ca.key",
+		leaves: []string{state.EtcdPKIDir + "/server", state.EtcdPKIDir + "/peer", state.EtcdPKIDir + "/healthcheck-client", pki + "apiserver-etcd-client"},
+	},
+	rotation.KubernetesCA: {trusts: pki + "ca.crt", key: pki + "ca.key"},
 }
 
 // marks is the folder of the marks that say which files programs have still to
@@ -39,9 +42,11 @@ var places = map[rotation.Authority]place{
 // them, so that a cut in between is noticed.
 const marks = "/var/lib/holdfast/authorities/"
 
-// The words of a mark: what has changed.
+// The words of a mark: what has changed. What only got another order is trusted as
+// before.
 const (
 	markTrusts = "trusts"
+	markOrder  = "order"
 	markKey    = "key"
 	markLeaf   = "leaf"
 )
@@ -52,8 +57,7 @@ type files struct {
 	authority rotation.Authority
 	publics   []keys.Public
 	key       string
-	// leaf and leafKey are empty without a leaf certificate.
-	leaf, leafKey string
+	leaves    []leaf
 	// unread are the words of the mark.
 	unread []string
 	// ends is when the certificate of the authority that signs ends.
@@ -96,8 +100,8 @@ func (k *Keeper) read(a rotation.Authority) (files, error) {
 			out.ends = p.Cert.NotAfter.UTC()
 		}
 	}
-	if at.leaf != "" {
-		if err := k.readLeaf(at, &out); err != nil {
+	for _, path := range at.leaves {
+		if err := k.readLeaf(path, &out); err != nil {
 			return out, err
 		}
 	}
@@ -106,21 +110,34 @@ func (k *Keeper) read(a rotation.Authority) (files, error) {
 	return out, err
 }
 
-func (k *Keeper) readLeaf(at place, out *files) error {
-	leaf, err := os.ReadFile(k.Root + at.leaf + ".crt")
+// leaf is a leaf certificate with its key, and the authority that signed it, empty
+// if none of those that are trusted did.
+type leaf struct {
+	path, cert, key string
+	signer          rotation.ID
+}
+
+// readLeaf adds a leaf certificate. Of several, Leaf is that of one which the
+// present key has not signed, if there is one.
+func (k *Keeper) readLeaf(path string, out *files) error {
+	cert, err := os.ReadFile(k.Root + path + ".crt")
 	if err != nil {
 		return err
 	}
-	key, err := os.ReadFile(k.Root + at.leaf + ".key")
+	key, err := os.ReadFile(k.Root + path + ".key")
 	if err != nil {
 		return err
 	}
-	out.leaf, out.leafKey, out.Leaf = string(leaf), string(key), ""
+	l := leaf{path: path, cert: string(cert), key: string(key)}
 	for _, p := range out.publics {
-		if p.Cert != nil && keys.SignedBy(out.leaf, p.Cert) {
-			out.Leaf = rotation.ID(p.ID)
+		if p.Cert != nil && keys.SignedBy(l.cert, p.Cert) {
+			l.signer = rotation.ID(p.ID)
 		}
 	}
+	if l.signer != out.Key {
+		out.Leaf = l.signer
+	}
+	out.leaves = append(out.leaves, l)
 	return nil
 }
 
@@ -188,15 +205,19 @@ func (k *Keeper) note(now files, word string) error {
 	return k.write(k.mark(now.authority), []byte(words), state.SecretFileMode)
 }
 
-// sighting is a leaf certificate, and since when it is there.
+// sighting is what leaf certificates there are, and since when.
 type sighting struct {
 	digest [sha256.Size]byte
 	since  time.Time
 }
 
-// lasted returns for how long this agent has seen the present leaf certificate.
+// lasted returns for how long this agent has seen the present leaf certificates.
 func (k *Keeper) lasted(now files) time.Duration {
-	digest := sha256.Sum256([]byte(now.leaf))
+	var text strings.Builder
+	for _, l := range now.leaves {
+		text.WriteString(l.cert)
+	}
+	digest := sha256.Sum256([]byte(text.String()))
 	if s := k.seen[now.authority]; s.digest != digest || s.since.After(k.Now()) {
 		k.seen[now.authority] = sighting{digest, k.Now()}
 	}

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/big"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
@@ -44,6 +46,8 @@ type cluster struct {
 	signed map[string]bool
 	// broken is true while a test has a host show what others do not trust.
 	broken bool
+	// ended lists the programs that agents ended, each after its host.
+	ended []string
 }
 
 func (c *cluster) Nodes(context.Context) ([]state.Node, error) { return slices.Clone(c.nodes), c.err }
@@ -68,6 +72,8 @@ func (c *cluster) Annotate(_ context.Context, node, name, value string) error {
 type loaded struct {
 	verifies, accepts []string
 	signs             string
+	// etcds is the bundle by which it knows etcd.
+	etcds string
 }
 
 // controlPlane is a host: files, the programs that read them, and the Keeper.
@@ -80,6 +86,10 @@ type controlPlane struct {
 	pids    map[string]int
 	lastPID int
 	starts  map[string]int
+	// etcds is the bundle that its etcd has read.
+	etcds string
+	// operators are the files with which the operator reaches etcd from here.
+	operators struct{ bundle, cert string }
 	// down is true while its API server does not answer.
 	down bool
 }
@@ -113,10 +123,14 @@ func (h *controlPlane) install(id site.Identity) {
 	} {
 		h.put(places[a].trusts, pair.Cert, 0o644)
 		h.put(places[a].key, pair.Key, 0o600)
+		for _, path := range places[a].leaves {
+			cert, key := leafOf(h.cluster.t, pair)
+			h.put(path+".crt", cert, 0o644)
+			h.put(path+".key", key, 0o600)
+		}
 	}
-	cert, key := leafOf(h.cluster.t, id.FrontProxyCA)
-	h.put(places[rotation.FrontProxyCA].leaf+".crt", cert, 0o644)
-	h.put(places[rotation.FrontProxyCA].leaf+".key", key, 0o600)
+	h.operators.bundle = id.EtcdCA.Cert
+	h.operators.cert, _ = leafOf(h.cluster.t, id.EtcdCA)
 }
 
 func leafOf(t *testing.T, ca site.KeyPair) (cert, key string) {
@@ -131,7 +145,8 @@ func leafOf(t *testing.T, ca site.KeyPair) (cert, key string) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "front-proxy-client"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}, pair.Leaf, &own.PublicKey, pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +168,7 @@ func (h *controlPlane) put(path, text string, mode fs.FileMode) {
 // begin starts an agent, which remembers nothing of an earlier one.
 func (h *controlPlane) begin(name string, of int) {
 	h.Keeper = New(Options{
-		Root: h.root, Node: name, ControlPlanes: of, Secret: root, Life: 24 * time.Hour, Endpoint: name, Now: time.Now,
+		Root: h.root, Node: name, ControlPlanes: of, Secret: root, Life: 24 * time.Hour, Endpoint: name, Etcd: "etcd of " + name, Kept: of == 2, Now: time.Now,
 		Log:  slog.New(slog.DiscardHandler),
 		Open: func() (Cluster, error) { return h.cluster, nil },
 		OpenAt: func(address string) (Server, error) {
@@ -174,15 +189,57 @@ func (h *controlPlane) begin(name string, of int) {
 		return h.effect(func() error {
 			for name, own := range h.pids {
 				if own == pid {
+					h.cluster.ended = append(h.cluster.ended, h.Node+" "+name)
 					h.start(name)
 				}
 			}
 			return nil
 		})
 	}
-	h.accepts = func(context.Context) ([]string, error) {
+	h.accepts = func(_ context.Context, address string) ([]string, error) {
+		if address == h.Etcd {
+			return subjectsOf(h.cluster.t, h.etcds), nil
+		}
 		h.follow() // it follows these files
 		return h.api.accepts, nil
+	}
+	h.operator = func() (bool, error) {
+		now := h.files(rotation.EtcdCA)
+		return h.operators.bundle == h.text(places[rotation.EtcdCA].trusts) && h.cluster.trusts(bundle([]rotation.ID{now.Key}, now, authority{}), h.operators.cert), nil
+	}
+}
+
+func subjectsOf(t *testing.T, text string) (out []string) {
+	t.Helper()
+	publics, err := keys.Publics(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range publics {
+		out = append(out, string(p.Cert.RawSubject))
+	}
+	return out
+}
+
+// keepOperator does what another loop of the agent does: the operator's files follow
+// those of etcd.
+func (h *controlPlane) keepOperator() {
+	if follows, _ := h.operator(); follows {
+		return
+	}
+	now := h.files(rotation.EtcdCA)
+	h.operators.bundle = h.text(places[rotation.EtcdCA].trusts)
+	h.operators.cert, _ = leafOf(h.cluster.t, site.KeyPair{Cert: bundle([]rotation.ID{now.Key}, now, authority{}), Key: now.key})
+}
+
+// operate does what operator and etcd keeper do on two control planes: one etcd whose
+// host has another set of authorities than it has read is restarted.
+func (c *cluster) operate() {
+	for _, h := range c.hosts {
+		if h.Kept && etcdpod.DigestOf([]byte(h.etcds)) != etcdpod.DigestOf([]byte(h.text(places[rotation.EtcdCA].trusts))) {
+			h.start(etcdPod.name)
+			return
+		}
 	}
 }
 
@@ -197,6 +254,7 @@ func (h *controlPlane) effect(do func() error) error {
 func (h *controlPlane) boot() {
 	h.start(apiServer.name)
 	h.start(controllerManager.name)
+	h.start(etcdPod.name)
 	h.follow()
 }
 
@@ -204,9 +262,14 @@ func (h *controlPlane) start(name string) {
 	h.lastPID++
 	h.pids[name] = h.lastPID
 	h.starts[name]++
-	if name != apiServer.name {
+	switch name {
+	case etcdPod.name:
+		h.etcds = h.text(places[rotation.EtcdCA].trusts)
+		return
+	case controllerManager.name:
 		return
 	}
+	h.api.etcds = h.text(places[rotation.EtcdCA].trusts)
 	now := h.files(rotation.ServiceAccountKey)
 	h.api.verifies, h.api.signs = nil, string(now.Key)
 	for _, id := range now.Trusts {
@@ -254,10 +317,29 @@ func (c *cluster) check() {
 			if !slices.Contains(trusts.api.verifies, shows.api.signs) {
 				c.t.Fatalf("%s signs tokens by %.8s, %s verifies by %.8s", shows.Node, shows.api.signs, trusts.Node, trusts.api.verifies)
 			}
-			if !c.trusts(trusts.text(places[rotation.FrontProxyCA].trusts), shows.text(places[rotation.FrontProxyCA].leaf+".crt")) {
+			if !c.trusts(trusts.text(places[rotation.FrontProxyCA].trusts), shows.text(places[rotation.FrontProxyCA].leaves[0]+".crt")) {
 				c.t.Fatalf("%s shows a certificate of a CA that %s does not trust", shows.Node, trusts.Node)
 			}
+			c.checkEtcd(shows, trusts)
 		}
+	}
+}
+
+// checkEtcd fails a test if two hosts do not know each other in etcd, or do not know
+// each other's operator. An API server uses the etcd of its host.
+func (c *cluster) checkEtcd(shows, trusts *controlPlane) {
+	c.t.Helper()
+	for _, path := range places[rotation.EtcdCA].leaves {
+		if !c.trusts(trusts.etcds, shows.text(path+".crt")) {
+			c.t.Fatalf("the etcd of %s does not trust %s.crt of %s", trusts.Node, path, shows.Node)
+		}
+	}
+	server := shows.text(state.EtcdPKIDir + "/server.crt")
+	if shows == trusts && !c.trusts(trusts.api.etcds, server) {
+		c.t.Fatalf("the API server of %s does not trust its etcd", trusts.Node)
+	}
+	if !c.trusts(trusts.operators.bundle, server) || !c.trusts(trusts.etcds, shows.operators.cert) {
+		c.t.Fatalf("an operator on %s or %s and the etcd of the other do not trust each other", trusts.Node, shows.Node)
 	}
 }
 
@@ -317,7 +399,11 @@ func (c *cluster) look() {
 			c.t.Errorf("%s: %v", h.Node, err)
 		}
 		c.check()
+		h.keepOperator()
+		c.check()
 	}
+	c.operate()
+	c.check()
 }
 
 // rotate plays a rotation to its end.

@@ -18,6 +18,9 @@ func Present(root string, id site.Identity) site.Identity {
 	if now, ok := present(root, places[rotation.FrontProxyCA]); ok {
 		id.FrontProxyCA = now
 	}
+	if now, ok := present(root, places[rotation.EtcdCA]); ok {
+		id.EtcdCA = now
+	}
 	return id
 }
 

@@ -22,25 +22,50 @@ type program struct{ name, flag, file string }
 var (
 	apiServer         = program{"kube-apiserver", "--service-account-key-file", places[rotation.ServiceAccountKey].trusts}
 	controllerManager = program{"kube-controller-manager", "--service-account-private-key-file", places[rotation.ServiceAccountKey].key}
+	// The same API server knows etcd by the authorities that it read at its start.
+	etcdsClient = program{"kube-apiserver", "--etcd-cafile", places[rotation.EtcdCA].trusts}
+	etcdPod     = program{"etcd", "--trusted-ca-file", places[rotation.EtcdCA].trusts}
 )
 
 // pollEvery is the pause between two looks at a program that starts.
 const pollEvery = 500 * time.Millisecond
 
-// restart ends the processes of a program and waits until kubelet has started
-// another one, which reads the present files. What does not run reads them when it
-// starts.
-func (k *Keeper) restart(ctx context.Context, p program) error {
-	former, err := k.running(p)
-	if err != nil {
-		return err
-	}
-	for _, pid := range former {
-		k.Log.Info("restarting a program for another key of service accounts", "program", p.name, "pid", pid)
-		if err := k.end(ctx, pid, func() bool { return k.runs(pid, p) }); err != nil {
+// restart ends the processes of programs, one after the other, and then waits until
+// kubelet has started others, which read the present files. What does not run reads
+// them when it starts.
+func (k *Keeper) restart(ctx context.Context, programs ...program) error {
+	former := make([][]int, len(programs))
+	for i, p := range programs {
+		var err error
+		if former[i], err = k.stop(ctx, p); err != nil {
 			return err
 		}
 	}
+	for i, p := range programs {
+		if err := k.started(ctx, p, former[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the processes of a program and returns which these were.
+func (k *Keeper) stop(ctx context.Context, p program) ([]int, error) {
+	former, err := k.running(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, pid := range former {
+		k.Log.Info("restarting a program, which reads an authority only when it starts", "program", p.name, "pid", pid, "file", p.file)
+		if err := k.end(ctx, pid, func() bool { return k.runs(pid, p) }); err != nil {
+			return nil, err
+		}
+	}
+	return former, nil
+}
+
+// started waits until a program that had these processes has another one.
+func (k *Keeper) started(ctx context.Context, p program, former []int) error {
 	if len(former) == 0 {
 		return nil
 	}

@@ -5,8 +5,9 @@
 //
 // No key is sent. The wish holds a random salt, and each control plane derives the
 // same new authority from it and the site's root (docs/adr/0065). It owns the files
-// of the service accounts' key and of the front proxy's CA below /etc/kubernetes/pki
-// once a rotation has begun, and never changes those of other authorities.
+// of the service accounts' key, of the front proxy's CA and of etcd's CA below
+// /etc/kubernetes/pki once a rotation has begun, and never changes those of other
+// authorities.
 package rotation
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -70,24 +72,30 @@ type Options struct {
 	// HOST:PORT.
 	Open   func() (Cluster, error)
 	OpenAt func(address string) (Server, error)
-	// Endpoint is the host's API server, HOST:PORT.
-	Endpoint string
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Endpoint is the host's API server, Etcd its etcd, both HOST:PORT.
+	Endpoint, Etcd string
+	// Kept is true if etcd runs under the etcd keeper, which restarts it in a
+	// planned way when the operator finds other authorities.
+	Kept bool
+	Log  *slog.Logger
+	Now  func() time.Time
 }
 
 // Keeper does one control plane's part.
 type Keeper struct {
 	Options
 	// write and remove change files durably. running returns the processes of a
-	// program, and end ends one. accepts returns the subjects of the CAs that the
-	// host's API server names to its clients. Tests replace them.
+	// program, and end ends one. accepts returns the subjects of the CAs that a
+	// server of this host names to its clients. operator reports whether the files
+	// with which the operator reaches etcd follow etcd's CA. Tests replace them.
 	write   func(path string, data []byte, mode fs.FileMode) error
 	remove  func(path string) error
 	running func(p program) ([]int, error)
 	end     func(ctx context.Context, pid int, is func() bool) error
-	accepts func(ctx context.Context) ([]string, error)
-	// seen says since when a leaf certificate is what it is, by authority.
+	accepts func(ctx context.Context, address string) ([]string, error)
+
+	operator func() (bool, error)
+	// seen says since when the leaf certificates are what they are, by authority.
 	seen map[rotation.Authority]sighting
 	told string
 	// looks counts since the node was told.
@@ -97,7 +105,7 @@ type Keeper struct {
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
 	k := &Keeper{Options: o, write: host.WriteFileAtomic, remove: os.Remove, end: host.EndProcess, seen: make(map[rotation.Authority]sighting)}
-	k.running, k.accepts = k.processes, k.accepted
+	k.running, k.accepts, k.operator = k.processes, accepted, operatorkey.Keeper{Root: o.Root, Now: o.Now}.Follows
 	return k
 }
 
@@ -135,6 +143,8 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 
 // waiting is an error that passes by itself.
 type waiting struct{ error }
+
+func (w waiting) Unwrap() error { return w.error }
 
 // keep does what is wished about one authority, one change after the other.
 func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority, text []byte) (said rotation.Report, did []string, err error) {

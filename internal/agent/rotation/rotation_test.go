@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 // replaced are the authorities that are replaced in these tests.
-var replaced = []rotation.Authority{rotation.ServiceAccountKey, rotation.FrontProxyCA}
+var replaced = []rotation.Authority{rotation.ServiceAccountKey, rotation.FrontProxyCA, rotation.EtcdCA}
 
 // same fails the test unless all hosts have one authority, the same one, and not
 // that from before.
@@ -75,21 +76,85 @@ func mode(t *testing.T, h *controlPlane, path string) os.FileMode {
 	return info.Mode()
 }
 
-// What reads the key only when it starts is restarted for it, one host after the
-// other, and nothing is for a CA that the API server follows.
+// What reads a file only when it starts is restarted for it, one host after the
+// other, and nothing is for a CA that the API server follows. Another order of etcd's
+// CAs restarts nothing.
 func TestWhoIsRestartedForANewAuthority(t *testing.T) {
-	for _, a := range replaced {
-		want := [2]int{3, 1}
-		if a == rotation.FrontProxyCA {
-			want = [2]int{}
-		}
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t, 2)
-			c.rotate(a)
-			for _, h := range c.hosts {
-				if got := [2]int{h.starts[apiServer.name] - 1, h.starts[controllerManager.name] - 1}; got != want {
-					t.Errorf("%s: %s restarted its API server and its controller manager %v times, want %v", a, h.Node, got, want)
+	for i, want := range [][3]int{{3, 1, 0}, {}, {2, 0, 2}} {
+		a := replaced[i]
+		for _, hosts := range []int{1, 2, 3} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, hosts)
+				c.rotate(a)
+				for _, h := range c.hosts {
+					if got := [3]int{h.starts[apiServer.name] - 1, h.starts[controllerManager.name] - 1, h.starts[etcdPod.name] - 1}; got != want {
+						t.Errorf("%s: %s of %d restarted API server, controller manager and etcd %v times, want %v", a, h.Node, hosts, got, want)
+					}
 				}
+			})
+		}
+	}
+}
+
+// The agent ends an etcd under kubelet only together with the API server that uses
+// it, and never one under the etcd keeper.
+func TestAnEtcdUnderKubeletIsRestartedTogetherWithItsAPIServer(t *testing.T) {
+	for hosts, want := range map[int]int{1: 2, 2: 0, 3: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, hosts)
+			c.rotate(rotation.EtcdCA)
+			etcds := 0
+			for i, what := range c.ended {
+				if host, is := strings.CutSuffix(what, " "+etcdPod.name); is {
+					etcds++
+					if i == 0 || c.ended[i-1] != host+" "+apiServer.name {
+						t.Errorf("with %d: %q", hosts, c.ended)
+					}
+				}
+			}
+			if etcds != want {
+				t.Errorf("with %d, agents ended etcd %d times, want %d", hosts, etcds, want)
+			}
+		})
+	}
+}
+
+// What keeps a host from using etcd's new CA is published, and nothing is restarted
+// meanwhile.
+func TestWhatARotationOfEtcdsCAWaitsFor(t *testing.T) {
+	for what, c := range map[string]struct {
+		hosts int
+		spoil func(*cluster)
+		want  string
+	}{
+		"the operator's files": {2, func(c *cluster) { c.hosts[0].operator = func() (bool, error) { return false, nil } }, "the agent brings the operator's files for etcd up to date"},
+		"they cannot be read": {2, func(c *cluster) {
+			c.hosts[0].operator = func() (bool, error) { return false, errors.New("no such file") }
+		}, "no such file"},
+		"the keeper":                {2, func(*cluster) {}, "etcd accepts other authorities than those in its files: the operator has it restarted while the other host's etcd is healthy"},
+		"another host's API server": {3, func(c *cluster) { c.hosts[2].down = true }, "the API server of this host is restarted only while that of cp-3 is ready"},
+		"etcd does not answer": {1, func(c *cluster) {
+			c.hosts[0].accepts = func(context.Context, string) ([]string, error) { return nil, errors.New("connection refused") }
+		}, "etcd does not say which authorities it accepts: connection refused"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cl := newCluster(t, c.hosts)
+			cl.look()
+			cl.command(rotation.EtcdCA, true)
+			c.spoil(cl)
+			h := cl.hosts[0]
+			for range 3 {
+				_, _ = h.step(t.Context()) // what it returns is published too
+				if what != "the operator's files" && what != "they cannot be read" {
+					h.keepOperator()
+				}
+			}
+			hosts, _ := rotation.HostsOf(cl.nodes, rotation.EtcdCA)
+			if r := hosts[0].Report; r == nil || !strings.Contains(r.Problem, c.want) || len(r.Trusts) != 0 {
+				t.Errorf("%s: %+v", what, r)
+			}
+			if len(cl.ended) > 0 || len(h.files(rotation.EtcdCA).Trusts) != 2 {
+				t.Errorf("%s: restarted %q", what, cl.ended)
 			}
 		})
 	}
@@ -99,25 +164,32 @@ func TestWhoIsRestartedForANewAuthority(t *testing.T) {
 // of its effects in a whole rotation.
 func TestAPowerCutAtAnyWriteIsMadeUpFor(t *testing.T) {
 	for _, a := range replaced {
-		effects := 0
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t, 2)
-			c.rotate(a)
-			effects = c.hosts[0].cut.Effects
-		})
-		if effects < 8 {
-			t.Fatalf("%s: a rotation has %d effects on a host", a, effects)
+		for _, hosts := range []int{1, 2} {
+			cutAnywhere(t, a, hosts)
 		}
-		for at := 1; at <= effects; at++ {
-			for _, after := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					c := newCluster(t, 2)
-					before := c.hosts[0].files(a).Key
-					c.hosts[0].cut.At, c.hosts[0].cut.After = at, after
-					c.rotate(a)
-					c.same(a, before)
-				})
-			}
+	}
+}
+
+func cutAnywhere(t *testing.T, a rotation.Authority, hosts int) {
+	t.Helper()
+	effects := 0
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, hosts)
+		c.rotate(a)
+		effects = c.hosts[0].cut.Effects
+	})
+	if effects < 8 {
+		t.Fatalf("%s: a rotation has %d effects on a host", a, effects)
+	}
+	for at := 1; at <= effects; at++ {
+		for _, after := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, hosts)
+				before := c.hosts[0].files(a).Key
+				c.hosts[0].cut.At, c.hosts[0].cut.After = at, after
+				c.rotate(a)
+				c.same(a, before)
+			})
 		}
 	}
 }
@@ -169,7 +241,11 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 			h := c.hosts[1]
 			old := map[string]string{}
 			at := places[a]
-			for _, path := range []string{at.trusts, at.key, at.leaf + ".crt"} {
+			paths := []string{at.trusts, at.key}
+			for _, path := range at.leaves {
+				paths = append(paths, path+".crt")
+			}
+			for _, path := range paths {
 				if data, err := os.ReadFile(h.root + path); err == nil {
 					old[path] = string(data)
 				}
@@ -182,10 +258,12 @@ func TestAHostWithOlderFilesMendsItselfAfterARotation(t *testing.T) {
 				h.put(path, text, 0o600)
 			}
 			h.boot()
-			for range 2 {
+			for range 8 {
 				if _, err := h.step(t.Context()); err != nil {
 					t.Error(err)
 				}
+				h.keepOperator()
+				c.operate()
 				time.Sleep(3 * time.Minute)
 			}
 			c.same(a, before)
@@ -287,18 +365,17 @@ func TestAHostThatJoinsGetsTheAuthoritiesOfToday(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 1)
 			h := c.hosts[0]
-			own := site.Identity{ClusterID: "x", ServiceSigner: site.KeyPair{Cert: "own"}, FrontProxyCA: site.KeyPair{Cert: "own"}}
-			if got := Present(t.TempDir(), own); got.ServiceSigner != own.ServiceSigner || got.FrontProxyCA != own.FrontProxyCA {
+			own := site.Identity{ClusterID: "x", ServiceSigner: site.KeyPair{Cert: "own"}, FrontProxyCA: site.KeyPair{Cert: "own"}, EtcdCA: site.KeyPair{Cert: "own"}}
+			if got := Present(t.TempDir(), own); got.ServiceSigner != own.ServiceSigner || got.FrontProxyCA != own.FrontProxyCA || got.EtcdCA != own.EtcdCA {
 				t.Error("a host without files gives others than its own")
 			}
 			for i := range 40 {
 				c.look()
 				now := h.files(a)
 				id := Present(h.root, own)
-				pair := id.ServiceSigner
-				if a == rotation.FrontProxyCA {
-					pair = id.FrontProxyCA
-				}
+				pair := map[rotation.Authority]site.KeyPair{
+					rotation.ServiceAccountKey: id.ServiceSigner, rotation.FrontProxyCA: id.FrontProxyCA, rotation.EtcdCA: id.EtcdCA, rotation.KubernetesCA: id.KubernetesCA,
+				}[a]
 				publics, err := keys.Publics(pair.Cert)
 				if err != nil || pair.Key != now.key || len(publics) != len(now.Trusts) || publics[0].ID != string(now.Key) || id.ClusterID != "x" {
 					t.Fatalf("%s, look %d: %v", a, i, err)

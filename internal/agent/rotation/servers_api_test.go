@@ -42,6 +42,9 @@ type realHost struct {
 
 const realToken = "administrator"
 
+// robot is a service account of the tests.
+var robot = metav1.ObjectMeta{Name: "robot", Namespace: "default"}
+
 // newRealCluster makes two control planes that share the etcd of the tests.
 func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 	t.Helper()
@@ -81,7 +84,7 @@ func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 			}
 			return h.processes(p)
 		}
-		h.write, h.remove, h.end, h.accepts = host.WriteFileAtomic, os.Remove, host.EndProcess, h.accepted
+		h.write, h.remove, h.end, h.accepts = host.WriteFileAtomic, os.Remove, host.EndProcess, accepted
 		r.ready(t)
 	}
 	return c, hosts
@@ -126,7 +129,7 @@ func (r *realHost) kubelet(ctx context.Context, binary, etcd, prefix, port strin
 			"--service-account-key-file="+r.root+sa.trusts, "--service-account-signing-key-file="+r.root+sa.key,
 			"--requestheader-client-ca-file="+r.root+front.trusts, "--requestheader-allowed-names=front-proxy-client",
 			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-			"--proxy-client-cert-file="+r.root+front.leaf+".crt", "--proxy-client-key-file="+r.root+front.leaf+".key")
+			"--proxy-client-cert-file="+r.root+front.leaves[0]+".crt", "--proxy-client-key-file="+r.root+front.leaves[0]+".key")
 		cmd.Stdout, cmd.Stderr = log, log
 		_ = cmd.Run() // it is started again, as kubelet does
 		_ = log.Close()
@@ -182,7 +185,6 @@ func (r *realHost) knows(ctx context.Context, token string) state.Fact[bool] {
 // takes the tokens of the other one, and none takes an old token afterwards.
 func TestRealAPIServersTakeEachOthersTokensDuringARotation(t *testing.T) {
 	c, hosts := newRealCluster(t)
-	robot := metav1.ObjectMeta{Name: "robot", Namespace: "default"}
 	if err := makeAccount(t, hosts[0], robot); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +280,7 @@ func TestARealAPIServerFollowsTheFrontProxysCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := h.files(a)
-	oldLeaf, oldKey := old.leaf, old.leafKey
+	oldLeaf, oldKey := old.leaves[0].cert, old.leaves[0].key
 	if got := h.asProxy(t, oldLeaf, oldKey); got != "somebody" {
 		t.Fatalf("the old certificate makes %q", got)
 	}
@@ -295,8 +297,8 @@ func TestARealAPIServerFollowsTheFrontProxysCA(t *testing.T) {
 	}
 	h.put(places[a].key, fresh.key, 0o600) // the phase of signing, by hand
 	h.put(places[a].trusts, fresh.cert, 0o644)
-	h.put(places[a].leaf+".crt", freshLeaf, 0o644)
-	h.put(places[a].leaf+".key", freshKey, 0o600)
+	h.put(places[a].leaves[0]+".crt", freshLeaf, 0o644)
+	h.put(places[a].leaves[0]+".key", freshKey, 0o600)
 	deadline := time.Now().Add(3 * time.Minute)
 	for h.followed(t.Context(), c, h.files(a)) != nil {
 		if time.Now().After(deadline) || host.Sleep(t.Context(), time.Second) != nil {

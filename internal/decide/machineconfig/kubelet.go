@@ -151,7 +151,7 @@ var kubeletChecks = map[string]func(*kubelet.KubeletConfiguration) string{
 		return within(*c.PodPidsLimit, minPIDs, maxPIDs)
 	},
 	"containerLogMaxSize": func(c *kubelet.KubeletConfiguration) string {
-		return quantity(c.ContainerLogMaxSize, minLog)
+		return logSize(c.ContainerLogMaxSize)
 	},
 	"containerLogMaxFiles":   func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.ContainerLogMaxFiles), 2, 1000) },
 	"containerLogMaxWorkers": func(c *kubelet.KubeletConfiguration) string { return within(int64(*c.ContainerLogMaxWorkers), 1, 100) },
@@ -162,7 +162,7 @@ var kubeletChecks = map[string]func(*kubelet.KubeletConfiguration) string{
 	"kubeReserved":            func(c *kubelet.KubeletConfiguration) string { return reserved(c.KubeReserved) },
 	"evictionHard":            func(c *kubelet.KubeletConfiguration) string { return hard(c.EvictionHard) },
 	"evictionSoft":            func(c *kubelet.KubeletConfiguration) string { return thresholds(c.EvictionSoft) },
-	"evictionMinimumReclaim":  func(c *kubelet.KubeletConfiguration) string { return thresholds(c.EvictionMinimumReclaim) },
+	"evictionMinimumReclaim":  func(c *kubelet.KubeletConfiguration) string { return reclaims(c.EvictionMinimumReclaim) },
 	"evictionSoftGracePeriod": func(c *kubelet.KubeletConfiguration) string { return periods(c.EvictionSoftGracePeriod) },
 	"evictionPressureTransitionPeriod": func(c *kubelet.KubeletConfiguration) string {
 		return atLeast(c.EvictionPressureTransitionPeriod.Duration, time.Second)
@@ -213,6 +213,17 @@ func quantity(text, least string) string {
 	return ""
 }
 
+// logSize checks the size of a log: kubelet reads it as whole bytes, in 64 bits.
+func logSize(text string) string {
+	why := quantity(text, minLog)
+	if q, err := resource.ParseQuantity(text); why == "" && err == nil {
+		if _, whole := q.AsInt64(); !whole {
+			return "is not a quantity of at least " + minLog + " whole bytes"
+		}
+	}
+	return why
+}
+
 var reservable = []string{"cpu", "memory", "ephemeral-storage", "pid"}
 
 func reserved(m map[string]string) string {
@@ -231,12 +242,26 @@ var EvictionFloor = map[string]string{"memory.available": "100Mi", "nodefs.avail
 var (
 	signals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 	share   = regexp.MustCompile(`^(100|[1-9]?[0-9](\.[0-9]+)?)%$`)
+	noShare = regexp.MustCompile(`^0(\.0+)?%$`)
 )
 
 func thresholds(m map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		q, err := resource.ParseQuantity(m[name])
 		if !slices.Contains(signals, name) || !share.MatchString(m[name]) && (err != nil || q.Sign() <= 0) {
+			return fmt.Sprintf("%q is not a quantity or a share of one of %s", name, strings.Join(signals, ", "))
+		}
+	}
+	return ""
+}
+
+// reclaims checks what is to be reclaimed at least: kubelet takes no quantity for that,
+// but not a share of nothing.
+func reclaims(m map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		q, err := resource.ParseQuantity(m[name])
+		some := share.MatchString(m[name]) && !noShare.MatchString(m[name])
+		if !slices.Contains(signals, name) || !some && (err != nil || q.Sign() < 0) {
 			return fmt.Sprintf("%q is not a quantity or a share of one of %s", name, strings.Join(signals, ", "))
 		}
 	}
@@ -261,13 +286,17 @@ func periods(m map[string]string) string {
 	return ""
 }
 
-// ownSysctl is a kernel parameter that each pod has for itself: kubelet does not start
-// with another one.
-var ownSysctl = regexp.MustCompile(`^(kernel\.(shm\*|shm[a-z_]+|msg\*|msg[a-z_]+|sem)|fs\.mqueue\.(\*|[a-z_]+)|net\.(\*|[a-zA-Z0-9_.\-]+(\.\*)?))$`)
+// ownSysctl is a kernel parameter that each pod has for itself, by the names that kubelet
+// knows: it does not start with another one.
+var ownSysctl = regexp.MustCompile(`^(kernel\.((shm|msg|sem|shmall|shmmax|shmmni|shm_rmid_forced|msgmax|msgmnb|msgmni)\*?)` +
+	`|(fs\.mqueue|net)\.([a-z0-9]([a-z0-9_-]*[a-z0-9])?\.)*([a-z0-9][a-z0-9_-]*)?[a-z0-9*])$`)
+
+// maxSysctl is the length of the longest name that kubelet takes.
+const maxSysctl = 253
 
 func sysctls(list []string) string {
 	for _, name := range list {
-		if !ownSysctl.MatchString(name) {
+		if len(name) > maxSysctl || !ownSysctl.MatchString(name) {
 			return fmt.Sprintf("%q is not a parameter that each pod has for itself: kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
 		}
 	}

@@ -149,13 +149,15 @@ func settings(pool *mcfgv1.MachineConfigPool, all Objects) (files []types.File, 
 			if !w.selects(layer) {
 				continue
 			}
-			sources, mistakes = append(sources, w.kind+"/"+w.name), append(mistakes, w.mistakes...)
+			if source := w.kind + "/" + w.name; !slices.Contains(sources, source) { // it may be for both layers
+				sources, mistakes = append(sources, source), append(mistakes, w.mistakes...)
+			}
 			for _, field := range slices.Sorted(maps.Keys(w.fields)) {
 				before, twice := here[field]
 				if twice && !bytes.Equal(merged[field], w.fields[field]) {
 					mistakes = append(mistakes, clash(w, before, field, layer.Name), clash(before, w, field, layer.Name))
 				}
-				if below := by[field]; below != nil && !twice {
+				if below := by[field]; below != nil && below != w && !twice {
 					overrides = append(overrides, Override{What: "kubelet's " + field, By: w.object(), Of: below.object()})
 				}
 				merged[field], here[field] = w.fields[field], w
@@ -231,10 +233,11 @@ func Verdicts(all Objects) []Verdict {
 			}
 			v.Pools = append(v.Pools, p.Name)
 			_, _, _, err := settings(p, all)
+			mine, told := isAbout(err, w.object())
 			switch {
 			case err == nil || w.mistakes != nil:
-			case isAbout(err, w.object()):
-				problems = append(problems, err.Error())
+			case mine:
+				problems = append(problems, told...)
 			default:
 				problems = append(problems, Mistake{"MachineConfigPool " + p.Name, "spec", "has no new configuration, because another object is wrong; its condition RenderDegraded says which"}.Error())
 			}
@@ -249,8 +252,12 @@ func Verdicts(all Objects) []Verdict {
 	return out
 }
 
-// isAbout reports whether one of the mistakes in an error is an object's.
-func isAbout(err error, object string) bool {
-	mistakes, ok := errors.AsType[Mistakes](err)
-	return ok && slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Object == object })
+// isAbout reports whether one of the mistakes in an error is an object's, and returns all
+// of them.
+func isAbout(err error, object string) (is bool, all []string) {
+	mistakes, _ := errors.AsType[Mistakes](err)
+	for _, m := range mistakes {
+		is, all = is || m.Object == object, append(all, m.Error())
+	}
+	return is, all
 }

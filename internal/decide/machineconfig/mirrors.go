@@ -134,11 +134,11 @@ func tables(data []byte) []string {
 	return out
 }
 
-// url checks the address of a registry. containerd reads one without a scheme as
-// https.
+// url checks the address of a registry. containerd reads one that does not begin with
+// http as https, and another scheme as the name of a host.
 func (m mirrorFile) url(key string, value any) {
 	text, ok := value.(string)
-	if ok && !strings.HasPrefix(text, "http") {
+	if ok && !strings.HasPrefix(text, "http") && !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
 	u, err := url.Parse(text)
@@ -230,8 +230,8 @@ func isFile(value any) bool {
 }
 
 func allFiles(value any) bool {
-	list, ok := texts(value)
-	return ok && !slices.Contains(list, "")
+	list, ok := value.([]any)
+	return ok && !slices.ContainsFunc(list, func(one any) bool { return !isFile(one) })
 }
 
 func isClient(value any) bool {

@@ -3,6 +3,7 @@ package rotation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,7 +16,8 @@ const (
 	newKey ID = "new"
 )
 
-// files are what a host's disk holds, or what its programs have read of it.
+// files are what a host's disk holds, or what its programs have read of it. A host
+// that shows several leaf certificates may have those of two authorities: "on".
 type files struct{ trusts, key, leaf string }
 
 // modelHost is one control plane.
@@ -154,11 +156,19 @@ func (w world) hostStep(a Authority, i int) []world {
 			h.disk.leaf = "n"
 		}
 	case WriteLeaf:
-		h.disk.leaf = "n"
+		if a == EtcdCA && h.disk.leaf == "o" {
+			h.disk.leaf = "on" // it has several, and each is a write of its own
+		} else {
+			h.disk.leaf = "n"
+		}
 	case Rest, Load:
 	}
 	live := w // a file that programs follow may be read before the agent knows
-	live.hosts[i].used = h.disk
+	if a == EtcdCA {
+		live.hosts[i].used.leaf = h.disk.leaf // what is trusted is read at the start alone
+	} else {
+		live.hosts[i].used = h.disk
+	}
 	return []world{said, marked, w, live}
 }
 
@@ -180,11 +190,11 @@ func (w world) wrong(a Authority, n int) string {
 		return fmt.Sprintf("%d hosts have programs read their files at the same time", len(busy))
 	}
 	for i, shows := range w.hosts[:n] {
-		if a == FrontProxyCA && !slices.Contains([]rune(w.published), rune(shows.used.leaf[0])) {
+		if a == FrontProxyCA && !holds(w.published, shows.used.leaf) {
 			return fmt.Sprintf("%s shows %s, and the API does not publish that", name(i), shows.used.leaf)
 		}
 		for j, trusts := range w.hosts[:n] {
-			if !slices.Contains([]rune(trusts.used.trusts), rune(shows.used.leaf[0])) {
+			if !holds(trusts.used.trusts, shows.used.leaf) {
 				return fmt.Sprintf("%s shows %s, and %s does not trust that", name(i), shows.used.leaf, name(j))
 			}
 		}
@@ -195,11 +205,16 @@ func (w world) wrong(a Authority, n int) string {
 	return ""
 }
 
+// holds reports whether a list holds each authority of another one.
+func holds(list, all string) bool {
+	return !strings.ContainsFunc(all, func(r rune) bool { return !strings.ContainsRune(list, r) })
+}
+
 // TestNobodyEverShowsWhatAnotherOneDoesNotTrust plays every order of a rotation's
 // moves: hosts go away, boot and lose their power between any two writes, and the
 // command is interrupted anywhere. From each world the rotation can be completed.
 func TestNobodyEverShowsWhatAnotherOneDoesNotTrust(t *testing.T) {
-	for _, a := range []Authority{ServiceAccountKey, FrontProxyCA} {
+	for _, a := range []Authority{ServiceAccountKey, FrontProxyCA, EtcdCA} {
 		for _, n := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("%s on %d", a, n), func(t *testing.T) {
 				begin := world{tokens: true, published: "o"}
@@ -274,6 +289,7 @@ func TestTheModelFindsAWrongOrder(t *testing.T) {
 	for what, w := range map[string]world{
 		"signs before all trust": {hosts: [3]modelHost{{used: files{"on", "n", "n"}}, {used: good}}, published: "on"},
 		"drops before all sign":  {hosts: [3]modelHost{{used: files{"n", "n", "n"}}, {used: files{"no", "o", "o"}}}, published: "on"},
+		"has signed half":        {hosts: [3]modelHost{{used: files{"on", "n", "on"}}, {used: files{"n", "n", "n"}}}, published: "on"},
 		"drops while tokens are": {hosts: [3]modelHost{{used: files{"n", "n", "n"}}, {used: files{"n", "n", "n"}}}, published: "on", tokens: true},
 	} {
 		if w.wrong(ServiceAccountKey, 2) == "" {

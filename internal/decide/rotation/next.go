@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ type Seen struct {
 	// Tokens names Secrets with a token of another key than the new one. No program
 	// renews these.
 	Tokens []string
+	// Etcd says why etcd could not do without one of the control planes now; empty if
+	// it could, or if the authority is not etcd's.
+	Etcd string
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
 	Published []ID
@@ -86,12 +90,16 @@ func Next(s Seen, begin bool) Step {
 	}
 	why := s.missing()
 	switch {
-	case why != "" && !s.Wish.Running():
-		return Step{Kind: Refuse, Why: why}
+	case !s.Wish.Running() && cmp.Or(why, s.Etcd) != "":
+		return Step{Kind: Refuse, Why: cmp.Or(why, s.Etcd)}
 	case why != "":
 		return Step{Kind: Wait, Why: why}
 	case s.Wish.Running():
-		return s.goOn()
+		step := s.goOn()
+		if step.Kind == Ask && s.Etcd != "" {
+			return Step{Kind: Wait, Why: s.Etcd}
+		}
+		return step
 	}
 	if step := s.settled(); step.Kind != Settled || !begin {
 		return step

@@ -1,7 +1,11 @@
 package rotation
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -28,4 +32,24 @@ func HostsOf(nodes []state.Node, a Authority) (hosts []Host, absent []string) {
 		hosts = append(hosts, h)
 	}
 	return hosts, absent
+}
+
+// EtcdSpares says why etcd could not do without one of two control planes; empty if
+// it could do without either. spares is what Pacemaker's status says about each, by
+// name. Of other numbers of control planes nothing is said: the agents ask the other
+// API servers, which are ready only with etcd.
+func EtcdSpares(hosts []Host, spares map[string]rollout.Spare) string {
+	if len(hosts) != 2 {
+		return ""
+	}
+	for _, h := range hosts {
+		spare, known := spares[h.Name]
+		switch {
+		case !known:
+			return "Pacemaker's status says nothing of " + h.Name + ": holdfast status"
+		case !state.Is(spare.Carries, true):
+			return strings.TrimSuffix(fmt.Sprintf("etcd could not do without %s now: %s", h.Name, spare.Why), ": ")
+		}
+	}
+	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -41,5 +42,27 @@ func TestWhichNodesARotationWaitsFor(t *testing.T) {
 	}
 	if hosts, _ := HostsOf([]state.Node{{Name: "x", Labels: control, Annotations: map[string]string{state.AnnotationTrust: said}}}, EtcdCA); hosts[0].Report != nil {
 		t.Error("a host that says nothing of an authority is taken to have said something")
+	}
+}
+
+func TestWhetherEtcdCouldDoWithoutEitherOfTwo(t *testing.T) {
+	two := []Host{{Name: "cp-1"}, {Name: "cp-2"}}
+	well := rollout.Spare{Carries: state.Known(true)}
+	for what, c := range map[string]struct {
+		hosts  []Host
+		spares map[string]rollout.Spare
+		want   string
+	}{
+		"a pair":             {two, map[string]rollout.Spare{"cp-1": well, "cp-2": well}, ""},
+		"one":                {two[:1], nil, ""},
+		"three":              {append(two, Host{Name: "cp-3"}), nil, ""},
+		"a learner":          {two, map[string]rollout.Spare{"cp-1": well, "cp-2": {Carries: state.Known(false), Why: "not both hosts hold every write"}}, "etcd could not do without cp-2 now: not both hosts hold every write"},
+		"unknown":            {two, map[string]rollout.Spare{"cp-1": {}, "cp-2": well}, "etcd could not do without cp-1 now"},
+		"no status":          {two, nil, "Pacemaker's status says nothing of cp-1: holdfast status"},
+		"a status of others": {two, map[string]rollout.Spare{"cp-1": well, "cp-9": well}, "Pacemaker's status says nothing of cp-2: holdfast status"},
+	} {
+		if got := EtcdSpares(c.hosts, c.spares); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
 	}
 }

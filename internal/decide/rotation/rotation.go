@@ -40,7 +40,7 @@ func Authorities() []Authority {
 }
 
 // Replaceable reports whether this release can replace an authority.
-func (a Authority) Replaceable() bool { return a == ServiceAccountKey || a == FrontProxyCA }
+func (a Authority) Replaceable() bool { return a != KubernetesCA }
 
 // ID identifies an authority by its public key: the SHA-256 of its
 // SubjectPublicKeyInfo in base64, as API servers name the keys of tokens.

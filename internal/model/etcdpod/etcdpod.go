@@ -6,15 +6,26 @@ package etcdpod
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Advertised is the flag with the address that etcd gives to its peers.
 const Advertised = "--initial-advertise-peer-urls="
 
-// DigestOf returns a digest that tells one bundle of authorities from another.
+// DigestOf returns a digest that tells one bundle of authorities from another. The
+// order of the authorities does not matter: etcd need not read it.
 func DigestOf(bundle []byte) string {
+	var blocks []string
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		blocks = append(blocks, string(pem.EncodeToMemory(block)))
+	}
+	if len(blocks) > 1 {
+		slices.Sort(blocks)
+		bundle = []byte(strings.Join(blocks, ""))
+	}
 	hash := sha256.Sum256(bundle)
 	return hex.EncodeToString(hash[:])
 }

@@ -1,6 +1,7 @@
 package etcdpod_test
 
 import (
+	"encoding/pem"
 	"net/netip"
 	"slices"
 	"strings"
@@ -129,5 +130,25 @@ func TestWhatKubernetesKnowsAndPodmanDoesNotNeedIsTaken(t *testing.T) {
 		if changed == good || err != nil || got.Name != "etcd" || strings.Contains(c.now, "GOGC") && !slices.Equal(got.Env, []string{"GOGC=50"}) {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
+	}
+}
+
+// A rotation of etcd's CA turns the order of two authorities round, which is no
+// reason to restart etcd.
+func TestABundlesDigestDoesNotDependOnItsOrder(t *testing.T) {
+	block := func(text string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(text)}))
+	}
+	a, b, c := block("a"), block("b"), block("c")
+	of := func(text string) string { return etcdpod.DigestOf([]byte(text)) }
+	if of(a+b) != of(b+a) || of(a+b) != of("# the new one\n"+b+a) {
+		t.Error("the order counts")
+	}
+	seen := map[string]string{}
+	for _, text := range []string{a, b, a + b, a + c, a + b + c, "an authority\n", ""} {
+		if former, there := seen[of(text)]; there {
+			t.Errorf("%q and %q have the same digest", former, text)
+		}
+		seen[of(text)] = text
 	}
 }

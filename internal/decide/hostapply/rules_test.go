@@ -1,0 +1,273 @@
+package hostapply_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/hostapply"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// anyJournal draws a journal as a host may find it: at rest, or anywhere on a way from
+// old to new.
+func anyJournal(r *rand.Rand) hostapply.Journal {
+	switch r.IntN(6) {
+	case 0:
+		return hostapply.Journal{Good: "old"}
+	case 1:
+		return hostapply.Journal{Good: "old", Failed: "new", Why: "it was late"}
+	case 2:
+		return hostapply.Journal{Good: "old", Failed: "new", Refused: true, Why: "no such group"}
+	}
+	j := hostapply.Journal{Good: "old", Target: "new", Boot: "1", Reboots: r.IntN(2) == 0, Back: r.IntN(2) == 0, Booted: r.IntN(2) == 0}
+	j.Phase = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Booting, hostapply.Checking}[r.IntN(4)]
+	if j.Back {
+		j.Why = "it was late"
+	}
+	if j.Phase == hostapply.Checking {
+		j.Boots = r.IntN(5)
+		j.Since = noon.Add(-[]time.Duration{-time.Hour, 0, hostapply.Settled - 1, hostapply.Settled, hostapply.CheckLimit, hostapply.CheckLimit + 1}[r.IntN(6)])
+	}
+	return j
+}
+
+func anyFact(r *rand.Rand) state.Fact[bool] {
+	return []state.Fact[bool]{{}, {Value: true}, state.Known(false), state.Known(true)}[r.IntN(4)]
+}
+
+func anyFacts(r *rand.Rand) hostapply.Facts {
+	f := hostapply.Facts{Now: noon, Boot: []string{"1", "1", "2"}[r.IntN(3)], Drains: r.IntN(2) == 0, Reboots: r.IntN(2) == 0, Drained: r.IntN(2) == 0, Quiet: r.IntN(2) == 0}
+	f.Desired = []state.Fact[string]{{}, {Value: "new"}, state.Known(""), state.Known("old"), state.Known("new"), state.Known("newer")}[r.IntN(6)]
+	f.Wish = []hostapply.Wish{hostapply.NoWish, hostapply.Turn, hostapply.Booted}[r.IntN(3)]
+	f.Did = []hostapply.Do{hostapply.Nothing, hostapply.Drain, hostapply.Write, hostapply.Act}[r.IntN(4)]
+	f.MayBoot, f.Ready = anyFact(r), anyFact(r)
+	f.Watched = []time.Duration{0, hostapply.Settled - 1, hostapply.Settled}[r.IntN(3)]
+	if r.IntN(4) == 0 {
+		f.Failed = "no space"
+	}
+	if r.IntN(4) == 0 {
+		f.Refused = "no such user"
+	}
+	if r.IntN(4) == 0 {
+		f.ByHand = "kernel arguments"
+	}
+	if f.Wish == hostapply.Turn {
+		f.Drains = true // as the caller has it
+	}
+	return f
+}
+
+// TestWhateverAHostFindsItKeepsItsRules draws journals and facts, also such that should
+// not meet, because a host believes neither its memory nor the API.
+func TestWhateverAHostFindsItKeepsItsRules(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	seen := map[string]int{}
+	for range 60_000 {
+		j, f := anyJournal(r), anyFacts(r)
+		s := hostapply.Next(j, f)
+		for _, rule := range broken(j, f, s) {
+			t.Fatalf("journal %+v\nfacts %+v\nstep %+v\nbroken: %s", j, f, s, rule)
+		}
+		seen[fmt.Sprint(s.Do, " ", s.Report.Stage)]++
+	}
+	for _, kind := range []string{
+		" settled", " failed", " refused", " applies", " held", " waits-for-boot", " goes-back", "drain drains", "write applies", "write goes-back", "act applies", "act goes-back", "reboot applies", "reboot goes-back",
+	} {
+		if seen[kind] < 20 {
+			t.Errorf("%q was seen %d times", kind, seen[kind])
+		}
+		delete(seen, kind)
+	}
+	if len(seen) > 0 {
+		t.Errorf("nobody expects %v", seen)
+	}
+}
+
+// broken returns the rules that a step breaks.
+func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
+	var out []string
+	rule := func(holds bool, words string) {
+		if !holds {
+			out = append(out, words)
+		}
+	}
+	n, r := s.Journal, s.Report
+	ready := f.Ready.Known && f.Ready.Value
+	mayBoot := f.MayBoot.Known && f.MayBoot.Value
+	desired := ""
+	if f.Desired.Known {
+		desired = f.Desired.Value
+	}
+	booted := j.Booted || j.Target != "" && f.Boot != j.Boot
+
+	rule(r.Current == n.Good && n.Good != "", "it says that it has the last good one")
+	rule((s.Config != "") == (s.Do == hostapply.Write) && (s.Config == "" || s.Config == n.Config()), "what is written is what it is on its way to")
+	rule(n.Target == "" || r.State == rollout.Working, "on its way it works")
+	rule(n.Target == "" || n.Failed == "" && !n.Refused, "what failed is known once it is back")
+	rule(s.Do == hostapply.Nothing || r.State == rollout.Working, "who does something works")
+	rule((r.State == rollout.Done) == (r.Stage == rollout.Settled), "it is done when it has what it was given")
+	rule((r.Reason == "") == (r.State == rollout.Done), "who is not done says why")
+	rule(!strings.HasSuffix(r.Reason, ": ") && !strings.HasPrefix(r.Reason, ": "), "a reason is whole")
+	if s.Do == hostapply.Reboot {
+		rule(mayBoot, "nobody boots while the cluster may not carry on without the host")
+		rule(n.Target == "" || n.Phase == hostapply.Booting && f.ByHand == "", "it boots in its phase, and not where a person does")
+		rule(f.Drained || !f.Drains || n.Back, "it is empty before it boots, but on the way back")
+		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")
+	}
+	if s.Do == hostapply.Drain {
+		rule(f.Drains && !f.Drained && !n.Back && r.Drain && r.Stage == rollout.Drains, "pods are waited for where they have to move")
+	}
+	if s.Do == hostapply.Act {
+		rule(n.Phase == hostapply.Acting, "units are told in their phase")
+	}
+	if r.Fulfilled {
+		rule(f.Wish == hostapply.Booted && ready && n.Target == "", "a wish is fulfilled by a boot after which the host is ready")
+	}
+	if j.Target == "" {
+		atRest(j, f, s, desired, rule)
+		return out
+	}
+	switch {
+	case n.Target == "":
+		rule(s.Do == hostapply.Nothing, "at the end of a way nothing is left to do")
+		rule(n.Good == "new" && !j.Back && ready && n.Failed == "" || n.Good == "old" && j.Back && n.Failed == "new", "it ends with the new one if the host is ready with that, or else with the old one")
+		rule(!n.Refused && n.Phase == "" && n.Boot == "" && !n.Back, "nothing of the way is left")
+		rule(n.Failed == "" || strings.HasPrefix(n.Why, j.Why), "the first reason is kept")
+		rule(n.Failed == "" || j.Phase == hostapply.Writing || ready || n.Why != j.Why, "what failed on the way back is told too")
+		rule(n.Failed != "" || r.Fulfilled == (f.Wish == hostapply.Booted), "one boot serves both")
+		rule(n.Failed != "" || f.Quiet || j.Phase == hostapply.Checking && f.Now.Sub(j.Since) >= hostapply.Settled, "it was watched, unless nobody reads what changed")
+	case j.Back:
+		rule(n.Back && n.Why == j.Why && n.Good == j.Good && n.Target == j.Target, "the way back has no end but its end")
+	case n.Back:
+		rule(n.Phase == hostapply.Writing && s.Do == hostapply.Write && s.Config == "old" && n.Why != "", "who goes back writes the old one first, and knows why")
+		rule(f.Failed != "" || j.Phase != hostapply.Acting, "it goes back for a reason")
+		rule(!ready || j.Phase != hostapply.Checking, "a host that is ready does not go back")
+	}
+	rule(n.Target == "" || n.Booted == booted && n.Boot == f.Boot, "each boot is noticed")
+	rule(n.Target == "" || n.Reboots == j.Reboots, "what the way there needs does not change on it")
+	from, to := slices.Index(order, cmp.Or(j.Phase, hostapply.Writing)), slices.Index(order, n.Phase)
+	rule(n.Target == "" || n.Back != j.Back || to >= from, "the phases have an order")
+	if n.Target != "" && n.Phase == hostapply.Checking {
+		rule(!n.Since.After(f.Now), "a check began at some time")
+		if j.Phase == hostapply.Checking {
+			since := j.Since
+			if since.After(f.Now) {
+				since = f.Now
+			}
+			rule(n.Since.Equal(since), "a check begins once")
+			rule(n.Boots == j.Boots || n.Boots == j.Boots+1 && f.Boot != j.Boot, "boots are counted while it is checked")
+			rule(f.Now.Sub(n.Since) <= hostapply.CheckLimit || ready, "nobody waits for longer than the limit")
+			rule(n.Boots < hostapply.MaxBoots || ready, "a host that does not stay up is not waited for")
+		} else {
+			rule(n.Since.Equal(f.Now) && n.Boots == 0, "a check begins anew")
+		}
+	}
+	if n.Target != "" && n.Phase == hostapply.Booting && j.Phase == hostapply.Booting && n.Back == j.Back {
+		rule(f.Boot == j.Boot, "after a boot it is checked")
+		rule(n.Back || booted || desired == "" || desired == "new", "until its boot the wish may be taken back")
+		rule((r.Stage == rollout.WaitsForBoot) == (f.ByHand != ""), "a person boots it where he said so")
+	}
+	return out
+}
+
+var order = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Booting, hostapply.Checking}
+
+// atRest has the rules of a host that is on no way.
+func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired string, rule func(bool, string)) {
+	n := s.Journal
+	begins := desired != "" && desired != "old" && desired != j.Failed
+	ready := f.Ready.Known && f.Ready.Value
+	switch {
+	case !begins:
+		want := j
+		if desired == "old" {
+			want = hostapply.Journal{Good: "old"}
+		}
+		rule(n == want, "without a new configuration it remembers what it knew, and forgets a failure once it is given what it has")
+	case f.Refused != "":
+		rule(n == hostapply.Journal{Good: "old", Failed: desired, Refused: true, Why: f.Refused}, "what it refuses is known")
+	case f.Drains && !f.Drained:
+		rule(n == j && s.Do == hostapply.Drain, "it is empty before it begins")
+		return
+	default:
+		rule(n == hostapply.Journal{Good: "old", Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot} && s.Do == hostapply.Write, "a way begins with a write")
+		return
+	}
+	switch {
+	case f.Wish == hostapply.NoWish:
+		rule(s.Do == hostapply.Nothing && s.Report.State != rollout.Working, "at rest it does nothing")
+	case f.Wish == hostapply.Booted:
+		rule(s.Do == hostapply.Nothing, "who has booted for a wish does not boot for it again")
+		rule(s.Report.Fulfilled == (ready && f.Watched >= hostapply.Settled), "it has been ready for a while")
+		rule(s.Report.Fulfilled != (s.Report.State == rollout.Working), "until then it works")
+	case f.Wish == hostapply.Turn:
+		mayBoot := f.MayBoot.Known && f.MayBoot.Value
+		want := hostapply.Nothing
+		if !f.Drained {
+			want = hostapply.Drain
+		} else if mayBoot {
+			want = hostapply.Reboot
+		}
+		rule(s.Do == want, "in its turn it is emptied, and then boots if it may")
+		rule(s.Report.State == rollout.Working && !s.Report.Fulfilled, "in its turn it works")
+	}
+}
+
+// TestFromEachJournalAHostComesToRest lets the world be kind from some moment on: whatever
+// was in the journal, the host ends with one of both, and boots at most twice.
+func TestFromEachJournalAHostComesToRest(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 3000 {
+		start := anyJournal(r)
+		j, boot, boots, now := start, "1", 0, noon
+		did := hostapply.Nothing
+		for looks := 0; ; looks++ {
+			f := hostapply.Facts{
+				Now: now, Boot: boot, Desired: state.Known(cmp.Or(start.Target, start.Failed, "old")), Drains: true, Drained: true, Reboots: start.Reboots,
+				MayBoot: state.Known(true), Ready: state.Known(true), Did: did,
+			}
+			s := hostapply.Next(j, f)
+			if j == s.Journal && s.Do == hostapply.Nothing && j.Target == "" {
+				break
+			}
+			if looks > 20 || boots > 2 {
+				t.Fatalf("from %+v: %+v after %d looks and %d boots", start, j, looks, boots)
+			}
+			if j = s.Journal; s.Do == hostapply.Reboot {
+				boots++
+				boot += "+"
+				did = hostapply.Nothing
+			} else {
+				did = s.Do
+			}
+			now = now.Add(30 * time.Second)
+		}
+		if start.Target != "" && (j.Good == "new") == start.Back {
+			t.Fatalf("from %+v it ends with %+v", start, j)
+		}
+	}
+}
+
+// TestTheReportOfSomebodysChangeIsOfAHostAtRest, and names all that was changed.
+func TestTheReportOfSomebodysChangeIsOfAHostAtRest(t *testing.T) {
+	for _, is := range []rollout.State{rollout.Done, rollout.Working, rollout.Degraded, rollout.Unreconcilable} {
+		for _, what := range [][]string{nil, {"/etc/a"}, {"/etc/a", "b.service"}} {
+			before := hostapply.Report{State: is, Current: "old", Reason: "why", Drain: true, Fulfilled: true, Stage: rollout.Applies}
+			got, want := before.Changed(what), before
+			if is == rollout.Done && len(what) > 0 {
+				want.State, want.Stage, want.Reason = rollout.Degraded, rollout.Changed, "somebody changed "+strings.Join(what, ", ")
+			}
+			if got != want {
+				t.Errorf("%s, %q: %+v, want %+v", is, what, got, want)
+			}
+		}
+	}
+}

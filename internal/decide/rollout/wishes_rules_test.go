@@ -1,0 +1,510 @@
+package rollout_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// stamps are times as people and programs may write them, and whether they are read.
+var stamps = map[string]bool{
+	"2026-11-23T12:00:00Z": true, "2026-11-23T13:00:00+01:00": true, "2026-11-23T12:00:00.5Z": true,
+	"now": false, "2026-11-23": false, "2026-11-23 12:00:00": false, "1763899200": false, " 2026-11-23T12:00:00Z": false,
+}
+
+// TestAWishIsReadWithWhatIsSaidOfIt has each wish with each value about it, about an
+// earlier one, and about none.
+func TestAWishIsReadWithWhatIsSaidOfIt(t *testing.T) {
+	for wanted, isTime := range stamps {
+		for _, of := range []string{wanted, "2026-11-22T00:00:00Z", "", wanted + "0"} {
+			for given, isGiven := range stamps {
+				a := map[string]string{rollout.RebootWanted: wanted, rollout.RebootFrom: rollout.About(of, "boot-1"), rollout.RebootGiven: rollout.About(of, given)}
+				w := rollout.WishOf(a)
+				own := of == wanted
+				at, _ := time.Parse(time.RFC3339, wanted)
+				if w.Wanted != wanted || w.At.IsZero() == isTime || !w.At.Equal(at) && isTime || (w.From == "boot-1") != own || (w.From == "") == own {
+					t.Errorf("%q about %q: %+v", wanted, of, w)
+				}
+				if !w.Given.IsZero() != (own && isGiven) || w.HasTurn() != (own && isGiven) || !w.Open() || w.Done || !w.Left {
+					t.Errorf("%q about %q, given %q: %+v", wanted, of, given, w)
+				}
+				for boot, is := range map[string]bool{"boot-1": false, "boot-2": own, "": own} {
+					if w.Booted(boot) != is {
+						t.Errorf("%q about %q: booted in %q: %v", wanted, of, boot, w.Booted(boot))
+					}
+				}
+				for done, is := range map[string]bool{wanted: true, of: own, "": false, wanted + " ": false} {
+					a[rollout.RebootDone] = done
+					if w := rollout.WishOf(a); w.Done != is || w.Open() == is || is && (w.HasTurn() || w.Booted("boot-2")) {
+						t.Errorf("%q, done %q: %+v", wanted, done, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWhatIsLeftOfAWishIsWhatTheOperatorRemoves: its own annotations and the reason, and
+// none of the agent's, which writes them again.
+func TestWhatIsLeftOfAWishIsWhatTheOperatorRemoves(t *testing.T) {
+	names := []string{rollout.RebootReason, rollout.RebootGiven, rollout.RebootWaits, rollout.RebootFrom, rollout.RebootDone}
+	for set := range 1 << len(names) {
+		a := map[string]string{}
+		for i, name := range names {
+			if set&(1<<i) != 0 {
+				a[name] = ""
+			}
+		}
+		w := rollout.WishOf(a)
+		if w.Left != (set&0b00111 != 0) || w.Open() || w.HasTurn() || w.Done || w.From != "" || w.Booted("boot-2") {
+			t.Errorf("%v: %+v", a, w)
+		}
+	}
+}
+
+// words are the stages of a wish that a host may have.
+var wishWords = []string{"none", "new", "heard", "turn", "late", "done", "later", "soon", "back"}
+
+func withWish(h rollout.Host, word string) rollout.Host {
+	if word != "none" {
+		h.Wish = wishOf(word)
+	}
+	return h
+}
+
+// TestInEachStateAWishIsDecidedAboutOnce has each state of two control planes and a worker
+// with each stage of a wish for one of them.
+func TestInEachStateAWishIsDecidedAboutOnce(t *testing.T) {
+	kinds := map[string]int{}
+	for _, first := range lines {
+		for _, second := range lines {
+			for _, worker := range []string{"t>t Done", "a>t Working", "a>a Done"} {
+				for _, word := range wishWords {
+					for who := range 3 {
+						s := aSite(t, first, second, worker, state.Known(true))
+						s.Now = noon
+						s.Hosts[who] = withWish(s.Hosts[who], word)
+						h := s.Hosts[who]
+						before := slices.Clone(s.Hosts)
+						d := rollout.Decide(s)
+						bad := func(rule string) {
+							t.Helper()
+							t.Fatalf("cp-1 %s, cp-2 %s, w-1 %s, %s has the wish %s: %+v: %s", first, second, worker, h.Name, word, d.Wishes, rule)
+						}
+						if !reflect.DeepEqual(s.Hosts, before) {
+							bad("what it was given changed")
+						}
+						wants := map[string]int{"none": 0, "turn": 0, "late": 0}
+						n, known := wants[word]
+						if !known {
+							n = 1
+						}
+						if len(d.Wishes) != n {
+							bad("one step for each wish that waits, or is over")
+						}
+						for _, step := range d.Wishes {
+							kinds[fmt.Sprintf("%s %v %v", word, step.Give, step.Over)]++
+							switch {
+							case step.Host != h.Name:
+								bad("it is about whose wish it is")
+							case step.Over != (word == "done" || word == "back"):
+								bad("it is over once it was carried out or taken back")
+							case step.Over && (step.Give || step.Waits != ""):
+								bad("what is over is nothing else")
+							case !step.Over && step.Give != (step.Waits == ""):
+								bad("who gets no turn is told why")
+							case step.Give && word != "heard":
+								bad("a turn is for a wish that the agent has heard of, and whose time has come")
+							case word == "later" && step.Waits != "it is wanted for "+noon.Add(time.Minute).Format(time.RFC3339):
+								bad("it waits for its time")
+							case word == "soon" && !strings.Contains(step.Waits, `is "soon", and not a time such as 2026-11-23T12:00:00Z`):
+								bad("what is no time is told")
+							}
+						}
+						for _, a := range d.Set {
+							if a.Host == h.Name && (word == "turn" || word == "late") {
+								bad("who boots is given no other configuration")
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"new false false", "heard true false", "heard false false", "done false true", "back false true", "later false false", "soon false false"} {
+		if kinds[kind] < 20 {
+			t.Errorf("%s: %v", kind, kinds)
+		}
+	}
+}
+
+// TestWhatIsForetoldOfARebootComesAbout: what a person is told before he asks is what the
+// operator decides after it.
+func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
+	now, given, waits := noon.Format(time.RFC3339), 0, 0
+	for _, carries := range []state.Fact[bool]{state.Known(true), {}} {
+		for _, first := range lines {
+			for _, second := range lines {
+				for _, worker := range []string{"t>t Done", "a>t Working", "a>a Done", "a>b Degraded", ">"} {
+					s := aSite(t, first, second, worker, carries)
+					s.Now = noon
+					for i, h := range s.Hosts {
+						told := rollout.WouldWait(s, h.Name)
+						if !s.Hosts[i].Wish.At.IsZero() {
+							t.Fatal("to ask makes a wish")
+						}
+						after := s
+						after.Hosts = slices.Clone(s.Hosts)
+						after.Hosts[i].Wish = rollout.WishOf(map[string]string{rollout.RebootWanted: now, rollout.RebootFrom: rollout.About(now, "boot-1")})
+						for _, step := range rollout.Decide(after).Wishes {
+							if step.Host != h.Name || step.Waits != told || step.Give != (told == "") {
+								t.Fatalf("cp-1 %s, cp-2 %s, w-1 %s: %s was told %q, and then %+v", first, second, worker, h.Name, told, step)
+							}
+							if step.Give {
+								given++
+							} else {
+								waits++
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if given < 200 || waits < 2000 {
+		t.Errorf("%d were given, %d wait", given, waits)
+	}
+	s := aSite(t, lines[0], lines[0], lines[0], state.Known(true))
+	s.Now = noon
+	s.Hosts[0].Wish = wishOf("turn")
+	for host, want := range map[string]string{"cp-1": "it has its turn already", "cp-2": "cp-1 (its agent has not answered yet) is at work", "cp-9": "nobody decides about it"} {
+		if got := rollout.WouldWait(s, host); got != want {
+			t.Errorf("%s: %q", host, got)
+		}
+	}
+}
+
+// TestTheOldestWishIsFirst, whatever the hosts are called; equal ones by their names.
+func TestTheOldestWishIsFirst(t *testing.T) {
+	for _, a := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour} {
+		for _, b := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour} {
+			for _, c := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour} {
+				ages := []time.Duration{a, b, c}
+				s := rollout.Site{Now: noon, Hosts: hosts(t, "w-3 new>new Done\nw-1 new>new Done\nw-2 new>new Done"), Pools: pools()}
+				oldest := 0
+				for i, age := range ages {
+					wanted := noon.Add(-age).Format(time.RFC3339)
+					s.Hosts[i].Wish = rollout.WishOf(map[string]string{rollout.RebootWanted: wanted, rollout.RebootFrom: rollout.About(wanted, "boot-1")})
+					if age > ages[oldest] || age == ages[oldest] && s.Hosts[i].Name < s.Hosts[oldest].Name {
+						oldest = i
+					}
+				}
+				d := rollout.Decide(s)
+				if len(d.Wishes) != 3 {
+					t.Fatalf("%v: %+v", ages, d.Wishes)
+				}
+				for i, step := range d.Wishes {
+					if step.Give != (step.Host == s.Hosts[oldest].Name) || step.Give != (i == 0) {
+						t.Errorf("%v: %+v", ages, d.Wishes)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAHostThatNoPoolHasGetsNoTurn and is told why; nothing is left of its wish once that
+// is over.
+func TestAHostThatNoPoolHasGetsNoTurn(t *testing.T) {
+	for _, word := range wishWords {
+		for _, line := range []string{"other-1 new>new Done", "other-1 >", "gpu-1 new>new Done"} {
+			s := rollout.Site{Now: noon, Hosts: []rollout.Host{withWish(host(t, line, 0), word)}, Pools: pools()}
+			if strings.HasPrefix(line, "gpu") {
+				gpus(&s)
+				other := s.Pools[2]
+				other.Name = "gpu2"
+				s.Pools = append(s.Pools, other)
+			}
+			d := rollout.Decide(s)
+			var want []rollout.WishStep
+			name := s.Hosts[0].Name
+			switch word {
+			case "done", "back":
+				want = []rollout.WishStep{{Host: name, Over: true}}
+			case "none":
+			default:
+				want = []rollout.WishStep{{Host: name, Waits: "it has no turn: " + d.Astray[0].Why}}
+			}
+			if diff := cmp.Diff(want, d.Wishes); diff != "" || len(d.Astray) != 1 {
+				t.Errorf("%s, %s: %s", line, word, diff)
+			}
+		}
+	}
+}
+
+// TestEachStateOfAHostHasWords: each combination of what stands in a node. What is most
+// pressing is told, and who waits is told for what.
+func TestEachStateOfAHostHasWords(t *testing.T) {
+	const when = "2026-11-23T12:00:00Z"
+	type part struct{ name, value string }
+	groups := [][][]part{
+		{nil, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "a"}, {rollout.StateOf, "Done"}}, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Done"}},
+			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Working"}, {rollout.ReasonOf, "writes b"}}, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Degraded"}}},
+		{nil, {{rollout.RebootWanted, when}}, {{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootWaits, when + " w-1 is at work"}},
+			{{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootGiven, when + " " + when}}, {{rollout.RebootWanted, when}, {rollout.RebootDone, when}}},
+		{nil, {{drain.Wanted, when}}, {{drain.Wanted, when}, {drain.Had, when}}, {{drain.Wanted, when}, {drain.Had, "2026-11-22T12:00:00Z"}}, {{drain.CordonedBy, "x"}}},
+		{nil, {{drain.Waits, "default/web"}}},
+	}
+	texts := map[string]int{}
+	var play func(i int, a map[string]string)
+	check := func(a map[string]string) {
+		for bits := range 8 {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Annotations: a}}
+			n.Spec.Unschedulable = bits&1 != 0
+			ready, full := bits&2 != 0, bits&4 != 0
+			if ready {
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+			}
+			if full {
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
+			}
+			got := rollout.Doing(n)
+			h := rollout.HostOf(n)
+			bad := func(rule string) {
+				t.Helper()
+				t.Fatalf("%v, cordoned %v, ready %v, full %v: %+v: %s", a, bits&1 != 0, ready, full, got, rule)
+			}
+			does := strings.TrimPrefix(got.Does, "is not ready; ")
+			quiet := (a[rollout.DesiredConfig] == "" || h.State == rollout.Done && h.Current == h.Desired) && !h.Wish.Open() && a[drain.Wanted] == "" && a[drain.CordonedBy] == "" && !h.Unschedulable
+			switch {
+			case strings.HasPrefix(got.Does, "is not ready") == ready:
+				bad("who is not ready is told so")
+			case got.Does == "" && (!quiet || full):
+				bad("who is at something is told so")
+			case got.Does == "" && got.Waits != "":
+				bad("nobody waits for nothing")
+			case quiet && !full && ready && got.Does != "":
+				bad("who takes pods and has nothing to do is told nothing")
+			case h.Wish.HasTurn() && h.State != rollout.Working && does != "has its turn to boot":
+				bad("a turn comes first")
+			case h.State == rollout.Working && does != "writes b":
+				bad("who works says at what")
+			case h.Wish.Open() && !h.Wish.HasTurn() && h.State == rollout.Done && h.Current == h.Desired && does != "waits for its turn to boot":
+				bad("a wish waits for its turn")
+			case h.Wish.Open() && a[rollout.RebootWaits] != "" && does == "waits for its turn to boot" && got.Waits != "w-1 is at work":
+				bad("and is told for what")
+			case does == "moves its pods to other hosts" && got.Waits != a[drain.Waits]:
+				bad("who is in the way is told")
+			case strings.HasPrefix(does, "is empty") != (does == "is empty, as an administrator wants since "+when):
+				bad("since when it is empty is told")
+			case drain.HasWanted(a) && does == "is to be empty":
+				bad("who is empty is not to be empty")
+			}
+			texts[does]++
+		}
+	}
+	play = func(i int, a map[string]string) {
+		if i == len(groups) {
+			check(a)
+			return
+		}
+		for _, parts := range groups[i] {
+			next := map[string]string{}
+			for k, v := range a {
+				next[k] = v
+			}
+			for _, p := range parts {
+				next[p.name] = p.value
+			}
+			play(i+1, next)
+		}
+	}
+	play(0, map[string]string{})
+	for _, text := range []string{
+		"", "has its turn to boot", "writes b", "was given another configuration", "waits for its turn to boot", "is to be empty", "moves its pods to other hosts",
+		"is empty, as an administrator wants since " + when, "keeps its pods, because no other host takes them", "takes pods again in a moment", "is cordoned", "failed: it gave no reason", "its disk is full",
+	} {
+		if texts[text] == 0 {
+			t.Errorf("nobody is told %q", text)
+		}
+		delete(texts, text)
+	}
+	delete(texts, "is not ready")
+	if len(texts) > 0 {
+		t.Errorf("nobody expects %v", texts)
+	}
+}
+
+// TestWhatTheOperatorSaysOfAPoolIsRead: its conditions by their types, and how many hosts
+// lack its configuration.
+func TestWhatTheOperatorSaysOfAPoolIsRead(t *testing.T) {
+	then := metav1.NewTime(noon)
+	for _, refused := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+		for lacking := range int32(4) {
+			p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+			p.Spec.Paused = lacking == 1
+			p.Spec.Configuration.Name = "rendered-gpu-2"
+			p.Status.MachineCount, p.Status.UpdatedMachineCount = 3, 3-lacking
+			p.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{
+				{Type: mcfgv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue, Message: "0 of 3", LastTransitionTime: metav1.NewTime(noon.Add(time.Hour))},
+				{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionFalse, Message: "other", LastTransitionTime: then},
+				{Type: mcfgv1.MachineConfigPoolNodeDegraded, Status: corev1.ConditionTrue, Message: "w-1 failed"},
+				{Type: mcfgv1.MachineConfigPoolRenderDegraded, Status: refused, Message: "two files"},
+				{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue, Message: "both"},
+			}
+			want := rollout.PoolState{Name: "gpu", Config: "rendered-gpu-2", Paused: lacking == 1, Lacking: int(lacking), Since: noon, Progress: "0 of 3"}
+			if refused == corev1.ConditionTrue {
+				want.Refused = "two files"
+			}
+			if diff := cmp.Diff(want, rollout.PoolStateOf(p)); diff != "" {
+				t.Errorf("%s, %d: %s", refused, lacking, diff)
+			}
+		}
+	}
+}
+
+// told hosts: each stage with each state, what it has, and since when.
+func troubled() []rollout.Host {
+	var out []rollout.Host
+	for _, stage := range []rollout.Stage{
+		rollout.Untold, rollout.Settled, rollout.Applies, rollout.Drains, rollout.Held, rollout.WaitsForBoot, rollout.GoesBack, rollout.Failed, rollout.Refused, rollout.Changed,
+	} {
+		for _, is := range []rollout.State{"", rollout.Done, rollout.Working, rollout.Degraded, rollout.Unreconcilable} {
+			for _, desired := range []string{"", "a", "b"} {
+				for bits := range 16 {
+					h := rollout.Host{Name: "w-1", Current: "a", Desired: desired, State: is, Stage: stage, Ready: bits&1 == 0, Unschedulable: bits&2 != 0}
+					if bits&4 != 0 {
+						h.Given = noon
+					}
+					if bits&8 != 0 {
+						h.Draining, h.InTheWay = noon, "default/web"
+					}
+					out = append(out, h)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime: what is late stays late, and what
+// is told stays told, until the host says something else.
+func TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime(t *testing.T) {
+	kinds := map[rollout.TroubleKind]int{}
+	ages := []time.Duration{0, rollout.AnswerLimit, rollout.AnswerLimit + 1, rollout.LateAfter, rollout.LateAfter + 1, rollout.BootLateAfter, rollout.BootLateAfter + 1, rollout.PauseLateAfter}
+	for _, h := range troubled() {
+		var last []rollout.Trouble
+		for i, age := range ages {
+			got := rollout.Troubles(noon.Add(age), []rollout.Host{h}, nil)
+			bad := func(rule string) {
+				t.Helper()
+				t.Fatalf("%+v after %s: %+v, before %+v: %s", h, age, got, last, rule)
+			}
+			needs := map[rollout.Stage]bool{rollout.Failed: true, rollout.Refused: true, rollout.Changed: true}
+			stage := h.Stage
+			if stage == rollout.Untold {
+				stage = map[rollout.State]rollout.Stage{rollout.Degraded: rollout.Failed, rollout.Unreconcilable: rollout.Refused}[h.State]
+			}
+			switch {
+			case h.Desired == "" && len(got) > 0:
+				bad("who was given nothing is told of nothing")
+			case len(got) > 1:
+				bad("one thing is told of a host")
+			case i > 0 && len(got) != len(last):
+				bad("what is told stays told")
+			case i > 0 && len(got) == 1 && last[0].Late && !got[0].Late:
+				bad("what is late stays late")
+			case i > 0 && len(got) == 1 && got[0].Kind != last[0].Kind && got[0].Kind != rollout.IsSilent:
+				bad("only silence is noticed later")
+			case needs[stage] && h.Desired != "" && (len(got) == 0 || !got[0].Late):
+				bad("who needs a person says so at once")
+			case len(got) == 0 && h.Desired != "" && h.Current != h.Desired && !fails(h):
+				bad("who lacks what it was given is told of")
+			case len(got) == 1 && (got[0].Host != "w-1" || got[0].Config != h.Desired || got[0].Has != "a" || !got[0].Since.Equal(h.Given) || got[0].InTheWay != h.InTheWay || got[0].Pool != ""):
+				bad("it says which host, what is wanted, what it has, since when, and who is in the way")
+			}
+			if len(got) == 1 {
+				kinds[got[0].Kind]++
+				silent := got[0].Kind == rollout.IsSilent
+				if silent && (age <= rollout.AnswerLimit || h.Given.IsZero() || !h.Ready || h.Unschedulable || h.State == rollout.Working) {
+					bad("silent is who is there, was asked, and has not answered in time")
+				}
+				if got[0].Kind == rollout.NeedsBoot && got[0].Late != (age > rollout.BootLateAfter && !h.Given.IsZero()) {
+					bad("a person has a day to boot a host")
+				}
+				if got[0].Kind == rollout.IsUnderWay && got[0].Late != (age > rollout.LateAfter && (!h.Given.IsZero() || !h.Draining.IsZero())) {
+					bad("work and drains have an hour")
+				}
+			}
+			last = got
+		}
+	}
+	if len(kinds) != 6 {
+		t.Errorf("%v", kinds)
+	}
+}
+
+// TestWhatPeopleAreToldOfAPool has each state of one, alone and beside a host of which they
+// are told.
+func TestWhatPeopleAreToldOfAPool(t *testing.T) {
+	failed := rollout.Host{Name: "w-1", Ready: true, Current: "a", Desired: "b", State: rollout.Degraded}
+	for bits := range 32 {
+		p := rollout.PoolState{Name: "gpu", Progress: "1 of 2"}
+		if bits&1 != 0 {
+			p.Config = "b"
+		}
+		if bits&2 != 0 {
+			p.Lacking = 1
+		}
+		p.Paused = bits&4 != 0
+		if bits&8 != 0 {
+			p.Refused = "two files"
+		}
+		told := bits&16 != 0
+		for _, age := range []time.Duration{0, rollout.LateAfter, rollout.LateAfter + 1, rollout.PauseLateAfter, rollout.PauseLateAfter + 1} {
+			for _, since := range []time.Time{{}, noon} {
+				p.Since = since
+				var list []rollout.Host
+				if told {
+					list = append(list, failed)
+				}
+				got := rollout.Troubles(noon.Add(age), list, []rollout.PoolState{p})
+				if told {
+					if len(got) == 0 || got[0].Host != "w-1" {
+						t.Fatalf("%+v: %+v", p, got)
+					}
+					got = got[1:]
+				}
+				lacks := p.Lacking > 0 && p.Config != ""
+				want := rollout.Trouble{Pool: "gpu", Config: p.Config, Why: "1 of 2", Since: since, Lacking: p.Lacking}
+				late := func(limit time.Duration) bool { return !since.IsZero() && age > limit }
+				switch {
+				case p.Refused != "":
+					want.Kind, want.Why, want.Late = rollout.PoolRefused, "two files", true
+				case lacks && p.Paused:
+					want.Kind, want.Late = rollout.PoolIsPaused, late(rollout.PauseLateAfter)
+				case lacks && !told:
+					want.Kind, want.Late = rollout.PoolThatWaits, late(rollout.LateAfter)
+				}
+				if want.Kind == "" && len(got) == 0 {
+					continue
+				}
+				if len(got) != 1 || got[0] != want {
+					t.Errorf("%+v beside %v after %s: %+v, want %+v", p, list, age, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package life_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestHostsAreBootedUnderLoad has a person want a reboot of each host, the control
+// planes first.
+func TestHostsAreBootedUnderLoad(t *testing.T) {
+	s := open(t)
+	for _, h := range append(s.ControlPlanes(), workersOf(s.Site)...) {
+		if t.Failed() {
+			return
+		}
+		play(t, "reboot of "+h, func(tr *trial) { tr.reboot(h) })
+	}
+}
+
+func (tr *trial) reboot(host string) {
+	tr.Helper()
+	before, since := tr.boot(host), tr.Now()
+	tr.says(0, "host", "reboot", host, "--dry-run")
+	if tr.boot(host) != before {
+		tr.Errorf("%s has booted, though nobody wanted it yet", host)
+	}
+	tr.says(0, "host", "reboot", host, "--reason", "the test wants it")
+	if tr.boot(host) == before {
+		tr.Errorf("%s has not booted", host)
+	}
+	tr.Trial.Took("from the wish to its end", time.Since(since))
+	if out := tr.says(0, "host", "show", host); strings.Contains(out, "the test wants it") {
+		tr.Errorf("the wish is still there")
+	}
+	tr.Noticed("", since)
+	if slices.Contains(tr.ControlPlanes(), host) || len(workersOf(tr.Site)) > 1 {
+		tr.onlyKeptConnectionsEnd(since) // where no other host takes the application's pods, they are away meanwhile
+	}
+	tr.outages(since)
+	tr.noWriteGapAbove(busyGap)
+	tr.nobodyFenced()
+}
+
+// boot returns what tells one boot of a host from another one. Hosts of the lab share
+// a kernel, so it is when their first process began.
+func (tr *trial) boot(host string) string {
+	tr.Helper()
+	return strings.TrimSpace(tr.On(host, "cut -d' ' -f22 /proc/1/stat"))
+}
+
+// saysWithin is the time within which somebody is told who is in the way.
+const saysWithin = 10 * time.Second
+
+// TestADrainThatCannotEndSaysWhy has a budget in the way of a drain. The command names
+// the pod, its owner and the budget, and the drain ends once the budget allows it.
+func TestADrainThatCannotEndSaysWhy(t *testing.T) {
+	play(t, "a budget in the way of a drain", func(tr *trial) {
+		since := tr.Now()
+		pod := tr.podOf(hello)
+		tr.budget(2)
+		out := tr.says(3, "host", "drain", pod.Spec.NodeName, "--timeout", saysWithin.String())
+		for _, want := range []string{pod.Name, "ReplicaSet", "PodDisruptionBudget " + hello} {
+			if !strings.Contains(out, want) {
+				tr.Errorf("it does not name %q within %s", want, saysWithin)
+			}
+		}
+		if out := tr.says(3, "host", "list"); !strings.Contains(out, hello) {
+			tr.Errorf("the list of hosts does not tell who is in the way")
+		}
+		tr.budget(1)
+		tr.says(0, "host", "drain", pod.Spec.NodeName)
+		if n, err := tr.node(pod.Spec.NodeName); err != nil || !n.Spec.Unschedulable {
+			tr.Errorf("it is drained and takes pods (%v)", err)
+		}
+		tr.says(0, "host", "uncordon", pod.Spec.NodeName)
+		tr.Eventually(time.Minute, "the host takes pods again", func() error {
+			n, err := tr.node(pod.Spec.NodeName)
+			if err == nil && n.Spec.Unschedulable {
+				err = errors.New("it is cordoned")
+			}
+			return err
+		})
+		tr.Noticed("", since)
+		tr.NothingFailed("drain", since, tr.Clients()...)
+		tr.outages(since)
+		tr.noWriteGapAbove(busyGap)
+		tr.nobodyFenced()
+	})
+}
+
+// podOf returns a pod of an application that runs on a control plane.
+func (tr *trial) podOf(app string) corev1.Pod {
+	tr.Helper()
+	var pods corev1.PodList
+	if err := tr.API.List(tr.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{"app": app}); err != nil {
+		tr.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		if slices.Contains(tr.ControlPlanes(), p.Spec.NodeName) && p.DeletionTimestamp == nil {
+			return p
+		}
+	}
+	tr.Fatalf("none of %d pods runs on a control plane", len(pods.Items))
+	return corev1.Pod{}
+}
+
+// budget has the application keep so many of its pods.
+func (tr *trial) budget(least int) {
+	tr.Helper()
+	var b policyv1.PodDisruptionBudget
+	key := client.ObjectKey{Namespace: "default", Name: hello}
+	tr.Eventually(time.Minute, "the budget is changed", func() error {
+		if err := tr.API.Get(tr.Context(), key, &b); err != nil {
+			return err
+		}
+		b.Spec.MinAvailable = new(intstr.FromInt(least))
+		return tr.API.Update(tr.Context(), &b)
+	})
+	tr.Eventually(time.Minute, "the budget counts", func() error {
+		if err := tr.API.Get(tr.Context(), key, &b); err != nil {
+			return err
+		}
+		if b.Status.ObservedGeneration != b.Generation || b.Status.DesiredHealthy != int32(least) || b.Status.CurrentHealthy != 2 { // #nosec G115 -- 1 or 2
+			return fmt.Errorf("its status is %+v", b.Status)
+		}
+		return nil
+	})
+}
