@@ -201,14 +201,14 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		rule(n == hostapply.Journal{Good: "old", Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot} && s.Do == hostapply.Write, "a way begins with a write")
 		return
 	}
-	switch {
-	case f.Wish == hostapply.NoWish:
+	switch f.Wish {
+	case hostapply.NoWish:
 		rule(s.Do == hostapply.Nothing && s.Report.State != rollout.Working, "at rest it does nothing")
-	case f.Wish == hostapply.Booted:
+	case hostapply.Booted:
 		rule(s.Do == hostapply.Nothing, "who has booted for a wish does not boot for it again")
 		rule(s.Report.Fulfilled == (ready && f.Watched >= hostapply.Settled), "it has been ready for a while")
 		rule(s.Report.Fulfilled != (s.Report.State == rollout.Working), "until then it works")
-	case f.Wish == hostapply.Turn:
+	case hostapply.Turn:
 		mayBoot := f.MayBoot.Known && f.MayBoot.Value
 		want := hostapply.Nothing
 		if !f.Drained {

@@ -40,7 +40,9 @@ func Authorities() []Authority {
 }
 
 // Replaceable reports whether this release can replace an authority.
-func (a Authority) Replaceable() bool { return a != KubernetesCA }
+func (a Authority) Replaceable() bool {
+	return a == ServiceAccountKey || a == FrontProxyCA || a == EtcdCA
+}
 
 // ID identifies an authority by its public key: the SHA-256 of its
 // SubjectPublicKeyInfo in base64, as API servers name the keys of tokens.
