@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
@@ -28,6 +30,8 @@ func ThisHost() Host {
 			}
 			return w.Refusal(ctx, cfg)
 		},
+		First:  func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
+		Joined: func() bool { return host.Exists(state.KubeletKubeconfig) },
 		Boot: func() (string, error) {
 			id, _, err := observe.Boot()
 			return id, err
