@@ -20,9 +20,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// dryRun is what `host reboot --dry-run` prints.
+// dryRun is what `host reboot --dry-run` and `host patch --dry-run` print.
 type dryRun struct {
 	Host string `json:"host"`
+	// what is what it would do.
+	what string
 	// BootsNow is true if the host would get its turn now, and Waits says for what it
 	// would wait.
 	BootsNow bool   `json:"bootsNow"`
@@ -35,13 +37,15 @@ type dryRun struct {
 	KeepsPods bool `json:"keepsPods,omitempty"`
 }
 
-// dryReboot decides with the operator's functions, and changes nothing.
-func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name string) error {
-	r, err := foresee(ctx, c, name, time.Now())
+// dry says what becomes of a wish. It decides with the operator's functions, and changes
+// nothing.
+func (f rebootFlags) dry(ctx context.Context, c client.Reader, out io.Writer, name, what string) error {
+	r, err := foresee(ctx, c, name, f.inWindow, time.Now())
+	r.what = what
 	if err != nil {
 		return err
 	}
-	if err := r.print(out, format); err != nil {
+	if err := r.print(out, f.output); err != nil {
 		return err
 	}
 	if !r.BootsNow || r.InTheWay != "" {
@@ -50,7 +54,7 @@ func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name
 	return nil
 }
 
-func foresee(ctx context.Context, c client.Reader, name string, now time.Time) (dryRun, error) {
+func foresee(ctx context.Context, c client.Reader, name string, inWindow bool, now time.Time) (dryRun, error) {
 	out := dryRun{Host: name}
 	n, err := hostNode(ctx, c, name)
 	if err != nil {
@@ -64,7 +68,7 @@ func foresee(ctx context.Context, c client.Reader, name string, now time.Time) (
 	if err != nil {
 		return out, err
 	}
-	out.Waits = rollout.WouldWait(site, name)
+	out.Waits = rollout.WouldWait(site, name, inWindow)
 	out.BootsNow = out.Waits == ""
 	p, err := foreseeDrain(ctx, c, n, nodes, now)
 	out.Moves, out.Stays, out.InTheWay, out.KeepsPods = p.Moves, p.Stays, p.InTheWay, p.Nowhere
@@ -81,10 +85,10 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 	if err := c.List(ctx, &pools); err != nil {
 		return site, fmt.Errorf("list MachineConfigPools: %w", err)
 	}
-	for _, p := range pools.Items {
-		site.Pools = append(site.Pools, rollout.Pool{
-			Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Target: p.Spec.Configuration.Name,
-		})
+	for i := range pools.Items {
+		p := rollout.PoolOf(&pools.Items[i], now, time.LoadLocation)
+		p.Target = pools.Items[i].Spec.Configuration.Name
+		site.Pools = append(site.Pools, p)
 	}
 	var cm corev1.ConfigMap
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &cm); client.IgnoreNotFound(err) != nil {
@@ -128,7 +132,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	}
 	var text strings.Builder
 	if r.BootsNow {
-		fmt.Fprintf(&text, "%s would boot now: it would be its turn, and the cluster carries on without it\n", r.Host)
+		fmt.Fprintf(&text, "%s would %s now: it would be its turn, and the cluster carries on without it\n", r.Host, r.what)
 	} else {
 		fmt.Fprintf(&text, "%s would wait: %s\n", r.Host, r.Waits)
 	}

@@ -26,7 +26,7 @@ func (r *Agent) first(ctx context.Context, role state.Role) []state.File {
 	}
 	ctx, stop := context.WithTimeout(ctx, firstLimit)
 	defer stop()
-	files, err := r.firstFiles(ctx, rollout.PoolOf(role))
+	files, err := r.firstFiles(ctx, rollout.PoolOfRole(role))
 	if err != nil {
 		r.Log.Warn("a host joins without its machine configuration, and is given it later", "role", role, "err", err)
 	}

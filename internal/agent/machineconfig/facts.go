@@ -29,6 +29,9 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	if f.Boot, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
+	if err := a.addUpdates(ctx, &f); err != nil {
+		return f, nil, err
+	}
 	switch {
 	case j.Target != "":
 		from, to := j.Good, j.Target
@@ -237,10 +240,10 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	return nil
 }
 
-// bounded cuts a text at a number of bytes.
-func bounded(text string, most int) string {
-	if len(text) <= most {
+// bounded cuts a reason at maxReason.
+func bounded(text string) string {
+	if len(text) <= maxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:maxReason-len("...")], "") + "..."
 }

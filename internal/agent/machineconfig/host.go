@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
+	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
 )
@@ -30,8 +32,12 @@ func ThisHost() Host {
 			}
 			return w.Refusal(ctx, cfg)
 		},
-		First:  func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
-		Joined: func() bool { return host.Exists(state.KubeletKubeconfig) },
+		First:   func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
+		Joined:  func() bool { return host.Exists(state.KubeletKubeconfig) },
+		Updates: adapter.NewStore("/"),
+		Required: func(ctx context.Context) updates.Required {
+			return adapter.Required(ctx, "/", host.Run)
+		},
 		Boot: func() (string, error) {
 			id, _, err := observe.Boot()
 			return id, err

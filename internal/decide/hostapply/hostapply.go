@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -81,10 +82,13 @@ type Facts struct {
 	// ByHand says what a person does for the reboot of a host that does not boot by
 	// itself; empty for one that does.
 	ByHand string
-	// Wish is how far a reboot is that somebody wants of the host.
+	// Wish is how far a reboot is that somebody wants of the host, or that it is to get
+	// updates.
 	Wish Wish
+	// Updates is how far it is with them.
+	Updates Updates
 	// Watched is the time since this process first saw that the host has booted for
-	// it.
+	// it, or has its updates.
 	Watched time.Duration
 	// Did is what was done since the last journal, and Failed why it could not be
 	// done. Both are lost with the process.
@@ -111,6 +115,8 @@ const (
 	Turn Wish = "turn"
 	// Booted: it has booted since it heard of the wish, whatever for.
 	Booted Wish = "booted"
+	// Patch: the host is to get updates now.
+	Patch Wish = "patch"
 )
 
 // Do is what a host does.
@@ -127,6 +133,9 @@ const (
 	// Act does what the changes need, beside a reboot.
 	Act    Do = "act"
 	Reboot Do = "reboot"
+	// Fetch and Install have the updates of the distribution fetched and installed.
+	Fetch   Do = "fetch"
+	Install Do = "install"
 )
 
 // Step is what comes next.
@@ -146,7 +155,8 @@ type Report struct {
 	Reason  string
 	// Drain is true while the host is to be empty.
 	Drain bool
-	// Fulfilled is true once the host has booted as somebody wanted, and is ready.
+	// Fulfilled is true once the host has booted as somebody wanted, and is ready; or
+	// once its updates are over, also if they failed.
 	Fulfilled bool
 	// Stage says of Reason what people and alerts tell apart.
 	Stage rollout.Stage
@@ -222,12 +232,18 @@ func (r Report) Changed(what []string) Report {
 
 // Next returns the next step.
 func Next(j Journal, f Facts) Step {
+	if j.Target == "" && f.Updates.Stage == updates.Busy {
+		return patched(rest(j), f) // nothing else is done to a host whose packages change
+	}
 	if j.Target == "" {
-		s := idle(j, f)
-		if s.Do != Nothing || f.Wish == NoWish {
+		switch s := idle(j, f); {
+		case s.Do != Nothing || f.Wish == NoWish:
 			return s // the configuration goes first
+		case f.Wish == Patch:
+			return patched(s, f)
+		default:
+			return wished(s, f)
 		}
-		return wished(s, f)
 	}
 	w := way{j, f}
 	w.noticeBoot()
@@ -264,11 +280,7 @@ func idle(j Journal, f Facts) Step {
 // does follows from the present boot and the one that the wish names. There is no
 // way back from a boot, so that it waits for the host for as long as that takes.
 func wished(atRest Step, f Facts) Step {
-	step := func(stage rollout.Stage, do Do, reason string) Step {
-		return Step{Journal: atRest.Journal, Do: do, Report: Report{
-			State: rollout.Working, Current: atRest.Journal.Good, Reason: reason, Drain: f.Drains, Stage: stage,
-		}}
-	}
+	step := atRest.works(f)
 	switch ready := state.Is(f.Ready, true); {
 	case f.Wish == Booted && ready && f.Watched >= Settled:
 		atRest.Report.Fulfilled = true
@@ -277,14 +289,17 @@ func wished(atRest Step, f Facts) Step {
 		return step(rollout.Applies, Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
 	case f.Wish == Booted:
 		return step(rollout.Applies, Nothing, because("has booted as it was wanted, and waits until it is ready", f.NotReady))
-	case !f.Drained:
-		return step(rollout.Drains, Drain, moves)
 	}
-	do, reason := boots(f)
-	if do == Nothing {
-		return step(rollout.Held, do, reason)
+	return f.whenEmpty(step, func() (Do, string) { return boots(f) })
+}
+
+// works returns a way to make steps of a host that works for a wish.
+func (s Step) works(f Facts) func(stage rollout.Stage, do Do, reason string) Step {
+	return func(stage rollout.Stage, do Do, reason string) Step {
+		return Step{Journal: s.Journal, Do: do, Report: Report{
+			State: rollout.Working, Current: s.Journal.Good, Reason: reason, Drain: f.Drains, Stage: stage,
+		}}
 	}
-	return step(rollout.Applies, do, reason)
 }
 
 // boots returns whether an empty host boots now. It asks that itself, at the last

@@ -234,6 +234,7 @@ func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired st
 		rule(s.Do == hostapply.Nothing, "who has booted for a wish does not boot for it again")
 		rule(s.Report.Fulfilled == (ready && f.Watched >= hostapply.Settled), "it has been ready for a while")
 		rule(s.Report.Fulfilled != (s.Report.State == rollout.Working), "until then it works")
+	case hostapply.Patch: // not drawn here: TestWhatAHostAtRestDoesForUpdates
 	case hostapply.Turn:
 		mayBoot := f.MayBoot.Known && f.MayBoot.Value
 		want := hostapply.Nothing

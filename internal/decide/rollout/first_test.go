@@ -31,7 +31,7 @@ func TestAHostJoinsWithWhatAllHostsOfItsPoolHave(t *testing.T) {
 		}
 	}
 	for role, want := range map[state.Role]string{state.RoleMaster: rollout.Master, state.RoleBootstrap: rollout.Master, state.RoleWorker: rollout.Worker} {
-		if got := rollout.PoolOf(role); got != want {
+		if got := rollout.PoolOfRole(role); got != want {
 			t.Errorf("%s: %s", role, got)
 		}
 	}

@@ -120,9 +120,9 @@ func Booters(s Site) []Booter {
 	return out
 }
 
-// PoolOf returns the pool of a host that joins with a role. A pool of the site's own
+// PoolOfRole returns the pool of a host that joins with a role. A pool of the site's own
 // selects it only by labels that its node gets later.
-func PoolOf(r state.Role) string {
+func PoolOfRole(r state.Role) string {
 	if r.ControlPlane() {
 		return Master
 	}

@@ -56,6 +56,7 @@ var layers = map[string]layer{
 	"internal/model/jointoken":      pure,
 	"internal/adapter/host":         effect,
 	"internal/adapter/hostconfig":   effect,
+	"internal/adapter/updates":      effect,
 	"internal/adapter/records":      effect,
 	"internal/pace":                 effect,
 	"internal/adapter/eventlog":     effect,
