@@ -11,12 +11,10 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
-	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -72,19 +70,9 @@ func foresee(ctx context.Context, c client.Reader, name string, inWindow bool, n
 	}
 	out.Waits = rollout.WouldWait(site, name, inWindow)
 	out.BootsNow = out.Waits == ""
-	facts := drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
-		return out, fmt.Errorf("list the pods of %s: %w", name, err)
-	}
-	var budgets policyv1.PodDisruptionBudgetList
-	if err := c.List(ctx, &budgets); err != nil {
-		return out, fmt.Errorf("list PodDisruptionBudgets: %w", err)
-	}
-	facts.Pods, facts.Budgets = pods.Items, budgets.Items
-	p := drain.Foresee(facts)
+	p, err := foreseeDrain(ctx, c, n, nodes, now)
 	out.Moves, out.Stays, out.InTheWay, out.KeepsPods = p.Moves, p.Stays, p.InTheWay, p.Nowhere
-	return out, nil
+	return out, err
 }
 
 // rolloutSite reads what decides about turns.
@@ -154,17 +142,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	default:
 		fmt.Fprintf(&text, "pods: %d would move, %d belong to the host and stay\n", len(r.Moves), r.Stays)
 	}
-	const most = 20
-	for i, pod := range r.Moves {
-		if i == most && format != "wide" {
-			fmt.Fprintf(&text, "  %d more; see all with -o wide\n", len(r.Moves)-most)
-			break
-		}
-		text.WriteString("  " + pod + "\n")
-	}
-	if r.InTheWay != "" {
-		fmt.Fprintf(&text, "in the way would be: %s\n", r.InTheWay)
-	}
+	writeMoves(&text, format, r.Moves, r.InTheWay)
 	_, err := io.WriteString(out, text.String())
 	return err
 }

@@ -28,9 +28,9 @@ func (a *Agent) goal(desired state.Fact[string]) string {
 	switch wish := a.wanted(); {
 	case a.journal.Target != "":
 		return a.journal.Target
-	case wish.HasTurn() && wish.Patch && !begins(*a.journal, desired):
+	case wish.HasTurn() && wish.Patch && !a.journal.Begins(desired):
 		return "patch-" + wish.Wanted
-	case wish.HasTurn() && !begins(*a.journal, desired):
+	case wish.HasTurn() && !a.journal.Begins(desired):
 		return "reboot-" + wish.Wanted
 	default:
 		return desired.Value
@@ -45,7 +45,7 @@ func (a *Agent) addWish(ctx context.Context, f *hostapply.Facts) error {
 		if wish.Booted(f.Boot) {
 			f.Wish = hostapply.Booted
 		}
-	case begins(*a.journal, f.Desired):
+	case a.journal.Begins(f.Desired):
 	case wish.Patch:
 		return a.addPatch(ctx, f, wish)
 	case wish.Booted(f.Boot):
@@ -138,8 +138,12 @@ func (a *Agent) wish(r hostapply.Report, desired state.Fact[string], missing err
 	}
 }
 
-// mayBoot asks whether the cluster carries on while this host boots.
+// mayBoot asks whether the cluster carries on while this host boots. Before the host
+// has joined, the cluster does without it anyway.
 func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
+	if a.journal.First && !a.Joined() {
+		return state.Known(true), ""
+	}
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	return a.cluster.MayBoot(limited)

@@ -39,7 +39,7 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 			from, to = to, from
 		}
 		err = a.way(ctx, &f, from, to)
-	case !begins(j, desired):
+	case !j.Begins(desired):
 		err = a.lookForDrift(ctx, f)
 	default:
 		if f.Refused, missing = a.obtain(ctx, desired.Value); missing != nil {
@@ -52,12 +52,6 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 		err = a.addWish(ctx, &f)
 	}
 	return f, missing, err
-}
-
-// begins reports whether a host at rest is given something that it neither has nor
-// has failed with.
-func begins(j hostapply.Journal, desired state.Fact[string]) bool {
-	return desired.Known && !slices.Contains([]string{"", j.Good, j.Failed}, desired.Value)
 }
 
 // obtain brings a configuration to the disk, and returns why the host cannot have

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
@@ -30,6 +32,8 @@ func ThisHost() Host {
 			}
 			return w.Refusal(ctx, cfg)
 		},
+		First:   func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
+		Joined:  func() bool { return host.Exists(state.KubeletKubeconfig) },
 		Updates: adapter.NewStore("/"),
 		Required: func(ctx context.Context) updates.Required {
 			return adapter.Required(ctx, "/", host.Run)

@@ -1,5 +1,6 @@
 // Package machineconfig takes this host to the machine configuration that its
-// node names, or back to the last good one.
+// node names, or back to the last good one. A host that joins is taken to the one
+// that came with its Ignition config, before its kubelet starts.
 //
 // It also boots the host, or has it get the updates of its distribution, when somebody
 // wants that and the operator gives it its turn.
@@ -85,6 +86,11 @@ type Host struct {
 	Boot, CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
 	Kubelet func(ctx context.Context) bool
+	// First returns the configuration that came with the host's Ignition config, nil
+	// if none did.
+	First func() (*mcfgv1.MachineConfig, error)
+	// Joined reports whether the host is, or was, a node of its cluster.
+	Joined func() bool
 }
 
 // Options holds what New needs.
@@ -204,6 +210,19 @@ func (a *Agent) desired() state.Fact[string] {
 	return state.Fact[string]{Known: a.heard, Value: a.self.Annotations[rollout.DesiredConfig]}
 }
 
+// first keeps the configuration that this host is to have before it joins, and
+// returns its name; empty if there is none.
+func (a *Agent) first() (string, error) {
+	if a.Joined() {
+		return "", nil
+	}
+	mc, err := a.First()
+	if err != nil || mc == nil {
+		return "", err
+	}
+	return mc.Name, a.Store.PutConfig(mc)
+}
+
 // step makes one decision, tells it and does it.
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.journal == nil {
@@ -214,13 +233,19 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		a.journal = &j
 	}
 	desired := a.desired()
-	if a.unused() && desired.Value == "" {
-		return loop.Result{}, nil
+	first := a.unused() && desired.Value == ""
+	if first {
+		name, err := a.first()
+		if err != nil || name == "" {
+			return loop.Result{}, err
+		}
+		desired = state.Known(name)
 	}
 	facts, missing, err := a.facts(ctx, desired)
 	if err != nil {
 		return loop.Result{}, err
 	}
+	facts.First = first
 	s := hostapply.Next(*a.journal, facts)
 	before := *a.journal
 	if err := a.remember(s.Journal); err != nil {

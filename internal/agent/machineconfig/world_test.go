@@ -52,6 +52,10 @@ type world struct {
 	away, notReady, blocked, needed bool
 	// noTurn: the operator gives no turn for a reboot.
 	noTurn bool
+	// first is the configuration that came with the host's Ignition config, unjoined:
+	// the host has yet to join.
+	first    string
+	unjoined bool
 	// rebooting: systemd was asked to boot the host. asked has what the host asked of
 	// the operator.
 	rebooting bool
@@ -170,7 +174,14 @@ func (w *world) start() {
 		Required:    func(context.Context) updates.Required { return w.required },
 		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
-		Kubelet:     func(context.Context) bool { return !w.notReady },
+		Kubelet:     func(context.Context) bool { return !w.notReady && !w.unjoined },
+		Joined:      func() bool { return !w.unjoined },
+		First: func() (*mcfgv1.MachineConfig, error) {
+			if w.first == "" {
+				return nil, nil
+			}
+			return w.objects[w.first], nil
+		},
 	}})
 	w.agent.Join(Cluster{
 		API: w, View: func() state.NetworkView {
@@ -186,7 +197,7 @@ func (w *world) start() {
 			return func() { w.orders = append(w.orders, "stay") }
 		},
 	})
-	if !w.away {
+	if !w.away && !w.unjoined {
 		w.watch()
 	}
 }

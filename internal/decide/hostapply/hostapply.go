@@ -28,6 +28,10 @@ type Journal struct {
 	Phase  Phase  `json:"phase,omitempty"`
 	// Back is true on the way from Target back to Good.
 	Back bool `json:"back,omitempty"`
+	// First is true if the way began before the host joined its cluster. Such a
+	// failure is not held against the configuration: the host may have joined late for
+	// other reasons. It is given the configuration once more, in its turn.
+	First bool `json:"first,omitempty"`
 	// Reboots is true if the way to Target needs a reboot.
 	Reboots bool `json:"reboots,omitempty"`
 	// Boot is the boot that saw the last step. Booted is true once the host has
@@ -63,6 +67,9 @@ type Facts struct {
 	// Desired is the configuration that the host is to have. It is unknown while
 	// the API does not answer.
 	Desired state.Fact[string]
+	// First is true if the host has not joined its cluster and Desired came with its
+	// Ignition config. Nothing runs there that has to move.
+	First bool
 	// Refused says why the host cannot apply Desired; empty if it can.
 	Refused string
 	// Drains and Reboots say what the way needs: to Desired while the host is on
@@ -160,6 +167,9 @@ const (
 	// CheckLimit is the time in which a host becomes ready. It is that of a slow
 	// boot with a full resync of etcd.
 	CheckLimit = 10 * time.Minute
+	// JoinLimit is the same for a host that has yet to join. It also waits for others
+	// meanwhile.
+	JoinLimit = 30 * time.Minute
 	// Settled is the time for which a host is watched before it counts as ready: the
 	// API notices only after 50 s that a kubelet is silent.
 	Settled = time.Minute
@@ -175,6 +185,40 @@ func (j Journal) Config() string {
 		return j.Good
 	}
 	return j.Target
+}
+
+// MayJoin reports whether a host that was given a first configuration may start
+// kubelet now, and for what it waits if not: all is written and told, or the host has
+// gone back. Who has gone back joins without it.
+func (j Journal) MayJoin() (ok bool, waits string) {
+	switch {
+	case j == Journal{}:
+		return false, "the agent has not begun with this host's first configuration"
+	case !j.First || j.Target == "" || j.Phase == Checking:
+		return true, ""
+	case j.Back:
+		return false, fmt.Sprintf("the host goes back from its first configuration %s, because %s", j.Target, j.Why)
+	default:
+		return false, fmt.Sprintf("the host takes its first configuration %s: %s", j.Target, j.Phase)
+	}
+}
+
+// limit is the time in which the host becomes ready.
+func (j Journal) limit() time.Duration {
+	if j.First {
+		return JoinLimit
+	}
+	return CheckLimit
+}
+
+// failed reports whether a configuration is the one that the host did not become
+// ready with, or that it refused, in its turn.
+func (j Journal) failed(config string) bool { return config == j.Failed && !j.First }
+
+// Begins reports whether a host at rest is given something that it neither has nor
+// has failed with.
+func (j Journal) Begins(desired state.Fact[string]) bool {
+	return desired.Known && desired.Value != "" && desired.Value != j.Good && !j.failed(desired.Value)
 }
 
 // Changed returns the report of a host at rest on which somebody changed what it
@@ -219,16 +263,16 @@ func Next(j Journal, f Facts) Step {
 func idle(j Journal, f Facts) Step {
 	desired := f.Desired.Value
 	switch {
-	case !f.Desired.Known || desired == "" || desired == j.Failed && desired != j.Good:
-		return rest(j)
-	case desired == j.Good:
+	case f.Desired.Known && desired != "" && desired == j.Good:
 		return rest(Journal{Good: j.Good})
+	case !j.Begins(f.Desired):
+		return rest(j)
 	case f.Refused != "":
-		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
-	case f.Drains && !f.Drained:
+		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First})
+	case f.Drains && !f.Drained && !f.First:
 		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
-	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
+	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First}, f}
 	return w.step(Write, "writes "+desired)
 }
 
@@ -273,6 +317,7 @@ const moves = "waits until its pods have moved"
 func rest(j Journal) Step {
 	r := Report{State: rollout.Done, Current: j.Good, Stage: rollout.Settled}
 	switch {
+	case j.First: // it is a host that never had a configuration
 	case j.Refused:
 		r.State, r.Stage, r.Reason = rollout.Unreconcilable, rollout.Refused, j.Why
 	case j.Failed != "":
@@ -293,12 +338,12 @@ func (w *way) step(do Do, reason string) Step {
 	stage := rollout.Applies
 	if w.j.Back {
 		stage = rollout.GoesBack
-		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
+		reason = fmt.Sprintf("goes back to %s, because %s: %s", cmp.Or(w.j.Good, "no configuration"), w.j.Why, reason)
 	}
 	if do == Drain {
 		stage = rollout.Drains
 	}
-	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains, Stage: stage}}
+	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains && !w.j.First, Stage: stage}}
 	if do == Write {
 		s.Config = w.j.Config()
 	}
@@ -377,7 +422,7 @@ func (w *way) boot() Step {
 		return w.back("another configuration is wanted before its reboot")
 	case w.f.ByHand != "":
 		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
-	case w.f.Drains && !w.f.Drained && !w.j.Back:
+	case w.f.Drains && !w.f.Drained && !w.j.Back && !w.j.First:
 		return w.step(Drain, moves)
 	}
 	do, reason := boots(w.f)
@@ -392,7 +437,7 @@ func (w *way) check() Step {
 	if w.f.Now.Before(w.j.Since) {
 		w.j.Since = w.f.Now // the clock went back
 	}
-	switch late := w.f.Now.Sub(w.j.Since) > CheckLimit; {
+	switch late := w.f.Now.Sub(w.j.Since) > w.j.limit(); {
 	case state.Is(w.f.Ready, true) && (w.f.Quiet || w.f.Now.Sub(w.j.Since) >= Settled):
 		s := w.settle("")
 		s.Report.Fulfilled = w.f.Wish == Booted // one boot served both
@@ -402,9 +447,9 @@ func (w *way) check() Step {
 	case w.j.Boots >= MaxBoots:
 		return w.back(fmt.Sprintf("the host booted %d times and did not become ready", w.j.Boots))
 	case late && w.f.Ready.Known:
-		return w.back(because(fmt.Sprintf("the host was not ready %s after", CheckLimit), w.f.NotReady))
+		return w.back(because(fmt.Sprintf("the host was not ready %s after", w.j.limit()), w.f.NotReady))
 	case late:
-		return w.back(because(fmt.Sprintf("nobody could say %s after whether the host is ready", CheckLimit), w.f.NotReady))
+		return w.back(because(fmt.Sprintf("nobody could say %s after whether the host is ready", w.j.limit()), w.f.NotReady))
 	default:
 		return w.step(Nothing, because("waits until it is ready", w.f.NotReady))
 	}
@@ -437,5 +482,5 @@ func (w *way) settle(also string) Step {
 	if also != "" {
 		why += "; back with " + w.j.Good + ": " + also
 	}
-	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed")})
+	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed"), First: w.j.First})
 }

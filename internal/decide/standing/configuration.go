@@ -1,8 +1,11 @@
 package standing
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -17,11 +20,26 @@ func (d describer) ofConfigurations() []finding.Finding {
 			hosts = append(hosts, h.Config.Value)
 		}
 	}
-	var out []finding.Finding
 	var pools []rollout.PoolState
 	if d.Pools.Known {
 		pools = d.Pools.Value
 	}
+	return d.configurations(hosts, pools)
+}
+
+// Configurations finds what people are told of the machine configurations of hosts
+// and pools, the most severe first.
+func Configurations(now time.Time, hosts []rollout.Host, pools []rollout.PoolState) []finding.Finding {
+	out := describer{Facts: Facts{Now: now}}.configurations(hosts, pools)
+	for i := range out {
+		out[i].Page = cmp.Or(out[i].Page, pageOf(out[i].ID))
+	}
+	slices.SortStableFunc(out, func(a, b finding.Finding) int { return finding.Compare(a.Severity, b.Severity) })
+	return out
+}
+
+func (d describer) configurations(hosts []rollout.Host, pools []rollout.PoolState) []finding.Finding {
+	var out []finding.Finding
 	for _, t := range rollout.Troubles(d.Now, hosts, pools) {
 		f := configurationWords[t.Kind](t, d)
 		f.Subject, f.Severity = t.Host+t.Pool, finding.Note

@@ -60,6 +60,7 @@ var layers = map[string]layer{
 	"internal/adapter/records":      effect,
 	"internal/pace":                 effect,
 	"internal/adapter/eventlog":     effect,
+	"internal/adapter/clock":        effect,
 	"internal/adapter/keys":         effect,
 	"internal/adapter/kube":         effect,
 	"internal/adapter/labprogram":   effect,
