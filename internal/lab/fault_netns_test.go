@@ -49,6 +49,27 @@ func startWired(t *testing.T) wired {
 	return w
 }
 
+func TestAPortThatAKilledCommandLeftOutsideOfItsBridgeGetsThere(t *testing.T) {
+	w := startWired(t)
+	nl, err := namespace(w.layout.Switch()).handle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nl.Close()
+	port, err := nl.LinkByName(w.layout.Hosts[0].Machine.Port)
+	if err == nil {
+		err = nl.LinkSetNoMaster(port)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("cp-2 does not hear cp-1", func() bool { return w.seen("cp-2", "cp-1") != whole })
+	if err := createNetwork(t.Context(), w.layout); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the hosts reach each other again", func() bool { return w.seen("cp-2", "cp-1") == whole && w.seen("cp-1", "cp-2") == whole })
+}
+
 func (w wired) eventually(what string, ok func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {

@@ -229,7 +229,7 @@ func wireHost(sw namespace, h Host, l Layout) error {
 }
 
 // plug connects a host's NIC with its switch port by a veth pair. Both ends
-// stay down.
+// stay down. A port that a killed command has left outside of its bridge gets there.
 func plug(sw, hostNS namespace, nic NIC, bridge string) error {
 	nl, err := sw.handle()
 	if err != nil {
@@ -237,7 +237,10 @@ func plug(sw, hostNS namespace, nic NIC, bridge string) error {
 	}
 	defer nl.Close()
 	if _, err := nl.LinkByName(nic.Port); err == nil {
-		return nil
+		if _, err := nl.LinkByName(delayDevice(nic.Port)); err == nil {
+			return nil // a fault has it
+		}
+		return enslave(nl, nic.Port, bridge)
 	}
 	ns, err := netns.GetFromName(string(hostNS))
 	if err != nil {
@@ -265,6 +268,9 @@ func enslave(nl *netlink.Handle, port, bridge string) error {
 	b, err := nl.LinkByName(bridge)
 	if err != nil {
 		return err
+	}
+	if p.Attrs().MasterIndex == b.Attrs().Index {
+		return nil
 	}
 	return nl.LinkSetMaster(p, b)
 }
