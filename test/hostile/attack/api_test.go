@@ -57,6 +57,7 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 		Site: s, Random: rand.Reader, Now: time.Now, EncryptionKeys: func() []int { return nil },
 		Open:    func() (admission.TokenAPI, error) { return kube.Open(api.Kubeconfig()) },
 		Prepare: func(context.Context) error { return nil },
+		First:   func(context.Context, state.Role) []state.File { return nil },
 		Key: &admission.Key{
 			Own: key, Path: filepath.Join(t.TempDir(), "key"), Stands: func() bool { return true }, Now: time.Now,
 			Ask: func(context.Context) ([]byte, error) { return key, nil },
