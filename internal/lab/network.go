@@ -229,18 +229,29 @@ func wireHost(sw namespace, h Host, l Layout) error {
 }
 
 // plug connects a host's NIC with its switch port by a veth pair. Both ends
-// stay down. A port that a killed command has left outside of its bridge gets there.
+// stay down. A port that a killed command has left outside of its bridge gets there,
+// and one whose other end is in a namespace that has gone is made anew.
 func plug(sw, hostNS namespace, nic NIC, bridge string) error {
 	nl, err := sw.handle()
 	if err != nil {
 		return err
 	}
 	defer nl.Close()
-	if _, err := nl.LinkByName(nic.Port); err == nil {
-		if _, err := nl.LinkByName(delayDevice(nic.Port)); err == nil {
-			return nil // a fault has it
+	if port, err := nl.LinkByName(nic.Port); err == nil {
+		whole, err := hostNS.hasLink(nic.Name)
+		if err != nil {
+			return err
 		}
-		return enslave(nl, nic.Port, bridge)
+		_, delayed := nl.LinkByName(delayDevice(nic.Port))
+		switch {
+		case whole && delayed == nil:
+			return nil // a fault has it
+		case whole:
+			return enslave(nl, nic.Port, bridge)
+		}
+		if err := nl.LinkDel(port); err != nil {
+			return fmt.Errorf("remove port %s: %w", nic.Port, err)
+		}
 	}
 	ns, err := netns.GetFromName(string(hostNS))
 	if err != nil {
