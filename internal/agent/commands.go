@@ -16,6 +16,8 @@ func commands(streams command.Streams) []*cobra.Command {
 		newReport(streams),
 		newApply(streams),
 		newConfigure(streams),
+		newPatch(streams),
+		newLeave(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),
 		newVersion(streams),

@@ -45,6 +45,7 @@ type caFlags struct {
 func (f *caFlags) register(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.output)
 	f.place.DeclareKubeconfig(cmd)
+	f.place.DeclareLab(cmd)
 }
 
 // client opens the API at the place that the flags name.

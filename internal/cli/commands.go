@@ -23,6 +23,7 @@ func commands(streams Streams) []*cobra.Command {
 		newHost(streams),
 		newEncryption(streams),
 		newCA(streams),
+		newCertificates(streams),
 		newLab(),
 		newVersion(streams),
 	}

@@ -24,22 +24,25 @@ import (
 func newConfig(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Show what configuration hosts have, and what a change of it needs",
+		Short: "Show and change what configuration hosts have",
 		Long: `Files, units, keys and kernel arguments of hosts come from MachineConfigs. Those that
 a MachineConfigPool selects are merged into one configuration. holdfast-operator gives
 it to the hosts of the pool, one after the other, and each host's agent applies it.
 
-The commands change nothing. To change the configuration, apply MachineConfigs:
+To change the configuration, apply MachineConfigs:
 
-  holdfast config diff --dry-run motd.yaml
-  kubectl apply -f motd.yaml
-  holdfast config show`,
+  holdfast config apply -f motd.yaml --dry-run
+  holdfast config apply -f motd.yaml
+  holdfast config show
+
+kubectl apply does the same, and tells mistakes only afterwards, in the status of the
+pool.`,
 	}
-	cmd.AddCommand(newConfigShow(streams), newConfigDiff(streams))
+	cmd.AddCommand(newConfigShow(streams), newConfigDiff(streams), newConfigApply(streams))
 	return cmd
 }
 
-// configFlags holds the flags of both commands.
+// configFlags holds the flags of all commands about configurations.
 type configFlags struct {
 	place  place.Flags
 	output string
@@ -60,7 +63,7 @@ func (f *configFlags) register(cmd *cobra.Command) {
 // pools returns the names of pools for the completion of a command line. It says
 // nothing of an API that does not answer.
 func (f *configFlags) pools(ctx context.Context) []cobra.Completion {
-	s, err := f.read(ctx)
+	_, s, err := f.read(ctx)
 	if err != nil {
 		return nil
 	}
@@ -76,33 +79,35 @@ type machineConfigs struct {
 	// pools are in the order of their turns.
 	pools   []mcfgv1.MachineConfigPool
 	objects machineconfig.Objects
+	nodes   []corev1.Node
 	hosts   []rollout.Host
 	members map[string][]rollout.Host
 	astray  []rollout.Astray
 }
 
-// read reads the cluster that the flags name.
-func (f *configFlags) read(ctx context.Context) (*machineConfigs, error) {
+// read reads the cluster that the flags name, and returns its API too.
+func (f *configFlags) read(ctx context.Context) (client.Client, *machineConfigs, error) {
 	if err := f.place.Check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	access, err := f.place.OpenAPI(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg, err := access.Config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scheme, err := kube.NewScheme(mcfgv1.Install)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return readMachineConfigs(ctx, c)
+	s, err := readMachineConfigs(ctx, c)
+	return c, s, err
 }
 
 func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, error) {
@@ -120,27 +125,33 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)
 	}
-	out := &machineConfigs{pools: pools.Items, objects: machineconfig.Objects{
+	out := &machineConfigs{pools: pools.Items, nodes: nodes.Items, objects: machineconfig.Objects{
 		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items,
 		Pools: slices.Clone(pools.Items), Policy: own.Spec.NodeDisruptionPolicy,
 	}}
-	site := rollout.Site{}
-	for _, p := range pools.Items {
-		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})
-	}
-	for i := range nodes.Items {
-		site.Hosts = append(site.Hosts, rollout.HostOf(&nodes.Items[i]))
-	}
-	out.hosts = slices.SortedFunc(slices.Values(site.Hosts), func(a, b rollout.Host) int { return cmp.Compare(a.Name, b.Name) })
-	out.members, out.astray = rollout.Members(site)
-	order := rollout.Turns(site)
-	slices.SortFunc(out.pools, func(a, b mcfgv1.MachineConfigPool) int {
-		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
-	})
+	out.group()
 	if _, err := hostchange.Policies(own.Spec.NodeDisruptionPolicy); err != nil {
 		return nil, fmt.Errorf("what this site declares about changes cannot be used, and no host is given anything: %w", err)
 	}
 	return out, nil
+}
+
+// group fills in the hosts of each pool, and brings the pools into the order of
+// their turns.
+func (s *machineConfigs) group() {
+	site := rollout.Site{}
+	for _, p := range s.pools {
+		site.Pools = append(site.Pools, rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector})
+	}
+	for i := range s.nodes {
+		site.Hosts = append(site.Hosts, rollout.HostOf(&s.nodes[i]))
+	}
+	s.hosts = slices.SortedFunc(slices.Values(site.Hosts), func(a, b rollout.Host) int { return cmp.Compare(a.Name, b.Name) })
+	s.members, s.astray = rollout.Members(site)
+	order := rollout.Turns(site)
+	slices.SortFunc(s.pools, func(a, b mcfgv1.MachineConfigPool) int {
+		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
+	})
 }
 
 // named returns the pools of an argument: the one with that name, or all.

@@ -1,21 +1,16 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
@@ -24,7 +19,8 @@ import (
 
 func newConfigDiff(streams Streams) *cobra.Command {
 	var f configFlags
-	var files, without []string
+	var in configInput
+	var without []string
 	cmd := &cobra.Command{
 		Use:   "diff [POOL]",
 		Short: "Show what changes on hosts, and whether a unit restarts or the host boots",
@@ -32,9 +28,11 @@ func newConfigDiff(streams Streams) *cobra.Command {
 they are to have, and what each change needs: nothing, a reload or restart of a unit,
 or a drain and a reboot. It shows no contents of files.
 
-With --dry-run it shows what would change on hosts if the MachineConfigs in a file
-were applied, and with --without if one were deleted. Nothing is changed, and what
-holdfast-operator would refuse is refused here, each mistake with its field.
+With --dry-run it shows what would change on hosts if the objects in a file or a
+folder were applied, and with --without if a MachineConfig were deleted. With
+--install-config it also lists what the cluster has otherwise than that file. Nothing
+is changed, and what holdfast-operator would refuse is refused here, each mistake with
+its field.
 
 docs/host-changes.md lists what each sort of change needs, and why.
 
@@ -44,40 +42,45 @@ configuration of its pool yet; 7 the dry run found what would be refused; 1 it f
 		Example: `  holdfast config diff
   holdfast config diff worker -o wide
   holdfast config diff --dry-run motd.yaml --dry-run sysctl.yaml
+  holdfast config diff --install-config install-config.yaml
   holdfast config diff --without 50-motd -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := readFiles(streams.In, files)
+			given, err := in.read(streams.In)
 			if err != nil {
 				return &UsageError{Err: err}
 			}
-			s, err := f.read(cmd.Context())
+			c, s, err := f.read(cmd.Context())
 			if err != nil {
 				return err
 			}
-			dry := len(files)+len(without) > 0
-			var report []configStep
-			if dry {
-				report, err = s.dryRun(args, given, without)
+			report := diffReport{DryRun: in.given() || len(without) > 0}
+			if report.DryRun {
+				report.InstallConfig, report.Notes, err = given.compareInstall(cmd.Context(), c)
+				if err == nil {
+					report.Steps, err = s.dryRun(args, given.wanted, without)
+				}
 			} else {
-				report, err = s.behind(args)
+				report.Steps, err = s.behind(args)
 			}
 			if err != nil {
 				return err
 			}
-			if err := printSteps(streams.Out, f.output, dry, report); err != nil {
+			if err := report.print(streams.Out, f.output); err != nil {
 				return err
 			}
-			if !dry && len(report) > 0 {
+			if !report.DryRun && len(report.Steps) > 0 {
 				return exitWith(command.ExitAttention)
 			}
 			return nil
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringSliceVar(&files, "dry-run", nil, "files with MachineConfigs, as if they were applied; - for standard input")
+	cmd.Flags().StringSliceVar(&in.files, "dry-run", nil, "files or folders with MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs, as if they were applied; - for standard input")
+	cmd.Flags().StringVar(&in.installConfig, "install-config", "", "an install-config, as if what it says about hosts were applied")
 	cmd.Flags().StringSliceVar(&without, "without", nil, "names of MachineConfigs, as if they were deleted")
 	_ = cmd.MarkFlagFilename("dry-run", "yaml", "yml", "json")
+	_ = cmd.MarkFlagFilename("install-config", "yaml", "yml", "json")
 	return cmd
 }
 
@@ -165,9 +168,9 @@ func (s *machineConfigs) rendered(name string) (c machineconfig.Config, unknown 
 	return c, ""
 }
 
-// dryRun returns the steps that hosts would take if MachineConfigs were applied
-// and others were deleted.
-func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, without []string) ([]configStep, error) {
+// dryRun returns the steps that hosts would take if objects were applied and
+// MachineConfigs were deleted.
+func (s *machineConfigs) dryRun(args []string, wanted machineconfig.Wanted, without []string) ([]configStep, error) {
 	pools, err := s.named(args)
 	if err != nil {
 		return nil, err
@@ -178,32 +181,23 @@ func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, wit
 		}
 	}
 	then := s.objects
-	then.MachineConfigs = slices.Clone(given)
-	for _, mc := range s.objects.MachineConfigs {
-		replaced := slices.ContainsFunc(given, func(g mcfgv1.MachineConfig) bool { return g.Name == mc.Name })
-		if !replaced && !slices.Contains(without, mc.Name) {
-			then.MachineConfigs = append(then.MachineConfigs, mc)
-		}
+	gone := func(mc mcfgv1.MachineConfig) bool { return slices.Contains(without, mc.Name) }
+	then.MachineConfigs = slices.DeleteFunc(slices.Clone(then.MachineConfigs), gone)
+	if err := then.Check(wanted); err != nil {
+		return nil, coded(command.ExitRefused, "refused, no host would be given it:\n%w", err)
 	}
+	then = then.With(wanted)
 	out, mistakes := []configStep{}, []error{}
 	for i := range pools {
-		p := &pools[i]
-		after, err := machineconfig.Of(p, then)
+		after, err := machineconfig.Of(&pools[i], then)
+		if err != nil && s.refused(&pools[i]) {
+			continue // other objects were wrong before: the pool has no new configuration
+		}
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("pool %s: %w", p.Name, err))
+			mistakes = append(mistakes, fmt.Errorf("pool %s: %w", pools[i].Name, err))
 			continue
 		}
-		before, why := s.rendered(p.Spec.Configuration.Name)
-		c := configStep{Pool: p.Name, Hosts: s.names(p.Name), From: p.Spec.Configuration.Name, To: after.Name, Unknown: why}
-		if c.compare(before, after.Config); why != "" {
-			c.Unknown = why
-		}
-		for _, o := range after.Overrides {
-			c.Overrides = append(c.Overrides, o.String())
-		}
-		if c.From != c.To {
-			out = append(out, c)
-		}
+		out = append(out, s.steps(&pools[i], after)...)
 	}
 	if len(mistakes) > 0 {
 		return nil, coded(command.ExitRefused, "refused, no host would be given it:\n%w", errors.Join(mistakes...))
@@ -211,72 +205,64 @@ func (s *machineConfigs) dryRun(args []string, given []mcfgv1.MachineConfig, wit
 	return out, nil
 }
 
-func (s *machineConfigs) names(pool string) []string {
-	out := []string{}
-	for _, h := range s.members[pool] {
-		out = append(out, h.Name)
+// refused reports whether the objects of a pool make no configuration now.
+func (s *machineConfigs) refused(p *mcfgv1.MachineConfigPool) bool {
+	_, err := machineconfig.Of(p, s.objects)
+	return err != nil
+}
+
+// steps returns what the hosts of a pool need for a configuration, grouped by what
+// they have. A pool without hosts has one step from its own configuration.
+func (s *machineConfigs) steps(p *mcfgv1.MachineConfigPool, to machineconfig.Rendered) []configStep {
+	now := p.Spec.Configuration.Name
+	if now == to.Name {
+		return nil
 	}
+	hosts := map[string][]string{}
+	for _, h := range s.members[p.Name] {
+		if from := cmp.Or(h.Current, now); from != to.Name {
+			hosts[from] = append(hosts[from], h.Name)
+		}
+	}
+	if len(s.members[p.Name]) == 0 {
+		hosts[now] = []string{}
+	}
+	var out []configStep
+	for from, names := range hosts {
+		c := configStep{Pool: p.Name, Hosts: names, From: from, To: to.Name}
+		before, why := s.rendered(from)
+		if c.compare(before, to.Config); why != "" {
+			c.Unknown = why
+		}
+		for _, o := range to.Overrides {
+			c.Overrides = append(c.Overrides, o.String())
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b configStep) int {
+		return strings.Compare(strings.Join(a.Hosts, " "), strings.Join(b.Hosts, " "))
+	})
 	return out
 }
 
-// readFiles reads the MachineConfigs in files.
-func readFiles(in io.Reader, files []string) ([]mcfgv1.MachineConfig, error) {
-	var out []mcfgv1.MachineConfig
-	var mistakes []error
-	for _, file := range files {
-		data, err := readFile(in, file)
-		if err != nil {
-			mistakes = append(mistakes, err)
-			continue
-		}
-		list, err := parseMachineConfigs(data)
-		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("%s: %w", file, err))
-		}
-		out = append(out, list...)
-	}
-	return out, errors.Join(mistakes...)
+// diffReport is what `config diff` prints.
+type diffReport struct {
+	DryRun bool `json:"dryRun"`
+	diffParts
 }
 
-func readFile(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(in)
+func (r diffReport) print(out io.Writer, format string) error {
+	if format == "json" || format == "yaml" {
+		return printData(out, format, r)
 	}
-	return os.ReadFile(file)
-}
-
-func parseMachineConfigs(data []byte) ([]mcfgv1.MachineConfig, error) {
-	var out []mcfgv1.MachineConfig
-	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		text, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		var mc mcfgv1.MachineConfig
-		if err := yaml.UnmarshalStrict(text, &mc); err != nil {
-			return nil, err
-		}
-		if mc.Kind != "MachineConfig" || mc.APIVersion != mcfgv1.GroupVersion.String() || mc.Name == "" {
-			return nil, fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig of %s with a name", mc.Kind, mc.APIVersion, mc.Name, mcfgv1.GroupVersion)
-		}
-		out = append(out, mc)
+	printInstall(out, r.InstallConfig)
+	if err := printSteps(out, format, r.DryRun, r.Steps); err != nil {
+		return err
 	}
-	if len(out) == 0 {
-		return nil, errors.New("there is no MachineConfig in it")
-	}
-	return out, nil
+	return printNotes(out, r.Notes)
 }
 
 func printSteps(out io.Writer, format string, dry bool, steps []configStep) error {
-	if format == "json" || format == "yaml" {
-		return printData(out, format, map[string]any{"dryRun": dry, "steps": steps})
-	}
 	if len(steps) == 0 {
 		text := "every host has the configuration of its pool"
 		if dry {

@@ -35,7 +35,7 @@ waits or failed, or a configuration was refused; 1 it failed; 2 wrong usage.`,
   holdfast config show -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.read(cmd.Context())
+			_, s, err := f.read(cmd.Context())
 			if err != nil {
 				return err
 			}

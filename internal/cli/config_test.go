@@ -49,9 +49,18 @@ func machineConfigOf(t *testing.T, text string) mcfgv1.MachineConfig {
 	return mc
 }
 
+func wantedOf(t *testing.T, text string) machineconfig.Wanted {
+	t.Helper()
+	wanted, err := parseWanted([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wanted
+}
+
 // configSite returns a cluster of two workers, of which one has the motd, and one
 // control plane without a MachineConfig. change is called before it is read.
-func configSite(t *testing.T, change func(objects map[string]client.Object)) (*machineConfigs, error) {
+func configSite(t *testing.T, change func(objects map[string]client.Object)) (client.Client, *machineConfigs, error) {
 	t.Helper()
 	scheme, err := kube.NewScheme(mcfgv1.Install)
 	if err != nil {
@@ -99,12 +108,14 @@ func configSite(t *testing.T, change func(objects map[string]client.Object)) (*m
 	for _, o := range objects {
 		b = b.WithObjects(o)
 	}
-	return readMachineConfigs(t.Context(), b.Build())
+	c := b.Build()
+	s, err := readMachineConfigs(t.Context(), c)
+	return c, s, err
 }
 
 func mustConfigSite(t *testing.T, change func(map[string]client.Object)) *machineConfigs {
 	t.Helper()
-	s, err := configSite(t, change)
+	_, s, err := configSite(t, change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +157,11 @@ func TestTheConfigurationOfHostsIsShownAsApproved(t *testing.T) {
 	diff("diff", "text", steps, err)
 	steps, err = s.behind([]string{"master"})
 	diff("diff master", "text", steps, err)
-	steps, err = s.dryRun(nil, []mcfgv1.MachineConfig{machineConfigOf(t, configKernel)}, nil)
+	steps, err = s.dryRun(nil, wantedOf(t, configKernel), nil)
 	diff("diff --dry-run kernel.yaml -o wide", "wide", steps, err)
-	steps, err = s.dryRun(nil, nil, []string{"50-motd"})
+	steps, err = s.dryRun(nil, machineconfig.Wanted{}, []string{"50-motd"})
 	diff("diff --without 50-motd", "text", steps, err)
-	steps, err = s.dryRun(nil, []mcfgv1.MachineConfig{machineConfigOf(t, configMotd)}, nil)
+	steps, err = s.dryRun(nil, wantedOf(t, configMotd), nil)
 	diff("diff --dry-run motd.yaml", "text", steps, err)
 	golden.Check(t, "config.txt", out.Bytes())
 	if strings.Contains(out.String(), "secret-words") {
@@ -160,7 +171,7 @@ func TestTheConfigurationOfHostsIsShownAsApproved(t *testing.T) {
 		Steps []configStep `json:"steps"`
 	}
 	var text bytes.Buffer
-	if err := printSteps(&text, "json", true, steps); err != nil || json.Unmarshal(text.Bytes(), &parsed) != nil {
+	if err := (diffReport{diffParts: diffParts{Steps: steps}}).print(&text, "json"); err != nil || json.Unmarshal(text.Bytes(), &parsed) != nil {
 		t.Errorf("%v: %s", err, text.String())
 	}
 }
@@ -176,16 +187,16 @@ func TestADifferenceIsJudgedByTheRowsThatHostsAreGiven(t *testing.T) {
 	if steps, err := s.behind([]string{"worker"}); err != nil || len(steps) != 1 || steps[0].Reboots() {
 		t.Errorf("hosts were not given the rows yet: %+v, %v", steps, err)
 	}
-	other := machineConfigOf(t, strings.Replace(configMotd, "secret-words", "other", 1))
-	steps, err := s.dryRun([]string{"worker"}, []mcfgv1.MachineConfig{other}, nil)
-	if err != nil || len(steps) != 1 || !steps[0].Reboots() || len(steps[0].Changes) != 2 {
+	other := wantedOf(t, strings.Replace(configMotd, "secret-words", "other", 1))
+	steps, err := s.dryRun([]string{"worker"}, other, nil)
+	if err != nil || len(steps) != 2 || !steps[0].Reboots() || len(steps[0].Changes) != 2 {
 		t.Errorf("with the rows: %+v, %v", steps, err)
 	}
 }
 
 func TestADryRunRefusesWhatTheOperatorWould(t *testing.T) {
 	s := mustConfigSite(t, nil)
-	_, err := s.dryRun(nil, []mcfgv1.MachineConfig{machineConfigOf(t, configWrong)}, nil)
+	_, err := s.dryRun(nil, wantedOf(t, configWrong), nil)
 	var refused *command.Coded
 	if !errors.As(err, &refused) || refused.Code != command.ExitRefused {
 		t.Fatalf("%v", err)
@@ -203,7 +214,7 @@ func TestMistakesOfTheCommandLineAreToldAtOnce(t *testing.T) {
 	if _, err := s.show([]string{"gpu"}); !errors.As(err, &usage) {
 		t.Errorf("a pool that is not there: %v", err)
 	}
-	if _, err := s.dryRun(nil, nil, []string{"50-gone"}); !errors.As(err, &usage) {
+	if _, err := s.dryRun(nil, machineconfig.Wanted{}, []string{"50-gone"}); !errors.As(err, &usage) {
 		t.Errorf("an object that is not there: %v", err)
 	}
 	dir := t.TempDir()
@@ -218,14 +229,14 @@ func TestMistakesOfTheCommandLineAreToldAtOnce(t *testing.T) {
 		put("pod.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"), put("empty.yaml", "\n"),
 		put("typo.yaml", strings.Replace(configMotd, "spec:", "spek:", 1)), filepath.Join(dir, "gone.yaml"),
 	}
-	_, err := readFiles(strings.NewReader(""), files)
+	_, err := configInput{files: files}.read(strings.NewReader(""))
 	for _, words := range []string{`kind "Pod"`, "there is no MachineConfig", `unknown field "spek"`, "no such file"} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, without %q", err, words)
 		}
 	}
-	list, err := readFiles(strings.NewReader(configMotd+"---\n"+configKernel), []string{"-"})
-	if err != nil || len(list) != 2 || list[1].Name != "60-kernel" {
+	wish, err := configInput{files: []string{"-"}}.read(strings.NewReader(configMotd + "---\n" + configKernel))
+	if list := wish.wanted.MachineConfigs; err != nil || len(list) != 2 || list[1].Name != "60-kernel" {
 		t.Errorf("%v %v", list, err)
 	}
 	if code, _, errs := runLine(t, "config", "diff", "--dry-run", filepath.Join(dir, "gone.yaml")); code != ExitUsage || !strings.Contains(errs, "gone.yaml") {

@@ -23,12 +23,12 @@ import (
 func newHost(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host",
-		Short: "Empty a host, boot it in its turn, and show what each host does",
-		Long: `A drain or a reboot is a wish that the command writes to the node of the host.
+		Short: "Empty a host, boot or patch it in its turn, and show what each host does",
+		Long: `A drain, a reboot or a patch is a wish that the command writes to the node of the host.
 holdfast-operator and the host's agent carry it out, also when the command has ended or
 its terminal is gone. A control plane boots only while the cluster carries on without it.`,
 	}
-	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams))
+	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams))
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 
 func newHostDrain(streams Streams) *cobra.Command {
 	var f hostFlags
+	var dryRun bool
 	timeout := time.Hour
 	cmd := &cobra.Command{
 		Use:   "drain NAME",
@@ -25,10 +26,11 @@ that is away when others are given their turn. Pods of DaemonSets and of files s
 
 Interrupting the command leaves the wish. Run it again to go on waiting.
 
-Exit codes: 0 the host is empty; 3 somebody was in the way until the timeout; 4 the pods
-still moved at the timeout; 7 refused, because no other host takes pods; 1 it failed; 2
-wrong usage.`,
-		Example: `  holdfast host drain worker-1
+Exit codes: 0 the host is empty (with --dry-run: nobody would be in the way); 3 somebody
+was in the way until the timeout (with --dry-run: would be); 4 the pods still moved at the
+timeout; 7 refused, because no other host takes pods; 1 it failed; 2 wrong usage.`,
+		Example: `  holdfast host drain worker-1 --dry-run
+  holdfast host drain worker-1
   holdfast host drain worker-1 --timeout 10m
   holdfast host uncordon worker-1`,
 		Args: cobra.ExactArgs(1),
@@ -38,6 +40,9 @@ wrong usage.`,
 				return err
 			}
 			name := args[0]
+			if dryRun {
+				return dryEmpty(cmd.Context(), c, streams.Out, f.output, name, time.Now())
+			}
 			if err := wantEmpty(cmd.Context(), c, name, time.Now()); err != nil {
 				return err
 			}
@@ -52,6 +57,7 @@ wrong usage.`,
 	f.register(cmd)
 	f.completeHosts(cmd)
 	timeoutFlag(cmd, &timeout)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing; say which pods would move, and who would be in the way")
 	return cmd
 }
 
@@ -66,10 +72,15 @@ func wantEmpty(ctx context.Context, c client.Client, name string, now time.Time)
 			return err
 		}
 		if drain.Foresee(drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}).Nowhere {
-			return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods, so those of %s would only end. Its reboot needs no drain: holdfast host reboot %s", name, name)
+			return nobodyTakes(name)
 		}
 		return annotate(ctx, c, n, map[string]*string{drain.Wanted: new(now.UTC().Format(time.RFC3339))}, false)
 	})
+}
+
+// nobodyTakes is the refusal of a drain whose pods nobody would take.
+func nobodyTakes(name string) error {
+	return coded(command.ExitRefused, "refused, nothing was changed: no other host takes pods, so those of %s would only end. Its reboot needs no drain: holdfast host reboot %s", name, name)
 }
 
 func otherNodes(nodes []corev1.Node, name string) []corev1.Node {

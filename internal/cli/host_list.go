@@ -73,6 +73,14 @@ type hostReport struct {
 	RebootWanted string `json:"rebootWanted,omitempty"`
 	RebootReason string `json:"rebootReason,omitempty"`
 	RebootDone   string `json:"rebootDone,omitempty"`
+	// PatchWanted is an open wish for updates, and PatchResult what became of the last
+	// one that was carried out.
+	PatchWanted string `json:"patchWanted,omitempty"`
+	PatchReason string `json:"patchReason,omitempty"`
+	PatchResult string `json:"patchResult,omitempty"`
+	// RebootRequired says whether the distribution wants a reboot, and why: Yes, No or
+	// Unknown.
+	RebootRequired string `json:"rebootRequired,omitempty"`
 	// DrainWanted is since when an administrator wants the host to be empty.
 	DrainWanted string `json:"drainWanted,omitempty"`
 	// CordonedFor is for what the operator cordoned it.
@@ -86,8 +94,15 @@ func reportHost(n *corev1.Node) hostReport {
 		Name: n.Name, Roles: roles(n), Ready: h.Ready, TakesPods: !h.Unschedulable, Does: doing.Does, Waits: doing.Waits, RebootDone: a[rollout.RebootDone],
 		DrainWanted: a[drain.Wanted], CordonedFor: a[drain.CordonedBy], Configuration: a[rollout.CurrentConfig],
 	}
-	if h.Wish.Open() {
-		r.RebootWanted, r.RebootReason = h.Wish.Wanted, a[rollout.RebootReason]
+	r.PatchResult, r.RebootRequired = a[rollout.PatchResult], a[rollout.RebootRequired]
+	for _, w := range rollout.WishesOf(a) {
+		switch {
+		case !w.Open():
+		case w.Patch:
+			r.PatchWanted, r.PatchReason = w.Wanted, a[rollout.PatchReason]
+		default:
+			r.RebootWanted, r.RebootReason = w.Wanted, a[rollout.RebootReason]
+		}
 	}
 	return r
 }
@@ -114,13 +129,13 @@ func (l hostList) write(out io.Writer, format string) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	head := []string{"HOST", "ROLES", "READY", "TAKES PODS", "DOES"}
 	if format == "wide" {
-		head = append(head, "LAST REBOOT WANTED", "CONFIGURATION")
+		head = append(head, "LAST REBOOT WANTED", "REBOOT REQUIRED", "CONFIGURATION")
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(head, "WAITS FOR"), "\t"))
 	for _, h := range l.Hosts {
 		row := []string{h.Name, orDash(h.Roles), yesNo(h.Ready), yesNo(h.TakesPods), orDash(h.Does)}
 		if format == "wide" {
-			row = append(row, orDash(h.RebootDone), orDash(h.Configuration))
+			row = append(row, orDash(h.RebootDone), orDash(h.RebootRequired), orDash(h.Configuration))
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(append(row, orDash(h.Waits)), "\t"))
 	}

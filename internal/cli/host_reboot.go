@@ -22,6 +22,7 @@ type rebootFlags struct {
 	timeout                time.Duration
 	reason                 string
 	noWait, dryRun, cancel bool
+	inWindow               bool
 }
 
 func newHostReboot(streams Streams) *cobra.Command {
@@ -33,6 +34,7 @@ func newHostReboot(streams Streams) *cobra.Command {
 new configuration: one host at a time, a control plane only while the cluster carries on
 without it, no host of a paused pool. Then its pods move, it boots itself, and takes pods
 again once it is ready. Its configuration goes first, and a boot for that serves both.
+With --in-window it waits for the maintenance window of its pool first.
 
 Interrupting the command leaves the wish; --cancel takes it back, which counts until the
 host boots.
@@ -60,14 +62,20 @@ failed, or somebody took the wish back; 2 wrong usage.`,
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for people who look at the host")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the host has booted")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say whether the host would boot now, and which pods would move")
-	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take the wish back")
+	f.windowFlags(cmd)
 	return cmd
+}
+
+// windowFlags registers what reboots and updates have in common.
+func (f *rebootFlags) windowFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.inWindow, "in-window", false, "wait for the maintenance window of the host's pool")
+	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take the wish back")
 }
 
 func (f rebootFlags) mistakes() error {
 	var both error
-	if f.cancel && (f.dryRun || f.noWait || f.reason != "") {
-		both = errors.New("--cancel: cannot be combined with --dry-run, --no-wait or --reason")
+	if f.cancel && (f.dryRun || f.noWait || f.inWindow || f.reason != "") {
+		both = errors.New("--cancel: cannot be combined with --dry-run, --in-window, --no-wait or --reason")
 	}
 	return errors.Join(both, positive(f.timeout))
 }
@@ -75,11 +83,11 @@ func (f rebootFlags) mistakes() error {
 func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, name string) error {
 	switch {
 	case f.dryRun:
-		return dryReboot(ctx, c, streams.Out, f.output, name)
+		return f.dry(ctx, c, streams.Out, name, "boot")
 	case f.cancel:
-		return cancelReboot(ctx, c, streams, f.output, name)
+		return cancelWish(ctx, c, streams, f.output, name, rollout.Wish{}, "a reboot")
 	}
-	wish, err := wantReboot(ctx, c, name, f.reason, time.Now())
+	wish, err := wantWish(ctx, c, name, rollout.Wish{}, rollout.Ask(time.Now(), f.inWindow, false), f.reason)
 	if err != nil {
 		return err
 	}
@@ -94,21 +102,33 @@ func (f rebootFlags) run(ctx context.Context, c client.Client, streams Streams, 
 	return reportHost(n).print(streams.Out, f.output)
 }
 
-// wantReboot writes the wish, and returns it. One that is open already is followed.
-func wantReboot(ctx context.Context, c client.Client, name, reason string, now time.Time) (wish string, err error) {
+// wantWish writes a wish of a kind, and returns it. One that is open already is
+// followed.
+func wantWish(ctx context.Context, c client.Client, name string, kind rollout.Wish, wanted, reason string) (wish string, err error) {
+	names := kind.Names()
 	err = changeNode(ctx, c, name, func(n *corev1.Node) error {
-		if open := rollout.WishOf(n.Annotations); open.Open() {
+		if open := wishOfKind(n, kind); open.Open() {
 			wish = open.Wanted
 			return nil
 		}
-		wish = now.UTC().Format(time.RFC3339)
-		values := map[string]*string{rollout.RebootWanted: &wish}
+		wish = wanted
+		values := map[string]*string{names.Wanted: &wish}
 		if reason = strings.TrimSpace(reason); reason != "" {
-			values[rollout.RebootReason] = &reason
+			values[names.Reason] = &reason
 		}
 		return annotate(ctx, c, n, values, false)
 	})
 	return wish, err
+}
+
+// wishOfKind returns the wish of a node that is of the same kind.
+func wishOfKind(n *corev1.Node, kind rollout.Wish) rollout.Wish {
+	for _, w := range rollout.WishesOf(n.Annotations) {
+		if w.Patch == kind.Patch {
+			return w
+		}
+	}
+	return kind
 }
 
 // hasBooted reports whether a wish was carried out and the host takes pods again, as
@@ -125,13 +145,14 @@ func hasBooted(wish string) func(*corev1.Node) (bool, error) {
 	}
 }
 
-// cancelReboot takes the wish back.
-func cancelReboot(ctx context.Context, c client.Client, streams Streams, format, name string) error {
+// cancelWish takes a wish of a kind back.
+func cancelWish(ctx context.Context, c client.Client, streams Streams, format, name string, kind rollout.Wish, what string) error {
+	names := kind.Names()
 	err := changeNode(ctx, c, name, func(n *corev1.Node) error {
-		if n.Annotations[rollout.RebootWanted] == "" {
-			return coded(command.ExitFailed, "nobody wants a reboot of %s", name)
+		if n.Annotations[names.Wanted] == "" {
+			return coded(command.ExitFailed, "nobody wants %s of %s", what, name)
 		}
-		return annotate(ctx, c, n, map[string]*string{rollout.RebootWanted: nil, rollout.RebootReason: nil}, false)
+		return annotate(ctx, c, n, map[string]*string{names.Wanted: nil, names.Reason: nil}, false)
 	})
 	if err != nil {
 		return err

@@ -11,20 +11,20 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
-	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// dryRun is what `host reboot --dry-run` prints.
+// dryRun is what `host reboot --dry-run` and `host patch --dry-run` print.
 type dryRun struct {
 	Host string `json:"host"`
+	// what is what it would do.
+	what string
 	// BootsNow is true if the host would get its turn now, and Waits says for what it
 	// would wait.
 	BootsNow bool   `json:"bootsNow"`
@@ -37,13 +37,15 @@ type dryRun struct {
 	KeepsPods bool `json:"keepsPods,omitempty"`
 }
 
-// dryReboot decides with the operator's functions, and changes nothing.
-func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name string) error {
-	r, err := foresee(ctx, c, name, time.Now())
+// dry says what becomes of a wish. It decides with the operator's functions, and changes
+// nothing.
+func (f rebootFlags) dry(ctx context.Context, c client.Reader, out io.Writer, name, what string) error {
+	r, err := foresee(ctx, c, name, f.inWindow, time.Now())
+	r.what = what
 	if err != nil {
 		return err
 	}
-	if err := r.print(out, format); err != nil {
+	if err := r.print(out, f.output); err != nil {
 		return err
 	}
 	if !r.BootsNow || r.InTheWay != "" {
@@ -52,7 +54,7 @@ func dryReboot(ctx context.Context, c client.Reader, out io.Writer, format, name
 	return nil
 }
 
-func foresee(ctx context.Context, c client.Reader, name string, now time.Time) (dryRun, error) {
+func foresee(ctx context.Context, c client.Reader, name string, inWindow bool, now time.Time) (dryRun, error) {
 	out := dryRun{Host: name}
 	n, err := hostNode(ctx, c, name)
 	if err != nil {
@@ -66,21 +68,11 @@ func foresee(ctx context.Context, c client.Reader, name string, now time.Time) (
 	if err != nil {
 		return out, err
 	}
-	out.Waits = rollout.WouldWait(site, name)
+	out.Waits = rollout.WouldWait(site, name, inWindow)
 	out.BootsNow = out.Waits == ""
-	facts := drain.Facts{Now: now, Node: n, Others: otherNodes(nodes, name)}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
-		return out, fmt.Errorf("list the pods of %s: %w", name, err)
-	}
-	var budgets policyv1.PodDisruptionBudgetList
-	if err := c.List(ctx, &budgets); err != nil {
-		return out, fmt.Errorf("list PodDisruptionBudgets: %w", err)
-	}
-	facts.Pods, facts.Budgets = pods.Items, budgets.Items
-	p := drain.Foresee(facts)
+	p, err := foreseeDrain(ctx, c, n, nodes, now)
 	out.Moves, out.Stays, out.InTheWay, out.KeepsPods = p.Moves, p.Stays, p.InTheWay, p.Nowhere
-	return out, nil
+	return out, err
 }
 
 // rolloutSite reads what decides about turns.
@@ -93,10 +85,10 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 	if err := c.List(ctx, &pools); err != nil {
 		return site, fmt.Errorf("list MachineConfigPools: %w", err)
 	}
-	for _, p := range pools.Items {
-		site.Pools = append(site.Pools, rollout.Pool{
-			Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Target: p.Spec.Configuration.Name,
-		})
+	for i := range pools.Items {
+		p := rollout.PoolOf(&pools.Items[i], now, time.LoadLocation)
+		p.Target = pools.Items[i].Spec.Configuration.Name
+		site.Pools = append(site.Pools, p)
 	}
 	var cm corev1.ConfigMap
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &cm); client.IgnoreNotFound(err) != nil {
@@ -140,7 +132,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	}
 	var text strings.Builder
 	if r.BootsNow {
-		fmt.Fprintf(&text, "%s would boot now: it would be its turn, and the cluster carries on without it\n", r.Host)
+		fmt.Fprintf(&text, "%s would %s now: it would be its turn, and the cluster carries on without it\n", r.Host, r.what)
 	} else {
 		fmt.Fprintf(&text, "%s would wait: %s\n", r.Host, r.Waits)
 	}
@@ -150,17 +142,7 @@ func (r dryRun) print(out io.Writer, format string) error {
 	default:
 		fmt.Fprintf(&text, "pods: %d would move, %d belong to the host and stay\n", len(r.Moves), r.Stays)
 	}
-	const most = 20
-	for i, pod := range r.Moves {
-		if i == most && format != "wide" {
-			fmt.Fprintf(&text, "  %d more; see all with -o wide\n", len(r.Moves)-most)
-			break
-		}
-		text.WriteString("  " + pod + "\n")
-	}
-	if r.InTheWay != "" {
-		fmt.Fprintf(&text, "in the way would be: %s\n", r.InTheWay)
-	}
+	writeMoves(&text, format, r.Moves, r.InTheWay)
 	_, err := io.WriteString(out, text.String())
 	return err
 }

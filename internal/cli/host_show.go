@@ -64,12 +64,16 @@ func (r hostReport) print(out io.Writer, format string) error {
 		{"reboot wanted", r.RebootWanted},
 		{"because", r.RebootReason},
 		{"last reboot", r.RebootDone},
+		{"reboot required", r.RebootRequired},
+		{"updates wanted", r.PatchWanted},
+		{"because", r.PatchReason},
+		{"last updates", r.PatchResult},
 		{"drain wanted", r.DrainWanted},
 		{"cordoned for", r.CordonedFor},
 		{"configuration", r.Configuration},
 	} {
 		if row[1] != "" {
-			w.Beside(fmt.Sprintf("%-15s", row[0]), row[1])
+			w.Beside(fmt.Sprintf("%-17s", row[0]), row[1])
 		}
 	}
 	_, err := io.WriteString(out, w.String())

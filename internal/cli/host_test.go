@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/window"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -207,11 +208,11 @@ func TestAHostIsUncordonedByWhoeverCordonedIt(t *testing.T) {
 func TestARebootIsAWishThatIsFollowedUntilTheHostTakesPodsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, out := hostSite(t), &bytes.Buffer{}
-		wish, err := wantReboot(t.Context(), c, "w-1", " kernel ", time.Now())
+		wish, err := wantWish(t.Context(), c, "w-1", rollout.Wish{}, time.Now().UTC().Format(time.RFC3339), " kernel ")
 		if err != nil || nodeOf(t, c, "w-1").Annotations[rollout.RebootWanted] != wish || nodeOf(t, c, "w-1").Annotations[rollout.RebootReason] != "kernel" {
 			t.Fatalf("%q, %v", wish, err)
 		}
-		if again, err := wantReboot(t.Context(), c, "w-1", "", time.Now().Add(time.Hour)); err != nil || again != wish {
+		if again, err := wantWish(t.Context(), c, "w-1", rollout.Wish{}, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), ""); err != nil || again != wish {
 			t.Errorf("an open wish is followed: %q, %v", again, err)
 		}
 		steps := []func(n *corev1.Node){
@@ -245,9 +246,73 @@ func TestARebootIsAWishThatIsFollowedUntilTheHostTakesPodsAgain(t *testing.T) {
 	})
 }
 
+func TestUpdatesAreFollowedUntilTheHostTakesPodsAgainOrTheyFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, out := hostSite(t), &bytes.Buffer{}
+		wanted := time.Now().UTC().Format(time.RFC3339) + rollout.NoReboot
+		f := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour}, noReboot: true}
+		go func() {
+			time.Sleep(5 * time.Second) // never when the node is looked at
+			writesNode(t, c, "w-1", func(n *corev1.Node) {
+				n.Annotations[rollout.StateOf], n.Annotations[rollout.ReasonOf] = "Working", "installs 1 update: libc6"
+				n.Spec.Unschedulable, n.Annotations[drain.CordonedBy] = true, "x"
+			})
+			time.Sleep(4 * time.Second)
+			writesNode(t, c, "w-1", func(n *corev1.Node) {
+				n.Annotations[rollout.PatchDone], n.Annotations[rollout.PatchResult], n.Annotations[rollout.StateOf] = wanted, wanted+" installed 1 update: libc6; left out: podman", "Done"
+				n.Annotations[rollout.RebootRequired] = "Yes: its packages ask for it: libc6"
+				delete(n.Annotations, rollout.PatchWanted)
+			})
+			time.Sleep(4 * time.Second)
+			writesNode(t, c, "w-1", func(n *corev1.Node) { n.Spec.Unschedulable = false; delete(n.Annotations, drain.CordonedBy) })
+		}()
+		if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil || nodeOf(t, c, "w-1").Spec.Unschedulable {
+			t.Errorf("%v", err)
+		}
+		golden.Check(t, "host-patch.txt", out.Bytes())
+		again := time.Now().UTC().Format(time.RFC3339)
+		time.AfterFunc(5*time.Second, func() {
+			writesNode(t, c, "w-1", func(n *corev1.Node) {
+				n.Annotations[rollout.PatchDone], n.Annotations[rollout.PatchResult] = again, again+" failed: nothing was changed: no route"
+			})
+		})
+		f.noReboot = false
+		err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1")
+		if command.ExitCode(err) != command.ExitFailed || err.Error() != "the updates of w-1: nothing was changed: no route" {
+			t.Errorf("failed: %v", err)
+		}
+	})
+}
+
+func TestAWishForUpdatesIsTakenBack(t *testing.T) {
+	c, out := hostSite(t), &bytes.Buffer{}
+	f := patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, noWait: true, inWindow: true, reason: "CVE"}}
+	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil || nodeOf(t, c, "w-1").Annotations[rollout.PatchReason] != "CVE" {
+		t.Fatal(err)
+	}
+	wish := nodeOf(t, c, "w-1").Annotations[rollout.PatchWanted]
+	if !strings.HasSuffix(wish, rollout.InWindow) {
+		t.Errorf("it does not wait for the window: %q", wish)
+	}
+	f = patchFlags{rebootFlags: rebootFlags{timeout: time.Hour, cancel: true}}
+	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); err != nil || rollout.WishOf(nodeOf(t, c, "w-1").Annotations) != (rollout.Wish{}) {
+		t.Errorf("%v, %v", err, nodeOf(t, c, "w-1").Annotations)
+	}
+	if over, err := isPatched(wish)(nodeOf(t, c, "w-1")); over || err == nil {
+		t.Error("who follows it is not told")
+	}
+	if err := f.run(t.Context(), c, Streams{Out: out, Err: out}, "w-1"); command.ExitCode(err) != ExitFailed || err.Error() != "nobody wants updates of w-1" {
+		t.Errorf("once more: %v", err)
+	}
+	f.noReboot, f.dryRun = true, true
+	if err := f.mistakes(); err == nil || !strings.Contains(err.Error(), "--no-reboot") || !strings.Contains(err.Error(), "--dry-run") {
+		t.Errorf("not all mistakes: %v", err)
+	}
+}
+
 func TestAWishForARebootIsTakenBack(t *testing.T) {
 	c, out := hostSite(t), &bytes.Buffer{}
-	wish, err := wantReboot(t.Context(), c, "w-1", "kernel", time.Now())
+	wish, err := wantWish(t.Context(), c, "w-1", rollout.Wish{}, time.Now().UTC().Format(time.RFC3339), "kernel")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,11 +339,14 @@ func TestADryRunSaysWhatAHostWouldWaitForAndWhichPodsWouldMove(t *testing.T) {
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 1, CurrentHealthy: 1, DesiredHealthy: 1}
 	c := hostSite(t, podOf("web", "w-1", "ReplicaSet", nil), podOf("agent", "w-1", "DaemonSet", nil), podOf("db", "w-2", "StatefulSet", app), budget)
 	var out bytes.Buffer
+	inWindow := false
 	try := func(host, format string, code int) {
 		t.Helper()
-		out.WriteString("$ holdfast host reboot " + host + " --dry-run -o " + format + "\n")
+		out.WriteString("$ holdfast host reboot " + host + " --dry-run -o " + format + map[bool]string{true: " --in-window"}[inWindow] + "\n")
 		before := nodeOf(t, c, host)
-		if err := dryReboot(t.Context(), c, &out, format, host); command.ExitCode(err) != code {
+		f := rebootFlags{dryRun: true, inWindow: inWindow}
+		f.output = format
+		if err := f.run(t.Context(), c, Streams{Out: &out}, host); command.ExitCode(err) != code {
 			t.Errorf("%s: exit code %d, %v", host, command.ExitCode(err), err)
 		}
 		if nodeOf(t, c, host).ResourceVersion != before.ResourceVersion {
@@ -288,6 +356,22 @@ func TestADryRunSaysWhatAHostWouldWaitForAndWhichPodsWouldMove(t *testing.T) {
 	try("w-1", "text", ExitOK)
 	try("w-2", "text", command.ExitAttention)
 	try("cp-1", "yaml", ExitOK)
+	out.WriteString("$ holdfast host patch w-1 --dry-run\n")
+	if err := (patchFlags{rebootFlags: rebootFlags{dryRun: true}}).run(t.Context(), c, Streams{Out: &out}, "w-1"); err != nil {
+		t.Error(err)
+	}
+	workers := &mcfgv1.MachineConfigPool{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "worker"}, workers); err != nil {
+		t.Fatal(err)
+	}
+	workers.Annotations = map[string]string{window.Annotation: "never"}
+	if err := c.Update(t.Context(), workers); err != nil {
+		t.Fatal(err)
+	}
+	try("w-1", "text", ExitOK)
+	inWindow = true
+	try("w-1", "text", command.ExitAttention)
+	inWindow = false
 	writesNode(t, c, "w-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	try("w-1", "json", command.ExitAttention)
 	golden.Check(t, "host-dry.txt", out.Bytes())

@@ -58,7 +58,7 @@ func TestAPeerYieldsWhileItIsLostAndItsPromiseLasts(t *testing.T) {
 			t.Errorf("%s: %t", rule, got)
 		}
 	}
-	for kept, want := range map[time.Duration]bool{0: false, now: false, now + 1: true} { //nolint:exhaustive // the others are not meant
+	for kept, want := range map[time.Duration]bool{0: false, now: false, now + 1: true} {
 		r := newRace(false, func() time.Duration { return now }, logOf(t))
 		if r.side.Kept = kept; r.gives() != want {
 			t.Errorf("this host promised until %s: %t", kept, !want)
@@ -96,7 +96,7 @@ func TestAPeerThatIsBackEndsWhatIsKeptOnlyByALaterAnswer(t *testing.T) {
 // TestWhatAPowerCutLeavesOver: the return of the peer ends it only once a fence proved
 // that it is over.
 func TestWhatAPowerCutLeavesOver(t *testing.T) {
-	for fenced, over := range map[time.Duration]bool{0: false, time.Hour: true} { //nolint:exhaustive // the others are not meant
+	for fenced, over := range map[time.Duration]bool{0: false, time.Hour: true} {
 		r := newRace(false, func() time.Duration { return time.Hour }, logOf(t))
 		r.setMembership(anyRing, true)
 		r.setMembership(anyRing, false)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 
 	"github.com/holdfast/holdfast/internal/lab/namednetns"
 )
@@ -47,6 +48,50 @@ func startWired(t *testing.T) wired {
 	w := wired{t, l}
 	w.eventually("the hosts reach each other", func() bool { return w.seen("cp-2", "cp-1") == whole && w.seen("cp-1", "cp-2") == whole })
 	return w
+}
+
+func TestAPortThatAKilledCommandLeftOutsideOfItsBridgeGetsThere(t *testing.T) {
+	w := startWired(t)
+	nl, err := namespace(w.layout.Switch()).handle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nl.Close()
+	port, err := nl.LinkByName(w.layout.Hosts[0].Machine.Port)
+	if err == nil {
+		err = nl.LinkSetNoMaster(port)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("cp-2 does not hear cp-1", func() bool { return w.seen("cp-2", "cp-1") != whole })
+	if err := createNetwork(t.Context(), w.layout); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the hosts reach each other again", func() bool { return w.seen("cp-2", "cp-1") == whole && w.seen("cp-1", "cp-2") == whole })
+}
+
+// TestAPortOfANamespaceThatHasGoneIsMadeAnew: something in the former namespace still
+// runs, so that it and its NIC are still there without a name.
+func TestAPortOfANamespaceThatHasGoneIsMadeAnew(t *testing.T) {
+	w := startWired(t)
+	h := w.layout.Hosts[0]
+	former, err := netns.GetFromName(h.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = former.Close() }()
+	err = namespace(h.Namespace).remove()
+	if err == nil {
+		err = createNetwork(t.Context(), w.layout)
+	}
+	if err == nil {
+		err = nicsUp(w.layout, h, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the hosts reach each other again", func() bool { return w.seen("cp-2", "cp-1") == whole && w.seen("cp-1", "cp-2") == whole })
 }
 
 func (w wired) eventually(what string, ok func() bool) {

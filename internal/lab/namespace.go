@@ -162,3 +162,17 @@ func (n namespace) sysctl(settings map[string]string) error {
 func (n namespace) command(name string, args ...string) []string {
 	return append([]string{"nsenter", "--net=" + n.path(), name}, args...)
 }
+
+// hasLink reports whether a network device of a name is there.
+func (n namespace) hasLink(name string) (bool, error) {
+	nl, err := n.handle()
+	if err != nil {
+		return false, err
+	}
+	defer nl.Close()
+	_, err = nl.LinkByName(name)
+	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -229,15 +229,29 @@ func wireHost(sw namespace, h Host, l Layout) error {
 }
 
 // plug connects a host's NIC with its switch port by a veth pair. Both ends
-// stay down.
+// stay down. A port that a killed command has left outside of its bridge gets there,
+// and one whose other end is in a namespace that has gone is made anew.
 func plug(sw, hostNS namespace, nic NIC, bridge string) error {
 	nl, err := sw.handle()
 	if err != nil {
 		return err
 	}
 	defer nl.Close()
-	if _, err := nl.LinkByName(nic.Port); err == nil {
-		return nil
+	if port, err := nl.LinkByName(nic.Port); err == nil {
+		whole, err := hostNS.hasLink(nic.Name)
+		if err != nil {
+			return err
+		}
+		_, delayed := nl.LinkByName(delayDevice(nic.Port))
+		switch {
+		case whole && delayed == nil:
+			return nil // a fault has it
+		case whole:
+			return enslave(nl, nic.Port, bridge)
+		}
+		if err := nl.LinkDel(port); err != nil {
+			return fmt.Errorf("remove port %s: %w", nic.Port, err)
+		}
 	}
 	ns, err := netns.GetFromName(string(hostNS))
 	if err != nil {
@@ -265,6 +279,9 @@ func enslave(nl *netlink.Handle, port, bridge string) error {
 	b, err := nl.LinkByName(bridge)
 	if err != nil {
 		return err
+	}
+	if p.Attrs().MasterIndex == b.Attrs().Index {
+		return nil
 	}
 	return nl.LinkSetMaster(p, b)
 }

@@ -137,6 +137,13 @@ func (r *real) eventually(what string, ok func() bool) {
 
 func (r *real) booted(name string) {
 	r.t.Helper()
+	failed := r.t.Failed()
+	defer func() {
+		if r.t.Failed() && !failed {
+			out, err := r.sh(name, "systemctl is-system-running; systemctl list-jobs --no-pager; systemctl --failed --no-pager; ip -brief address; ps axf")
+			r.t.Logf("%s (%v): %s", name, err, out)
+		}
+	}()
 	r.eventually(name+" boots", func() bool {
 		out, _ := r.sh(name, "systemctl is-system-running 2>/dev/null")
 		return out == "running" || out == "degraded"

@@ -12,6 +12,7 @@ import (
 const (
 	closeTo   = 2 * time.Second
 	noticedIn = 10 * time.Second // a failure, whichever host reports it
+	leavesIn  = 25 * time.Second // for which a shutdown waits until pods have moved (ADR 0071)
 	overIn    = 15 * time.Second // the end, after both were seen as voters
 )
 
@@ -73,7 +74,11 @@ func (tr *trial) inOrder(f decide.Failure) {
 
 func (tr *trial) fitsClients(i decide.Incident, f decide.Failure) {
 	tr.Helper()
-	if began := i.Start.Sub(tr.at); began < -closeTo || began > noticedIn {
+	limit := noticedIn
+	if f.Cause == decide.Planned {
+		limit += leavesIn
+	}
+	if began := i.Start.Sub(tr.at); began < -closeTo || began > limit {
 		tr.Errorf("report %s begins %s after the fault", i.ID, began)
 	}
 	etcd, back := f.Moment(decide.PhaseEtcd), backAt(tr.rec, tr.survivor, tr.at)

@@ -3,6 +3,7 @@ package host
 import (
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,5 +42,19 @@ func TestTheWatchdogIsFedTwiceInItsTime(t *testing.T) {
 		if got, on := WatchdogInterval(); got != want || on != (want > 0) {
 			t.Errorf("%q: %s, %t", micros, got, on)
 		}
+	}
+}
+
+func TestAProgramDoesNotSpeakForTheServiceThatStartsIt(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "systemd"))
+	t.Setenv("WATCHDOG_USEC", "1000000")
+	t.Setenv("WATCHDOG_PID", "1")
+	t.Setenv("HOLDFAST_NOTIFY", "stays")
+	out, err := Run(t.Context(), Command("env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env := string(out); strings.Contains(env, "NOTIFY_SOCKET") || strings.Contains(env, "WATCHDOG_") || !strings.Contains(env, "HOLDFAST_NOTIFY=stays\n") {
+		t.Errorf("a program has %s", env)
 	}
 }

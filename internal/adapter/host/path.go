@@ -41,9 +41,13 @@ func (c Cmd) program() string {
 }
 
 // environ returns the caller's environment with the complete search path, then
-// Env.
+// Env. It leaves out what systemd gives to a service alone: a program of a service
+// does not speak for it.
 func (c Cmd) environ() []string {
-	return slices.Concat(os.Environ(), []string{"PATH=" + searchPath(os.Getenv("PATH"))}, c.Env)
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "NOTIFY_SOCKET=") || strings.HasPrefix(v, "WATCHDOG_")
+	})
+	return slices.Concat(env, []string{"PATH=" + searchPath(os.Getenv("PATH"))}, c.Env)
 }
 
 func searchPath(path string) string {

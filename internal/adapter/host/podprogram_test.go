@@ -37,7 +37,8 @@ func TestAPodsProgramIsKnownByTheFileThatItReads(t *testing.T) {
 		t.Fatalf("found %v (%v), want %d alone, not %d", pids, err, own.Process.Pid, other.Process.Pid)
 	}
 	for _, wrong := range []PodProgram{
-		{Root: dir, Name: "bash", Flag: "--reads", File: "/own"}, {Root: dir, Name: "sh", Flag: "--writes", File: "/own"},
+		{Root: dir, Name: "bash", Flag: "--reads", File: "/own"},
+		{Root: dir, Name: "sh", Flag: "--writes", File: "/own"},
 		{Root: dir, Name: "sh", Flag: "--reads", File: "/none"},
 	} {
 		if pids, err := wrong.Processes(); err != nil || len(pids) > 0 {

@@ -97,9 +97,7 @@ func (s Store) PutConfig(mc *mcfgv1.MachineConfig) error {
 	if why := NoName(mc.Name); why != "" {
 		return errors.New(why)
 	}
-	kept := mcfgv1.MachineConfig{Spec: mc.Spec}
-	kept.Name = mc.Name
-	return s.write(configPath(mc.Name), kept)
+	return s.write(configPath(mc.Name), kept(mc))
 }
 
 // Rest deletes what only a way needs: all configurations but the named ones, and

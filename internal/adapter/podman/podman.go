@@ -232,7 +232,7 @@ const systemdRuns = "/run/systemd/system"
 func command(args []string) host.Cmd {
 	return host.Cmd{
 		Name: program, Args: append([]string{"--cgroup-manager=cgroupfs"}, args...),
-		Env: []string{"NOTIFY_SOCKET="}, Grace: 500 * time.Millisecond,
+		Grace: 500 * time.Millisecond,
 	}
 }
 

@@ -50,8 +50,10 @@ type Issuer struct {
 	// Present returns a site's keys with the authorities that this host has now: they
 	// may have been replaced since its installation.
 	Present func(site.Identity) site.Identity
-	Now     func() time.Time
-	Random  io.Reader
+	// First returns what a host of a role gets besides, for the time before it joins.
+	First  func(ctx context.Context, role state.Role) []state.File
+	Now    func() time.Time
+	Random io.Reader
 
 	// one lets Bootstrap run once at a time: it reads a host's tokens and then
 	// changes them.
@@ -88,7 +90,7 @@ func (g *Issuer) Render(ctx context.Context, shown jointoken.Claims, version str
 	if fresh.Identity.AdmissionToken, err = jointoken.Mint(key, shown); err != nil {
 		return nil, err
 	}
-	return installer.RoleIgnition(&fresh, shown.Role, nil, version)
+	return installer.JoinIgnition(&fresh, shown.Role, g.First(ctx, shown.Role), version)
 }
 
 // Admit returns a host's own token.

@@ -59,11 +59,23 @@ func newGiver(t *testing.T, c *cluster, config string) *Issuer {
 		},
 		EncryptionKeys: func() []int { return s.Identity.EncryptionKeys },
 		Present:        func(id site.Identity) site.Identity { return id },
+		First:          func(context.Context, state.Role) []state.File { return nil },
 	}
 }
 
 // served returns the site that a host gets for a pointer's token.
 func served(t *testing.T, g *Issuer, token string) *site.Site {
+	t.Helper()
+	text, _ := servedFile(t, g, token, site.Path)
+	s, err := site.Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// servedFile returns the contents and the mode of a file that a host gets; nil for none.
+func servedFile(t *testing.T, g *Issuer, token, path string) ([]byte, int) {
 	t.Helper()
 	shown, err := g.Read(t.Context(), token, jointoken.Config)
 	if err != nil {
@@ -78,21 +90,35 @@ func served(t *testing.T, g *Issuer, token string) *site.Site {
 		t.Fatal(err)
 	}
 	for _, f := range cfg.Storage.Files {
-		if f.Path != site.Path {
+		if f.Path != path {
 			continue
 		}
 		text, err := ignition.Contents(f.Contents)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := site.Unmarshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return text, *f.Mode
 	}
-	t.Fatal("no site in the configuration")
-	return nil
+	return nil, 0
+}
+
+// TestAHostThatJoinsGetsTheFilesOfItsRole beside those of every host, as they are.
+func TestAHostThatJoinsGetsTheFilesOfItsRole(t *testing.T) {
+	g := newGiver(t, &cluster{}, sitetest.TwoDual)
+	until := sitetest.Created.Add(time.Hour)
+	const path = "/etc/holdfast/x"
+	for _, role := range []state.Role{state.RoleMaster, state.RoleWorker} {
+		g.First = func(_ context.Context, of state.Role) []state.File {
+			return []state.File{{Path: path, Data: []byte("for a " + string(of)), Mode: state.SecretFileMode}}
+		}
+		if text, mode := servedFile(t, g, pointer(t, g, role, until), path); string(text) != "for a "+string(role) || mode != int(state.SecretFileMode) {
+			t.Errorf("a %s gets %q with mode %o", role, text, mode)
+		}
+		g.First = func(context.Context, state.Role) []state.File { return nil }
+		if text, _ := servedFile(t, g, pointer(t, g, role, until), path); text != nil {
+			t.Errorf("a %s gets %q", role, text)
+		}
+	}
 }
 
 func pointer(t *testing.T, g *Issuer, role state.Role, until time.Time) string {

@@ -33,6 +33,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -45,7 +46,7 @@ import (
 // plane does not call these by its own account.
 var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
-	"SetAnnotations": "kubelet's account", "MachineConfig": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
+	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
 }
 
@@ -97,17 +98,8 @@ func record(t *testing.T, conf string) *recorder {
 // its account. It fails for a missing right, and for a right that nothing needs.
 func TestTheAgentMayWhatItDoesAndNothingElse(t *testing.T) {
 	c := newJoiningCluster(t)
-	crd, err := filepath.Abs("../../render/manifests/crds/pacemakerclusters.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.api.Kubectl(t, "apply", "--server-side", "--filename", crd)
-	c.api.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", crd)
-	object := filepath.Join(t.TempDir(), "object.json")
-	if err := os.WriteFile(object, []byte(`{"apiVersion":"etcd.openshift.io/v1","kind":"PacemakerCluster","metadata":{"name":"cluster"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.api.Kubectl(t, "apply", "--filename", object)
+	c.kinds("pacemakerclusters", "machineconfigs", "machineconfigpools")
+	c.apply(`{"apiVersion":"etcd.openshift.io/v1","kind":"PacemakerCluster","metadata":{"name":"cluster"}}`)
 	through := record(t, agentsFile(t, c))
 	client, err := kube.Open(through.kubeconfig)
 	if err != nil {
@@ -134,6 +126,29 @@ func TestTheAgentMayWhatItDoesAndNothingElse(t *testing.T) {
 	for _, unused := range unused(t, c, through) {
 		t.Errorf("agents may %s, and no request of theirs needs it", unused)
 	}
+}
+
+// kinds adds kinds of Holdfast's to the API.
+func (c *joiningCluster) kinds(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		crd, err := filepath.Abs("../../render/manifests/crds/" + name + ".yaml")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.api.Kubectl(c.t, "apply", "--server-side", "--filename", crd)
+		c.api.Kubectl(c.t, "wait", "--for=condition=Established", "--timeout=60s", "--filename", crd)
+	}
+}
+
+// apply writes an object, or its status where a flag says so.
+func (c *joiningCluster) apply(object string, flags ...string) {
+	c.t.Helper()
+	path := filepath.Join(c.t.TempDir(), "object.json")
+	if err := os.WriteFile(path, []byte(object), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.api.Kubectl(c.t, append([]string{"apply", "--server-side", "--force-conflicts", "--filename", path}, flags...)...)
 }
 
 // agentsFile returns the kubeconfig of the cluster's agent.
@@ -311,8 +326,23 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			}
 			return errors.Join(errs...)
 		},
+		"MachineConfig": func(ctx context.Context, k *kube.Client) error {
+			return absent(k.MachineConfig(ctx, "rendered-worker-x"))
+		},
+		"MachineConfigPool": func(ctx context.Context, k *kube.Client) error {
+			return errors.Join(absent(k.MachineConfigPool(ctx, rollout.Master)), absent(k.MachineConfigPool(ctx, rollout.Worker)))
+		},
 		"DeleteObject": func(ctx context.Context, k *kube.Client) error { return c.agent.removeAutoApproval(ctx, k) },
 	}
+}
+
+// absent drops an error that only says that there is no such object: the API let the
+// request in.
+func absent(_ any, err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // canceled drops an error that only says that the watch was ended.

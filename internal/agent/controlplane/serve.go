@@ -96,6 +96,7 @@ func (r *Agent) giver() *admission.Issuer {
 		},
 		Open:    func() (admission.TokenAPI, error) { return r.open() },
 		Prepare: r.prepareJoining,
+		First:   r.first,
 
 		EncryptionKeys: func() []int { return presentKeys("/", r.Site.Identity) },
 		Present:        func(id site.Identity) site.Identity { return rotation.Present("", id) },

@@ -131,7 +131,11 @@ func (r *run) steps() []step {
 	if r.Site.Role == state.RoleBootstrap {
 		list = append(list, step{name: "hold API VIP", do: r.holdVIP, always: true})
 	}
-	list = append(list, step{name: "unpack release", do: r.unpack}, step{name: "load images", do: r.loadImages})
+	list = append(list, step{name: "unpack release", do: r.unpack})
+	if r.Site.Role != state.RoleBootstrap {
+		list = append(list, step{name: "take machine configuration", do: r.takeFirst})
+	}
+	list = append(list, step{name: "load images", do: r.loadImages})
 	if r.oneOfTwo() {
 		list = append(list, step{name: "load etcd for podman", do: r.loadEtcdForPodman})
 	}

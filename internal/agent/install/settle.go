@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
@@ -17,9 +18,12 @@ import (
 
 // leftovers are the files that only an installation needs: kubeadm's
 // configuration, the access of kubeadm and kubelet to the cluster before the host
-// had its certificate, the host's own token, and the objects of the cluster as
-// they were applied, accounts of BMCs among them.
-var leftovers = []string{kubeadmConfig, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, renderhost.ManifestDir}
+// had its certificate, the host's own token, the machine configuration that it began
+// with, and the objects of the cluster as they were applied, accounts of BMCs among
+// them.
+var leftovers = []string{
+	kubeadmConfig, kubeadm.AccessPath, "/etc/kubernetes/bootstrap-kubelet.conf", ownTokenPath, hostconfig.FirstPath, renderhost.ManifestDir,
+}
 
 // Settle removes from an installed host what only its installation needed,
 // secrets above all, and returns what it removed. Earlier builds left these, so

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -18,6 +19,7 @@ var ofAnOlderBuild = map[string]string{
 	"/etc/kubernetes/bootstrap-kubelet.conf":                             "token: abcdef.hush-token",
 	"/etc/holdfast/join.kubeconfig":                                      "token: abcdef.hush-token",
 	"/var/lib/holdfast/install/host-token":                               "hush-token",
+	hostconfig.FirstPath:                                                 "hush-mirror",
 	"/etc/holdfast/fencing/cp-2.json":                                    `{"password":"peer"}`,
 }
 

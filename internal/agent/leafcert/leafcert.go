@@ -13,15 +13,19 @@ package leafcert
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/adapter/clock"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
@@ -69,6 +73,9 @@ type Options struct {
 	Endpoint string
 	Log      *slog.Logger
 	Now      func() time.Time
+	// Synchronised reports whether the kernel counts the clock as synchronised; nil
+	// except in tests.
+	Synchronised func() (bool, error)
 }
 
 // Keeper keeps the leaf certificates of one control plane.
@@ -87,6 +94,9 @@ type Keeper struct {
 // New returns the Keeper of a control plane.
 func New(o Options) *Keeper {
 	o.Life, o.Endpoint = cmp.Or(o.Life, leafcert.Life), cmp.Or(o.Endpoint, endpoint)
+	if o.Synchronised == nil {
+		o.Synchronised = clock.Synchronised
+	}
 	return &Keeper{Options: o, end: host.EndProcess, published: o.ControlPlanes > 1}
 }
 
@@ -195,11 +205,33 @@ func (k *Keeper) gather(ctx context.Context) (leafcert.Host, error) {
 	files, err := k.files()
 	h := leafcert.Host{Name: k.Node, Now: k.Now(), Life: k.Life, Files: files, ControlPlanes: k.ControlPlanes}
 	k.late.set(h.Late())
+	if later, _ := h.Ahead(); len(later) > 0 {
+		accepted, unknown := k.accepted()
+		h.Accepted, err = accepted, errors.Join(err, unknown)
+	}
 	if k.ControlPlanes > 1 && len(files) > 0 && (h.Pending() || k.published) {
 		h.Cluster = k.cluster(ctx, h.Now)
 		h.Shows = k.shows(ctx)
 	}
 	return h, err
+}
+
+// accepted reports whether an administrator's word counts that this host's clock is
+// right.
+func (k *Keeper) accepted() (bool, error) {
+	data, err := os.ReadFile(k.Root + leafcert.AcceptedPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var a leafcert.Accepted
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", leafcert.AcceptedPath, err)
+	}
+	synchronised, err := k.Synchronised()
+	return a.Counts(k.Now(), synchronised), err
 }
 
 // cluster asks the API for all control planes.

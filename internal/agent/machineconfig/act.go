@@ -21,6 +21,9 @@ func (a *Agent) do(ctx context.Context, s hostapply.Step) bool {
 	case hostapply.Reboot:
 		a.reboot(ctx)
 		return false
+	case hostapply.Fetch, hostapply.Install:
+		a.startUpdates(ctx, s.Do == hostapply.Install)
+		return false
 	case hostapply.Nothing, hostapply.Drain:
 		return false // the operator drains
 	}

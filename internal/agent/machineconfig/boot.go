@@ -19,7 +19,7 @@ func (a *Agent) annotations() map[string]string {
 	return about(a.self)
 }
 
-// wanted returns the reboot that somebody wants of this host.
+// wanted returns what somebody wants of this host.
 func (a *Agent) wanted() rollout.Wish { return rollout.WishOf(a.annotations()) }
 
 // goal returns for what the host is to be empty: for the configuration that it is on
@@ -28,7 +28,9 @@ func (a *Agent) goal(desired state.Fact[string]) string {
 	switch wish := a.wanted(); {
 	case a.journal.Target != "":
 		return a.journal.Target
-	case wish.HasTurn() && !begins(*a.journal, desired):
+	case wish.HasTurn() && wish.Patch && !a.journal.Begins(desired):
+		return "patch-" + wish.Wanted
+	case wish.HasTurn() && !a.journal.Begins(desired):
 		return "reboot-" + wish.Wanted
 	default:
 		return desired.Value
@@ -43,22 +45,35 @@ func (a *Agent) addWish(ctx context.Context, f *hostapply.Facts) error {
 		if wish.Booted(f.Boot) {
 			f.Wish = hostapply.Booted
 		}
-	case begins(*a.journal, f.Desired):
+	case a.journal.Begins(f.Desired):
+	case wish.Patch:
+		return a.addPatch(ctx, f, wish)
 	case wish.Booted(f.Boot):
-		f.Wish, f.Watched = hostapply.Booted, a.watched(wish.Wanted, f.Now)
 		// It stays empty while it is checked. One that booted for something else was not.
-		f.Drains = wish.HasTurn() && a.annotations()[drain.Desired] == drain.Before(a.goal(f.Desired))
-		cfg, err := a.good(ctx)
-		if err != nil {
-			return err
-		}
-		f.Ready, f.NotReady = a.ready(ctx, cfg)
+		f.Wish, f.Drains = hostapply.Booted, wish.HasTurn() && a.asked(f.Desired)
+		return a.watchFor(ctx, f, wish)
 	case wish.HasTurn():
 		f.Wish, f.Drains = hostapply.Turn, true
 		if f.Drained {
 			f.MayBoot, f.NotSpared = a.mayBoot(ctx)
 		}
 	}
+	return nil
+}
+
+// asked reports whether the host has asked to be empty for what it is at.
+func (a *Agent) asked(desired state.Fact[string]) bool {
+	return a.annotations()[drain.Desired] == drain.Before(a.goal(desired))
+}
+
+// watchFor adds whether a host is ready that has what somebody wanted of it.
+func (a *Agent) watchFor(ctx context.Context, f *hostapply.Facts, wish rollout.Wish) error {
+	f.Watched = a.watched(wish.Wanted, f.Now)
+	cfg, err := a.good(ctx)
+	if err != nil {
+		return err
+	}
+	f.Ready, f.NotReady = a.ready(ctx, cfg)
 	return nil
 }
 
@@ -80,19 +95,28 @@ func (a *Agent) watched(wish string, now time.Time) time.Duration {
 	return now.Sub(a.watch.since)
 }
 
-// aboutWish returns what the host says about the reboot that somebody wants: in
-// which boot it heard of it, and the last one that was carried out. A host that was
-// away notes the boot in which it came back, because it does not know what it missed.
-func (a *Agent) aboutWish(r hostapply.Report, boot string) map[string]string {
-	wish, out := a.wanted(), map[string]string{}
-	if done := a.annotations()[rollout.RebootDone]; done != "" {
-		out[rollout.RebootDone] = done
+// aboutWish returns what the host says about what somebody wants of it: in which boot
+// it heard of that, and the last that was carried out. A host that was away notes the
+// boot in which it came back, because it does not know what it missed.
+func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]string {
+	have, first, out := a.annotations(), a.wanted(), map[string]string{}
+	for _, w := range rollout.WishesOf(have) {
+		names := w.Names()
+		if done := have[names.Done]; done != "" {
+			out[names.Done] = done
+		}
+		switch {
+		case r.Fulfilled && w.Patch == first.Patch:
+			out[names.Done] = w.Wanted
+		case w.Open():
+			out[names.From] = rollout.About(w.Wanted, cmp.Or(w.From, f.Boot))
+		}
 	}
-	switch {
-	case r.Fulfilled:
-		out[rollout.RebootDone] = wish.Wanted
-	case wish.Open():
-		out[rollout.RebootFrom] = rollout.About(wish.Wanted, cmp.Or(wish.From, boot))
+	switch result := have[rollout.PatchResult]; {
+	case r.Fulfilled && first.Patch:
+		out[rollout.PatchResult] = rollout.About(first.Wanted, bounded(a.result(f.Updates)))
+	case result != "":
+		out[rollout.PatchResult] = result
 	}
 	return out
 }
@@ -103,7 +127,7 @@ func (a *Agent) aboutWish(r hostapply.Report, boot string) map[string]string {
 func (a *Agent) wish(r hostapply.Report, desired state.Fact[string], missing error) string {
 	present := a.annotations()[drain.Desired]
 	switch {
-	case missing != nil:
+	case missing != nil, a.patch.busy, a.shutsDown(present):
 		return present
 	case r.Drain:
 		return drain.Before(a.goal(desired))
@@ -114,8 +138,12 @@ func (a *Agent) wish(r hostapply.Report, desired state.Fact[string], missing err
 	}
 }
 
-// mayBoot asks whether the cluster carries on while this host boots.
+// mayBoot asks whether the cluster carries on while this host boots. Before the host
+// has joined, the cluster does without it anyway.
 func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
+	if a.journal.First && !a.Joined() {
+		return state.Known(true), ""
+	}
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	return a.cluster.MayBoot(limited)
@@ -124,7 +152,10 @@ func (a *Agent) mayBoot(ctx context.Context) (state.Fact[bool], string) {
 // purpose says for what the host boots.
 func (a *Agent) purpose() string {
 	if a.journal.Back {
-		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why, maxReason))
+		return fmt.Sprintf("it boots to go back to its configuration %s, because %s", a.journal.Good, bounded(a.journal.Why))
+	}
+	if a.journal.Target == "" {
+		return "it boots, as it was wanted at " + a.wanted().Wanted
 	}
 	return "it boots for its configuration " + a.journal.Target
 }

@@ -29,6 +29,9 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 	if f.Boot, err = a.Boot(); err != nil {
 		return f, nil, fmt.Errorf("which boot this is: %w", err)
 	}
+	if err := a.addUpdates(ctx, &f); err != nil {
+		return f, nil, err
+	}
 	switch {
 	case j.Target != "":
 		from, to := j.Good, j.Target
@@ -36,7 +39,7 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 			from, to = to, from
 		}
 		err = a.way(ctx, &f, from, to)
-	case !begins(j, desired):
+	case !j.Begins(desired):
 		err = a.lookForDrift(ctx, f)
 	default:
 		if f.Refused, missing = a.obtain(ctx, desired.Value); missing != nil {
@@ -49,12 +52,6 @@ func (a *Agent) facts(ctx context.Context, desired state.Fact[string]) (f hostap
 		err = a.addWish(ctx, &f)
 	}
 	return f, missing, err
-}
-
-// begins reports whether a host at rest is given something that it neither has nor
-// has failed with.
-func begins(j hostapply.Journal, desired state.Fact[string]) bool {
-	return desired.Known && !slices.Contains([]string{"", j.Good, j.Failed}, desired.Value)
 }
 
 // obtain brings a configuration to the disk, and returns why the host cannot have
@@ -243,10 +240,10 @@ func (a *Agent) lookForDrift(ctx context.Context, f hostapply.Facts) error {
 	return nil
 }
 
-// bounded cuts a text at a number of bytes.
-func bounded(text string, most int) string {
-	if len(text) <= most {
+// bounded cuts a reason at maxReason.
+func bounded(text string) string {
+	if len(text) <= maxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:maxReason-len("...")], "") + "..."
 }

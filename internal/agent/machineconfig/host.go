@@ -9,10 +9,14 @@ import (
 	"strings"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
+	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 	unit "github.com/holdfast/holdfast/internal/render/host"
 )
@@ -27,6 +31,12 @@ func ThisHost() Host {
 				return noUnit, nil
 			}
 			return w.Refusal(ctx, cfg)
+		},
+		First:   func() (*mcfgv1.MachineConfig, error) { return hostconfig.First("/") },
+		Joined:  func() bool { return host.Exists(state.KubeletKubeconfig) },
+		Updates: adapter.NewStore("/"),
+		Required: func(ctx context.Context) updates.Required {
+			return adapter.Required(ctx, "/", host.Run)
 		},
 		Boot: func() (string, error) {
 			id, _, err := observe.Boot()

@@ -1,11 +1,14 @@
 // Package machineconfig takes this host to the machine configuration that its
-// node names, or back to the last good one.
+// node names, or back to the last good one. A host that joins is taken to the one
+// that came with its Ignition config, before its kubelet starts.
 //
-// It also boots the host when somebody wants that and the operator gives it its turn.
+// It also boots the host, or has it get the updates of its distribution, when somebody
+// wants that and the operator gives it its turn.
 //
-// It owns the journal of that way (adapter/hostconfig), and the annotations
-// currentConfig, state, reason, desiredDrain, machine-config-stage, reboot-from and
-// reboot-done of this host's node.
+// It owns the journal of that way (adapter/hostconfig), the request for updates
+// (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
+// machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
+// patch-done and patch-result of this host's node.
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -25,10 +28,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -73,10 +78,19 @@ type Host struct {
 	// /proc/sys.
 	Parameter    func(name string) (string, error)
 	SetParameter func(name, value string) error
+	// Updates is the folder about updates, and Required says whether the distribution
+	// wants a reboot.
+	Updates  adapter.Store
+	Required func(ctx context.Context) updates.Required
 	// Boot names the present boot, CommandLine is the kernel's.
 	Boot, CommandLine func() (string, error)
 	// Kubelet reports whether kubelet is healthy.
 	Kubelet func(ctx context.Context) bool
+	// First returns the configuration that came with the host's Ignition config, nil
+	// if none did.
+	First func() (*mcfgv1.MachineConfig, error)
+	// Joined reports whether the host is, or was, a node of its cluster.
+	Joined func() bool
 }
 
 // Options holds what New needs.
@@ -113,6 +127,8 @@ type Agent struct {
 	mu    sync.Mutex
 	self  state.Node // as the watch has it
 	heard bool
+	// found is what the host had asked of the operator when this process began.
+	found string
 	said  hostapply.Report // for the metrics
 
 	// Only the loop uses the fields below. The journal is the one on the disk; did and
@@ -127,6 +143,8 @@ type Agent struct {
 		wish  string
 		since time.Time
 	}
+	// patch is what this process knows of the unit that installs updates.
+	patch patching
 	// drift is what somebody changed, when it was looked for last.
 	drift  []string
 	looked time.Time
@@ -158,6 +176,9 @@ func (a *Agent) Nodes(list []state.Node) {
 			continue
 		}
 		a.mu.Lock()
+		if !a.heard {
+			a.found = n.Annotations[drain.Desired]
+		}
 		changed := !a.heard || !maps.Equal(about(a.self), about(n))
 		a.self, a.heard = n, true
 		a.mu.Unlock()
@@ -172,7 +193,8 @@ func about(n state.Node) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{
 		rollout.CurrentConfig, rollout.DesiredConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, rollout.Reboot, drain.Desired, drain.Applied,
-		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone,
+		rollout.RebootWanted, rollout.RebootFrom, rollout.RebootGiven, rollout.RebootDone, rollout.RebootRequired,
+		rollout.PatchWanted, rollout.PatchFrom, rollout.PatchGiven, rollout.PatchDone, rollout.PatchResult,
 	} {
 		if value, ok := n.Annotations[name]; ok {
 			out[name] = value
@@ -188,6 +210,19 @@ func (a *Agent) desired() state.Fact[string] {
 	return state.Fact[string]{Known: a.heard, Value: a.self.Annotations[rollout.DesiredConfig]}
 }
 
+// first keeps the configuration that this host is to have before it joins, and
+// returns its name; empty if there is none.
+func (a *Agent) first() (string, error) {
+	if a.Joined() {
+		return "", nil
+	}
+	mc, err := a.First()
+	if err != nil || mc == nil {
+		return "", err
+	}
+	return mc.Name, a.Store.PutConfig(mc)
+}
+
 // step makes one decision, tells it and does it.
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.journal == nil {
@@ -198,13 +233,19 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		a.journal = &j
 	}
 	desired := a.desired()
-	if a.unused() && desired.Value == "" {
-		return loop.Result{}, nil
+	first := a.unused() && desired.Value == ""
+	if first {
+		name, err := a.first()
+		if err != nil || name == "" {
+			return loop.Result{}, err
+		}
+		desired = state.Known(name)
 	}
 	facts, missing, err := a.facts(ctx, desired)
 	if err != nil {
 		return loop.Result{}, err
 	}
+	facts.First = first
 	s := hostapply.Next(*a.journal, facts)
 	before := *a.journal
 	if err := a.remember(s.Journal); err != nil {
@@ -214,7 +255,8 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if missing != nil && apierrors.ReasonForError(missing) != metav1.StatusReasonUnknown {
 		report.Reason = missing.Error() // the API answers, and a person has to do something
 	}
-	says := a.aboutWish(report, facts.Boot)
+	says := a.aboutWish(report, facts)
+	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()
 	if wish := a.wish(s.Report, desired, missing); wish != "" {
 		says[drain.Desired] = wish
 	}
@@ -294,7 +336,7 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 		want[rollout.CurrentConfig] = r.Current
 	}
 	if r.Reason != "" {
-		want[rollout.ReasonOf] = bounded(r.Reason, maxReason)
+		want[rollout.ReasonOf] = bounded(r.Reason)
 	}
 	a.mu.Lock()
 	a.said = r
@@ -303,6 +345,7 @@ func (a *Agent) tell(ctx context.Context, r hostapply.Report, says map[string]st
 	values := map[string]*string{}
 	for _, name := range []string{
 		rollout.CurrentConfig, rollout.StateOf, rollout.StageAt, rollout.ReasonOf, drain.Desired, rollout.RebootFrom, rollout.RebootDone,
+		rollout.RebootRequired, rollout.PatchFrom, rollout.PatchDone, rollout.PatchResult,
 	} {
 		value, wanted := want[name]
 		switch had, has := have[name]; {

@@ -394,7 +394,7 @@ func TestANodeThatLostItsAnnotationsGetsThemAgain(t *testing.T) {
 }
 
 func TestAReasonFitsIntoAnAnnotation(t *testing.T) {
-	if got := bounded(strings.Repeat("ü", maxReason), maxReason); len(got) > maxReason || !strings.HasSuffix(got, "ü...") {
+	if got := bounded(strings.Repeat("ü", maxReason)); len(got) > maxReason || !strings.HasSuffix(got, "ü...") {
 		t.Errorf("%d bytes, ends with %q", len(got), got[len(got)-6:])
 	}
 }

@@ -21,10 +21,12 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
+	adapter "github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
@@ -50,6 +52,10 @@ type world struct {
 	away, notReady, blocked, needed bool
 	// noTurn: the operator gives no turn for a reboot.
 	noTurn bool
+	// first is the configuration that came with the host's Ignition config, unjoined:
+	// the host has yet to join.
+	first    string
+	unjoined bool
 	// rebooting: systemd was asked to boot the host. asked has what the host asked of
 	// the operator.
 	rebooting bool
@@ -67,6 +73,13 @@ type world struct {
 	// its virtual IPs away.
 	refused string
 	leaving func()
+	// required is whether the distribution wants a reboot, packages is the version of
+	// its packages, and offered that of the repository. unit is the state of the unit that
+	// installs, and hangs: it does not end. mirror is why a repository does not answer.
+	required          updates.Required
+	packages, offered string
+	unit, mirror      string
+	hangs             bool
 	// parameters are the kernel's, commandLine is how it was booted, menu what the
 	// boot loader will do.
 	parameters        map[string]string
@@ -89,6 +102,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
 		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
+		required: updates.Required{Wants: state.Known(false)}, packages: "1", offered: "1", unit: "inactive",
 		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
 	}
 	for path, data := range map[string]string{
@@ -156,9 +170,18 @@ func (w *world) start() {
 		SetParameter: func(name, value string) error {
 			return w.effect(func() error { w.parameters[name] = value; return nil })
 		},
+		Updates:     adapter.Store{Root: w.root, WriteFile: writer.Store.WriteFile},
+		Required:    func(context.Context) updates.Required { return w.required },
 		Boot:        func() (string, error) { return fmt.Sprint(w.boot), nil },
 		CommandLine: func() (string, error) { return w.commandLine, nil },
-		Kubelet:     func(context.Context) bool { return !w.notReady },
+		Kubelet:     func(context.Context) bool { return !w.notReady && !w.unjoined },
+		Joined:      func() bool { return !w.unjoined },
+		First: func() (*mcfgv1.MachineConfig, error) {
+			if w.first == "" {
+				return nil, nil
+			}
+			return w.objects[w.first], nil
+		},
 	}})
 	w.agent.Join(Cluster{
 		API: w, View: func() state.NetworkView {
@@ -174,7 +197,7 @@ func (w *world) start() {
 			return func() { w.orders = append(w.orders, "stay") }
 		},
 	})
-	if !w.away {
+	if !w.away && !w.unjoined {
 		w.watch()
 	}
 }
@@ -267,16 +290,18 @@ func (w *world) wants(when string) {
 	w.watch()
 }
 
-// turns gives the host its turn for a reboot, and removes a wish that was carried out
-// or taken back.
+// turns gives the host its turn for a reboot or updates, and removes a wish that was
+// carried out or taken back.
 func (w *world) turns() {
-	switch wish := rollout.WishOf(w.annotations); {
+	wish := rollout.WishOf(w.annotations)
+	names := wish.Names()
+	switch {
 	case wish.Done, wish.Wanted == "" && wish.Left:
-		delete(w.annotations, rollout.RebootWanted)
-		delete(w.annotations, rollout.RebootGiven)
+		delete(w.annotations, names.Wanted)
+		delete(w.annotations, names.Given)
 		w.watch()
 	case wish.Open() && wish.From != "" && wish.Given.IsZero() && w.annotations[rollout.StateOf] != string(rollout.Working) && !w.noTurn:
-		w.annotations[rollout.RebootGiven] = rollout.About(wish.Wanted, w.now.Format(time.RFC3339))
+		w.annotations[names.Given] = rollout.About(wish.Wanted, w.now.Format(time.RFC3339))
 		w.watch()
 	}
 }
@@ -300,6 +325,9 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 	unit := args[len(args)-1]
 	switch args[0] {
 	case "show":
+		if unit == updates.Unit {
+			return []byte(w.unit + "\n"), nil
+		}
 		if w.failing[unit] {
 			return []byte("failed\n"), nil
 		}
@@ -330,6 +358,8 @@ func (w *world) order(verb, unit string) error {
 	switch verb {
 	case "reboot":
 		w.rebooting = true
+	case "start":
+		return w.patches()
 	case "enable", "reenable":
 		w.enabled[unit] = true
 	case "disable":
@@ -356,6 +386,47 @@ func (w *world) order(verb, unit string) error {
 		panic(verb)
 	}
 	return nil
+}
+
+// patches is what the unit does that fetches and installs updates.
+func (w *world) patches() error {
+	store := w.agent.Updates
+	request, err := store.Request()
+	if err != nil {
+		return err
+	}
+	record, err := store.Record()
+	if err != nil {
+		return err
+	}
+	phase, end := updates.Fetching, updates.Fetched
+	if request.Install {
+		phase, end = updates.Installing, updates.Installed
+	}
+	record = record.Begin(request.Wish, phase, fmt.Sprint(w.boot))
+	if err := store.PutRecord(record); err != nil {
+		return err
+	}
+	if w.hangs && request.Install {
+		w.unit = "activating"
+		return nil
+	}
+	switch record.Phase = end; {
+	case w.mirror != "":
+		record.Phase, record.Error = updates.Failed, w.mirror
+	case request.Install:
+		if !drain.Emptied(w.annotations, w.annotations[drain.Desired]) {
+			w.t.Error("packages change on a host that is not empty")
+		}
+		if err := w.effect(func() error { w.packages = w.offered; return nil }); err != nil {
+			return err
+		}
+	case w.packages == w.offered:
+		record.Phase = updates.Installed
+	default:
+		record.Updates = []string{"libc6"}
+	}
+	return store.PutRecord(record)
 }
 
 // sysctl sets the parameters of the site's file, as far as there are such.
@@ -394,6 +465,7 @@ func (w *world) reload() {
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
 	w.boot, w.rebooting = w.boot+1, false
+	w.unit, w.required = "inactive", updates.Required{Wants: state.Known(false)}
 	w.reload()
 	clear(w.running)
 	for unit := range w.enabled {

@@ -210,7 +210,7 @@ func TestWhichTopologyCounts(t *testing.T) {
 
 // TestPublishedFactsCountForTwoHours, and what says whose they are stays.
 func TestPublishedFactsCountForTwoHours(t *testing.T) {
-	for age, kept := range map[time.Duration]bool{tooOld: true, tooOld + 1: false} { //nolint:exhaustive // the others are not meant
+	for age, kept := range map[time.Duration]bool{tooOld: true, tooOld + 1: false} {
 		h := Host{Name: "cp-1", Source: Published, To: now.Add(-age), Swap: state.Known[uint64](1), Topology: state.Known(Topology{ControlPlanes: 2})}
 		got := forget(Facts{At: now, Hosts: []Host{h}}).Hosts[0]
 		if got.Swap.Known != kept || got.Name != "cp-1" || !got.Topology.Known {

@@ -22,7 +22,7 @@ import (
 // Annotations of a node.
 const (
 	// Desired is what the host asks for: that others take its pods, or that it takes
-	// pods again. Its agent writes it.
+	// pods again. Its agent writes it, and in a shutdown `holdfast-agent leave`.
 	Desired = "machineconfiguration.openshift.io/desiredDrain"
 	// Applied is the last wish that was carried out. The operator writes it.
 	Applied = "machineconfiguration.openshift.io/lastAppliedDrain"

@@ -140,7 +140,7 @@ func TestWhatIsForeseenComesAbout(t *testing.T) {
 				continue
 			}
 			blocked++
-			for _, who := range strings.Split(a[drain.Waits], "; ") {
+			for who := range strings.SplitSeq(a[drain.Waits], "; ") {
 				if !strings.Contains(got.InTheWay, strings.SplitN(who, ":", 2)[0]) {
 					bad("who is in the way was foreseen")
 				}

@@ -133,7 +133,7 @@ func TestAHostWaitsForTheOtherOnesRestartAlone(t *testing.T) {
 
 // A host repeats once what a failed step rests on, after the pause.
 func TestWhatAFailedStepRestsOnIsDoneAgainAfterThePause(t *testing.T) {
-	for ago, again := range map[time.Duration]bool{firstPause - time.Second: false, firstPause: true, firstPause + time.Second: true} { //nolint:exhaustive // the others are not meant
+	for ago, again := range map[time.Duration]bool{firstPause - time.Second: false, firstPause: true, firstPause + time.Second: true} {
 		d := Decide(failed(upTo(twonode.Setup), twonode.Setup, "cp-1", 1, ago, "no answer"))
 		if got := slices.Contains(d.Delete, "two-node-auth-cp-1"); got != again {
 			t.Errorf("after %s: %s", ago, told(d))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -27,6 +28,10 @@ type Journal struct {
 	Phase  Phase  `json:"phase,omitempty"`
 	// Back is true on the way from Target back to Good.
 	Back bool `json:"back,omitempty"`
+	// First is true if the way began before the host joined its cluster. Such a
+	// failure is not held against the configuration: the host may have joined late for
+	// other reasons. It is given the configuration once more, in its turn.
+	First bool `json:"first,omitempty"`
 	// Reboots is true if the way to Target needs a reboot.
 	Reboots bool `json:"reboots,omitempty"`
 	// Boot is the boot that saw the last step. Booted is true once the host has
@@ -62,6 +67,9 @@ type Facts struct {
 	// Desired is the configuration that the host is to have. It is unknown while
 	// the API does not answer.
 	Desired state.Fact[string]
+	// First is true if the host has not joined its cluster and Desired came with its
+	// Ignition config. Nothing runs there that has to move.
+	First bool
 	// Refused says why the host cannot apply Desired; empty if it can.
 	Refused string
 	// Drains and Reboots say what the way needs: to Desired while the host is on
@@ -74,10 +82,13 @@ type Facts struct {
 	// ByHand says what a person does for the reboot of a host that does not boot by
 	// itself; empty for one that does.
 	ByHand string
-	// Wish is how far a reboot is that somebody wants of the host.
+	// Wish is how far a reboot is that somebody wants of the host, or that it is to get
+	// updates.
 	Wish Wish
+	// Updates is how far it is with them.
+	Updates Updates
 	// Watched is the time since this process first saw that the host has booted for
-	// it.
+	// it, or has its updates.
 	Watched time.Duration
 	// Did is what was done since the last journal, and Failed why it could not be
 	// done. Both are lost with the process.
@@ -104,6 +115,8 @@ const (
 	Turn Wish = "turn"
 	// Booted: it has booted since it heard of the wish, whatever for.
 	Booted Wish = "booted"
+	// Patch: the host is to get updates now.
+	Patch Wish = "patch"
 )
 
 // Do is what a host does.
@@ -120,6 +133,9 @@ const (
 	// Act does what the changes need, beside a reboot.
 	Act    Do = "act"
 	Reboot Do = "reboot"
+	// Fetch and Install have the updates of the distribution fetched and installed.
+	Fetch   Do = "fetch"
+	Install Do = "install"
 )
 
 // Step is what comes next.
@@ -139,7 +155,8 @@ type Report struct {
 	Reason  string
 	// Drain is true while the host is to be empty.
 	Drain bool
-	// Fulfilled is true once the host has booted as somebody wanted, and is ready.
+	// Fulfilled is true once the host has booted as somebody wanted, and is ready; or
+	// once its updates are over, also if they failed.
 	Fulfilled bool
 	// Stage says of Reason what people and alerts tell apart.
 	Stage rollout.Stage
@@ -150,6 +167,9 @@ const (
 	// CheckLimit is the time in which a host becomes ready. It is that of a slow
 	// boot with a full resync of etcd.
 	CheckLimit = 10 * time.Minute
+	// JoinLimit is the same for a host that has yet to join. It also waits for others
+	// meanwhile.
+	JoinLimit = 30 * time.Minute
 	// Settled is the time for which a host is watched before it counts as ready: the
 	// API notices only after 50 s that a kubelet is silent.
 	Settled = time.Minute
@@ -167,6 +187,40 @@ func (j Journal) Config() string {
 	return j.Target
 }
 
+// MayJoin reports whether a host that was given a first configuration may start
+// kubelet now, and for what it waits if not: all is written and told, or the host has
+// gone back. Who has gone back joins without it.
+func (j Journal) MayJoin() (ok bool, waits string) {
+	switch {
+	case j == Journal{}:
+		return false, "the agent has not begun with this host's first configuration"
+	case !j.First || j.Target == "" || j.Phase == Checking:
+		return true, ""
+	case j.Back:
+		return false, fmt.Sprintf("the host goes back from its first configuration %s, because %s", j.Target, j.Why)
+	default:
+		return false, fmt.Sprintf("the host takes its first configuration %s: %s", j.Target, j.Phase)
+	}
+}
+
+// limit is the time in which the host becomes ready.
+func (j Journal) limit() time.Duration {
+	if j.First {
+		return JoinLimit
+	}
+	return CheckLimit
+}
+
+// failed reports whether a configuration is the one that the host did not become
+// ready with, or that it refused, in its turn.
+func (j Journal) failed(config string) bool { return config == j.Failed && !j.First }
+
+// Begins reports whether a host at rest is given something that it neither has nor
+// has failed with.
+func (j Journal) Begins(desired state.Fact[string]) bool {
+	return desired.Known && desired.Value != "" && desired.Value != j.Good && !j.failed(desired.Value)
+}
+
 // Changed returns the report of a host at rest on which somebody changed what it
 // had written. Other reports stay as they are.
 func (r Report) Changed(what []string) Report {
@@ -178,12 +232,18 @@ func (r Report) Changed(what []string) Report {
 
 // Next returns the next step.
 func Next(j Journal, f Facts) Step {
+	if j.Target == "" && f.Updates.Stage == updates.Busy {
+		return patched(rest(j), f) // nothing else is done to a host whose packages change
+	}
 	if j.Target == "" {
-		s := idle(j, f)
-		if s.Do != Nothing || f.Wish == NoWish {
+		switch s := idle(j, f); {
+		case s.Do != Nothing || f.Wish == NoWish:
 			return s // the configuration goes first
+		case f.Wish == Patch:
+			return patched(s, f)
+		default:
+			return wished(s, f)
 		}
-		return wished(s, f)
 	}
 	w := way{j, f}
 	w.noticeBoot()
@@ -203,16 +263,16 @@ func Next(j Journal, f Facts) Step {
 func idle(j Journal, f Facts) Step {
 	desired := f.Desired.Value
 	switch {
-	case !f.Desired.Known || desired == "" || desired == j.Failed && desired != j.Good:
-		return rest(j)
-	case desired == j.Good:
+	case f.Desired.Known && desired != "" && desired == j.Good:
 		return rest(Journal{Good: j.Good})
+	case !j.Begins(f.Desired):
+		return rest(j)
 	case f.Refused != "":
-		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused})
-	case f.Drains && !f.Drained:
+		return rest(Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First})
+	case f.Drains && !f.Drained && !f.First:
 		return Step{Journal: j, Do: Drain, Report: Report{State: rollout.Working, Current: j.Good, Reason: moves, Drain: true, Stage: rollout.Drains}}
 	}
-	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot}, f}
+	w := way{Journal{Good: j.Good, Target: desired, Phase: Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First}, f}
 	return w.step(Write, "writes "+desired)
 }
 
@@ -220,11 +280,7 @@ func idle(j Journal, f Facts) Step {
 // does follows from the present boot and the one that the wish names. There is no
 // way back from a boot, so that it waits for the host for as long as that takes.
 func wished(atRest Step, f Facts) Step {
-	step := func(stage rollout.Stage, do Do, reason string) Step {
-		return Step{Journal: atRest.Journal, Do: do, Report: Report{
-			State: rollout.Working, Current: atRest.Journal.Good, Reason: reason, Drain: f.Drains, Stage: stage,
-		}}
-	}
+	step := atRest.works(f)
 	switch ready := state.Is(f.Ready, true); {
 	case f.Wish == Booted && ready && f.Watched >= Settled:
 		atRest.Report.Fulfilled = true
@@ -233,14 +289,17 @@ func wished(atRest Step, f Facts) Step {
 		return step(rollout.Applies, Nothing, "has booted as it was wanted, and is watched for "+Settled.String())
 	case f.Wish == Booted:
 		return step(rollout.Applies, Nothing, because("has booted as it was wanted, and waits until it is ready", f.NotReady))
-	case !f.Drained:
-		return step(rollout.Drains, Drain, moves)
 	}
-	do, reason := boots(f)
-	if do == Nothing {
-		return step(rollout.Held, do, reason)
+	return f.whenEmpty(step, func() (Do, string) { return boots(f) })
+}
+
+// works returns a way to make steps of a host that works for a wish.
+func (s Step) works(f Facts) func(stage rollout.Stage, do Do, reason string) Step {
+	return func(stage rollout.Stage, do Do, reason string) Step {
+		return Step{Journal: s.Journal, Do: do, Report: Report{
+			State: rollout.Working, Current: s.Journal.Good, Reason: reason, Drain: f.Drains, Stage: stage,
+		}}
 	}
-	return step(rollout.Applies, do, reason)
 }
 
 // boots returns whether an empty host boots now. It asks that itself, at the last
@@ -258,6 +317,7 @@ const moves = "waits until its pods have moved"
 func rest(j Journal) Step {
 	r := Report{State: rollout.Done, Current: j.Good, Stage: rollout.Settled}
 	switch {
+	case j.First: // it is a host that never had a configuration
 	case j.Refused:
 		r.State, r.Stage, r.Reason = rollout.Unreconcilable, rollout.Refused, j.Why
 	case j.Failed != "":
@@ -278,12 +338,12 @@ func (w *way) step(do Do, reason string) Step {
 	stage := rollout.Applies
 	if w.j.Back {
 		stage = rollout.GoesBack
-		reason = fmt.Sprintf("goes back to %s, because %s: %s", w.j.Good, w.j.Why, reason)
+		reason = fmt.Sprintf("goes back to %s, because %s: %s", cmp.Or(w.j.Good, "no configuration"), w.j.Why, reason)
 	}
 	if do == Drain {
 		stage = rollout.Drains
 	}
-	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains, Stage: stage}}
+	s := Step{Journal: w.j, Do: do, Report: Report{State: rollout.Working, Current: w.j.Good, Reason: reason, Drain: w.f.Drains && !w.j.First, Stage: stage}}
 	if do == Write {
 		s.Config = w.j.Config()
 	}
@@ -362,7 +422,7 @@ func (w *way) boot() Step {
 		return w.back("another configuration is wanted before its reboot")
 	case w.f.ByHand != "":
 		return w.waits(rollout.WaitsForBoot, "needs a reboot: "+w.f.ByHand)
-	case w.f.Drains && !w.f.Drained && !w.j.Back:
+	case w.f.Drains && !w.f.Drained && !w.j.Back && !w.j.First:
 		return w.step(Drain, moves)
 	}
 	do, reason := boots(w.f)
@@ -377,7 +437,7 @@ func (w *way) check() Step {
 	if w.f.Now.Before(w.j.Since) {
 		w.j.Since = w.f.Now // the clock went back
 	}
-	switch late := w.f.Now.Sub(w.j.Since) > CheckLimit; {
+	switch late := w.f.Now.Sub(w.j.Since) > w.j.limit(); {
 	case state.Is(w.f.Ready, true) && (w.f.Quiet || w.f.Now.Sub(w.j.Since) >= Settled):
 		s := w.settle("")
 		s.Report.Fulfilled = w.f.Wish == Booted // one boot served both
@@ -387,9 +447,9 @@ func (w *way) check() Step {
 	case w.j.Boots >= MaxBoots:
 		return w.back(fmt.Sprintf("the host booted %d times and did not become ready", w.j.Boots))
 	case late && w.f.Ready.Known:
-		return w.back(because(fmt.Sprintf("the host was not ready %s after", CheckLimit), w.f.NotReady))
+		return w.back(because(fmt.Sprintf("the host was not ready %s after", w.j.limit()), w.f.NotReady))
 	case late:
-		return w.back(because(fmt.Sprintf("nobody could say %s after whether the host is ready", CheckLimit), w.f.NotReady))
+		return w.back(because(fmt.Sprintf("nobody could say %s after whether the host is ready", w.j.limit()), w.f.NotReady))
 	default:
 		return w.step(Nothing, because("waits until it is ready", w.f.NotReady))
 	}
@@ -422,5 +482,5 @@ func (w *way) settle(also string) Step {
 	if also != "" {
 		why += "; back with " + w.j.Good + ": " + also
 	}
-	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed")})
+	return rest(Journal{Good: w.j.Good, Failed: w.j.Target, Why: cmp.Or(why, "it failed"), First: w.j.First})
 }

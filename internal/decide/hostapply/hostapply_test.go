@@ -186,7 +186,7 @@ func (h *host) do(s hostapply.Step) bool {
 		h.trace = append(h.trace, "reboot")
 		h.boots()
 		return false
-	case hostapply.Nothing, hostapply.Drain:
+	case hostapply.Nothing, hostapply.Drain, hostapply.Fetch, hostapply.Install:
 	}
 	return true
 }

@@ -19,7 +19,15 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 // anyJournal draws a journal as a host may find it: at rest, or anywhere on a way from
 // old to new.
 func anyJournal(r *rand.Rand) hostapply.Journal {
-	switch r.IntN(6) {
+	switch r.IntN(9) {
+	case 5:
+		return hostapply.Journal{}
+	case 3:
+		return hostapply.Journal{Failed: "new", Why: "it was late", First: true}
+	case 4:
+		j := anyWay(r)
+		j.Good, j.First = "", true
+		return j
 	case 0:
 		return hostapply.Journal{Good: "old"}
 	case 1:
@@ -27,6 +35,11 @@ func anyJournal(r *rand.Rand) hostapply.Journal {
 	case 2:
 		return hostapply.Journal{Good: "old", Failed: "new", Refused: true, Why: "no such group"}
 	}
+	return anyWay(r)
+}
+
+// anyWay draws a journal anywhere on a way from old to new.
+func anyWay(r *rand.Rand) hostapply.Journal {
 	j := hostapply.Journal{Good: "old", Target: "new", Boot: "1", Reboots: r.IntN(2) == 0, Back: r.IntN(2) == 0, Booted: r.IntN(2) == 0}
 	j.Phase = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Booting, hostapply.Checking}[r.IntN(4)]
 	if j.Back {
@@ -34,7 +47,7 @@ func anyJournal(r *rand.Rand) hostapply.Journal {
 	}
 	if j.Phase == hostapply.Checking {
 		j.Boots = r.IntN(5)
-		j.Since = noon.Add(-[]time.Duration{-time.Hour, 0, hostapply.Settled - 1, hostapply.Settled, hostapply.CheckLimit, hostapply.CheckLimit + 1}[r.IntN(6)])
+		j.Since = noon.Add(-[]time.Duration{-time.Hour, 0, hostapply.Settled - 1, hostapply.Settled, hostapply.CheckLimit, hostapply.CheckLimit + 1, hostapply.JoinLimit, hostapply.JoinLimit + 1}[r.IntN(8)])
 	}
 	return j
 }
@@ -59,6 +72,7 @@ func anyFacts(r *rand.Rand) hostapply.Facts {
 	if r.IntN(4) == 0 {
 		f.ByHand = "kernel arguments"
 	}
+	f.First = r.IntN(4) == 0
 	if f.Wish == hostapply.Turn {
 		f.Drains = true // as the caller has it
 	}
@@ -108,8 +122,16 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	}
 	booted := j.Booted || j.Target != "" && f.Boot != j.Boot
 
-	rule(r.Current == n.Good && n.Good != "", "it says that it has the last good one")
-	rule((s.Config != "") == (s.Do == hostapply.Write) && (s.Config == "" || s.Config == n.Config()), "what is written is what it is on its way to")
+	rule(r.Current == n.Good && (n.Good != "" || j.Good == ""), "it says that it has the last good one, if it ever had one")
+	switch {
+	case n == j:
+	case j.Target == "":
+		rule(n.First == (f.First && n.Target+n.Failed != ""), "what a host is given before it joins is known as that")
+	default:
+		rule(n.First == (j.First && n.Target+n.Failed != ""), "and stays that on the way, and when it failed")
+	}
+	rule(!n.First || n.Target == "" || !r.Drain, "nobody drains a host that has yet to join")
+	rule(s.Do == hostapply.Write && s.Config == n.Config() || s.Do != hostapply.Write && s.Config == "", "what is written is what it is on its way to")
 	rule(n.Target == "" || r.State == rollout.Working, "on its way it works")
 	rule(n.Target == "" || n.Failed == "" && !n.Refused, "what failed is known once it is back")
 	rule(s.Do == hostapply.Nothing || r.State == rollout.Working, "who does something works")
@@ -119,7 +141,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	if s.Do == hostapply.Reboot {
 		rule(mayBoot, "nobody boots while the cluster may not carry on without the host")
 		rule(n.Target == "" || n.Phase == hostapply.Booting && f.ByHand == "", "it boots in its phase, and not where a person does")
-		rule(f.Drained || !f.Drains || n.Back, "it is empty before it boots, but on the way back")
+		rule(f.Drained || !f.Drains || n.Back || n.First && n.Target != "", "it is empty before it boots, but on the way back")
 		rule(f.Failed == "" || strings.HasSuffix(r.Reason, ": "+f.Failed), "why it has not booted is told")
 	}
 	if s.Do == hostapply.Drain {
@@ -138,7 +160,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	switch {
 	case n.Target == "":
 		rule(s.Do == hostapply.Nothing, "at the end of a way nothing is left to do")
-		rule(n.Good == "new" && !j.Back && ready && n.Failed == "" || n.Good == "old" && j.Back && n.Failed == "new", "it ends with the new one if the host is ready with that, or else with the old one")
+		rule(n.Good == "new" && !j.Back && ready && n.Failed == "" || n.Good == j.Good && j.Back && n.Failed == "new" && n.First == j.First, "it ends with the new one if the host is ready with that, or else with the old one")
 		rule(!n.Refused && n.Phase == "" && n.Boot == "" && !n.Back, "nothing of the way is left")
 		rule(n.Failed == "" || strings.HasPrefix(n.Why, j.Why), "the first reason is kept")
 		rule(n.Failed == "" || j.Phase == hostapply.Writing || ready || n.Why != j.Why, "what failed on the way back is told too")
@@ -147,7 +169,7 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 	case j.Back:
 		rule(n.Back && n.Why == j.Why && n.Good == j.Good && n.Target == j.Target, "the way back has no end but its end")
 	case n.Back:
-		rule(n.Phase == hostapply.Writing && s.Do == hostapply.Write && s.Config == "old" && n.Why != "", "who goes back writes the old one first, and knows why")
+		rule(n.Phase == hostapply.Writing && s.Do == hostapply.Write && s.Config == j.Good && n.Why != "", "who goes back writes the old one first, and knows why")
 		rule(f.Failed != "" || j.Phase != hostapply.Acting, "it goes back for a reason")
 		rule(!ready || j.Phase != hostapply.Checking, "a host that is ready does not go back")
 	}
@@ -164,7 +186,11 @@ func broken(j hostapply.Journal, f hostapply.Facts, s hostapply.Step) []string {
 			}
 			rule(n.Since.Equal(since), "a check begins once")
 			rule(n.Boots == j.Boots || n.Boots == j.Boots+1 && f.Boot != j.Boot, "boots are counted while it is checked")
-			rule(f.Now.Sub(n.Since) <= hostapply.CheckLimit || ready, "nobody waits for longer than the limit")
+			limit := hostapply.CheckLimit
+			if n.First {
+				limit = hostapply.JoinLimit
+			}
+			rule(f.Now.Sub(n.Since) <= limit || ready, "nobody waits for longer than the limit")
 			rule(n.Boots < hostapply.MaxBoots || ready, "a host that does not stay up is not waited for")
 		} else {
 			rule(n.Since.Equal(f.Now) && n.Boots == 0, "a check begins anew")
@@ -183,32 +209,33 @@ var order = []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Boo
 // atRest has the rules of a host that is on no way.
 func atRest(j hostapply.Journal, f hostapply.Facts, s hostapply.Step, desired string, rule func(bool, string)) {
 	n := s.Journal
-	begins := desired != "" && desired != "old" && desired != j.Failed
+	begins := desired != "" && desired != j.Good && (desired != j.Failed || j.First)
 	ready := f.Ready.Known && f.Ready.Value
 	switch {
 	case !begins:
 		want := j
-		if desired == "old" {
-			want = hostapply.Journal{Good: "old"}
+		if desired == j.Good && desired != "" {
+			want = hostapply.Journal{Good: j.Good}
 		}
 		rule(n == want, "without a new configuration it remembers what it knew, and forgets a failure once it is given what it has")
 	case f.Refused != "":
-		rule(n == hostapply.Journal{Good: "old", Failed: desired, Refused: true, Why: f.Refused}, "what it refuses is known")
-	case f.Drains && !f.Drained:
+		rule(n == hostapply.Journal{Good: j.Good, Failed: desired, Refused: true, Why: f.Refused, First: f.First}, "what it refuses is known")
+	case f.Drains && !f.Drained && !f.First:
 		rule(n == j && s.Do == hostapply.Drain, "it is empty before it begins")
 		return
 	default:
-		rule(n == hostapply.Journal{Good: "old", Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot} && s.Do == hostapply.Write, "a way begins with a write")
+		rule(n == hostapply.Journal{Good: j.Good, Target: desired, Phase: hostapply.Writing, Reboots: f.Reboots, Boot: f.Boot, First: f.First} && s.Do == hostapply.Write, "a way begins with a write")
 		return
 	}
-	switch {
-	case f.Wish == hostapply.NoWish:
+	switch f.Wish {
+	case hostapply.NoWish:
 		rule(s.Do == hostapply.Nothing && s.Report.State != rollout.Working, "at rest it does nothing")
-	case f.Wish == hostapply.Booted:
+	case hostapply.Booted:
 		rule(s.Do == hostapply.Nothing, "who has booted for a wish does not boot for it again")
 		rule(s.Report.Fulfilled == (ready && f.Watched >= hostapply.Settled), "it has been ready for a while")
 		rule(s.Report.Fulfilled != (s.Report.State == rollout.Working), "until then it works")
-	case f.Wish == hostapply.Turn:
+	case hostapply.Patch: // not drawn here: TestWhatAHostAtRestDoesForUpdates
+	case hostapply.Turn:
 		mayBoot := f.MayBoot.Known && f.MayBoot.Value
 		want := hostapply.Nothing
 		if !f.Drained {
@@ -238,7 +265,11 @@ func TestFromEachJournalAHostComesToRest(t *testing.T) {
 			if j == s.Journal && s.Do == hostapply.Nothing && j.Target == "" {
 				break
 			}
-			if looks > 20 || boots > 2 {
+			most := 2
+			if start.First && start.Back {
+				most = 3 // the way back, and the second way there
+			}
+			if looks > 30 || boots > most {
 				t.Fatalf("from %+v: %+v after %d looks and %d boots", start, j, looks, boots)
 			}
 			if j = s.Journal; s.Do == hostapply.Reboot {
@@ -250,7 +281,8 @@ func TestFromEachJournalAHostComesToRest(t *testing.T) {
 			}
 			now = now.Add(30 * time.Second)
 		}
-		if start.Target != "" && (j.Good == "new") == start.Back {
+		again := start.First // a host that has joined is given it once more
+		if start.Target != "" && (j.Good == "new") != (again || !start.Back) || again && (j.First || j.Failed != "") {
 			t.Fatalf("from %+v it ends with %+v", start, j)
 		}
 	}

@@ -125,7 +125,7 @@ func TestTheRecordOnTheDiskStandsInForAKeeperThatDoesNotAnswer(t *testing.T) {
 
 // TestTheLoopsOfAnAgentThatIsGoneSayNothing: it writes its file while it works.
 func TestTheLoopsOfAnAgentThatIsGoneSayNothing(t *testing.T) {
-	for age, fresh := range map[time.Duration]bool{silent: true, silent + 1: false} { //nolint:exhaustive // the others are not meant
+	for age, fresh := range map[time.Duration]bool{silent: true, silent + 1: false} {
 		r := Report{Host: "cp-1", At: at, Loops: see(state.LoopsStatus{At: at.Add(-age), Loops: []state.Loop{{Name: "x"}}})}
 		h, limits := told(t, r, "cp-1"), r.Standing().Sources[0].Limits
 		if h.Loops.Known != fresh || (len(limits) == 0) != fresh || !fresh && limits[0] != "its agent has said nothing for 1m30s: systemctl status holdfast-agent" {

@@ -64,6 +64,8 @@ type Host struct {
 	ControlPlanes int
 	// Cluster is unknown while the API does not answer.
 	Cluster state.Fact[Cluster]
+	// Accepted is true while an administrator's word counts that the clock is right.
+	Accepted bool
 	// Shows reports whether the host's API server shows the certificate in its
 	// file. It is unknown while that server does not answer.
 	Shows state.Fact[bool]
@@ -174,15 +176,15 @@ func (h Host) due() []File {
 // isDue reports whether a third of the life is left, or less. A certificate that
 // already ends with its authority gains nothing.
 func (h Host) isDue(f File) bool {
-	if f.Torn {
+	if f.Torn || h.ahead(f) {
 		return true
 	}
 	return h.left(f) <= h.life(f)/3 && h.next(f).After(f.Ends)
 }
 
 // mustBe reports whether a file is renewed whoever is away: a sixth of its life is
-// left, two months of a year.
-func (h Host) mustBe(f File) bool { return f.Torn || h.left(f) <= h.life(f)/6 }
+// left, two months of a year, or nobody accepts it.
+func (h Host) mustBe(f File) bool { return f.Torn || h.ahead(f) || h.left(f) <= h.life(f)/6 }
 
 // Late returns for each file the time from which on it is renewed whoever is away. One
 // that has not been renewed soon after needs a person.
@@ -247,13 +249,13 @@ func (h Host) urgent() bool {
 // clock returns why the clock cannot be right; empty if nothing speaks against
 // it. With such a clock nothing is judged.
 func (h Host) clock() string {
-	for _, f := range h.Files {
-		for _, from := range []time.Time{f.From, f.Issuer.From} {
-			if h.Now.Before(from) {
-				return fmt.Sprintf("the clock of this host says %s, and %s is valid from %s on: compare the clocks (date -u) and set the wrong one (chronyc makestep)",
-					stamp(h.Now), f.Path, stamp(from))
-			}
-		}
+	const says = "the clock of this host says %s, and %s is valid from %s on: compare the clocks (date -u) and set the wrong one (chronyc makestep)"
+	leaves, authorities := h.Ahead()
+	switch {
+	case len(authorities) > 0:
+		return fmt.Sprintf(says, stamp(h.Now), authorities[0].Path, stamp(authorities[0].Issuer.From))
+	case len(leaves) > 0 && !h.Accepted:
+		return fmt.Sprintf(says, stamp(h.Now), leaves[0].Path, stamp(leaves[0].From)) + ", or if this one is right: sudo holdfast certificates clock --accept"
 	}
 	return ""
 }

@@ -135,8 +135,7 @@ func (w *wish) selects(pool *mcfgv1.MachineConfigPool) bool {
 // from which it is made. What is for the pool worker comes first in a pool that builds
 // upon it; what is for the pool itself then replaces single settings.
 func settings(pool *mcfgv1.MachineConfigPool, all Objects) (files []types.File, sources []string, overrides []Override, err error) {
-	var mistakes Mistakes
-	merged, by := kubeletFields{}, map[string]*wish{}
+	m := mergedSettings{fields: kubeletFields{}, by: map[string]*wish{}}
 	list := wishes(all)
 	layers := []*mcfgv1.MachineConfigPool{pool}
 	if base := upon(pool, all.Pools); base != nil {
@@ -145,36 +144,50 @@ func settings(pool *mcfgv1.MachineConfigPool, all Objects) (files []types.File, 
 	for _, layer := range layers {
 		here := map[string]*wish{}
 		for i := range list {
-			w := &list[i]
-			if !w.selects(layer) {
-				continue
-			}
-			if source := w.kind + "/" + w.name; !slices.Contains(sources, source) { // it may be for both layers
-				sources, mistakes = append(sources, source), append(mistakes, w.mistakes...)
-			}
-			for _, field := range slices.Sorted(maps.Keys(w.fields)) {
-				before, twice := here[field]
-				if twice && !bytes.Equal(merged[field], w.fields[field]) {
-					mistakes = append(mistakes, clash(w, before, field, layer.Name), clash(before, w, field, layer.Name))
-				}
-				if below := by[field]; below != nil && below != w && !twice {
-					overrides = append(overrides, Override{What: "kubelet's " + field, By: w.object(), Of: below.object()})
-				}
-				merged[field], here[field] = w.fields[field], w
+			if list[i].selects(layer) {
+				m.add(&list[i], here, layer.Name)
 			}
 		}
-		maps.Copy(by, here)
+		maps.Copy(m.by, here)
 	}
-	if len(mistakes) == 0 {
-		checkTogetherIn(merged, func(field, why string) {
-			mistakes = append(mistakes, Mistake{by[field].object(), by[field].paths[field] + " (merged)", why})
+	if len(m.mistakes) == 0 {
+		checkTogetherIn(m.fields, func(field, why string) {
+			m.mistakes = append(m.mistakes, Mistake{m.by[field].object(), m.by[field].paths[field] + " (merged)", why})
 		})
 	}
-	if len(mistakes) > 0 || len(merged) == 0 {
-		return nil, sources, nil, mistakes.err()
+	if len(m.mistakes) > 0 || len(m.fields) == 0 {
+		return nil, m.sources, nil, m.mistakes.err()
 	}
-	data, err := merged.file()
-	return []types.File{ownFile(KubeletPath, data)}, sources, overrides, err
+	data, err := m.fields.file()
+	return []types.File{ownFile(KubeletPath, data)}, m.sources, m.overrides, err
+}
+
+// mergedSettings is what the objects of a pool want together. by is whose value of a field
+// holds in the layers that are complete.
+type mergedSettings struct {
+	fields    kubeletFields
+	by        map[string]*wish
+	sources   []string
+	overrides []Override
+	mistakes  Mistakes
+}
+
+// add takes over the fields of one object. here is who has set a field in this layer so
+// far: two values there are a clash, and a value of a layer below is replaced.
+func (m *mergedSettings) add(w *wish, here map[string]*wish, layer string) {
+	if source := w.kind + "/" + w.name; !slices.Contains(m.sources, source) { // it may be for both layers
+		m.sources, m.mistakes = append(m.sources, source), append(m.mistakes, w.mistakes...)
+	}
+	for _, field := range slices.Sorted(maps.Keys(w.fields)) {
+		before, twice := here[field]
+		if twice && !bytes.Equal(m.fields[field], w.fields[field]) {
+			m.mistakes = append(m.mistakes, clash(w, before, field, layer), clash(before, w, field, layer))
+		}
+		if below := m.by[field]; below != nil && below != w && !twice {
+			m.overrides = append(m.overrides, Override{What: "kubelet's " + field, By: w.object(), Of: below.object()})
+		}
+		m.fields[field], here[field] = w.fields[field], w
+	}
 }
 
 // clash tells one of two objects that want different values.

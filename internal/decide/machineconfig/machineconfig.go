@@ -35,6 +35,12 @@ type Config struct {
 	KernelArguments []string
 }
 
+// Empty reports whether a host has nothing to do for a configuration.
+func (c Config) Empty() bool {
+	i := c.Ignition
+	return len(i.Storage.Files)+len(i.Systemd.Units)+len(i.Passwd.Users)+len(c.KernelArguments) == 0
+}
+
 // Rendered is the one configuration of a pool.
 type Rendered struct {
 	// Name is that of the MachineConfig which holds it: rendered-POOL-HASH.

@@ -29,13 +29,13 @@ func Doing(n *corev1.Node) Activity {
 func (h Host) wants(a map[string]string) Activity {
 	switch w := h.Wish; {
 	case w.HasTurn() && h.State != Working:
-		return Activity{"has its turn to boot", "its agent has not answered yet"}
+		return Activity{"has its turn " + w.task(), "its agent has not answered yet"}
 	case h.State == Working:
 		return Activity{cmp.Or(h.Reason, "is at work"), h.InTheWay}
 	case h.working():
 		return Activity{"was given another configuration", "its agent has not answered yet"}
 	case w.Open():
-		return Activity{"waits for its turn to boot", cmp.Or(about(w.Wanted, a[RebootWaits]), "holdfast-operator has not decided yet")}
+		return Activity{"waits for its turn " + w.task(), cmp.Or(about(w.Wanted, a[w.Names().Waits]), "holdfast-operator has not decided yet")}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a) && !h.Unschedulable:
 		return Activity{"is to be empty", "holdfast-operator has not begun yet"}
 	case a[drain.Wanted] != "" && !drain.HasWanted(a):

@@ -24,6 +24,12 @@ func TestWhatAHostDoesIsToldInWords(t *testing.T) {
 		{"a person has cordoned it", nil, true, rollout.Activity{Does: "is cordoned"}},
 		{"nobody has decided about its reboot", wish, false, rollout.Activity{Does: "waits for its turn to boot", Waits: "holdfast-operator has not decided yet"}},
 		{"its reboot waits", append([]string{rollout.RebootWaits, when + " w-1 is at work"}, wish...), false, rollout.Activity{Does: "waits for its turn to boot", Waits: "w-1 is at work"}},
+		{
+			"its updates wait",
+			[]string{rollout.PatchWanted, when, rollout.PatchWaits, when + " w-1 is at work", rollout.DesiredConfig, "a", rollout.CurrentConfig, "a", rollout.StateOf, "Done"},
+			false,
+			rollout.Activity{Does: "waits for its turn to get updates", Waits: "w-1 is at work"},
+		},
 		{"it has its turn", turn, false, rollout.Activity{Does: "has its turn to boot", Waits: "its agent has not answered yet"}},
 		{
 			"its pods move before its boot", append(turn, rollout.StateOf, "Working", rollout.ReasonOf, "waits until its pods have moved", drain.Desired, "drain-x", drain.Began, when, drain.Waits, "default/web"), true,

@@ -26,6 +26,8 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, t.remaining()
 	case t.pool.Paused:
 		return nil, "the pool is paused"
+	case t.pool.Closed != "":
+		return nil, t.pool.Closed
 	case t.pool.Settling:
 		return nil, "its MachineConfigs have just changed"
 	}

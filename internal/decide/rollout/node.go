@@ -1,12 +1,16 @@
 package rollout
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/updates"
+	"github.com/holdfast/holdfast/internal/decide/window"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -26,7 +30,7 @@ const (
 func PoolStateOf(p *mcfgv1.MachineConfigPool) PoolState {
 	out := PoolState{
 		Name: p.Name, Config: p.Spec.Configuration.Name, Paused: p.Spec.Paused,
-		Lacking: int(p.Status.MachineCount - p.Status.UpdatedMachineCount),
+		Lacking: int(p.Status.MachineCount - p.Status.UpdatedMachineCount), Windows: strings.TrimSpace(p.Annotations[window.Annotation]) != "",
 	}
 	for _, c := range p.Status.Conditions {
 		switch {
@@ -41,6 +45,16 @@ func PoolStateOf(p *mcfgv1.MachineConfigPool) PoolState {
 	return out
 }
 
+// PoolOf returns a pool, as far as people wrote it. now decides whether its maintenance
+// window is open.
+func PoolOf(p *mcfgv1.MachineConfigPool, now time.Time, zones window.Zones) Pool {
+	return Pool{
+		Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable,
+		ByHand: p.Annotations[Reboot] == ByHand, BootsRequired: p.Annotations[RebootRequired] == RebootsRequired,
+		Closed: window.Closed(p.Annotations[window.Annotation], now, zones),
+	}
+}
+
 // HostOf returns a node, as far as the decision reads it.
 func HostOf(n *corev1.Node) Host {
 	h := Host{
@@ -50,6 +64,14 @@ func HostOf(n *corev1.Node) Host {
 	}
 	h.ByHand = n.Annotations[Reboot] == ByHand
 	h.Wish = WishOf(n.Annotations)
+	r := updates.Read(n.Annotations[RebootRequired])
+	if h.NotRequired = state.Is(r.Wants, false); state.Is(r.Wants, true) {
+		h.Required = cmp.Or(r.Why, "it does not say why")
+	}
+	h.RequiredWished = n.Annotations[RequiredWished]
+	if why, failed := strings.CutPrefix(about(n.Annotations[PatchDone], n.Annotations[PatchResult]), "failed: "); failed {
+		h.UpdatesFailed = why
+	}
 	if at, err := time.Parse(time.RFC3339, n.Annotations[GivenAt]); err == nil {
 		h.Given = at
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -118,3 +119,17 @@ func Booters(s Site) []Booter {
 	}
 	return out
 }
+
+// PoolOfRole returns the pool of a host that joins with a role. A pool of the site's own
+// selects it only by labels that its node gets later.
+func PoolOfRole(r state.Role) string {
+	if r.ControlPlane() {
+		return Master
+	}
+	return Worker
+}
+
+// First returns the configuration with which a host joins a pool; empty if there is
+// none. It is the last one with which all hosts of the pool were ready: whether the
+// next one works is not tried out on a host that cannot say what went wrong.
+func First(p *mcfgv1.MachineConfigPool) string { return p.Status.Configuration.Name }

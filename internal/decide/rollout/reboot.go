@@ -31,38 +31,118 @@ const (
 	RebootDone = state.AnnotationDomain + "reboot-done"
 )
 
-// Wish is the reboot that somebody wants of a host.
+// Annotations of a node about the updates that somebody wants of its distribution, as
+// those of a reboot. A wish that ends with NoReboot is carried out without a boot.
+const (
+	PatchWanted = state.AnnotationDomain + "patch-wanted"
+	PatchReason = state.AnnotationDomain + "patch-reason"
+	PatchFrom   = state.AnnotationDomain + "patch-from"
+	PatchGiven  = state.AnnotationDomain + "patch-given"
+	PatchWaits  = state.AnnotationDomain + "patch-waits"
+	PatchDone   = state.AnnotationDomain + "patch-done"
+	// PatchResult is what became of the last one that was carried out. The agent
+	// writes it.
+	PatchResult = state.AnnotationDomain + "patch-result"
+	NoReboot    = "/no-reboot"
+)
+
+// InWindow stands in a wish, after its time, that waits for the maintenance window of
+// the pool. Other wishes of a person do not wait for it.
+const InWindow = "/in-window"
+
+// Ask returns what is written of a wish that counts from now on.
+func Ask(now time.Time, inWindow, noReboot bool) string {
+	wanted := now.UTC().Format(time.RFC3339)
+	if inWindow {
+		wanted += InWindow
+	}
+	if noReboot {
+		wanted += NoReboot
+	}
+	return wanted
+}
+
+// RebootRequired is the annotation of a node that says whether the distribution of
+// its host wants a reboot, and why. Its agent writes it (decide/updates). At a pool,
+// where people write it, its value RebootsRequired makes a wish of that.
+// RequiredWished is why the operator did so last.
+const (
+	RebootRequired  = state.AnnotationDomain + "reboot-required"
+	RebootsRequired = "Boot"
+	RequiredWished  = state.AnnotationDomain + "reboot-required-wished"
+)
+
+// WishNames are the annotations of one kind of wish.
+type WishNames struct{ Wanted, Reason, From, Given, Waits, Done string }
+
+// Wish is what somebody wants of a host: a reboot, or the updates of its
+// distribution.
 type Wish struct {
+	// Patch is true for updates.
+	Patch bool
 	// Wanted is the wish as it was written, empty for none. At is its time, zero if
 	// it is no time.
 	Wanted string
 	At     time.Time
 	// From is the boot in which the agent heard of it, empty if it has not yet.
 	From string
+	// InWindow is true if it waits for the maintenance window of the pool.
+	InWindow bool
 	// Given is when the host got its turn, zero if it has none.
 	Given time.Time
-	// Done is true once the host has booted since, and is ready.
+	// Done is true once it was carried out, and the host is ready.
 	Done bool
 	// Left is true if the operator has annotations to remove when there is no wish.
 	Left bool
 }
 
-// WishOf reads the annotations of a node.
+// Names returns the annotations of the kind of a wish.
+func (w Wish) Names() WishNames {
+	if w.Patch {
+		return WishNames{PatchWanted, PatchReason, PatchFrom, PatchGiven, PatchWaits, PatchDone}
+	}
+	return WishNames{RebootWanted, RebootReason, RebootFrom, RebootGiven, RebootWaits, RebootDone}
+}
+
+// WishOf returns the wish of a node that comes first: the one that has its turn, then
+// one that is over, then updates, because a boot for them is the reboot too.
 func WishOf(annotations map[string]string) Wish {
-	w := Wish{Wanted: annotations[RebootWanted]}
-	for _, name := range []string{RebootReason, RebootGiven, RebootWaits} {
+	both := WishesOf(annotations)
+	for _, first := range []func(Wish) bool{Wish.HasTurn, Wish.over, Wish.Open} {
+		if i := slices.IndexFunc(both, first); i >= 0 {
+			return both[i]
+		}
+	}
+	return Wish{}
+}
+
+// WishesOf returns the wishes of a node: for updates, and for a reboot.
+func WishesOf(annotations map[string]string) []Wish {
+	return []Wish{wishOf(annotations, Wish{Patch: true}), wishOf(annotations, Wish{})}
+}
+
+// wishOf reads the annotations of one kind of wish.
+func wishOf(annotations map[string]string, w Wish) Wish {
+	names := w.Names()
+	w.Wanted = annotations[names.Wanted]
+	for _, name := range []string{names.Reason, names.Given, names.Waits} {
 		_, has := annotations[name]
 		w.Left = w.Left || has
 	}
 	if w.Wanted == "" {
 		return w
 	}
-	if at, err := time.Parse(time.RFC3339, w.Wanted); err == nil {
+	when := w.Wanted
+	if w.Patch {
+		when = strings.TrimSuffix(when, NoReboot)
+	}
+	when, w.InWindow = strings.CutSuffix(when, InWindow)
+	if at, err := time.Parse(time.RFC3339, when); err == nil {
 		w.At = at
 	}
-	w.Done = annotations[RebootDone] == w.Wanted
-	w.From = about(w.Wanted, annotations[RebootFrom])
-	if at, err := time.Parse(time.RFC3339, about(w.Wanted, annotations[RebootGiven])); err == nil {
+	w.Done = annotations[names.Done] == w.Wanted
+	w.From = about(w.Wanted, annotations[names.From])
+	if at, err := time.Parse(time.RFC3339, about(w.Wanted, annotations[names.Given])); err == nil {
 		w.Given = at
 	}
 	return w
@@ -83,12 +163,26 @@ func about(wish, value string) string {
 // Open reports whether a wish is there that was not carried out.
 func (w Wish) Open() bool { return w.Wanted != "" && !w.Done }
 
-// HasTurn reports whether a host is to boot now.
+// over reports whether a wish was carried out or taken back, and something of it is
+// left.
+func (w Wish) over() bool { return w.Done || w.Wanted == "" && w.Left }
+
+// HasTurn reports whether a host is to carry a wish out now.
 func (w Wish) HasTurn() bool { return w.Open() && w.From != "" && !w.Given.IsZero() }
 
-// Booted reports whether a wish has seen another boot than that in which it was
-// heard of.
-func (w Wish) Booted(boot string) bool { return w.Open() && w.From != "" && w.From != boot }
+// Booted reports whether a wish for a reboot has seen another boot than that in which
+// it was heard of.
+func (w Wish) Booted(boot string) bool {
+	return !w.Patch && w.Open() && w.From != "" && w.From != boot
+}
+
+// task says what a wish is for, after "its turn".
+func (w Wish) task() string {
+	if w.Patch {
+		return "to get updates"
+	}
+	return "to boot"
+}
 
 // WishStep is what the operator writes about the wish for a host.
 type WishStep struct {
@@ -99,9 +193,14 @@ type WishStep struct {
 	// Over is true if the wish was carried out or taken back, so that nothing of it
 	// is left.
 	Over bool
+	// Wish is why a reboot is wished that the distribution wants, and Forget is true
+	// once it wants none any more.
+	Wish   string
+	Forget bool
 }
 
-// rebooting reports whether a host is on its way to a reboot that somebody wants.
+// rebooting reports whether a host is on its way to a reboot or updates that somebody
+// wants.
 func (h Host) rebooting() bool { return h.Wish.HasTurn() }
 
 // reboots decides about the wishes for hosts of a pool, after its configuration: a
@@ -114,9 +213,11 @@ func (t turn) reboots(others []turn) []WishStep {
 	})
 	for _, h := range wishes {
 		switch w := h.Wish; {
-		case w.Done, w.Wanted == "" && w.Left:
+		case w.over():
 			out = append(out, WishStep{Host: h.Name, Over: true})
-		case !w.Open(), w.HasTurn():
+		case !w.Open():
+			out = append(out, t.required(h)...)
+		case w.HasTurn():
 		default:
 			wait := cmp.Or(t.notYet(h), t.elsewhere(others), t.notSpared(h))
 			out = append(out, WishStep{Host: h.Name, Give: wait == "", Waits: wait})
@@ -129,21 +230,36 @@ func (t turn) reboots(others []turn) []WishStep {
 	return out
 }
 
+// required makes a wish of a reboot that the distribution of a host wants, if its pool
+// says so: once for each reason, until it wants none. One that a boot does not satisfy
+// would boot the host for ever, and one that a person has taken back would return.
+func (t turn) required(h Host) []WishStep {
+	switch {
+	case h.RequiredWished != "" && h.NotRequired:
+		return []WishStep{{Host: h.Name, Forget: true}}
+	case t.pool.BootsRequired && !t.pool.ByHand && h.Required != "" && h.Required != h.RequiredWished:
+		return []WishStep{{Host: h.Name, Wish: h.Required}}
+	}
+	return nil
+}
+
 // notYet returns what of the host itself, or of its pool, keeps it from its turn.
 func (t turn) notYet(h Host) string {
 	switch w := h.Wish; {
 	case w.At.IsZero():
-		return fmt.Sprintf("%s is %.40q, and not a time such as %s", RebootWanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s is %.40q, and not a time such as %s", w.Names().Wanted, w.Wanted, t.site.Now.UTC().Format(time.RFC3339))
 	case t.site.Now.Before(w.At):
 		return "it is wanted for " + w.At.UTC().Format(time.RFC3339)
 	case h.Desired == "":
 		return "it was not given a configuration yet, so nobody knows whether its agent answers"
 	case !h.Ready:
-		return "it is not ready; it boots once it is back"
+		return "it is not ready; its turn " + w.task() + " comes once it is back"
 	case w.From == "":
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.pool.Paused:
 		return "the pool " + t.pool.Name + " is paused"
+	case w.InWindow && t.pool.Closed != "":
+		return t.pool.Closed
 	case h.working():
 		return h.atWork() + " has work to do for its configuration first"
 	case t.pool.Settling && h.Desired != t.pool.Target:
@@ -206,7 +322,7 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 		}
 		i := slices.IndexFunc(astray, func(a Astray) bool { return a.Host == h.Name })
 		switch w := h.Wish; {
-		case w.Done, w.Wanted == "" && w.Left:
+		case w.over():
 			out = append(out, WishStep{Host: h.Name, Over: true})
 		case w.Open() && i >= 0:
 			out = append(out, WishStep{Host: h.Name, Waits: "it has no turn: " + astray[i].Why})
@@ -215,9 +331,9 @@ func strays(s Site, members map[string][]Host, astray []Astray) []WishStep {
 	return out
 }
 
-// WouldWait returns for what a host would wait if somebody wanted its reboot now;
-// empty if it would get its turn.
-func WouldWait(s Site, host string) string {
+// WouldWait returns for what a host would wait if somebody wanted its reboot or updates
+// now, in the maintenance window or at any time; empty if it would get its turn.
+func WouldWait(s Site, host string, inWindow bool) string {
 	s.Hosts = slices.Clone(s.Hosts)
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
@@ -228,7 +344,7 @@ func WouldWait(s Site, host string) string {
 			return "it has its turn already"
 		}
 		wanted := s.Now.UTC().Format(time.RFC3339)
-		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now"}
+		h.Wish = Wish{Wanted: wanted, At: s.Now, From: "now", InWindow: inWindow}
 	}
 	for _, step := range Decide(s).Wishes {
 		if step.Host == host {

@@ -16,11 +16,27 @@ import (
 )
 
 // wishOf returns how far a wish is, by a word: heard has reached the agent, turn was
-// given a turn.
+// given a turn. patch- before it makes it one for updates, window- one that waits for the
+// maintenance window.
 func wishOf(word string) rollout.Wish {
+	if rest, ok := strings.CutPrefix(word, "patch-"); ok {
+		a := map[string]string{}
+		for name, value := range annotationsOf(rest) {
+			a[strings.Replace(name, "/reboot-", "/patch-", 1)] = value
+		}
+		return rollout.WishOf(a)
+	}
+	return rollout.WishOf(annotationsOf(word))
+}
+
+// annotationsOf returns those of a wish for a reboot.
+func annotationsOf(word string) map[string]string {
 	wanted := noon.Add(-time.Minute).Format(time.RFC3339)
 	if first, ok := strings.CutPrefix(word, "older-"); ok {
 		word, wanted = first, noon.Add(-time.Hour).Format(time.RFC3339)
+	}
+	if rest, ok := strings.CutPrefix(word, "window-"); ok {
+		word, wanted = rest, wanted+rollout.InWindow
 	}
 	a := map[string]string{rollout.RebootWanted: wanted}
 	switch word {
@@ -43,7 +59,24 @@ func wishOf(word string) rollout.Wish {
 	default:
 		panic(word)
 	}
-	return rollout.WishOf(a)
+	return a
+}
+
+// requires has the distribution of the first host want a reboot; wished is for what one was
+// wished already.
+func requires(why, wished string) func(*rollout.Site) {
+	return func(s *rollout.Site) { s.Hosts[0].Required, s.Hosts[0].RequiredWished = why, wished }
+}
+
+// boots has the pool of workers make wishes of that.
+func boots(s *rollout.Site) { of("worker", func(p *rollout.Pool) { p.BootsRequired = true })(s) }
+
+func both(changes ...func(*rollout.Site)) func(*rollout.Site) {
+	return func(s *rollout.Site) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
 }
 
 func rebootSituations() []situation {
@@ -98,6 +131,27 @@ func rebootSituations() []situation {
 		{"a node was deleted", "cp-1 new>new Done wish=heard", func(s *rollout.Site) { s.ControlPlanes = 2 }},
 		{"no pool selects it", "other-1 new>new Done wish=heard", nil},
 		{"no pool selects it, and it has booted", "other-1 new>new Done wish=done", nil},
+		{"a worker gets updates", "w-1 new>new Done wish=patch-heard\nw-2 new>new Done", nil},
+		{"its agent has not heard that it is to get updates", "w-1 new>new Done wish=patch-new", nil},
+		{"updates are wanted for no time", "w-1 new>new Done wish=patch-soon", nil},
+		{"it is away and is to get updates", "w-1 new>new Done wish=patch-heard notready", nil},
+		{"a reboot waits for updates of another one", "w-1 new>new Working wish=patch-turn cordoned reason=installs\nw-2 new>new Done wish=heard", nil},
+		{"the agent does not answer that it has its turn for updates", "w-1 new>new Done wish=patch-late", nil},
+		{"one of two control planes gets updates", "cp-1 new>new Done wish=patch-heard\ncp-2 new>new Done", nil},
+		{"it could not be lost, and is to get updates", "cp-1 new>new Done wish=patch-heard\ncp-2 new>new Done", spare("cp-1", lost)},
+		{"its updates are over", "w-1 new>new Done wish=patch-done", nil},
+		{"a person wants it while the window is closed", "w-1 new>new Done wish=heard", of("worker", closed)},
+		{"a person wants it in the window", "w-1 new>new Done wish=window-heard\nw-2 new>new Done wish=patch-window-heard", of("worker", closed)},
+		{"a person wants it in the window, which is open", "w-1 new>new Done wish=window-heard", nil},
+		{"what began in the window goes on after it", "w-1 new>new Done wish=window-turn\nw-2 new>new Done wish=window-heard", of("worker", closed)},
+		{"the distribution wants it, and nobody said that this is a wish", "w-1 new>new Done", requires("kernel", "")},
+		{"the distribution wants it, and that is a wish", "w-1 new>new Done\nw-2 new>new Done", both(boots, requires("kernel", ""))},
+		{"it is wished already", "w-1 new>new Done wish=window-heard", both(boots, requires("kernel", "kernel"), of("worker", closed))},
+		{"it has booted, and the distribution wants it still", "w-1 new>new Done", both(boots, requires("kernel", "kernel"))},
+		{"it wants it for another reason", "w-1 new>new Done", both(boots, requires("glibc", "kernel"))},
+		{"nobody knows any more whether it wants it", "w-1 new>new Done", both(boots, requires("", "kernel"))},
+		{"it wants none any more", "w-1 new>new Done", both(boots, requires("", "kernel"), func(s *rollout.Site) { s.Hosts[0].NotRequired = true })},
+		{"a person boots the hosts of the pool", "w-1 new>new Done", both(boots, requires("kernel", ""), of("worker", func(p *rollout.Pool) { p.ByHand = true }))},
 	}
 }
 
@@ -201,5 +255,57 @@ func TestWhatIsSaidOfAFormerWishCountsForNothing(t *testing.T) {
 	a[rollout.RebootDone] = "2026-11-23T12:00:00Z"
 	if w := rollout.WishOf(a); w.HasTurn() || w.Open() || w.Booted("boot-3") {
 		t.Errorf("done: %+v", w)
+	}
+}
+
+// TestTheWishThatComesFirst: one that has its turn keeps it, and a boot for updates is
+// the reboot too.
+func TestTheWishThatComesFirst(t *testing.T) {
+	both := func(reboot, patch string) map[string]string {
+		a := map[string]string{}
+		if reboot != "" {
+			maps.Copy(a, annotationsOf(reboot))
+		}
+		if patch != "" {
+			for name, value := range annotationsOf(patch) {
+				a[strings.Replace(name, "/reboot-", "/patch-", 1)] = value
+			}
+		}
+		return a
+	}
+	for _, c := range []struct {
+		reboot, patch string
+		want          bool // updates
+	}{
+		{"heard", "", false},
+		{"", "heard", true},
+		{"heard", "heard", true},
+		{"turn", "heard", false},
+		{"turn", "done", false},
+		{"turn", "back", false},
+		{"heard", "turn", true},
+		{"done", "heard", false},
+		{"heard", "done", true},
+		{"back", "turn", true},
+	} {
+		if w := rollout.WishOf(both(c.reboot, c.patch)); w.Patch != c.want {
+			t.Errorf("a reboot %q and updates %q: %+v", c.reboot, c.patch, w)
+		}
+	}
+	a := map[string]string{rollout.PatchWanted: "2026-11-23T12:00:00Z" + rollout.NoReboot}
+	if w := rollout.WishOf(a); !w.At.Equal(noon) || w.Booted("x") {
+		t.Errorf("without a boot: %+v", w)
+	}
+	a = map[string]string{rollout.PatchWanted: rollout.Ask(noon, true, true)}
+	if w := rollout.WishOf(a); !w.At.Equal(noon) || !w.InWindow || !strings.HasSuffix(w.Wanted, rollout.NoReboot) {
+		t.Errorf("in the window, without a boot: %+v", w)
+	}
+	a = map[string]string{rollout.RebootWanted: rollout.Ask(noon, true, false)}
+	if w := rollout.WishOf(a); !w.At.Equal(noon) || !w.InWindow {
+		t.Errorf("in the window: %+v", w)
+	}
+	a = map[string]string{rollout.RebootWanted: "2026-11-23T12:00:00Z" + rollout.NoReboot}
+	if w := rollout.WishOf(a); !w.At.IsZero() {
+		t.Errorf("a reboot without a boot: %+v", w)
 	}
 }

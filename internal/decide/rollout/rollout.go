@@ -67,8 +67,16 @@ type Host struct {
 	InTheWay string
 	// ByHand is true if its node says that a person boots it.
 	ByHand bool
-	// Wish is the reboot that somebody wants of it.
+	// Wish is what somebody wants of it.
 	Wish Wish
+	// Required is why its distribution wants a reboot, and UpdatesFailed why the last
+	// updates that somebody wanted were not installed; empty otherwise. NotRequired is
+	// true if it is known to want none.
+	Required, UpdatesFailed string
+	NotRequired             bool
+	// RequiredWished is the Required for which its pool has wished a reboot already;
+	// empty if it has not since the distribution last wanted none.
+	RequiredWished string
 }
 
 // Pool is a MachineConfigPool.
@@ -77,7 +85,12 @@ type Pool struct {
 	NodeSelector *metav1.LabelSelector
 	Paused       bool
 	// ByHand is true if a person boots its hosts.
-	ByHand         bool
+	ByHand bool
+	// Closed says when its maintenance window opens; empty while that is open, or if it
+	// has none.
+	Closed string
+	// BootsRequired is true if a reboot that the distribution of a host wants is a wish.
+	BootsRequired  bool
 	MaxUnavailable *intstr.IntOrString
 	// Settling is true while Target is so new that another one may follow at once:
 	// a site applies several objects one after the other.
@@ -195,7 +208,7 @@ func (h Host) asked() time.Time {
 // task says what a host at work was asked for last.
 func (h Host) task() string {
 	if h.rebooting() {
-		return "to boot"
+		return "given its turn " + h.Wish.task()
 	}
 	return "given " + h.Desired
 }

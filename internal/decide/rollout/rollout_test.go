@@ -104,6 +104,11 @@ func gpus(s *rollout.Site) {
 	s.Pools = append(s.Pools, gpu)
 }
 
+// closed is what the maintenance window of a pool does to it until it opens.
+func closed(p *rollout.Pool) {
+	p.Closed = "its maintenance window opens at 2026-11-29T02:00:00+01:00"
+}
+
 func of(name string, change func(*rollout.Pool)) func(*rollout.Site) {
 	return func(s *rollout.Site) {
 		i := slices.IndexFunc(s.Pools, func(p rollout.Pool) bool { return p.Name == name })
@@ -142,6 +147,10 @@ func workerSituations() []situation {
 		{"a host that comes back catches up", "w-1 old>old Done\nw-2 new>new Done", nil},
 		{"a host that died at its work is waited for", "w-1 old>new Working notready\nw-2 old>old Done", nil},
 		{"the pool is paused", four, of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"its maintenance window is closed", four, of("worker", closed)},
+		{"a closed window lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", closed)},
+		{"a closed window lets a host that failed wait", "w-1 old>bad Degraded\nw-2 old>old Done", of("worker", closed)},
+		{"a closed window holds no other pool up", "cp-1 old>old Done\nw-1 old>old Done", of("worker", closed)},
 		{"a paused pool lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", func(p *rollout.Pool) { p.Paused = true })},
 		{"the merge was refused", four, of("worker", func(p *rollout.Pool) { p.Target, p.Problem = "", "MachineConfig 50-a: spec.fips: no" })},
 		{"a host that failed stops the pool", "w-1 old>new Degraded reason=disk\nw-2 old>old Done", limit(intstr.FromInt32(2))},
@@ -251,6 +260,10 @@ func told(d rollout.Decision) string {
 			fmt.Fprintf(&out, "    the wish for %s is over\n", w.Host)
 		case w.Give:
 			fmt.Fprintf(&out, "    %s may boot\n", w.Host)
+		case w.Wish != "":
+			fmt.Fprintf(&out, "    a reboot of %s is wished: %s\n", w.Host, w.Wish)
+		case w.Forget:
+			fmt.Fprintf(&out, "    what was wished for %s is forgotten\n", w.Host)
 		default:
 			fmt.Fprintf(&out, "    %s waits with its reboot: %s\n", w.Host, w.Waits)
 		}

@@ -56,6 +56,9 @@ type Trouble struct {
 	Since time.Time
 	// Config is the configuration that is wanted, Has the one that the host has.
 	Config, Has string
+	// Cancel is the command that takes back what somebody wants of the host; empty while
+	// it is on its way to a configuration.
+	Cancel string
 	// Why is what the host or the operator says of it.
 	Why string
 	// InTheWay says who keeps its pods from moving.
@@ -75,6 +78,8 @@ const (
 	HasFailed     TroubleKind = "failed"
 	HasRefused    TroubleKind = "refused"
 	WasChanged    TroubleKind = "changed"
+	UpdatesFailed TroubleKind = "updates-failed"
+	WantsBoot     TroubleKind = "reboot-required"
 	PoolRefused   TroubleKind = "pool-refused"
 	PoolIsPaused  TroubleKind = "pool-paused"
 	PoolThatWaits TroubleKind = "pool-waits"
@@ -89,6 +94,9 @@ const (
 	BootLateAfter = 24 * time.Hour
 	// PauseLateAfter is that of a paused pool whose hosts lack something.
 	PauseLateAfter = 7 * 24 * time.Hour
+	// WindowLateAfter is that of a pool with maintenance windows, of which one opens
+	// within a week.
+	WindowLateAfter = 8 * 24 * time.Hour
 )
 
 // PoolState is what the operator says of a pool.
@@ -96,6 +104,8 @@ type PoolState struct {
 	Name   string
 	Config string
 	Paused bool
+	// Windows is true if it has maintenance windows.
+	Windows bool
 	// Lacking is how many of its hosts do not have the configuration. Since is when the
 	// pool was last whole, or became so.
 	Lacking int
@@ -116,6 +126,9 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 			out, told = append(out, t), true
 		}
 	}
+	for _, h := range hosts {
+		out = append(out, h.ofUpdates()...)
+	}
 	for _, p := range pools {
 		if t, is := p.trouble(now, told); is {
 			out = append(out, t)
@@ -126,7 +139,10 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 
 // trouble returns what people are told of a host.
 func (h Host) trouble(now time.Time) (Trouble, bool) {
-	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.Given}
+	t := Trouble{Host: h.Name, Config: h.Desired, Has: h.Current, Why: h.Reason, InTheWay: h.InTheWay, Since: h.asked()}
+	if h.rebooting() {
+		t.Cancel = "holdfast host " + map[bool]string{false: "reboot ", true: "patch "}[h.Wish.Patch] + h.Name + " --cancel"
+	}
 	if h.silent(now) {
 		t.Kind, t.Late = IsSilent, true
 		return t, true
@@ -148,6 +164,19 @@ func (h Host) trouble(now time.Time) (Trouble, bool) {
 		t.Late = t.older(now, LateAfter) || h.late(now)
 	}
 	return t, h.Desired != ""
+}
+
+// ofUpdates returns what people are told of the updates of a host's distribution. It is
+// told and not done: only somebody who wants it, or any other boot, boots the host.
+func (h Host) ofUpdates() []Trouble {
+	var out []Trouble
+	if h.UpdatesFailed != "" {
+		out = append(out, Trouble{Host: h.Name, Kind: UpdatesFailed, Late: true, Why: h.UpdatesFailed})
+	}
+	if h.Required != "" && !h.Wish.Open() {
+		out = append(out, Trouble{Host: h.Name, Kind: WantsBoot, Why: h.Required})
+	}
+	return out
 }
 
 // stage returns what a host says it does.
@@ -191,6 +220,10 @@ func (p PoolState) trouble(now time.Time, told bool) (Trouble, bool) {
 	case told:
 		return t, false
 	}
-	t.Kind, t.Late = PoolThatWaits, t.older(now, LateAfter)
+	limit := LateAfter
+	if p.Windows {
+		limit = WindowLateAfter
+	}
+	t.Kind, t.Late = PoolThatWaits, t.older(now, limit)
 	return t, true
 }

@@ -69,6 +69,8 @@ func TestWhenAPersonLooksAtAPool(t *testing.T) {
 	}{
 		"one that waits":            {PoolState{Lacking: 1, Since: now.Add(-LateAfter)}, PoolThatWaits, false},
 		"one that waits for long":   {PoolState{Lacking: 1, Since: now.Add(-LateAfter - 1)}, PoolThatWaits, true},
+		"one with a window":         {PoolState{Windows: true, Lacking: 1, Since: now.Add(-WindowLateAfter)}, PoolThatWaits, false},
+		"one that missed it":        {PoolState{Windows: true, Lacking: 1, Since: now.Add(-WindowLateAfter - 1)}, PoolThatWaits, true},
 		"one that is paused":        {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter)}, PoolIsPaused, false},
 		"one that is paused long":   {PoolState{Paused: true, Lacking: 1, Since: now.Add(-PauseLateAfter - 1)}, PoolIsPaused, true},
 		"one with mistakes":         {PoolState{Refused: "no"}, PoolRefused, true},
@@ -93,5 +95,33 @@ func TestWhenAPersonLooksAtAPool(t *testing.T) {
 	waits := PoolState{Name: "master", Config: "b", Lacking: 2}
 	if got := only(t, Troubles(now, []Host{worker}, []PoolState{waits})); got.Host != "w" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatPeopleAreToldOfUpdates(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	rest := Host{Name: "w", Ready: true, Current: "a", Desired: "a", State: Done, Given: now.Add(-1000 * time.Hour)}
+	h := rest
+	h.Required = "the kernel 2 is installed"
+	if got := only(t, Troubles(now, []Host{h}, nil)); got.Kind != WantsBoot || got.Late || got.Why != h.Required {
+		t.Errorf("a reboot is wanted: %+v", got)
+	}
+	h.Wish = Wish{Wanted: "x"}
+	if got := Troubles(now, []Host{h}, nil); len(got) > 0 {
+		t.Errorf("somebody wants it already: %+v", got)
+	}
+	h = rest
+	h.UpdatesFailed = "no route"
+	if got := only(t, Troubles(now, []Host{h}, nil)); got.Kind != UpdatesFailed || !got.Late || got.Why != "no route" {
+		t.Errorf("they failed: %+v", got)
+	}
+	h = rest
+	h.State, h.Wish = Working, Wish{Patch: true, Wanted: "x", From: "y", Given: now.Add(-LateAfter)}
+	if got := only(t, Troubles(now, []Host{h}, nil)); got.Kind != IsUnderWay || got.Late || got.Cancel != "holdfast host patch w --cancel" {
+		t.Errorf("it gets them, long after it got its configuration: %+v", got)
+	}
+	h.Wish.Given = now.Add(-LateAfter - 1)
+	if got := only(t, Troubles(now, []Host{h}, nil)); !got.Late {
+		t.Errorf("it has been at it for long: %+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
 					s := aSite(t, first, second, worker, carries)
 					s.Now = noon
 					for i, h := range s.Hosts {
-						told := rollout.WouldWait(s, h.Name)
+						told := rollout.WouldWait(s, h.Name, false)
 						if !s.Hosts[i].Wish.At.IsZero() {
 							t.Fatal("to ask makes a wish")
 						}
@@ -190,7 +191,7 @@ func TestWhatIsForetoldOfARebootComesAbout(t *testing.T) {
 	s.Now = noon
 	s.Hosts[0].Wish = wishOf("turn")
 	for host, want := range map[string]string{"cp-1": "it has its turn already", "cp-2": "cp-1 (its agent has not answered yet) is at work", "cp-9": "nobody decides about it"} {
-		if got := rollout.WouldWait(s, host); got != want {
+		if got := rollout.WouldWait(s, host, false); got != want {
 			t.Errorf("%s: %q", host, got)
 		}
 	}
@@ -260,10 +261,20 @@ func TestEachStateOfAHostHasWords(t *testing.T) {
 	const when = "2026-11-23T12:00:00Z"
 	type part struct{ name, value string }
 	groups := [][][]part{
-		{nil, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "a"}, {rollout.StateOf, "Done"}}, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Done"}},
-			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Working"}, {rollout.ReasonOf, "writes b"}}, {{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Degraded"}}},
-		{nil, {{rollout.RebootWanted, when}}, {{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootWaits, when + " w-1 is at work"}},
-			{{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootGiven, when + " " + when}}, {{rollout.RebootWanted, when}, {rollout.RebootDone, when}}},
+		{
+			nil,
+			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "a"}, {rollout.StateOf, "Done"}},
+			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Done"}},
+			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Working"}, {rollout.ReasonOf, "writes b"}},
+			{{rollout.CurrentConfig, "a"}, {rollout.DesiredConfig, "b"}, {rollout.StateOf, "Degraded"}},
+		},
+		{
+			nil,
+			{{rollout.RebootWanted, when}},
+			{{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootWaits, when + " w-1 is at work"}},
+			{{rollout.RebootWanted, when}, {rollout.RebootFrom, when + " boot-1"}, {rollout.RebootGiven, when + " " + when}},
+			{{rollout.RebootWanted, when}, {rollout.RebootDone, when}},
+		},
 		{nil, {{drain.Wanted, when}}, {{drain.Wanted, when}, {drain.Had, when}}, {{drain.Wanted, when}, {drain.Had, "2026-11-22T12:00:00Z"}}, {{drain.CordonedBy, "x"}}},
 		{nil, {{drain.Waits, "default/web"}}},
 	}
@@ -321,10 +332,7 @@ func TestEachStateOfAHostHasWords(t *testing.T) {
 			return
 		}
 		for _, parts := range groups[i] {
-			next := map[string]string{}
-			for k, v := range a {
-				next[k] = v
-			}
+			next := maps.Clone(a)
 			for _, p := range parts {
 				next[p.name] = p.value
 			}
@@ -402,7 +410,7 @@ func troubled() []rollout.Host {
 // TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime: what is late stays late, and what
 // is told stays told, until the host says something else.
 func TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime(t *testing.T) {
-	kinds := map[rollout.TroubleKind]int{}
+	kinds := make(map[rollout.TroubleKind]int)
 	ages := []time.Duration{0, rollout.AnswerLimit, rollout.AnswerLimit + 1, rollout.LateAfter, rollout.LateAfter + 1, rollout.BootLateAfter, rollout.BootLateAfter + 1, rollout.PauseLateAfter}
 	for _, h := range troubled() {
 		var last []rollout.Trouble
@@ -412,11 +420,13 @@ func TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime(t *testing.T) {
 				t.Helper()
 				t.Fatalf("%+v after %s: %+v, before %+v: %s", h, age, got, last, rule)
 			}
-			needs := map[rollout.Stage]bool{rollout.Failed: true, rollout.Refused: true, rollout.Changed: true}
 			stage := h.Stage
-			if stage == rollout.Untold {
-				stage = map[rollout.State]rollout.Stage{rollout.Degraded: rollout.Failed, rollout.Unreconcilable: rollout.Refused}[h.State]
+			if stage == rollout.Untold && h.State == rollout.Degraded {
+				stage = rollout.Failed
+			} else if stage == rollout.Untold && h.State == rollout.Unreconcilable {
+				stage = rollout.Refused
 			}
+			needs := stage == rollout.Failed || stage == rollout.Refused || stage == rollout.Changed
 			switch {
 			case h.Desired == "" && len(got) > 0:
 				bad("who was given nothing is told of nothing")
@@ -428,7 +438,7 @@ func TestWhatPeopleAreToldOfAHostGetsMorePressingWithTime(t *testing.T) {
 				bad("what is late stays late")
 			case i > 0 && len(got) == 1 && got[0].Kind != last[0].Kind && got[0].Kind != rollout.IsSilent:
 				bad("only silence is noticed later")
-			case needs[stage] && h.Desired != "" && (len(got) == 0 || !got[0].Late):
+			case needs && h.Desired != "" && (len(got) == 0 || !got[0].Late):
 				bad("who needs a person says so at once")
 			case len(got) == 0 && h.Desired != "" && h.Current != h.Desired && !fails(h):
 				bad("who lacks what it was given is told of")

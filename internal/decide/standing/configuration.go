@@ -1,8 +1,11 @@
 package standing
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -17,11 +20,26 @@ func (d describer) ofConfigurations() []finding.Finding {
 			hosts = append(hosts, h.Config.Value)
 		}
 	}
-	var out []finding.Finding
 	var pools []rollout.PoolState
 	if d.Pools.Known {
 		pools = d.Pools.Value
 	}
+	return d.configurations(hosts, pools)
+}
+
+// Configurations finds what people are told of the machine configurations of hosts
+// and pools, the most severe first.
+func Configurations(now time.Time, hosts []rollout.Host, pools []rollout.PoolState) []finding.Finding {
+	out := describer{Facts: Facts{Now: now}}.configurations(hosts, pools)
+	for i := range out {
+		out[i].Page = cmp.Or(out[i].Page, pageOf(out[i].ID))
+	}
+	slices.SortStableFunc(out, func(a, b finding.Finding) int { return finding.Compare(a.Severity, b.Severity) })
+	return out
+}
+
+func (d describer) configurations(hosts []rollout.Host, pools []rollout.PoolState) []finding.Finding {
+	var out []finding.Finding
 	for _, t := range rollout.Troubles(d.Now, hosts, pools) {
 		f := configurationWords[t.Kind](t, d)
 		f.Subject, f.Severity = t.Host+t.Pool, finding.Note
@@ -37,8 +55,12 @@ func (d describer) ofConfigurations() []finding.Finding {
 var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d describer) finding.Finding{
 	rollout.IsUnderWay: underWay,
 	rollout.IsSilent: func(t rollout.Trouble, d describer) finding.Finding {
+		given, variant := "the configuration "+t.Config, t.Config
+		if t.Cancel != "" {
+			given, variant = "its turn, as somebody wants,", t.Cancel
+		}
 		return finding.Finding{
-			ID: ConfigSilent, Variant: t.Config, Problem: fmt.Sprintf("%s was given the configuration %s %s, and its agent has not answered", t.Host, t.Config, d.ago(t.Since)),
+			ID: ConfigSilent, Variant: variant, Problem: fmt.Sprintf("%s was given %s %s, and its agent has not answered", t.Host, given, d.ago(t.Since)),
 			Meaning:  "All other hosts wait for it. Either holdfast-agent does not run there, or it is of another release.",
 			Commands: finding.On(t.Host, "systemctl status holdfast-agent"),
 		}
@@ -69,6 +91,20 @@ var configurationWords = map[rollout.TroubleKind]func(t rollout.Trouble, d descr
 			ID: ConfigChanged, Variant: t.Why, Problem: fmt.Sprintf("on %s %s", t.Host, t.Why),
 			Meaning:  "Holdfast puts nothing right that a person changed, and gives no other host a configuration until then. Write the change into a MachineConfig, or have the files written again with the command.",
 			Commands: finding.On(t.Host, "sudo systemctl restart holdfast-configure.service"),
+		}
+	},
+	rollout.UpdatesFailed: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: UpdatesFailed, Variant: t.Why, Problem: fmt.Sprintf("the updates of %s: %s", t.Host, oneLine(t.Why)),
+			Meaning:  "The host takes pods again. What was begun is completed by the next try; the journal of the unit has what the package manager said.",
+			Commands: append(finding.On(t.Host, "sudo journalctl -u holdfast-patch"), finding.Anywhere("holdfast host patch "+t.Host)...),
+		}
+	},
+	rollout.WantsBoot: func(t rollout.Trouble, _ describer) finding.Finding {
+		return finding.Finding{
+			ID: RebootRequired, Variant: t.Why, Problem: fmt.Sprintf("the distribution of %s wants a reboot: %s", t.Host, oneLine(t.Why)),
+			Meaning:  "Updates count once the host has booted. It boots in its turn, with its pods on other hosts, once somebody wants that.",
+			Commands: finding.Anywhere("holdfast host reboot " + t.Host),
 		}
 	},
 	rollout.PoolRefused: func(t rollout.Trouble, _ describer) finding.Finding {
@@ -102,10 +138,17 @@ func underWay(t rollout.Trouble, d describer) finding.Finding {
 		Meaning:  "Other hosts follow when it is ready.",
 		Commands: finding.Anywhere("holdfast config show"),
 	}
+	if t.Cancel != "" {
+		f.Variant, f.Problem = t.Cancel, fmt.Sprintf("%s has had its turn, as somebody wants,%s: it %s", t.Host, d.long(t.Since), t.Why)
+		f.Commands = finding.Anywhere("holdfast host show " + t.Host)
+	}
 	if t.InTheWay != "" {
 		f.Meaning, f.Page = "In the way: "+t.InTheWay+". "+f.Meaning, "docs/runbook/drain.md"
 	}
-	if t.Late {
+	switch {
+	case t.Late && t.Cancel != "":
+		f.Meaning += " It takes longer than it should. To take the wish back: " + t.Cancel + "."
+	case t.Late:
 		f.Meaning += " It takes longer than it should. To have it back, give it its former configuration again."
 	}
 	return f

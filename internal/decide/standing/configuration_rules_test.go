@@ -186,3 +186,30 @@ func TestHostsComeBeforePools(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostWithATurnIsToldOfThat, and not of the configuration that it was given long ago.
+func TestAHostWithATurnIsToldOfThat(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for _, patch := range []bool{false, true} {
+		verb := map[bool]string{false: "reboot", true: "patch"}[patch]
+		for state, want := range map[rollout.State]struct { //nolint:exhaustive // a host with a turn has one of both
+			id      finding.ID
+			problem string
+		}{
+			rollout.Done:    {ConfigSilent, "w-1 was given its turn, as somebody wants, 20m00s ago, and its agent has not answered"},
+			rollout.Working: {ConfigUnderWay, "w-1 has had its turn, as somebody wants, for 20m00s: it moves pods"},
+		} {
+			h := rollout.Host{
+				Name: "w-1", Ready: true, Current: "a", Desired: "a", State: state, Reason: "moves pods", Given: at.Add(-40 * 24 * time.Hour),
+				Wish: rollout.Wish{Patch: patch, Wanted: "2026-11-23T11:00:00Z", At: at.Add(-time.Hour), From: "boot-1", Given: at.Add(-20 * time.Minute)},
+			}
+			got := describer{Facts: Facts{Now: at, Hosts: []Host{{Name: "w-1", Config: Know(h, "the API", at)}}}}.ofConfigurations()
+			if len(got) != 1 || got[0].ID != want.id || got[0].Problem != want.problem || got[0].Variant != "holdfast host "+verb+" w-1 --cancel" {
+				t.Errorf("%s, %s: %+v, want %+v", verb, state, got, want)
+			}
+			if len(got) == 1 && (got[0].Severity == finding.Warning) != (state == rollout.Done) {
+				t.Errorf("%s, %s: it is a %s", verb, state, got[0].Severity)
+			}
+		}
+	}
+}

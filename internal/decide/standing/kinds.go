@@ -68,6 +68,8 @@ const (
 	ConfigFailed          finding.ID = "config-failed"
 	ConfigRefused         finding.ID = "config-refused"
 	ConfigChanged         finding.ID = "config-changed"
+	UpdatesFailed         finding.ID = "updates-failed"
+	RebootRequired        finding.ID = "reboot-required"
 	PoolRefused           finding.ID = "pool-refused"
 	PoolPaused            finding.ID = "pool-paused"
 	PoolWaits             finding.ID = "pool-waits"
@@ -125,6 +127,8 @@ var kinds = []finding.Kind{
 	{ID: ConfigFailed, Title: "a host could not get its machine configuration, and went back", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigRefused, Title: "a host refused its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigChanged, Title: "somebody changed on a host what its machine configuration wrote", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationChanged"}},
+	{ID: UpdatesFailed, Title: "the updates of a host's distribution, which somebody wanted, were not installed", Page: pageHostConfig},
+	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig},
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
 	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},

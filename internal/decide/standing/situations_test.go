@@ -298,6 +298,14 @@ func situations(t *testing.T) map[string]Facts {
 	}}, "the API", now)
 	out["configuration-waits-for-redundancy"] = f
 
+	f = onTheHost(recorded(t, "healthy", etcdReport(t, "healthy")))
+	f.Hosts[0].Config = configured(rollout.Host{Name: "cp-1", State: rollout.Done, Required: "the kernel 6.1.0-28-amd64 is installed, and 6.1.0-27-amd64 runs", UpdatesFailed: "nothing was changed: run apt-get update: exit status 100"})
+	f.Hosts[1].Config = configured(rollout.Host{
+		Name: "cp-2", Ready: true, Desired: "rendered-master-2", Current: "rendered-master-2", State: rollout.Working, Reason: "installs 2 updates: libc6, openssl", Given: now.Add(-100 * 24 * time.Hour),
+		Required: "its packages ask for it", UpdatesFailed: "refused: the updates would remove tripwire", Wish: rollout.Wish{Patch: true, Wanted: "2026-11-23T03:00:00Z", From: "boot-1", Given: now.Add(-2 * time.Minute)},
+	})
+	out["updates"] = f
+
 	f = pair()
 	f.SetUp = Know(SetUp{Doing: "step 2 of 5, Pacemaker is set up on cp-2"}, "the API", now)
 	out["pair-not-set-up"] = f

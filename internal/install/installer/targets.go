@@ -55,7 +55,11 @@ func (in *Installer) write(s *site.Site, st *saved) ([]string, error) {
 // Ignition config, which contains the objects, pointers for the other hosts,
 // the administrator's kubeconfig and a description.
 func Files(s *site.Site, objects []state.File) ([]state.File, error) {
-	data, err := RoleIgnition(s, state.RoleBootstrap, objects, ignition.Newest)
+	c, err := renderhost.Config(s, state.RoleBootstrap, objects)
+	if err != nil {
+		return nil, err
+	}
+	data, err := ignition.Marshal(c, ignition.Newest)
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +77,14 @@ func Files(s *site.Site, objects []state.File) ([]state.File, error) {
 	return appendAccess(files, s)
 }
 
-// RoleIgnition renders the whole Ignition config of a role in a spec version.
-// Objects are the cluster's manifests, for the first host only.
-func RoleIgnition(s *site.Site, role state.Role, objects []state.File, version string) ([]byte, error) {
-	c, err := renderhost.Config(s, role, objects)
+// JoinIgnition renders the whole Ignition config of a joining host in a spec
+// version. The files are added to those that every host of the role has.
+func JoinIgnition(s *site.Site, role state.Role, files []state.File, version string) ([]byte, error) {
+	c, err := renderhost.Config(s, role, nil)
 	if err != nil {
 		return nil, err
 	}
+	c.Files = append(c.Files, files...)
 	return ignition.Marshal(c, version)
 }
 

@@ -196,7 +196,7 @@ func TestTheBodyOfAStartHoldsTheParametersAndThatOfAStopNothing(t *testing.T) {
 // the time that Pacemaker grants.
 func TestAnActionKeepsTimeForALookOfItsOwn(t *testing.T) {
 	a := asking(filepath.Join(t.TempDir(), "none"))
-	for granted, kept := range map[time.Duration]time.Duration{4 * time.Second: 2 * time.Second, 7 * time.Second: ownLook} { //nolint:exhaustive // the others are not meant
+	for granted, kept := range map[time.Duration]time.Duration{4 * time.Second: 2 * time.Second, 7 * time.Second: ownLook} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), granted)
 			defer cancel()

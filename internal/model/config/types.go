@@ -5,6 +5,7 @@ package config
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
@@ -167,6 +168,17 @@ type Proxy struct {
 
 // ClusterDomain returns the domain below which all names of the cluster lie.
 func (c *InstallConfig) ClusterDomain() string { return c.Metadata.Name + "." + c.BaseDomain }
+
+// AuthorizedKeys returns the lines of SSHKey that contain a key.
+func (c *InstallConfig) AuthorizedKeys() []string {
+	var out []string
+	for line := range strings.Lines(c.SSHKey) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
 
 // ControlPlaneReplicas returns the number of control-plane hosts.
 func (c *InstallConfig) ControlPlaneReplicas() int { return replicas(c.ControlPlane) }

@@ -73,7 +73,8 @@ func (r *Reconciler) render(ctx context.Context, g *gathered) error {
 	targets := map[string]target{}
 	for i := range g.pools {
 		p := &g.pools[i]
-		out := rollout.Pool{Name: p.Name, NodeSelector: p.Spec.NodeSelector, Paused: p.Spec.Paused, MaxUnavailable: p.Spec.MaxUnavailable, Problem: policy, ByHand: p.Annotations[rollout.Reboot] == rollout.ByHand}
+		out := rollout.PoolOf(p, g.site.Now, time.LoadLocation)
+		out.Problem = policy
 		made, err := decide.Of(p, all)
 		if err != nil {
 			out.Problem = strings.TrimPrefix(out.Problem+"\n"+err.Error(), "\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
-// turns gives hosts their turn for a reboot, says for what others wait, and removes
+// turns gives hosts their turn for a reboot or updates, says for what others wait, and removes
 // wishes that were carried out. Each write holds only for the node that was read:
 // somebody may have taken the wish back, or wants another one.
 func (r *Reconciler) turns(ctx context.Context, g *gathered, steps []rollout.WishStep) error {
@@ -28,7 +29,7 @@ func (r *Reconciler) turns(ctx context.Context, g *gathered, steps []rollout.Wis
 			return err
 		}
 		if err := r.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-			return fmt.Errorf("write what becomes of the reboot of %s: %w", s.Host, err)
+			return fmt.Errorf("write what becomes of the wish for %s: %w", s.Host, err)
 		}
 		if reason != "" {
 			r.event(ctx, n, corev1.EventTypeNormal, reason, note)
@@ -48,21 +49,40 @@ func turn(n *corev1.Node, s rollout.WishStep, now time.Time) (values map[string]
 		}
 	}
 	wish := rollout.WishOf(n.Annotations)
+	names := wish.Names()
+	what := turnWords[wish.Patch]
 	switch {
+	case s.Wish != "":
+		values[rollout.RebootWanted], values[rollout.RebootReason] = new(rollout.Ask(now, true, false)), new("its distribution wants it: "+s.Wish)
+		values[rollout.RequiredWished] = &s.Wish
+		return values, "RebootWanted", "the host is to boot in its turn, because its distribution wants that: " + s.Wish
+	case s.Forget:
+		remove(rollout.RequiredWished)
+		return values, "", ""
 	case s.Over && wish.Done:
-		remove(rollout.RebootWanted, rollout.RebootReason, rollout.RebootGiven, rollout.RebootWaits)
-		return values, "RebootDone", "the host has booted since somebody wanted that at " + wish.Wanted + ", and is ready"
+		remove(names.Wanted, names.Reason, names.Given, names.Waits)
+		done := what.done + wish.Wanted
+		if result := n.Annotations[rollout.PatchResult]; wish.Patch && result != "" {
+			done = strings.TrimPrefix(result, wish.Wanted+" ")
+		}
+		return values, what.reason + "Done", done
 	case s.Over:
-		remove(rollout.RebootReason, rollout.RebootGiven, rollout.RebootWaits)
-		return values, "RebootTakenBack", "nobody wants a reboot of the host any more"
+		remove(names.Reason, names.Given, names.Waits)
+		return values, what.reason + "TakenBack", what.back
 	case s.Give:
-		remove(rollout.RebootWaits)
-		values[rollout.RebootGiven] = new(rollout.About(wish.Wanted, now.UTC().Format(time.RFC3339)))
-		return values, "RebootGiven", "the host boots, once its pods have moved"
+		remove(names.Waits)
+		values[names.Given] = new(rollout.About(wish.Wanted, now.UTC().Format(time.RFC3339)))
+		return values, what.reason + "Given", what.given
 	}
-	remove(rollout.RebootGiven)
-	if waits := rollout.About(wish.Wanted, s.Waits); n.Annotations[rollout.RebootWaits] != waits {
-		values[rollout.RebootWaits] = &waits
+	remove(names.Given)
+	if waits := rollout.About(wish.Wanted, s.Waits); n.Annotations[names.Waits] != waits {
+		values[names.Waits] = &waits
 	}
 	return values, "", ""
+}
+
+// turnWords are those of events, by whether a wish is for updates.
+var turnWords = map[bool]struct{ reason, done, back, given string }{
+	false: {"Reboot", "the host has booted and is ready, as somebody wanted at ", "nobody wants a reboot of the host any more", "the host boots, once its pods have moved"},
+	true:  {"Patch", "the updates are over that somebody wanted at ", "nobody wants updates of the host any more", "the host fetches the updates of its distribution, and installs them once its pods have moved"},
 }

@@ -92,6 +92,82 @@ func TestHostsBootOneAfterTheOtherAndTheWishIsRemovedOnceItWasCarriedOut(t *test
 	}
 }
 
+// TestUpdatesHaveTheTurnOfAReboot: one host after the other, whatever they are wanted
+// for. The event says what became of them.
+func TestUpdatesHaveTheTurnOfAReboot(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	wanted := s.now.Add(-time.Hour).UTC().Format(time.RFC3339) + rollout.NoReboot
+	s.annotates("cp-1", rollout.PatchWanted, wanted)
+	s.annotates("cp-1", rollout.PatchReason, "CVE")
+	s.annotates("cp-1", rollout.PatchFrom, rollout.About(wanted, "boot-1"))
+	s.wants("cp-2")
+	s.looks()
+	if !s.isBooting("cp-1") || s.isBooting("cp-2") || s.waits("cp-2") != "cp-1 (its agent has not answered yet) is at work" || s.node("cp-1").Annotations[rollout.RebootGiven] != "" {
+		t.Errorf("cp-2 waits for %q, cp-1 %v", s.waits("cp-2"), s.node("cp-1").Annotations)
+	}
+	s.told()
+	s.annotates("cp-1", rollout.PatchResult, rollout.About(wanted, "installed 1 update: libc6"))
+	s.annotates("cp-1", rollout.PatchDone, wanted)
+	s.looks()
+	a := s.node("cp-1").Annotations
+	if a[rollout.PatchWanted]+a[rollout.PatchReason]+a[rollout.PatchGiven] != "" || a[rollout.PatchResult] == "" || !s.isBooting("cp-2") {
+		t.Errorf("cp-1 has %v", a)
+	}
+	if got := s.told(); !strings.Contains(got, "cp-1 Normal PatchDone: installed 1 update: libc6") {
+		t.Errorf("it told %s", got)
+	}
+}
+
+// TestARebootThatADistributionWantsIsWishedOnceAndWaitsForTheWindow also keeps a
+// configuration back until then. A reboot that a person wants waits for no window.
+func TestARebootThatADistributionWantsIsWishedOnceAndWaitsForTheWindow(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	opens := s.now.Add(time.Hour).UTC().Truncate(time.Minute)
+	s.patch(s.pool("worker"), fmt.Sprintf(`{"metadata":{"annotations":{"holdfast.io/maintenance-window":"Daily %s 15m UTC","holdfast.io/reboot-required":"Boot"}}}`, opens.Format("15:04")))
+	const why = "the kernel 2 is installed, and 1 runs"
+	s.annotates("w-1", rollout.RebootRequired, "Yes: "+why)
+	s.looks()
+	wish := rollout.WishOf(s.node("w-1").Annotations)
+	if !wish.Open() || !wish.InWindow || s.node("w-1").Annotations[rollout.RebootReason] != "its distribution wants it: "+why {
+		t.Fatalf("w-1 has %v", s.node("w-1").Annotations)
+	}
+	s.annotates("w-1", rollout.RebootFrom, rollout.About(wish.Wanted, "boot-1"))
+	s.looks()
+	if want := "its maintenance window opens at " + opens.Format(time.RFC3339); s.waits("w-1") != want || s.isBooting("w-1") {
+		t.Errorf("w-1 waits for %q, want %q", s.waits("w-1"), want)
+	}
+	s.now = opens
+	s.looks()
+	if !s.isBooting("w-1") {
+		t.Errorf("the window is open: w-1 waits for %q", s.waits("w-1"))
+	}
+	s.annotates("w-1", rollout.RebootDone, wish.Wanted)
+	s.looks()
+	if left := s.left("w-1"); len(left) > 0 {
+		t.Errorf("it has booted, and its distribution wants it still: %q", left)
+	}
+	s.annotates("w-1", rollout.RebootRequired, "No")
+	s.looks()
+	if wished := s.node("w-1").Annotations[rollout.RequiredWished]; wished != "" {
+		t.Errorf("remembered: %q", wished)
+	}
+	s.now = opens.Add(time.Hour)
+	wanted := s.wants("w-1")
+	s.looks()
+	if !s.isBooting("w-1") {
+		t.Errorf("a person wants it now: w-1 waits for %q", s.waits("w-1"))
+	}
+	s.annotates("w-1", rollout.RebootDone, wanted)
+	s.looks()
+	s.annotates("w-1", rollout.RebootRequired, "")
+	s.writes.Count = 0
+	if s.looks(); s.writes.Count > 0 {
+		t.Errorf("%d writes while nothing changes", s.writes.Count)
+	}
+}
+
 func TestAControlPlaneThatIsNeededWaitsWithItsReboot(t *testing.T) {
 	s := newSite(t)
 	s.settle()

@@ -33,6 +33,24 @@ RestrictAddressFamilies=AF_UNIX
 const talking = `RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 `
 
+// leaveConfinement is for a program that reads its access to the API, and writes
+// nothing on the host.
+const leaveConfinement = talking + `NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+`
+
 // agentConfinement is for the one program that parses data from the network and
 // has the site's keys in its memory. The agent writes /etc, /run and /var, and the
 // kernel's network settings. It receives adverts as raw frames, sets keepalived's

@@ -86,22 +86,11 @@ func below(dir string, files []state.File) []state.File {
 // in no group, because the groups that may become root differ between
 // distributions.
 func users(s *site.Site) []ignition.User {
-	keys := authorizedKeys(s.Config.SSHKey)
+	keys := s.Config.AuthorizedKeys()
 	if len(keys) == 0 {
 		return nil
 	}
 	return []ignition.User{{Name: User, SSHAuthorizedKeys: keys}}
-}
-
-// authorizedKeys returns the lines of a text that contain a key.
-func authorizedKeys(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			out = append(out, line)
-		}
-	}
-	return out
 }
 
 // packageFile lists the packages of a role by package manager.
@@ -124,7 +113,7 @@ func packageFile(s *site.Site, role state.Role) ([]byte, error) {
 // certificates, registry.
 func surroundings(s *site.Site) []state.File {
 	var files []state.File
-	if len(authorizedKeys(s.Config.SSHKey)) > 0 {
+	if len(s.Config.AuthorizedKeys()) > 0 {
 		files = append(files, state.File{Path: "/etc/sudoers.d/90-holdfast", Data: []byte(User + " ALL=(ALL) NOPASSWD: ALL\n"), Mode: 0o440})
 	}
 	if env := s.ProxyEnv(); len(env) > 0 {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	decide "github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/ignition"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -14,6 +15,8 @@ const (
 	KubeletUnit    = "kubelet.service"
 	InstallUnit    = "holdfast-install.service"
 	ConfigureUnit  = "holdfast-configure.service"
+	PatchUnit      = decide.Unit
+	LeaveUnit      = "holdfast-leave.service"
 	AgentUnit      = "holdfast-agent.service"
 	TrustUnit      = "holdfast-trust.service"
 	EtcdUnit       = "podman-etcd.service"
@@ -31,6 +34,8 @@ func units(s *site.Site, role state.Role) []ignition.Unit {
 		{Name: InstallUnit, Contents: installUnit, Enabled: true},
 		{Name: AgentUnit, Contents: agentUnit, Enabled: true},
 		{Name: ConfigureUnit, Contents: configureUnit},
+		{Name: PatchUnit, Contents: patchUnit},
+		{Name: LeaveUnit, Contents: leaveUnit, Enabled: true},
 	}
 	if role.ControlPlane() && s.Topology().Fencing {
 		units = append(units, clusterUnits()...)
@@ -183,6 +188,47 @@ EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/usr/local/bin/holdfast-agent configure
 TimeoutStartSec=15min
 ` + configureConfinement + `
+`
+
+// patchUnit is started by the agent, which decides when. Scripts of packages do there
+// whatever they do elsewhere, so it is hardly confined. A shutdown lets the package
+// manager end its present step.
+const patchUnit = `[Unit]
+Description=Fetch or install the updates of this host's distribution
+After=network-online.target
+ConditionPathExists=/usr/local/bin/holdfast-agent
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=/usr/local/bin/holdfast-agent patch
+TimeoutStartSec=5h
+TimeoutStopSec=150s
+KillMode=mixed
+LimitCORE=0
+`
+
+// leaveUnit stops before all that serves: a shutdown that a person begins waits until
+// other hosts have the pods, for half a minute at most. kubelet's own graceful shutdown
+// would have Pacemaker wait, which gives etcd and the virtual IPs up in order
+// (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
+// also holds where logind does not hear of a shutdown.
+const leaveUnit = `[Unit]
+Description=Have other hosts take the pods of a host that shuts down
+After=network-online.target containerd.service kubelet.service holdfast-agent.service
+After=corosync.service podman-etcd.service pacemaker.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+EnvironmentFile=-/etc/default/holdfast-agent
+ExecStart=/bin/true
+ExecStop=-/usr/local/bin/holdfast-agent leave
+TimeoutStopSec=40s
+` + plain + leaveConfinement + `
+[Install]
+WantedBy=multi-user.target
 `
 
 // etcdUnit is ordered before Pacemaker, so that it stops only after Pacemaker's

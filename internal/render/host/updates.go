@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	decide "github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -15,15 +16,6 @@ const (
 	UnattendedPath  = "/etc/apt/apt.conf.d/99-holdfast"
 	NeedrestartPath = "/etc/needrestart/conf.d/zz-holdfast.conf"
 )
-
-// heldPackages lists the packages whose update restarts Corosync, Pacemaker or
-// what runs etcd, each as the expression that its name begins with
-// (docs/facts/machine-config.md#updates, U1 and U2). Only a person updates them, on
-// one host at a time.
-var heldPackages = []string{
-	"conmon", "containernetworking-plugins", "corosync", "crun", "fence-agents", "libknet", "libqb", "netavark",
-	"pacemaker", "pcs$", "podman", "resource-agents", "runc$",
-}
 
 // keptUnits lists the units that needrestart leaves alone on every host (U3), and
 // keptOfPair those of two control planes with fencing. A restart of the network's
@@ -42,7 +34,7 @@ func updates(pair bool) []state.File {
 	if pair {
 		units = slices.Concat(keptUnits, keptOfPair)
 		apt.WriteString("// Updates of these restart what etcd runs on. Update them by hand, on one host at a time.\nUnattended-Upgrade::Package-Blacklist {\n")
-		for _, p := range heldPackages {
+		for _, p := range decide.EtcdPackages() {
 			fmt.Fprintf(&apt, "  \"^%s\";\n", p)
 		}
 		apt.WriteString("};\n")

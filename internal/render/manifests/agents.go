@@ -1,11 +1,13 @@
 package manifests
 
 import (
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/topology"
@@ -52,6 +54,9 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 		grant("certificates.k8s.io", requests+"/approval", "update"),
 		only([]string{joining.KubeletSigner}, grant("certificates.k8s.io", "signers", "approve")),
 		only([]string{kubeadm.AutoApproval}, grant(rbacv1.GroupName, "clusterrolebindings", "delete")),
+		// The configuration that a joining host starts with.
+		grant(mcfgv1.GroupName, "machineconfigs", "get"),
+		only([]string{rollout.Master, rollout.Worker}, grant(mcfgv1.GroupName, "machineconfigpools", "get")),
 		// To check whether the cluster's own objects exist, and which rights agents
 		// have.
 		grant("", "namespaces", "get", "list"),

@@ -61,6 +61,16 @@ var kinds = []objects{
 	{"etcd.openshift.io", "v1", "PacemakerCluster", false, false},
 	{"holdfast.io", "v1", "RouteHosts", true, false},
 	{"machineconfiguration.openshift.io", "v1", "MachineConfigPool", false, false},
+	{"machineconfiguration.openshift.io", "v1", "MachineConfig", false, false},
+	{"machineconfiguration.openshift.io", "v1", "KubeletConfig", false, false},
+	{"machineconfiguration.openshift.io", "v1", "ContainerRuntimeConfig", false, false},
+	{"operator.openshift.io", "v1", "MachineConfiguration", false, false},
+}
+
+// secretive says for kinds that may hold the secrets of a host how an object is shown
+// without them.
+var secretive = map[string]func(o map[string]any){
+	"MachineConfig": hideContents, "KubeletConfig": hideContents,
 }
 
 // ownNamespace reports whether a namespace is the cluster's own.
@@ -165,6 +175,9 @@ func (c *Cluster) list(ctx context.Context, k objects) ([]byte, error) {
 	items := []any{}
 	for _, o := range list.Items {
 		if !k.own || ownNamespace(o.GetNamespace()) {
+			if hide := secretive[k.kind]; hide != nil {
+				hide(o.Object)
+			}
 			items = append(items, pruned(o.Object))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/decide/hostreport"
 	"github.com/holdfast/holdfast/internal/model/corosync"
@@ -93,7 +94,7 @@ func journal(since time.Duration, what string) []string {
 type fileSet struct{ path, what, at, name string }
 
 // files lists all files to collect. Others are not read: /etc/holdfast/fencing, site.json
-// and join-key, /etc/kubernetes/*.conf and pki, Corosync's authkey and pcsd's tokens.
+// and join-key, the configurations and originals in /var/lib/holdfast/machineconfig, /etc/kubernetes/*.conf and pki, Corosync's authkey and pcsd's tokens.
 func files() []fileSet {
 	return []fileSet{
 		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
@@ -107,6 +108,8 @@ func files() []fileSet {
 		{"events.txt", "events of the host's programs", state.EventsDir, `.+[.]jsonl`},
 		{"network/network.json", "status of the host's network", state.NetworkStatusPath, ""},
 		{"agent/loops.json", "status of the agent's loops", state.LoopsStatusPath, ""},
+		{"machine-config/journal.json", "how far the host is with its configuration", hostconfig.JournalPath, ""},
+		{"machine-config/written.json", "what of it was written last, or could not be written", hostconfig.ResultPath, ""},
 		{"network/kept.txt", "network state that outlives a boot", "/var/lib/holdfast/network", `.+[.]json`},
 		{"network/keepalived.txt", "keepalived's configuration", "/etc/holdfast/keepalived", `.+[.]conf`},
 		{"network/haproxy.txt", "haproxy's configuration", "/etc/holdfast/haproxy", `.+[.]cfg`},

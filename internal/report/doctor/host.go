@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/clock"
 	filter "github.com/holdfast/holdfast/internal/adapter/firewall"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/observe/netwatch"
@@ -67,7 +68,7 @@ func NewObserver(site state.Fact[Site], disk bool) Observer {
 		Run:     host.Run,
 		Network: func() (netwatch.Snapshot, error) { return netwatch.Read(nil) },
 		Resolve: net.DefaultResolver.LookupHost,
-		Get:     get, Kernel: kernelClock, BMC: shownBy,
+		Get:     get, Kernel: clock.Synchronised, BMC: shownBy,
 		Table: filter.Table{}.There, Firewalls: filter.ThisSite().Inspect,
 	}
 }

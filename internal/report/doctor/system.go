@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	decide "github.com/holdfast/holdfast/internal/decide/doctor"
 )
 
@@ -68,17 +66,6 @@ func (l *observation) needUnits() error {
 		return errors.New("it is unknown which units run")
 	}
 	return nil
-}
-
-// kernelClock reports whether the kernel counts its clock as synchronised: the
-// daemon that synchronises it tells the kernel so.
-func kernelClock() (bool, error) {
-	var t unix.Timex
-	s, err := unix.Adjtimex(&t)
-	if err != nil {
-		return false, fmt.Errorf("read the kernel's clock state: %w", err)
-	}
-	return s != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, nil
 }
 
 func (l *observation) clock() (decide.Clock, error) {

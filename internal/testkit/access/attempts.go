@@ -68,6 +68,7 @@ func (t Target) nodes() []Attempt {
 		send("a control plane that is not ready", "F2", http.MethodPatch, other+"/status", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
 		send("a control plane's machine", "F2", http.MethodPatch, other, `{"metadata":{"annotations":{"holdfast.io/machine":"evil"}}}`),
 		send("a control plane's reboot", "F2", http.MethodPatch, other, `{"metadata":{"annotations":{"holdfast.io/reboot-wanted":"2026-11-23T12:00:00Z"}}}`),
+		send("a control plane's updates", "F2", http.MethodPatch, other, `{"metadata":{"annotations":{"holdfast.io/patch-wanted":"2026-11-23T12:00:00Z"}}}`),
 		send("a control plane's reboot by its status", "F2", http.MethodPatch, other+"/status", `{"metadata":{"annotations":{"holdfast.io/reboot-given":"x"}}}`),
 		send("a control plane's pods away", "F2", http.MethodPatch, other, `{"metadata":{"annotations":{"holdfast.io/drain-wanted":"x"}}}`),
 		send("a control plane's virtual addresses", "F2", http.MethodPatch, other+"/status", `{"metadata":{"annotations":{"holdfast.io/vips-applied":"x"}}}`),

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/configserver"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
@@ -57,6 +58,8 @@ func configServer(t *testing.T, api *apitest.API) (at, pointer string) {
 		Site: s, Random: rand.Reader, Now: time.Now, EncryptionKeys: func() []int { return nil },
 		Open:    func() (admission.TokenAPI, error) { return kube.Open(api.Kubeconfig()) },
 		Prepare: func(context.Context) error { return nil },
+		Present: func(i site.Identity) site.Identity { return i },
+		First:   func(context.Context, state.Role) []state.File { return nil },
 		Key: &admission.Key{
 			Own: key, Path: filepath.Join(t.TempDir(), "key"), Stands: func() bool { return true }, Now: time.Now,
 			Ask: func(context.Context) ([]byte, error) { return key, nil },

@@ -45,7 +45,7 @@ func main() {
 
 func run() error {
 	if *hello {
-		_, err := fmt.Println("hello from the registry")
+		_, err := fmt.Fprintln(os.Stdout, "hello from the registry")
 		return err
 	}
 	image, err := imageOfThis()
@@ -55,7 +55,7 @@ func run() error {
 	if *listen == "" {
 		digest, err := image.Digest()
 		if err == nil {
-			_, err = fmt.Println(digest)
+			_, err = fmt.Fprintln(os.Stdout, digest)
 		}
 		return err
 	}

@@ -1,0 +1,387 @@
+package updates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/decide/updates"
+)
+
+// The bounds of a package manager, and the time in which it may finish its present
+// step after it was told to stop.
+const (
+	lookTime    = 5 * time.Minute
+	fetchTime   = time.Hour
+	installTime = 2 * time.Hour
+	grace       = 2 * time.Minute
+)
+
+// manager is a package manager.
+type manager interface {
+	// look returns what has updates. With refresh it asks the repositories first.
+	look(ctx context.Context, refresh bool) (updates.Change, error)
+	// interrupted reports whether an installation was cut off and not completed.
+	interrupted(ctx context.Context) (bool, error)
+	// size returns how much is to be fetched, in bytes.
+	size(ctx context.Context, held []string) (uint64, error)
+	// fetch brings packages to the disk.
+	fetch(ctx context.Context, held []string) error
+	// repair completes what was cut off, and install installs the updates without what
+	// is held. Both ask refuse before they change more than was begun.
+	repair(ctx context.Context, refuse func(updates.Change) error) error
+	install(ctx context.Context, held []string, refuse func(updates.Change) error) error
+}
+
+// Patcher is what holdfast-patch.service does on one host.
+type Patcher struct {
+	Store
+	// Holds reports whether a package is left out.
+	Holds func(name string) bool
+	Boot  func() (string, error)
+	// Free returns the free bytes of folders.
+	Free func() (map[string]uint64, error)
+	// Manager is the host's, or nil if it has none that is known.
+	Manager manager
+}
+
+// ThisHost returns the patcher of the running host. pair is true on one of two control
+// planes whose etcd Pacemaker runs.
+func ThisHost(pair bool) Patcher {
+	p := Patcher{Store: NewStore("/"), Holds: updates.Holds(pair), Free: free, Boot: func() (string, error) {
+		id, _, err := observe.Boot()
+		return id, err
+	}}
+	switch {
+	case host.Exists(aptPath):
+		p.Manager = apt{run: host.Run, root: "/"}
+	case host.Exists(dnfPath):
+		p.Manager = dnf{run: host.Run}
+	}
+	return p
+}
+
+// free returns the free bytes of the folders that packages change.
+func free() (map[string]uint64, error) {
+	out := map[string]uint64{}
+	for _, folder := range []string{"/", "/boot", "/usr", "/var"} {
+		var s unix.Statfs_t
+		if err := unix.Statfs(folder, &s); err == nil {
+			out[folder] = s.Bavail * uint64(s.Bsize) //nolint:gosec // a size of blocks
+		} else if !errors.Is(err, unix.ENOENT) {
+			return nil, fmt.Errorf("how much room %s has: %w", folder, err)
+		}
+	}
+	return out, nil
+}
+
+// Patch does what the agent has asked for, and writes how it ended. It returns an
+// error only if it could not write that.
+func (p Patcher) Patch(ctx context.Context) error {
+	request, err := p.Request()
+	if err != nil {
+		return err
+	}
+	record, err := p.Record()
+	if err != nil {
+		return err
+	}
+	if request.Wish == "" || record.Wish == request.Wish && over(record.Phase) {
+		return nil
+	}
+	phase, work, end := updates.Fetching, p.fetch, updates.Fetched
+	if request.Install {
+		phase, work, end = updates.Installing, p.install, updates.Installed
+	}
+	boot, err := p.Boot()
+	if err != nil {
+		return err
+	}
+	record = record.Begin(request.Wish, phase, boot)
+	if err := p.PutRecord(record); err != nil {
+		return err
+	}
+	failed := work(ctx, &record)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the host ends it: the next run goes on
+	}
+	record.Phase, record.Tries = end, 0
+	if end == updates.Fetched && len(record.Updates) == 0 && !record.Interrupted {
+		record.Phase = updates.Installed
+	}
+	if failed != nil {
+		record.Phase, record.Error = updates.Failed, failed.Error()
+	}
+	return p.PutRecord(record)
+}
+
+func over(p updates.Phase) bool { return p == updates.Installed || p == updates.Failed }
+
+var errNoManager = errors.New("this host has neither apt-get nor dnf")
+
+// fetch finds out what has updates, and brings them to the disk. It changes no package.
+func (p Patcher) fetch(ctx context.Context, r *updates.Record) error {
+	if p.Manager == nil {
+		return errNoManager
+	}
+	var err error
+	if r.Interrupted, err = p.Manager.interrupted(ctx); err != nil || r.Interrupted {
+		return err // nothing can be fetched before that is completed
+	}
+	change, err := p.Manager.look(ctx, true)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if r.Updates, r.Held = change.Without(p.Holds); len(r.Updates) == 0 {
+		return nil
+	}
+	if err := p.room(ctx, *r); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := p.Manager.fetch(ctx, r.Held); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	return nil
+}
+
+func (p Patcher) room(ctx context.Context, r updates.Record) error {
+	size, err := p.Manager.size(ctx, r.Held)
+	if err != nil {
+		return err
+	}
+	have, err := p.Free()
+	if err != nil {
+		return err
+	}
+	if short := updates.Room(r.Updates, size, have); short != "" {
+		return errors.New(short)
+	}
+	return nil
+}
+
+// install changes packages, after it has completed what an earlier run has left. What
+// is left out is found out anew: other updates may have come since.
+func (p Patcher) install(ctx context.Context, r *updates.Record) error {
+	if p.Manager == nil {
+		return errNoManager
+	}
+	if err := p.Manager.repair(ctx, p.refuse); err != nil {
+		return err
+	}
+	change, err := p.Manager.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	found, held := change.Without(p.Holds)
+	if len(r.Updates) == 0 {
+		r.Updates = found
+	}
+	r.Held = held
+	if err := p.PutRecord(*r); err != nil {
+		return err
+	}
+	return p.Manager.install(ctx, held, p.refuse)
+}
+
+// refuse returns an error for a change that is not to be made.
+func (p Patcher) refuse(c updates.Change) error {
+	if why := c.Refusal(p.Holds); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// runner runs a program of the host.
+type runner func(ctx context.Context, c host.Cmd) ([]byte, error)
+
+// within runs a program that ends within a time, or is ended.
+func (run runner) within(ctx context.Context, limit time.Duration, c host.Cmd) ([]byte, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end after %s", limit))
+	defer cancel()
+	c.Grace = grace
+	return run(limited, c)
+}
+
+const (
+	aptPath = "/usr/bin/apt-get"
+	dnfPath = "/usr/bin/dnf"
+)
+
+// quiet keeps a package from asking, and needrestart from restarting anything.
+var quiet = []string{"DEBIAN_FRONTEND=noninteractive", "DEBIAN_PRIORITY=critical", "NEEDRESTART_MODE=l", "LC_ALL=C.UTF-8"}
+
+// apt is that of Debian and Ubuntu.
+type apt struct {
+	run runner
+	// root is "/" except in tests. options are added to each call.
+	root    string
+	options []string
+	// dpkg are options of dpkg.
+	dpkg []string
+}
+
+// preferences is the folder with apt's preferences for one run: the host's own, and
+// those that leave packages as they are.
+const preferences = "/run/holdfast/updates/preferences.d"
+
+// withPreferences returns the options of a call that leaves held packages alone.
+func (a apt) withPreferences(held []string) ([]string, error) {
+	to := filepath.Join(a.root, preferences)
+	if err := os.RemoveAll(to); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return nil, err
+	}
+	own := filepath.Join(a.root, "/etc/apt/preferences.d")
+	if host.Exists(own) {
+		if err := os.CopyFS(to, os.DirFS(own)); err != nil {
+			return nil, fmt.Errorf("copy apt's preferences: %w", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(to, "00-holdfast.pref"), updates.Preferences(held), 0o644); err != nil {
+		return nil, err
+	}
+	return []string{"--option=Dir::Etc::preferencesparts=" + to}, nil
+}
+
+// call runs apt-get without a held package.
+func (a apt) call(ctx context.Context, limit time.Duration, held []string, args ...string) ([]byte, error) {
+	with, err := a.withPreferences(held)
+	if err != nil {
+		return nil, err
+	}
+	ours := []string{"--quiet", "--option=DPkg::Lock::Timeout=120", "--option=Acquire::Retries=2", "--option=Acquire::http::Timeout=20"}
+	return a.run.within(ctx, limit, host.Cmd{Name: "apt-get", Env: quiet, Args: slices.Concat(ours, a.options, with, args)})
+}
+
+// upgrade is what is asked of apt: newer versions and what those need, and nothing
+// removed.
+var upgrade = []string{"--yes", "--with-new-pkgs", "upgrade"}
+
+func (a apt) look(ctx context.Context, refresh bool) (updates.Change, error) {
+	if refresh {
+		// By itself apt-get succeeds with a repository that does not answer.
+		if _, err := a.call(ctx, lookTime, nil, "--option=APT::Update::Error-Mode=any", "update"); err != nil {
+			return updates.Change{}, err
+		}
+	}
+	return a.simulate(ctx, nil, upgrade)
+}
+
+// simulate returns what a call would do.
+func (a apt) simulate(ctx context.Context, held, args []string) (updates.Change, error) {
+	said, err := a.call(ctx, lookTime, held, slices.Concat([]string{"--simulate"}, args)...)
+	return updates.AptChange(said), err
+}
+
+// interrupted asks dpkg, which names packages that are not as they should be.
+func (a apt) interrupted(ctx context.Context) (bool, error) {
+	said, err := a.run.within(ctx, lookTime, host.Cmd{Name: "dpkg", Env: quiet, Args: slices.Concat(a.dpkg, []string{"--audit"})})
+	// Some versions say so by their exit code too.
+	if len(strings.TrimSpace(string(said))) > 0 {
+		return true, nil
+	}
+	return false, err
+}
+
+func (a apt) size(ctx context.Context, held []string) (uint64, error) {
+	said, err := a.call(ctx, lookTime, held, slices.Concat([]string{"--print-uris"}, upgrade)...)
+	return updates.AptBytes(said), err
+}
+
+func (a apt) fetch(ctx context.Context, held []string) error {
+	_, err := a.call(ctx, fetchTime, held, slices.Concat([]string{"--download-only"}, upgrade)...)
+	return err
+}
+
+// keep prefers the configuration's files to a package's, without asking.
+var keep = []string{"--option=Dpkg::Options::=--force-confdef", "--option=Dpkg::Options::=--force-confold"}
+
+func (a apt) repair(ctx context.Context, refuse func(updates.Change) error) error {
+	configure := slices.Concat(a.dpkg, []string{"--force-confdef", "--force-confold", "--configure", "--pending"})
+	// Its failure shows again right below, where apt may bring what is missing.
+	_, _ = a.run.within(ctx, installTime, host.Cmd{Name: "dpkg", Env: quiet, Args: configure})
+	return a.change(ctx, nil, []string{"--yes", "--fix-broken", "install"}, refuse)
+}
+
+func (a apt) install(ctx context.Context, held []string, refuse func(updates.Change) error) error {
+	return a.change(ctx, held, upgrade, refuse)
+}
+
+// change makes a change that is not refused.
+func (a apt) change(ctx context.Context, held, args []string, refuse func(updates.Change) error) error {
+	change, err := a.simulate(ctx, held, args)
+	if err != nil {
+		return err
+	}
+	if err := refuse(change); err != nil {
+		return err
+	}
+	_, err = a.call(ctx, installTime, held, slices.Concat(keep, args)...)
+	return err
+}
+
+// dnf is that of RHEL.
+type dnf struct{ run runner }
+
+// hasUpdates is the exit code of `dnf check-update` if there are updates.
+const hasUpdates = 100
+
+func (d dnf) call(ctx context.Context, limit time.Duration, held []string, args ...string) ([]byte, error) {
+	all := []string{"--quiet", "--assumeyes", "--setopt=timeout=20"}
+	for _, name := range held {
+		all = append(all, "--exclude="+name)
+	}
+	return d.run.within(ctx, limit, host.Cmd{Name: "dnf", Env: quiet, Args: append(all, args...)})
+}
+
+func (d dnf) look(ctx context.Context, refresh bool) (updates.Change, error) {
+	if refresh {
+		return d.check(ctx, nil, "--refresh")
+	}
+	return d.check(ctx, nil)
+}
+
+func (d dnf) check(ctx context.Context, held []string, more ...string) (updates.Change, error) {
+	said, err := d.call(ctx, lookTime, held, append(more, "check-update")...)
+	if err != nil && host.ExitCode(err) != hasUpdates {
+		return updates.Change{}, err
+	}
+	return updates.DnfChange(said), nil
+}
+
+// interrupted is not known to dnf: rpm notes no transaction that was cut off.
+func (dnf) interrupted(context.Context) (bool, error) { return false, nil }
+
+// size is not known before dnf fetches; it refuses by itself what has no room.
+func (dnf) size(context.Context, []string) (uint64, error) { return 0, nil }
+
+func (d dnf) fetch(ctx context.Context, held []string) error {
+	_, err := d.call(ctx, fetchTime, held, "--downloadonly", "upgrade")
+	return err
+}
+
+// repair has nothing to go by, as interrupted.
+func (dnf) repair(context.Context, func(updates.Change) error) error { return nil }
+
+func (d dnf) install(ctx context.Context, held []string, refuse func(updates.Change) error) error {
+	change, err := d.check(ctx, held)
+	if err != nil {
+		return err
+	}
+	if err := refuse(change); err != nil {
+		return err
+	}
+	_, err = d.call(ctx, installTime, held, "upgrade")
+	return err
+}

@@ -1,0 +1,148 @@
+package machineconfig
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// fromShutdown is the API as `holdfast-agent leave` uses it. Each look has the agent take a
+// step, as it does at each change of its node.
+type fromShutdown struct {
+	*world
+	other state.Node
+	// looks is called before each look.
+	looks func(n int)
+	n     int
+}
+
+func (f *fromShutdown) Nodes(context.Context) ([]state.Node, error) {
+	if f.n++; f.looks != nil {
+		f.looks(f.n)
+	}
+	if f.away {
+		return nil, errAway
+	}
+	f.watch()
+	f.settle(hour) //nolint:contextcheck // the world has its own
+	return []state.Node{f.other, {Name: node, Ready: true, Annotations: maps.Clone(f.annotations)}}, nil
+}
+
+func (f *fromShutdown) leave(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the test waits no longer"))
+	defer cancel()
+	return Leaver{API: f, Node: node, Boot: "0", Pause: time.Millisecond}.Leave(ctx)
+}
+
+func shuttingDown(t *testing.T) *fromShutdown {
+	return &fromShutdown{world: at(t, one), other: state.Node{Name: "other", Ready: true}}
+}
+
+var shutdown = drain.Leave("0")
+
+func TestAHostThatShutsDownIsEmptyUntilItHasBooted(t *testing.T) {
+	w := shuttingDown(t)
+	if said := w.leave(t); said != "other hosts have its pods" {
+		t.Error(said)
+	}
+	w.settle(hour)
+	if !slices.Equal(w.asked, []string{shutdown}) || w.says() != "Done "+one+": " {
+		t.Errorf("it asks for %q and says %s", w.asked, w.says())
+	}
+	w.boot++
+	w.start()
+	w.settle(hour)
+	if !slices.Equal(w.asked, []string{shutdown, drain.After(one)}) || w.says() != "Done "+one+": " {
+		t.Errorf("after the boot it asks for %q and says %s", w.asked, w.says())
+	}
+}
+
+// TestAShutdownThatDidNotComeIsOver: the agent was stopped by it, and runs again in the
+// same boot.
+func TestAShutdownThatDidNotComeIsOver(t *testing.T) {
+	w := shuttingDown(t)
+	w.leave(t)
+	w.start()
+	w.settle(hour)
+	if !slices.Equal(w.asked, []string{shutdown, drain.After(one)}) {
+		t.Errorf("it asks for %q", w.asked)
+	}
+}
+
+func TestAShutdownWaitsForPodsAndNotForever(t *testing.T) {
+	w := shuttingDown(t)
+	w.blocked = true
+	if said := w.leave(t); said != "the shutdown waits no longer: pods of it are still here" || !slices.Equal(w.asked, []string{shutdown}) {
+		t.Errorf("%s, it asks for %q", said, w.asked)
+	}
+	w = shuttingDown(t)
+	w.blocked = true
+	w.looks = func(n int) { // the pods go while it waits
+		if n == 4 {
+			w.blocked = false
+			w.operator()
+		}
+	}
+	if said := w.leave(t); said != "other hosts have its pods" || w.n < 4 || w.n > 5 {
+		t.Errorf("%s after %d looks", said, w.n)
+	}
+}
+
+func TestAShutdownGoesOnWithoutTheAPI(t *testing.T) {
+	w := shuttingDown(t)
+	w.away = true
+	if said := w.leave(t); !strings.HasPrefix(said, "the shutdown waits no longer: the API does not answer: ") || len(w.asked) > 0 {
+		t.Errorf("%s, it asks for %q", said, w.asked)
+	}
+	w = shuttingDown(t)
+	w.away = true
+	w.looks = func(n int) { w.away = n < 4 } // it comes back
+	if said := w.leave(t); said != "other hosts have its pods" {
+		t.Error(said)
+	}
+}
+
+func TestAHostThatIsAloneOrFollowsNoConfigurationShutsDownAtOnce(t *testing.T) {
+	w := shuttingDown(t)
+	w.other.Ready = false
+	if said := w.leave(t); said != "no other host takes pods now" || len(w.asked) > 0 || w.n != 1 {
+		t.Errorf("%s after %d looks, it asks for %q", said, w.n, w.asked)
+	}
+	w = &fromShutdown{world: newWorld(t), other: state.Node{Name: "other", Ready: true}}
+	if said := w.leave(t); said != "nothing would have it take pods again after the boot" || len(w.asked) > 0 || w.n != 1 {
+		t.Errorf("%s after %d looks, it asks for %q", said, w.n, w.asked)
+	}
+}
+
+// TestAShutdownInTheTurnOfAHostWaitsForThatDrain, and the host boots for its turn.
+func TestAShutdownInTheTurnOfAHostWaitsForThatDrain(t *testing.T) {
+	w := shuttingDown(t)
+	w.blocked = true
+	w.wants(tonight)
+	w.settle(hour)
+	w.needed = true // it does not boot by itself
+	w.looks = func(n int) {
+		if n == 3 {
+			w.blocked = false
+			w.operator()
+		}
+	}
+	if said := w.leave(t); said != "other hosts have its pods" || !slices.Equal(w.asked, []string{forTheBoot}) {
+		t.Errorf("%s, it asks for %q", said, w.asked)
+	}
+	w.boot++
+	w.start()
+	w.settle(hour)
+	if !slices.Equal(w.asked, []string{forTheBoot, drain.After(one)}) || w.annotations[rollout.RebootWanted] != "" {
+		t.Errorf("after the boot it asks for %q, %v", w.asked, w.annotations)
+	}
+}

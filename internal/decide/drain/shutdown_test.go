@@ -1,0 +1,70 @@
+package drain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestWhatAHostThatShutsDownDoesAboutItsPods(t *testing.T) {
+	own := drain.Leave("5")
+	node := func(name string, ready bool, annotations ...string) state.Node {
+		n := state.Node{Name: name, Ready: ready, Labels: map[string]string{}, Annotations: map[string]string{}}
+		if strings.HasPrefix(name, "cp-") {
+			n.Labels[state.LabelControlPlane] = ""
+		}
+		for i := 0; i < len(annotations); i += 2 {
+			n.Annotations[annotations[i]] = annotations[i+1]
+		}
+		return n
+	}
+	peer := node("cp-2", true)
+	for _, c := range []struct {
+		sentence string
+		nodes    []state.Node
+		ask      bool
+		over     string
+	}{
+		{"both are whole", []state.Node{node("cp-1", true), peer}, true, ""},
+		{"its node is not ready", []state.Node{node("cp-1", false), peer}, true, ""},
+		{"it took pods again after a drain", []state.Node{node("cp-1", true, drain.Desired, drain.After("a"), drain.Applied, drain.After("a")), peer}, true, ""},
+		{"it has asked", []state.Node{node("cp-1", true, drain.Desired, own, drain.Applied, drain.After("a")), peer}, false, ""},
+		{"its pods have moved", []state.Node{node("cp-1", true, drain.Desired, own, drain.Applied, own), peer}, false, "other hosts have its pods"},
+		{"it is empty for its turn", []state.Node{node("cp-1", true, drain.Desired, "drain-b", drain.Applied, "drain-b"), peer}, false, "other hosts have its pods"},
+		{"it is being emptied for its turn", []state.Node{node("cp-1", true, drain.Desired, "drain-b"), peer}, false, ""},
+		{"an administrator has drained it", []state.Node{node("cp-1", true, drain.Wanted, "x", drain.Had, "x"), peer}, false, "other hosts have its pods"},
+		{"an administrator is draining it", []state.Node{node("cp-1", true, drain.Wanted, "x"), peer}, true, ""},
+		{"it is alone", []state.Node{node("cp-1", true)}, false, "no other host takes pods now"},
+		{"the other one is off", []state.Node{node("cp-1", true), node("cp-2", false)}, false, "no other host takes pods now"},
+		{"the other one is away from the API", []state.Node{node("cp-1", true), {Name: "cp-2", Ready: true, Absent: true}}, false, "no other host takes pods now"},
+		{"the other one is being emptied", []state.Node{node("cp-1", true), node("cp-2", true, drain.CordonedBy, "drain-b", drain.Desired, "drain-b")}, false, "no other host takes pods now"},
+		{"the other one is being emptied, and a worker stays", []state.Node{node("cp-1", true), node("cp-2", true, drain.CordonedBy, "drain-b"), node("w-1", true)}, true, ""},
+		{"the other one shuts down too", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, own)}, true, "cp-2 shuts down too"},
+		{"the other one shuts down too, and it has said so itself", []state.Node{node("cp-1", true, drain.Desired, own), node("cp-2", true, drain.Desired, own)}, false, "cp-2 shuts down too"},
+		{"the other one shuts down too, and a worker stays", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, own), node("w-1", true)}, true, "cp-2 shuts down too"},
+		{"its worker shuts down too", []state.Node{node("cp-1", true), node("w-1", true, drain.Desired, own)}, false, "no other host takes pods now"},
+		{"a worker, and a control plane shuts down too", []state.Node{node("cp-1", true), node("w-1", true), node("cp-2", true, drain.Desired, own)}, true, ""},
+		{"the other one has booted, and takes pods again", []state.Node{node("cp-1", true), node("cp-2", true, drain.Desired, drain.After("a"))}, true, ""},
+		{"it has asked, and the other one left since", []state.Node{node("cp-1", true, drain.Desired, own), node("cp-2", false)}, false, "no other host takes pods now"},
+		{"its node was deleted", []state.Node{peer}, false, "the cluster has no node of this name"},
+	} {
+		name := "cp-1"
+		if strings.HasPrefix(c.sentence, "a worker") {
+			name = "w-1"
+		}
+		l := drain.Leaving{Nodes: c.nodes, Name: name, Configured: true}
+		if ask, over := l.Next(); ask != c.ask || over != c.over {
+			t.Errorf("%s: asks %v, %q; want %v, %q", c.sentence, ask, over, c.ask, c.over)
+		}
+		l.Configured = false
+		want := c.over
+		if c.ask && want == "" {
+			want = "nothing would have it take pods again after the boot"
+		}
+		if ask, over := l.Next(); ask || over != want && over != "nothing would have it take pods again after the boot" {
+			t.Errorf("%s, and it follows no configuration: asks %v, %q", c.sentence, ask, over)
+		}
+	}
+}
