@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,6 +116,11 @@ func (a App) pod() corev1.PodSpec {
 	if a.Graceful {
 		// With every toleration a new pod would come back to the host that is drained.
 		spec.TerminationGracePeriodSeconds, spec.Tolerations = new(int64(15)), nil
+		// Without a request it would come after everything else on a host that another
+		// one's pods make busy, as kubelet's class BestEffort says.
+		want := make(corev1.ResourceList, 1)
+		want[corev1.ResourceCPU] = resource.MustParse("50m")
+		spec.Containers[0].Resources.Requests = want
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: a.labels()},

@@ -146,7 +146,7 @@ func TestADrainThatCannotEndSaysWhy(t *testing.T) {
 			return err
 		})
 		tr.Noticed("", since)
-		tr.NothingFailed("drain", since, tr.Clients()...)
+		tr.onlyKeptConnectionsEnd(since)
 		tr.outages(since)
 		tr.noWriteGapAbove(busyGap)
 		tr.nobodyFenced()

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -172,7 +173,8 @@ func daemonSet(s *site.Site) appsv1.DaemonSet {
 func daemon(s *site.Site) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: payload.Image("flannel"), ImagePullPolicy: corev1.PullNever,
-		Command: []string{"/usr/local/bin/flanneld", "--ip-masq", "--kube-subnet-mgr"},
+		Command:   []string{"/usr/local/bin/flanneld", "--ip-masq", "--kube-subnet-mgr"},
+		Resources: corev1.ResourceRequirements{Requests: share()},
 		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{
 			Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"},
 		}},
@@ -190,6 +192,14 @@ func daemon(s *site.Site) corev1.Container {
 			{Name: "conf", MountPath: "/etc/kube-flannel", ReadOnly: true},
 		},
 	}
+}
+
+// share requests a share of a busy host, on which routes to new hosts must not come
+// after everything else.
+func share() corev1.ResourceList {
+	out := make(corev1.ResourceList, 2)
+	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("50m"), resource.MustParse("50Mi")
+	return out
 }
 
 func fromField(name, path string) corev1.EnvVar {
