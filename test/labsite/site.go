@@ -32,8 +32,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/agent/network"
 	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/test/labsite/load"
 )
 
@@ -140,6 +142,27 @@ func (s *Site) Token(ctx context.Context, life time.Duration) (*rest.Config, err
 	cfg = rest.AnonymousClientConfig(cfg)
 	cfg.BearerToken = request.Status.Token
 	return cfg, s.use(rest.CopyConfig(cfg))
+}
+
+// Trust has the site's client, and those that a test starts from now on, know the API by
+// other authorities, PEM. access is what Token returned, and changes with it.
+func (s *Site) Trust(access *rest.Config, authorities []byte) error {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return errors.New("no authority is given")
+	}
+	data, err := os.ReadFile(s.Lab.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	if data, err = kube.WithAuthorities(data, authorities); err != nil {
+		return fmt.Errorf("%s: %w", s.Lab.Kubeconfig(), err)
+	}
+	if err := host.WriteFileAtomic(s.Lab.Kubeconfig(), data, state.SecretFileMode); err != nil {
+		return err
+	}
+	s.authorities, access.CAData = pool, authorities
+	return s.use(rest.CopyConfig(access))
 }
 
 // newClient waits for an API server, because a client asks one for the known

@@ -1,7 +1,9 @@
 package life_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,4 +87,92 @@ func (tr *trial) turnIn(phase rotation.Phase) string {
 		return nil
 	})
 	return turn
+}
+
+// TestTheKubernetesCAIsReplacedUnderLoad replaces the CA of the API with a person's
+// commands alone: 'holdfast ca rotate' on a control plane, the reboots that it names, and
+// the restart of flannel. Its clients get the new CA where a person gets it: before the
+// new CA signs.
+//
+// It waits twice for 12 minutes; with four reboots it takes an hour.
+func TestTheKubernetesCAIsReplacedUnderLoad(t *testing.T) {
+	var bundle string
+	play(t, "Kubernetes CA replaced: all trust the new one", func(tr *trial) {
+		since := tr.Now()
+		if out, code := tr.rotatesKubernetes(); code != 3 || !strings.Contains(out, "rollout restart daemonset") {
+			tr.Fatalf("code %d, want 3 and the pod network's restart:\n%s", code, out)
+		}
+		tr.Trial.Took("until all trust the new one", time.Since(since))
+		kubectl := "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-flannel rollout "
+		tr.On(tr.ControlPlanes()[0], kubectl+"restart daemonset kube-flannel && "+kubectl+"status --timeout=10m daemonset kube-flannel")
+		tr.asAfterReboots(since)
+		for _, h := range tr.Lab.Layout.Hosts {
+			if bundle = tr.On(h.Name, "cat /etc/kubernetes/pki/ca.crt") + "\n"; strings.Count(bundle, "BEGIN CERTIFICATE") != 2 {
+				tr.Errorf("%s trusts\n%s", h.Name, bundle)
+			}
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	s := open(t)
+	if err := s.Trust(s.access, []byte(bundle)); err != nil {
+		t.Fatal(err)
+	}
+	play(t, "Kubernetes CA replaced: all sign with the new one, and drop the old one", func(tr *trial) {
+		since := tr.Now()
+		if out, code := tr.rotatesKubernetes(); code != 0 {
+			tr.Fatalf("code %d, want 0:\n%s", code, out)
+		}
+		tr.Trial.Took("until it is replaced", time.Since(since))
+		tr.asAfterReboots(since)
+		for _, h := range tr.Lab.Layout.Hosts {
+			if left := tr.On(h.Name, "cat /etc/kubernetes/pki/ca.crt"); strings.Count(left, "BEGIN CERTIFICATE") != 1 || !strings.Contains(bundle, left) {
+				tr.Errorf("%s trusts\n%s", h.Name, left)
+			}
+		}
+		tr.tells(0, []string{string(rotation.KubernetesCA) + ": all have the same authority and no other one"}, "ca", "show")
+	})
+}
+
+// rotatesKubernetes runs the command, and boots each host that it names, until it is
+// complete or wants something else. It returns what the command said last.
+func (tr *trial) rotatesKubernetes() (out string, code int) {
+	tr.Helper()
+	const reboot = "holdfast host reboot "
+	for range 2*len(tr.ControlPlanes()) + 1 {
+		began := time.Now()
+		out = tr.On(tr.ControlPlanes()[0], "holdfast ca rotate kubernetes-ca --yes 2>&1; echo code $?")
+		tr.Logf("holdfast ca rotate kubernetes-ca, %.0f s\n%s", time.Since(began).Seconds(), out)
+		i := strings.LastIndex(out, "code ")
+		if _, err := fmt.Sscanf(out[max(i, 0):], "code %d", &code); err != nil {
+			tr.Fatalf("it has no exit code: %v", err)
+		}
+		words := strings.Fields(out[max(strings.LastIndex(out, reboot), 0):]) // its lines may be broken
+		if code != 3 || !strings.Contains(out, reboot) || len(words) < 4 {
+			return out, code
+		}
+		host := words[3]
+		tr.says(0, "host", "reboot", host, "--reason", "it reads its authorities")
+		tr.Eventually(3*time.Minute, host+" says that it has read its authorities", func() error {
+			if shown := tr.On(host, "holdfast ca show 2>&1 || true"); strings.Contains(shown, reboot+host) {
+				return errors.New(shown)
+			}
+			return nil
+		})
+	}
+	tr.Fatalf("it names more hosts than there are:\n%s", out)
+	return out, code
+}
+
+// asAfterReboots checks what clients may notice of planned reboots.
+func (tr *trial) asAfterReboots(since time.Time) {
+	tr.Helper()
+	tr.Noticed("", since)
+	if len(tr.ControlPlanes()) == 2 {
+		tr.onlyKeptConnectionsEnd(since)
+	}
+	tr.outages(since)
+	tr.noWriteGapAbove(busyGap)
+	tr.nobodyFenced()
 }
