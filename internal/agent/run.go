@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -129,6 +130,13 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
+	} else {
+		follower, err := newFollower(net, log)
+		if err != nil {
+			return err
+		}
+		net.Listen(follower.Nodes)
+		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
 	}
 	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
 	if s.Role.ControlPlane() {
@@ -144,6 +152,21 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// newFollower returns what has a worker follow the authority of the API. It asks by
+// kubelet's account, the only one that a worker has.
+func newFollower(net *hostnet.Network, log *slog.Logger) (*rotation.Follower, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return rotation.NewFollower(rotation.WorkerOptions{
+		Node: name, Log: log, Now: time.Now,
+		Try: func(ctx context.Context, kubeconfig string, do func(context.Context, rotation.WorkerAPI) error) error {
+			return net.Try(ctx, kubeconfig, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
+		},
+	}), nil
 }
 
 // newLeafKeeper returns what keeps the leaf certificates of a control plane. It asks

@@ -133,7 +133,7 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 	case decide.EtcdCA:
 		err = out.readPair(ctx, c)
 	case decide.KubernetesCA:
-		out.Others = decide.OthersOf(nodes)
+		out.Followers = decide.FollowersOf(nodes, a)
 		err = errors.Join(out.readPublished(ctx, c), out.readRoots(ctx, c), out.readNetwork(ctx, c), out.readPair(ctx, c))
 	}
 	return out, err
@@ -267,7 +267,7 @@ type caHost struct {
 
 func reportOfCA(f caFacts) caReport {
 	out := caReport{Authority: f.Authority, Replaceable: f.Unable() == "", Phase: f.Wish.Phase, Hosts: []caHost{}}
-	for _, h := range f.Hosts {
+	for _, h := range slices.Concat(f.Hosts, f.Followers) {
 		own := caHost{Name: h.Name, Ready: h.Ready, Trusts: []decide.ID{}}
 		if r := h.Report; r != nil {
 			own.Signs, own.Ends = r.Signs, r.Ends

@@ -72,15 +72,17 @@ the etcd keeper restarts etcd, and only while etcd could do without that host; o
 others etcd and API server of a host are restarted together, while the API servers of
 all others are ready. With one control plane the API is away for some seconds.
 
-For kubernetes-ca run the command on a control plane. It refuses on a site with
-workers, and on one that an earlier release installed. Controller manager and
-scheduler of each host are restarted in each phase, and kubelet in the first two. Of
-two control planes only a reboot restarts kubelet: the command ends with code 3 and
-names the host; run it again after 'holdfast host reboot NAME'. Before the new CA
-signs, everybody outside has to trust it: the command asks. Kubeconfigs that people
-hold then need another certificate ('holdfast kubeconfig' on a control plane), and
-pods that read ca.crt only when they start have to be restarted. flannel is such a
-one: the command ends with code 3 and says how, until it was.
+For kubernetes-ca run the command on a control plane. It refuses on a site that an
+earlier release installed. Controller manager and scheduler of each control plane are
+restarted in each phase, and kubelet of each host in the first two; workers come
+after the control planes. A worker that is away holds the rotation too: bring it
+back, or delete its Node and install it anew later. Of two control planes only a
+reboot restarts kubelet: the command ends with code 3 and names the host; run it again
+after 'holdfast host reboot NAME'. Before the new CA signs, everybody outside has to
+trust it: the command asks. Kubeconfigs that people hold then need another certificate
+('holdfast kubeconfig' on a control plane), and pods that read ca.crt only when they
+start have to be restarted. flannel is such a one: the command ends with code 3 and
+says how, until it was.
 
 Exit codes: 0 the authority was replaced; 1 it failed, or is not complete in time;
 2 wrong usage; 3 it goes on later, or after something that a person does; 7 refused,
@@ -158,7 +160,7 @@ func (r *caRotation) run(ctx context.Context) error {
 	}
 	begin := !first.Wish.Running()
 	if begin {
-		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(first.Hosts)+"."); err != nil {
+		if err := r.confirm(ctx, "The authority "+string(r.authority)+" is replaced on "+names(first.Hosts, first.Followers)+"."); err != nil {
 			return err
 		}
 	}
@@ -193,7 +195,7 @@ func (r *caRotation) read(ctx context.Context) (caFacts, error) {
 func (r *caRotation) show(f caFacts, step decide.Step) error {
 	why := step.Why
 	if step.Kind == decide.Settled {
-		why = "would replace the authority on " + names(f.Hosts) + ", one after the other"
+		why = "would replace the authority on " + names(f.Hosts, f.Followers) + ", one after the other"
 	}
 	report := reportOfCA(f)
 	report.Why = why
@@ -312,9 +314,9 @@ func (r *caRotation) say(words string) {
 	}
 }
 
-func names(hosts []decide.Host) string {
+func names(hosts ...[]decide.Host) string {
 	var out []string
-	for _, h := range hosts {
+	for _, h := range slices.Concat(hosts...) {
 		out = append(out, h.Name)
 	}
 	return strings.Join(out, ", ")

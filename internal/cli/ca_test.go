@@ -38,6 +38,8 @@ type caSite struct {
 	phases     []string
 	tokens     []kube.TokenSecret
 	published  string
+	// publishes is the authority of which that is.
+	publishes decide.Authority
 	// info is the kubeconfig of cluster-info, edited what somebody added to what pods of
 	// a namespace trust.
 	info, edited string
@@ -72,11 +74,15 @@ func newCASite(t *testing.T) *caSite {
 		t.Fatal(err)
 	}
 	c.info = string(info)
-	for _, name := range []string{"cp-1", "cp-2"} {
-		c.nodes = append(c.nodes, state.Node{Name: name, Ready: true, Labels: map[string]string{state.LabelControlPlane: ""}})
+	for _, name := range []string{"cp-1", "cp-2", "worker-1"} {
+		n := state.Node{Name: name, Ready: true}
+		if name != "worker-1" {
+			n.Labels = map[string]string{state.LabelControlPlane: ""}
+		}
+		c.nodes = append(c.nodes, n)
 		c.has[name] = decide.Report{Trusts: []decide.ID{decide.ID(c.old.ID)}, Signs: decide.ID(c.old.ID), Ends: time.Date(2036, 11, 20, 0, 0, 0, 0, time.UTC)}
 	}
-	c.nodes = append(c.nodes, state.Node{Name: "worker-1", Ready: true})
+	c.publishes = decide.FrontProxyCA
 	return c
 }
 
@@ -182,13 +188,8 @@ func (c *caSite) ConfigMap(_ context.Context, _, name string) (map[string]string
 
 func (c *caSite) Pods(context.Context) ([]corev1.Pod, error) { return c.pods, nil }
 
-// key is the key of what is published: without workers that is the Kubernetes CA.
-func (c *caSite) key() string {
-	if len(c.nodes) == 2 {
-		return extensionKey(decide.KubernetesCA)
-	}
-	return extensionKey(decide.FrontProxyCA)
-}
+// key is the key of what is published.
+func (c *caSite) key() string { return extensionKey(c.publishes) }
 
 // ConfigMapsNamed returns what the first host trusts, as a controller manager writes
 // it.
@@ -354,13 +355,15 @@ func (l *answers) Read(p []byte) (int, error) {
 // The Kubernetes CA signs only after somebody has said that all others trust it, and
 // after the time in which programs read it. It is gone from all that is published at
 // the end.
-func TestTheKubernetesCAIsReplacedWhereAllAreControlPlanes(t *testing.T) {
+func TestTheKubernetesCAIsReplacedOnControlPlanesAndThenOnWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
-		if _, _, err := c.rotate(decide.KubernetesCA, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "workers have no part in it yet and would lose the API: worker-1") {
+		worker := c.has["worker-1"]
+		delete(c.has, "worker-1")
+		if _, _, err := c.rotate(decide.KubernetesCA, "", nil); codeOf(err) != command.ExitRefused || !strings.Contains(err.Error(), "worker-1 does not report its authorities") {
 			t.Fatal(err)
 		}
-		c.nodes = c.nodes[:2]
+		c.has["worker-1"], c.publishes = worker, decide.KubernetesCA
 		var out, said bytes.Buffer
 		opened := 0
 		r := caRotation{
@@ -379,7 +382,7 @@ func TestTheKubernetesCAIsReplacedWhereAllAreControlPlanes(t *testing.T) {
 		}
 		c.pods = []corev1.Pod{pod("kube-flannel", "c"), c.pods[1]}
 		r.streams.In = &answers{"no"}
-		if err := r.run(t.Context()); codeOf(err) != command.ExitNotConfirmed || len(c.phases) != 3 || time.Since(began) < 12*time.Minute {
+		if err := r.run(t.Context()); codeOf(err) != command.ExitNotConfirmed || len(c.phases) != 4 || time.Since(began) < 12*time.Minute {
 			t.Fatalf("%v %q after %s", err, c.phases, time.Since(began))
 		}
 		if bundle, err := kube.Authorities([]byte(c.info)); err != nil || string(bundle) != c.old.Block+c.fresh.Block {
@@ -392,11 +395,14 @@ func TestTheKubernetesCAIsReplacedWhereAllAreControlPlanes(t *testing.T) {
 		if err := r.run(t.Context()); err != nil {
 			t.Fatalf("%v\n%s", err, said.String())
 		}
-		want := []string{"trust cp-1", "trust cp-2", "trust cp-2", "sign cp-2", "sign cp-1", "sign cp-1", "drop cp-1", "drop cp-2", "done"}
+		want := []string{
+			"trust cp-1", "trust cp-2", "trust worker-1", "trust worker-1", "sign cp-1", "sign cp-2", "sign worker-1", "sign worker-1",
+			"drop cp-1", "drop cp-2", "drop worker-1", "done",
+		}
 		if !slices.Equal(c.phases, want) || time.Since(began) < 24*time.Minute {
 			t.Errorf("%q after %s", c.phases, time.Since(began))
 		}
-		for _, words := range []string{"The authority kubernetes-ca is replaced on cp-1, cp-2.", signsKubernetes, dropsKubernetes, "programs that follow their authority have read it by "} {
+		for _, words := range []string{"The authority kubernetes-ca is replaced on cp-1, cp-2, worker-1.", signsKubernetes, dropsKubernetes, "programs that follow their authority have read it by "} {
 			if !strings.Contains(said.String(), words) {
 				t.Errorf("it does not say %q:\n%s", words, said.String())
 			}
@@ -411,9 +417,9 @@ func TestTheKubernetesCAIsReplacedWhereAllAreControlPlanes(t *testing.T) {
 func TestARotationWaitsForWhatPodsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCASite(t)
-		c.nodes, c.edited = c.nodes[:2], c.old.Block
+		c.publishes, c.edited = decide.KubernetesCA, c.old.Block
 		_, said, err := c.rotate(decide.KubernetesCA, "", nil)
-		if err == nil || !strings.Contains(said, "1 ConfigMaps to go: shop/kube-root-ca.crt") || !slices.Equal(c.phases, []string{"trust cp-1", "trust cp-2"}) {
+		if err == nil || !strings.Contains(said, "1 ConfigMaps to go: shop/kube-root-ca.crt") || !slices.Equal(c.phases, []string{"trust cp-1", "trust cp-2", "trust worker-1"}) {
 			t.Errorf("%v %q\n%s", err, c.phases, said)
 		}
 	})
@@ -470,16 +476,17 @@ func TestTheAuthoritiesOfAClusterAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := decide.ID(c.old.ID).Short()
-	want := "AUTHORITY            HOST  SIGNS     TRUSTS    ENDS\n"
+	want := "AUTHORITY            HOST      SIGNS     TRUSTS    ENDS\n"
 	for _, a := range decide.Authorities() {
 		for _, h := range []string{"cp-1", "cp-2"} {
-			want += fmt.Sprintf("%-19s  %s  %s  %s  2036-11-20\n", a, h, id, id)
+			want += fmt.Sprintf("%-19s  %-8s  %s  %s  2036-11-20\n", a, h, id, id)
 		}
 	}
+	want += fmt.Sprintf("%-19s  worker-1  %s  %s  2036-11-20\n", decide.KubernetesCA, id, id) // workers have no part in the others
 	want += `service-account-key: all have the same authority and no other one
 front-proxy-ca: all have the same authority and no other one
 etcd-ca: all have the same authority and no other one
-kubernetes-ca: cannot be replaced on this site: workers have no part in it yet and would lose the API: worker-1
+kubernetes-ca: all have the same authority and no other one
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

@@ -37,6 +37,16 @@ func endAPI(ctx context.Context) {
 	}
 }
 
+// Try calls do with an API server that answers, by a kubeconfig of this host. That of
+// kubelet is the usual one.
+func (n *Network) Try(ctx context.Context, path string, do func(context.Context, *kube.Client) error) error {
+	servers := n.servers
+	if path != servers.Kubeconfig {
+		servers = &kube.Servers{Kubeconfig: path, Name: servers.Name, Addresses: servers.Addresses}
+	}
+	return servers.Try(ctx, do)
+}
+
 // account asks the first API server that answers.
 type account struct{ *Network }
 

@@ -43,9 +43,11 @@ type cluster struct {
 	secret map[string][]byte
 	nodes  []state.Node
 	hosts  []*controlPlane
-	err    error
-	waited []string
-	signed map[string]bool
+	// workers follow the hosts.
+	workers []*worker
+	err     error
+	waited  []string
+	signed  map[string]bool
 	// broken is true while a test has a host show what others do not trust.
 	broken bool
 	// pods is what pods trust: a controller manager writes it when it starts.
@@ -94,6 +96,8 @@ type controlPlane struct {
 	etcds string
 	// operators are the files with which the operator reaches etcd from here.
 	operators struct{ bundle, cert string }
+	// signedBefore is the pair by which it signed at the beginning of a test.
+	signedBefore string
 	// down is true while its API server does not answer.
 	down bool
 	// clients are what clients of the API have read: the Kubernetes CA alone is about
@@ -324,6 +328,9 @@ func (s server) APIReady(context.Context) error {
 // check fails a test if somebody shows what another one does not trust.
 func (c *cluster) check() {
 	c.t.Helper()
+	for _, w := range c.workers {
+		w.check()
+	}
 	for _, shows := range c.hosts {
 		if c.broken {
 			return
@@ -395,7 +402,8 @@ func (c *cluster) command(a rotation.Authority, begin bool) rotation.Step {
 		stale = rotation.Stale(map[string][]rotation.ID{"pods": idsOf(c.t, c.pods)}, hosts)
 	}
 	step := rotation.Next(rotation.Seen{
-		Stale: stale, Authority: a, Wish: w, Hosts: hosts, Absent: absent, Now: time.Now(), TokenLife: time.Minute, Salt: bytes.Repeat([]byte{byte(len(c.waited) + 1)}, 32),
+		Followers: rotation.FollowersOf(c.nodes, a),
+		Stale:     stale, Authority: a, Wish: w, Hosts: hosts, Absent: absent, Now: time.Now(), TokenLife: time.Minute, Salt: bytes.Repeat([]byte{byte(len(c.waited) + 1)}, 32),
 	}, begin)
 	c.waited = append(c.waited, step.Why)
 	if step.Kind == rotation.Ask {
@@ -425,6 +433,9 @@ func (c *cluster) look() {
 		c.check()
 	}
 	c.operate()
+	for _, w := range c.workers {
+		w.look()
+	}
 	c.check()
 }
 

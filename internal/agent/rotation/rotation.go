@@ -163,7 +163,7 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 	if err != nil {
 		return rotation.Report{Problem: err.Error()}, nil, err
 	}
-	said.Of = w.Name()
+	said.Of, said.Phase, said.Turn = w.Name(), w.Phase, w.Turn
 	now, err := k.read(a)
 	if err == nil && w.Phase != "" && a.Replaceable() {
 		var fresh authority

@@ -29,12 +29,18 @@ type modelHost struct {
 	said     files
 	saidOf   string
 	saidBusy bool
+	// saidPhase and saidTurn are the rest of what it says of the wish. Only a host
+	// without a key asks for it, so without one they stay empty.
+	saidPhase Phase
+	saidTurn  string
 }
 
 type world struct {
 	hosts [3]modelHost
-	phase Phase
-	turn  string
+	// follows is true if the last host is a worker, which has no key.
+	follows bool
+	phase   Phase
+	turn    string
 	// signed is true once the wish says since when nothing old is signed, late once
 	// the life of tokens has passed since.
 	signed, late bool
@@ -89,14 +95,17 @@ func (w world) seen(a Authority, n int) Seen {
 		s.Published = list(w.published)
 	}
 	for i, h := range w.hosts[:n] {
-		r := &Report{Of: h.saidOf, Trusts: list(h.said.trusts), Signs: list(h.said.leaf)[0]}
+		r := &Report{Of: h.saidOf, Phase: h.saidPhase, Turn: h.saidTurn, Trusts: list(h.said.trusts), Signs: list(h.said.leaf)[0]}
 		if h.saidOf != "" {
 			r.New = newKey
 		}
 		if h.saidBusy {
 			r.Trusts, r.Signs = nil, ""
 		}
-		s.Hosts = append(s.Hosts, Host{Name: name(i), Ready: !h.away, Report: r, ControlPlanes: n})
+		s.Hosts = append(s.Hosts, Host{Name: name(i), Ready: !h.away, Report: r, ControlPlanes: w.controls(n)})
+	}
+	if w.follows {
+		follows(&s)
 	}
 	if a == KubernetesCA {
 		s.Stale = Stale(map[string][]ID{"pods": list(w.pods)}, s.Hosts)
@@ -115,7 +124,7 @@ func (w world) moves(a Authority, n int) []world {
 		next.hosts[i].used = next.hosts[i].disk // it boots, whatever the agent has written
 		out = append(out, next)
 		if !w.hosts[i].away {
-			out = append(out, w.hostStep(a, i)...)
+			out = append(out, w.hostStep(a, i, n)...)
 		}
 	}
 	if w.signed && !w.late {
@@ -125,7 +134,7 @@ func (w world) moves(a Authority, n int) []world {
 		out = append(out, next)
 	}
 	if a == KubernetesCA {
-		for _, h := range w.hosts[:n] {
+		for _, h := range w.hosts[:w.controls(n)] {
 			next := w
 			next.pods = h.used.trusts
 			out = append(out, next)
@@ -134,9 +143,34 @@ func (w world) moves(a Authority, n int) []world {
 	return append(out, w.publish(n), w.command(a, n))
 }
 
+// controls is the number of control planes.
+func (w world) controls(n int) int {
+	if w.follows {
+		return n - 1
+	}
+	return n
+}
+
+// next returns what a host changes: a worker knows the wish by what the control planes
+// said.
+func (w world) next(i, n int, have Have) Change {
+	if i < w.controls(n) {
+		return NextChange(w.wish(), name(i), newKey, have)
+	}
+	o, err := agreed(w.seen(KubernetesCA, n).Hosts)
+	if err != nil {
+		return Change{Act: Rest}
+	}
+	c, _ := Follow(o, name(i), have, list(w.pods))
+	if c.Act == WriteLeaf && !slices.ContainsFunc(w.hosts[:w.controls(n)], func(h modelHost) bool { return h.disk.leaf == "n" }) {
+		return Change{Act: Rest} // nobody signs by the new one
+	}
+	return c
+}
+
 // publish lets an API server add what it trusts to what the API publishes.
 func (w world) publish(n int) world {
-	for _, h := range w.hosts[:n] {
+	for _, h := range w.hosts[:w.controls(n)] {
 		for _, r := range h.used.trusts {
 			if !slices.Contains([]rune(w.published), r) {
 				w.published += string(r)
@@ -148,11 +182,14 @@ func (w world) publish(n int) world {
 
 // hostStep returns what the agent of a host can make of the world by one effect.
 // Between any two of them the power may be cut: an agent keeps nothing in memory.
-func (w world) hostStep(a Authority, i int) []world {
+func (w world) hostStep(a Authority, i, n int) []world {
 	h := &w.hosts[i]
 	said := w
 	said.hosts[i].said, said.hosts[i].saidOf, said.hosts[i].saidBusy = h.used, w.wish().Name(), h.pending
-	c := NextChange(w.wish(), name(i), newKey, Have{Trusts: list(h.disk.trusts), Key: list(h.disk.key)[0], Leaf: list(h.disk.leaf)[0], Loaded: !h.pending})
+	if w.follows {
+		said.hosts[i].saidPhase, said.hosts[i].saidTurn = w.phase, w.turn
+	}
+	c := w.next(i, n, Have{Trusts: list(h.disk.trusts), Key: list(h.disk.key)[0], Leaf: list(h.disk.leaf)[0], Loaded: !h.pending})
 	if c.Act == Rest {
 		return []world{said}
 	}
@@ -173,7 +210,7 @@ func (w world) hostStep(a Authority, i int) []world {
 			h.disk.leaf = "n"
 		}
 	case WriteLeaf:
-		if (a == EtcdCA || a == KubernetesCA) && h.disk.leaf == "o" {
+		if (a == EtcdCA || a == KubernetesCA && i < w.controls(n)) && h.disk.leaf == "o" {
 			h.disk.leaf = "on" // it has several, and each is a write of its own
 		} else {
 			h.disk.leaf = "n"
@@ -235,9 +272,13 @@ func holds(list, all string) bool {
 // command is interrupted anywhere. From each world the rotation can be completed.
 func TestNobodyEverShowsWhatAnotherOneDoesNotTrust(t *testing.T) {
 	for _, a := range Authorities() {
-		for _, n := range []int{1, 2, 3} {
-			t.Run(fmt.Sprintf("%s on %d", a, n), func(t *testing.T) {
-				begin := world{tokens: a == ServiceAccountKey, published: "o", pods: "o"}
+		for _, n := range []int{1, 2, 3, -2, -3} {
+			follows := n < 0 // the last one is a worker
+			if n = max(n, -n); follows && a != KubernetesCA {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s on %d, %t", a, n, follows), func(t *testing.T) {
+				begin := world{follows: follows, tokens: a == ServiceAccountKey, published: "o", pods: "o"}
 				for i := range begin.hosts[:n] {
 					f := files{"o", "o", "o"}
 					begin.hosts[i] = modelHost{disk: f, used: f, said: f}

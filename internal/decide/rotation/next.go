@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Host is a control plane, or a host that is about to become one.
+// Host is a control plane, or a host that is about to become one, or one that follows
+// them.
 type Host struct {
 	Name  string
 	Ready bool
@@ -27,7 +28,9 @@ type Host struct {
 type Seen struct {
 	Authority Authority
 	Wish      Wish
-	Hosts     []Host
+	// Hosts are the control planes. Followers are all other hosts, for an authority
+	// that these know too: they have no key, and follow what control planes publish.
+	Hosts, Followers []Host
 	// Absent names nodes that are not ready and are no control planes. Their pods
 	// may hold tokens of the old key.
 	Absent []string
@@ -40,11 +43,9 @@ type Seen struct {
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
 	Published []ID
-	// Others names the nodes that are no control planes, Stale the ConfigMaps by which
-	// pods know the API and that do not hold what the control planes trust, and
-	// StaleInfo whether the same is so of the ConfigMap for hosts that join by
-	// kubeadm. All are of the Kubernetes CA alone.
-	Others    []string
+	// Stale names the ConfigMaps by which pods know the API and that do not hold what
+	// the control planes trust, and StaleInfo whether the same is so of the ConfigMap
+	// for hosts that join by kubeadm. Both are of the Kubernetes CA alone.
 	Stale     []string
 	StaleInfo bool
 	// Former names pods of the pod network that are older than the time from which on
@@ -98,7 +99,7 @@ type Step struct {
 // Next decides the next step. If no rotation is under way it is Settled, or begins
 // one if begin is set.
 //
-// The wish changes only while every control plane is there, and one host has its
+// The wish changes only while every host of it is there, and one host has its
 // turn after the other. So a host that goes away holds a rotation where it is.
 func Next(s Seen, begin bool) Step {
 	if !s.Authority.Replaceable() {
@@ -156,7 +157,7 @@ func (s Seen) goOn() Step {
 
 // patience says how whoever has its turn is waited for.
 func (s Seen) patience() Kind {
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		if h.Name == s.Wish.Turn && h.Report != nil && h.Report.Of == s.Wish.Name() && h.Report.ByPerson {
 			return Hold
 		}
@@ -244,7 +245,7 @@ func (s Seen) ask(w Wish) Step {
 	then := s
 	then.Wish = w
 	behind := then.behind()
-	if !slices.Contains(behind, w.Turn) {
+	if !slices.Contains(behind, w.Turn) || s.follows(w.Turn) && !s.follows(behind[0]) {
 		w.Turn = ""
 		if len(behind) > 0 {
 			w.Turn = behind[0]
@@ -252,15 +253,24 @@ func (s Seen) ask(w Wish) Step {
 	}
 	then.Wish = w
 	if w.Turn == "" { // each host has already done it
-		return Step{Kind: Ask, Wish: w, Why: "every control plane is ready for the phase " + string(w.Phase)}
+		return Step{Kind: Ask, Wish: w, Why: "every host is ready for the phase " + string(w.Phase)}
 	}
 	return Step{Kind: Ask, Wish: w, Why: then.waiting(w.Turn)}
+}
+
+// all returns the control planes, and after them the hosts that follow them.
+func (s Seen) all() []Host { return slices.Concat(s.Hosts, s.Followers) }
+
+// follows reports whether a host has no key. Such a one cannot do what a phase demands
+// before all control planes have.
+func (s Seen) follows(host string) bool {
+	return slices.ContainsFunc(s.Followers, func(h Host) bool { return h.Name == host })
 }
 
 // behind names the hosts that have not done what the wish demands.
 func (s Seen) behind() []string {
 	var out []string
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		if h.Report == nil || h.Report.Of != s.Wish.Name() || !h.Report.has(s.Wish.Phase) {
 			out = append(out, h.Name)
 		}
@@ -278,7 +288,7 @@ func (s Seen) settled() Step {
 			return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + s.problems(behind)}
 		}
 	}
-	for _, h := range s.Hosts[1:] {
+	for _, h := range s.all()[1:] {
 		if h.Report.Signs != s.Hosts[0].Report.Signs || !slices.Equal(h.Report.Trusts, s.Hosts[0].Report.Trusts) {
 			return Step{Kind: Refuse, Why: fmt.Sprintf("%s and %s have different authorities: compare their files", s.Hosts[0].Name, h.Name)}
 		}
@@ -300,7 +310,7 @@ func (s Seen) waiting(host string) string {
 // problems says what is in the way of hosts.
 func (s Seen) problems(hosts []string) string {
 	var out strings.Builder
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		if slices.Contains(hosts, h.Name) && h.Report != nil && h.Report.Problem != "" {
 			out.WriteString("; " + h.Name + ": " + h.Report.Problem)
 		}
@@ -310,13 +320,10 @@ func (s Seen) problems(hosts []string) string {
 
 // Unable says why the authority cannot be replaced on this site, empty if it can be.
 func (s Seen) Unable() string {
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		if h.Report != nil && h.Report.Unable != "" {
 			return h.Name + ": " + h.Report.Unable
 		}
-	}
-	if len(s.Others) > 0 {
-		return "workers have no part in it yet and would lose the API: " + strings.Join(s.Others, ", ")
 	}
 	return ""
 }
@@ -328,7 +335,7 @@ func (s Seen) missing() string {
 	}
 	var away, silent, rootless, renew []string
 	of := 0
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		of = max(of, h.ControlPlanes)
 		switch {
 		case !h.Ready:
@@ -345,7 +352,7 @@ func (s Seen) missing() string {
 	case s.Wish.Running() && slices.Equal(away, []string{s.Wish.Turn}):
 		return s.Wish.Turn + " has its turn and is not ready: programs of it start again. Does it last for minutes? Look at that host: holdfast status"
 	case len(away) > 0:
-		return strings.Join(away, " and ") + " not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
+		return strings.Join(away, " and ") + " not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"
 	case len(silent) > 0:
 		return strings.Join(silent, " and ") + " does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"
 	case len(rootless) > 0:

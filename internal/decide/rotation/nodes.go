@@ -10,12 +10,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// OthersOf names the nodes that are no control planes.
-func OthersOf(nodes []state.Node) []string {
-	var out []string
+// FollowersOf returns the hosts that are no control planes, with what each says about
+// an authority. Only of the Kubernetes CA do they have anything. What one of them says
+// of the site does not count: root on a worker may write it.
+func FollowersOf(nodes []state.Node, a Authority) []Host {
+	var out []Host
 	for _, n := range nodes {
-		if !controls(n) {
-			out = append(out, n.Name)
+		if a == KubernetesCA && !controls(n) {
+			h := hostOf(n, a)
+			out = append(out, Host{Name: h.Name, Ready: h.Ready, Report: h.Report})
 		}
 	}
 	return out
@@ -54,18 +57,23 @@ func HostsOf(nodes []state.Node, a Authority) (hosts []Host, absent []string) {
 			}
 			continue
 		}
-		h := Host{Name: n.Name, Ready: n.Ready && !n.Absent}
-		renewal := state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal])
-		h.Renews = renewal.Known && !renewal.Value.Since.IsZero()
-		if said := state.ParseAnnotation[Reports](n.Annotations[state.AnnotationTrust]); said.Known {
-			h.ControlPlanes, h.NoRoot = said.Value.ControlPlanes, said.Value.NoRoot
-			if r, ok := said.Value.Authorities[a]; ok {
-				h.Report = &r
-			}
-		}
-		hosts = append(hosts, h)
+		hosts = append(hosts, hostOf(n, a))
 	}
 	return hosts, absent
+}
+
+// hostOf returns a host with what it says about an authority.
+func hostOf(n state.Node, a Authority) Host {
+	h := Host{Name: n.Name, Ready: n.Ready && !n.Absent}
+	renewal := state.ParseAnnotation[state.CertificateRenewal](n.Annotations[state.AnnotationRenewal])
+	h.Renews = renewal.Known && !renewal.Value.Since.IsZero()
+	if said := state.ParseAnnotation[Reports](n.Annotations[state.AnnotationTrust]); said.Known {
+		h.ControlPlanes, h.NoRoot = said.Value.ControlPlanes, said.Value.NoRoot
+		if r, ok := said.Value.Authorities[a]; ok {
+			h.Report = &r
+		}
+	}
+	return h
 }
 
 // EtcdSpares says why etcd could not do without one of two control planes; empty if

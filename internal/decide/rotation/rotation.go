@@ -127,13 +127,16 @@ func (w Wish) String() string {
 	return string(data)
 }
 
-// Report is what a control plane says in its node about one authority: what its
+// Report is what a host says in its node about one authority: what its
 // programs use, not only what its files hold.
 type Report struct {
 	// Of is the name of the wish that the host has read, New the authority that it
 	// derives from it. Both are empty before the first rotation.
 	Of  string `json:"of,omitempty"`
 	New ID     `json:"new,omitempty"`
+	// Phase and Turn are those of that wish. Hosts without keys know them from here.
+	Phase Phase  `json:"phase,omitempty"`
+	Turn  string `json:"turn,omitempty"`
 	// Trusts lists the authorities that it trusts. Signs is the one of what it
 	// shows.
 	Trusts []ID `json:"trusts"`
@@ -148,9 +151,10 @@ type Report struct {
 	Unable string `json:"unable,omitempty"`
 }
 
-// Reports is the annotation of a control plane.
+// Reports is the annotation of a host.
 type Reports struct {
-	// ControlPlanes is the number with which the site was installed.
+	// ControlPlanes is the number with which the site was installed; zero if the host
+	// is none.
 	ControlPlanes int `json:"controlPlanes"`
 	// NoRoot is true on a site from before the root of derived keys.
 	NoRoot      bool                 `json:"noRoot,omitempty"`

@@ -36,6 +36,17 @@ func trustedAt(t time.Time) Wish {
 	return w
 }
 
+func turnOf(host string, w Wish) Wish {
+	w.Turn = host
+	return w
+}
+
+// follows makes the last host one without a key.
+func follows(s *Seen) {
+	last := len(s.Hosts) - 1
+	s.Hosts, s.Followers = s.Hosts[:last:last], s.Hosts[last:]
+}
+
 func wished(p Phase, turn string) Wish { return world{phase: p, turn: turn}.wish() }
 
 func signedAt(t time.Time) Wish {
@@ -69,8 +80,13 @@ func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 		"they differ":                   {at(Wish{}, "o/o", "n/n"), true, "refuse: cp-1 and cp-2 have different authorities: compare their files"},
 		"an authority of no code":       {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Authority = "join-key" }), true, "refuse: this release cannot replace the authority join-key"},
 		"a host is of before":           {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.Unable = "it signs by ca.crt" }), true, "refuse: cp-2: it signs by ca.crt"},
-		"workers have no part":          {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Others = []string{"worker-1", "worker-2"} }), true, "refuse: workers have no part in it yet and would lose the API: worker-1, worker-2"},
-		"a worker came meanwhile":       {in(kubernetes(wished(Sign, "cp-1"), "no/n", "no/n"), func(s *Seen) { s.Others = []string{"worker-1"} }), false, "wait: workers have no part in it yet and would lose the API: worker-1"},
+		"a worker is absent":            {in(kubernetes(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Followers = []Host{{Name: "worker-1", Report: s.Hosts[0].Report}} }), true, "refuse: worker-1 not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"a worker came meanwhile":       {in(kubernetes(wished(Sign, "cp-1"), "no/n", "no/n"), func(s *Seen) { s.Followers = []Host{{Name: "worker-1", Ready: true}} }), false, "wait: worker-1 does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"},
+		"workers have their turn last":  {in(kubernetes(wished(Trust, "cp-2"), "on/o", "on/o", "o/o"), follows), false, "ask trust cp-3: waiting for cp-3 to trust the new authority beside the old one"},
+		"a worker does not sign first":  {in(kubernetes(turnOf("cp-3", trustedAt(long)), "on/o", "on/o", "on/o"), follows), false, "ask sign cp-1 trusted signs: waiting for cp-1 to sign with the new authority"},
+		"a worker does not drop first":  {in(kubernetes(turnOf("cp-3", signedAt(long)), "no/n", "no/n", "on/n"), follows), false, "ask drop cp-1 signed drops: waiting for cp-1 to drop the old authority"},
+		"a worker is waited for":        {in(kubernetes(wished(Sign, "cp-3"), "no/n", "no/n", "on/o"), func(s *Seen) { follows(s); s.Followers[0].Report.Problem = "not signed" }), false, "wait: waiting for cp-3 to sign with the new authority; cp-3: not signed"},
+		"a worker has other files":      {in(kubernetes(Wish{}, "o/o", "o/o", "n/n"), follows), true, "refuse: cp-1 and cp-3 have different authorities: compare their files"},
 		"a person has to boot it":       {in(kubernetes(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { s.Hosts[0].Report.Problem, s.Hosts[0].Report.ByPerson = "boot it", true }), false, "hold: waiting for cp-1 to trust the new authority beside the old one; cp-1: boot it"},
 		"another one has to be booted":  {in(kubernetes(wished(Trust, "cp-1"), "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report.ByPerson = true }), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
 		"pods do not know it":           {in(kubernetes(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Stale = []string{"a/x", "b/x", "c/x", "d/x"} }), false, "wait: waiting until the controller manager has written what is trusted for pods, 4 ConfigMaps to go: a/x, b/x, c/x"},
@@ -86,10 +102,10 @@ func TestWhatIsTheNextStepOfARotation(t *testing.T) {
 		"etcd needs both, meanwhile":    {in(at(wished(Trust, "cp-1"), "on/o", "o/o"), needs), false, "wait: etcd could not do without cp-1 now: cp-2 is absent"},
 		"etcd is being restarted":       {in(at(wished(Trust, "cp-1"), "o/o", "o/o"), needs), false, "wait: waiting for cp-1 to trust the new authority beside the old one"},
 		"etcd's CA waits for no tokens": {in(at(signedAt(began), "no/n", "no/n"), func(s *Seen) { s.Authority = EtcdCA }), false, "ask drop cp-2 signed drops: waiting for cp-2 to drop the old authority"},
-		"one is away at the start":      {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Ready = false }), true, "refuse: cp-2 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
-		"one is away in the middle":     {in(at(wished(Trust, "cp-2"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready = false }), false, "wait: cp-1 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"one is away at the start":      {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Ready = false }), true, "refuse: cp-2 not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"one is away in the middle":     {in(at(wished(Trust, "cp-2"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready = false }), false, "wait: cp-1 not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
 		"it is away in its turn":        {in(at(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready = false }), false, "wait: cp-1 has its turn and is not ready: programs of it start again. Does it last for minutes? Look at that host: holdfast status"},
-		"others are away too":           {in(at(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready, s.Hosts[1].Ready = false, false }), false, "wait: cp-1 and cp-2 not ready: an absent control plane would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
+		"others are away too":           {in(at(wished(Trust, "cp-1"), "on/o", "on/o"), func(s *Seen) { s.Hosts[0].Ready, s.Hosts[1].Ready = false, false }), false, "wait: cp-1 and cp-2 not ready: an absent host would not trust what the others sign; bring it back, or delete its Node if it is gone for good"},
 		"one says nothing":              {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].Report = nil }), true, "refuse: cp-2 does not report its authorities: the site was installed before this release could replace them, the host is being installed, or its agent is not running"},
 		"one has no root":               {in(at(Wish{}, "o/o", "o/o"), func(s *Seen) { s.Hosts[1].NoRoot = true }), true, "refuse: cp-2 cannot derive a new key: the site was installed before its secrets in etcd were encrypted"},
 		"one has no Node":               {at(Wish{}, "o/o"), true, "refuse: only 1 of 2 control planes have a Node"},

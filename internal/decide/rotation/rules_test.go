@@ -237,7 +237,7 @@ func hinder(s *Seen, what int) {
 			s.Published = []ID{oldKey, newKey}
 		}
 	case 8:
-		s.Others = []string{"worker-1"}
+		s.Followers = []Host{{Name: "worker-1", Ready: true, Report: s.Hosts[0].Report}}
 	case 9:
 		s.Stale = []string{"shop/kube-root-ca.crt"}
 	case 10:
@@ -268,8 +268,8 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 	whole := true
 	behind := map[string]bool{}
 	var names []string
-	for _, h := range s.Hosts {
-		whole = whole && h.Ready && h.Report != nil && h.Report.Unable == "" && s.Others == nil && !h.NoRoot && !h.Renews && h.ControlPlanes <= len(s.Hosts)
+	for _, h := range s.all() {
+		whole = whole && h.Ready && h.Report != nil && h.Report.Unable == "" && !h.NoRoot && !h.Renews && h.ControlPlanes <= len(s.Hosts)
 		if h.Report == nil || h.Report.Of != before.Name() || !h.Report.has(before.Phase) {
 			behind[h.Name] = true
 			names = append(names, h.Name)
@@ -290,7 +290,7 @@ func brokenBy(s Seen, begin bool, step Step) []string {
 	}
 	rule(step.Kind != Settled, "what is under way is not settled")
 	byPerson := map[string]bool{}
-	for _, h := range s.Hosts {
+	for _, h := range s.all() {
 		byPerson[h.Name] = h.Report.ByPerson && h.Report.Of == before.Name()
 	}
 	rule(step.Signs == (step.Kind == Ask && s.Authority == KubernetesCA && before.Phase == Trust && after.Phase == Sign), "the step before which people do something says so")

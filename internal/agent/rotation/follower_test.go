@@ -1,0 +1,468 @@
+package rotation
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/leafcert"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+// worker is a host without keys: files, its kubelet, and the Follower.
+type worker struct {
+	*Follower
+	cluster *cluster
+	root    string
+	cut     powercut.Cut
+	pid     int
+	// reads is what its kubelet has read at its start.
+	reads client
+	// signed holds the certificates of its requests, by name.
+	signed map[string][]byte
+	// last is the latest of its errors.
+	last error
+}
+
+// addWorker joins a worker to a cluster whose authority is that of its first control
+// plane.
+func (c *cluster) addWorker(name string) *worker {
+	c.t.Helper()
+	w := &worker{cluster: c, root: c.t.TempDir(), signed: map[string][]byte{}}
+	first := c.hosts[0]
+	ca := site.KeyPair{Cert: first.text(places[rotation.KubernetesCA].trusts), Key: first.text(places[rotation.KubernetesCA].key)}
+	w.put(places[rotation.KubernetesCA].trusts, ca.Cert, 0o644)
+	w.put(state.KubeletKubeconfig, fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://api:6443", certificate-authority-data: %s}}]
+users: [{name: u, user: {client-certificate: %s, client-key: %[2]s}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, base64.StdEncoding.EncodeToString([]byte(ca.Cert)), kubeadm.KubeletCertificate), 0o600)
+	cert, key := kubeletsOf(c.t, ca, name)
+	own := filepath.Dir(kubeadm.KubeletCertificate) + "/kubelet-client-1.pem"
+	w.put(own, cert+key, 0o600)
+	if err := os.Symlink(filepath.Base(own), w.root+kubeadm.KubeletCertificate); err != nil {
+		c.t.Fatal(err)
+	}
+	c.nodes = append(c.nodes, state.Node{Name: name, Ready: true})
+	w.begin(name)
+	w.start()
+	c.workers = append(c.workers, w)
+	return w
+}
+
+// kubeletsOf makes the client certificate of a kubelet and its key.
+func kubeletsOf(t *testing.T, ca site.KeyPair, name string) (cert, key string) {
+	t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
+	return string(issue(t, ca, subject, &own.PublicKey)), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
+}
+
+func issue(t *testing.T, ca site.KeyPair, subject pkix.Name, public any) []byte {
+	t.Helper()
+	pair, err := tls.X509KeyPair([]byte(ca.Cert), []byte(ca.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, pair.Leaf, public, pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func (w *worker) put(path, text string, mode fs.FileMode) {
+	path = w.root + path
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+		w.cluster.t.Fatal(err)
+	}
+}
+
+func (w *worker) text(path string) string {
+	data, err := os.ReadFile(w.root + path)
+	if err != nil {
+		w.cluster.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// begin starts an agent, which remembers nothing of an earlier one.
+func (w *worker) begin(name string) {
+	w.Follower = NewFollower(WorkerOptions{
+		Root: w.root, Node: name, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Try: func(ctx context.Context, kubeconfig string, do func(context.Context, WorkerAPI) error) error {
+			if err := w.connects(kubeconfig); err != nil {
+				return fmt.Errorf("10.98.0.5: %w", err)
+			}
+			return do(ctx, account{w})
+		},
+	})
+	k := w.files
+	k.write = func(path string, data []byte, mode fs.FileMode) error {
+		return w.effect(func() error { return powercut.WriteFile(path, data, mode) })
+	}
+	k.remove = func(path string) error { return w.effect(func() error { return os.Remove(path) }) }
+	k.accepts = func(context.Context, string) ([]string, error) {
+		return subjectsOf(w.cluster.t, w.text(places[rotation.KubernetesCA].trusts)), nil
+	}
+	k.kubernetes = effects{
+		kubelet: func() (string, error) { return fmt.Sprint(w.pid), nil },
+		restart: func(context.Context) error { return w.effect(func() error { w.start(); return nil }) },
+	}
+}
+
+func (w *worker) effect(do func() error) error {
+	err := w.cut.Effect(do)
+	w.cluster.check()
+	return err
+}
+
+// start starts kubelet, which then has the present files.
+func (w *worker) start() {
+	w.pid++
+	w.reads = client{w.trusts(w.root + state.KubeletKubeconfig), w.text(kubeadm.KubeletCertificate)}
+}
+
+func (w *worker) trusts(kubeconfig string) string {
+	data, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		w.cluster.t.Fatal(err)
+	}
+	out, err := kube.Authorities(data)
+	if err != nil {
+		w.cluster.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// connects returns nil if each API server and this host know each other.
+func (w *worker) connects(kubeconfig string) error {
+	for _, h := range w.cluster.hosts {
+		if !w.cluster.trusts(w.trusts(kubeconfig), h.text(leafcert.APIServer)) {
+			return x509.UnknownAuthorityError{}
+		}
+		if cert, _ := keys.SplitPair(w.text(kubeadm.KubeletCertificate)); !w.cluster.trusts(h.text(places[rotation.KubernetesCA].trusts), cert) {
+			return errors.New("Unauthorized")
+		}
+	}
+	return nil
+}
+
+// check fails a test if kubelet and an API server do not know each other, or a client of
+// kubelet is not known to it.
+func (w *worker) check() {
+	c := w.cluster
+	c.t.Helper()
+	for _, h := range c.hosts {
+		if c.broken {
+			return
+		}
+		if !c.trusts(w.reads.bundle, h.text(leafcert.APIServer)) {
+			c.t.Fatalf("kubelet of %s does not trust the API server of %s", w.Node, h.Node)
+		}
+		if cert, _ := keys.SplitPair(w.reads.cert); !c.trusts(h.text(places[rotation.KubernetesCA].trusts), cert) {
+			c.t.Fatalf("%s does not take kubelet of %s", h.Node, w.Node)
+		}
+		if !c.trusts(w.text(places[rotation.KubernetesCA].trusts), h.text(places[rotation.KubernetesCA].leaves[0]+".crt")) {
+			c.t.Fatalf("kubelet of %s does not take the API server of %s", w.Node, h.Node)
+		}
+	}
+}
+
+// look lets the agent look once. After a power cut the host boots.
+func (w *worker) look() {
+	w.Nodes(slices.Clone(w.cluster.nodes))
+	ctx, stop := context.WithTimeout(w.cluster.t.Context(), limit)
+	_, w.last = w.step(ctx)
+	stop()
+	switch {
+	case w.cut.Dead:
+		w.cut = powercut.Cut{}
+		w.begin(w.Node)
+		w.start()
+	case w.last != nil && !w.cluster.broken:
+		w.cluster.t.Errorf("%s: %v", w.Node, w.last)
+	}
+	w.cluster.check()
+}
+
+// account is what kubelet's account may do.
+type account struct{ w *worker }
+
+func (a account) ConfigMap(_ context.Context, namespace, name string) (map[string]string, error) {
+	if namespace != "kube-flannel" || name != "kube-root-ca.crt" {
+		a.w.cluster.t.Errorf("the ConfigMap %s/%s is read", namespace, name)
+	}
+	return map[string]string{"ca.crt": a.w.cluster.pods}, nil
+}
+
+func (a account) Annotate(ctx context.Context, node, name, value string) error {
+	if node != a.w.Node {
+		a.w.cluster.t.Errorf("%s writes to the Node %s", a.w.Node, node)
+	}
+	return a.w.cluster.Annotate(ctx, node, name, value)
+}
+
+// CreateRequest has the last control plane sign, which is the last to have the new key.
+func (a account) CreateRequest(_ context.Context, r joining.Request, _ time.Duration) error {
+	t := a.w.cluster.t
+	if a.w.signed[r.Name] != nil {
+		return nil
+	}
+	block, _ := pem.Decode(r.PEM)
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || request.CheckSignature() != nil || r.Signer != joining.KubeletSigner || !slices.Equal(r.Usages, joining.ClientUsages) || request.Subject.CommonName != "system:node:"+a.w.Node {
+		t.Errorf("%+v of %s, %v", r, request.Subject, err)
+	}
+	signs := a.w.cluster.hosts[len(a.w.cluster.hosts)-1]
+	cert, key := keys.SplitPair(signs.text(state.SigningPair))
+	a.w.signed[r.Name] = issue(t, site.KeyPair{Cert: cert, Key: key}, request.Subject, request.PublicKey)
+	return nil
+}
+
+func (a account) IssuedCertificate(_ context.Context, name string) ([]byte, error) {
+	return a.w.signed[name], nil
+}
+
+// sameOnWorkers fails the test unless all of every worker is of the control planes' one
+// authority.
+func (c *cluster) sameOnWorkers() {
+	c.t.Helper()
+	want := c.hosts[0].text(places[rotation.KubernetesCA].trusts)
+	for _, w := range c.workers {
+		if got := w.text(places[rotation.KubernetesCA].trusts); got != want {
+			c.t.Errorf("%s trusts\n%s", w.Node, got)
+		}
+		if got := w.trusts(w.root + state.KubeletKubeconfig); got != want {
+			c.t.Errorf("kubelet's kubeconfig of %s trusts\n%s", w.Node, got)
+		}
+		if cert, _ := keys.SplitPair(w.text(kubeadm.KubeletCertificate)); !c.trusts(want, cert) {
+			c.t.Errorf("kubelet of %s has a certificate of another one", w.Node)
+		}
+		if entries, _ := os.ReadDir(w.root + marks); len(entries) > 0 {
+			c.t.Errorf("%s keeps %v", w.Node, entries)
+		}
+	}
+}
+
+func TestWorkersFollowTheKubernetesCAAndLoseTheAPINever(t *testing.T) {
+	for _, hosts := range []int{1, 2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, hosts)
+			for _, name := range []string{"worker-1", "worker-2"} {
+				c.addWorker(name)
+			}
+			for range 2 {
+				before := c.hosts[0].files(rotation.KubernetesCA).Key
+				c.rotate(rotation.KubernetesCA)
+				c.sameKubernetes(before)
+				c.sameOnWorkers()
+			}
+			for _, w := range c.workers {
+				if w.pid-1 != 4 || len(w.signed) != 2 {
+					t.Errorf("%s: kubelet started %d times, %d certificates", w.Node, w.pid-1, len(w.signed))
+				}
+			}
+		})
+	}
+}
+
+// TestAPowerCutAnywhereOnAWorker cuts the power of a worker before and after each of its
+// effects in a whole rotation.
+func TestAPowerCutAnywhereOnAWorker(t *testing.T) {
+	effects := 0
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		w := c.addWorker("worker-1")
+		c.rotate(rotation.KubernetesCA)
+		effects = w.cut.Effects
+	})
+	if effects < 15 {
+		t.Fatalf("a rotation has %d effects on a worker", effects)
+	}
+	for at := 1; at <= effects; at++ {
+		for _, after := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 1)
+				w := c.addWorker("worker-1")
+				before := c.hosts[0].files(rotation.KubernetesCA).Key
+				w.cut.At, w.cut.After = at, after
+				c.rotate(rotation.KubernetesCA)
+				c.sameKubernetes(before)
+				for range 3 {
+					c.look()
+				}
+				c.sameOnWorkers()
+			})
+		}
+	}
+}
+
+// until plays a rotation until the wish is a worker's turn in a phase.
+func (c *cluster) until(phase rotation.Phase, turn string) {
+	c.t.Helper()
+	for i := range 200 {
+		c.look()
+		c.command(rotation.KubernetesCA, i == 0)
+		if w, _ := rotation.ParseWish(c.secret[string(rotation.KubernetesCA)]); w.Phase == phase && w.Turn == turn {
+			for _, h := range c.hosts { // they say so in their nodes
+				if _, err := h.step(c.t.Context()); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+			return
+		}
+		time.Sleep(reloadTime / 2)
+	}
+	c.t.Fatalf("it does not come to %s of %s: %s", phase, turn, strings.Join(slices.Compact(c.waited), "\n"))
+}
+
+// What keeps a worker from following is published, and it says no more than its kubelet
+// has read.
+func TestWhatAWorkerWaitsFor(t *testing.T) {
+	ca := places[rotation.KubernetesCA].trusts
+	for what, c := range map[string]struct {
+		phase rotation.Phase
+		spoil func(*worker)
+		want  string
+		left  int
+	}{
+		"nothing is published": {rotation.Trust, func(w *worker) { w.cluster.pods = w.text(ca) }, "does not publish the new authority", 1},
+		"what is no text":      {rotation.Trust, func(w *worker) { w.cluster.pods = "x" }, "ConfigMap kube-flannel/kube-root-ca.crt", 1},
+		"a kubelet that cannot": {rotation.Trust, func(w *worker) {
+			w.files.kubernetes.restart = func(context.Context) error { return errors.New("masked") }
+		}, "restart kubelet: masked", 2},
+		"control planes that differ": {rotation.Trust, func(w *worker) { w.cluster.nodes[0].Annotations = nil }, "cp-1 does not say what is wished", 1},
+		"the former one signs": {rotation.Sign, func(w *worker) {
+			w.cluster.hosts[1].put(state.SigningPair, w.cluster.hosts[1].signedBefore, 0o600)
+		}, "signs by another authority than the new one", 2},
+		"nobody signs": {rotation.Sign, func(w *worker) {
+			w.Try = func(ctx context.Context, _ string, do func(context.Context, WorkerAPI) error) error {
+				return do(ctx, silent{account{w}})
+			}
+		}, "has not signed it yet", 2},
+		"the former one is published": {rotation.Drop, func(w *worker) { w.cluster.pods = w.text(ca) }, "publishes others beside the new authority", 2},
+		"a server of the former one": {rotation.Drop, func(w *worker) {
+			try := w.Try
+			w.Try = func(ctx context.Context, kubeconfig string, do func(context.Context, WorkerAPI) error) error {
+				if strings.HasSuffix(kubeconfig, candidate) {
+					return x509.UnknownAuthorityError{}
+				}
+				return try(ctx, kubeconfig, do)
+			}
+		}, "does not reach the API by the new authority alone yet", 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl := newCluster(t, 2)
+				w := cl.addWorker("worker-1")
+				for _, h := range cl.hosts {
+					h.signedBefore = h.text(state.SigningPair)
+				}
+				cl.until(c.phase, "worker-1")
+				cl.broken = true
+				c.spoil(w)
+				for range 3 {
+					w.Nodes(slices.Clone(cl.nodes))
+					ctx, stop := context.WithTimeout(t.Context(), limit)
+					_, _ = w.step(ctx) // what it returns is published too
+					stop()
+				}
+				r := rotation.FollowersOf(cl.nodes, rotation.KubernetesCA)[0].Report
+				if r == nil || !strings.Contains(r.Problem, c.want) {
+					t.Errorf("%+v", r)
+				}
+				if got := len(idsOf(t, w.text(ca))); got != c.left {
+					t.Errorf("it trusts %d, want %d", got, c.left)
+				}
+			})
+		})
+	}
+}
+
+// silent signs nothing.
+type silent struct{ account }
+
+func (silent) IssuedCertificate(context.Context, string) ([]byte, error) { return nil, nil }
+
+// A host that slept through a rotation knows no API server. It keeps what it has, and
+// says what to type.
+func TestAWorkerThatSleptThroughARotationKeepsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		w := c.addWorker("worker-1")
+		c.workers, c.nodes = nil, slices.DeleteFunc(c.nodes, func(n state.Node) bool { return n.Name == w.Node }) // it is off, and its Node was deleted
+		before := w.text(places[rotation.KubernetesCA].trusts)
+		c.rotate(rotation.KubernetesCA)
+		_, err := w.step(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "kubectl delete node worker-1") || !strings.Contains(err.Error(), "install it anew") {
+			t.Errorf("it says %v", err)
+		}
+		if got := w.text(places[rotation.KubernetesCA].trusts); got != before {
+			t.Errorf("it trusts\n%s", got)
+		}
+	})
+}
+
+// A worker that is away holds a rotation; without its Node it goes on.
+func TestAWorkerThatIsAwayHoldsARotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		w := c.addWorker("worker-1")
+		c.until(rotation.Sign, "cp-1")
+		c.workers, c.broken = nil, true
+		i := slices.IndexFunc(c.nodes, func(n state.Node) bool { return n.Name == w.Node })
+		c.nodes[i].Ready = false
+		for range 100 {
+			c.look()
+			if step := c.command(rotation.KubernetesCA, false); step.Kind == rotation.Ask || !strings.Contains(step.Why, "worker-1 not ready") {
+				t.Fatalf("%+v", step)
+			}
+			time.Sleep(reloadTime)
+		}
+		c.nodes = slices.Delete(c.nodes, i, i+1)
+		c.rotate(rotation.KubernetesCA)
+		c.same(rotation.KubernetesCA, "")
+		if got := slices.Collect(maps.Keys(w.signed)); len(got) > 0 {
+			t.Errorf("requests %q", got)
+		}
+	})
+}
