@@ -285,10 +285,7 @@ func TestARealAPIServerFollowsTheFrontProxysCA(t *testing.T) {
 		t.Fatalf("the old certificate makes %q", got)
 	}
 	h.until(t, c, w)
-	published, err := h.set.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
-	if err != nil || strings.Count(published.Data["requestheader-client-ca-file"], "BEGIN") != 2 {
-		t.Errorf("published is %s: %v", published.Data["requestheader-client-ca-file"], err)
-	}
+	h.untilPublished(t, 2)
 	freshLeaf, freshKey := signedBy(t, fresh)
 	for _, pair := range [][2]string{{oldLeaf, oldKey}, {freshLeaf, freshKey}} {
 		if got := h.asProxy(t, pair[0], pair[1]); got != "somebody" {
@@ -310,6 +307,22 @@ func TestARealAPIServerFollowsTheFrontProxysCA(t *testing.T) {
 	}
 	if got := h.asProxy(t, freshLeaf, freshKey); got != "somebody" {
 		t.Errorf("the new certificate makes %q", got)
+	}
+}
+
+// untilPublished waits until the ConfigMap names this many CAs of the front proxy: an
+// API server follows its file first, and publishes it by a queue of its own.
+func (r *realHost) untilPublished(t *testing.T, n int) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		published, err := r.set.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+		if err == nil && strings.Count(published.Data["requestheader-client-ca-file"], "BEGIN") == n {
+			return
+		}
+		if time.Now().After(deadline) || host.Sleep(t.Context(), 200*time.Millisecond) != nil {
+			t.Fatalf("published is %s: %v", published.Data["requestheader-client-ca-file"], err)
+		}
 	}
 }
 
