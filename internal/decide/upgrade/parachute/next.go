@@ -427,10 +427,10 @@ func (d decision) begin() (Action, bool) {
 	}
 	attempts := 1
 	if d.j.Upgrade == turn.Value.Upgrade {
+		if d.j.Failed || d.j.Attempts >= MaxAttempts {
+			return Action{Hold, d.j, fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
+		}
 		attempts += d.j.Attempts
-	}
-	if attempts > MaxAttempts {
-		return Action{Hold, d.j, fmt.Sprintf("the host went back %d times and does not try again: %s", d.j.Attempts, d.j.Why)}, true
 	}
 	return Action{DoPrepare, Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, "leadership and VIPs go to other hosts"}, true
 }

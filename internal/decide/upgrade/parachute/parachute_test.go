@@ -112,6 +112,7 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Returned, "it tries again", nil},
 		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
 		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
+		{Returned, "the new release failed there", func(j *Journal, _ *Facts) { j.Failed, j.Why = true, "not accepted" }},
 		{Returned, "another upgrade begins", func(j *Journal, f *Facts) { j.Attempts, f.Turn.Value.Upgrade = 2, "u2" }},
 	} {
 		j, f := at(c.step)
