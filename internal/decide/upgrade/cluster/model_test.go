@@ -62,7 +62,7 @@ func pick(isNew bool) string {
 
 func (p play) serves(w world, i int) bool {
 	h := w.hosts[i]
-	return h.on && h.daemons && !(h.isNew && p.bad[i] == 1)
+	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1)
 }
 
 // others reports whether a host beside this one serves; anybody, for -1.
@@ -139,7 +139,7 @@ func (p play) site(w world, closed bool) Site {
 	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Parts: []Part{{"operator", state.Known(pick(w.partsNew))}}}
 	for i := range p.n {
 		h := w.hosts[i]
-		well := p.serves(w, i) && !(h.isNew && p.bad[i] > 0)
+		well := p.serves(w, i) && (!h.isNew || p.bad[i] == 0)
 		held := ""
 		if a := parachute.Next(h.journal(), p.facts(w, i, false), noon); h.on && a.Act == parachute.Hold {
 			held = a.Why

@@ -94,7 +94,8 @@ func (s Site) atWork() []Host {
 func (s Site) away(but []string) string {
 	var out []string
 	for _, h := range s.Hosts {
-		if !slices.Contains(but, h.Name) && !(state.Is(h.Present, true) && state.Is(h.Well, true) && h.Running.Known) {
+		well := state.Is(h.Present, true) && state.Is(h.Well, true) && h.Running.Known
+		if !well && !slices.Contains(but, h.Name) {
 			out = append(out, h.Name)
 		}
 	}
