@@ -158,7 +158,7 @@ func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
 	h := &w.hosts[i]
 	a := parachute.Next(h.journal(), p.facts(w, i, blind), noon)
 	j := a.Journal
-	h.booted = h.booted && j.Boot != "b2" && !(h.step.AtRest() || j.Step.AtRest())
+	h.booted = h.booted && j.Boot != "b2" && !h.step.AtRest() && !j.Step.AtRest()
 	h.late = h.late && j.Step == h.step && !j.Deadline.After(noon)
 	h.step, h.boots, h.attempts, h.failed, h.why, h.closed = j.Step, min(j.Boots, 3), j.Attempts, j.Failed, j.Why != "", j.Closed
 	written := w
@@ -176,7 +176,7 @@ func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
 	case parachute.Start, parachute.Undo:
 		h.daemons = true
 	case parachute.SwitchBack:
-		if p.serves(before, i) && !p.others(before, i) && h.isNew && !(p.n == 1 && w.returning) {
+		if p.serves(before, i) && !p.others(before, i) && h.isNew && (p.n > 1 || !w.returning) {
 			wrong = name(i) + " serves alone, and is returned"
 		}
 		h.isNew, h.daemons = false, true
@@ -197,11 +197,12 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 	case Write:
 		r := step.Record
 		for i, h := range w.hosts[:p.n] {
-			if r.NoWayBack && !w.noWayBack && !(h.on && h.isNew && h.step == parachute.Accepted && p.serves(w, i)) {
+			arrived := h.on && h.isNew && h.step == parachute.Accepted && p.serves(w, i)
+			if r.NoWayBack && !w.noWayBack && !arrived {
 				wrong = "it is committed without " + name(i)
 			}
 		}
-		if r.NoWayBack && !w.noWayBack && !(w.soaked && w.partsNew) {
+		if r.NoWayBack && !w.noWayBack && (!w.soaked || !w.partsNew) {
 			wrong = "it is committed before all has followed and soaked"
 		}
 		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
@@ -295,43 +296,61 @@ func (p play) moves(w world) (out []world, wrong string) {
 	return out, wrong
 }
 
-// settle lets all go on without faults: it says how the site ends, and what is wrong
-// with that.
-func (p play) settle(w world) (end, wrong string) {
+// ending is how a site ends, and what is wrong with that.
+type ending struct{ end, wrong string }
+
+// settle lets all go on without faults. It keeps what it has found out.
+func (p play) settle(w world, known map[world]ending) ending {
+	var way []world
+	out := ending{wrong: "it does not end"}
 	for range 40 {
-		before := w
-		for i := range p.n {
-			if h := &w.hosts[i]; !h.on {
-				h.on, h.daemons, h.booted = true, true, !h.step.AtRest()
-			}
-			for range 12 {
-				list, why := p.agent(w, i, false)
-				if why != "" {
-					return "", why
-				}
-				if list[1] == w {
-					break
-				}
-				w = list[1]
-			}
-			if h := &w.hosts[i]; h.step.Trying() {
-				h.late = true
-			}
+		if e, is := known[w]; is {
+			out = e
+			break
 		}
-		var step Step
-		if p.others(w, -1) {
-			var why string
-			if w, step, why = p.operator(w, false); why != "" {
-				return "", why
+		way = append(way, w)
+		next, step, wrong := p.round(w)
+		if wrong != "" || next == w {
+			out = ending{wrong: wrong}
+			if wrong == "" {
+				out.end, out.wrong = p.end(w, step)
 			}
-			w.soaked = w.soaked || step.Phase == Proving
+			break
 		}
-		if w != before {
-			continue
-		}
-		return p.end(w, step)
+		w = next
 	}
-	return "", "it does not end"
+	for _, w := range way {
+		known[w] = out
+	}
+	return out
+}
+
+// round lets every host, and then the operator, act without faults.
+func (p play) round(w world) (world, Step, string) {
+	for i := range p.n {
+		if h := &w.hosts[i]; !h.on {
+			h.on, h.daemons, h.booted = true, true, !h.step.AtRest()
+		}
+		for range 12 {
+			list, why := p.agent(w, i, false)
+			if why != "" {
+				return w, Step{}, why
+			}
+			if list[1] == w {
+				break
+			}
+			w = list[1]
+		}
+		if h := &w.hosts[i]; h.step.Trying() {
+			h.late = true
+		}
+	}
+	if !p.others(w, -1) {
+		return w, Step{}, ""
+	}
+	w, step, why := p.operator(w, false)
+	w.soaked = w.soaked || step.Phase == Proving
+	return w, step, why
 }
 
 func (p play) end(w world, step Step) (end, wrong string) {
@@ -363,18 +382,19 @@ func (p play) explore(faults int) (ends map[string]int, wrong string) {
 		begin.hosts[i] = modelHost{on: true, daemons: true}
 	}
 	ends = map[string]int{}
+	known := map[world]ending{}
 	seen := map[world]bool{begin: true}
 	for todo := []world{begin}; len(todo) > 0; {
 		w := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		next, why := p.moves(w)
-		end, stuck := p.settle(w)
-		for _, bad := range []string{p.wrong(w), why, stuck} {
+		end := p.settle(w, known)
+		for _, bad := range []string{p.wrong(w), why, end.wrong} {
 			if bad != "" {
 				return ends, fmt.Sprintf("%s: %+v", bad, w)
 			}
 		}
-		ends[end]++
+		ends[end.end]++
 		for _, n := range next {
 			if !seen[n] {
 				seen[n] = true

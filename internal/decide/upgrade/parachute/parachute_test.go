@@ -156,7 +156,7 @@ func troubles() []trouble {
 				for i := range 3 * 3 * 3 * 3 * 3 * 2 {
 					b := func(n int) state.Fact[bool] { return facts[i/n%3] }
 					tr := trouble{cause: cause, step: step, kind: kind, serves: b(1), peer: b(3), whole: b(9), closed: b(27), closedHere: i/243 == 1, newer: []state.Fact[string]{{}, state.Known("x"), state.Known("")}[i/81%3]}
-					tr.isAlone = !(kind == Alone && cause == "person") && kind != Worker && !state.Is(tr.serves, false) && !state.Is(tr.peer, true)
+					tr.isAlone = (kind != Alone || cause != "person") && kind != Worker && !state.Is(tr.serves, false) && !state.Is(tr.peer, true)
 					tr.mayGo = !tr.isAlone && state.Is(tr.whole, true) && !state.Is(tr.closed, true) && !tr.closedHere && state.Is(tr.newer, "")
 					out = append(out, tr)
 				}
