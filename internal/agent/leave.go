@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,11 +27,19 @@ func newLeave(streams command.Streams) *cobra.Command {
 this command as the first step of a shutdown or reboot that somebody has begun by hand
 (holdfast-leave.service). It asks the operator to drain the host, as 'holdfast host
 drain' does, and waits at most 25 seconds. It does not wait where no other host takes
-pods, where the host is empty already, and where the API does not know it. Whatever
-happens, the shutdown goes on. After the boot the agent has the host take pods again.
+pods, where the host is empty already, and where the API does not know it.
+
+Then it asks the agent to do what it does before boots of its own: other hosts get the
+virtual IPs, and the API server ends, within 12 seconds. The agent does so only while
+systemd carries a shutdown out and the cluster carries on without this host. Where another
+control plane shuts down too, neither waits for anything.
+
+Whatever happens, the shutdown goes on. After the boot the agent has the host take pods
+again; where the shutdown is cancelled and the agent still runs, it takes back what it
+gave up.
 
 While the host does not shut down, this command does nothing.`,
-		Example: `  # what became of the pods in the shutdown before this boot
+		Example: `  # what became of the pods and the virtual IPs in the shutdown before this boot
   sudo journalctl --boot=-1 --unit=holdfast-leave`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,17 +56,14 @@ While the host does not shut down, this command does nothing.`,
 func leave(ctx context.Context) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
-	out, err := host.Run(limited, host.Command("systemctl", "show", "--property=SystemState", "--value"))
-	if err != nil {
-		return "", err
+	if down, err := machineconfig.GoesDown(limited); err != nil || !down {
+		return "the host does not shut down: nothing to do", err
 	}
-	if strings.TrimSpace(string(out)) != "stopping" {
-		return "the host does not shut down: nothing to do", nil
-	}
-	if _, err := os.Stat(state.AgentKubeconfig); err != nil {
+	access := hostAccess()
+	if access == "" {
 		return "this host belongs to no cluster yet", nil
 	}
-	api, err := kube.Open(state.AgentKubeconfig)
+	api, err := kube.Open(access)
 	if err != nil {
 		return "", err
 	}
@@ -72,5 +75,20 @@ func leave(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return machineconfig.Leaver{API: api, Node: name, Boot: boot, Pause: time.Second / 2}.Leave(limited), nil
+	said, waits := machineconfig.Leaver{API: api, Node: name, Boot: boot, Down: machineconfig.GoesDown, Pause: time.Second / 2}.Leave(limited)
+	if waits {
+		said += "; " + machineconfig.AskToDepart(ctx, state.AgentSocket)
+	}
+	return said, nil
+}
+
+// hostAccess returns the host's way to the API: the account of the agent on control
+// planes, that of kubelet on workers. It is empty before the host has joined.
+func hostAccess() string {
+	for _, path := range []string{state.AgentKubeconfig, state.KubeletKubeconfig} {
+		if host.Exists(path) {
+			return path
+		}
+	}
+	return ""
 }

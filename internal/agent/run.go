@@ -123,7 +123,8 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	cluster.MayBoot = newSpare(s, cluster.View, status).mayBoot
 	config.Join(cluster)
 	net.Listen(config.Nodes)
-	group.Go(func() error { loops.Run(ctx, config.Task()); return nil })
+	group.Go(func() error { loops.Run(ctx, config.Task(), config.ShutdownTask()); return nil })
+	group.Go(func() error { loops.Watch(ctx, config.Requests(state.AgentSocket)); return nil })
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})

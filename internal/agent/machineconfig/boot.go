@@ -124,10 +124,10 @@ func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]stri
 // wish returns what the host asks of the operator about its pods. A host at rest
 // takes pods again. While a configuration cannot be read the wish stays: the host
 // may be about to begin.
-func (a *Agent) wish(r hostapply.Report, desired state.Fact[string], missing error) string {
+func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact[string], missing error) string {
 	present := a.annotations()[drain.Desired]
 	switch {
-	case missing != nil, a.patch.busy, a.shutsDown(present):
+	case missing != nil, a.patch.busy, a.shutsDown(ctx, present):
 		return present
 	case r.Drain:
 		return drain.Before(a.goal(desired))
@@ -165,30 +165,27 @@ func (a *Agent) purpose() string {
 const bootPause = 15 * time.Minute
 
 // reboot asks systemd to boot the host, in order, once its virtual IPs are at another
-// host and its API server takes no more requests: clients would otherwise wait for what
-// the shutdown has ended already. Right
-// before that it asks once more whether the cluster carries on: telling the API may
-// have taken seconds.
+// host and its API server takes no more requests. A host that shuts down already is let
+// go on.
 func (a *Agent) reboot(ctx context.Context) {
 	now := a.Now()
 	if since := now.Sub(a.booted); !a.booted.IsZero() && since >= 0 && since < bootPause {
 		return
 	}
-	if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
-		return // the next step says why
-	}
-	stay := a.cluster.Leave(ctx)
-	if may, _ := a.mayBoot(ctx); !state.Is(may, true) {
-		stay()
+	a.out.mu.Lock()
+	defer a.out.mu.Unlock()
+	if down, err := a.goesDown(ctx); a.out.stay != nil || err == nil && down {
 		return
 	}
-	a.cluster.EndAPI(ctx)
+	if why := a.depart(ctx, a.mayBoot); why != "" {
+		return // the next step says why
+	}
 	a.failed = ""
 	a.Event(state.PlanEvent(a.purpose()))
 	if _, err := a.Systemctl(ctx, "reboot"); err != nil {
-		stay()
+		a.remain()
 		a.failed = err.Error()
 		return
 	}
-	a.booted = now
+	a.booted, a.out.due = now, a.Now().Add(shutdownBegins)
 }

@@ -78,6 +78,7 @@ func TestTheLastQuestionBeforeTheRebootCounts(t *testing.T) {
 		t.Errorf("it orders %d reboots", n)
 	}
 	w.now = w.now.Add(bootPause)
+	w.shutdownLooks() // nothing came of it
 	w.agent.reboot(t.Context())
 	if n := strings.Count(strings.Join(w.orders, " "), "reboot"); n != 2 {
 		t.Errorf("after a long time it has ordered %d reboots", n)

@@ -9,6 +9,10 @@
 // (adapter/updates), and the annotations currentConfig, state, reason, desiredDrain,
 // machine-config-stage, reboot-from, reboot-done, reboot-required, patch-from,
 // patch-done and patch-result of this host's node.
+// In a shutdown that a person has begun it gives the virtual IPs away and ends the API
+// server, as before a boot of its own, and it starts holdfast-leave.service again where
+// the shutdown did not come.
+//
 // decide/hostapply decides; holdfast-configure.service writes files, because the
 // agent may not write everywhere; the operator moves the host's pods. The agent boots
 // the host, unless its pool leaves that to a person.
@@ -127,9 +131,9 @@ type Agent struct {
 	mu    sync.Mutex
 	self  state.Node // as the watch has it
 	heard bool
-	// found is what the host had asked of the operator when this process began.
-	found string
 	said  hostapply.Report // for the metrics
+
+	out departure
 
 	// Only the loop uses the fields below. The journal is the one on the disk; did and
 	// failed are those of hostapply.Facts.
@@ -151,7 +155,9 @@ type Agent struct {
 }
 
 // New returns the loop of a host. Join gives it its cluster.
-func New(o Options) *Agent { return &Agent{Options: o, wake: loop.NewKick()} }
+func New(o Options) *Agent {
+	return &Agent{Options: o, wake: loop.NewKick(), out: departure{wake: loop.NewKick(), ran: true}}
+}
 
 // Join gives the loop its cluster. Call it before the task runs.
 func (a *Agent) Join(c Cluster) { a.cluster = c }
@@ -176,14 +182,12 @@ func (a *Agent) Nodes(list []state.Node) {
 			continue
 		}
 		a.mu.Lock()
-		if !a.heard {
-			a.found = n.Annotations[drain.Desired]
-		}
 		changed := !a.heard || !maps.Equal(about(a.self), about(n))
 		a.self, a.heard = n, true
 		a.mu.Unlock()
 		if changed {
 			a.wake.Kick()
+			a.out.wake.Kick()
 		}
 	}
 }
@@ -257,7 +261,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	says := a.aboutWish(report, facts)
 	says[rollout.RebootRequired] = a.required(ctx, requiredEvery).String()
-	if wish := a.wish(s.Report, desired, missing); wish != "" {
+	if wish := a.wish(ctx, s.Report, desired, missing); wish != "" {
 		says[drain.Desired] = wish
 	}
 	untold := a.tell(ctx, report, says)

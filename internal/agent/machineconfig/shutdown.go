@@ -11,16 +11,6 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// shutsDown reports whether a wish is that of a shutdown that has begun while this
-// process runs. An earlier one is over.
-func (a *Agent) shutsDown(wish string) bool {
-	a.mu.Lock()
-	found := a.found
-	a.mu.Unlock()
-	boot, err := a.Boot()
-	return err == nil && wish == drain.Leave(boot) && wish != found
-}
-
 // Leaver has other hosts take the pods of a host that shuts down. It is a process of
 // its own, because the shutdown waits for it, and for nothing of the agent.
 type Leaver struct {
@@ -30,33 +20,38 @@ type Leaver struct {
 	}
 	// Node is the host's own, and Boot the boot that ends.
 	Node, Boot string
+	// Down reports whether the host shuts down.
+	Down func(ctx context.Context) (bool, error)
 	// Pause is the time between two looks.
 	Pause time.Duration
 }
 
 // Leave asks that other hosts take the pods. It returns how it ended, once they have
 // them, there is nothing to wait for, or the context ends: the shutdown goes on in each
-// case.
-func (l Leaver) Leave(ctx context.Context) string {
+// case. waits is false if nothing else is to hold it up either.
+func (l Leaver) Leave(ctx context.Context) (said string, waits bool) {
 	for {
-		over, err := l.step(ctx)
+		if down, err := l.Down(ctx); err == nil && !down {
+			return "the host does not shut down: nothing to do", false
+		}
+		over, together, err := l.step(ctx)
 		if over != "" {
-			return over
+			return over, !together
 		}
 		last := "pods of it are still here"
 		if err != nil {
 			last = err.Error()
 		}
 		if host.Sleep(ctx, l.Pause) != nil {
-			return "the shutdown waits no longer: " + last
+			return "the shutdown waits no longer: " + last, true
 		}
 	}
 }
 
-func (l Leaver) step(ctx context.Context) (over string, err error) {
+func (l Leaver) step(ctx context.Context) (over string, together bool, err error) {
 	nodes, err := l.API.Nodes(ctx)
 	if err != nil {
-		return "", fmt.Errorf("the API does not answer: %w", err)
+		return "", false, fmt.Errorf("the API does not answer: %w", err)
 	}
 	facts := drain.Leaving{Nodes: nodes, Name: l.Node}
 	for _, n := range nodes {
@@ -69,5 +64,5 @@ func (l Leaver) step(ctx context.Context) (over string, err error) {
 		wish := drain.Leave(l.Boot)
 		err = l.API.SetAnnotations(ctx, l.Node, map[string]*string{drain.Desired: &wish})
 	}
-	return over, err
+	return over, facts.Together(), err
 }

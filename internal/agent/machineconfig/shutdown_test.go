@@ -19,6 +19,8 @@ import (
 type fromShutdown struct {
 	*world
 	other state.Node
+	// controlPlane: the host is one.
+	controlPlane bool
 	// looks is called before each look.
 	looks func(n int)
 	n     int
@@ -33,14 +35,26 @@ func (f *fromShutdown) Nodes(context.Context) ([]state.Node, error) {
 	}
 	f.watch()
 	f.settle(hour) //nolint:contextcheck // the world has its own
-	return []state.Node{f.other, {Name: node, Ready: true, Annotations: maps.Clone(f.annotations)}}, nil
+	self := state.Node{Name: node, Ready: true, Labels: map[string]string{}, Annotations: maps.Clone(f.annotations)}
+	if f.controlPlane {
+		self.Labels[state.LabelControlPlane] = ""
+	}
+	return []state.Node{f.other, self}, nil
 }
 
+// leave is the command, as far as it is about pods. The host shuts down from then on.
 func (f *fromShutdown) leave(t *testing.T) string {
+	t.Helper()
+	f.down = true
+	said, _ := f.leaver(t)
+	return said
+}
+
+func (f *fromShutdown) leaver(t *testing.T) (said string, waits bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the test waits no longer"))
 	defer cancel()
-	return Leaver{API: f, Node: node, Boot: "0", Pause: time.Millisecond}.Leave(ctx)
+	return Leaver{API: f, Node: node, Boot: "0", Down: func(ctx context.Context) (bool, error) { return goesDown(ctx, f.systemctl) }, Pause: time.Millisecond}.Leave(ctx)
 }
 
 func shuttingDown(t *testing.T) *fromShutdown {
@@ -58,8 +72,7 @@ func TestAHostThatShutsDownIsEmptyUntilItHasBooted(t *testing.T) {
 	if !slices.Equal(w.asked, []string{shutdown}) || w.says() != "Done "+one+": " {
 		t.Errorf("it asks for %q and says %s", w.asked, w.says())
 	}
-	w.boot++
-	w.start()
+	w.boots()
 	w.settle(hour)
 	if !slices.Equal(w.asked, []string{shutdown, drain.After(one)}) || w.says() != "Done "+one+": " {
 		t.Errorf("after the boot it asks for %q and says %s", w.asked, w.says())
@@ -71,6 +84,7 @@ func TestAHostThatShutsDownIsEmptyUntilItHasBooted(t *testing.T) {
 func TestAShutdownThatDidNotComeIsOver(t *testing.T) {
 	w := shuttingDown(t)
 	w.leave(t)
+	w.down = false
 	w.start()
 	w.settle(hour)
 	if !slices.Equal(w.asked, []string{shutdown, drain.After(one)}) {
@@ -139,8 +153,7 @@ func TestAShutdownInTheTurnOfAHostWaitsForThatDrain(t *testing.T) {
 	if said := w.leave(t); said != "other hosts have its pods" || !slices.Equal(w.asked, []string{forTheBoot}) {
 		t.Errorf("%s, it asks for %q", said, w.asked)
 	}
-	w.boot++
-	w.start()
+	w.boots()
 	w.settle(hour)
 	if !slices.Equal(w.asked, []string{forTheBoot, drain.After(one)}) || w.annotations[rollout.RebootWanted] != "" {
 		t.Errorf("after the boot it asks for %q, %v", w.asked, w.annotations)

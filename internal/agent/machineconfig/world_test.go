@@ -73,6 +73,10 @@ type world struct {
 	// its virtual IPs away.
 	refused string
 	leaving func()
+	// down: systemd carries a shutdown out. deaf: it does not say so. gone: this process
+	// has given the virtual IPs away.
+	down, deaf, gone bool
+	view             state.NetworkView
 	// required is whether the distribution wants a reboot, packages is the version of
 	// its packages, and offered that of the repository. unit is the state of the unit that
 	// installs, and hangs: it does not end. mirror is why a repository does not answer.
@@ -100,7 +104,8 @@ var errCrash = errors.New("crash")
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
+		view: state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}},
+		t:    t, root: t.TempDir(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), left: -1,
 		objects: map[string]*mcfgv1.MachineConfig{}, annotations: map[string]string{},
 		required: updates.Required{Wants: state.Known(false)}, packages: "1", offered: "1", unit: "inactive",
 		enabled: map[string]bool{}, running: map[string]string{}, read: map[string]string{}, failing: map[string]bool{}, parameters: defaults(),
@@ -149,7 +154,7 @@ func (w *world) effect(do func() error) error {
 
 // start starts an agent, as after a crash.
 func (w *world) start() {
-	w.dead = false
+	w.dead, w.gone = false, false
 	writer := hostconfig.NewWriter(w.root)
 	w.instrument(&writer)
 	w.agent = New(Options{Now: func() time.Time { return w.now }, Event: func(e state.Event) { w.events = append(w.events, e) }, Host: Host{
@@ -184,22 +189,28 @@ func (w *world) start() {
 		},
 	}})
 	w.agent.Join(Cluster{
-		API: w, View: func() state.NetworkView {
-			return state.NetworkView{Role: state.RoleWorker, Host: state.HostFacts{NodeName: node}}
-		},
+		API: w, View: func() state.NetworkView { return w.view },
 		MayBoot: func(context.Context) (state.Fact[bool], string) { return state.Known(!w.needed), "cp-2 is absent" },
-		EndAPI:  func(context.Context) { w.orders = append(w.orders, "end API") },
+		EndAPI:  func(context.Context) { w.does("end API", w.gone) },
 		Leave: func(context.Context) func() {
-			w.orders = append(w.orders, "leave")
+			w.does("leave", true)
 			if w.leaving != nil {
 				w.leaving()
 			}
-			return func() { w.orders = append(w.orders, "stay") }
+			return func() { w.does("stay", false) }
 		},
 	})
 	if !w.away && !w.unjoined {
 		w.watch()
 	}
+}
+
+// does is an effect about the virtual IPs, which are away after it or not.
+func (w *world) does(what string, gone bool) {
+	_ = w.effect(func() error {
+		w.orders, w.gone = append(w.orders, what), gone
+		return nil
+	})
 }
 
 func (w *world) instrument(writer *hostconfig.Writer) {
@@ -325,6 +336,15 @@ func (w *world) systemctl(_ context.Context, args ...string) ([]byte, error) {
 	unit := args[len(args)-1]
 	switch args[0] {
 	case "show":
+		switch {
+		case args[1] != "--property=SystemState":
+		case w.deaf:
+			return nil, errors.New("no connection to systemd")
+		case w.down:
+			return []byte("stopping\n"), nil
+		default:
+			return []byte("degraded\n"), nil
+		}
 		if unit == updates.Unit {
 			return []byte(w.unit + "\n"), nil
 		}
@@ -359,6 +379,9 @@ func (w *world) order(verb, unit string) error {
 	case "reboot":
 		w.rebooting = true
 	case "start":
+		if unit == "holdfast-leave.service" {
+			return nil
+		}
 		return w.patches()
 	case "enable", "reenable":
 		w.enabled[unit] = true
@@ -464,7 +487,7 @@ func (w *world) reload() {
 
 // boots boots the host: everything is as the disk says.
 func (w *world) boots() {
-	w.boot, w.rebooting = w.boot+1, false
+	w.boot, w.rebooting, w.down = w.boot+1, false, false
 	w.unit, w.required = "inactive", updates.Required{Wants: state.Known(false)}
 	w.reload()
 	clear(w.running)

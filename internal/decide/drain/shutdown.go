@@ -13,6 +13,11 @@ const shuts = drains + "shutdown-"
 // next one the wish is of the past, and the host takes pods again.
 func Leave(boot string) string { return shuts + boot }
 
+// GoesDown reports whether systemd carries a shutdown out, by its SystemState: a reboot,
+// a power-off, a halt, a kexec. It does not while a unit is stopped or restarted, nor
+// while another target is isolated.
+func GoesDown(systemState string) bool { return systemState == "stopping" }
+
 // Leaving is what a host that shuts down knows.
 type Leaving struct {
 	// Nodes are those of the cluster, and Name is the host's own.
@@ -26,19 +31,10 @@ type Leaving struct {
 // Next returns whether the host is to ask now that others take its pods. Once over is
 // not empty there is nothing to wait for, and it says why.
 func (l Leaving) Next() (ask bool, over string) {
-	var self *state.Node
-	others, peer := false, ""
-	for i, n := range l.Nodes {
-		if n.Name == l.Name {
-			self = &l.Nodes[i]
-			continue
-		}
+	self, others, peer := l.self(), false, l.peer()
+	for _, n := range l.Nodes {
 		_, cordoned := n.Annotations[CordonedBy]
-		leaves := strings.HasPrefix(n.Annotations[Desired], shuts)
-		if leaves && n.ControlPlane() {
-			peer = n.Name
-		}
-		others = others || n.Ready && !n.Absent && !cordoned && !leaves
+		others = others || n.Name != l.Name && n.Ready && !n.Absent && !cordoned && !leaves(n)
 	}
 	if self == nil || self.Absent {
 		return false, "the cluster has no node of this name"
@@ -47,7 +43,7 @@ func (l Leaving) Next() (ask bool, over string) {
 	switch {
 	case Empties(own) && self.Annotations[Applied] == own, HasWanted(self.Annotations):
 		over = "other hosts have its pods"
-	case peer != "" && self.ControlPlane():
+	case peer != "":
 		// Two of them that stop in the same moment both keep their data, so neither waits. It
 		// asks all the same: that tells the other one.
 		ask, over = true, peer+" shuts down too"
@@ -59,4 +55,66 @@ func (l Leaving) Next() (ask bool, over string) {
 		ask = true
 	}
 	return ask && l.Configured && !Empties(own), over
+}
+
+// Together reports whether another control plane shuts down with this one. Neither then
+// waits for anything: both keep their data, and the one that waited would be left by the
+// other one.
+func (l Leaving) Together() bool { return l.peer() != "" }
+
+// self returns the host's own node, nil if there is none.
+func (l Leaving) self() *state.Node {
+	for i, n := range l.Nodes {
+		if n.Name == l.Name {
+			return &l.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// peer names another control plane that shuts down, if the host is one.
+func (l Leaving) peer() string {
+	if self := l.self(); self == nil || !self.ControlPlane() {
+		return ""
+	}
+	for _, n := range l.Nodes {
+		if n.Name != l.Name && n.ControlPlane() && leaves(n) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func leaves(n state.Node) bool { return strings.HasPrefix(n.Annotations[Desired], shuts) }
+
+// Departing is what a host knows that shuts down and has waited for its pods.
+type Departing struct {
+	// Down is whether systemd carries a shutdown out, by GoesDown.
+	Down state.Fact[bool]
+	// ControlPlane is true if the host is one, and Nodes are those of the cluster.
+	ControlPlane bool
+	Nodes        state.Fact[[]state.Node]
+}
+
+// Stays says why a host keeps its virtual IPs and its API server until systemd stops
+// them; empty if it may give them up before. Whether the cluster carries on without the
+// host is asked besides, as before a boot of its own.
+func (d Departing) Stays() string {
+	serve := 0
+	for _, n := range d.Nodes.Value {
+		if n.ControlPlane() {
+			serve++
+		}
+	}
+	switch {
+	case !d.Down.Known:
+		return "systemd does not say whether the host shuts down"
+	case !d.Down.Value:
+		return "the host does not shut down"
+	case d.ControlPlane && !d.Nodes.Known:
+		return "nobody says which other hosts serve the API"
+	case d.ControlPlane && serve < 2:
+		return "no other host serves the API"
+	}
+	return ""
 }

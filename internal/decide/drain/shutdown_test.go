@@ -68,3 +68,69 @@ func TestWhatAHostThatShutsDownDoesAboutItsPods(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyAShutdownOfTheWholeHostIsOne has all states of systemd: a restart of the unit,
+// by a person or by a script of a package, leaves the host where it is.
+func TestOnlyAShutdownOfTheWholeHostIsOne(t *testing.T) {
+	for _, s := range []string{"initializing", "starting", "running", "degraded", "maintenance", "offline", "unknown", ""} {
+		if drain.GoesDown(s) {
+			t.Errorf("%q is a shutdown", s)
+		}
+	}
+	if !drain.GoesDown("stopping") {
+		t.Error("a shutdown is none")
+	}
+}
+
+func TestTwoControlPlanesThatShutDownTogetherKnowIt(t *testing.T) {
+	node := func(name, wish string, controlPlane bool) state.Node {
+		n := state.Node{Name: name, Ready: true, Labels: map[string]string{}, Annotations: map[string]string{drain.Desired: wish}}
+		if controlPlane {
+			n.Labels[state.LabelControlPlane] = ""
+		}
+		return n
+	}
+	own, other := drain.Leave("5"), drain.Leave("7")
+	for sentence, c := range map[string]struct {
+		self, peer state.Node
+		want       bool
+	}{
+		"the other one stays":                          {node("a", own, true), node("b", "", true), false},
+		"the other one is being emptied for its turn":  {node("a", own, true), node("b", drain.Before("x"), true), false},
+		"both shut down":                               {node("a", own, true), node("b", other, true), true},
+		"both shut down, and it has not said so":       {node("a", "", true), node("b", other, true), true},
+		"a worker beside it":                           {node("a", own, true), node("b", other, false), false},
+		"a worker, and a control plane":                {node("a", own, false), node("b", other, true), false},
+		"its node is not there, and one shuts down":    {node("c", own, true), node("b", other, true), false},
+		"two workers shut down, which nobody waits on": {node("a", own, false), node("b", other, false), false},
+	} {
+		if got := (drain.Leaving{Nodes: []state.Node{c.self, c.peer}, Name: "a"}).Together(); got != c.want {
+			t.Errorf("%s: %v", sentence, got)
+		}
+	}
+}
+
+func TestWhenAHostThatShutsDownGivesUpItsVIPsBeforeItsServicesStop(t *testing.T) {
+	cp := state.Node{Labels: map[string]string{state.LabelControlPlane: ""}}
+	one, two, both := state.Known([]state.Node{cp}), state.Known([]state.Node{cp, {}, cp}), state.Known([]state.Node{cp, {}, {}})
+	yes, no := state.Known(true), state.Known(false)
+	for _, c := range []struct {
+		sentence string
+		d        drain.Departing
+		want     string
+	}{
+		{"one of two", drain.Departing{Down: yes, ControlPlane: true, Nodes: two}, ""},
+		{"a worker", drain.Departing{Down: yes, Nodes: two}, ""},
+		{"a worker that knows no node", drain.Departing{Down: yes}, ""},
+		{"the unit is restarted", drain.Departing{Down: no, ControlPlane: true, Nodes: two}, "the host does not shut down"},
+		{"the unit of a worker is restarted", drain.Departing{Down: no, Nodes: two}, "the host does not shut down"},
+		{"systemd does not answer", drain.Departing{ControlPlane: true, Nodes: two}, "systemd does not say whether the host shuts down"},
+		{"it is alone", drain.Departing{Down: yes, ControlPlane: true, Nodes: one}, "no other host serves the API"},
+		{"it has workers alone", drain.Departing{Down: yes, ControlPlane: true, Nodes: both}, "no other host serves the API"},
+		{"it knows no node", drain.Departing{Down: yes, ControlPlane: true}, "nobody says which other hosts serve the API"},
+	} {
+		if got := c.d.Stays(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.sentence, got, c.want)
+		}
+	}
+}

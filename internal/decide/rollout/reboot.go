@@ -243,6 +243,10 @@ func (t turn) required(h Host) []WishStep {
 	return nil
 }
 
+// answersWithin is the time for which nobody looks after an agent that was asked: it
+// hears of a wish at once and tells the API.
+const answersWithin = 20 * time.Second
+
 // notYet returns what of the host itself, or of its pool, keeps it from its turn.
 func (t turn) notYet(h Host) string {
 	switch w := h.Wish; {
@@ -254,6 +258,8 @@ func (t turn) notYet(h Host) string {
 		return "it was not given a configuration yet, so nobody knows whether its agent answers"
 	case !h.Ready:
 		return "it is not ready; its turn " + w.task() + " comes once it is back"
+	case w.From == "" && t.site.Now.Sub(w.At) < answersWithin:
+		return "the answer of its agent, which was asked a moment ago"
 	case w.From == "":
 		return "its agent has not answered yet; look whether holdfast-agent.service runs there, and is of this release"
 	case t.pool.Paused:

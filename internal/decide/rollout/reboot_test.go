@@ -35,6 +35,9 @@ func annotationsOf(word string) map[string]string {
 	if first, ok := strings.CutPrefix(word, "older-"); ok {
 		word, wanted = first, noon.Add(-time.Hour).Format(time.RFC3339)
 	}
+	if first, ok := strings.CutPrefix(word, "fresh-"); ok {
+		word, wanted = first, noon.Add(-19*time.Second).Format(time.RFC3339)
+	}
 	if rest, ok := strings.CutPrefix(word, "window-"); ok {
 		word, wanted = rest, wanted+rollout.InWindow
 	}
@@ -89,6 +92,7 @@ func rebootSituations() []situation {
 	return []situation{
 		{"a worker boots", "w-1 new>new Done wish=heard\nw-2 new>new Done", nil},
 		{"its agent has not heard of it", "w-1 new>new Done wish=new", nil},
+		{"its agent was asked a moment ago", "w-1 new>new Done wish=fresh-new", nil},
 		{"it was never given a configuration", "w-1 > wish=heard notready", nil},
 		{"it is wanted for later", "w-1 new>new Done wish=later", nil},
 		{"it is wanted for no time", "w-1 new>new Done wish=soon", nil},

@@ -18,6 +18,10 @@ const (
 // certificate, and ca.crt has two while an authority is replaced.
 const SigningPair = "/etc/kubernetes/pki/ca-signing.pem"
 
+// AgentSocket is where a shutdown of the host asks its agent to give the virtual IPs
+// away. Root alone may open it.
+const AgentSocket = "/run/holdfast/agent.sock"
+
 // NetworkStatusPath is the file in which a host's agent reports the state of its
 // network.
 const NetworkStatusPath = "/run/holdfast/network.json"

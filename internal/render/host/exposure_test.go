@@ -33,7 +33,7 @@ var stays = map[string]string{
 	ConfigureUnit: "It runs as root, only when the agent has a machine configuration written: files below `/etc`, `/opt`, `/srv`, `/usr/local` and `/var`, keys in homes, " +
 		"and kernel arguments in `/boot` and `/efi`, for which GRUB's tools read disks and volumes (no `PrivateDevices`, `CAP_SYS_ADMIN`). It has no network.",
 	PatchUnit: "It runs as root, only when somebody wants updates of the distribution and the host has its turn: scripts of packages do what they do anywhere else.",
-	LeaveUnit: "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd and to the API, and writes nothing.",
+	LeaveUnit: "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
 	TrustUnit: "It runs once at each boot, as root over `/etc`.",
 }
 

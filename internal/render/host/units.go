@@ -210,8 +210,8 @@ LimitCORE=0
 `
 
 // leaveUnit stops before all that serves: a shutdown that a person begins waits until
-// other hosts have the pods, for half a minute at most. kubelet's own graceful shutdown
-// would have Pacemaker wait, which gives etcd and the virtual IPs up in order
+// other hosts have the pods, and then the virtual IPs, for 37 s at most. kubelet's own
+// graceful shutdown would have Pacemaker wait, which gives etcd up in order
 // (docs/adr/0071-graceful-node-shutdown.md). It does not ask logind, so that it
 // also holds where logind does not hear of a shutdown.
 const leaveUnit = `[Unit]
@@ -225,7 +225,7 @@ RemainAfterExit=yes
 EnvironmentFile=-/etc/default/holdfast-agent
 ExecStart=/bin/true
 ExecStop=-/usr/local/bin/holdfast-agent leave
-TimeoutStopSec=40s
+TimeoutStopSec=45s
 ` + plain + leaveConfinement + `
 [Install]
 WantedBy=multi-user.target

@@ -29,19 +29,20 @@ func shownCase(cell string) string {
 	}
 }
 
-// TestFactsOfASitesLifeAreShownOrOpen reads the page of the hard cases: each is there
+// TestFactsOfASitesLifeAreShownOrOpen reads the pages of the hard cases: each is there
 // once, its tests exist, and docs/CONFORMANCE.md has the right numbers.
 func TestFactsOfASitesLifeAreShownOrOpen(t *testing.T) {
 	e := theEvidence(t)
-	parts := sections(repository(t)["docs/facts/life.md"])
 	page := read(t, conformance)
 	for _, part := range []struct {
-		heading, letter, statement string
-		cases                      int
+		file, heading, letter, statement string
+		cases                            int
 	}{
-		{"certificates", "L-C", "Hard cases of certificates", 42},
-		{"configuration-of-hosts", "L-M", "Hard cases of the configuration of hosts", 46},
+		{"docs/facts/life.md", "certificates", "L-C", "Hard cases of certificates", 42},
+		{"docs/facts/life.md", "configuration-of-hosts", "L-M", "Hard cases of the configuration of hosts", 46},
+		{"docs/facts/upgrades.md", "hard-cases", "U", "Hard cases of upgrades", 105},
 	} {
+		parts := sections(repository(t)[part.file])
 		count, next := map[string]int{}, 1
 		for _, line := range tables(strings.Split(parts[part.heading], "\n"), headLife) {
 			r, ok := rowOf(line)

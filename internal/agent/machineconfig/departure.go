@@ -1,0 +1,166 @@
+package machineconfig
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// departure is what a host has given up right before its services stop. All of it is in
+// the memory of this process: another one begins with a host that stays.
+type departure struct {
+	wake loop.Kick
+
+	// mu is held while the host departs, and until systemd has its order.
+	mu sync.Mutex
+	// stay takes it back; nil while the host has not departed.
+	stay func()
+	// due is when an ordered shutdown has begun at the latest.
+	due time.Time
+	// ran is true if a shutdown has begun, and while nobody has looked: what runs in a
+	// shutdown may have run, and runs in the next one only if its unit is started again.
+	ran bool
+}
+
+// The times of a shutdown.
+const (
+	// departLimit bounds what the agent does for a host that shuts down. The virtual IPs
+	// leave within 6 s, and the API server is waited for 1 s.
+	departLimit = 11 * time.Second
+	// shutdownBegins is the time in which a shutdown begins that was ordered. Programs may
+	// delay it at logind, by 5 s, or 30 s with unattended-upgrades.
+	shutdownBegins = time.Minute
+	shutdownLook   = time.Second
+	shutdownLimit  = 20 * time.Second
+)
+
+// depart gives the virtual IPs away, then ends the API server, so that clients go to
+// other hosts before etcd leaves: they would otherwise wait for what the shutdown has
+// ended already. It asks whether the cluster carries on, and once more right before the
+// API server ends. It returns why the host stays, empty if it departed. The caller holds
+// the lock.
+func (a *Agent) depart(ctx context.Context, may func(context.Context) (state.Fact[bool], string)) (stays string) {
+	const unknown = "nobody says whether the cluster carries on without it"
+	if carries, why := may(ctx); !state.Is(carries, true) {
+		return cmp.Or(why, unknown)
+	}
+	stay := a.cluster.Leave(ctx)
+	if carries, why := may(ctx); !state.Is(carries, true) {
+		stay()
+		return cmp.Or(why, unknown)
+	}
+	a.cluster.EndAPI(ctx)
+	a.out.stay = stay
+	a.out.wake.Kick()
+	return ""
+}
+
+// remain takes a departure back: the host may have the virtual IPs again. kubelet has
+// started the API server anew. The caller holds the lock.
+func (a *Agent) remain() {
+	a.out.stay()
+	a.out.stay, a.out.due = nil, time.Time{}
+}
+
+// Depart is what a shutdown asks for that a person has begun, once it has waited for the
+// pods. It does what the host does before a boot of its own, and says what became of it.
+func (a *Agent) Depart(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, departLimit)
+	defer cancel()
+	a.out.mu.Lock()
+	defer a.out.mu.Unlock()
+	if ctx.Err() != nil {
+		return "nobody waits for it any more"
+	}
+	if a.out.stay != nil {
+		return "its virtual IPs and its API server have left before"
+	}
+	view := a.cluster.View()
+	facts := drain.Departing{ControlPlane: view.Role.ControlPlane(), Nodes: view.Nodes}
+	if down, err := a.goesDown(ctx); err == nil {
+		facts.Down, a.out.ran = state.Known(down), a.out.ran || down
+		a.out.wake.Kick()
+	}
+	stays := facts.Stays()
+	if stays == "" {
+		stays = a.depart(ctx, a.cluster.MayBoot)
+	}
+	if stays != "" {
+		return "its virtual IPs and its API server stay until systemd stops them: " + stays
+	}
+	return "its virtual IPs and its API server have left"
+}
+
+func (a *Agent) goesDown(ctx context.Context) (bool, error) { return goesDown(ctx, a.Systemctl) }
+
+// GoesDown asks systemd whether this host shuts down.
+func GoesDown(ctx context.Context) (bool, error) { return goesDown(ctx, systemctl) }
+
+func goesDown(ctx context.Context, systemctl func(context.Context, ...string) ([]byte, error)) (bool, error) {
+	out, err := systemctl(ctx, "show", "--property=SystemState", "--value")
+	return err == nil && drain.GoesDown(strings.TrimSpace(string(out))), err
+}
+
+// ofShutdown reports whether a wish is that of a shutdown in this boot.
+func (a *Agent) ofShutdown(wish string) bool {
+	boot, err := a.Boot()
+	return err == nil && wish == drain.Leave(boot)
+}
+
+// shutsDown reports whether a wish is that of a shutdown which goes on, as far as is
+// known. One that was cancelled, or in whose place the host booted, is over.
+func (a *Agent) shutsDown(ctx context.Context, wish string) bool {
+	if !a.ofShutdown(wish) {
+		return false
+	}
+	down, err := a.goesDown(ctx)
+	return err != nil || down
+}
+
+// ShutdownTask returns the loop that has a host stay whose shutdown does not come, or
+// was cancelled. It rests while nobody shuts the host down.
+func (a *Agent) ShutdownTask() loop.Task {
+	return loop.Task{Name: "shutdown", Wake: a.out.wake, Retry: shutdownLook, Limit: shutdownLimit, Step: a.watchShutdown}
+}
+
+func (a *Agent) watchShutdown(ctx context.Context) (loop.Result, error) {
+	if !a.out.mu.TryLock() {
+		return loop.Result{Again: shutdownLook}, nil // it departs now
+	}
+	defer a.out.mu.Unlock()
+	wished := a.ofShutdown(a.annotations()[drain.Desired])
+	if a.out.stay == nil && !wished && !a.out.ran {
+		return loop.Result{}, nil
+	}
+	again := loop.Result{Again: shutdownLook}
+	switch down, err := a.goesDown(ctx); {
+	case err != nil:
+		return loop.Result{}, err
+	case down:
+		a.out.due, a.out.ran = time.Time{}, true
+		return again, nil
+	case a.out.stay != nil && a.Now().Before(a.out.due):
+		return again, nil
+	}
+	if a.out.stay != nil {
+		a.remain()
+		again.Changed = "the host does not shut down: it may have its virtual IPs again"
+	}
+	if wished {
+		a.wake.Kick() // it takes its wish back, and tells the API
+	}
+	if a.out.ran {
+		_, err := a.Systemctl(ctx, "start", "--no-block", "--", unit.LeaveUnit)
+		a.out.ran = err != nil && host.ExitCode(err) != notLoaded
+		return again, err
+	}
+	return again, nil
+}

@@ -1,0 +1,163 @@
+// Package cluster decides the next step of an upgrade of a whole site: who has the
+// turn, when the way back is closed, and when an upgrade waits for a person.
+//
+// It remembers nothing: all that outlives a step stands in the record, in the
+// journals of the hosts, or can be seen.
+package cluster
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Phase is how far an upgrade is.
+type Phase string
+
+// The phases.
+const (
+	Idle Phase = "Idle"
+	// Offered: a release is known by its digest, and nobody has asked for it yet.
+	Offered Phase = "Offered"
+	// Fetching: the hosts fetch it.
+	Fetching Phase = "Fetching"
+	// Checked: it lies on every host, and the gates are asked.
+	Checked Phase = "Checked"
+	// Hosts: one host after the other goes to it.
+	Hosts Phase = "Hosts"
+	// Parts: the parts that run in the cluster follow, the operator last.
+	Parts Phase = "Parts"
+	// Proving: the site shows for a time that it is healthy. The way back is open.
+	Proving Phase = "Proving"
+	// Committing: the way back is closed, and the functional level rises.
+	Committing Phase = "Committing"
+	// Returning: the site goes back to the old release.
+	Returning Phase = "Returning"
+)
+
+// Record is what the site remembers of an upgrade, in etcd. Its zero value stands for
+// none.
+type Record struct {
+	// Upgrade identifies the upgrade.
+	Upgrade string
+	// From and To are the digests of the two releases.
+	From, To string
+	// Started is true once somebody asked for it, Returning once the site goes back.
+	Started, Returning bool
+	// NoWayBack is written before anything that the old release could not read.
+	NoWayBack bool
+	// Turns names the hosts that may be at work.
+	Turns []string
+	// Healthy is for how long the site was healthy on the new release. Seen is when
+	// it was last seen healthy; zero if it was not.
+	Healthy time.Duration
+	Seen    time.Time
+}
+
+// Wish is what a person wants.
+type Wish struct {
+	// Release is the digest that ClusterVersion names; empty if it names none.
+	Release string
+	// Upgrade identifies the wish.
+	Upgrade string
+	// Start is true once an offered release is to be installed. Commit is true once
+	// the soak is to end. Paused says why a person has paused it.
+	Start, Commit bool
+	Paused        string
+}
+
+// Host is what is known of one host.
+type Host struct {
+	Name   string
+	Worker bool
+	// Leader and VIP tell whether it leads etcd, and holds a VIP.
+	Leader, VIP bool
+	// Present is true while it answers, Well while nothing is wrong with it, and
+	// Whole once everything of the new release lies there.
+	Present, Well, Whole state.Fact[bool]
+	// Running is the digest of the release that runs there.
+	Running state.Fact[string]
+	// Journal is what the host last said of its way.
+	Journal parachute.Journal
+	// Held is what the host says if it holds and a person should look; empty if it goes
+	// on.
+	Held string
+	// Raised is true once it works at the new functional level.
+	Raised state.Fact[bool]
+}
+
+// Part is something that runs in the cluster and not on a host.
+type Part struct {
+	Name    string
+	Release state.Fact[string]
+}
+
+// Site is all that Next decides from.
+type Site struct {
+	Now    time.Time
+	Record Record
+	Wish   Wish
+	// Running is the digest of the release that the site runs when no upgrade is
+	// under way.
+	Running string
+	Hosts   []Host
+	// Parts are in the order in which they follow: the operator is the last.
+	Parts []Part
+	// Closed are the gates that hold the next host, or the commit. They are of the
+	// stage that Stage names.
+	Closed []gate.Gate
+	// Soak is how long the site is to be healthy; SoakOff leaves the commit to a
+	// person.
+	Soak    time.Duration
+	SoakOff bool
+	// MaxUnavailable is how many workers may be at work at the same time; 0 means 1.
+	MaxUnavailable int
+}
+
+// Do is what the operator does.
+type Do string
+
+// What the operator does. Each can be done again.
+const (
+	Rest Do = "rest"
+	// Write writes the record, and nothing else.
+	Write Do = "write"
+	// Fetch has the hosts fetch the release.
+	Fetch Do = "fetch"
+	// Await waits for the hosts.
+	Await Do = "await"
+	// Bring brings a part to a release.
+	Bring Do = "bring"
+	// Raise brings a host to the new functional level.
+	Raise Do = "raise"
+	// Pause waits for a person, or for something that passes.
+	Pause Do = "pause"
+)
+
+// Step is the next step of an upgrade.
+type Step struct {
+	Phase Phase
+	Do    Do
+	// Record is written before all else.
+	Record Record
+	// Hosts are those that the step is about, Part and Release what is brought.
+	Hosts         []string
+	Part, Release string
+	// Why explains the step to people. Refused says which wish does not count.
+	Why, Refused string
+}
+
+// Turn returns what the cluster wants of a host, as the record says it.
+func (r Record) Turn(host string) parachute.Turn {
+	t := parachute.Turn{Wish: parachute.Stay, Upgrade: r.Upgrade, From: r.From, To: r.To}
+	for _, name := range r.Turns {
+		if name == host && r.Returning && !r.NoWayBack {
+			t.Wish = parachute.GoBack
+		} else if name == host {
+			t.Wish = parachute.Go
+		}
+	}
+	return t
+}

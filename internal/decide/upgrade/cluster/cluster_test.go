@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+// aSite returns a healthy site of two control planes and three workers on its way from R1
+// to R2. The first hosts, in their order, have arrived.
+func aSite(arrived int) Site {
+	s := Site{Now: noon, Record: Record{Upgrade: "u1", From: "R1", To: "R2", Started: true}, Wish: Wish{Release: "R2", Upgrade: "u1"}, Running: "R1", Soak: soakTime, MaxUnavailable: 2, Parts: []Part{{"CoreDNS", state.Known("R1")}, {"operator", state.Known("R1")}}}
+	yes := state.Known(true)
+	for i, h := range Order([]Host{{Name: "w-1", Worker: true}, {Name: "w-2", Worker: true}, {Name: "w-3", Worker: true}, {Name: "cp-1", Leader: true}, {Name: "cp-2", VIP: true}}) {
+		h.Present, h.Well, h.Whole, h.Raised, h.Running = yes, yes, yes, state.Known(false), state.Known("R1")
+		if i < arrived {
+			h.Running, h.Journal = state.Known("R2"), parachute.Journal{Upgrade: "u1", Step: parachute.Accepted, Since: noon.Add(time.Duration(i) * time.Second)}
+		}
+		s.Hosts = append(s.Hosts, h)
+	}
+	return s
+}
+
+// proved is a site on which all has followed.
+func proved(s Site) Site {
+	for i := range s.Parts {
+		s.Parts[i].Release = state.Known("R2")
+	}
+	return s
+}
+
+func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
+	var out strings.Builder
+	needed := map[string]bool{}
+	for _, c := range []struct {
+		what   string
+		site   Site
+		change func(*Site)
+	}{
+		{"nothing is wished", aSite(0), func(s *Site) { s.Record, s.Wish = Record{}, Wish{} }},
+		{"a release is offered", aSite(0), func(s *Site) { s.Record = Record{} }},
+		{"somebody begins", aSite(0), func(s *Site) { s.Record, s.Wish.Start = Record{}, true }},
+		{"a worker has not fetched it", aSite(0), func(s *Site) { s.Hosts[4].Whole = state.Fact[bool]{} }},
+		{"a gate is closed", aSite(0), func(s *Site) {
+			s.Closed = []gate.Gate{{ID: "backup", Verdict: gate.Block, Why: "there is no backup of etcd"}}
+		}},
+		{"a person has paused it", aSite(1), func(s *Site) { s.Wish.Paused = "the shop is open" }},
+		{"all is ready", aSite(0), nil},
+		{"the first one has its turn", aSite(0), func(s *Site) { s.Record.Turns = []string{"cp-2"} }},
+		{"the first one is at work", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal, s.Hosts[0].Well = []string{"cp-2"}, parachute.Journal{Upgrade: "u1", Step: parachute.Proving, Deadline: noon.Add(time.Minute)}, state.Known(false)
+		}},
+		{"the first one is away in the middle", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Present = []string{"cp-2"}, parachute.Proving, state.Known(false)
+		}},
+		{"the first one holds", aSite(0), func(s *Site) {
+			s.Record.Turns, s.Hosts[0].Journal.Step, s.Hosts[0].Held = []string{"cp-2"}, parachute.Proving, "would return, and does not: this host serves, and no other one is known to serve"
+		}},
+		{"the peer of who has its turn is not known to be well", aSite(0), func(s *Site) { s.Record.Turns, s.Hosts[1].Well = []string{"cp-2"}, state.Fact[bool]{} }},
+		{"the first one has arrived", aSite(1), func(s *Site) { s.Record.Turns = []string{"cp-2"} }},
+		{"the second one is next", aSite(1), nil},
+		{"the first one went back", aSite(0), func(s *Site) {
+			s.Hosts[0].Journal = parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers as before"}
+		}},
+		{"the first one was cut off once", aSite(0), func(s *Site) {
+			s.Hosts[0].Journal = parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Attempts: 1, Why: "the host booted before its switch"}
+		}},
+		{"a canary among workers", aSite(2), nil},
+		{"workers after the canary", aSite(3), nil},
+		{"a worker is away", aSite(3), func(s *Site) { s.Hosts[4].Present = state.Known(false) }},
+		{"parts follow", aSite(5), nil},
+		{"the operator is the last part", aSite(5), func(s *Site) { s.Parts[0].Release = state.Known("R2") }},
+		{"the soak begins", proved(aSite(5)), nil},
+		{"the soak counts", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 20*time.Minute, noon.Add(-5*time.Minute) }},
+		{"nobody looked for six minutes", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 20*time.Minute, noon.Add(-6*time.Minute) }},
+		{"the clock went back", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 20*time.Minute, noon.Add(time.Minute) }},
+		{"a host is not well in the soak", proved(aSite(5)), func(s *Site) {
+			s.Record.Healthy, s.Record.Seen, s.Hosts[1].Well = 20*time.Minute, noon.Add(-time.Minute), state.Known(false)
+		}},
+		{"the soak ends", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 59*time.Minute, noon.Add(-time.Minute) }},
+		{"the soak ends, and a worker is away", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Hosts[4].Present = soakTime, state.Fact[bool]{} }},
+		{"a person commits at once", proved(aSite(5)), func(s *Site) { s.Wish.Commit = true }},
+		{"only a person commits", proved(aSite(5)), func(s *Site) { s.SoakOff, s.Record.Healthy = true, soakTime }},
+		{"the way back is closed", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack = true }},
+		{"the way back is closed, and a host is away", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Hosts[0].Present = true, state.Known(false) }},
+		{"all are raised", proved(aSite(5)), func(s *Site) {
+			s.Record.NoWayBack = true
+			for i := range s.Hosts {
+				s.Hosts[i].Raised = state.Known(true)
+			}
+		}},
+		{"a person goes back too late", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Wish.Release = true, "R1" }},
+		{"a person wants a third release", aSite(1), func(s *Site) { s.Wish.Release = "R3" }},
+		{"a person goes back", proved(aSite(5)), func(s *Site) { s.Wish.Release = "R1" }},
+		{"a person goes back while a host is at work", aSite(0), func(s *Site) {
+			s.Wish.Release, s.Record.Turns, s.Hosts[0].Journal.Step = "R1", []string{"cp-2"}, parachute.Proving
+		}},
+		{"the operator goes back first", proved(aSite(5)), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+		{"then the last host", aSite(5), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+		{"then the last control plane", aSite(2), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+		{"a person goes on after all", aSite(2), func(s *Site) { s.Record.Returning = true }},
+		{"all are back", aSite(0), func(s *Site) { s.Wish.Release, s.Record.Returning = "R1", true }},
+	} {
+		s := c.site
+		if c.change != nil {
+			c.change(&s)
+		}
+		before := fmt.Sprintf("%+v", s)
+		step := Next(s)
+		if fmt.Sprintf("%+v", s) != before {
+			t.Errorf("%s: what it was given changed", c.what)
+		}
+		for i, r := range rules {
+			if !reflect.DeepEqual(decide(slices.Delete(slices.Clone(rules), i, i+1), s), step) {
+				needed[r.name] = true
+			}
+		}
+		fmt.Fprintf(&out, "%s\n  %s: %s %s%s%s: %s\n", c.what, step.Phase, step.Do, strings.Join(step.Hosts, ","), step.Part, step.Release, step.Why)
+		if r := step.Record; step.Do == Write || !r.Seen.Equal(s.Record.Seen) {
+			fmt.Fprintf(&out, "  writes: turns %v, started %v, returning %v, no way back %v, healthy %s, seen %v\n", r.Turns, r.Started, r.Returning, r.NoWayBack, r.Healthy, !r.Seen.IsZero())
+		}
+		if step.Refused != "" {
+			fmt.Fprintf(&out, "  refused: %s\n", step.Refused)
+		}
+		for _, line := range Describe(s, func(digest string) string { return digest }) {
+			if strings.HasPrefix(c.what, "the first one") || strings.HasPrefix(c.what, "the way back") {
+				fmt.Fprintf(&out, "    %s\n", line)
+			}
+		}
+	}
+	for _, r := range rules {
+		if !needed[r.name] {
+			t.Errorf("without the rule %q nothing changes", r.name)
+		}
+	}
+	golden.Check(t, "upgrade.txt", []byte(out.String()))
+}
+
+// TestWhoGoesFirst: whoever neither leads etcd nor holds a VIP, and the leader last.
+func TestWhoGoesFirst(t *testing.T) {
+	for want, hosts := range map[string][]Host{
+		"cp-2 cp-1":          {{Name: "cp-1", Leader: true, VIP: true}, {Name: "cp-2"}},
+		"cp-1 cp-2":          {{Name: "cp-2", Leader: true}, {Name: "cp-1", VIP: true}},
+		"cp-3 cp-2 cp-1 w-1": {{Name: "w-1", Worker: true}, {Name: "cp-1", Leader: true}, {Name: "cp-2", VIP: true}, {Name: "cp-3"}},
+	} {
+		if got := strings.Join(names(Order(hosts)), " "); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestTheGatesOfEachStage: before the first host those of the beginning are asked, then
+// fewer, and other ones before the commit.
+func TestTheGatesOfEachStage(t *testing.T) {
+	for arrived, want := range map[int]gate.Stage{0: gate.Begin, 1: gate.Between, 5: gate.Between} {
+		if got := Stage(aSite(arrived)); got != want {
+			t.Errorf("%d have arrived: %d", arrived, got)
+		}
+	}
+	if got := Stage(proved(aSite(5))); got != gate.Commit {
+		t.Errorf("the soak: %d", got)
+	}
+}

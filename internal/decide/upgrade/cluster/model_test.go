@@ -1,0 +1,473 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The model has the decisions of this package and those of the parachute, and a site of
+// up to three control planes around them. Every order of their moves is played.
+
+const (
+	oldOne, newOne = "old", "new"
+	soakTime       = time.Hour
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// modelHost is one control plane.
+type modelHost struct {
+	// on has power, daemons run, isNew leads the switch to the new release, booted
+	// is a boot that the journal does not know, late a deadline that has passed.
+	on, daemons, isNew, booted, late bool
+	step                             parachute.Step
+	boots, attempts                  int
+	failed, why, closed, raised      bool
+}
+
+type world struct {
+	hosts                         [3]modelHost
+	started, returning, noWayBack bool
+	turns                         [3]bool
+	// soaked is true once the soak is over, partsNew once the parts follow, newer
+	// once data were written that the old release cannot read.
+	soaked, partsNew, newer bool
+	wish                    string
+	faults                  int
+}
+
+// play is a scenario: how many hosts, and on which the new release is bad: it does not
+// serve (1), or it serves and does something wrong (2).
+type play struct {
+	n     int
+	bad   [3]int
+	table []rule
+}
+
+func name(i int) string { return fmt.Sprintf("cp-%d", i+1) }
+
+func pick(isNew bool) string {
+	if isNew {
+		return newOne
+	}
+	return oldOne
+}
+
+func (p play) serves(w world, i int) bool {
+	h := w.hosts[i]
+	return h.on && h.daemons && (!h.isNew || p.bad[i] != 1)
+}
+
+// others reports whether a host beside this one serves; anybody, for -1.
+func (p play) others(w world, but int) bool {
+	for i := range p.n {
+		if i != but && p.serves(w, i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w world) record() Record {
+	if !w.started {
+		return Record{}
+	}
+	r := Record{Upgrade: "u1", From: oldOne, To: newOne, Started: true, Returning: w.returning, NoWayBack: w.noWayBack}
+	for i, turn := range w.turns {
+		if turn {
+			r.Turns = append(r.Turns, name(i))
+		}
+	}
+	if w.soaked {
+		r.Healthy = soakTime
+	}
+	return r
+}
+
+func (h modelHost) journal() parachute.Journal {
+	j := parachute.Journal{Step: h.step, Attempts: h.attempts, Boots: h.boots, Boot: "b1", Failed: h.failed, Closed: h.closed, Since: noon, Switched: noon.Add(-2 * time.Minute), Deadline: noon.Add(time.Minute)}
+	if h.step != parachute.None {
+		j.Upgrade, j.From, j.To = "u1", oldOne, newOne
+	}
+	if h.late {
+		j.Deadline = noon
+	}
+	if h.why {
+		j.Why = "a reason"
+	}
+	return j
+}
+
+// facts are what a host knows. A blind one does not hear of the others.
+func (p play) facts(w world, i int, blind bool) parachute.Facts {
+	h := w.hosts[i]
+	f := parachute.Facts{
+		Kind: parachute.OfTwo, Boot: "b1", Running: pick(h.isNew), Previous: oldOne, Whole: state.Known(true), Newer: state.Known(""), Serves: state.Known(p.serves(w, i)),
+		Released: true, Quiet: !h.daemons, Timer: true, Daemons: h.daemons, Proof: parachute.Proof{},
+	}
+	if p.n == 1 {
+		f.Kind = parachute.Alone
+	}
+	if h.booted {
+		f.Boot = "b2"
+	}
+	if w.newer {
+		f.Newer = state.Known("etcd's data")
+	}
+	if !blind {
+		f.PeerServes = state.Known(p.others(w, i))
+	}
+	if p.serves(w, i) || !blind && p.others(w, i) {
+		f.Turn, f.Closed = state.Known(w.record().Turn(name(i))), state.Known(w.noWayBack || !w.started && w.newer)
+	}
+	for _, c := range parachute.Criteria() {
+		if h.daemons {
+			f.Proof[c.ID] = state.Known(!h.isNew || p.bad[i] == 0 || c.ID != "kubelet")
+		}
+	}
+	return f
+}
+
+func (p play) site(w world, closed bool) Site {
+	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Parts: []Part{{"operator", state.Known(pick(w.partsNew))}}}
+	for i := range p.n {
+		h := w.hosts[i]
+		well := p.serves(w, i) && (!h.isNew || p.bad[i] == 0)
+		held := ""
+		if a := parachute.Next(h.journal(), p.facts(w, i, false), noon); h.on && a.Act == parachute.Hold {
+			held = a.Why
+		}
+		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Whole: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Raised: state.Known(h.raised)})
+	}
+	if closed {
+		s.Closed = []gate.Gate{{ID: "etcd-data", Verdict: gate.Unknown, Why: "not known"}}
+	}
+	return s
+}
+
+// agent lets a host act once. Between the journal and the act the power may be cut.
+func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
+	before := w
+	h := &w.hosts[i]
+	a := parachute.Next(h.journal(), p.facts(w, i, blind), noon)
+	j := a.Journal
+	h.booted = h.booted && j.Boot != "b2" && !h.step.AtRest() && !j.Step.AtRest()
+	h.late = h.late && j.Step == h.step && !j.Deadline.After(noon)
+	h.step, h.boots, h.attempts, h.failed, h.why, h.closed = j.Step, min(j.Boots, 3), j.Attempts, j.Failed, j.Why != "", j.Closed
+	written := w
+	if a.Act == parachute.DoPrepare && before.hosts[i].failed {
+		wrong = name(i) + " tries again what failed there"
+	}
+	switch a.Act {
+	case parachute.DoLeave:
+		if p.n > 1 && !p.others(before, i) {
+			wrong = name(i) + " leaves, and nobody else serves"
+		}
+		h.daemons = false
+	case parachute.Switch:
+		h.isNew = true
+	case parachute.Start, parachute.Undo:
+		h.daemons = true
+	case parachute.SwitchBack:
+		if p.serves(before, i) && !p.others(before, i) && h.isNew && (p.n > 1 || !w.returning) {
+			wrong = name(i) + " serves alone, and is returned"
+		}
+		h.isNew, h.daemons = false, true
+	case parachute.Accept:
+		if p.bad[i] > 0 {
+			wrong = name(i) + " accepts a bad release"
+		}
+	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Hold:
+	}
+	return []world{written, w}, wrong
+}
+
+// operator lets the cluster act once.
+func (p play) operator(w world, closed bool) (world, Step, string) {
+	step := decide(p.table, p.site(w, closed))
+	wrong := ""
+	switch step.Do {
+	case Write:
+		r := step.Record
+		for i, h := range w.hosts[:p.n] {
+			arrived := h.on && h.isNew && h.step == parachute.Accepted && p.serves(w, i)
+			if r.NoWayBack && !w.noWayBack && !arrived {
+				wrong = "it is committed without " + name(i)
+			}
+		}
+		if r.NoWayBack && !w.noWayBack && (!w.soaked || !w.partsNew) {
+			wrong = "it is committed before all has followed and soaked"
+		}
+		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
+			wrong = "hosts return before the parts"
+		}
+		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
+		for i := range w.turns {
+			w.turns[i] = slices.Contains(r.Turns, name(i))
+		}
+		if !r.Started {
+			w.wish = pick(w.newer)
+		}
+	case Bring:
+		w.partsNew = step.Release == newOne
+	case Raise:
+		if !w.noWayBack {
+			wrong = "data are raised while the way back is open"
+		}
+		w.newer = true
+		for i := range w.hosts[:p.n] {
+			w.hosts[i].raised = w.hosts[i].raised || slices.Contains(step.Hosts, name(i))
+		}
+	case Rest, Fetch, Await, Pause:
+	}
+	return w, step, wrong
+}
+
+// wrong says which rule a world breaks.
+func (p play) wrong(w world) string {
+	work := 0
+	for i, h := range w.hosts[:p.n] {
+		if !h.step.AtRest() {
+			work++
+		}
+		if w.newer && h.on && h.daemons && !h.isNew {
+			return name(i) + " runs the old release on data that it cannot read"
+		}
+	}
+	switch {
+	case work > 1:
+		return fmt.Sprintf("%d hosts are at work", work)
+	case w.newer && w.started && !w.noWayBack:
+		return "the way back is said to be open, and the old release cannot read the data"
+	}
+	return ""
+}
+
+// moves returns the worlds that can follow, and what is wrong with a move.
+func (p play) moves(w world) (out []world, wrong string) {
+	add := func(list []world, why string) {
+		out = append(out, list...)
+		if why != "" {
+			wrong = why
+		}
+	}
+	for i, h := range w.hosts[:p.n] {
+		next := w
+		if !h.on {
+			next.hosts[i].on, next.hosts[i].daemons, next.hosts[i].booted = true, true, !h.step.AtRest()
+			add([]world{next}, "")
+			continue
+		}
+		add(p.agent(w, i, false))
+		add(p.agent(w, i, true))
+		if h.step.Trying() && h.step != parachute.Armed && !h.late {
+			next.hosts[i].late = true
+			add([]world{next}, "")
+		}
+		if w.faults > 0 {
+			cut := w
+			cut.faults--
+			cut.hosts[i].on, cut.hosts[i].daemons = false, false
+			add([]world{cut}, "")
+		}
+	}
+	if p.others(w, -1) {
+		for _, closed := range []bool{false, true} {
+			next, step, why := p.operator(w, closed)
+			add([]world{next}, why)
+			if step.Phase == Proving && step.Do == Write && !closed {
+				w.soaked = true
+				add([]world{w}, "")
+				w.soaked = next.soaked
+			}
+		}
+	}
+	if w.wish == newOne && w.started && w.faults > 0 {
+		w.wish, w.faults = oldOne, w.faults-1
+		add([]world{w}, "")
+	}
+	return out, wrong
+}
+
+// ending is how a site ends, and what is wrong with that.
+type ending struct{ end, wrong string }
+
+// settle lets all go on without faults. It keeps what it has found out.
+func (p play) settle(w world, known map[world]ending) ending {
+	var way []world
+	out := ending{wrong: "it does not end"}
+	for range 40 {
+		if e, is := known[w]; is {
+			out = e
+			break
+		}
+		way = append(way, w)
+		next, step, wrong := p.round(w)
+		if wrong != "" || next == w {
+			out = ending{wrong: wrong}
+			if wrong == "" {
+				out.end, out.wrong = p.end(w, step)
+			}
+			break
+		}
+		w = next
+	}
+	for _, w := range way {
+		known[w] = out
+	}
+	return out
+}
+
+// round lets every host, and then the operator, act without faults.
+func (p play) round(w world) (world, Step, string) {
+	for i := range p.n {
+		if h := &w.hosts[i]; !h.on {
+			h.on, h.daemons, h.booted = true, true, !h.step.AtRest()
+		}
+		for range 12 {
+			list, why := p.agent(w, i, false)
+			if why != "" {
+				return w, Step{}, why
+			}
+			if list[1] == w {
+				break
+			}
+			w = list[1]
+		}
+		if h := &w.hosts[i]; h.step.Trying() {
+			h.late = true
+		}
+	}
+	if !p.others(w, -1) {
+		return w, Step{}, ""
+	}
+	w, step, why := p.operator(w, false)
+	w.soaked = w.soaked || step.Phase == Proving
+	return w, step, why
+}
+
+func (p play) end(w world, step Step) (end, wrong string) {
+	switch {
+	case step.Why == "":
+		return "", "it ends without a reason"
+	case step.Phase == Idle || step.Phase == Offered:
+		for i, h := range w.hosts[:p.n] {
+			if h.isNew != w.newer || !p.serves(w, i) {
+				return "", "it ends, and " + name(i) + " is elsewhere"
+			}
+		}
+		return "idle " + pick(w.newer), ""
+	case step.Do == Pause && p.bad == [3]int{} && !slices.ContainsFunc(w.hosts[:], func(h modelHost) bool { return h.failed || h.attempts == parachute.MaxAttempts }):
+		return "", "it pauses without a fault: " + step.Why
+	case step.Do == Pause && w.returning:
+		return "", "a person goes back, and it pauses: " + step.Why
+	case step.Do != Pause:
+		return "", fmt.Sprintf("it ends in %s %s: %s", step.Phase, step.Do, step.Why)
+	}
+	return "paused", ""
+}
+
+// explore plays everything. It returns how many worlds end how, and the first thing that
+// is wrong.
+func (p play) explore(faults int) (ends map[string]int, wrong string) {
+	begin := world{started: true, wish: newOne, faults: faults}
+	for i := range begin.hosts[:p.n] {
+		begin.hosts[i] = modelHost{on: true, daemons: true}
+	}
+	ends = map[string]int{}
+	known := map[world]ending{}
+	seen := map[world]bool{begin: true}
+	for todo := []world{begin}; len(todo) > 0; {
+		w := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		next, why := p.moves(w)
+		end := p.settle(w, known)
+		for _, bad := range []string{p.wrong(w), why, end.wrong} {
+			if bad != "" {
+				return ends, fmt.Sprintf("%s: %+v", bad, w)
+			}
+		}
+		ends[end.end]++
+		for _, n := range next {
+			if !seen[n] {
+				seen[n] = true
+				todo = append(todo, n)
+			}
+		}
+	}
+	return ends, ""
+}
+
+// plays are the scenarios, with how many faults each may have.
+func plays() map[string]struct {
+	play
+	faults int
+} {
+	type one = struct {
+		play
+		faults int
+	}
+	return map[string]one{
+		"one host":                       {play{n: 1, table: rules}, 3},
+		"one host, bad release":          {play{n: 1, bad: [3]int{1}, table: rules}, 2},
+		"one host, half bad":             {play{n: 1, bad: [3]int{2}, table: rules}, 2},
+		"two hosts":                      {play{n: 2, table: rules}, 2},
+		"two hosts, bad release":         {play{n: 2, bad: [3]int{1, 1}, table: rules}, 2},
+		"two hosts, half bad":            {play{n: 2, bad: [3]int{2, 2}, table: rules}, 2},
+		"two hosts, bad on the leader":   {play{n: 2, bad: [3]int{1, 0}, table: rules}, 2},
+		"three hosts":                    {play{n: 3, table: rules}, 1},
+		"three hosts, bad on the second": {play{n: 3, bad: [3]int{0, 2, 0}, table: rules}, 1},
+	}
+}
+
+// TestWhateverHappensAnUpgradeEndsOrPausesWithAReason plays every order of moves: power
+// cuts, hosts that hear nothing of each other, facts that are not known, deadlines, a bad
+// release and a person who goes back.
+func TestWhateverHappensAnUpgradeEndsOrPausesWithAReason(t *testing.T) {
+	for what, s := range plays() {
+		t.Run(what, func(t *testing.T) {
+			ends, wrong := s.explore(s.faults)
+			if wrong != "" {
+				t.Fatal(wrong)
+			}
+			if ends["idle old"] == 0 || (ends["idle new"] == 0) != (s.bad != [3]int{}) {
+				t.Errorf("ends: %v", ends)
+			}
+			t.Log(ends)
+		})
+	}
+}
+
+// TestEachRuleOfAnUpgradeIsNeeded leaves out one rule after the other: something goes
+// wrong then, or no upgrade is ever complete. What the model does not have, the table of
+// situations shows.
+func TestEachRuleOfAnUpgradeIsNeeded(t *testing.T) {
+	for i, r := range rules {
+		if slices.Contains([]string{"paused", "fetch", "gates", "resume"}, r.name) {
+			continue // TestTheNextStepOfAnUpgradeIsApproved
+		}
+		found := ""
+		for _, bad := range [][3]int{{}, {1, 0}, {0, 2}} {
+			p := play{n: 2, bad: bad, table: slices.Delete(slices.Clone(rules), i, i+1)}
+			ends, wrong := p.explore(1)
+			if wrong == "" && (ends["idle old"] == 0 || bad == [3]int{} && ends["idle new"] == 0) {
+				wrong = fmt.Sprintf("ends: %v", ends)
+			}
+			if found = wrong; found != "" {
+				break
+			}
+		}
+		what, _, _ := strings.Cut(found, ": {")
+		t.Logf("without %q: %s", r.name, what)
+		if found == "" {
+			t.Errorf("without the rule %q nothing is wrong", r.name)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// longestGap is how far apart two looks may be for the time between them to count as
+// healthy.
+const longestGap = 5 * time.Minute
+
+// rule is a row of a table: the first one that has an answer decides.
+type rule struct {
+	name   string
+	answer func(Site) (Step, bool)
+}
+
+// rules is the table of an upgrade that is under way.
+var rules = []rule{
+	{"return", Site.beginReturn},
+	{"resume", Site.resume},
+	{"paused", Site.paused},
+	{"one at a time", Site.finishTurns},
+	{"everybody is there", Site.everybody},
+	{"commit goes on", Site.raise},
+	{"parts go back first", Site.partsBack},
+	{"returned", Site.returned},
+	{"fetch", Site.fetch},
+	{"failed host", Site.stopped},
+	{"gates", Site.gates},
+	{"next host", Site.nextHost},
+	{"parts", Site.parts},
+	{"soak", Site.soak},
+	{"close", Site.close},
+}
+
+// Next decides the next step. It changes nothing that it is given.
+func Next(s Site) Step { return decide(rules, s) }
+
+func decide(table []rule, s Site) Step {
+	var step Step
+	if s.Record.Started {
+		for _, r := range table {
+			if answer, ok := r.answer(s); ok {
+				step = answer
+				break
+			}
+		}
+	} else {
+		step = s.idle()
+	}
+	step.Refused = s.refusal()
+	return step
+}
+
+// idle offers a release, and begins once somebody wants it.
+func (s Site) idle() Step {
+	switch {
+	case s.Wish.Release == "" || s.Wish.Release == s.Running:
+		return Step{Phase: Idle, Do: Rest, Why: "the site runs its release"}
+	case !s.Wish.Start:
+		return Step{Phase: Offered, Do: Rest, Why: "a release is offered"}
+	}
+	return Step{Phase: Fetching, Do: Write, Record: Record{Upgrade: s.Wish.Upgrade, From: s.Running, To: s.Wish.Release, Started: true}, Why: "the upgrade begins"}
+}
+
+// refusal says why a wish does not count; empty if it does.
+func (s Site) refusal() string {
+	switch r := s.Record; {
+	case !r.Started || s.Wish.Release == "" || s.Wish.Release == r.To:
+		return ""
+	case s.Wish.Release != r.From:
+		return "another upgrade is under way: it is committed, or goes back, before a third release is installed"
+	case r.NoWayBack:
+		return "the way back is closed: only restoring a backup leads to the old release"
+	}
+	return ""
+}
+
+// phase is how far the upgrade is.
+func (s Site) phase() Phase {
+	switch {
+	case s.Record.NoWayBack:
+		return Committing
+	case s.Record.Returning:
+		return Returning
+	case s.unfetched() != nil && !s.begun():
+		return Fetching
+	case len(s.left()) == len(s.Hosts) && !s.begun():
+		return Checked
+	case len(s.left()) > 0 || len(s.atWork()) > 0:
+		return Hosts
+	case s.behind() != "":
+		return Parts
+	}
+	return Proving
+}
+
+// begun reports whether a host was ever given a turn of this upgrade.
+func (s Site) begun() bool {
+	return len(s.Record.Turns) > 0 || slices.ContainsFunc(s.Hosts, func(h Host) bool { return h.Journal.Upgrade == s.Record.Upgrade })
+}
+
+func (s Site) step(do Do, why string, hosts ...string) (Step, bool) {
+	return Step{Phase: s.phase(), Do: do, Record: s.Record, Hosts: hosts, Why: why}, true
+}
+
+func (s Site) write(r Record, why string) (Step, bool) {
+	s.Record = r
+	if !r.Started {
+		return Step{Phase: Idle, Do: Write, Why: why}, true
+	}
+	return Step{Phase: s.phase(), Do: Write, Record: r, Hosts: r.Turns, Why: why}, true
+}
+
+// beginReturn and resume follow a person until the way back is closed.
+func (s Site) beginReturn() (Step, bool) {
+	if r := s.Record; s.Wish.Release == r.From && !r.Returning && !r.NoWayBack {
+		// Who is at work goes back at once, and the others in their turn.
+		r.Returning, r.Turns, r.Healthy, r.Seen = true, names(s.atWork()), 0, time.Time{}
+		return s.write(r, "an administrator goes back")
+	}
+	return Step{}, false
+}
+
+func (s Site) resume() (Step, bool) {
+	if r := s.Record; s.Wish.Release == r.To && r.Returning {
+		r.Returning, r.Turns = false, nil
+		return s.write(r, "an administrator resumes the upgrade")
+	}
+	return Step{}, false
+}
+
+func (s Site) paused() (Step, bool) {
+	if s.Wish.Paused == "" {
+		return Step{}, false
+	}
+	return s.step(Pause, "paused: "+s.Wish.Paused)
+}
+
+// finishTurns waits for whoever is at work or has a turn, and takes back the turn of who
+// has ended.
+func (s Site) finishTurns() (Step, bool) {
+	busy := names(s.atWork())
+	for _, h := range s.Hosts {
+		if slices.Contains(busy, h.Name) && !state.Is(h.Present, true) {
+			return s.step(Pause, h.Name+" does not answer in the middle of its step: bring it back; it goes on, or returns, by itself", h.Name)
+		}
+		if slices.Contains(busy, h.Name) && h.Held != "" {
+			return s.step(Pause, h.Name+": "+h.Held, h.Name)
+		}
+	}
+	r := s.Record
+	r.Turns = slices.DeleteFunc(slices.Clone(r.Turns), func(name string) bool {
+		i := slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == name })
+		return i < 0 || s.arrived(s.Hosts[i]) || s.Hosts[i].Journal.Step.AtRest() && s.hasTried(s.Hosts[i])
+	})
+	if others := without(busy, s.Record.Turns); len(others) > 0 && len(r.Turns) == 0 {
+		return s.step(Await, strings.Join(others, " and ")+" goes on by itself", others...)
+	}
+	if len(r.Turns) != len(s.Record.Turns) {
+		return s.write(r, "its turn has ended")
+	}
+	if len(r.Turns) > 0 {
+		return s.await(r.Turns)
+	}
+	return Step{}, false
+}
+
+// await waits for hosts that have their turn, and names one that does not answer.
+func (s Site) await(turns []string) (Step, bool) {
+	for _, h := range s.Hosts {
+		if slices.Contains(turns, h.Name) && !state.Is(h.Present, true) {
+			return s.step(Pause, h.Name+" has its turn and does not answer: bring it back", h.Name)
+		}
+	}
+	if why := s.away(turns); why != "" && len(s.atWork()) == 0 {
+		r := s.Record
+		r.Turns = nil
+		return s.write(r, why+" is not known to be well, so no host begins")
+	}
+	return s.step(Await, "waiting for "+strings.Join(turns, " and "), turns...)
+}
+
+// hasTried reports whether a host has ended the way of its turn elsewhere.
+func (s Site) hasTried(h Host) bool {
+	return h.Journal.Upgrade == s.Record.Upgrade && h.Journal.Why != "" && !s.Record.Returning
+}
+
+func without(list, but []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(but, name) })
+}
+
+// everybody pauses while a host is missing: no further host begins, and nothing is
+// committed.
+func (s Site) everybody() (Step, bool) {
+	why := s.away(nil)
+	if why == "" {
+		return Step{}, false
+	}
+	step, _ := s.step(Pause, why+" is not known to be well: it goes on once all hosts are")
+	step.Record.Seen = time.Time{}
+	return step, true
+}
+
+// raise closes what the record says is closed: host by host, and then the record goes.
+func (s Site) raise() (Step, bool) {
+	if !s.Record.NoWayBack {
+		return Step{}, false
+	}
+	for _, h := range Order(s.Hosts) {
+		if !state.Is(h.Raised, true) {
+			return s.step(Raise, h.Name+" is brought to the new functional level", h.Name)
+		}
+	}
+	return s.write(Record{}, "the upgrade is complete")
+}
+
+func (s Site) partsBack() (Step, bool) {
+	if !s.Record.Returning {
+		return Step{}, false
+	}
+	for _, p := range slices.Backward(s.Parts) {
+		if !state.Is(p.Release, s.Record.From) {
+			step, _ := s.step(Bring, p.Name+" goes back")
+			step.Part, step.Release = p.Name, s.Record.From
+			return step, true
+		}
+	}
+	return Step{}, false
+}
+
+// returned takes the hosts back one after the other, and ends the upgrade.
+func (s Site) returned() (Step, bool) {
+	if !s.Record.Returning {
+		return Step{}, false
+	}
+	left := s.left()
+	if len(left) == 0 {
+		return s.write(Record{}, "the site is back at its old release")
+	}
+	return s.give(left)
+}
+
+// give gives the next hosts their turn.
+func (s Site) give(left []Host) (Step, bool) {
+	r := s.Record
+	r.Turns = s.batch(left)
+	return s.write(r, strings.Join(r.Turns, " and ")+" is next")
+}
+
+func (s Site) unfetched() []string {
+	return names(slices.DeleteFunc(slices.Clone(s.Hosts), func(h Host) bool { return state.Is(h.Whole, true) }))
+}
+
+func (s Site) fetch() (Step, bool) {
+	if missing := s.unfetched(); missing != nil {
+		return s.step(Fetch, "the release is fetched by "+strings.Join(missing, ", "), missing...)
+	}
+	return Step{}, false
+}
+
+// stopped waits for a person where a host went back by itself.
+func (s Site) stopped() (Step, bool) {
+	h, failed := s.failed()
+	if !failed {
+		return Step{}, false
+	}
+	return s.step(Pause, fmt.Sprintf("%s went back: %s. An administrator decides: go back with the whole site, and begin anew if the cause is mended", h.Name, h.Journal.Why), h.Name)
+}
+
+// gates hold hosts and the commit, and stop the clock of the soak.
+func (s Site) gates() (Step, bool) {
+	if len(s.Closed) == 0 {
+		return Step{}, false
+	}
+	var why []string
+	for _, g := range s.Closed {
+		why = append(why, g.String())
+	}
+	step, _ := s.step(Pause, strings.Join(why, "; "))
+	step.Record.Seen = time.Time{}
+	return step, true
+}
+
+func (s Site) nextHost() (Step, bool) {
+	if left := s.left(); len(left) > 0 {
+		return s.give(left)
+	}
+	return Step{}, false
+}
+
+// behind names the first part that does not run the new release.
+func (s Site) behind() string {
+	for _, p := range s.Parts {
+		if !state.Is(p.Release, s.Record.To) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func (s Site) parts() (Step, bool) {
+	part := s.behind()
+	if part == "" {
+		return Step{}, false
+	}
+	step, _ := s.step(Bring, part+" follows")
+	step.Part, step.Release = part, s.Record.To
+	return step, true
+}
+
+// soak counts the time for which the site was seen healthy.
+func (s Site) soak() (Step, bool) {
+	r := s.Record
+	if gap := s.Now.Sub(r.Seen); !r.Seen.IsZero() && gap > 0 && gap <= longestGap {
+		r.Healthy += gap
+	}
+	r.Seen = s.Now
+	switch {
+	case s.Wish.Commit || !s.SoakOff && r.Healthy >= s.Soak:
+		return Step{}, false
+	case s.SoakOff:
+		return s.write(r, "the way back is open until an administrator commits")
+	}
+	return s.write(r, fmt.Sprintf("healthy for %s of %s", r.Healthy.Round(time.Second), s.Soak))
+}
+
+// close writes that there is no way back, before anything happens that closes it.
+func (s Site) close() (Step, bool) {
+	r := s.Record
+	r.NoWayBack, r.Turns = true, nil
+	return s.write(r, "the way back is closed")
+}
+
+// Stage returns the stage whose gates belong into Closed. A commit that has begun asks
+// none: it is completed host by host while all are well.
+func Stage(s Site) gate.Stage {
+	switch s.phase() {
+	case Proving:
+		return gate.Commit
+	case Hosts, Parts:
+		return gate.Between
+	case Idle, Offered, Fetching, Checked, Committing, Returning:
+	}
+	return gate.Begin
+}

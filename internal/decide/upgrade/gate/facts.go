@@ -1,0 +1,171 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Facts holds all that the gates decide from. A fact that could not be found out is
+// unknown.
+type Facts struct {
+	Now time.Time
+	// From is the release that the site runs. To is the offered one; nil if none is
+	// offered.
+	From Release
+	To   *Release
+	// Level is the functional level: the minor release of Kubernetes as which the
+	// site behaves. Its patch is 0.
+	Level Version
+	// Soak is how long the site is to be healthy on the new release before the
+	// commit; 0 if a person commits.
+	Soak time.Duration
+	// Hosts are all hosts of the site.
+	Hosts []Host
+	// Etcd is the cluster of all members.
+	Etcd Etcd
+	// Links tells whether all links of Corosync work. It is not asked without
+	// Pacemaker.
+	Links state.Fact[bool]
+	// Upgrade is the digest to which an upgrade is under way; empty for none.
+	Upgrade state.Fact[string]
+	// Work names what else changes hosts now: a replacement, a rotation, a
+	// configuration, updates, a Job.
+	Work state.Fact[[]string]
+	// Incidents names open incidents.
+	Incidents state.Fact[[]string]
+	// Deprecated lists the uses of APIs that Kubernetes removes, over all API
+	// servers and since the last upgrade. Observed is for how long they were looked
+	// for on the API server that was looked at for the shortest time.
+	Deprecated state.Fact[[]Use]
+	Observed   time.Duration
+	// Webhooks names those that fail closed for kinds that an upgrade writes, and
+	// whose pods are all on one host.
+	Webhooks state.Fact[[]string]
+	// Budgets names disruption budgets without room, Immovable pods that no drain
+	// moves: without a controller, with local data, with a grace of over ten minutes.
+	Budgets, Immovable state.Fact[[]string]
+	// StoredVersions lists the versions in which objects of our CRDs are stored, as
+	// NAME/VERSION.
+	StoredVersions state.Fact[[]string]
+	// Backup is when the newest backup of etcd was made; zero for none. BackupLimit is
+	// the age that it may have; 0 if the site wants none.
+	Backup      state.Fact[time.Time]
+	BackupLimit time.Duration
+	// Window says until when the maintenance window keeps hosts from being taken;
+	// empty if it is open, or the site has none.
+	Window state.Fact[string]
+	// OnBattery is true while the site runs on a battery.
+	OnBattery state.Fact[bool]
+}
+
+// Host is what is known of one host.
+type Host struct {
+	Name string
+	// Worker is true for a host that is no control plane. Pacemaker is true for a
+	// control plane of two.
+	Worker, Pacemaker bool
+	// Ready is what its Node says.
+	Ready state.Fact[bool]
+	// Release is the digest of the release that runs there.
+	Release state.Fact[string]
+	// Whole lists the digests of the releases of which each blob lies on the host and
+	// was compared.
+	Whole state.Fact[[]string]
+	// Steps is the range of step versions that its agent speaks.
+	Steps state.Fact[Range]
+	// Written has the highest number of each format of ours that lies on its disk.
+	Written state.Fact[map[string]int]
+	// APIServer is the version of its API server, Emulates the minor release as which
+	// it behaves. Workers have none.
+	APIServer, Emulates state.Fact[Version]
+	Kubelet, Proxy      state.Fact[Version]
+	// Online, Marked, Failed and Features are Pacemaker's: whether the host is a
+	// member, which maintenance or standby marks it has that are not ours, which
+	// actions failed there, and its feature set.
+	Online   state.Fact[bool]
+	Marked   state.Fact[[]string]
+	Failed   state.Fact[[]string]
+	Features state.Fact[string]
+	// Fencing is true if fencing is enabled for the host. Fenced is when its BMC last
+	// answered as it does for a fence.
+	Fencing state.Fact[bool]
+	Fenced  state.Fact[time.Time]
+	// Stack lists the packages below etcd as NAME=VERSION, sorted. Loose names those
+	// that are not held.
+	Stack, Loose state.Fact[[]string]
+	// Disks are its file systems.
+	Disks state.Fact[[]Disk]
+	// Certificates are those of the host.
+	Certificates state.Fact[[]Certificate]
+	// Synchronised tells whether something keeps its clock; Offset is how far the
+	// clock is off.
+	Synchronised state.Fact[bool]
+	Offset       state.Fact[time.Duration]
+	// Edited names files of the release that somebody changed.
+	Edited state.Fact[[]string]
+}
+
+// Disk is a file system. Sizes are in bytes.
+type Disk struct {
+	Path string
+	Free uint64
+	// Need is what the new release takes, Line what must stay free so that kubelet
+	// evicts nothing.
+	Need, Line uint64
+}
+
+// Certificate is a certificate with its end.
+type Certificate struct {
+	Name string
+	Ends time.Time
+}
+
+// Use is the use of an API that Kubernetes removes.
+type Use struct {
+	API string
+	// Removed is the minor release that no longer has it.
+	Removed Version
+	// By is who uses it; empty if that is not known.
+	By string
+}
+
+// Etcd is the cluster of all members.
+type Etcd struct {
+	Members state.Fact[[]Member]
+	// Equal is true if the data of all members are equal at one revision.
+	Equal state.Fact[bool]
+	// Alarms are those that etcd has raised.
+	Alarms state.Fact[[]string]
+	// StandIn is true while a stand-in votes.
+	StandIn state.Fact[bool]
+	// Cluster and Storage are the versions that etcd has stored.
+	Cluster, Storage state.Fact[Version]
+}
+
+// Member is a member of etcd.
+type Member struct {
+	Host           string
+	Voter, Started bool
+	Version        state.Fact[Version]
+}
+
+// controlPlanes and workers return the hosts of each kind.
+func (f Facts) controlPlanes() []Host { return f.only(func(h Host) bool { return !h.Worker }) }
+func (f Facts) workers() []Host       { return f.only(func(h Host) bool { return h.Worker }) }
+
+// present leaves out workers that are not ready: the gate of workers tells of them,
+// and what they would say is unknown.
+func (f Facts) present() []Host {
+	return f.only(func(h Host) bool { return !h.Worker || state.Is(h.Ready, true) })
+}
+
+func (f Facts) only(is func(Host) bool) []Host {
+	var out []Host
+	for _, h := range f.Hosts {
+		if is(h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}

@@ -1,0 +1,269 @@
+package gate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Limits of the gates.
+const (
+	// proofAge is how old the last answer of a BMC may be.
+	proofAge = 24 * time.Hour
+	// observation is for how long uses of removed APIs must have been looked for.
+	observation = 24 * time.Hour
+	// clockOffset is how far a clock may be off.
+	clockOffset = 500 * time.Millisecond
+	// work is the time that the hosts themselves take, beside the soak.
+	work = 24 * time.Hour
+	// margin is how long certificates last beyond the commit.
+	margin = 30 * 24 * time.Hour
+	// oldestKubelet is by how many minor releases a kubelet may be older than the
+	// release that API servers emulate.
+	oldestKubelet = 2
+)
+
+// rules is the table of gates. People read them in this order.
+var rules = []rule{
+	{"release", Must, Begin, release},
+	{"idle", Must, Begin, idle},
+	{"hosts", Must, always, hosts},
+	{"workers", May, always, workersReady},
+	{"mixed-release", Must, Begin, oneRelease},
+	{"etcd-members", Must, always, etcdMembers},
+	{"etcd-data", Must, always, etcdData},
+	{"etcd-version", Must, always, etcdVersion},
+	{"skew", Must, always, skew},
+	{"formats", Must, always, formats},
+	{"steps", Must, Begin | Between, steps},
+	{"network", Must, Begin, network},
+	{"pacemaker", Must, always, pacemaker},
+	{"feature-set", Must, always, featureSet},
+	{"fencing", Must, always, fencing},
+	{"packages", Must, Begin | Between, packages},
+	{"disk", Must, Begin | Between, disk},
+	{"fetched", Must, Between, fetched},
+	{"certificates", Must, Begin, certificatesLast},
+	{"certificates-margin", May, Begin, certificatesMargin},
+	{"clock", Must, always, clockKept},
+	{"edited-files", Must, Begin | Between, edited},
+	{"stored-versions", Must, Begin | Commit, storedVersions},
+	{"deprecated-apis", May, Begin, deprecated},
+	{"webhooks", May, Begin | Between, webhooks},
+	{"disruption-budgets", May, Begin | Between, budgets},
+	{"immovable-pods", Advice, Begin, immovable},
+	{"backup", May, Begin | Commit, backup},
+	{"incidents", May, always, incidents},
+	{"window", May, Begin | Between, window},
+	{"battery", May, always, battery},
+}
+
+func release(f Facts) []finding {
+	if f.To == nil {
+		return nil
+	}
+	var out []finding
+	way := "Offer another release"
+	if f.To.Digest == "" || !f.To.Verified {
+		out = append(out, block("", "Fetch the release again, by its digest", "%s has no digest with which its contents were compared", f.To.Name))
+	}
+	if f.To.Version.Compare(f.From.Version) < 0 {
+		out = append(out, block("", "Only the parachute of an upgrade leads to an older release", "%s is older than %s", f.To.Name, f.From.Name))
+	}
+	if f.From.Version.Compare(f.To.Least) < 0 {
+		out = append(out, block("", "Upgrade to a release between them first", "an upgrade to %s begins at Holdfast %s at the oldest, and %s is %s", f.To.Name, f.To.Least, f.From.Name, f.From.Version))
+	}
+	if up, same := f.To.Kubernetes.minorsAbove(f.Level); !same || up < 0 || up > 1 {
+		out = append(out, block("", way, "%s has Kubernetes %s, and the site is at the functional level %s: one minor release after the other", f.To.Name, f.To.Kubernetes, f.Level.Series()))
+	}
+	return out
+}
+
+func idle(f Facts) []finding {
+	out := none(Wait, "", f.Work, "other work on hosts", "Wait until it ends: `holdfast status` shows it")
+	switch {
+	case !f.Upgrade.Known:
+		return append(out, unknown("", "whether an upgrade is under way"))
+	case f.Upgrade.Value != "" && (f.To == nil || f.Upgrade.Value != f.To.Digest):
+		return append(out, block("", "Commit it, or go back, before another one begins", "an upgrade to another release is under way"))
+	}
+	return out
+}
+
+func hosts(f Facts) []finding {
+	return each(f.controlPlanes(), func(h Host) []finding {
+		return is(h.Name, h.Ready, true, "whether it is ready", "it is not ready", "Bring it back: `holdfast status` says what is missing")
+	})
+}
+
+func workersReady(f Facts) []finding {
+	return each(f.workers(), func(h Host) []finding {
+		return is(h.Name, h.Ready, true, "whether it is ready", "it is not ready, and stays on its release", "Bring it back, or delete its Node if it is gone for good")
+	})
+}
+
+func oneRelease(f Facts) []finding {
+	if !f.Upgrade.Known || f.Upgrade.Value != "" {
+		return nil // hosts of an upgrade that is under way differ
+	}
+	return each(f.Hosts, func(h Host) []finding {
+		return is(h.Name, h.Release, f.From.Digest, "which release runs there", "it runs another release than the site", "Bring it to the site's release first")
+	})
+}
+
+func etcdMembers(f Facts) []finding {
+	if !f.Etcd.Members.Known {
+		return []finding{unknown("", "who is a member of etcd")}
+	}
+	var out []finding
+	way := "Wait until it is a voter, or mend it: `holdfast explain etcd`"
+	for _, h := range f.controlPlanes() {
+		i := slices.IndexFunc(f.Etcd.Members.Value, func(m Member) bool { return m.Host == h.Name })
+		switch {
+		case i < 0:
+			out = append(out, block(h.Name, way, "it is no member of etcd"))
+		case !f.Etcd.Members.Value[i].Started:
+			out = append(out, block(h.Name, way, "its etcd has not started"))
+		case !f.Etcd.Members.Value[i].Voter:
+			out = append(out, finding{Wait, h.Name, "its etcd is a learner", way})
+		}
+	}
+	for _, m := range f.Etcd.Members.Value {
+		if !slices.ContainsFunc(f.controlPlanes(), func(h Host) bool { return h.Name == m.Host }) {
+			out = append(out, block("", "Remove the member that is gone for good", "etcd lists %s, which is no control plane", cmp.Or(m.Host, "a member without a host")))
+		}
+	}
+	return append(out, is("", f.Etcd.StandIn, false, "whether a stand-in votes", "a stand-in votes for a lost member", "Wait until the lost host is back")...)
+}
+
+func etcdData(f Facts) []finding {
+	out := is("", f.Etcd.Equal, true, "whether the data of all members are equal", "the data of the members differ at one revision", "Stop here and look for the right data: `holdfast explain etcd`")
+	return append(out, none(Block, "", f.Etcd.Alarms, "alarms of etcd", "Clear what raised them")...)
+}
+
+// etcdVersion refuses another minor release of etcd: once the last old member is no
+// longer listed, also because it died, etcd raises the version of its data by itself.
+func etcdVersion(f Facts) []finding {
+	to := f.target()
+	var out []finding
+	for what, fact := range map[string]state.Fact[Version]{"etcd's cluster version": f.Etcd.Cluster, "etcd's storage version": f.Etcd.Storage} {
+		switch {
+		case !fact.Known:
+			out = append(out, unknown("", what))
+		case fact.Value.series() != to.Etcd.series():
+			out = append(out, block("", "Only a release with the same minor release of etcd keeps the way back open", "%s is %s, and %s has etcd %s", what, fact.Value.Series(), to.Name, to.Etcd))
+		}
+	}
+	slices.SortFunc(out, func(a, b finding) int { return cmp.Compare(a.why, b.why) })
+	for _, m := range f.Etcd.Members.Value {
+		switch {
+		case !m.Version.Known:
+			out = append(out, unknown(m.Host, "the version of its etcd"))
+		case m.Version.Value.series() != to.Etcd.series():
+			out = append(out, block(m.Host, "Only a release with the same minor release of etcd keeps the way back open", "it runs etcd %s, and %s has etcd %s", m.Version.Value, to.Name, to.Etcd))
+		case m.Version.Value.Compare(to.LeastEtcd) < 0:
+			out = append(out, block(m.Host, "Upgrade to a release between them first", "its etcd %s is not safe to return to: %s asks for %s at least", m.Version.Value, to.Name, to.LeastEtcd))
+		}
+	}
+	return out
+}
+
+// skew goes by the functional level: kubelets and kube-proxies must not be newer than
+// what the API servers emulate.
+func skew(f Facts) []finding {
+	out := each(f.controlPlanes(), f.serverSkew)
+	return append(out, each(f.Hosts, func(h Host) []finding {
+		return append(f.nodeSkew(h, "kubelet", h.Kubelet), f.nodeSkew(h, "kube-proxy", h.Proxy)...)
+	})...)
+}
+
+func (f Facts) serverSkew(h Host) []finding {
+	if !h.APIServer.Known || !h.Emulates.Known {
+		return []finding{unknown(h.Name, "the version of its API server")}
+	}
+	var out []finding
+	if h.Emulates.Value.series() != f.Level {
+		out = append(out, block(h.Name, "Bring all API servers to the functional level", "its API server behaves as %s, and the functional level is %s", h.Emulates.Value.Series(), f.Level.Series()))
+	}
+	if up, same := h.APIServer.Value.minorsAbove(f.Level); !same || up < 0 || up > 1 {
+		out = append(out, block(h.Name, "Upgrade this host to a release of the level first", "its API server is %s, more than one minor release from the functional level %s", h.APIServer.Value, f.Level.Series()))
+	}
+	return out
+}
+
+func (f Facts) nodeSkew(h Host, program string, version state.Fact[Version]) []finding {
+	if !version.Known {
+		return []finding{unknown(h.Name, "the version of its "+program)}
+	}
+	switch up, same := version.Value.minorsAbove(f.Level); {
+	case !same || up > 0:
+		return []finding{block(h.Name, "Go back to a "+program+" of the functional level", "its %s %s is newer than the functional level %s", program, version.Value, f.Level.Series())}
+	case up < -oldestKubelet:
+		return []finding{block(h.Name, "Upgrade this host alone first, one minor release after the other", "its %s %s is too old for API servers that emulate %s", program, version.Value, f.Level.Series())}
+	}
+	return nil
+}
+
+// formats asks whether each release reads what the other one writes, and what lies on
+// the disks.
+func formats(f Facts) []finding {
+	to := f.target()
+	var out []finding
+	unread := func(host string, reader Release, name string, number int, whose string) {
+		if format, has := reader.Formats[name]; has && !format.Reads.holds(number) {
+			out = append(out, block(host, "Offer a release that reads and writes it", "%s reads %s in the versions %s, and %s is %d", reader.Name, name, format.Reads, whose, number))
+		} else if !has && reader.Digest == to.Digest {
+			out = append(out, block(host, "Offer a release that reads and writes it", "%s cannot read %s", reader.Name, name))
+		}
+	}
+	for _, name := range sortedFormats(f.From.Formats) {
+		unread("", to, name, f.From.Formats[name].Writes, "what "+f.From.Name+" writes")
+	}
+	for _, name := range sortedFormats(to.Formats) {
+		if f.To == nil {
+			break
+		}
+		unread("", f.From, name, to.Formats[name].Writes, "what "+to.Name+" writes until its commit")
+	}
+	for _, h := range f.present() {
+		if !h.Written.Known {
+			out = append(out, unknown(h.Name, "the formats on its disk"))
+			continue
+		}
+		for _, name := range sortedFormats(f.From.Formats) {
+			if number, lies := h.Written.Value[name]; lies {
+				unread(h.Name, to, name, number, "what lies there")
+				if f.To != nil {
+					unread(h.Name, f.From, name, number, "what lies there")
+				}
+			}
+		}
+	}
+	return out
+}
+
+func steps(f Facts) []finding {
+	to := f.target()
+	common := Range{max(f.From.Steps.Min, to.Steps.Min), min(f.From.Steps.Max, to.Steps.Max)}
+	if common.Min > common.Max {
+		return []finding{block("", "Upgrade to a release between them first", "%s speaks the steps %s, and %s the steps %s", f.From.Name, f.From.Steps, to.Name, to.Steps)}
+	}
+	return each(f.present(), func(h Host) []finding {
+		switch {
+		case !h.Steps.Known:
+			return []finding{unknown(h.Name, "which steps its agent speaks")}
+		case h.Steps.Value.Max < common.Min || h.Steps.Value.Min > common.Max:
+			return []finding{block(h.Name, "Bring its agent to the site's release first", "its agent speaks the steps %s, and the releases have %s in common", h.Steps.Value, common)}
+		}
+		return nil
+	})
+}
+
+func network(f Facts) []finding {
+	if to := f.target(); to.Network != f.From.Network {
+		return []finding{block("", "Offer a release with the same network", "hosts of %s and %s would not understand each other on the network: %q and %q", f.From.Name, to.Name, f.From.Network, to.Network)}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package parachute
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Meaning is what a missed criterion means.
+type Meaning string
+
+// The meanings.
+const (
+	// Return: the host goes back.
+	Return Meaning = "return"
+	// Pause: a person looks, since the cause may lie elsewhere.
+	Pause Meaning = "pause"
+)
+
+// Kind is a set of kinds of hosts.
+type Kind int
+
+// The kinds of hosts.
+const (
+	// Worker is no control plane.
+	Worker Kind = 1 << iota
+	// Alone is the only control plane of its site.
+	Alone
+	// OfTwo is one of two control planes, which Pacemaker holds together.
+	OfTwo
+	// OfMore is one of three or more control planes.
+	OfMore
+
+	withPeer = OfTwo | OfMore
+	server   = Alone | withPeer
+	every    = Worker | server
+)
+
+// Criterion is a part of what a new release shows before it is accepted.
+type Criterion struct {
+	ID string
+	// Limit is how long after the switch it may take.
+	Limit time.Duration
+	Miss  Meaning
+	// Of says which hosts show it.
+	Of Kind
+	// What says what it shows.
+	What string
+}
+
+// Criteria returns all criteria, in the order in which people read them.
+func Criteria() []Criterion {
+	const half, one = 30 * time.Second, time.Minute
+	return []Criterion{
+		{"etcd", half, Return, server, "its etcd answers, is of the release, and has the data of the others"},
+		{"api-server", 90 * time.Second, Return, server, "its API server is ready for ten seconds and does not restart"},
+		{"controllers", one, Return, server, "its controller manager and scheduler have taken their leases, and a pod was scheduled"},
+		{"kubelet", one, Return, every, "its kubelet is ready, and the containers of before still run"},
+		{"pods", one, Return, every, "a new pod reaches pods of other hosts, a Service, names and the outside"},
+		{"router", one, Return, every, "its router answers as before"},
+		{"vip", half, Return, server, "keepalived is heard, no VIP is on two hosts, and it can take one"},
+		{"pacemaker", one, Return, OfTwo, "Pacemaker has it as a member, and the fence agent answers"},
+		{"peer-view", one, Pause, withPeer, "its peer sees the same"},
+	}
+}
+
+// whole is how long after the switch a host returns that is not accepted.
+const whole = 5 * time.Minute
+
+// Proof holds what the new release has shown, by the ID of a criterion. One that
+// nobody could find out is unknown.
+type Proof map[string]state.Fact[bool]
+
+// missed returns the criteria that are not met although their time is over: those
+// that failed, and those that are unknown.
+func missed(p Proof, kind Kind, age time.Duration) (failed, open []Criterion) {
+	for _, c := range Criteria() {
+		switch {
+		case c.Of&kind == 0 || age < c.Limit || state.Is(p[c.ID], true):
+		case p[c.ID].Known && c.Miss == Return:
+			failed = append(failed, c)
+		default:
+			open = append(open, c)
+		}
+	}
+	return failed, open
+}
+
+// complete reports whether all criteria are met.
+func complete(p Proof, kind Kind) bool {
+	for _, c := range Criteria() {
+		if c.Of&kind != 0 && !state.Is(p[c.ID], true) {
+			return false
+		}
+	}
+	return true
+}
+
+// words names criteria.
+func words(list []Criterion) string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.What+" (within "+c.Limit.String()+")")
+	}
+	return strings.Join(out, "; ")
+}
+
+// notShown adds criteria to a reason.
+func notShown(list []Criterion) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "; not shown: " + words(list)
+}

@@ -1,0 +1,458 @@
+package parachute
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Wish is what the cluster wants of a host.
+type Wish string
+
+// The wishes.
+const (
+	// Stay: the host begins no way, and ends the one that it is on.
+	Stay Wish = "stay"
+	// Go: the host has its turn to go to Turn.To.
+	Go Wish = "go"
+	// GoBack: the host has its turn to return to its old release.
+	GoBack Wish = "go back"
+)
+
+// Turn is what the cluster wants, with the releases that it means.
+type Turn struct {
+	Wish Wish
+	// Upgrade identifies the upgrade; another one to the same release has another.
+	Upgrade  string
+	From, To string
+}
+
+// Facts is what a host knows when it decides.
+type Facts struct {
+	Kind Kind
+	// Turn is unknown while the API does not answer.
+	Turn state.Fact[Turn]
+	// Boot identifies the present boot, Up is for how long it lasts.
+	Boot string
+	Up   time.Duration
+	// Running is the digest to which the switch leads. Previous is the one to which a
+	// return would lead; empty once the old release was removed.
+	Running, Previous string
+	// Unreadable is true if the journal could not be read.
+	Unreadable bool
+	// Whole is true if everything of the old release lies on the host and was
+	// compared.
+	Whole state.Fact[bool]
+	// Newer names what of the data on this host the old release cannot read; empty if
+	// it can read everything.
+	Newer state.Fact[string]
+	// Closed is true if the cluster has recorded that the way back is closed.
+	Closed state.Fact[bool]
+	// Serves is true while this host's etcd commits and its API server answers; a
+	// worker never serves. PeerServes is true while another control plane does.
+	Serves, PeerServes state.Fact[bool]
+	// Released is true once the host has no leadership, VIP and pods that have to
+	// move; Quiet once its etcd has left and its daemons have ended; Timer while the
+	// parachute's timer runs.
+	Released, Quiet, Timer bool
+	// Daemons is true once all daemons of the running release were started.
+	Daemons bool
+	// Watchdog counts how often the agent of the new release was killed since the
+	// switch because it hung.
+	Watchdog int
+	// Proof is what the running release has shown.
+	Proof Proof
+}
+
+// Act is what a host does.
+type Act string
+
+// The acts. Each can be done again.
+const (
+	// Rest: there is nothing to do.
+	Rest Act = "rest"
+	// DoPrepare moves leadership, VIPs and pods that have to move.
+	DoPrepare Act = "prepare"
+	// DoLeave lets etcd leave in order and ends the daemons.
+	DoLeave Act = "leave"
+	// Arm starts the parachute's timer.
+	Arm Act = "arm"
+	// Switch lets the one switch lead to the new release.
+	Switch Act = "switch"
+	// Start starts the daemons of the running release.
+	Start Act = "start"
+	// Prove gathers what the running release shows.
+	Prove Act = "prove"
+	// Accept ends the timer.
+	Accept Act = "accept"
+	// Undo lets the host serve again with the old release, which it never left.
+	Undo Act = "undo"
+	// SwitchBack lets the one switch lead to the old release, and starts it.
+	SwitchBack Act = "switch back"
+	// Hold leaves everything as it is, tells a person, and goes on looking.
+	Hold Act = "hold"
+)
+
+// Action is the next thing that a host does.
+type Action struct {
+	Act Act
+	// Journal is written before the act.
+	Journal Journal
+	// Why explains the action to people.
+	Why string
+}
+
+// Limits.
+const (
+	// prepareLimit is how long a host may take before it is switched.
+	prepareLimit = 30 * time.Minute
+	// returnLimit is how long a return may take.
+	returnLimit = 3 * time.Minute
+	// again is the time for the proof once a lone host is no longer alone.
+	again = time.Minute
+	// maxBoots is the boot at which a host returns that is not accepted, maxWatchdog
+	// how often its agent may hang, MaxAttempts how often a host begins a way.
+	maxBoots    = 2
+	maxWatchdog = 3
+	MaxAttempts = 2
+)
+
+// decision is a host's state while it decides.
+type decision struct {
+	j   Journal
+	f   Facts
+	now time.Time
+}
+
+// rule is a row of a table: the first one that has an answer decides.
+type rule struct {
+	name   string
+	answer func(decision) (Action, bool)
+}
+
+// rules is the table of a host.
+var rules = []rule{
+	{"unreadable", decision.unreadable},
+	{"switched by now", decision.crashedAtSwitch},
+	{"boot", decision.countBoot},
+	{"closed", decision.closed},
+	{"returning", decision.returning},
+	{"accept", decision.accept},
+	{"go back", decision.goBack},
+	{"undo", decision.undo},
+	{"forward", decision.forward},
+}
+
+// vetoes keep a host from a return. The first one that has a reason counts.
+var vetoes = []veto{
+	{"closed", decision.vetoClosed},
+	{"newer data", decision.vetoNewer},
+	{"old release", decision.vetoOld},
+	{"alone", decision.vetoAlone},
+}
+
+type veto struct {
+	name string
+	why  func(decision) string
+}
+
+// Next decides what a host does next. It changes nothing that it is given.
+func Next(j Journal, f Facts, now time.Time) Action { return decide(rules, j, f, now) }
+
+func decide(table []rule, j Journal, f Facts, now time.Time) Action {
+	d := decision{j, f, now}
+	for _, r := range table {
+		if a, ok := r.answer(d); ok {
+			return a
+		}
+	}
+	return Action{Act: Rest, Journal: j}
+}
+
+// to returns an action that begins a step, unless the host is in it already.
+func (d decision) to(s Step, act Act, why string) (Action, bool) {
+	j := d.j
+	if j.Step != s {
+		j.Step, j.Since = s, d.now
+	}
+	return Action{act, j, why}, true
+}
+
+// unreadable sends a host with a torn journal to its old release, unless that was
+// removed or a veto speaks.
+func (d decision) unreadable() (Action, bool) {
+	if !d.f.Unreadable {
+		return Action{}, false
+	}
+	const why = "the journal of the upgrade cannot be read"
+	d.j = Journal{Upgrade: d.f.Turn.Value.Upgrade, From: d.f.Previous, To: d.f.Running, Step: Proving, Since: d.now, Switched: d.now, Deadline: d.now, Boot: d.f.Boot, Attempts: MaxAttempts}
+	if d.f.Previous == "" || d.f.Previous == d.f.Running {
+		d.j.From = d.f.Running
+		return d.to(Returned, Hold, why+"; the host stays on its release")
+	}
+	return d.giveUp(why, false)
+}
+
+// crashedAtSwitch reads from the switch itself what a crash at it left.
+func (d decision) crashedAtSwitch() (Action, bool) {
+	switch switched := d.f.Running == d.j.To && d.j.To != ""; {
+	case d.j.Step == Armed && switched:
+		d.j.Switched = d.j.Since
+		return d.to(Switched, Start, "the host was cut off right after its switch")
+	case (d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving) && !switched && d.f.Boot != d.j.Boot:
+		d.j.Boot, d.j.Why = d.f.Boot, "the power was cut before the switch"
+		return d.to(Returned, Undo, d.j.Why)
+	}
+	return Action{}, false
+}
+
+// countBoot notes a boot once.
+func (d decision) countBoot() (Action, bool) {
+	if d.j.Step.AtRest() || d.f.Boot == d.j.Boot {
+		return Action{}, false
+	}
+	d.j.Boot = d.f.Boot
+	if d.j.Step == Switched || d.j.Step == Started || d.j.Step == Proving {
+		d.j.Boots++
+		return Action{Prove, d.j, fmt.Sprintf("boot %d with the new release, which is not accepted", d.j.Boots)}, true
+	}
+	if d.j.Step == Returning {
+		return d.returning()
+	}
+	d.j.Why = "the host booted before its switch"
+	return d.to(Returned, Undo, d.j.Why)
+}
+
+// closed keeps in the journal that the way back is closed, so that a host knows it
+// without the API.
+func (d decision) closed() (Action, bool) {
+	if !state.Is(d.f.Closed, true) || d.j.Closed || d.j.Step != Accepted {
+		return Action{}, false
+	}
+	d.j.Closed = true
+	return Action{Rest, d.j, "the way back is closed"}, true
+}
+
+// returning ends a return, or tells a person that it does not end.
+func (d decision) returning() (Action, bool) {
+	if d.j.Step != Returning {
+		return Action{}, false
+	}
+	switch {
+	case d.f.Running != d.j.From: // a crash came between, and a veto may speak by now
+		return d.giveUp(d.j.Why, d.j.Failed)
+	case !d.f.Daemons:
+		return Action{SwitchBack, d.j, d.j.Why}, true
+	case complete(d.f.Proof, d.f.Kind) || d.f.Kind != Worker && state.Is(d.f.Serves, true):
+		return d.to(Returned, Undo, d.j.Why)
+	case d.now.After(d.j.Since.Add(returnLimit)):
+		return Action{Hold, d.j, fmt.Sprintf("the return has not ended within %s: a person has to look. It was for: %s", returnLimit, d.j.Why)}, true
+	}
+	return Action{Prove, d.j, d.j.Why}, true
+}
+
+// accept comes before all reasons to return: what has proved itself stays.
+func (d decision) accept() (Action, bool) {
+	if d.j.Step != Proving || d.f.Running != d.j.To || !d.f.Daemons || d.wants(GoBack) || !complete(d.f.Proof, d.f.Kind) {
+		return Action{}, false
+	}
+	d.j.Boots, d.j.Deadline = 0, time.Time{}
+	return d.to(Accepted, Accept, "the new release has shown all that it has to")
+}
+
+// goBack finds a reason to return.
+func (d decision) goBack() (Action, bool) {
+	if d.j.Step == Accepted && d.wants(GoBack) {
+		return d.giveUp("an administrator goes back", false)
+	}
+	if d.j.Step != Switched && d.j.Step != Started && d.j.Step != Proving {
+		return Action{}, false
+	}
+	why, failed, open := d.reason()
+	switch {
+	case why != "":
+		a, ok := d.giveUp(why, failed)
+		// Who may not return goes on, and has perhaps something to show.
+		return a, ok && (a.Act == SwitchBack || d.j.Step == Proving)
+	case len(open) > 0 && d.j.Step == Proving:
+		return Action{Hold, d.j, "waiting for what is not known or lies elsewhere: " + words(open)}, true
+	}
+	return Action{}, false
+}
+
+// reason says why a host that runs the new release unproven returns, empty for no
+// reason, and whether the new release is to blame. It returns the criteria that are
+// open, too.
+func (d decision) reason() (why string, failed bool, open []Criterion) {
+	bad, open := missed(d.f.Proof, d.f.Kind, d.age())
+	switch {
+	case d.wants(GoBack):
+		return "an administrator goes back", false, open
+	case d.j.Boots >= maxBoots:
+		return fmt.Sprintf("boot %d without having been accepted", d.j.Boots), false, open
+	case d.f.Watchdog >= maxWatchdog:
+		return fmt.Sprintf("the agent of the new release hung %d times", d.f.Watchdog), true, open
+	case len(bad) > 0:
+		return "not accepted" + notShown(bad), true, open
+	case d.late():
+		return "not accepted in time" + notShown(open), true, open
+	}
+	return "", false, open
+}
+
+// giveUp returns, unless a veto speaks. A lone host that serves gets new time, so that
+// it can prove itself once its peer is back.
+func (d decision) giveUp(why string, failed bool) (Action, bool) {
+	for _, v := range vetoes {
+		veto := v.why(d)
+		if veto == "" {
+			continue
+		}
+		if !d.j.Step.AtRest() && d.j.Deadline.Before(d.now.Add(again)) {
+			d.j.Deadline = d.now.Add(again)
+		}
+		return Action{Hold, d.j, fmt.Sprintf("would return (%s), and does not: %s", why, veto)}, true
+	}
+	d.j.Why, d.j.Failed = why, failed
+	return d.to(Returning, SwitchBack, why)
+}
+
+func (d decision) vetoClosed() string {
+	if d.j.Closed || state.Is(d.f.Closed, true) {
+		return "the upgrade is committed, and the way back is closed"
+	}
+	return ""
+}
+
+func (d decision) vetoNewer() string {
+	switch {
+	case !d.f.Newer.Known:
+		return "it is not known whether the old release can read the data of this host"
+	case d.f.Newer.Value != "":
+		return "the old release cannot read " + d.f.Newer.Value
+	}
+	return ""
+}
+
+func (d decision) vetoOld() string {
+	if !state.Is(d.f.Whole, true) {
+		return "the old release does not lie on this host whole"
+	}
+	return ""
+}
+
+// vetoAlone keeps a host that serves, and perhaps serves alone, where it is.
+func (d decision) vetoAlone() string {
+	wanted := d.f.Kind == Alone && d.wants(GoBack) // by a person, who knows that it serves alone
+	if wanted || d.f.Kind == Worker || state.Is(d.f.Serves, false) || state.Is(d.f.PeerServes, true) {
+		return ""
+	}
+	return "this host serves, and no other one is known to serve"
+}
+
+// undo ends a way that has not come to its switch.
+func (d decision) undo() (Action, bool) {
+	if d.j.Step != Prepare && d.j.Step != Leave && d.j.Step != Armed {
+		return Action{}, false
+	}
+	why := ""
+	switch {
+	case d.wants(GoBack) || d.wants(Stay):
+		why = "the cluster has taken the turn back"
+	case d.now.After(d.j.Since.Add(prepareLimit)):
+		why = fmt.Sprintf("the host was not ready to switch within %s", prepareLimit)
+	case !d.spared():
+		why = "no other control plane is known to serve"
+	default:
+		return Action{}, false
+	}
+	d.j.Why = why
+	return d.to(Returned, Undo, why)
+}
+
+// spared reports whether the site goes on without this host. A site of one host has
+// nobody else.
+func (d decision) spared() bool {
+	return d.f.Kind == Worker || d.f.Kind == Alone || state.Is(d.f.PeerServes, true)
+}
+
+// forward takes the next step towards the new release.
+func (d decision) forward() (Action, bool) {
+	switch d.j.Step {
+	case None, Returned, Accepted:
+		return d.begin()
+	case Prepare:
+		if !d.f.Released {
+			return d.to(Prepare, DoPrepare, "leadership and VIPs go to other hosts")
+		}
+		return d.to(Leave, DoLeave, "its etcd leaves, and its daemons end")
+	case Leave:
+		if !d.f.Quiet {
+			return d.to(Leave, DoLeave, "its etcd leaves, and its daemons end")
+		}
+		d.j.Deadline = d.now.Add(whole)
+		return d.to(Armed, Arm, "the parachute is ready")
+	case Armed:
+		if !d.f.Timer {
+			return d.to(Armed, Arm, "the parachute is ready")
+		}
+		d.j.Switched, d.j.Deadline = d.now, d.now.Add(whole)
+		return d.to(Switched, Switch, "the switch leads to the new release")
+	case Switched:
+		if d.f.Running != d.j.To {
+			return d.to(Switched, Switch, "the switch leads to the new release")
+		}
+		return d.to(Started, Start, "the new release starts")
+	case Started:
+		if !d.f.Daemons {
+			return d.to(Started, Start, "the new release starts")
+		}
+		return d.to(Proving, Prove, "the new release shows what it has to")
+	case Proving:
+		return d.to(Proving, Prove, "the new release shows what it has to")
+	case Returning:
+	}
+	return Action{}, false
+}
+
+// begin begins a way, if the host has its turn for one that it may still try.
+func (d decision) begin() (Action, bool) {
+	turn := d.f.Turn
+	if !d.f.Daemons { // a crash came between the journal and the act
+		return Action{Undo, d.j, "the daemons of the release start again"}, true
+	}
+	if !turn.Known || turn.Value.Wish != Go || turn.Value.To == d.f.Running || !d.spared() {
+		return Action{}, false
+	}
+	attempts := 1
+	if d.j.Upgrade == turn.Value.Upgrade {
+		if d.j.Failed || d.j.Attempts >= MaxAttempts {
+			return Action{Hold, d.j, fmt.Sprintf("the host went back in attempt %d and does not try again: %s", d.j.Attempts, d.j.Why)}, true
+		}
+		attempts += d.j.Attempts
+	}
+	return Action{DoPrepare, Journal{Upgrade: turn.Value.Upgrade, From: turn.Value.From, To: turn.Value.To, Step: Prepare, Since: d.now, Attempts: attempts, Boot: d.f.Boot}, "leadership and VIPs go to other hosts"}, true
+}
+
+// wants reports whether the cluster is known to want something of this way.
+func (d decision) wants(w Wish) bool {
+	return d.f.Turn.Known && d.f.Turn.Value.Wish == w
+}
+
+// age is how long ago the switch was thrown. A clock that went back counts from the
+// boot.
+func (d decision) age() time.Duration {
+	if d.now.Before(d.j.Switched) {
+		return d.f.Up
+	}
+	return d.now.Sub(d.j.Switched)
+}
+
+// late reports whether the deadline has passed.
+func (d decision) late() bool {
+	if d.now.Before(d.j.Switched) {
+		return d.f.Up >= whole
+	}
+	return !d.now.Before(d.j.Deadline)
+}

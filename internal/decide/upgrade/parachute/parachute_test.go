@@ -1,0 +1,269 @@
+package parachute
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// proven returns a complete proof.
+func proven() Proof {
+	p := Proof{}
+	for _, c := range Criteria() {
+		p[c.ID] = state.Known(true)
+	}
+	return p
+}
+
+// at returns a host of two in a step, 100 s after its switch, that everybody is well
+// with.
+func at(s Step) (Journal, Facts) {
+	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-100 * time.Second), Deadline: noon.Add(200 * time.Second), Attempts: 1, Boot: "b1"}
+	f := Facts{
+		Kind: OfTwo, Turn: state.Known(Turn{Go, "u1", "old", "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
+		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Quiet: true, Timer: true, Proof: proven(),
+	}
+	if s == None || s == Prepare || s == Leave || s == Armed || s == Returned {
+		j.Switched, j.Deadline, f.Running = time.Time{}, time.Time{}, "old"
+	}
+	if s == None {
+		j = Journal{}
+	}
+	return j, f
+}
+
+func TestWhatAHostDoesNext(t *testing.T) {
+	var out strings.Builder
+	needed := map[string]bool{}
+	for _, c := range []struct {
+		step   Step
+		what   string
+		change func(*Journal, *Facts)
+	}{
+		{None, "has no turn", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = Stay }},
+		{None, "does not know whether it has a turn", func(_ *Journal, f *Facts) { f.Turn = state.Fact[Turn]{} }},
+		{None, "has its turn", nil},
+		{None, "has its turn, and its peer is not known to serve", func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} }},
+		{None, "has its turn, and is alone on its site", func(_ *Journal, f *Facts) { f.Kind, f.PeerServes = Alone, state.Fact[bool]{} }},
+		{Prepare, "leads etcd", func(_ *Journal, f *Facts) { f.Released = false }},
+		{Prepare, "leads nothing", nil},
+		{Prepare, "its peer goes", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
+		{Prepare, "a drain does not end", func(j *Journal, f *Facts) { f.Released, j.Since = false, noon.Add(-31*time.Minute) }},
+		{Leave, "its etcd has not left", func(_ *Journal, f *Facts) { f.Quiet = false }},
+		{Leave, "is quiet", nil},
+		{Leave, "it boots", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
+		{Armed, "the timer does not run yet", func(_ *Journal, f *Facts) { f.Timer = false }},
+		{Armed, "the timer runs", nil},
+		{Armed, "the turn is taken back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = Stay }},
+		{Armed, "the power was cut right after the switch", func(_ *Journal, f *Facts) { f.Running, f.Boot = "new", "b2" }},
+		{Switched, "the switch has not followed the journal", func(_ *Journal, f *Facts) { f.Running = "old" }},
+		{Switched, "the switch has not followed the journal, and the host booted", func(_ *Journal, f *Facts) { f.Running, f.Boot = "old", "b2" }},
+		{Switched, "the switch leads there", nil},
+		{Started, "daemons start", func(_ *Journal, f *Facts) { f.Daemons = false }},
+		{Started, "they run", nil},
+		{Proving, "nothing is known yet", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon }},
+		{Proving, "all is shown", nil},
+		{Proving, "all is shown, late", func(j *Journal, _ *Facts) { j.Deadline = noon }},
+		{Proving, "etcd does not answer after 29 s", func(j *Journal, f *Facts) {
+			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-29*time.Second)
+		}},
+		{Proving, "etcd does not answer after 30 s", func(j *Journal, f *Facts) {
+			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-30*time.Second)
+		}},
+		{Proving, "nobody knows whether etcd answers after 30 s", func(_ *Journal, f *Facts) { delete(f.Proof, "etcd") }},
+		{Proving, "the peer sees something else", func(_ *Journal, f *Facts) { f.Proof["peer-view"] = state.Known(false) }},
+		{Proving, "the deadline has passed", func(j *Journal, f *Facts) { f.Proof, j.Deadline = nil, noon }},
+		{Proving, "the clock went back a day", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon.AddDate(0, 0, 1) }},
+		{Proving, "it boots once", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
+		{Proving, "it has booted twice", func(j *Journal, f *Facts) { f.Proof, j.Boots = nil, 2 }},
+		{Proving, "its agent hung three times", func(_ *Journal, f *Facts) { f.Proof, f.Watchdog = nil, 3 }},
+		{Proving, "an administrator goes back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack }},
+		{Proving, "late, and it serves alone", func(j *Journal, f *Facts) {
+			f.Proof, j.Deadline, f.PeerServes = nil, noon, state.Fact[bool]{}
+		}},
+		{Proving, "late, alone, and it does not serve", func(j *Journal, f *Facts) {
+			f.Proof, j.Deadline, f.PeerServes, f.Serves = nil, noon, state.Fact[bool]{}, state.Known(false)
+		}},
+		{Proving, "late, and etcd's data are newer", func(j *Journal, f *Facts) { f.Proof, j.Deadline, f.Newer = nil, noon, state.Known("etcd's data") }},
+		{Proving, "late, and the old images are gone", func(j *Journal, f *Facts) { f.Proof, j.Deadline, f.Whole = nil, noon, state.Known(false) }},
+		{Proving, "the journal was torn", func(_ *Journal, f *Facts) { f.Unreadable = true }},
+		{Proving, "the journal was torn, and there is no old release", func(_ *Journal, f *Facts) { f.Unreadable, f.Previous = true, "" }},
+		{Accepted, "it rests", nil},
+		{Accepted, "the way back is closed", func(_ *Journal, f *Facts) { f.Closed = state.Known(true) }},
+		{Accepted, "an administrator goes back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack }},
+		{Accepted, "an administrator goes back, and the way back is closed", func(_ *Journal, f *Facts) { f.Turn.Value.Wish, f.Closed = GoBack, state.Known(true) }},
+		{Returning, "the switch leads to the new release", nil},
+		{Returning, "the switch leads to the new release, and its peer has gone since", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
+		{Returning, "the old release starts", func(_ *Journal, f *Facts) { f.Running, f.Proof, f.Serves = "old", nil, state.Known(false) }},
+		{Returning, "the old release does not start", func(j *Journal, f *Facts) {
+			f.Running, f.Proof, f.Serves, j.Since, j.Why = "old", nil, state.Known(false), noon.Add(-4*time.Minute), "not shown: its etcd answers"
+		}},
+		{Returning, "it booted", func(_ *Journal, f *Facts) { f.Boot = "b2" }},
+		{Returning, "the old release serves", func(_ *Journal, f *Facts) { f.Running = "old" }},
+		{Returned, "it tries again", nil},
+		{Returned, "its daemons were not started again", func(_ *Journal, f *Facts) { f.Daemons = false }},
+		{Returned, "it has tried twice", func(j *Journal, _ *Facts) { j.Attempts, j.Why = 2, "boot 2 without having been accepted" }},
+		{Returned, "the new release failed there", func(j *Journal, _ *Facts) { j.Failed, j.Why = true, "not accepted" }},
+		{Returned, "another upgrade begins", func(j *Journal, f *Facts) { j.Attempts, f.Turn.Value.Upgrade = 2, "u2" }},
+	} {
+		j, f := at(c.step)
+		if c.change != nil {
+			c.change(&j, &f)
+		}
+		a := Next(j, f, noon)
+		for i, r := range rules {
+			if !reflect.DeepEqual(decide(slices.Delete(slices.Clone(rules), i, i+1), j, f, noon), a) {
+				needed[r.name] = true
+			}
+		}
+		fmt.Fprintf(&out, "%s: %s\n  %s -> %q, attempt %d: %s\n", c.step, c.what, a.Act, a.Journal.Step, a.Journal.Attempts, a.Why)
+	}
+	for _, r := range rules {
+		if !needed[r.name] {
+			t.Errorf("without the rule %q nothing changes", r.name)
+		}
+	}
+	golden.Check(t, "host.txt", []byte(out.String()))
+}
+
+// trouble is a host with a reason to return, and everything that may keep it from it.
+type trouble struct {
+	cause          string
+	step           Step
+	kind           Kind
+	serves, peer   state.Fact[bool]
+	whole, closed  state.Fact[bool]
+	newer          state.Fact[string]
+	closedHere     bool
+	mayGo, isAlone bool
+}
+
+func troubles() []trouble {
+	var out []trouble
+	facts := []state.Fact[bool]{{}, state.Known(true), state.Known(false)}
+	for _, cause := range []string{"", "late", "boots", "watchdog", "missed", "person"} {
+		for _, step := range []Step{Switched, Proving} {
+			for _, kind := range []Kind{Worker, Alone, OfTwo, OfMore} {
+				for i := range 3 * 3 * 3 * 3 * 3 * 2 {
+					b := func(n int) state.Fact[bool] { return facts[i/n%3] }
+					tr := trouble{cause: cause, step: step, kind: kind, serves: b(1), peer: b(3), whole: b(9), closed: b(27), closedHere: i/243 == 1, newer: []state.Fact[string]{{}, state.Known("x"), state.Known("")}[i/81%3]}
+					tr.isAlone = (kind != Alone || cause != "person") && kind != Worker && !state.Is(tr.serves, false) && !state.Is(tr.peer, true)
+					tr.mayGo = !tr.isAlone && state.Is(tr.whole, true) && !state.Is(tr.closed, true) && !tr.closedHere && state.Is(tr.newer, "")
+					out = append(out, tr)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// wrong says what is wrong with what a host does; empty for nothing.
+func (tr trouble) wrong() string {
+	j, f := at(tr.step)
+	f.Proof, j.Closed = Proof{}, tr.closedHere
+	f.Kind, f.Serves, f.PeerServes, f.Whole, f.Closed, f.Newer = tr.kind, tr.serves, tr.peer, tr.whole, tr.closed, tr.newer
+	switch tr.cause {
+	case "late":
+		j.Deadline = noon
+	case "boots":
+		j.Boots = 2
+	case "watchdog":
+		f.Watchdog = 3
+	case "missed":
+		f.Proof["kubelet"] = state.Known(false)
+	case "person":
+		f.Turn.Value.Wish = GoBack
+	}
+	a := Next(j, f, noon)
+	goes := a.Act == SwitchBack
+	switch {
+	case goes != (a.Journal.Step == Returning):
+		return "the journal says where the switch leads"
+	case tr.cause == "" && goes:
+		return "nothing is returned without a reason, and what is unknown is none"
+	case tr.cause != "" && tr.mayGo != goes:
+		return fmt.Sprintf("it goes back: %v", goes)
+	case tr.cause != "" && !goes && tr.step == Proving && (a.Act != Hold || a.Why == "" || !a.Journal.Deadline.After(noon)):
+		return "who stays says why, and has time to prove itself"
+	}
+	return ""
+}
+
+// TestAHostReturnsForAReasonAndUnlessAVetoSpeaks has each reason with each state of what
+// keeps a host from a return: a lone host that serves is never returned, and each veto
+// is needed.
+func TestAHostReturnsForAReasonAndUnlessAVetoSpeaks(t *testing.T) {
+	for _, tr := range troubles() {
+		if why := tr.wrong(); why != "" {
+			t.Fatalf("%s: %+v", why, tr)
+		}
+	}
+	whole := vetoes
+	t.Cleanup(func() { vetoes = whole })
+	for i, v := range whole {
+		vetoes = slices.Delete(slices.Clone(whole), i, i+1)
+		if !slices.ContainsFunc(troubles(), func(tr trouble) bool { return tr.wrong() != "" }) {
+			t.Errorf("without the veto %q nothing is wrong", v.name)
+		}
+	}
+}
+
+// TestEachCriterionIsJudgedAtItsLimit for each kind of host.
+func TestEachCriterionIsJudgedAtItsLimit(t *testing.T) {
+	for _, c := range Criteria() {
+		for _, kind := range []Kind{Worker, Alone, OfTwo, OfMore} {
+			for what, fact := range map[string]state.Fact[bool]{"unknown": {}, "false": state.Known(false), "true": state.Known(true)} {
+				for _, age := range []time.Duration{0, c.Limit - 1, c.Limit, whole} {
+					p := proven()
+					p[c.ID] = fact
+					failed, open := missed(p, kind, age)
+					judged := c.Of&kind != 0 && age >= c.Limit && what != "true"
+					if len(failed)+len(open) != map[bool]int{true: 1}[judged] || (len(failed) > 0) != (judged && what == "false" && c.Miss == Return) || complete(p, kind) != (what == "true" || c.Of&kind == 0) {
+						t.Errorf("%s of kind %d is %s after %s: failed %v, open %v", c.ID, kind, what, age, failed, open)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAJournalOutlivesATornWrite has each of two files cut off anywhere, flipped, and of
+// another format.
+func TestAJournalOutlivesATornWrite(t *testing.T) {
+	j, _ := at(Proving)
+	older, newer := Encode(Journal{From: "old", To: "new", Step: Leave}, 6), Encode(j, 7)
+	read := func(a, b []byte) (Step, int, error) { got, n, err := Read([2][]byte{a, b}); return got.Step, n, err }
+	got, n, err := Read([2][]byte{older, newer})
+	if err != nil || n != 7 || !reflect.DeepEqual(got, j) {
+		t.Fatalf("%+v, %d, %v", got, n, err)
+	}
+	if s, n, err := read(nil, nil); s != None || n != 0 || err != nil {
+		t.Errorf("no file: %s %d %v", s, n, err)
+	}
+	for i := 1; i < len(newer); i++ {
+		flipped := slices.Clone(newer)
+		flipped[i] ^= 1
+		for _, bad := range [][]byte{newer[:i], flipped} {
+			if s, n, err := read(older, bad); s != Leave || n != 6 || err != nil {
+				t.Fatalf("%s: %s %d %v", bad, s, n, err)
+			}
+			if _, _, err := read(nil, bad); !errors.Is(err, ErrUnreadable) {
+				t.Fatalf("%s alone: %v", bad, err)
+			}
+		}
+	}
+	for what, text := range map[string]string{"a later format": strings.Replace(string(newer), `"format":1`, `"format":2`, 1), "a step of later": string(Encode(Journal{Step: "flying"}, 8))} {
+		if s, _, err := read(older, []byte(text)); s != Leave || err != nil {
+			t.Errorf("%s: %s %v", what, s, err)
+		}
+	}
+}
