@@ -26,12 +26,14 @@ type disk struct {
 	root string
 	// proc is where the host's processes are shown.
 	proc string
+	// free returns how many bytes may still be written to the disk of a folder.
+	free func(dir string) (uint64, error)
 	// effect carries out one change of the disk.
 	effect func(do func() error) error
 }
 
 func on(root string) disk {
-	return disk{root: root, proc: "/proc", effect: func(do func() error) error { return do() }}
+	return disk{root: root, proc: "/proc", free: host.FreeSpace, effect: func(do func() error) error { return do() }}
 }
 
 const (

@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -232,14 +233,22 @@ func mountAt(t *testing.T, root string, flags uintptr, size string) {
 
 func TestAFullDiskIsToldWithWhatIsNeeded(t *testing.T) {
 	s, root := testStore(t), t.TempDir()
-	mountAt(t, root, 0, "1m")
-	err := s.Place(t.Context(), root)
-	if err == nil || !strings.Contains(err.Error(), "MiB are free there: make room on that file system") {
-		t.Errorf("error %v", err)
+	var size uint64
+	img, _ := s.manifest.Image(payload.HostImage)
+	for _, f := range img.Files {
+		size += uint64(f.Size)
 	}
-	if names, err := os.ReadDir(on(root).at()); err != nil || len(names) != 0 {
+	d, free := on(root), size // the programs alone, without their folders
+	d.free = func(string) (uint64, error) { return free, nil }
+	want := fmt.Sprintf("the release needs %d MiB in %s, and %d MiB are free there: make room", (size+1<<20+3*blockSize)>>20+1, d.at(), size>>20)
+	if err := d.place(t.Context(), s); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if names, err := os.ReadDir(d.at()); err != nil || len(names) != 0 {
 		t.Errorf("it has %v, %v", names, err)
 	}
+	free += 2 << 20
+	check(t, d.place(t.Context(), s))
 }
 
 func TestADiskThatBecomesFullKeepsNothingUnfinished(t *testing.T) {

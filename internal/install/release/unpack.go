@@ -170,7 +170,7 @@ func (d disk) room(files []File) error {
 	for _, f := range files {
 		need += uint64(f.Size) + blockSize //nolint:gosec // a file has a size
 	}
-	free, err := host.FreeSpace(d.at())
+	free, err := d.free(d.at())
 	if err != nil {
 		return err
 	}
