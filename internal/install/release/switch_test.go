@@ -164,6 +164,28 @@ func TestASwitchCutAtAnyEffectIsFinishedOrTakenBack(t *testing.T) {
 	}, first, second)
 }
 
+func TestACutSwitchNamesNoWrongWayBack(t *testing.T) {
+	first, second, third := testStore(t), secondStore(t), thirdStore(t)
+	start := again(t, func(root string) {
+		mustPlace(t, root, first, second, third)
+		check(t, Switch(root, first.manifest.Digest))
+		check(t, Switch(root, second.manifest.Digest))
+	})
+	ways := map[string][]string{ // by the current release
+		second.manifest.Digest: {first.manifest.Digest, ""},
+		third.manifest.Digest:  {second.manifest.Digest},
+	}
+	cutEverywhere(t, 4, start, func(d disk) error { return d.switchTo(third.manifest.Digest) }, func(root string) {
+		now, err := Current(root)
+		check(t, err)
+		if was, err := Previous(root); err != nil || !slices.Contains(ways[now], was) {
+			t.Errorf("from %s the way back is %q, %v", now, was, err)
+		}
+		check(t, Switch(root, third.manifest.Digest))
+		runs(t, root, third, second)
+	}, second, third)
+}
+
 func TestTheFirstSwitchOfANewHostCanBeCut(t *testing.T) {
 	first := testStore(t)
 	start := again(t, func(root string) { mustPlace(t, root, first) })

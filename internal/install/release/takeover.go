@@ -35,7 +35,7 @@ func readMarker(root string) (marker, error) {
 		return m, err
 	}
 	if json.Unmarshal(data, &m) != nil || checkPaths((record{Files: m.Files}).files()) != nil {
-		return marker{}, nil
+		m = marker{}
 	}
 	return m, nil
 }

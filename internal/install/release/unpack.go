@@ -152,7 +152,7 @@ func syncTree(dir string) error {
 		if err != nil || !e.IsDir() {
 			return err
 		}
-		return errors.Join(os.Chmod(path, 0o755), host.SyncDir(path))
+		return errors.Join(os.Chmod(path, 0o755), host.SyncDir(path)) //nolint:gosec // only root writes below the folder of the releases
 	})
 }
 
