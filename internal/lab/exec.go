@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // ExecStreams are the streams of an interactive command.
@@ -97,9 +98,13 @@ func (b *Lab) findKubectl(ctx context.Context, c *Client) (string, error) {
 		return "", err
 	}
 	for _, h := range st.Hosts {
-		path := filepath.Join("/proc", fmt.Sprint(h.PID), "root/usr/local/bin/kubectl")
-		if h.PID != 0 && exists(path) {
-			return path, nil
+		// A host has a link at the second path, which from here leads to this machine's
+		// own /opt; one of an earlier release has the program.
+		for _, dir := range []string{payload.CurrentRelease, "/"} {
+			path := filepath.Join("/proc", fmt.Sprint(h.PID), "root", dir, "usr/local/bin/kubectl")
+			if h.PID != 0 && exists(path) {
+				return path, nil
+			}
 		}
 	}
 	return "", errNoKubectl

@@ -12,9 +12,6 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// label is the extended attribute that holds a file's SELinux label.
-const label = "security.selinux"
-
 // temporary returns the name beside path under which a new file is written.
 // There is only one, so that a killed writer leaves at most one file behind,
 // which the next writer removes.
@@ -27,14 +24,14 @@ func temporary(path string) string {
 // after a power cut. host.WriteFileAtomic would be enough, except for the
 // label: the file must have it before it gets its name.
 func replace(path string, data []byte, mode fs.FileMode) error {
-	return renamed(path, func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }, os.Rename)
+	return renamed(path, func(tmp string) error { return create(tmp, data, mode, host.Label(path)) }, os.Rename)
 }
 
 // exchange does the same as replace, for a file that another tool may be
 // writing at this very moment. It returns the file that it replaced, still
 // open: whatever that tool has yet to write will be there.
 func exchange(path string, data []byte, mode fs.FileMode) (displaced *os.File, err error) {
-	makeIt := func(tmp string) error { return create(tmp, data, mode, labelOf(path)) }
+	makeIt := func(tmp string) error { return create(tmp, data, mode, host.Label(path)) }
 	err = renamed(path, makeIt, func(tmp, path string) error {
 		err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 		if err != nil { // the file is gone, or this file system does not support it
@@ -68,10 +65,8 @@ func fill(f *os.File, data []byte, mode fs.FileMode, selinux []byte) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	if selinux != nil {
-		if err := unix.Fsetxattr(int(f.Fd()), label, selinux, 0); err != nil {
-			return fmt.Errorf("set SELinux label %q: %w", selinux, err)
-		}
+	if err := host.SetLabel(f.Name(), selinux); err != nil {
+		return err
 	}
 	return f.Sync()
 }
@@ -82,10 +77,7 @@ func replaceLink(path, target string) error {
 		if err := os.Symlink(target, tmp); err != nil {
 			return err
 		}
-		if selinux := labelOf(path); selinux != nil {
-			return unix.Lsetxattr(tmp, label, selinux, 0)
-		}
-		return nil
+		return host.SetLabel(tmp, host.Label(path))
 	}, os.Rename)
 }
 
@@ -108,16 +100,6 @@ func renamed(path string, makeIt func(tmp string) error, put func(tmp, path stri
 		return fmt.Errorf("replace %s (is it a mount of its own, or its directory read-only?): %w", path, err)
 	}
 	return host.SyncDir(filepath.Dir(path))
-}
-
-// labelOf returns the SELinux label of a file or link, nil if there is none.
-func labelOf(path string) []byte {
-	buf := make([]byte, 256)
-	n, err := unix.Lgetxattr(path, label, buf)
-	if err != nil || n <= 0 {
-		return nil
-	}
-	return buf[:n]
 }
 
 // immutable reports whether a file has the immutable attribute, so that not

@@ -220,7 +220,7 @@ func TestB54_ModeAndLabelAreRightAndNoTemporaryFileStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	const context = "system_u:object_r:net_conf_t:s0"
-	labelled := unix.Setxattr(path, label, []byte(context), 0) == nil
+	labelled := unix.Setxattr(path, "security.selinux", []byte(context), 0) == nil
 	if err := os.WriteFile(temporary(path), []byte("left by one that was killed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestB54_ModeAndLabelAreRightAndNoTemporaryFileStays(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v %v", info.Mode(), err)
 	}
-	if got := string(labelOf(path)); labelled && got != context {
+	if got := string(host.Label(path)); labelled && got != context {
 		t.Errorf("label %q", got)
 	}
 	if _, err := f.Remove(t.Context()); err != nil {
@@ -238,7 +238,7 @@ func TestB54_ModeAndLabelAreRightAndNoTemporaryFileStays(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || f.text(resolvconf.Path) != site {
 		t.Errorf("restored with mode %v %v", info.Mode(), err)
 	}
-	if got := string(labelOf(path)); labelled && got != context {
+	if got := string(host.Label(path)); labelled && got != context {
 		t.Errorf("restored with label %q", got)
 	}
 	if left := len(f.tree()); left != 1 {

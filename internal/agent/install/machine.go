@@ -17,7 +17,7 @@ const ownPlatform = "linux/" + runtime.GOARCH
 // lookAtHost refuses a machine that cannot become this host, before anything is
 // fetched or written for it.
 func (r *run) lookAtHost(context.Context) error {
-	gone, err := observe.InMemory("/etc", "/var/lib")
+	gone, err := observe.InMemory("/etc", "/opt", "/var/lib")
 	if err != nil {
 		return err
 	}

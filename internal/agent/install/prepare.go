@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/observe/settings"
 	"github.com/holdfast/holdfast/internal/agent/operatorkey"
 	"github.com/holdfast/holdfast/internal/decide/vrrp"
+	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
@@ -157,9 +158,13 @@ func hostRoute(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// unpack puts the release's host files in place and starts their units.
+// unpack puts the release's programs in place, makes them those of this host, and
+// starts their units.
 func (r *run) unpack(ctx context.Context) error {
-	if _, err := r.store.UnpackHost(ctx, "/"); err != nil {
+	if err := r.store.Place(ctx, "/"); err != nil {
+		return err
+	}
+	if err := release.Switch("/", r.store.Manifest().Digest); err != nil {
 		return err
 	}
 	// Debian's podman brings a bridge of its own; the first pods would land on it

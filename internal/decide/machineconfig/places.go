@@ -42,6 +42,7 @@ var owners = []owner{
 	{"/etc/shadow", accounts},
 	{"/etc/systemd/system/", "systemd; write it into systemd.units"},
 	{"/opt/cni/", "the release"},
+	{"/opt/holdfast/", "the release"},
 	{"/usr/local/share/ca-certificates/", authorities},
 	{"/var/lib/containerd/", "containerd"},
 	{"/var/lib/containers/", "podman"},

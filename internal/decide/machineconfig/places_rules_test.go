@@ -110,7 +110,7 @@ func TestWhatCarriesAHostIsNoMachineConfigs(t *testing.T) {
 		"/etc/cni/net.d/10-site.conflist", "/etc/containerd/config.toml", "/etc/corosync/corosync.conf", "/etc/corosync/authkey", "/etc/default/grub",
 		"/etc/dracut.conf.d/a.conf", "/etc/group", "/etc/grub.d/40_custom", "/etc/gshadow", "/etc/hostname", "/etc/hosts", "/etc/initramfs-tools/modules",
 		"/etc/kernel/cmdline", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/etc/machine-id", "/etc/pacemaker/authkey", "/etc/passwd",
-		"/etc/pki/ca-trust/source/anchors/a.pem", "/etc/resolv.conf", "/etc/shadow", "/etc/systemd/system/etcd.service", "/opt/cni/bin/bridge",
+		"/etc/pki/ca-trust/source/anchors/a.pem", "/etc/resolv.conf", "/etc/shadow", "/etc/systemd/system/etcd.service", "/opt/cni/bin/bridge", "/opt/holdfast/releases/current",
 		"/usr/local/share/ca-certificates/a.crt", "/var/lib/containerd/a", "/var/lib/containers/storage/a", "/var/lib/corosync/ringid_1", "/var/lib/dpkg/status",
 		"/var/lib/etcd/member/snap/db", "/var/lib/holdfast/events/a", "/var/lib/kubelet/config.yaml", "/var/lib/pacemaker/cib/cib.xml", "/var/lib/pcsd/known-hosts",
 		"/var/lib/rpm/Packages", "/var/lib/systemd/random-seed", "/usr/local/bin/kubeadm", "/usr/local/bin/holdfast-agent",

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,7 +100,8 @@ func FuzzLayer(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = s.extractLayer(t.Context(), root, v1.Descriptor{Digest: hash}, map[string]File{want.Path: want})
+		put := func(f File, r io.Reader) error { return place(filepath.Join(root, f.Path), r, f, hostFileMode) }
+		_, _ = s.extractLayer(t.Context(), v1.Descriptor{Digest: hash}, map[string]File{want.Path: want}, put)
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

@@ -3,7 +3,6 @@ package release
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -217,121 +216,6 @@ func TestAnArchiveOfADamagedReleaseFails(t *testing.T) {
 	damage(t, path)
 	if err := s.WriteImageArchive(io.Discard, "alpha"); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestUnpackingAHost(t *testing.T) {
-	s, root := testStore(t), t.TempDir()
-	all := []string{"/opt/two", "/usr/local/bin/alphad", "/usr/local/bin/one"}
-	unpack := func(what string, want []string) {
-		t.Helper()
-		got, err := s.UnpackHost(t.Context(), root)
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: changed %q, %v; want %q", what, got, err, want)
-		}
-	}
-	unpack("first", all)
-	unpack("again", nil)
-	if info, err := os.Stat(filepath.Join(root, "opt/two")); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	write(t, filepath.Join(root, "opt/two"), "changed by hand")
-	unpack("a changed file", []string{"/opt/two"})
-	if err := os.Remove(filepath.Join(root, "usr/local/bin/one")); err != nil {
-		t.Fatal(err)
-	}
-	unpack("a lost file", []string{"/usr/local/bin/one"})
-	if err := os.Chmod(filepath.Join(root, "opt/two"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	unpack("a lost mode", []string{"/opt/two"})
-	write(t, filepath.Join(root, markerFile), "{ damaged")
-	unpack("a damaged marker", all)
-	for name := range snapshot(t, root) {
-		if strings.Contains(filepath.Base(name), ".tmp") || strings.HasPrefix(filepath.Base(name), ".") {
-			t.Errorf("left behind: %s", name)
-		}
-	}
-}
-
-func TestUnpackingARunningProgramDoesNotDisturbIt(t *testing.T) {
-	s, root := testStore(t), t.TempDir()
-	if _, err := s.UnpackHost(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(root, "opt/two")
-	write(t, path, "old")
-	running, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = running.Close() }()
-	if _, err := s.UnpackHost(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := io.ReadAll(running); err != nil || string(data) != "old" {
-		t.Errorf("the open file now reads %d bytes, %v", len(data), err)
-	}
-}
-
-func TestAnUpdateRemovesWhatTheNewReleaseDoesNotHave(t *testing.T) {
-	opts, root := testOptions(t), t.TempDir()
-	if _, err := open(t, build(t, opts).Output).UnpackHost(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(root, "opt/foreign"), "not ours")
-	host := testImages[2]
-	host.Files = host.Files[:1]
-	opts.Images = []payload.ImageSpec{testImages[0], host}
-	got, err := open(t, build(t, opts).Output).UnpackHost(t.Context(), root)
-	if want := []string{"/opt/two", "/usr/local/bin/one"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("changed %q, %v; want %q", got, err, want)
-	}
-	if _, err := os.Stat(filepath.Join(root, "opt/foreign")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAReleaseCannotWriteOutsideOfTheHost(t *testing.T) {
-	for _, path := range []string{"/../evil", "relative", "/a/../../b", "/", ""} {
-		s, root := testStore(t), filepath.Join(t.TempDir(), "root")
-		for i := range s.manifest.Images {
-			s.manifest.Images[i].Files[0].Path = path
-		}
-		if _, err := s.UnpackHost(t.Context(), root); err == nil || !strings.Contains(err.Error(), "no clean absolute path") {
-			t.Errorf("path %q: error %v", path, err)
-		}
-		if _, err := os.Stat(root); err == nil {
-			t.Errorf("path %q: something was written", path)
-		}
-	}
-	// A marker is only a file: it must not make us remove files of others.
-	s, dir := testStore(t), t.TempDir()
-	write(t, filepath.Join(dir, "victim"), "precious")
-	m, _ := json.Marshal(marker{Files: []markedFile{{File: File{Path: "/../victim"}}}})
-	write(t, filepath.Join(dir, "root", markerFile), string(m))
-	if _, err := s.UnpackHost(t.Context(), filepath.Join(dir, "root")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "victim")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestADamagedReleaseIsNotUnpacked(t *testing.T) {
-	s, root := testStore(t), t.TempDir()
-	d, _ := s.image(payload.HostImage)
-	m, err := s.imageManifest(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _ := blobPath(s.dir, m.Layers[0].Digest.String())
-	damage(t, path)
-	if _, err := s.UnpackHost(t.Context(), root); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(root, "usr/local/bin/alphad")); err == nil {
-		t.Error("the damaged file is in place")
 	}
 }
 

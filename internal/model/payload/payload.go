@@ -25,3 +25,10 @@ const Registry = "release.holdfast.internal"
 // HostDir is the folder in which a host finds the release: mounted read-only or
 // pulled.
 const HostDir = "/usr/share/holdfast/release"
+
+// Where a host keeps the programs of its releases, and the link there that chooses
+// one of them (docs/adr/0077-releases-side-by-side.md).
+const (
+	ReleasesDir    = "/opt/holdfast/releases"
+	CurrentRelease = ReleasesDir + "/current"
+)
