@@ -30,7 +30,7 @@ type daemon struct {
 }
 
 // RunDaemon runs the daemon of a lab until the context ends or the daemon is
-// asked to stop. It takes over running hosts as they are. Only one daemon of a
+// asked to stop, and a boot that goes on has ended. It takes over running hosts as they are. Only one daemon of a
 // lab runs at a time; a second one returns at once with an error.
 func RunDaemon(ctx context.Context, b *Lab, log *slog.Logger) error {
 	release, err := lock(b.file(daemonLock))
@@ -79,6 +79,9 @@ func (d *daemon) start(ctx context.Context) error {
 func (d *daemon) close() {
 	d.faults.close()
 	d.closeBMCs()
+	for _, m := range d.machines {
+		m.close()
+	}
 }
 
 func (d *daemon) serve(ctx context.Context) error {

@@ -63,6 +63,7 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"a process is frozen by its control group", testFreezeCgroup},
 			{"a quirk of the BMC is thrown", testQuirk},
 			{"a killed daemon is replaced, with hosts and faults as they were", testDaemonKilled},
+			{"a daemon that ends while a host boots leaves no host that cannot boot", testDaemonEndsInABoot},
 		} {
 			t.Run(test.name, func(t *testing.T) { test.run(r.in(t)) })
 		}
@@ -313,6 +314,36 @@ func testDaemonKilled(r *real) {
 	r.clear()
 	r.power("cp-2", ActionCut)
 	r.fails("cp-1", ping+"10.98.0.12")
+}
+
+// testDaemonEndsInABoot ends and kills the daemon at several moments of a boot: as
+// a command does that is itself killed in the middle of Down.
+func testDaemonEndsInABoot(r *real) {
+	h, _ := r.lab.Layout.Host("cp-2")
+	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}
+	for i := range 12 {
+		after := time.Duration(i) * 30 * time.Millisecond
+		r.power("cp-2", ActionCut)
+		daemon, err := r.client.Status(r.t.Context()) // now: it has no answer in the middle of a boot
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if err := r.lab.PowerOn(r.t.Context(), h); err != nil {
+			r.t.Fatal(err)
+		}
+		time.Sleep(after) // the moment of the boot; nothing is waited for
+		if err := syscall.Kill(daemon.PID, signals[i%len(signals)]); err != nil {
+			r.t.Fatal(err)
+		}
+		r.eventually("the daemon is gone", func() bool { _, err := r.client.Status(r.t.Context()); return err != nil })
+		if _, err := r.lab.EnsureDaemon(r.t.Context(), testLauncher); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := r.lab.PowerOn(r.t.Context(), h); err != nil {
+			r.t.Fatal(err)
+		}
+		r.booted("cp-2")
+	}
 }
 
 // interrupt starts this test binary as a command of the lab, kills it after a

@@ -39,6 +39,9 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 		name := b.Layout.Spec.Name
 		return nil, fmt.Errorf("lab %s is incomplete, or this machine was restarted: run 'holdfast lab up --name %[1]s' with the same flags to finish it, or 'holdfast lab down --name %[1]s' to remove it", name)
 	}
+	if answers, err := b.awaitEnd(ctx, c); answers || err != nil {
+		return c, err
+	}
 	pid, err := host.StartDetached(launch(b), b.file(daemonLog))
 	if err != nil {
 		return nil, fmt.Errorf("start the lab daemon: %w", err)
@@ -48,6 +51,23 @@ func (b *Lab) EnsureDaemon(ctx context.Context, launch Launcher) (*Client, error
 		started = processID{} // it ended at once
 	}
 	return c, b.awaitDaemon(ctx, c, started)
+}
+
+// awaitEnd waits until no daemon holds the lab's lock: one that ends first waits
+// for a host that it boots. It reports true if a daemon answers instead.
+func (b *Lab) awaitEnd(ctx context.Context, c *Client) (answers bool, err error) {
+	for end := time.Now().Add(daemonPatience); time.Now().Before(end); {
+		if free, err := b.daemonLockFree(); free || err != nil {
+			return false, err
+		}
+		if _, err := c.Status(ctx); err == nil {
+			return true, nil
+		}
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+	return false, nil // awaitDaemon says what is wrong
 }
 
 // awaitDaemon waits for an answer. If the daemon ended at once, another one may

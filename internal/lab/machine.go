@@ -52,10 +52,14 @@ type machine struct {
 // errNoAC reports that a machine without mains power cannot be switched on.
 var errNoAC = errors.New("the machine has no mains power")
 
-// adopt takes over a host that already runs, after the daemon was restarted.
+// adopt takes over a host that already runs, after the daemon was restarted. If
+// the daemon before it was killed in the middle of a boot, adopt waits for it.
 func (m *machine) adopt(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := waitForPodman(ctx, m.lab.Layout.Spec.Name, m.host.Container); err != nil {
+		return err
+	}
 	if !containerExists(ctx, m.host) {
 		return nil // not made yet, so it is off
 	}
@@ -109,6 +113,10 @@ func (m *machine) boot(ctx context.Context) error {
 	if err := nicsUp(m.lab.Layout, m.host, m.cutPorts()); err != nil {
 		return fmt.Errorf("network of host %s: %w", m.host.Name, err)
 	}
+	// A podman that is killed in the middle leaves a host that runs, and that
+	// podman neither knows to run nor starts again. close waits for the boot.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
+	defer cancel()
 	if _, err := podman(ctx, "start", m.host.Container); err != nil {
 		return errors.Join(fmt.Errorf("boot host %s: %w", m.host.Name, err), portsDown(m.lab.Layout, m.host))
 	}
@@ -121,6 +129,9 @@ func (m *machine) boot(ctx context.Context) error {
 	}
 	return nil
 }
+
+// startPatience bounds the time that podman needs to start a host.
+const startPatience = 2 * time.Minute
 
 // settlePatience bounds the time until podman notices that a host ended.
 const settlePatience = 30 * time.Second
@@ -167,6 +178,14 @@ func (m *machine) watch(p *initProcess) {
 	if m.restarts(ctx) && !m.noAC {
 		m.schedule()
 	}
+}
+
+// close waits for a boot that goes on, and cancels one that is scheduled. The
+// host keeps the power that it has.
+func (m *machine) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopReboot()
 }
 
 // press acts as a hand on the power button: the host boots after its self-test.

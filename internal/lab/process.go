@@ -105,7 +105,7 @@ func lockLab(ctx context.Context, dir, name string) (release func(), err error) 
 }
 
 // leftBehindPatience bounds the time in which a podman that outlived its
-// holdfast makes or removes the hosts of a lab.
+// holdfast makes, removes or starts the hosts of a lab.
 const leftBehindPatience = time.Minute
 
 // waitForLeftBehind waits until no podman makes or removes hosts of a lab. A
@@ -113,11 +113,17 @@ const leftBehindPatience = time.Minute
 // host that the next command has found and relies on. The caller holds the
 // lab's lock, so no podman of a living holdfast is found.
 func waitForLeftBehind(ctx context.Context, name string) error {
+	return waitForPodman(ctx, name, labelOf(name))
+}
+
+// waitForPodman waits until no podman has word in its command line: the label of
+// a lab's hosts, or the container of one.
+func waitForPodman(ctx context.Context, lab, word string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, leftBehindPatience,
-		fmt.Errorf("a podman process of an earlier command still works on lab %s", name))
+		fmt.Errorf("a podman process of an earlier command still works on lab %s", lab))
 	defer cancel()
 	for {
-		found, err := leftBehind(labelOf(name))
+		found, err := leftBehind(word)
 		if err != nil || !found {
 			return err
 		}

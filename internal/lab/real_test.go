@@ -141,7 +141,7 @@ func (r *real) booted(name string) {
 	defer func() {
 		if r.t.Failed() && !failed {
 			out, err := r.sh(name, "systemctl is-system-running; systemctl list-jobs --no-pager; systemctl --failed --no-pager; ip -brief address; ps axf")
-			r.t.Logf("%s (%v): %s", name, err, out)
+			r.t.Logf("%s (%v): %s\nThe daemon's last words:\n%s", name, err, out, r.lab.daemonWords())
 		}
 	}()
 	r.eventually(name+" boots", func() bool {
