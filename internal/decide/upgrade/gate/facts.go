@@ -61,64 +61,69 @@ type Facts struct {
 
 // Host is what is known of one host.
 type Host struct {
-	Name string
+	Name string `json:"name"`
 	// Worker is true for a host that is no control plane. Pacemaker is true for a
 	// control plane of two.
-	Worker, Pacemaker bool
+	Worker    bool `json:"worker"`
+	Pacemaker bool `json:"pacemaker"`
 	// Ready is what its Node says.
-	Ready state.Fact[bool]
+	Ready state.Fact[bool] `json:"ready"`
 	// Release is the digest of the release that runs there.
-	Release state.Fact[string]
+	Release state.Fact[string] `json:"release"`
 	// Whole lists the digests of the releases of which each blob lies on the host and
 	// was compared.
-	Whole state.Fact[[]string]
+	Whole state.Fact[[]string] `json:"whole"`
 	// Steps is the range of step versions that its agent speaks.
-	Steps state.Fact[Range]
+	Steps state.Fact[Range] `json:"steps"`
 	// Written has the highest number of each format of ours that lies on its disk.
-	Written state.Fact[map[string]int]
+	Written state.Fact[map[string]int] `json:"written"`
 	// APIServer is the version of its API server, Emulates the minor release as which
 	// it behaves. Workers have none.
-	APIServer, Emulates state.Fact[Version]
-	Kubelet, Proxy      state.Fact[Version]
+	APIServer state.Fact[Version] `json:"apiServer"`
+	Emulates  state.Fact[Version] `json:"emulates"`
+	Kubelet   state.Fact[Version] `json:"kubelet"`
+	Proxy     state.Fact[Version] `json:"proxy"`
 	// Online, Marked, Failed and Features are Pacemaker's: whether the host is a
 	// member, which maintenance or standby marks it has that are not ours, which
 	// actions failed there, and its feature set.
-	Online   state.Fact[bool]
-	Marked   state.Fact[[]string]
-	Failed   state.Fact[[]string]
-	Features state.Fact[string]
+	Online   state.Fact[bool]     `json:"online"`
+	Marked   state.Fact[[]string] `json:"marked"`
+	Failed   state.Fact[[]string] `json:"failed"`
+	Features state.Fact[string]   `json:"features"`
 	// Fencing is true if fencing is enabled for the host. Fenced is when its BMC last
 	// answered as it does for a fence.
-	Fencing state.Fact[bool]
-	Fenced  state.Fact[time.Time]
+	Fencing state.Fact[bool]      `json:"fencing"`
+	Fenced  state.Fact[time.Time] `json:"fenced"`
 	// Stack lists the packages below etcd as NAME=VERSION, sorted. Loose names those
 	// that are not held.
-	Stack, Loose state.Fact[[]string]
+	Stack state.Fact[[]string] `json:"stack"`
+	Loose state.Fact[[]string] `json:"loose"`
 	// Disks are its file systems.
-	Disks state.Fact[[]Disk]
+	Disks state.Fact[[]Disk] `json:"disks"`
 	// Certificates are those of the host.
-	Certificates state.Fact[[]Certificate]
+	Certificates state.Fact[[]Certificate] `json:"certificates"`
 	// Synchronised tells whether something keeps its clock; Offset is how far the
 	// clock is off.
-	Synchronised state.Fact[bool]
-	Offset       state.Fact[time.Duration]
+	Synchronised state.Fact[bool]          `json:"synchronised"`
+	Offset       state.Fact[time.Duration] `json:"offset"`
 	// Edited names files of the release that somebody changed.
-	Edited state.Fact[[]string]
+	Edited state.Fact[[]string] `json:"edited"`
 }
 
 // Disk is a file system. Sizes are in bytes.
 type Disk struct {
-	Path string
-	Free uint64
+	Path string `json:"path"`
+	Free uint64 `json:"free"`
 	// Need is what the new release takes, Line what must stay free so that kubelet
 	// evicts nothing.
-	Need, Line uint64
+	Need uint64 `json:"need"`
+	Line uint64 `json:"line"`
 }
 
 // Certificate is a certificate with its end.
 type Certificate struct {
-	Name string
-	Ends time.Time
+	Name string    `json:"name"`
+	Ends time.Time `json:"ends"`
 }
 
 // Use is the use of an API that Kubernetes removes.

@@ -36,6 +36,18 @@ func ParseVersion(text string) (Version, error) {
 	return Version{out[0], out[1], out[2]}, nil
 }
 
+// MarshalText writes the version as people do.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads a version.
+func (v *Version) UnmarshalText(text []byte) error {
+	read, err := ParseVersion(string(text))
+	if err == nil {
+		*v = read
+	}
+	return err
+}
+
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
 // Series returns the version without its patch, as people name a minor release.
@@ -56,7 +68,10 @@ func (v Version) minorsAbove(other Version) (n int, ok bool) {
 }
 
 // Range is a range of format numbers, both ends included.
-type Range struct{ Min, Max int }
+type Range struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
 
 func (r Range) holds(n int) bool { return r.Min <= n && n <= r.Max }
 
@@ -70,39 +85,41 @@ func (r Range) String() string {
 // Format is what a release does with one of our own formats.
 type Format struct {
 	// Reads is the range of format numbers that the release can read.
-	Reads Range
+	Reads Range `json:"reads"`
 	// Writes is the number that it writes until its own upgrade is committed.
-	Writes int
+	Writes int `json:"writes"`
 }
 
 // Release is what a release says about itself.
 type Release struct {
 	// Name is for people, Digest identifies the release.
-	Name, Digest string
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
 	// Version is that of Holdfast.
-	Version Version
+	Version Version `json:"version"`
 	// Least is the oldest version of Holdfast from which an upgrade to this release
 	// may begin.
-	Least Version
+	Least Version `json:"least"`
 	// Verified is true once each blob was compared with the digest.
-	Verified bool
+	Verified bool `json:"verified"`
 	// Kubernetes and Etcd are the versions of the programs.
-	Kubernetes, Etcd Version
+	Kubernetes Version `json:"kubernetes"`
+	Etcd       Version `json:"etcd"`
 	// LeastEtcd is the oldest etcd that is safe beside this release, and to return
 	// to.
-	LeastEtcd Version
+	LeastEtcd Version `json:"leastEtcd"`
 	// Formats has an entry for each format of ours, by its name.
-	Formats map[string]Format
+	Formats map[string]Format `json:"formats"`
 	// Steps is the range of step versions that the release's agent and operator
 	// speak.
-	Steps Range
+	Steps Range `json:"steps"`
 	// Network names what hosts of two releases must have in common on the wire: VIPs,
 	// VRIDs, priorities, MTU. Releases that can be mixed have the same.
-	Network string
+	Network string `json:"network"`
 	// StoredVersions lists, for each CRD of ours, the versions that the release
 	// reads, as NAME/VERSION.
-	StoredVersions []string
+	StoredVersions []string `json:"storedVersions"`
 	// Stack lists the packages below etcd, as NAME=VERSION, sorted. A release pair
 	// with a parachute has the same.
-	Stack []string
+	Stack []string `json:"stack"`
 }

@@ -1,0 +1,60 @@
+package annotation_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestWhatAHostTellsOfItselfIsReadAsItWasWritten(t *testing.T) {
+	at := time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC)
+	want := annotation.Host{
+		Format: 1, At: at,
+		Facts: gate.Host{
+			Name: "cp-1", Release: state.Known("sha256:1"), APIServer: state.Known(gate.Version{Major: 1, Minor: 36, Patch: 3}),
+			Written: state.Known(map[string]int{"record": 1}), Offset: state.Known(3 * time.Millisecond),
+			Disks: state.Known([]gate.Disk{{Path: "/opt", Free: 1 << 30, Need: 1 << 29, Line: 1 << 20}}),
+		},
+		Release: gate.Release{Name: "Holdfast 0.1.0", Digest: "sha256:1", Version: gate.Version{Minor: 1}, Steps: gate.Range{Min: 1, Max: 1}},
+		Journal: parachute.Journal{Upgrade: "u", Step: parachute.Proving, Since: at},
+		Held:    "waits",
+	}
+	text, err := annotation.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := annotation.Decode[annotation.Host](text)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestAReaderIgnoresNewFieldsAndTakesANewFormatForNothing(t *testing.T) {
+	turn, err := annotation.Decode[annotation.Turn](`{"format":1,"wish":"go","to":"sha256:2","colour":"blue"}`)
+	if err != nil || turn.Wish != parachute.Go || turn.To != "sha256:2" {
+		t.Errorf("%+v, %v", turn, err)
+	}
+	turn, err = annotation.Decode[annotation.Turn](`{"format":2,"wish":"go","only":"if"}`)
+	if !errors.Is(err, annotation.ErrNewer) || turn != (annotation.Turn{}) {
+		t.Errorf("%+v, %v", turn, err)
+	}
+}
+
+func TestWhatIsNoAnnotationIsRefusedAndNothingIsTheZeroValue(t *testing.T) {
+	for _, text := range []string{"{", `{"wish":"go"}`, `{"format":0}`, `{"format":1,"wish":7}`, `[]`} {
+		if turn, err := annotation.Decode[annotation.Turn](text); err == nil || !strings.HasPrefix(err.Error(), "not readable") || turn != (annotation.Turn{}) {
+			t.Errorf("%s: %+v, %v", text, turn, err)
+		}
+	}
+	if turn, err := annotation.Decode[annotation.Turn](""); err != nil || turn != (annotation.Turn{}) {
+		t.Errorf("%+v, %v", turn, err)
+	}
+}
