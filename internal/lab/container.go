@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -128,10 +129,11 @@ func (b *Lab) writeResolvConf(ctx context.Context, h Host) error {
 
 // containerState is the state of a host's container, as podman reports it.
 type containerState struct {
-	Status   string
-	Running  bool
-	Pid      int
-	ExitCode int
+	Status    string
+	Running   bool
+	Pid       int
+	ConmonPid int
+	ExitCode  int
 }
 
 func inspect(ctx context.Context, h Host) (containerState, error) {
@@ -144,6 +146,43 @@ func inspect(ctx context.Context, h Host) (containerState, error) {
 		return containerState{}, fmt.Errorf("state of container %s: %w", h.Container, err)
 	}
 	return st, nil
+}
+
+// exits is where conmon leaves a container's exit status for podman.
+const exits = "/run/libpod/exits"
+
+// noteKilled tells podman that a host ended, where nobody else does: podman learns
+// it from conmon alone, which was killed together with the host, as the end of a
+// whole session does. It reports whether that was so.
+func noteKilled(ctx context.Context, h Host, st containerState) (bool, error) {
+	if !st.Running || runsIn(h, st.Pid) || isConmon(st.ConmonPid) {
+		return false, nil
+	}
+	id, err := podman(ctx, "container", "inspect", "--format", "{{.Id}}", h.Container)
+	if err != nil {
+		return false, err
+	}
+	status := strconv.Itoa(128 + int(unix.SIGKILL))
+	if err := os.WriteFile(filepath.Join(exits, strings.TrimSpace(string(id))), []byte(status), 0o600); err != nil {
+		return false, fmt.Errorf("note that host %s was killed: %w", h.Name, err)
+	}
+	_, err = podman(ctx, "container", "cleanup", h.Container)
+	return err == nil, err
+}
+
+// runsIn reports whether a process is in a host's network: another process may have
+// the pid of one that ended.
+func runsIn(h Host, pid int) bool {
+	var process, hosts unix.Stat_t
+	return unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &process) == nil &&
+		unix.Stat(namespace(h.Namespace).path(), &hosts) == nil && process.Ino == hosts.Ino
+}
+
+// isConmon reports whether a process is a conmon that lives: one that ended and that
+// nobody has waited for has no program any more.
+func isConmon(pid int) bool {
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && filepath.Base(program) == "conmon"
 }
 
 // initProcess is the first process of a running host.

@@ -63,6 +63,7 @@ func TestALabOnThisMachine(t *testing.T) {
 			{"a process is frozen by its control group", testFreezeCgroup},
 			{"a quirk of the BMC is thrown", testQuirk},
 			{"a killed daemon is replaced, with hosts and faults as they were", testDaemonKilled},
+			{"hosts that are killed together with their daemon and podman's are off, and boot", testSessionKilled},
 			{"a daemon that ends while a host boots leaves no host that cannot boot", testDaemonEndsInABoot},
 		} {
 			t.Run(test.name, func(t *testing.T) { test.run(r.in(t)) })
@@ -314,6 +315,35 @@ func testDaemonKilled(r *real) {
 	r.clear()
 	r.power("cp-2", ActionCut)
 	r.fails("cp-1", ping+"10.98.0.12")
+}
+
+// testSessionKilled kills everything of a lab, as the end of a session does: the
+// daemon, and each host with the conmon that tells podman of its end.
+func testSessionKilled(r *real) {
+	daemon, err := r.client.Status(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	killed := []int{daemon.PID}
+	for _, h := range r.lab.Layout.Hosts {
+		if err := r.lab.PowerOn(r.t.Context(), h); err != nil {
+			r.t.Fatal(err)
+		}
+		r.booted(h.Name)
+		st, err := inspect(r.t.Context(), h)
+		if err != nil || !isConmon(st.ConmonPid) {
+			r.t.Fatalf("%s: %+v (%v)", h.Name, st, err)
+		}
+		killed = append(killed, st.ConmonPid, st.Pid)
+	}
+	for _, pid := range killed {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.eventually("the daemon is gone", func() bool { _, err := r.client.Status(r.t.Context()); return err != nil })
+	r.up()
+	r.works("cp-1", ping+"10.98.0.12")
 }
 
 // testDaemonEndsInABoot ends and kills the daemon at several moments of a boot: as

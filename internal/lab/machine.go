@@ -53,7 +53,8 @@ type machine struct {
 var errNoAC = errors.New("the machine has no mains power")
 
 // adopt takes over a host that already runs, after the daemon was restarted. If
-// the daemon before it was killed in the middle of a boot, adopt waits for it.
+// the daemon before it was killed in the middle of a boot, adopt waits for it. A
+// host that was killed meanwhile is off.
 func (m *machine) adopt(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,6 +67,14 @@ func (m *machine) adopt(ctx context.Context) error {
 	st, err := inspect(ctx, m.host)
 	if err != nil || !st.Running {
 		return err
+	}
+	killed, err := noteKilled(ctx, m.host, st)
+	if err != nil {
+		return err
+	}
+	if killed {
+		m.log.Info("killed while no daemon ran", "host", m.host.Name)
+		return m.ended(ctx)
 	}
 	return m.watchInit(ctx)
 }
