@@ -125,11 +125,11 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	plan := labsite.Plan{Scenario: scenario, Times: 1, Families: "v4", Output: *output}
 	labsite.Play(t, s.Site, plan, func(c *labsite.Case) {
 		tr := &trial{Case: c, access: s.access, kubeconfig: s.person(c.T)}
-		alive := s.LifeOf(s.Lab.Layout.APIVIPs[0])
+		alive := s.LifeOf(tr.front(s.Lab.Layout.APIVIPs))
 		alive.Rate, alive.Deadline = *rate, 2*time.Second
 		c.Ask(api, alive)
 		c.Ask(application, load.Shape{
-			URL: "http://" + netip.AddrPortFrom(s.Lab.Layout.IngressVIPs[0], 80).String() + "/health", Host: app.Host, Body: "OK",
+			URL: "http://" + netip.AddrPortFrom(tr.front(s.Lab.Layout.IngressVIPs), 80).String() + "/health", Host: app.Host, Body: "OK",
 			Rate: *rate, Deadline: 2 * time.Second,
 		})
 		c.Steady("before")
@@ -140,11 +140,20 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	})
 }
 
+// front returns the address at which clients reach the API or routers: the first
+// virtual IP, or that of the only control plane, which needs none.
+func (tr *trial) front(vips []netip.Addr) netip.Addr {
+	if len(vips) > 0 {
+		return vips[0]
+	}
+	return tr.Address(tr.ControlPlanes()[0], lab.V4)
+}
+
 // write starts clients that write through the virtual address and through each
 // control plane.
 func (tr *trial) write() {
 	tr.Helper()
-	targets := []client.Target{{Name: "vip", Address: net.JoinHostPort(tr.Lab.Layout.APIVIPs[0].String(), "6443")}}
+	targets := []client.Target{{Name: "vip", Address: net.JoinHostPort(tr.front(tr.Lab.Layout.APIVIPs).String(), "6443")}}
 	for _, h := range tr.ControlPlanes() {
 		targets = append(targets, client.Target{Name: h, Address: net.JoinHostPort(tr.Address(h, lab.V4).String(), "6443")})
 	}
