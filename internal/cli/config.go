@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	"github.com/spf13/cobra"
@@ -125,7 +126,12 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 	if err != nil {
 		return nil, fmt.Errorf("read MachineConfigs: %w", err)
 	}
+	digests, tags, err := readMirrorSets(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	out := &machineConfigs{pools: pools.Items, nodes: nodes.Items, objects: machineconfig.Objects{
+		DigestMirrors: digests, TagMirrors: tags,
 		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items,
 		Pools: slices.Clone(pools.Items), Policy: own.Spec.NodeDisruptionPolicy,
 	}}
@@ -134,6 +140,21 @@ func readMachineConfigs(ctx context.Context, c client.Reader) (*machineConfigs, 
 		return nil, fmt.Errorf("what this site declares about changes cannot be used, and no host is given anything: %w", err)
 	}
 	return out, nil
+}
+
+// readMirrorSets reads the sets that name mirrors for all hosts. A cluster that an earlier
+// release installed has none.
+func readMirrorSets(ctx context.Context, c client.Reader) ([]configv1.ImageDigestMirrorSet, []configv1.ImageTagMirrorSet, error) {
+	var digests configv1.ImageDigestMirrorSetList
+	var tags configv1.ImageTagMirrorSetList
+	err := c.List(ctx, &digests)
+	if err == nil {
+		err = c.List(ctx, &tags)
+	}
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, nil, fmt.Errorf("read sets of mirrors: %w", err)
+	}
+	return digests.Items, tags.Items, nil
 }
 
 // group fills in the hosts of each pool, and brings the pools into the order of

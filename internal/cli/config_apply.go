@@ -23,10 +23,10 @@ func newConfigApply(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER",
 		Short: "Write MachineConfigs, after the checks that holdfast-operator makes",
-		Long: `Writes the MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs of files and
-folders into the API, and shows what each host will need for them: nothing, a reload or
-restart of a unit, or a drain and a reboot. holdfast-operator then gives the
-configuration to one host after the other.
+		Long: `Writes the MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs, ImageDigestMirrorSets
+and ImageTagMirrorSets of files and folders into the API, and shows what each host will
+need for them: nothing, a reload or restart of a unit, or a drain and a reboot.
+holdfast-operator then gives the configuration to one host after the other.
 
 Everything is checked before anything is written, each mistake with its field, and the
 API server is asked whether it would take every object. Labels and annotations that
@@ -64,7 +64,7 @@ Exit codes: 0 written, or nothing to do; 7 refused, nothing was written; 1 it fa
 	}
 	f.register(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().StringSliceVarP(&in.files, "filename", "f", nil, "files or folders with MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs; - for standard input")
+	cmd.Flags().StringSliceVarP(&in.files, "filename", "f", nil, "files or folders with MachineConfigs, settings of kubelet and sets of mirrors; - for standard input")
 	cmd.Flags().StringVar(&in.installConfig, "install-config", "", "an install-config, of which what it says about hosts is written")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "check and show all of it, and write nothing")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")

@@ -102,6 +102,31 @@ func TestWhatApplyDoesIsShownAsApproved(t *testing.T) {
 	}
 }
 
+// TestSetsOfMirrorsAreAppliedLikeTheOthers, and refused before anything is written.
+func TestSetsOfMirrorsAreAppliedLikeTheOthers(t *testing.T) {
+	const digests = `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: site}, spec: {imageDigestMirrors: [{source: quay.io, mirrors: [m.example/quay]}]}}`
+	const tags = `{apiVersion: config.openshift.io/v1, kind: ImageTagMirrorSet, metadata: {name: site}, spec: {imageTagMirrors: [{source: quay.io, mirrors: [m.example/quay]}]}}`
+	c, s := applySite(t)
+	var refused *command.Coded
+	if _, err := s.apply(t.Context(), c, configWish{wanted: wantedOf(t, tags)}, false); !errors.As(err, &refused) || refused.Code != command.ExitRefused || !strings.Contains(err.Error(), "ImageTagMirrorSet site: spec.imageTagMirrors.0.mirrors.0: ") {
+		t.Errorf("%v", err)
+	}
+	r, err := s.apply(t.Context(), c, configWish{wanted: wantedOf(t, digests+"\n---\n"+tags)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.print(&out, "text"); err != nil || !strings.Contains(out.String(), "/etc/containerd/certs.d/quay.io/hosts.toml") {
+		t.Errorf("%s %v", out.String(), err)
+	}
+	if s, err = readMachineConfigs(t.Context(), c); err != nil || len(s.objects.DigestMirrors) != 1 || len(s.objects.TagMirrors) != 1 {
+		t.Errorf("%+v %v", s.objects.DigestMirrors, err)
+	}
+	if err := addWanted(&machineconfig.Wanted{}, []byte(strings.Replace(digests, "config.openshift.io/v1", "operator.openshift.io/v1alpha1", 1))); err == nil || !strings.Contains(err.Error(), "of config.openshift.io/v1") {
+		t.Errorf("a set of another group: %v", err)
+	}
+}
+
 // TestNothingIsWrittenIfOneObjectIsRefused: also not those that are right.
 func TestNothingIsWrittenIfOneObjectIsRefused(t *testing.T) {
 	c, s := applySite(t)

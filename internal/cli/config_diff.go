@@ -76,7 +76,7 @@ configuration of its pool yet; 7 the dry run found what would be refused; 1 it f
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringSliceVar(&in.files, "dry-run", nil, "files or folders with MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs, as if they were applied; - for standard input")
+	cmd.Flags().StringSliceVar(&in.files, "dry-run", nil, "files or folders with MachineConfigs, settings of kubelet and sets of mirrors, as if they were applied; - for standard input")
 	cmd.Flags().StringVar(&in.installConfig, "install-config", "", "an install-config, as if what it says about hosts were applied")
 	cmd.Flags().StringSliceVar(&without, "without", nil, "names of MachineConfigs, as if they were deleted")
 	_ = cmd.MarkFlagFilename("dry-run", "yaml", "yml", "json")

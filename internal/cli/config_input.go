@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -149,12 +151,15 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 	if err := yaml.Unmarshal(text, &head); err != nil {
 		return err
 	}
-	into := map[string]any{
-		"MachineConfig": &mcfgv1.MachineConfig{}, "KubeletConfig": &mcfgv1.KubeletConfig{}, "ContainerRuntimeConfig": &mcfgv1.ContainerRuntimeConfig{},
-	}[head.Kind]
-	if into == nil || head.APIVersion != mcfgv1.GroupVersion.String() || head.Name == "" {
-		return fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig, KubeletConfig or ContainerRuntimeConfig of %s with a name",
-			head.Kind, head.APIVersion, head.Name, mcfgv1.GroupVersion)
+	into := map[schema.GroupVersionKind]any{
+		mcfgv1.GroupVersion.WithKind("MachineConfig"): &mcfgv1.MachineConfig{}, mcfgv1.GroupVersion.WithKind("KubeletConfig"): &mcfgv1.KubeletConfig{},
+		mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"):         &mcfgv1.ContainerRuntimeConfig{},
+		configv1.GroupVersion.WithKind(machineconfig.DigestMirrorSet): &configv1.ImageDigestMirrorSet{},
+		configv1.GroupVersion.WithKind(machineconfig.TagMirrorSet):    &configv1.ImageTagMirrorSet{},
+	}[head.GroupVersionKind()]
+	if into == nil || head.Name == "" {
+		return fmt.Errorf("kind %q, apiVersion %q, name %q: must be a MachineConfig, KubeletConfig or ContainerRuntimeConfig of %s, or an %s or %s of %s, with a name",
+			head.Kind, head.APIVersion, head.Name, mcfgv1.GroupVersion, machineconfig.DigestMirrorSet, machineconfig.TagMirrorSet, configv1.GroupVersion)
 	}
 	if err := yaml.UnmarshalStrict(text, into); err != nil {
 		return fmt.Errorf("%s %s: %w", head.Kind, head.Name, err)
@@ -166,6 +171,10 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 		out.KubeletConfigs = append(out.KubeletConfigs, *o)
 	case *mcfgv1.ContainerRuntimeConfig:
 		out.ContainerRuntimeConfigs = append(out.ContainerRuntimeConfigs, *o)
+	case *configv1.ImageDigestMirrorSet:
+		out.DigestMirrors = append(out.DigestMirrors, *o)
+	case *configv1.ImageTagMirrorSet:
+		out.TagMirrors = append(out.TagMirrors, *o)
 	}
 	return nil
 }

@@ -38,9 +38,13 @@ func addMachineConfig(manager ctrl.Manager, twoNode bool, serves func(context.Co
 		manager.GetLogger().Info("the cluster has no MachineConfigs: hosts keep the configuration of their installation")
 		return nil
 	}
+	mirrors, err := machineconfig.KnownMirrors(manager.GetRESTMapper())
+	if err != nil {
+		return err
+	}
 	controller := &machineconfig.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
-		Serves: serves, Operator: os.Getenv(render.NodeName), TwoNode: twoNode,
+		Serves: serves, Operator: os.Getenv(render.NodeName), TwoNode: twoNode, Mirrors: mirrors,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of hosts' configurations: %w", err)

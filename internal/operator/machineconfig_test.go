@@ -80,4 +80,7 @@ func TestAClusterOfAnEarlierReleaseHasNoMachineConfigs(t *testing.T) {
 	if known, err := machineconfig.Known(mapper); known || err != nil {
 		t.Errorf("%t %v", known, err)
 	}
+	if known, err := machineconfig.KnownMirrors(mapper); known || err != nil {
+		t.Errorf("sets of mirrors: %t %v", known, err)
+	}
 }

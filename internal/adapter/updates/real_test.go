@@ -22,16 +22,31 @@ type debian struct {
 	apt  apt
 }
 
-func newDebian(t *testing.T) *debian {
+// needs leaves a test out, in words, where root or one of the programs is missing. Where
+// tools are required that is a failure.
+func needs(t *testing.T, programs ...string) {
 	t.Helper()
-	for _, name := range []string{"apt-get", "dpkg", "dpkg-deb"} {
+	var missing []string
+	if os.Geteuid() != 0 {
+		missing = append(missing, "packages are installed by root alone")
+	}
+	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("NOT TESTED: %v", err)
+			missing = append(missing, err.Error())
 		}
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: dpkg installs as root alone")
+	if len(missing) == 0 {
+		return
 	}
+	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatalf("%s: run hack/setup", strings.Join(missing, "; "))
+	}
+	t.Skipf("NOT TESTED: %s", strings.Join(missing, "; "))
+}
+
+func newDebian(t *testing.T) *debian {
+	t.Helper()
+	needs(t, "apt-get", "dpkg", "dpkg-deb")
 	d := &debian{t: t, root: t.TempDir()}
 	for _, folder := range []string{"repository", "etc/apt/preferences.d", "etc/apt/apt.conf.d", "etc/apt/trusted.gpg.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log/apt", "run"} {
 		d.must(os.MkdirAll(d.at(folder), 0o755))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,9 @@ type Objects struct {
 	MachineConfigs          []mcfgv1.MachineConfig
 	KubeletConfigs          []mcfgv1.KubeletConfig
 	ContainerRuntimeConfigs []mcfgv1.ContainerRuntimeConfig
+	// DigestMirrors and TagMirrors are for all pools.
+	DigestMirrors []configv1.ImageDigestMirrorSet
+	TagMirrors    []configv1.ImageTagMirrorSet
 	// Pools are those that KubeletConfigs and ContainerRuntimeConfigs select.
 	Pools []mcfgv1.MachineConfigPool
 	// Policy is what the site declares about changes. Package hostchange checks it.
@@ -70,17 +74,18 @@ type Objects struct {
 func Of(pool *mcfgv1.MachineConfigPool, all Objects) (Rendered, error) {
 	list, err := Selected(pool, all.MachineConfigs)
 	kubelet, sources, overrides, wrong := settings(pool, all)
-	if err := both(err, wrong); err != nil {
+	mirrored, sets, refused := mirrorSets(all, list)
+	if err := both(both(err, wrong), refused); err != nil {
 		return Rendered{}, err
 	}
 	own, err := policyFiles(all.Policy)
 	if err != nil {
 		return Rendered{}, fmt.Errorf("pool %s: %w", pool.Name, err)
 	}
-	out, err := Render(pool.Name, list, slices.Concat(own, kubelet)...)
+	out, err := Render(pool.Name, list, slices.Concat(own, kubelet, mirrored)...)
 	if err != nil {
 		return Rendered{}, err
 	}
-	out.Sources, out.Overrides = append(out.Sources, sources...), append(out.Overrides, overrides...)
+	out.Sources, out.Overrides = slices.Concat(out.Sources, sources, sets), append(out.Overrides, overrides...)
 	return out, nil
 }

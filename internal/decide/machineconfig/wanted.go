@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +24,8 @@ type Wanted struct {
 	MachineConfigs          []mcfgv1.MachineConfig
 	KubeletConfigs          []mcfgv1.KubeletConfig
 	ContainerRuntimeConfigs []mcfgv1.ContainerRuntimeConfig
+	DigestMirrors           []configv1.ImageDigestMirrorSet
+	TagMirrors              []configv1.ImageTagMirrorSet
 }
 
 // Add returns the objects of both.
@@ -31,6 +34,8 @@ func (w Wanted) Add(o Wanted) Wanted {
 		MachineConfigs:          slices.Concat(w.MachineConfigs, o.MachineConfigs),
 		KubeletConfigs:          slices.Concat(w.KubeletConfigs, o.KubeletConfigs),
 		ContainerRuntimeConfigs: slices.Concat(w.ContainerRuntimeConfigs, o.ContainerRuntimeConfigs),
+		DigestMirrors:           slices.Concat(w.DigestMirrors, o.DigestMirrors),
+		TagMirrors:              slices.Concat(w.TagMirrors, o.TagMirrors),
 	}
 }
 
@@ -46,6 +51,12 @@ func (w Wanted) names() []string {
 	for _, o := range w.ContainerRuntimeConfigs {
 		out = append(out, "ContainerRuntimeConfig "+o.Name)
 	}
+	for _, o := range w.DigestMirrors {
+		out = append(out, DigestMirrorSet+" "+o.Name)
+	}
+	for _, o := range w.TagMirrors {
+		out = append(out, TagMirrorSet+" "+o.Name)
+	}
 	return out
 }
 
@@ -55,6 +66,8 @@ func (o Objects) With(w Wanted) Objects {
 	o.MachineConfigs = laid(o.MachineConfigs, w.MachineConfigs, machineConfigSpec)
 	o.KubeletConfigs = laid(o.KubeletConfigs, w.KubeletConfigs, kubeletSpec)
 	o.ContainerRuntimeConfigs = laid(o.ContainerRuntimeConfigs, w.ContainerRuntimeConfigs, runtimeSpec)
+	o.DigestMirrors = laid(o.DigestMirrors, w.DigestMirrors, digestSpec)
+	o.TagMirrors = laid(o.TagMirrors, w.TagMirrors, tagSpec)
 	return o
 }
 
@@ -65,6 +78,12 @@ func kubeletSpec(to *mcfgv1.KubeletConfig, from mcfgv1.KubeletConfig) { to.Spec 
 func runtimeSpec(to *mcfgv1.ContainerRuntimeConfig, from mcfgv1.ContainerRuntimeConfig) {
 	to.Spec = from.Spec
 }
+
+func digestSpec(to *configv1.ImageDigestMirrorSet, from configv1.ImageDigestMirrorSet) {
+	to.Spec = from.Spec
+}
+
+func tagSpec(to *configv1.ImageTagMirrorSet, from configv1.ImageTagMirrorSet) { to.Spec = from.Spec }
 
 // WrittenObject is an object of the API.
 type WrittenObject interface {
@@ -147,6 +166,8 @@ func (o Objects) Writes(w Wanted) []Write {
 	return slices.Concat(
 		writes("KubeletConfig", o.KubeletConfigs, w.KubeletConfigs, kubeletSpec),
 		writes("ContainerRuntimeConfig", o.ContainerRuntimeConfigs, w.ContainerRuntimeConfigs, runtimeSpec),
+		writes(DigestMirrorSet, o.DigestMirrors, w.DigestMirrors, digestSpec),
+		writes(TagMirrorSet, o.TagMirrors, w.TagMirrors, tagSpec),
 		writes("MachineConfig", o.MachineConfigs, w.MachineConfigs, machineConfigSpec),
 	)
 }

@@ -63,25 +63,6 @@ func AptChange(said []byte) Change {
 	return c.sorted()
 }
 
-// DnfChange reads the list of `dnf check-update`: name.architecture, version and
-// repository.
-func DnfChange(said []byte) Change {
-	var c Change
-	for line := range strings.Lines(string(said)) {
-		words := strings.Fields(line)
-		if len(words) > 0 && words[0] == "Obsoleting" {
-			break
-		}
-		if len(words) != 3 {
-			continue
-		}
-		if i := strings.LastIndex(words[0], "."); i > 0 {
-			c.Installs = append(c.Installs, words[0][:i])
-		}
-	}
-	return c.sorted()
-}
-
 func (c Change) sorted() Change {
 	slices.Sort(c.Installs)
 	slices.Sort(c.Removes)

@@ -94,14 +94,93 @@ Remv tripwire [1]
 	}
 }
 
+// The tables are those of dnf 4.14; tests of adapter/updates have it print others.
 func TestWhatDnfWouldDoIsRead(t *testing.T) {
-	const said = `
-glibc.x86_64                2.34-125.el9_5.1        baseos
-python3.11-libs.x86_64      3.11.9-7.el9_5.2        appstream
-Obsoleting Packages
-kernel-tools.x86_64         5.14.0-503.15.1.el9_5   baseos
+	const said = `Last metadata expiration check: 0:00:01 ago on Tue Nov 24 20:41:26 2026.
+Dependencies resolved.
+======================================================================================
+ Package                                                       Arch    Version
+                                                                           Repo   Size
+======================================================================================
+Installing:
+ kernel-core                                                   noarch  4-1 site  6.0 k
+Upgrading:
+ glibc                                                         noarch  3-1 site  6.0 k
+     replacing  python3.9-pulled.noarch 1-1
+Reinstalling:
+ openssl                                                       noarch  3-1 site  6.0 k
+     replacing  openssl.noarch 2-1
+Installing dependencies:
+ a-package-with-a-very-long-name-such-as-kernel-modules-core-of-another-kind
+                                                               noarch  2-1 site  6.3 k
+Removing:
+ kernel-core                                                   noarch  1-1 @site 10
+Removing dependent packages:
+ tripwire                                                      noarch  1-1 @site 10
+Skipping packages with broken dependencies:
+ addon                                                         noarch  2-1 site  5.9 k
+
+Transaction Summary
+======================================================================================
+Install  2 Packages
+ Upgrade  1 Package
+
+Total size: 24 k
 `
-	if diff := cmp.Diff(updates.Change{Installs: []string{"glibc", "python3.11-libs"}}, updates.DnfChange([]byte(said))); diff != "" {
+	want := updates.Change{
+		Installs: []string{"a-package-with-a-very-long-name-such-as-kernel-modules-core-of-another-kind", "glibc", "kernel-core", "openssl"},
+		Removes:  []string{"python3.9-pulled", "tripwire"},
+	}
+	got, whole := updates.DnfChange([]byte(said))
+	if diff := cmp.Diff(want, got); diff != "" || !whole {
+		t.Error(diff, whole)
+	}
+	if c, whole := updates.DnfChange([]byte("Dependencies resolved.\nNothing to do.\nComplete!\n")); !whole || len(c.Installs)+len(c.Removes) > 0 {
+		t.Errorf("nothing: %+v, %v", c, whole)
+	}
+	half, _, _ := strings.Cut(said, "Transaction")
+	for _, said := range []string{"", half, "Operation aborted.\n"} {
+		if _, whole := updates.DnfChange([]byte(said)); whole {
+			t.Errorf("%q is whole", said)
+		}
+	}
+}
+
+func TestWhatATransactionOfDnfWithoutAnEndWasToBringIsRead(t *testing.T) {
+	const said = `Transaction ID : 6
+Begin time     : Tue Nov 24 20:42:18 2026
+Begin rpmdb    : 774544fb5874e5d66af7ba21a4b53dfb33f81777fcb1d05e7226757f0430ed8a
+End time       : Thu Jan  1 00:00:00 1970 (-1795552938 seconds)
+End rpmdb      :  **
+Return-Code    : Failure: 1
+Comment        :
+Packages Altered:
+ ** Install       kernel-core-4-1.noarch @site
+ ** Upgrade       glibc-1:2-1.noarch     @site
+ ** Upgraded      glibc-1-1.noarch       @@System
+    Reason Change zlib-1-1.noarch        @site
+    Reinstall     openssl-3-1.noarch     @site
+ ** Removed       kernel-core-1-1.noarch @@System
+Scriptlet output:
+   1 Install nothing of this
+`
+	if diff := cmp.Diff([]string{"kernel-core-4-1.noarch", "glibc-1:2-1.noarch", "openssl-3-1.noarch"}, updates.DnfCutOff([]byte(said))); diff != "" {
+		t.Error(diff)
+	}
+	for _, ended := range []string{"", strings.Replace(said, "rpmdb      :  **", "rpmdb      : 774544fb **", 1), strings.Replace(said, "rpmdb      :  **", "rpmdb      : 774544fb", 1)} {
+		if got := updates.DnfCutOff([]byte(ended)); got != nil {
+			t.Errorf("%q: %q", ended, got)
+		}
+	}
+}
+
+func TestAVersionThatIsThereTwiceIsNotARemoval(t *testing.T) {
+	twice := updates.DnfTwice([]byte("openssl-libs-1:1-1.el9.x86_64 is a duplicate with openssl-libs-1:2-1.el9.x86_64\npodman-1-1.noarch is a duplicate with podman-2-1.noarch\nError: Check discovered 2 problem(s)\n"))
+	if !slices.Equal(twice, []string{"openssl-libs", "podman"}) {
+		t.Fatalf("%q", twice)
+	}
+	c := updates.Change{Installs: []string{"podman"}, Removes: []string{"openssl-libs", "tripwire"}}.Once(twice)
+	if diff := cmp.Diff(updates.Change{Installs: []string{"openssl-libs", "podman"}, Removes: []string{"tripwire"}}, c); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -121,9 +122,30 @@ func (r *Reconciler) objects(ctx context.Context, pools []mcfgv1.MachineConfigPo
 	if err := r.Client.List(ctx, &runtimes); err != nil {
 		return decide.Objects{}, fmt.Errorf("list ContainerRuntimeConfigs: %w", err)
 	}
+	digests, tags, err := r.mirrors(ctx)
+	if err != nil {
+		return decide.Objects{}, err
+	}
 	return decide.Objects{
+		DigestMirrors: digests, TagMirrors: tags,
 		MachineConfigs: configs.Items, KubeletConfigs: kubelet.Items, ContainerRuntimeConfigs: runtimes.Items, Pools: pools, Policy: own.Spec.NodeDisruptionPolicy,
 	}, nil
+}
+
+// mirrors reads the sets that name mirrors for all hosts.
+func (r *Reconciler) mirrors(ctx context.Context) ([]configv1.ImageDigestMirrorSet, []configv1.ImageTagMirrorSet, error) {
+	if !r.Mirrors {
+		return nil, nil, nil
+	}
+	var digests configv1.ImageDigestMirrorSetList
+	if err := r.Client.List(ctx, &digests); err != nil {
+		return nil, nil, fmt.Errorf("list %ss: %w", decide.DigestMirrorSet, err)
+	}
+	var tags configv1.ImageTagMirrorSetList
+	if err := r.Client.List(ctx, &tags); err != nil {
+		return nil, nil, fmt.Errorf("list %ss: %w", decide.TagMirrorSet, err)
+	}
+	return digests.Items, tags.Items, nil
 }
 
 // The ConfigMap with the site's configuration.

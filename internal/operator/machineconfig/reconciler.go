@@ -52,6 +52,9 @@ type Reconciler struct {
 	Operator string
 	// TwoNode is true if Pacemaker runs etcd.
 	TwoNode bool
+	// Mirrors is true if the cluster has the kinds that name mirrors for all hosts
+	// (KnownMirrors).
+	Mirrors bool
 
 	// targets are the configurations of the pools at the last look.
 	targets map[string]target

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -20,16 +21,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
 // Known reports whether a cluster has the kinds that the controller reads. One of
 // an earlier release has not.
 func Known(m meta.RESTMapper) (bool, error) {
-	for _, kind := range []schema.GroupVersionKind{
+	return has(m,
 		mcfgv1.GroupVersion.WithKind("MachineConfig"), mcfgv1.GroupVersion.WithKind("MachineConfigPool"), operatorv1.GroupVersion.WithKind("MachineConfiguration"),
-		mcfgv1.GroupVersion.WithKind("KubeletConfig"), mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"),
-	} {
+		mcfgv1.GroupVersion.WithKind("KubeletConfig"), mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"))
+}
+
+// KnownMirrors reports whether a cluster has the kinds that name mirrors for all hosts.
+func KnownMirrors(m meta.RESTMapper) (bool, error) {
+	return has(m, configv1.GroupVersion.WithKind(decide.DigestMirrorSet), configv1.GroupVersion.WithKind(decide.TagMirrorSet))
+}
+
+// has reports whether a cluster has all of some kinds.
+func has(m meta.RESTMapper, kinds ...schema.GroupVersionKind) (bool, error) {
+	for _, kind := range kinds {
 		_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			return false, nil
@@ -56,6 +67,9 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: hostChanged}))
 	if r.TwoNode {
 		b = b.Watches(&etcdv1.PacemakerCluster{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: sparesChanged}))
+	}
+	if r.Mirrors {
+		b = b.Watches(&configv1.ImageDigestMirrorSet{}, all).Watches(&configv1.ImageTagMirrorSet{}, all)
 	}
 	return b.Complete(r)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -150,7 +151,7 @@ func (s *site) apply(texts ...string) {
 		must(s.t, yaml.Unmarshal([]byte(text), &kind))
 		objects := map[string]client.Object{
 			"MachineConfig": &mcfgv1.MachineConfig{}, "MachineConfigPool": &mcfgv1.MachineConfigPool{}, "MachineConfiguration": &operatorv1.MachineConfiguration{},
-			"KubeletConfig": &mcfgv1.KubeletConfig{},
+			"KubeletConfig": &mcfgv1.KubeletConfig{}, decide.DigestMirrorSet: &configv1.ImageDigestMirrorSet{}, decide.TagMirrorSet: &configv1.ImageTagMirrorSet{},
 		}
 		o := objects[kind.Kind]
 		must(s.t, yaml.UnmarshalStrict([]byte(text), o))
@@ -213,7 +214,7 @@ func (s *site) restart() {
 			return s.writes.Do(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
-	s.r = &Reconciler{Client: counted, Live: s.own, Events: s, Now: func() time.Time { return s.now }, TwoNode: true}
+	s.r = &Reconciler{Client: counted, Live: s.own, Events: s, Now: func() time.Time { return s.now }, TwoNode: true, Mirrors: true}
 }
 
 // Eventf implements events.EventRecorder.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -188,11 +189,14 @@ func listed(names []string) string {
 // reference returns a reference to a MachineConfig, or to the object of another kind
 // that KIND/NAME names.
 func reference(name string) corev1.ObjectReference {
-	kind := "MachineConfig"
+	kind, version := "MachineConfig", mcfgv1.GroupVersion
 	if before, after, other := strings.Cut(name, "/"); other {
 		kind, name = before, after
 	}
-	return corev1.ObjectReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: kind, Name: name}
+	if kind == decide.DigestMirrorSet || kind == decide.TagMirrorSet {
+		version = configv1.GroupVersion
+	}
+	return corev1.ObjectReference{APIVersion: version.String(), Kind: kind, Name: name}
 }
 
 // locked returns a patch that fails if somebody else wrote meanwhile.

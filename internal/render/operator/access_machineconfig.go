@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ func machineConfigAccess() []Object {
 			rule(mcfgv1.GroupName, read, "containerruntimeconfigs", "kubeletconfigs"),
 			rule(mcfgv1.GroupName, []string{"patch"}, "containerruntimeconfigs/status", "kubeletconfigs/status", "machineconfigpools/status"),
 			rule("operator.openshift.io", read, "machineconfigurations"),
+			rule(configv1.GroupName, read, "imagedigestmirrorsets", "imagetagmirrorsets"),
 		),
 		inNamespace("machine-config", metav1.NamespaceSystem, name, site)...,
 	)

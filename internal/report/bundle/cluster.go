@@ -56,6 +56,8 @@ var kinds = []objects{
 	{"config.openshift.io", "v1", "ClusterOperator", false, false},
 	{"config.openshift.io", "v1", "Network", false, false},
 	{"config.openshift.io", "v1", "Ingress", false, false},
+	{"config.openshift.io", "v1", "ImageDigestMirrorSet", false, false},
+	{"config.openshift.io", "v1", "ImageTagMirrorSet", false, false},
 	{"operator.openshift.io", "v1", "Etcd", false, false},
 	{"operator.openshift.io", "v1", "IngressController", false, false},
 	{"etcd.openshift.io", "v1", "PacemakerCluster", false, false},
