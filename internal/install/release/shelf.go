@@ -224,17 +224,6 @@ func (s *Store) Compare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ImageNames returns the full name and the digest of each image but the host's.
-func (s *Store) ImageNames() map[string]string {
-	out := map[string]string{}
-	for _, d := range s.index.Manifests {
-		if d.Annotations[annotationImageName] != payload.HostImage {
-			out[d.Annotations[annotationRef]] = d.Digest.String()
-		}
-	}
-	return out
-}
-
 // Handler serves the releases of the shelf to a peer's Registry, as the repository
 // Repository. Nobody can write by it, and nothing in a release is secret.
 func (s Shelf) Handler() http.Handler {

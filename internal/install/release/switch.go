@@ -291,3 +291,15 @@ func Placed(root, digest string) error {
 	_, err := on(root).whole(name)
 	return err
 }
+
+// Digests lists the releases whose programs lie on the host, sorted.
+func Digests(root string) ([]string, error) {
+	names, err := on(root).placed()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for i, name := range names {
+		names[i] = "sha256:" + name
+	}
+	return names, err
+}
