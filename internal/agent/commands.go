@@ -17,6 +17,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newApply(streams),
 		newConfigure(streams),
 		newPatch(streams),
+		newFetch(streams),
 		newLeave(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),

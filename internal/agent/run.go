@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -125,6 +126,9 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	net.Listen(config.Nodes)
 	group.Go(func() error { loops.Run(ctx, config.Task(), config.ShutdownTask()); return nil })
 	group.Go(func() error { loops.Watch(ctx, config.Requests(state.AgentSocket)); return nil })
+	shelf := newShelf(s, cluster.View)
+	net.Listen(shelf.Nodes)
+	group.Go(func() error { loops.Run(ctx, shelf.Task()); return nil })
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
@@ -153,6 +157,14 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// newShelf returns what has the wanted releases lie on this host.
+func newShelf(s *site.Site, view func() state.NetworkView) *releases.Agent {
+	return releases.New(releases.Options{
+		Host: releases.ThisHost(s.Role.ControlPlane()), Unit: releases.ThisUnit(), Now: time.Now,
+		Node: func() string { return view().Host.NodeName },
+	})
 }
 
 // newFollower returns what has a worker follow the authority of the API. It asks by

@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -139,8 +138,9 @@ func (st *statements) read(ctx context.Context, peer string) (state.EtcdStatemen
 		st.found = false
 		return state.EtcdStatement{}, false, nil
 	}
-	var got state.EtcdStatement
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
+	got, err := state.DecodeEtcdStatement([]byte(text))
+	if err != nil {
+		st.found = false
 		return state.EtcdStatement{}, false, fmt.Errorf("statement of %s: %w", peer, err)
 	}
 	st.race.heardOf(got.Addresses)

@@ -28,7 +28,6 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
-	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
 // findAddresses waits until the host has a name and its addresses.
@@ -185,19 +184,7 @@ func (r *run) unpack(ctx context.Context) error {
 	return r.systemctl(ctx, units...)
 }
 
-// nodeImages run on every node, controlPlaneImages on control planes too.
-var (
-	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel", "keepalived", "traefik"}
-	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "haproxy", operator.Image}
-)
-
-func (r *run) images() []string {
-	list := append([]string{}, nodeImages...)
-	if r.Site.Role.ControlPlane() {
-		list = append(list, controlPlaneImages...)
-	}
-	return list
-}
+func (r *run) images() []string { return payload.RoleImages(r.Site.Role.ControlPlane()) }
 
 // oneOfTwo reports whether this host is a control plane of a cluster of two.
 func (r *run) oneOfTwo() bool { return r.Site.Role.ControlPlane() && r.Site.Topology().Fencing }

@@ -16,12 +16,12 @@ import (
 // Steps returns the steps in their order.
 func Steps() []twonode.Step { return handover.Steps() }
 
-// ReadInput reads and checks the input of a step. Its errors quote no secret.
+// ReadInput reads and checks the input of a step. It ignores fields that it does not
+// know, since an operator of a later release may write them, and refuses an input of
+// a higher number. Its errors quote no secret.
 func ReadInput(in io.Reader, step twonode.Step) (twonode.Input, error) {
 	var input twonode.Input
-	d := json.NewDecoder(in)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&input); err != nil {
+	if err := json.NewDecoder(in).Decode(&input); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return input, fmt.Errorf("read input: %s is a %s", t.Field, t.Value)
 		}

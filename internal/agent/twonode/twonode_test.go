@@ -3,6 +3,7 @@ package twonode
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -241,6 +242,40 @@ func TestFinishLeavesPacemakersOwnOrderAlone(t *testing.T) {
 	}
 	if have, err := s.read(kubeletOrder); err != nil || string(have) != own {
 		t.Errorf("%v: %q", err, have)
+	}
+}
+
+func TestAnOperatorOfALaterReleaseMayWriteAFieldMoreButNoHigherNumber(t *testing.T) {
+	text, err := os.ReadFile("testdata/step-input-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(field string) string { return strings.Replace(string(text), "{", "{"+field+",", 1) }
+	for text, want := range map[string]string{
+		string(text): "", with(`"format":1`): "", with(`"later":{"a":[1]}`): "",
+		with(`"format":2`): "a later release has written it", with(`"format":"x"`): "format is a string",
+	} {
+		got, err := ReadInput(strings.NewReader(text), twonode.Auth)
+		switch {
+		case want == "" && (err != nil || got.Cluster != "pcm" || got.Token != token || len(got.Fencing) != 2):
+			t.Errorf("%+v, %v", got, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestTheFormOfAStepsInputIsThatWhichOtherReleasesRead(t *testing.T) {
+	got, err := json.MarshalIndent(input(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/step-input-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != string(got)+"\n" {
+		t.Errorf("releases know another form: give it the next number\n%s", got)
 	}
 }
 

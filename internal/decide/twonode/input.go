@@ -31,6 +31,8 @@ const (
 
 // Input is the input of a step, as JSON on its standard input. It holds secrets.
 type Input struct {
+	// Format is the number of the form; the first one is written without it.
+	Format int `json:"format,omitempty"`
 	// Cluster is the cluster's name.
 	Cluster string `json:"cluster"`
 	// Nodes are the two control planes.
@@ -44,6 +46,10 @@ type Input struct {
 	// Manifest is the pod from which Self's etcd is run.
 	Manifest string `json:"manifest,omitempty"`
 }
+
+// inputFormat is the highest number of an input that this release reads, and the one
+// that it writes, by leaving it out.
+const inputFormat = 1
 
 // Node is a control plane.
 type Node struct {
@@ -77,6 +83,9 @@ func (in Input) byName() []Node {
 // Validate returns every mistake that matters to a step, each with its field. No
 // text quotes a secret.
 func (in Input) Validate(step Step) error {
+	if in.Format > inputFormat {
+		return fmt.Errorf("format: a later release has written it: it is %d, and this one reads %d: upgrade this host first", in.Format, inputFormat)
+	}
 	problems := append(in.checkNodes(), in.checkSelf()...)
 	switch step {
 	case Auth:

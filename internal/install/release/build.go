@@ -37,6 +37,8 @@ type Options struct {
 	// package payload.
 	Components []payload.Component
 	Images     []payload.ImageSpec
+	// About is what the release says of itself; nil means payload.Present.
+	About *payload.About
 }
 
 // Result is the outcome of a build.
@@ -129,6 +131,10 @@ func prepare(ctx context.Context, opts Options) (*builder, []payload.ImageSpec, 
 	}
 	if opts.Images == nil {
 		opts.Images = payload.Images()
+	}
+	if opts.About == nil {
+		about := payload.Present()
+		opts.About = &about
 	}
 	images, err := chosen(opts.Images, opts.Only)
 	if err != nil {

@@ -2,6 +2,8 @@ package release
 
 import (
 	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
 // File names in a release, beside the blobs of the image layout.
@@ -34,6 +36,9 @@ type Manifest struct {
 	GoVersion  string      `json:"goVersion"`
 	Components []Component `json:"components"`
 	Images     []Image     `json:"images"`
+	// About is what the release says of itself; nil for one of a time before releases
+	// did. Release reads it.
+	About *payload.About `json:"about,omitempty"`
 }
 
 // Component is something built from source, or a package of the distribution.

@@ -55,7 +55,7 @@ func (b *builder) write(ctx context.Context, images []builtImage, done map[strin
 }
 
 func (b *builder) manifest(images []builtImage, done map[string]built) Manifest {
-	m := Manifest{Version: payload.Version, Platform: b.tools.platform(), GoVersion: b.tools.GOVERSION}
+	m := Manifest{Version: payload.Version, Platform: b.tools.platform(), GoVersion: b.tools.GOVERSION, About: b.opts.About}
 	for _, c := range b.opts.Components {
 		if d, ok := done[c.Name]; ok {
 			m.Components = append(m.Components, d.Component)

@@ -280,3 +280,26 @@ func (d disk) unlink(name string) error {
 	}
 	return syncAll(folders)
 }
+
+// Placed returns an error unless the programs of a release lie on the host as they
+// were written, by size and time; Verify reads them.
+func Placed(root, digest string) error {
+	name, ok := digestHex(digest)
+	if !ok {
+		return fmt.Errorf("%q is not the digest of a release", digest)
+	}
+	_, err := on(root).whole(name)
+	return err
+}
+
+// Digests lists the releases whose programs lie on the host, sorted.
+func Digests(root string) ([]string, error) {
+	names, err := on(root).placed()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for i, name := range names {
+		names[i] = "sha256:" + name
+	}
+	return names, err
+}

@@ -2,13 +2,11 @@ package release
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,7 +54,16 @@ func (r Remote) options(ctx context.Context) ([]remote.Option, error) {
 	if r.CAFile == "" {
 		return opts, nil
 	}
-	pem, err := os.ReadFile(r.CAFile)
+	transport, err := transportWith(r.CAFile, nil)
+	if err != nil {
+		return nil, err
+	}
+	return append(opts, remote.WithTransport(transport)), nil
+}
+
+// poolWith returns the system's certificates and those of a file.
+func poolWith(caFile string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -65,15 +72,9 @@ func (r Remote) options(ctx context.Context) ([]remote.Option, error) {
 		return nil, err
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", r.CAFile)
+		return nil, fmt.Errorf("%s holds no certificate", caFile)
 	}
-	transport, ok := remote.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("the registry library has no HTTP transport")
-	}
-	transport = transport.Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return append(opts, remote.WithTransport(transport)), nil
+	return pool, nil
 }
 
 // Push copies the release to a registry. It does not send blobs that the

@@ -1,6 +1,9 @@
 package payload
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ImageSpec lists the parts of an image.
 type ImageSpec struct {
@@ -56,6 +59,27 @@ const (
 
 // HostImage is the name of the image that holds the host's own files.
 const HostImage = "host"
+
+// nodeImages run on every node, controlPlaneImages on control planes alone.
+var (
+	nodeImages         = []string{"pause", "kube-proxy", "coredns", "flannel", "keepalived", "traefik"}
+	controlPlaneImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "haproxy", operatorBinary}
+)
+
+// RoleImages names the images of this release that a host needs.
+func RoleImages(controlPlane bool) []string {
+	list := slices.Clone(nodeImages)
+	if controlPlane {
+		list = append(list, controlPlaneImages...)
+	}
+	return list
+}
+
+// Needed reports whether a host needs an image of any release. One that this release
+// does not know may be needed anywhere.
+func Needed(image string, controlPlane bool) bool {
+	return image != HostImage && (controlPlane || !slices.Contains(controlPlaneImages, image))
+}
 
 // SearchPath is the PATH of every image: manifests name programs without a
 // folder.

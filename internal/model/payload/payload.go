@@ -26,6 +26,10 @@ const Registry = "release.holdfast.internal"
 // pulled.
 const HostDir = "/usr/share/holdfast/release"
 
+// LayoutsDir is the folder in which a host keeps the releases that it fetched, each
+// below the digits of its digest (docs/adr/0078-releases.md).
+const LayoutsDir = "/var/lib/holdfast/releases"
+
 // Where a host keeps the programs of its releases, and the link there that chooses
 // one of them (docs/adr/0077-releases-side-by-side.md).
 const (

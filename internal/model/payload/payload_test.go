@@ -124,6 +124,23 @@ func TestImageNames(t *testing.T) {
 	}
 }
 
+func TestEveryImageIsForEachNodeOrForControlPlanesAlone(t *testing.T) {
+	all := RoleImages(true)
+	for _, i := range Images() {
+		if i.Name != HostImage && !slices.Contains(all, i.Name) {
+			t.Errorf("no host gets image %s", i.Name)
+		}
+		for _, controlPlane := range []bool{true, false} {
+			if got, want := Needed(i.Name, controlPlane), slices.Contains(RoleImages(controlPlane), i.Name); got != want {
+				t.Errorf("%s is needed on a control plane (%v): %v, want %v", i.Name, controlPlane, got, want)
+			}
+		}
+	}
+	if !Needed("of a later release", false) || len(all) != len(Images())-1 {
+		t.Errorf("%q", all)
+	}
+}
+
 func TestAnUnknownImageIsAMistakeOfTheProgram(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,6 +24,8 @@ const (
 	EtcdSole       EtcdState = "sole"        // the peer is no voter, or never became eligible
 	EtcdDeparting  EtcdState = "departing"   // leaves, or has given its data directory up
 )
+
+var etcdStates = []EtcdState{EtcdNone, EtcdLearner, EtcdVoter, EtcdPair, EtcdTakingOver, EtcdSole, EtcdDeparting}
 
 // Leads reports whether a host with a record of this state goes on, or went on,
 // without its peer.
@@ -113,6 +114,8 @@ type EtcdForced struct {
 	At  time.Time `json:"at,omitzero"`
 }
 
+// etcdRecordVersion is the number that this release writes and the highest that it
+// reads. A field that changes what a reader may conclude gets a higher one.
 const etcdRecordVersion = 1
 
 type etcdRecordFile struct {
@@ -138,11 +141,13 @@ func EncodeEtcdRecord(r EtcdRecord) ([]byte, error) {
 }
 
 // DecodeEtcdRecord reads the form that EncodeEtcdRecord writes. A file that is
-// torn, changed by hand, or written by a newer version with unknown fields is an
-// error: nobody may act on a record that is only half understood.
+// torn, changed by hand, of a higher number or of an unknown state is an error:
+// nobody may act on a record that is only half understood. It ignores fields that it
+// does not know: a later release adds them under the same number only if a reader
+// that does not know them concludes the same.
 func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
 	var file etcdRecordFile
-	if err := strict(b, &file); err != nil {
+	if err := json.Unmarshal(b, &file); err != nil {
 		return EtcdRecord{}, fmt.Errorf("read record of etcd: torn or not a record: %w", err)
 	}
 	if file.Version != etcdRecordVersion {
@@ -152,7 +157,7 @@ func DecodeEtcdRecord(b []byte) (EtcdRecord, error) {
 		return EtcdRecord{}, errors.New("read record of etcd: checksum does not match: torn or changed by hand")
 	}
 	var r EtcdRecord
-	if err := strict(file.Record, &r); err != nil {
+	if err := json.Unmarshal(file.Record, &r); err != nil {
 		return EtcdRecord{}, fmt.Errorf("read record of etcd: written by a newer holdfast: %w", err)
 	}
 	if err := r.check(); err != nil {
@@ -176,18 +181,6 @@ func (r EtcdRecord) check() error {
 	}
 	if r.Member == 0 || r.Cluster == 0 {
 		return fmt.Errorf("state %s names no member or no cluster", r.State)
-	}
-	return nil
-}
-
-func strict(b []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("data follows the record")
 	}
 	return nil
 }

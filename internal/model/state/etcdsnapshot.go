@@ -1,7 +1,10 @@
 package state
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -123,7 +126,9 @@ type EtcdPacemaker struct {
 // EtcdStatement is the statement that a host publishes about its etcd, in a single
 // attribute: two attributes could arrive in either order.
 type EtcdStatement struct {
-	Boot string `json:"boot"`
+	// Format is the number of the form; the first one is written without it.
+	Format int    `json:"format,omitempty"`
+	Boot   string `json:"boot"`
 	// Serial counts the statements of one boot; a reader ignores older ones.
 	Serial uint64 `json:"serial"`
 	// Ring is the membership in which the statement was composed. A statement of
@@ -153,6 +158,28 @@ type EtcdStatement struct {
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// Age is the time since the reader received it.
 	Age time.Duration `json:"age,omitempty"`
+}
+
+// etcdStatementFormat is the number that this release writes, by leaving it out, and
+// the highest that it reads. A field that changes what a reader may conclude gets a
+// higher one.
+const etcdStatementFormat = 1
+
+// DecodeEtcdStatement reads a statement. It ignores fields that it does not know. A
+// statement of a higher number, or with a state of a record that it does not know, is
+// an error: the peer counts as if it had said nothing.
+func DecodeEtcdStatement(text []byte) (EtcdStatement, error) {
+	var out EtcdStatement
+	if err := json.Unmarshal(text, &out); err != nil {
+		return EtcdStatement{}, err
+	}
+	if out.Format > etcdStatementFormat {
+		return EtcdStatement{}, fmt.Errorf("a later release has written it: format %d, and this holdfast knows %d", out.Format, etcdStatementFormat)
+	}
+	if s := out.Record.State; s != "" && !slices.Contains(etcdStates, s) {
+		return EtcdStatement{}, fmt.Errorf("state %q of its record is unknown", s)
+	}
+	return out, nil
 }
 
 // PowerOff is the only power state that counts as off.

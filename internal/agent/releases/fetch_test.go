@@ -1,0 +1,286 @@
+package releases
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+func digests(t *testing.T) (old, next, other string) {
+	t.Helper()
+	return opened(t, oldRelease).Manifest().Digest, opened(t, newRelease).Manifest().Digest, opened(t, otherRelease).Manifest().Digest
+}
+
+func TestARequestHasReleasesLieOnAHostWholeAndChangesNothingThatRuns(t *testing.T) {
+	old, next, _ := digests(t)
+	w := newWorld(t)
+	if got := w.whole(); !slices.Equal(got, []string{old}) {
+		t.Fatalf("before it %q lie there whole", got)
+	}
+	if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.whole(); !slices.Equal(got, sorted(old, next)) {
+		t.Errorf("%q lie there whole", got)
+	}
+	if now, err := release.Current(w.Root); err != nil || now != old {
+		t.Errorf("the current release is %s, %v", now, err)
+	}
+	if layouts, err := w.Shelf.Digests(); err != nil || !slices.Equal(layouts, []string{next}) {
+		t.Errorf("on the shelf lie %q, %v: the installed one was fetched again", layouts, err)
+	}
+	if len(w.podman) != 2 || len(w.images) != 5 {
+		t.Errorf("podman has %v, containerd %v", w.podman, w.images)
+	}
+	last := w.said[len(w.said)-1]
+	if last != (State{Request: wants(t, old, next)}) {
+		t.Errorf("it said %+v at last", last)
+	}
+	about, err := w.About(next)
+	if err != nil || about.Digest != next || !about.Verified {
+		t.Errorf("%+v, %v", about, err)
+	}
+}
+
+func TestAWorkerGetsNoImageOfControlPlanes(t *testing.T) {
+	old, next, _ := digests(t)
+	w := newWorld(t)
+	w.ControlPlane, w.Etcd = false, nil
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	etcd, _ := opened(t, newRelease).Manifest().Image("etcd")
+	if _, has := w.images[etcd.Ref]; has || !slices.Equal(w.whole(), sorted(old, next)) {
+		t.Errorf("%v", w.images)
+	}
+}
+
+func TestARequestThatIsCutAnywhereGoesOn(t *testing.T) {
+	old, next, _ := digests(t)
+	for at := 1; ; at++ {
+		dead := false
+		for _, after := range []bool{false, true} {
+			w := newWorld(t)
+			w.cut = powercut.Cut{At: at, After: after}
+			err := w.Do(t.Context(), wants(t, old, next))
+			if dead = w.cut.Dead; dead && !errors.Is(err, powercut.Err) {
+				t.Fatalf("cut at %d: %v", at, err)
+			}
+			whole := w.whole() // it may be whole before the run says so
+			w.cut = powercut.Cut{}
+			if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
+				t.Fatalf("after a cut at %d: %v", at, err)
+			}
+			if got := w.whole(); !slices.Equal(got, sorted(old, next)) || !slices.Contains(whole, old) {
+				t.Errorf("after a cut at %d %q lie there whole, and before %q", at, got, whole)
+			}
+		}
+		if !dead {
+			if at < 8 {
+				t.Errorf("there were only %d effects", at)
+			}
+			return
+		}
+	}
+}
+
+func TestTwoReleasesWithOneImageNameAndOtherContentsAreRefused(t *testing.T) {
+	_, next, other := digests(t)
+	w := newWorld(t)
+	w.from = []release.Source{release.Folder(newRelease), release.Folder(otherRelease)}
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	before := w.images
+	err := w.Do(t.Context(), wants(t, next, other))
+	proxy, _ := opened(t, otherRelease).Manifest().Image("kube-proxy")
+	if err == nil || !contains(err.Error(), other, "image "+proxy.Ref+" is on this host with other contents", proxy.Digest, "needs another version") {
+		t.Errorf("%v", err)
+	}
+	if w.images[proxy.Ref] != before[proxy.Ref] || slices.Contains(w.whole(), other) || !slices.Contains(w.whole(), next) {
+		t.Errorf("containerd has %v", w.images)
+	}
+	if last := w.said[len(w.said)-1]; last.Failed != err.Error() || last.Doing != "" {
+		t.Errorf("it said %+v", last)
+	}
+}
+
+func TestWhatNobodyNeedsIsTakenAwayAndTheWayBackIsNot(t *testing.T) {
+	old, next, other := digests(t)
+	w := newWorld(t)
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	if err := release.Switch(w.Root, next); err != nil {
+		t.Fatal(err)
+	}
+	third := payload.Registry + "/kube-proxy:v0"
+	w.images[third] = Held{Digest: "sha256:0", Pinned: true} // of somebody else
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.whole(); !slices.Equal(got, sorted(old, next)) {
+		t.Errorf("the current and the previous release are %q", got)
+	}
+	if !w.images[third].Pinned {
+		t.Error("an image of no release lost its pin")
+	}
+	if err := release.Switch(w.Root, old); err != nil { // next is the previous one now
+		t.Fatal(err)
+	}
+	// A release that was wanted for a while, and of which a fetch has begun.
+	w.from = []release.Source{release.Folder(otherRelease)}
+	if err := w.Do(t.Context(), wants(t, other)); err == nil {
+		t.Fatal("another content of one image was taken")
+	}
+	w.runs[other] = true
+	if err := w.Do(t.Context(), wants(t, old)); err != nil {
+		t.Fatal(err)
+	}
+	if last := w.said[len(w.said)-1]; last.Kept != "its programs still run" || last.Failed != "" {
+		t.Errorf("%+v", last)
+	}
+	w.runs[other] = false
+	if err := w.Do(t.Context(), wants(t, old)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := w.all()
+	if err != nil || !slices.Equal(left, sorted(old, next)) {
+		t.Errorf("%q is left, %v", left, err)
+	}
+}
+
+func TestAReleaseGoesWithTheImagesThatItAloneHas(t *testing.T) {
+	old, next, _ := digests(t)
+	for at := range 5 {
+		w := newWorld(t)
+		if err := w.Do(t.Context(), wants(t, next)); err != nil {
+			t.Fatal(err)
+		}
+		w.cut = powercut.Cut{At: at}
+		if err := w.Do(t.Context(), wants(t, old)); err != nil && !w.cut.Dead {
+			t.Fatal(err)
+		}
+		w.cut = powercut.Cut{}
+		if err := w.Do(t.Context(), wants(t, old)); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range opened(t, newRelease).Manifest().Images {
+			shared := i.Name == "pause"
+			if have, is := w.images[i.Ref]; is && have.Pinned != shared {
+				t.Errorf("cut at %d: %s is pinned: %v", at, i.Ref, have.Pinned)
+			}
+		}
+		if left, err := w.all(); err != nil || !slices.Equal(left, []string{old}) {
+			t.Errorf("cut at %d: %q is left, %v", at, left, err)
+		}
+	}
+}
+
+func TestNobodyWhoWantsNothingHasAnythingTakenAway(t *testing.T) {
+	_, next, _ := digests(t)
+	w := newWorld(t)
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"", wants(t)} {
+		w.cut = powercut.Cut{}
+		if err := w.Do(t.Context(), request); err != nil || w.cut.Effects != 0 {
+			t.Errorf("%q: %d effects, %v", request, w.cut.Effects, err)
+		}
+	}
+	for request, want := range map[string]string{`{"format":9}`: "a later release", "x": "not readable"} {
+		if err := w.Do(t.Context(), request); err == nil || !strings.Contains(err.Error(), want) || w.cut.Effects != 0 {
+			t.Errorf("%q: %d effects, %v", request, w.cut.Effects, err)
+		}
+	}
+}
+
+func TestAReleaseThatCannotComeIsNamedAndTheOthersComeAllTheSame(t *testing.T) {
+	old, next, other := digests(t)
+	w := newWorld(t)
+	err := w.Do(t.Context(), wants(t, other, next))
+	if err == nil || !contains(err.Error(), "release "+other, "the folder "+newRelease, "it has no release") {
+		t.Errorf("%v", err)
+	}
+	if got := w.whole(); !slices.Equal(got, sorted(old, next)) {
+		t.Errorf("%q lie there whole", got)
+	}
+}
+
+func TestRoomForImagesIsLookedForFirst(t *testing.T) {
+	_, next, _ := digests(t)
+	w := newWorld(t)
+	w.free = line
+	err := w.Do(t.Context(), wants(t, next))
+	if err == nil || !strings.Contains(err.Error(), "beside the 2048 MiB that must stay free") || len(w.images) != 3 {
+		t.Errorf("%v, containerd has %v", err, w.images)
+	}
+}
+
+func TestADamagedReleaseIsMendedFromItsSources(t *testing.T) {
+	old, next, _ := digests(t)
+	w := newWorld(t)
+	if err := w.Do(t.Context(), wants(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(w.Root, payload.LayoutsDir, strings.TrimPrefix(next, "sha256:")), w.Installed[0]} {
+		blobs, err := filepath.Glob(filepath.Join(dir, "blobs/sha256/*"))
+		if err != nil || len(blobs) == 0 {
+			t.Fatal(err)
+		}
+		for _, path := range blobs {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(data) > 1<<16 { // the layer with the program
+				data[len(data)/2] ^= 1
+				if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o444)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	w.from = []release.Source{only(t)}
+	if err := w.Do(t.Context(), wants(t, old, next)); err == nil || !contains(err.Error(), "release "+old, "release "+next) {
+		t.Errorf("damaged releases were taken: %v", err)
+	}
+	w.from = []release.Source{release.Folder(oldRelease), release.Folder(newRelease)}
+	if err := w.Do(t.Context(), wants(t, old, next)); err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{old, next} {
+		if s, err := w.Shelf.Open(digest); err != nil || s.Compare(t.Context()) != nil {
+			t.Errorf("%s: %v", digest, err)
+		}
+	}
+}
+
+func TestTheTableOfContainerdsImagesIsRead(t *testing.T) {
+	const table = `REF                                              TYPE                                       DIGEST                                                                  SIZE      PLATFORMS   LABELS
+release.holdfast.internal/etcd:3.6.14-0          application/vnd.oci.image.manifest.v1+json sha256:aa11 61.6 MiB  linux/amd64 io.cri-containerd.image=managed,io.cri-containerd.pinned=pinned
+registry.example/app@sha256:bb22                 application/vnd.oci.image.index.v1+json    sha256:bb22 1.0 KiB   linux/amd64 -
+release.holdfast.internal/pause:3.10.2           application/vnd.oci.image.manifest.v1+json sha256:cc33 700.0 KiB linux/amd64 io.cri-containerd.pinned=
+`
+	want := map[string]Held{
+		"release.holdfast.internal/etcd:3.6.14-0": {"sha256:aa11", true}, "registry.example/app@sha256:bb22": {"sha256:bb22", false},
+		"release.holdfast.internal/pause:3.10.2": {"sha256:cc33", false},
+	}
+	got := held(table)
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("%s: %+v, want %+v", name, got[name], w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,171 @@
+package releases
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// unit plays the unit of a host.
+type unit struct {
+	works  bool
+	state  State
+	starts []string
+	err    error
+}
+
+func (u *unit) of() Unit {
+	return Unit{
+		Start: func(_ context.Context, request string) error {
+			if u.err == nil {
+				u.starts, u.works = append(u.starts, request), true
+			}
+			return u.err
+		},
+		Works: func(context.Context) (bool, error) { return u.works, nil },
+		State: func() (State, error) { return u.state, nil },
+	}
+}
+
+// follower returns the loop of a host of newWorld, which has heard a request.
+func follower(w *world, u *unit, request string) *Agent {
+	a := New(Options{Host: w.Host, Unit: u.of(), Node: func() string { return "cp-1" }, Now: func() time.Time { return time.Unix(1e9, 0) }})
+	a.Nodes([]state.Node{{Name: "cp-2"}, {Name: "cp-1", Annotations: map[string]string{annotation.FetchOf: request}}})
+	return a
+}
+
+func TestAHostOnWhichNothingIsWantedStartsNothing(t *testing.T) {
+	for _, request := range []string{"", wants(t)} {
+		u := &unit{}
+		a := follower(newWorld(t), u, request)
+		if got, err := a.step(t.Context()); err != nil || got.Again != 0 || len(u.starts) > 0 {
+			t.Errorf("%q: %+v, %v, started for %q", request, got, err, u.starts)
+		}
+	}
+	u := &unit{}
+	a := follower(newWorld(t), u, `{"format":9,"wanted":["sha256:1"]}`)
+	_, err := a.step(t.Context())
+	if how, failed := a.Fetching(); !errors.Is(err, annotation.ErrNewer) || how != "" || !strings.Contains(failed, "a later release") || len(u.starts) > 0 {
+		t.Errorf("%v, %q, %q", err, how, failed)
+	}
+}
+
+func TestTheAgentHasTheUnitFetchAndTellsHowFarItIs(t *testing.T) {
+	old, next, _ := digests(t)
+	w, u := newWorld(t), &unit{}
+	request := wants(t, old, next)
+	a := follower(w, u, request)
+	select {
+	case <-a.Task().Wake:
+	default:
+		t.Fatal("the annotation does not wake it")
+	}
+	if got, err := a.step(t.Context()); err != nil || got.Again != follow || len(u.starts) != 1 || u.starts[0] != request {
+		t.Fatalf("%+v, %v, started for %q", got, err, u.starts)
+	}
+	u.state = State{Request: request, Doing: "fetches " + next}
+	if got, err := a.step(t.Context()); err != nil || got.Again != follow || len(u.starts) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if how, failed := a.Fetching(); how != "fetches "+next || failed != "" {
+		t.Errorf("%q, %q", how, failed)
+	}
+	if err := w.Do(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	u.works, u.state = false, State{Request: request}
+	got, err := a.step(t.Context())
+	if err != nil || got.Again != keepEvery || got.Changed == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if how, failed := a.Fetching(); how != "" || failed != "" || len(a.Whole(t.Context()).Value) != 2 {
+		t.Errorf("%q, %q, %v", how, failed, a.Whole(t.Context()))
+	}
+	if got, err := a.step(t.Context()); err != nil || got.Again != keepEvery || len(u.starts) != 1 {
+		t.Errorf("it is fetched again: %+v, %v", got, err)
+	}
+	// What is lost later is fetched again.
+	for name := range w.images {
+		delete(w.images, name)
+	}
+	if _, err := a.step(t.Context()); err != nil || len(u.starts) != 2 {
+		t.Errorf("started %d times, %v", len(u.starts), err)
+	}
+}
+
+func TestAFetchThatFailsIsTriedAgainLaterAndLaterAndSaysWhy(t *testing.T) {
+	_, next, _ := digests(t)
+	u := &unit{}
+	request := wants(t, next)
+	a := follower(newWorld(t), u, request)
+	for i, pause := range []time.Duration{retry, 2 * retry, 4 * retry, 8 * retry, 16 * retry, maxRetry, maxRetry} {
+		if _, err := a.step(t.Context()); err != nil || len(u.starts) != i+1 {
+			t.Fatalf("try %d: %v, started %d times", i, err, len(u.starts))
+		}
+		u.works, u.state = false, State{Request: request, Failed: "the registry x: no route"}
+		got, err := a.step(t.Context())
+		if err == nil || got.Again != pause {
+			t.Errorf("try %d: %+v, %v", i, got, err)
+		}
+		if _, failed := a.Fetching(); failed != "the registry x: no route" {
+			t.Errorf("try %d: %q", i, failed)
+		}
+	}
+	// A unit that was ended by force says nothing itself.
+	if _, err := a.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u.works, u.state = false, State{Request: request, Doing: "fetches"}
+	if _, err := a.step(t.Context()); err == nil || !strings.Contains(err.Error(), "journalctl -u holdfast-fetch") {
+		t.Errorf("%v", err)
+	}
+	u.err = errors.New("no such unit")
+	if _, err := a.step(t.Context()); err == nil || err.Error() != "no such unit" {
+		t.Errorf("%v", err)
+	}
+	// Whoever wants nothing any more hears of no failure.
+	a.Nodes([]state.Node{{Name: "cp-1"}})
+	if _, err := a.step(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, failed := a.Fetching(); failed != "" {
+		t.Errorf("%q", failed)
+	}
+}
+
+func TestAnotherWishIsCarriedOutOnceTheUnitHasEnded(t *testing.T) {
+	old, next, _ := digests(t)
+	u := &unit{}
+	a := follower(newWorld(t), u, wants(t, next))
+	if _, err := a.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.Nodes([]state.Node{{Name: "cp-1", Annotations: map[string]string{annotation.FetchOf: wants(t, old)}}})
+	if got, err := a.step(t.Context()); err != nil || got.Again != follow || len(u.starts) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	u.works, u.state = false, State{Request: wants(t, next), Failed: "x"}
+	if got, err := a.step(t.Context()); err != nil || got.Again != -1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := a.step(t.Context()); err != nil || len(u.starts) != 2 || u.starts[1] != wants(t, old) {
+		t.Errorf("%q, %v", u.starts, err)
+	}
+}
+
+func TestWhichReleasesAreWholeIsUnknownWithoutContainerd(t *testing.T) {
+	w := newWorld(t)
+	w.Images = mute{w}
+	if got := w.Whole(t.Context()); got.Known {
+		t.Errorf("%v", got)
+	}
+}
+
+type mute struct{ *world }
+
+func (mute) List(context.Context) (map[string]Held, error) { return nil, errors.New("no answer") }
