@@ -18,6 +18,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newConfigure(streams),
 		newPatch(streams),
 		newLeave(streams),
+		newParachute(streams),
 		newTwoNode(streams),
 		newNodeIP(streams),
 		newVersion(streams),

@@ -79,7 +79,8 @@ AccuracySec=1s
 WantedBy=timers.target
 `
 
-// switchUnit is run by the agent, which may not write where the releases are.
+// switchUnit is run by the agent, which may not write where the releases are. podman
+// needs the host's own mounts.
 const switchUnit = `[Unit]
 Description=Switch this host to the release for which it has its turn
 StartLimitIntervalSec=0
@@ -87,10 +88,9 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 ExecStart=AGENT parachute --switch
-TimeoutStartSec=2min
-` + plain + `NoNewPrivileges=yes
-ProtectHome=yes
-` + offline
+TimeoutStartSec=4min
+` + plain + `RestrictRealtime=yes
+`
 
 // podsDropin has kubelet find the static pods of the release that is chosen. Whoever
 // cut the power in between the switch and the pods finds them put right.
