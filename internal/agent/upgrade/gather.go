@@ -228,7 +228,7 @@ func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 		if err := errors.Join(unix.Statfs(path, &fsys), unix.Stat(path, &st)); err != nil {
 			return nil, fmt.Errorf("free space of %s: %w", f.path, err)
 		}
-		block := uint64(max(fsys.Bsize, 0)) //nolint:gosec // it is not negative
+		block := uint64(max(fsys.Bsize, 0))
 		d := gate.Disk{Path: f.path, Free: fsys.Bavail * block, Need: need[f.path], Line: fsys.Blocks * block / 100 * f.line}
 		if i, known := seen[st.Dev]; known { // two folders of one file system
 			out[i].Need += d.Need
@@ -261,7 +261,7 @@ func sizeOf(dir string) (uint64, error) {
 		}
 		info, err := e.Info()
 		if err == nil {
-			sum += uint64(max(info.Size(), 0)) //nolint:gosec // it is not negative
+			sum += uint64(max(info.Size(), 0))
 		}
 		return err
 	})

@@ -218,11 +218,12 @@ func TestAHostIsQuietOnceItsUnitsHaveEnded(t *testing.T) {
 }
 
 func TestAHostStopsWhatPacemakerRunsInOrder(t *testing.T) {
-	for kind, want := range map[parachute.Kind][]string{
-		parachute.OfTwo: {"stop pacemaker.service", "stop kubelet.service"}, parachute.Worker: {"stop kubelet.service"},
-	} {
-		m, _, orders := onDisk(t, kind)
-		if err := m.stop(t.Context()); err != nil || !slices.Equal(*orders, want) {
+	for _, c := range []struct {
+		kind parachute.Kind
+		want []string
+	}{{parachute.OfTwo, []string{"stop pacemaker.service", "stop kubelet.service"}}, {parachute.Worker, []string{"stop kubelet.service"}}} {
+		m, _, orders := onDisk(t, c.kind)
+		if err := m.stop(t.Context()); err != nil || !slices.Equal(*orders, c.want) {
 			t.Errorf("%q %v", *orders, err)
 		}
 	}

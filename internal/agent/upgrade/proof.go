@@ -219,13 +219,8 @@ func (p *Prover) pacemaker() state.Fact[bool] {
 }
 
 func holds(list []metav1.Condition, kind string) state.Fact[bool] {
-	switch pacemakerstatus.Find(list, kind).Status {
-	case metav1.ConditionTrue:
-		return state.Known(true)
-	case metav1.ConditionFalse:
-		return state.Known(false)
-	}
-	return state.Fact[bool]{}
+	status := pacemakerstatus.Find(list, kind).Status
+	return state.Fact[bool]{Known: status == metav1.ConditionTrue || status == metav1.ConditionFalse, Value: status == metav1.ConditionTrue}
 }
 
 // peer: another control plane serves, has this host's node as ready, and has its

@@ -58,7 +58,7 @@ func TestAWayCutAtAnyEffectEndsWithOneRelease(t *testing.T) {
 		clean.bad = bad
 		clean.turn(parachute.Go)
 		clean.rests(false)
-		ends := map[parachute.Step]int{}
+		ends := map[parachute.Step]int{} //nolint:exhaustive // it is counted
 		for at := 1; at <= clean.cut.Effects; at++ {
 			for _, after := range []bool{false, true} {
 				for _, power := range []bool{false, true} {
@@ -220,7 +220,7 @@ func TestADrainThatDoesNotEndIsWaitedForAndThenGivenUp(t *testing.T) {
 func TestTheParachuteNeverGoesForward(t *testing.T) {
 	w := newWorld(t)
 	w.turn(parachute.Go)
-	seen := map[parachute.Step]bool{}
+	seen := map[parachute.Step]bool{} //nolint:exhaustive // it is filled
 	for range 60 {
 		before, acts := w.journal(), len(w.acts)
 		seen[before.Step] = true

@@ -37,6 +37,7 @@ func (p Parachute) Run(ctx context.Context) (string, error) {
 		return "stays on the old release: " + a.Why, errors.Join(p.Start(ctx), p.Disarm(ctx))
 	case parachute.Hold:
 		return a.Why, nil
+	default:
 	}
 	if before.Step.AtRest() {
 		return "", p.Disarm(ctx) // its way has ended, and somebody was cut off before this
@@ -57,8 +58,9 @@ func back(j parachute.Journal, a parachute.Action) bool {
 		return !j.Step.AtRest()
 	case parachute.Start:
 		return j.Step == parachute.Armed && a.Journal.Step == parachute.Switched
+	default:
+		return a.Journal.Boots != j.Boots
 	}
-	return a.Journal.Boots != j.Boots
 }
 
 // goBack returns. Once the link leads to the old release, only what does not run is

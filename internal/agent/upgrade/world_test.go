@@ -174,7 +174,7 @@ func (w *world) effects() Host {
 		Disarm: func(context.Context) error { return w.does("disarm", func() { w.armed = "" }) },
 		Switch: func(context.Context) error { return w.does("switch", func() { w.link(newOne) }) },
 		Start:  func(context.Context) error { return w.start() },
-		Return: func(context.Context) error { return w.run() },
+		Return: func(context.Context) error { return w.run() }, //nolint:contextcheck // it is a program of its own
 	}
 }
 
