@@ -47,8 +47,9 @@ the host was off, a control plane signs another one for itself, and a worker get
 one from a control plane. Where the node of a host names a machine configuration,
 it takes the host there, or back if the host does not become ready. It boots the
 host for that, once the operator has moved the host's pods and the cluster carries
-on without it. It runs until it is stopped; holdfast-agent.service starts it at
-boot.
+on without it. It tells the cluster which release runs here and what the host is
+like, and takes the host to another release when the host has its turn. It runs
+until it is stopped; holdfast-agent.service starts it at boot.
 
 The state of the network is in /run/holdfast/network.json, that of Pacemaker in
 /run/holdfast/pacemaker.json, that of the agent's other loops in
@@ -143,6 +144,9 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(follower.Nodes)
 		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
 	}
+	upgrades := newUpgrade(s, net, status, shelf, event)
+	net.Listen(upgrades.Nodes)
+	group.Go(func() error { loops.Run(ctx, upgrades.Task(), upgrades.TellTask()); return nil })
 	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
 	if s.Role.ControlPlane() {
 		kubelets.Sign = leaves.SignKubelet

@@ -63,3 +63,28 @@ func (m *Members) client(address string) (*Client, error) {
 	m.clients[address] = c
 	return c, nil
 }
+
+// GiveLead moves the leadership from the member of a host to another one that serves
+// as a voter, if it leads. It reports whether another one leads; without another voter
+// it is to lead, and the answer is true too.
+func (m *Members) GiveLead(ctx context.Context, self string, addresses map[string]string) (bool, error) {
+	all := m.Statuses(ctx, addresses)
+	own, known := all[self]
+	if !known {
+		return false, nil
+	}
+	if own.Leader != own.Member {
+		return own.Leader != 0, nil
+	}
+	for name, other := range all {
+		if name == self || !other.Votes() {
+			continue
+		}
+		c, err := m.client(addresses[self])
+		if err != nil {
+			return false, err
+		}
+		return false, c.MoveLeader(ctx, other.Member) // the next look sees who leads
+	}
+	return len(own.Members) < 2, nil
+}

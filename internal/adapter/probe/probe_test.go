@@ -275,3 +275,32 @@ func TestAHostWithoutARouterSaysSo(t *testing.T) {
 		t.Error(v.Router)
 	}
 }
+
+func TestAnAPIServerServesOnceItSaysSo(t *testing.T) {
+	cert, ca := certificate(t, apilb.VerifyName)
+	hang := make(chan struct{})
+	s := newServer(t, &cert, nil)
+	slow := newServer(t, &cert, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(hang)
+	if got := Serves(t.Context(), s.address(), ca); !state.Is(got, true) {
+		t.Error(got)
+	}
+	s.status.Store(http.StatusInternalServerError)
+	if got := Serves(t.Context(), s.address(), ca); !state.Is(got, false) {
+		t.Error(got)
+	}
+	if got := Serves(t.Context(), porttest.Address(t), ca); !state.Is(got, false) {
+		t.Errorf("nobody listens: %v", got)
+	}
+	if got := Serves(t.Context(), slow.address(), ca); got.Known {
+		t.Errorf("no answer in time: %v", got)
+	}
+	if got := Serves(t.Context(), s.address(), filepath.Join(t.TempDir(), "none")); got.Known {
+		t.Errorf("without an authority: %v", got)
+	}
+}

@@ -127,7 +127,7 @@ func (a *Agent) aboutWish(r hostapply.Report, f hostapply.Facts) map[string]stri
 func (a *Agent) wish(ctx context.Context, r hostapply.Report, desired state.Fact[string], missing error) string {
 	present := a.annotations()[drain.Desired]
 	switch {
-	case missing != nil, a.patch.busy, a.shutsDown(ctx, present):
+	case missing != nil, a.patch.busy, drain.OfUpgrade(present), a.shutsDown(ctx, present):
 		return present
 	case r.Drain:
 		return drain.Before(a.goal(desired))

@@ -202,6 +202,12 @@ func (c *Collector) Report() decide.Report {
 	return c.current
 }
 
+// Input returns what this host last saw of Pacemaker.
+func (c *Collector) Input() decide.Input {
+	_, in := c.seen()
+	return in
+}
+
 func (c *Collector) set(r decide.Report, in decide.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,6 +44,9 @@ type Node struct {
 	Kind string
 	// Health is green if no agent reports trouble of the host.
 	Health string
+	// Features is the feature set of its Pacemaker, such as 3.16.1; empty if it does
+	// not say so.
+	Features string
 }
 
 // Clone is a clone. While no instance runs it tells more than they do.

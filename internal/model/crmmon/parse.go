@@ -129,7 +129,7 @@ func (r *reader) node(e *element) Node {
 		f.fail(errors.New("it has no name"))
 	}
 	return Node{
-		Name: e.text("name"), Kind: e.text("type"), Health: e.text("health"),
+		Name: e.text("name"), Kind: e.text("type"), Health: e.text("health"), Features: e.text("feature_set"),
 		Online: f.must("online"), Standby: f.must("standby"), StandbyOnFail: f.may(false, "standby_onfail"),
 		Maintenance: f.must("maintenance"), Pending: f.must("pending"), Unclean: f.must("unclean"),
 		Shutdown: f.may(false, "shutdown"), Expect: f.may(true, "expected_up"),

@@ -32,9 +32,11 @@ var stays = map[string]string{
 	InstallUnit:    "It runs once, unpacks a release everywhere, runs kubeadm, and podman as the unit below. It is gone when the host is installed.",
 	ConfigureUnit: "It runs as root, only when the agent has a machine configuration written: files below `/etc`, `/opt`, `/srv`, `/usr/local` and `/var`, keys in homes, " +
 		"and kernel arguments in `/boot` and `/efi`, for which GRUB's tools read disks and volumes (no `PrivateDevices`, `CAP_SYS_ADMIN`). It has no network.",
-	PatchUnit: "It runs as root, only when somebody wants updates of the distribution and the host has its turn: scripts of packages do what they do anywhere else.",
-	LeaveUnit: "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
-	TrustUnit: "It runs once at each boot, as root over `/etc`.",
+	PatchUnit:     "It runs as root, only when somebody wants updates of the distribution and the host has its turn: scripts of packages do what they do anywhere else.",
+	LeaveUnit:     "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
+	TrustUnit:     "It runs once at each boot, as root over `/etc`.",
+	ParachuteUnit: "It is there only while a host is on its way to another release, and runs the program of the old one: it writes where programs lie, ends and starts daemons through systemd, and asks API servers whether they serve.",
+	SwitchUnit:    "It is there as long, and runs once: it writes where programs lie, and podman as the unit above, with the host's mounts.",
 }
 
 // everyUnit returns all of our units as hosts have them.
@@ -48,6 +50,11 @@ func everyUnit(t *testing.T) []ignition.Unit {
 	for _, u := range c.Units {
 		if strings.Contains(u.Contents, "ExecStart=") {
 			out = append(out, u)
+		}
+	}
+	for _, f := range Parachute("sha256:"+strings.Repeat("0", 64), "/hangs") {
+		if name := filepath.Base(f.Path); name == ParachuteUnit || name == SwitchUnit {
+			out = append(out, ignition.Unit{Name: name, Contents: string(f.Data)})
 		}
 	}
 	return out

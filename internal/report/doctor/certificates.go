@@ -139,3 +139,10 @@ func (l *observation) lacks(name string) string {
 	}
 	return key
 }
+
+// Certificates returns the certificates that parts of the cluster use on the host below
+// root. It reads files alone.
+func Certificates(root string) ([]decide.Certificate, error) {
+	l := observation{Observer: Observer{Root: root}}
+	return l.certificates()
+}

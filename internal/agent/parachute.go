@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/releases"
+	"github.com/holdfast/holdfast/internal/agent/upgrade"
+	"github.com/holdfast/holdfast/internal/cli/command"
+)
+
+// parachuteFlags choose another part than the way back.
+type parachuteFlags struct{ toTurn, pods bool }
+
+func newParachute(streams command.Streams) *cobra.Command {
+	var f parachuteFlags
+	cmd := &cobra.Command{
+		Use:   "parachute",
+		Short: "Return this host to its old release, if the new one is not healthy",
+		Long: `Return this host to the release that it comes from, if it has to. While the host is on
+its way to another release, holdfast-parachute.timer runs this command of the old
+release every 15 seconds, and each boot runs it once. It decides by the journal in
+` + upgrade.Folder + `, and only goes back: it ends the daemons, has the link of
+the programs lead to the old release, and starts the daemons of that one. A host
+returns that was not accepted five minutes after its switch, that boots for the second
+time before it was accepted, or whose agent was killed three times because it hung. A
+host that serves stays while no other one is known to serve.
+
+On a host that is on no way it does nothing. It changes the host: run it as root.
+
+With --switch it does what holdfast-switch.service runs: it has the link lead to the
+new release, if the journal says that this is the moment. With --pods it does what
+kubelet runs before it starts: it writes the static pods of the release that is chosen.`,
+		Example: `  # does the host have to go back? if so, go
+  sudo holdfast-agent parachute
+
+  # what it did
+  sudo journalctl --unit=holdfast-parachute`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return &command.UsageError{Err: errors.New("parachute changes this host: run it as root")}
+			}
+			said, err := f.run(cmd.Context())
+			if said != "" {
+				if _, err := fmt.Fprintln(streams.Out, said); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&f.toTurn, "switch", false, "switch to the release that the journal names")
+	cmd.Flags().BoolVar(&f.pods, "pods", false, "write the static pods of the release that is chosen")
+	cmd.MarkFlagsMutuallyExclusive("switch", "pods")
+	return cmd
+}
+
+func (f parachuteFlags) run(ctx context.Context) (string, error) {
+	if f.pods {
+		return "", upgrade.SettlePods()
+	}
+	s, err := readSite()
+	if err != nil {
+		return "", err
+	}
+	if f.toTurn {
+		return "", upgrade.SwitchThisHost(ctx, upgrade.KindOf(s))
+	}
+	name, err := host.Name()
+	if err != nil {
+		return "", err
+	}
+	return upgrade.NewParachute(s, name, shelved{releases.ThisHost(s.Role.ControlPlane())}).Run(ctx)
+}
+
+// shelved is the releases that lie on this host, for a program that fetches none.
+type shelved struct{ releases.Host }
+
+// Fetching implements upgrade.Releases.
+func (shelved) Fetching() (how, failed string) { return "", "" }

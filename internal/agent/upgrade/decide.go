@@ -1,0 +1,111 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// gather returns what a decision about a journal needs.
+type gather func(ctx context.Context, j parachute.Journal) (parachute.Facts, error)
+
+// decide reads the journal, decides, and makes the journal durable before anybody acts.
+// A program that may not take that action gets a rest. It returns the journal of
+// before.
+func (h Host) decide(ctx context.Context, now time.Time, facts gather, may func(parachute.Journal, parachute.Action) bool) (parachute.Journal, parachute.Action, error) {
+	unlock, err := h.Journal.Lock()
+	if err != nil {
+		return parachute.Journal{}, parachute.Action{}, err
+	}
+	defer unlock()
+	j, number, err := h.Journal.Read()
+	torn := errors.Is(err, parachute.ErrUnreadable)
+	if err != nil && !torn {
+		return j, parachute.Action{}, err
+	}
+	f, err := facts(ctx, j)
+	if err != nil {
+		return j, parachute.Action{}, err
+	}
+	f.Unreadable = torn
+	a := parachute.Next(j, f, now.UTC().Round(0))
+	if !may(j, a) {
+		return j, parachute.Action{Act: parachute.Rest, Journal: j}, nil
+	}
+	if reflect.DeepEqual(j, a.Journal) && !torn {
+		return j, a, nil
+	}
+	return j, a, h.Journal.Write(a.Journal, number+1)
+}
+
+// common gathers what the agent and the parachute both know.
+func (h Host) common(ctx context.Context, j parachute.Journal, kind parachute.Kind, releases Releases) (f parachute.Facts, err error) {
+	f.Kind = kind
+	if f.Boot, f.Up, err = h.Boot(); err != nil {
+		return f, fmt.Errorf("which boot this is: %w", err)
+	}
+	if f.Running, err = h.Running(); err != nil {
+		return f, fmt.Errorf("which release runs: %w", err)
+	}
+	if f.Previous, err = h.Previous(); err != nil {
+		return f, fmt.Errorf("which release was before: %w", err)
+	}
+	f.Daemons = true
+	if !j.Step.AtRest() || h.Journal.Down() {
+		if f.Daemons, err = h.Daemons(f.Running); err != nil {
+			return f, fmt.Errorf("which daemons run: %w", err)
+		}
+	}
+	if f.Watchdog, err = h.Hangs(); err != nil {
+		return f, fmt.Errorf("how often the agent hung: %w", err)
+	}
+	old := j.From
+	if old == "" {
+		old = f.Previous
+	}
+	if list := releases.Whole(ctx); list.Known {
+		f.Whole = state.Known(slices.Contains(list.Value, old))
+	}
+	f.Newer = h.Newer(old, f.Running)
+	if kind != parachute.Worker {
+		f.Serves = h.Serves(ctx)
+	}
+	f.PeerServes = h.PeerServes(ctx)
+	return f, nil
+}
+
+// facts returns what the agent decides from.
+func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
+	return func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
+		f, err := a.common(ctx, j, a.Kind, a.Releases)
+		if err != nil {
+			return f, err
+		}
+		if turn.Known {
+			f.Turn, f.Closed = state.Known(turn.Value.Of()), state.Known(turn.Value.Closed)
+		}
+		switch j.Step {
+		case parachute.Prepare:
+			f.Released, err = a.released(ctx, j)
+		case parachute.Leave:
+			f.Quiet, err = a.Quiet(ctx)
+		case parachute.Armed:
+			f.Timer, err = a.Armed(ctx, j.From)
+		case parachute.Proving, parachute.Started, parachute.Returning:
+			f.Proof = a.Prove(ctx, f.Running)
+		case parachute.None, parachute.Accepted, parachute.Returned:
+			if f.Daemons {
+				err = a.Journal.SetDown(false)
+			}
+		case parachute.Switched:
+		}
+		return f, err
+	}
+}

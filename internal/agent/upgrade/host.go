@@ -1,0 +1,352 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/podman"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// stopTime bounds the end of what Pacemaker runs, in order, and endTime that of a
+// static pod's program.
+const (
+	stopTime = 4 * time.Minute
+	endTime  = 40 * time.Second
+)
+
+// daemon is a program of a release that a host always runs.
+type daemon struct{ name, path, unit string }
+
+// daemonsOf lists them, in the order in which they start. The agent is the last.
+func daemonsOf(kind parachute.Kind) []daemon {
+	const bin = "/usr/local/bin/"
+	out := []daemon{{"containerd", bin + "containerd", unit.ContainerdUnit}}
+	if kind == parachute.OfTwo {
+		out = append(out, daemon{"podman-etcd", payload.ResourceAgent, unit.EtcdUnit})
+	}
+	return append(out, daemon{"kubelet", bin + "kubelet", unit.KubeletUnit}, daemon{"holdfast-agent", bin + "holdfast-agent", unit.AgentUnit})
+}
+
+// servers are the programs of static pods that end with a control plane.
+var servers = []host.PodProgram{
+	{Name: "kube-apiserver", Flag: "--service-account-key-file", File: "/etc/kubernetes/pki/sa.pub"},
+	{Name: "kube-controller-manager", Flag: "--service-account-private-key-file", File: "/etc/kubernetes/pki/sa.key"},
+	{Name: "kube-scheduler", Flag: "--kubeconfig", File: "/etc/kubernetes/scheduler.conf"},
+	{Name: "etcd", Flag: "--trusted-ca-file", File: "/etc/kubernetes/pki/etcd/ca.crt"},
+}
+
+// servers returns them with the files of this machine.
+func (m machine) servers() []host.PodProgram {
+	out := slices.Clone(servers)
+	for i := range out {
+		out[i].Root = strings.TrimSuffix(m.root, "/")
+	}
+	return out
+}
+
+// machine is the running host.
+type machine struct {
+	// root is "/" except in tests.
+	root    string
+	kind    parachute.Kind
+	store   Store
+	pods    Pods
+	systemd func(ctx context.Context, args ...string) ([]byte, error)
+	// itself is true for the agent: the process counts as the daemon.
+	itself bool
+}
+
+// ThisHost returns the effects on the running host that need no API. Add PeerServes,
+// Serves, Prove, GiveLead and Newer.
+func ThisHost(kind parachute.Kind) Host {
+	m := newMachine(kind)
+	m.itself = true
+	return m.host()
+}
+
+func newMachine(kind parachute.Kind) machine {
+	m := machine{root: "/", kind: kind, store: NewStore("/")}
+	m.systemd = func(ctx context.Context, args ...string) ([]byte, error) {
+		return host.Run(ctx, host.Command("systemctl", args...))
+	}
+	m.pods = Pods{
+		Root: "/", WriteFile: host.WriteFileAtomic, Current: func() (string, error) { return release.Current("/") },
+		Images: func(digest string) (map[string]string, error) { return imagesOf("/", digest) },
+	}
+	return m
+}
+
+func (m machine) host() Host {
+	return Host{
+		Journal: m.store, Boot: observe.Boot,
+		Running:  func() (string, error) { return release.Current("/") },
+		Previous: func() (string, error) { return release.Previous("/") },
+		Daemons:  m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
+		Stop: m.stop, Arm: m.arm, Disarm: m.disarm, Start: m.start,
+		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
+		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
+	}
+}
+
+func (m machine) systemctl(ctx context.Context, args ...string) error {
+	_, err := m.systemd(ctx, args...)
+	return err
+}
+
+// running returns which daemons run from the files of a release. A process is known by
+// its file: its path may be a link, or that of an earlier link.
+func (m machine) running(digest string) (map[string]bool, error) {
+	out := map[string]bool{}
+	own := map[string]fs.FileInfo{}
+	for _, d := range daemonsOf(m.kind) {
+		info, err := os.Stat(filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(digest, "sha256:"), d.path))
+		if err != nil {
+			return nil, err
+		}
+		own[d.name] = info
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() && !m.itself {
+			continue
+		}
+		comm, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		name := strings.TrimSpace(string(comm))
+		if err != nil || own[name] == nil {
+			continue // it has ended, or is another program
+		}
+		if info, err := os.Stat(filepath.Join("/proc", e.Name(), "exe")); err == nil && os.SameFile(info, own[name]) {
+			out[name] = true
+		}
+	}
+	return out, nil
+}
+
+func (m machine) daemons(digest string) (bool, error) {
+	if digest == "" {
+		return true, nil // nothing was ever switched here
+	}
+	run, err := m.running(digest)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(daemonsOf(m.kind), func(d daemon) bool { return !run[d.name] }), nil
+}
+
+// quiet reports whether kubelet, Pacemaker and what both run as servers have ended.
+func (m machine) quiet(ctx context.Context) (bool, error) {
+	units := []string{unit.KubeletUnit}
+	if m.kind == parachute.OfTwo {
+		units = append(units, unit.PacemakerUnit)
+	}
+	// systemctl fails where none is active, and has printed each state then.
+	out, err := m.systemd(ctx, append([]string{"is-active"}, units...)...)
+	states := strings.Fields(string(out))
+	if len(states) != len(units) {
+		return false, fmt.Errorf("ask systemd for %s: %w", strings.Join(units, ", "), err)
+	}
+	for _, s := range states {
+		if s != "inactive" && s != "failed" {
+			return false, nil
+		}
+	}
+	for _, p := range m.servers() {
+		if pids, err := p.Processes(); err != nil || len(pids) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// stop ends them. Pacemaker has etcd leave in order, as in any planned stop.
+func (m machine) stop(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, stopTime, fmt.Errorf("no end after %s", stopTime))
+	defer cancel()
+	if m.kind == parachute.OfTwo {
+		if err := m.systemctl(limited, "stop", unit.PacemakerUnit); err != nil {
+			return err
+		}
+	}
+	if err := m.systemctl(limited, "stop", unit.KubeletUnit); err != nil {
+		return err
+	}
+	for _, p := range m.servers() {
+		if err := end(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func end(ctx context.Context, p host.PodProgram) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, endTime, fmt.Errorf("no end after %s", endTime))
+	defer cancel()
+	pids, err := p.Processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := host.EndProcess(ctx, pid, func() bool { return p.Is(pid) }); err != nil {
+			return fmt.Errorf("end %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// start starts what does not run from the current release.
+func (m machine) start(ctx context.Context) error {
+	digest, err := m.pods.Current()
+	if err != nil {
+		return err
+	}
+	if err := m.pods.Settle(); err != nil {
+		return err
+	}
+	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	run := map[string]bool{}
+	if digest != "" {
+		if run, err = m.running(digest); err != nil {
+			return err
+		}
+	}
+	for _, d := range daemonsOf(m.kind) {
+		if err := m.startOne(ctx, d, run[d.name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m machine) startOne(ctx context.Context, d daemon, runs bool) error {
+	switch {
+	case d.name == "kubelet" && m.kind == parachute.OfTwo:
+		if !runs { // Pacemaker starts it
+			if err := m.systemctl(ctx, "try-restart", d.unit); err != nil {
+				return err
+			}
+		}
+		return m.systemctl(ctx, "start", "--no-block", unit.PacemakerUnit)
+	case runs:
+		return nil
+	case d.unit == unit.AgentUnit:
+		return m.systemctl(ctx, "restart", "--no-block", d.unit) // it may be this process
+	}
+	return m.systemctl(ctx, "restart", d.unit)
+}
+
+// arm writes the parachute of a release, and lets it run.
+func (m machine) arm(ctx context.Context, from, to string) error {
+	if program := unit.ReleaseAgent(from); !host.Exists(filepath.Join(m.root, program)) {
+		return fmt.Errorf("arm the parachute: there is no %s to return with", program)
+	}
+	if err := errors.Join(m.pods.Prepare(from, to), m.store.Forget()); err != nil {
+		return err
+	}
+	files := unit.Parachute(from, filepath.Join(Folder, hangsFile))
+	if _, err := host.WriteFiles(m.root, files); err != nil {
+		return fmt.Errorf("arm the parachute: %w", err)
+	}
+	for link, target := range unit.ParachuteLinks() {
+		if err := symlink(filepath.Join(m.root, link), target); err != nil {
+			return fmt.Errorf("arm the parachute: %w", err)
+		}
+	}
+	if err := m.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	return m.systemctl(ctx, "start", unit.ParachuteTimer)
+}
+
+// symlink makes a link durably.
+func symlink(path, target string) error {
+	if have, err := os.Readlink(path); err == nil && have == target {
+		return nil
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), remove(path)); err != nil {
+		return err
+	}
+	if err := os.Symlink(target, path); err != nil {
+		return err
+	}
+	return host.SyncDir(filepath.Dir(path))
+}
+
+// armed reports whether the parachute of a release is as arm leaves it.
+func (m machine) armed(ctx context.Context, from string) (bool, error) {
+	for _, f := range unit.Parachute(from, filepath.Join(Folder, hangsFile)) {
+		if have, err := os.ReadFile(filepath.Join(m.root, f.Path)); err != nil || string(have) != string(f.Data) {
+			return false, nil //nolint:nilerr // it is written again
+		}
+	}
+	out, err := m.systemd(ctx, "is-active", unit.ParachuteTimer)
+	if word := strings.TrimSpace(string(out)); word != "" {
+		return word == "active", nil
+	}
+	return false, err
+}
+
+// disarm removes what arm wrote. The links go first: a boot in between runs nothing
+// that is half there.
+func (m machine) disarm(ctx context.Context) error {
+	for link := range unit.ParachuteLinks() {
+		if err := remove(filepath.Join(m.root, link)); err != nil {
+			return err
+		}
+	}
+	_, err := m.systemd(ctx, "stop", unit.ParachuteTimer)
+	if err != nil && host.ExitCode(err) != notLoaded {
+		return err
+	}
+	for _, f := range unit.Parachute("sha256:", "") {
+		if err := remove(filepath.Join(m.root, f.Path)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.pods.Forget(), m.store.Forget(), m.systemctl(ctx, "daemon-reload"))
+}
+
+// notLoaded is the exit code of systemctl for a unit that does not exist.
+const notLoaded = 5
+
+// switchTo has the one link lead to a release, with the static pods of it.
+func (m machine) switchTo(digest string) error {
+	if err := release.Switch("/", digest); err != nil {
+		return err
+	}
+	return m.pods.Settle()
+}
+
+// loadEtcd has podman have the etcd of a release whose layout lies here.
+func loadEtcd(ctx context.Context, digest string) error {
+	const name = "etcd"
+	store, err := release.Open(layoutOf("/", digest))
+	if err != nil {
+		return err
+	}
+	image, ok := store.Manifest().Image(name)
+	if !ok {
+		return fmt.Errorf("release %s has no etcd", digest)
+	}
+	return podman.Ensure(ctx, image.Ref, func(w io.Writer) error { return store.WriteImageArchive(w, name) })
+}

@@ -1,0 +1,239 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+func putFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := powercut.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func podOf(name, tag string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\nspec:\n  containers:\n  - name: a\n    image: " + payload.Registry + "/" + name + ":" + tag + "\n"
+}
+
+// onDisk is a machine in a folder with a release that was switched to, and static pods.
+func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orders *[]string) {
+	t.Helper()
+	root, now, said := t.TempDir(), oldOne, []string{}
+	m = machine{root: root, kind: kind, store: NewStore(root)}
+	m.systemd = func(_ context.Context, args ...string) ([]byte, error) {
+		said = append(said, strings.Join(args, " "))
+		if args[0] == "is-active" {
+			return []byte(strings.Repeat("inactive\n", len(args)-1)), errors.New("exit status 3")
+		}
+		return nil, nil
+	}
+	m.pods = Pods{
+		Root: root, Current: func() (string, error) { return now, nil }, WriteFile: powercut.WriteFile,
+		Images: func(digest string) (map[string]string, error) {
+			tag := strings.TrimPrefix(digest, "sha256:")
+			return map[string]string{"kube-apiserver": payload.Registry + "/kube-apiserver:" + tag, "etcd": payload.Registry + "/etcd:" + tag}, nil
+		},
+	}
+	for _, name := range []string{"kube-apiserver", "etcd"} {
+		putFile(t, filepath.Join(root, manifestsDir, name+".yaml"), podOf(name, "old"))
+	}
+	for _, digest := range []string{oldOne, newOne} {
+		putFile(t, filepath.Join(root, unit.ReleaseAgent(digest)), "")
+	}
+	return m, &now, &said
+}
+
+// files lists all files and links below a folder.
+func files(t *testing.T, root string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			out = append(out, strings.TrimPrefix(path, root))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAnArmedHostReturnsAtEachBootAndADisarmedOneHasNothingLeft(t *testing.T) {
+	m, _, orders := onDisk(t, parachute.OfTwo)
+	before := files(t, m.root)
+	if armed, err := m.armed(t.Context(), oldOne); armed || err != nil {
+		t.Fatalf("%v %v", armed, err)
+	}
+	for range 2 { // a crash has it done again
+		if err := m.arm(t.Context(), oldOne, newOne); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range unit.ParachuteLinks() {
+		if got, err := os.Readlink(filepath.Join(m.root, link)); err != nil || got != target {
+			t.Errorf("%s: %q %v", link, got, err)
+		}
+	}
+	if !slices.Contains(*orders, "start "+unit.ParachuteTimer) {
+		t.Errorf("%q", *orders)
+	}
+	m.systemd = func(context.Context, ...string) ([]byte, error) { return []byte("active\n"), nil }
+	for digest, want := range map[string]bool{oldOne: true, newOne: false} {
+		if armed, err := m.armed(t.Context(), digest); armed != want || err != nil {
+			t.Errorf("the parachute of %s: %v %v", digest, armed, err)
+		}
+	}
+	for range 2 {
+		if err := m.disarm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := files(t, m.root); !slices.Equal(after, before) {
+		t.Errorf("left: %q", after)
+	}
+}
+
+func TestWithoutAProgramToReturnWithNothingIsArmed(t *testing.T) {
+	m, _, _ := onDisk(t, parachute.Worker)
+	if err := remove(filepath.Join(m.root, unit.ReleaseAgent(oldOne))); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, m.root)
+	if err := m.arm(t.Context(), oldOne, newOne); err == nil || !strings.Contains(err.Error(), "to return with") {
+		t.Fatal(err)
+	}
+	if after := files(t, m.root); !slices.Equal(after, before) {
+		t.Errorf("%q", after)
+	}
+}
+
+// TestTheLinkChoosesTheStaticPodsToo: whatever lies there after a cut between any two
+// writes, Settle makes it that of the release that is chosen.
+func TestTheLinkChoosesTheStaticPodsToo(t *testing.T) {
+	for cutAt := range 4 {
+		m, current, _ := onDisk(t, parachute.Alone)
+		if err := m.pods.Prepare(oldOne, newOne); err != nil {
+			t.Fatal(err)
+		}
+		*current = newOne
+		cut := powercut.Cut{At: cutAt}
+		broken := m.pods
+		broken.WriteFile = func(path string, data []byte, mode fs.FileMode) error {
+			return cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
+		}
+		if err := broken.Settle(); err != nil && !errors.Is(err, powercut.Err) {
+			t.Fatal(err)
+		}
+		for _, chosen := range []string{newOne, oldOne, newOne} {
+			*current = chosen
+			if err := m.pods.Settle(); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"kube-apiserver", "etcd"} {
+				got, err := os.ReadFile(filepath.Join(m.root, manifestsDir, name+".yaml"))
+				if want := podOf(name, strings.TrimPrefix(chosen, "sha256:")); err != nil || string(got) != want {
+					t.Errorf("cut at %d: %s has %s, %v", cutAt, name, got, err)
+				}
+			}
+		}
+	}
+}
+
+func TestAPodThatChangedSinceAnEarlierWayIsPreparedAnew(t *testing.T) {
+	m, current, _ := onDisk(t, parachute.Alone)
+	if err := m.pods.Prepare(oldOne, newOne); err != nil {
+		t.Fatal(err)
+	}
+	*current = newOne
+	if err := m.pods.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(podOf("etcd", "new"), "name: a", "name: b", 1)
+	putFile(t, filepath.Join(m.root, manifestsDir, "etcd.yaml"), changed)
+	if err := m.pods.Prepare(oldOne, newOne); err != nil { // an administrator goes back
+		t.Fatal(err)
+	}
+	*current = oldOne
+	if err := m.pods.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(m.root, manifestsDir, "etcd.yaml"))
+	if want := strings.Replace(changed, ":new", ":old", 1); err != nil || string(got) != want {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestOnlyWhatDoesNotRunIsStartedAndTheAgentLast(t *testing.T) {
+	for _, c := range []struct {
+		kind parachute.Kind
+		want []string
+	}{
+		{parachute.Worker, []string{"daemon-reload", "restart containerd.service", "restart kubelet.service", "restart --no-block holdfast-agent.service"}},
+		{parachute.OfTwo, []string{"daemon-reload", "restart containerd.service", "restart podman-etcd.service", "try-restart kubelet.service", "start --no-block pacemaker.service", "restart --no-block holdfast-agent.service"}},
+	} {
+		m, _, orders := onDisk(t, c.kind)
+		for _, d := range daemonsOf(c.kind) { // no process runs these files
+			putFile(t, filepath.Join(m.root, payload.ReleasesDir, "old", d.path), "")
+		}
+		if err := m.start(t.Context()); err != nil || !slices.Equal(*orders, c.want) {
+			t.Errorf("kind %d: %q, %v", c.kind, *orders, err)
+		}
+		if all, err := m.daemons(oldOne); all || err != nil {
+			t.Errorf("all run: %v %v", all, err)
+		}
+	}
+	m, _, _ := onDisk(t, parachute.Worker)
+	if all, err := m.daemons(""); !all || err != nil {
+		t.Errorf("a host that was never switched: %v %v", all, err)
+	}
+}
+
+func TestAHostIsQuietOnceItsUnitsHaveEnded(t *testing.T) {
+	for words, want := range map[string]bool{"inactive inactive": true, "inactive failed": true, "inactive active": false, "deactivating inactive": false} {
+		m, _, _ := onDisk(t, parachute.OfTwo)
+		m.systemd = func(context.Context, ...string) ([]byte, error) { return []byte(words), errors.New("exit status 3") }
+		if got, err := m.quiet(t.Context()); err != nil || got != want {
+			t.Errorf("%s: %v %v", words, got, err)
+		}
+	}
+	m, _, _ := onDisk(t, parachute.OfTwo)
+	m.systemd = func(context.Context, ...string) ([]byte, error) { return nil, errors.New("no bus") }
+	if _, err := m.quiet(t.Context()); err == nil {
+		t.Error("silence is taken for quiet")
+	}
+}
+
+func TestAHostStopsWhatPacemakerRunsInOrder(t *testing.T) {
+	for _, c := range []struct {
+		kind parachute.Kind
+		want []string
+	}{{parachute.OfTwo, []string{"stop pacemaker.service", "stop kubelet.service"}}, {parachute.Worker, []string{"stop kubelet.service"}}} {
+		m, _, orders := onDisk(t, c.kind)
+		if err := m.stop(t.Context()); err != nil || !slices.Equal(*orders, c.want) {
+			t.Errorf("%q %v", *orders, err)
+		}
+	}
+}
+
+func TestWithoutAnotherControlPlaneNobodyElseServes(t *testing.T) {
+	own := state.Node{Name: "cp-1", Labels: map[string]string{state.LabelControlPlane: ""}}
+	for _, list := range [][]state.Node{nil, {own}, {own, {Name: "worker-1"}}} {
+		if got := PeerServes(t.Context(), "cp-1", list); got != state.Known(false) {
+			t.Errorf("%v: %v", list, got)
+		}
+	}
+}

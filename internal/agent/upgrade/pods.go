@@ -1,0 +1,139 @@
+package upgrade
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/staticpod"
+)
+
+// manifestsDir is where kubelet finds static pods.
+const manifestsDir = "/etc/kubernetes/manifests/"
+
+// podFiles are the manifests that name images of a release and that no part of the
+// agent writes anew when it starts. A host has some of them.
+var podFiles = []string{
+	manifestsDir + "kube-apiserver.yaml", manifestsDir + "kube-controller-manager.yaml", manifestsDir + "kube-scheduler.yaml",
+	manifestsDir + "etcd.yaml", state.EtcdPodManifest,
+}
+
+// podsMode is that of kubeadm's manifests.
+const podsMode = 0o600
+
+// Pods are the static pods of the releases of a host. Those of each release lie in a
+// folder, made from what the host has; the one link that chooses a release chooses them
+// too, by Settle, which kubelet runs before it starts.
+type Pods struct {
+	// Root is "/" except in tests.
+	Root      string
+	WriteFile func(path string, data []byte, mode fs.FileMode) error
+	// Current is the release to which the link leads.
+	Current func() (string, error)
+	// Images returns the images of a release, by their names in it.
+	Images func(digest string) (map[string]string, error)
+}
+
+func (p Pods) at(digest, path string) string {
+	return filepath.Join(p.Root, Folder, "pods", strings.TrimPrefix(digest, "sha256:"), path)
+}
+
+// Prepare makes the folders of two releases, one of which is the current one.
+func (p Pods) Prepare(from, to string) error {
+	current, err := p.Current()
+	if err != nil {
+		return err
+	}
+	for _, digest := range []string{from, to} {
+		for _, path := range podFiles {
+			if err := p.prepare(digest, path, digest == current); err != nil {
+				return fmt.Errorf("prepare the static pods of release %s: %w", digest, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (p Pods) prepare(digest, path string, current bool) error {
+	data, err := os.ReadFile(filepath.Join(p.Root, path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return remove(p.at(digest, path)) // of an earlier way
+	}
+	if err != nil {
+		return err
+	}
+	if !current {
+		refs, err := p.Images(digest)
+		if err != nil {
+			return err
+		}
+		if data, err = staticpod.With(data, refs); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return p.WriteFile(p.at(digest, path), data, podsMode)
+}
+
+// Settle has the host have the static pods of the current release. It does nothing
+// where none were prepared.
+func (p Pods) Settle() error {
+	current, err := p.Current()
+	if err != nil || current == "" {
+		return err
+	}
+	for _, path := range podFiles {
+		want, err := os.ReadFile(p.at(current, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		have, err := os.ReadFile(filepath.Join(p.Root, path))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(have, want) {
+			continue
+		}
+		if err := p.WriteFile(filepath.Join(p.Root, path), want, podsMode); err != nil {
+			return fmt.Errorf("write the static pods of release %s: %w", current, err)
+		}
+	}
+	return nil
+}
+
+// Forget removes the folders, once the way has ended: another part of Holdfast may
+// change a pod after that.
+func (p Pods) Forget() error {
+	if err := os.RemoveAll(filepath.Join(p.Root, Folder, "pods")); err != nil {
+		return err
+	}
+	return host.SyncDir(filepath.Join(p.Root, Folder))
+}
+
+// layoutDir is where the layouts of releases lie, each in a folder named by the hex
+// digits of its digest.
+const layoutDir = "/var/lib/holdfast/releases"
+
+// layoutOf returns the folder of a release's layout.
+func layoutOf(root, digest string) string {
+	return filepath.Join(root, layoutDir, strings.TrimPrefix(digest, "sha256:"))
+}
+
+// imagesOf returns the images of a release that lies below root.
+func imagesOf(root, digest string) (map[string]string, error) {
+	store, err := release.Open(layoutOf(root, digest))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, i := range store.Manifest().Images {
+		out[i.Name] = i.Ref
+	}
+	return out, nil
+}

@@ -1,0 +1,165 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/probe"
+	"github.com/holdfast/holdfast/internal/agent/network/nodes"
+	"github.com/holdfast/holdfast/internal/decide/apilb"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	unit "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// KindOf returns the kind of this host in its site.
+func KindOf(s *site.Site) parachute.Kind {
+	switch planes := s.Topology().ControlPlanes; {
+	case !s.Role.ControlPlane():
+		return parachute.Worker
+	case planes < 2:
+		return parachute.Alone
+	case s.Topology().Fencing:
+		return parachute.OfTwo
+	}
+	return parachute.OfMore
+}
+
+// authorities is the file with the CA that verifies API servers.
+const authorities = "/etc/kubernetes/pki/ca.crt"
+
+// Serves asks this host's API server whether it serves, its etcd included.
+func Serves(ctx context.Context) state.Fact[bool] {
+	return probe.Serves(ctx, serverAt("127.0.0.1"), authorities)
+}
+
+// PeerServes asks the other control planes of a list of nodes, one after the other,
+// until one serves.
+func PeerServes(ctx context.Context, self string, list []state.Node) state.Fact[bool] {
+	out := state.Known(false)
+	for _, n := range list {
+		if n.Name == self || !n.ControlPlane() || len(n.Addresses) == 0 {
+			continue
+		}
+		switch said := probe.Serves(ctx, serverAt(n.Addresses[0].String()), authorities); {
+		case state.Is(said, true):
+			return said
+		case !said.Known:
+			out = said
+		}
+	}
+	return out
+}
+
+func serverAt(address string) string {
+	return net.JoinHostPort(address, strconv.Itoa(apilb.ServerPort))
+}
+
+// NewParachute returns the way back of the running host.
+func NewParachute(s *site.Site, self string, releases Releases) Parachute {
+	m := newMachine(KindOf(s))
+	h := m.host()
+	h.Serves = Serves
+	h.PeerServes = func(ctx context.Context) state.Fact[bool] {
+		list, err := knownNodes()
+		if err != nil {
+			return state.Fact[bool]{}
+		}
+		return PeerServes(ctx, self, list)
+	}
+	h.Newer = NewerBy(releases)
+	return Parachute{
+		Host: h, Kind: m.kind, Now: time.Now, Releases: releases,
+		StopAgent: func(ctx context.Context) error { return m.systemctl(ctx, "stop", unit.AgentUnit) },
+		SwitchBack: func(context.Context) error {
+			j, _, err := m.store.Read()
+			if err != nil {
+				return err
+			}
+			if j.Step != parachute.Returning {
+				return fmt.Errorf("switch back: the journal of the upgrade says %q", j.Step)
+			}
+			return m.switchTo(j.From)
+		},
+	}
+}
+
+// knownNodes returns the nodes that the agent last knew.
+func knownNodes() ([]state.Node, error) {
+	data, err := os.ReadFile(nodes.Path)
+	if err != nil {
+		return nil, err
+	}
+	var out []state.Node
+	return out, json.Unmarshal(data, &out)
+}
+
+// SwitchThisHost has the one link lead to the release that the journal names. It
+// refuses unless the journal says that the host is switched now.
+func SwitchThisHost(ctx context.Context, kind parachute.Kind) error {
+	m := newMachine(kind)
+	j, _, err := m.store.Read()
+	if err != nil {
+		return err
+	}
+	if j.Step != parachute.Switched {
+		return fmt.Errorf("switch this host: the journal of its upgrade says %q, and not that it is switched", j.Step)
+	}
+	if kind == parachute.OfTwo {
+		if err := loadEtcd(ctx, j.To); err != nil {
+			return err
+		}
+	}
+	return m.switchTo(j.To)
+}
+
+// SettlePods has this host have the static pods of the release that is chosen.
+func SettlePods() error { return newMachine(parachute.Worker).pods.Settle() }
+
+// NewerBy returns what names the data of this host that a release cannot read, by what
+// both releases say of themselves: a release writes the format that it says until its
+// own upgrade is committed.
+func NewerBy(releases Releases) func(old, now string) state.Fact[string] {
+	return func(old, now string) state.Fact[string] {
+		was, err := releases.About(old)
+		if err != nil {
+			return state.Fact[string]{}
+		}
+		is, err := releases.About(now)
+		if err != nil {
+			return state.Fact[string]{}
+		}
+		if is.Etcd.Series() != was.Etcd.Series() && is.Etcd.Compare(was.Etcd) > 0 {
+			return state.Known("the data of etcd, which " + is.Etcd.String() + " may have raised")
+		}
+		var names []string
+		for name, n := range written(is) {
+			if f, knows := was.Formats[name]; knows && (n < f.Reads.Min || n > f.Reads.Max) {
+				names = append(names, name)
+			}
+		}
+		if len(names) == 0 {
+			return state.Known("")
+		}
+		slices.Sort(names)
+		return state.Known("what this host has in the formats " + strings.Join(names, ", "))
+	}
+}
+
+// written has the number that a release writes of each format.
+func written(r gate.Release) map[string]int {
+	out := map[string]int{}
+	for name, f := range r.Formats {
+		out[name] = f.Writes
+	}
+	return out
+}

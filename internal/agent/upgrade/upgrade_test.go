@@ -1,0 +1,244 @@
+package upgrade
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestAHostGoesToTheReleaseForWhichItHasItsTurn(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	if j := w.journal(); j.Step != parachute.Accepted || w.current != newOne || w.previous != oldOne || w.leads {
+		t.Fatalf("%+v, it has %s", j, w.current)
+	}
+	want := []string{"stop", "arm", "switch", "start containerd", "start kubelet", "start agent", "disarm"}
+	if !slices.Equal(w.acts, want) {
+		t.Errorf("it did %v, and not %v", w.acts, want)
+	}
+}
+
+func TestWithoutATurnNothingIsTouched(t *testing.T) {
+	for what, give := range map[string]func(*world){
+		"no turn":                  func(*world) {},
+		"stay":                     func(w *world) { w.turn(parachute.Stay) },
+		"a turn of a later format": func(w *world) { w.annotations["holdfast.io/upgrade-turn"] = `{"format":2,"wish":"go"}` },
+		"no words":                 func(w *world) { w.annotations["holdfast.io/upgrade-turn"] = `go!` },
+		"no node":                  func(w *world) { w.turn(parachute.Go); w.agent.Nodes(nil) },
+	} {
+		w := newWorld(t)
+		give(w)
+		if what != "no node" {
+			w.agent.Nodes(w.nodes())
+		}
+		// A daemon that somebody stopped is his.
+		delete(w.daemons, "kubelet")
+		for range 20 {
+			if out, err := w.agent.step(t.Context()); err != nil || out.Again != 0 {
+				t.Fatalf("%s: %+v %v", what, out, err)
+			}
+		}
+		if len(w.acts) > 0 || w.cut.Effects > 0 {
+			t.Errorf("%s: it did %v", what, w.acts)
+		}
+	}
+}
+
+// TestAWayCutAtAnyEffectEndsWithOneRelease: a crash of the process, and a cut of the
+// power, before and after each effect.
+func TestAWayCutAtAnyEffectEndsWithOneRelease(t *testing.T) {
+	for name, bad := range map[string]string{"a good release": "", "a bad release": "kubelet"} {
+		clean := newWorld(t)
+		clean.bad = bad
+		clean.turn(parachute.Go)
+		clean.rests(false)
+		ends := map[parachute.Step]int{} //nolint:exhaustive // it is counted
+		for at := 1; at <= clean.cut.Effects; at++ {
+			for _, after := range []bool{false, true} {
+				for _, power := range []bool{false, true} {
+					w := newWorld(t)
+					w.bad = bad
+					w.cut.At, w.cut.After = at, after
+					w.turn(parachute.Go)
+					w.rests(power)
+					j := w.journal()
+					ends[j.Step]++
+					if (j.Step == parachute.Accepted) != (w.current == newOne) {
+						t.Fatalf("%s, cut at %d (after %v, power %v): %s with %s", name, at, after, power, j.Step, w.current)
+					}
+					if bad != "" && j.Step == parachute.Accepted {
+						t.Fatalf("%s, cut at %d: accepted", name, at)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d effects, %v", name, clean.cut.Effects, ends)
+		if ends[parachute.Accepted] == 0 && bad == "" || ends[parachute.Returned] == 0 {
+			t.Errorf("%s: %v", name, ends)
+		}
+	}
+}
+
+func TestABadReleaseGoesBackByItself(t *testing.T) {
+	for what, c := range map[string]struct {
+		make func(*world)
+		why  string
+	}{
+		"its kubelet does not show itself": {func(w *world) { w.bad = "kubelet" }, "not accepted"},
+		"its agent does not start":         {func(w *world) { w.broken = "agent" }, "not accepted in time"},
+		"its kubelet does not start":       {func(w *world) { w.broken = "kubelet" }, "not accepted"},
+	} {
+		w := newWorld(t)
+		c.make(w)
+		w.turn(parachute.Go)
+		for range 20 {
+			w.tick(false)
+		}
+		w.rests(false)
+		if j := w.journal(); j.Step != parachute.Returned || !j.Failed || !strings.Contains(j.Why, c.why) || w.current != oldOne {
+			t.Errorf("%s: %+v, it has %s", what, j, w.current)
+		}
+		acts := len(w.acts)
+		for range 20 {
+			w.tick(false)
+		}
+		if len(w.acts) != acts {
+			t.Errorf("%s: it tries again: %v", what, w.acts[acts:])
+		}
+	}
+}
+
+func TestTwoBootsWithoutProofAndThreeHangsLeadBack(t *testing.T) {
+	w := newWorld(t)
+	w.bad = "pods"
+	w.turn(parachute.Go)
+	w.until(parachute.Proving)
+	w.crash()
+	w.crash()
+	w.until(parachute.Returned)
+	if j := w.journal(); j.Step != parachute.Returned || !strings.Contains(j.Why, "boot 2") {
+		t.Errorf("%+v", j)
+	}
+	w = newWorld(t)
+	w.bad = "pods"
+	w.turn(parachute.Go)
+	w.until(parachute.Proving)
+	w.hangs = 3
+	w.rests(false)
+	if j := w.journal(); j.Step != parachute.Returned || !strings.Contains(j.Why, "hung 3 times") {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestALoneHostThatServesIsNotReturned(t *testing.T) {
+	w := newWorld(t)
+	w.bad = "pods"
+	w.turn(parachute.Go)
+	w.until(parachute.Proving)
+	w.peer = state.Fact[bool]{}
+	for range 400 {
+		w.tick(false)
+	}
+	if j := w.journal(); j.Step != parachute.Proving || w.current != newOne || !strings.Contains(w.agent.held, "no other one is known to serve") {
+		t.Fatalf("%+v held %q", j, w.agent.held)
+	}
+	w.bad = ""
+	w.rests(false)
+	if w.current != newOne {
+		t.Error("it went back")
+	}
+}
+
+func TestATurnThatIsTakenBackLetsTheHostServeAgain(t *testing.T) {
+	for _, step := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed} {
+		w := newWorld(t)
+		w.turn(parachute.Go)
+		for range 50 {
+			if w.journal().Step == step {
+				break
+			}
+			w.now = w.now.Add(time.Second)
+			w.operator()
+			w.agent.Nodes(w.nodes())
+			_, err := w.agent.step(t.Context())
+			w.expect(err)
+		}
+		w.turn(parachute.Stay)
+		w.rests(false)
+		if j := w.journal(); j.Step != parachute.Returned || j.Failed || w.current != oldOne {
+			t.Errorf("%s: %+v", step, j)
+		}
+	}
+}
+
+func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	w.turn(parachute.GoBack)
+	w.tick(false)
+	w.rests(false)
+	if j := w.journal(); j.Step != parachute.Returned || j.Failed || w.current != oldOne {
+		t.Errorf("%+v", j)
+	}
+	w = newWorld(t)
+	w.turn(parachute.Go)
+	w.rests(false)
+	w.gone = oldOne
+	w.turn(parachute.GoBack)
+	for range 20 {
+		w.tick(false)
+	}
+	if w.current != newOne || !strings.Contains(w.agent.held, "does not lie on this host whole") {
+		t.Errorf("it has %s, held %q", w.current, w.agent.held)
+	}
+}
+
+func TestADrainThatDoesNotEndIsWaitedForAndThenGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.noDrain = true
+	w.turn(parachute.Go)
+	for range 20 {
+		w.tick(false)
+	}
+	if j := w.journal(); j.Step != parachute.Prepare || len(w.acts) > 0 || w.annotations[drain.Desired] != drain.Upgrade("u1") {
+		t.Fatalf("%+v, it did %v", j, w.acts)
+	}
+	w.now = w.now.Add(31 * time.Minute)
+	w.tick(false)
+	if j := w.journal(); j.Step != parachute.Returned || !strings.Contains(j.Why, "not ready to switch") {
+		t.Fatalf("%+v", j)
+	}
+}
+
+func TestTheParachuteNeverGoesForward(t *testing.T) {
+	w := newWorld(t)
+	w.turn(parachute.Go)
+	seen := map[parachute.Step]bool{} //nolint:exhaustive // it is filled
+	for range 60 {
+		before, acts := w.journal(), len(w.acts)
+		seen[before.Step] = true
+		if err := w.run(); err != nil {
+			t.Fatal(err)
+		}
+		if after := w.journal(); after.Step != before.Step || slices.ContainsFunc(w.acts[acts:], func(a string) bool { return a != "disarm" }) {
+			t.Fatalf("%s became %s by %v", before.Step, after.Step, w.acts[acts:])
+		}
+		w.now = w.now.Add(time.Second)
+		w.operator()
+		w.agent.Nodes(w.nodes())
+		_, err := w.agent.step(t.Context())
+		w.expect(err)
+	}
+	for _, s := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed, parachute.Switched, parachute.Started, parachute.Proving, parachute.Accepted} {
+		if !seen[s] {
+			t.Errorf("it never was %s: %v", s, seen)
+		}
+	}
+}

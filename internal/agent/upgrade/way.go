@@ -1,0 +1,82 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+)
+
+// Parachute is the way back of a host, as a program of the release to which the host
+// returns. A timer and each boot run it while the host is on a way. It never goes
+// forward.
+type Parachute struct {
+	Host
+	Kind     parachute.Kind
+	Now      func() time.Time
+	Releases Releases
+	// StopAgent ends the agent of the new release, which may do something else at
+	// the same moment. SwitchBack has the one link lead to the old release.
+	StopAgent, SwitchBack func(ctx context.Context) error
+}
+
+// Run makes one decision and carries it out. It says what it did, empty for nothing.
+func (p Parachute) Run(ctx context.Context) (string, error) {
+	facts := func(ctx context.Context, j parachute.Journal) (parachute.Facts, error) {
+		return p.common(ctx, j, p.Kind, p.Releases)
+	}
+	before, a, err := p.decide(ctx, p.Now(), facts, back)
+	if err != nil {
+		return "", err
+	}
+	switch a.Act {
+	case parachute.SwitchBack:
+		return "goes back: " + a.Why, p.goBack(ctx, a.Journal)
+	case parachute.Undo:
+		return "stays on the old release: " + a.Why, errors.Join(p.Start(ctx), p.Disarm(ctx))
+	case parachute.Hold:
+		return a.Why, nil
+	default:
+	}
+	if before.Step.AtRest() {
+		return "", p.Disarm(ctx) // its way has ended, and somebody was cut off before this
+	}
+	if before.Boots != a.Journal.Boots {
+		return a.Why, nil
+	}
+	return "", nil
+}
+
+// back reports whether a decision is one of the way back. It counts boots too, and
+// notes a switch that a power cut hid: without both it could not go back.
+func back(j parachute.Journal, a parachute.Action) bool {
+	switch a.Act {
+	case parachute.SwitchBack, parachute.Hold:
+		return !j.Step.AtRest() || a.Journal.Step != j.Step
+	case parachute.Undo:
+		return !j.Step.AtRest()
+	case parachute.Start:
+		return j.Step == parachute.Armed && a.Journal.Step == parachute.Switched
+	default:
+		return a.Journal.Boots != j.Boots
+	}
+}
+
+// goBack returns. Once the link leads to the old release, only what does not run is
+// started: a daemon that takes its time is not ended again.
+func (p Parachute) goBack(ctx context.Context, j parachute.Journal) error {
+	running, err := p.Running()
+	if err := errors.Join(err, p.Journal.SetDown(true)); err != nil {
+		return err
+	}
+	if running == j.From {
+		return p.Start(ctx)
+	}
+	for _, do := range []func(context.Context) error{p.StopAgent, p.Stop, p.SwitchBack, p.Start} {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

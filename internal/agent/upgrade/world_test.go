@@ -1,0 +1,326 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+const (
+	self   = "cp-1"
+	oldOne = "sha256:old"
+	newOne = "sha256:new"
+)
+
+// world is a host with two releases, its cluster, and the programs that run there.
+type world struct {
+	t    *testing.T
+	root string
+	now  time.Time
+	cut  powercut.Cut
+	kind parachute.Kind
+	boot int
+
+	// current and previous are what the links name. daemons has the release of each
+	// daemon that runs; the agent is one of them. armed is the release of the
+	// parachute that the next boot runs.
+	current, previous string
+	daemons           map[string]string
+	armed             string
+	hangs             int
+	agent             *Agent
+
+	annotations map[string]string
+	writes      int
+	// peer is whether the other control plane serves. bad: what the new release does
+	// not show. broken: the daemon of the new release that never runs. gone: a release
+	// that does not lie here any more. newer: what the old one cannot read.
+	peer          state.Fact[bool]
+	bad           string
+	broken, newer string
+	gone          string
+	leads, left   bool
+	noDrain       bool
+	host          gate.Host
+	acts          []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, root: t.TempDir(), now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), kind: parachute.OfTwo, boot: 1, current: oldOne,
+		annotations: map[string]string{}, peer: state.Known(true), leads: true, daemons: map[string]string{},
+	}
+	w.starts()
+	return w
+}
+
+// turn gives the host a turn.
+func (w *world) turn(wish parachute.Wish) {
+	w.t.Helper()
+	text, err := annotation.Encode(annotation.Turn{Wish: wish, Upgrade: "u1", From: oldOne, To: newOne})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.annotations[annotation.TurnOf] = text
+}
+
+// starts has systemd start all that runs at a boot.
+func (w *world) starts() {
+	for _, name := range []string{"containerd", "kubelet", "agent"} {
+		if w.current != newOne || w.broken != name {
+			w.daemons[name] = w.current
+		}
+	}
+	w.process()
+}
+
+// process is a new process of the agent.
+func (w *world) process() {
+	w.left = false
+	w.agent = New(Options{
+		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Event: func(state.Event) {}, Releases: w,
+		Gather: func(context.Context) gate.Host { return w.host },
+	})
+	w.agent.Join(Cluster{
+		SetAnnotations: func(_ context.Context, node string, values map[string]*string) error {
+			return w.cut.Effect(func() error {
+				w.writes++
+				for name, value := range values {
+					w.annotations[name] = *value
+				}
+				if node != self {
+					w.t.Errorf("it writes to %s", node)
+				}
+				return nil
+			})
+		},
+		View: w.view,
+		Leave: func(context.Context) func() {
+			_ = w.cut.Effect(func() error { w.left = true; return nil })
+			return func() { w.left = false }
+		},
+	})
+}
+
+func (w *world) nodes() []state.Node {
+	return []state.Node{{Name: "cp-2", Ready: state.Is(w.peer, true)}, {Name: self, Annotations: maps.Clone(w.annotations)}}
+}
+
+func (w *world) view() state.NetworkView {
+	return state.NetworkView{Host: state.HostFacts{NodeName: self}, Nodes: state.Known(w.nodes())}
+}
+
+func (w *world) does(what string, do func()) error {
+	return w.cut.Effect(func() error { w.acts = append(w.acts, what); do(); return nil })
+}
+
+// effects are those of the host that a program of it has.
+func (w *world) effects() Host {
+	return Host{
+		Journal: Store{Root: w.root, Remove: func(path string) error {
+			return w.cut.Effect(func() error {
+				if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return nil
+			})
+		}, WriteFile: func(path string, data []byte, mode fs.FileMode) error {
+			return w.cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
+		}},
+		Boot:     func() (string, time.Duration, error) { return fmt.Sprint("b", w.boot), time.Hour, nil },
+		Running:  func() (string, error) { return w.current, nil },
+		Previous: func() (string, error) { return w.previous, nil },
+		Daemons: func(release string) (bool, error) {
+			return len(w.daemons) == 3 && !slices.ContainsFunc(slices.Collect(maps.Values(w.daemons)), func(r string) bool { return r != release }), nil
+		},
+		Quiet:      func(context.Context) (bool, error) { _, runs := w.daemons["kubelet"]; return !runs, nil },
+		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release, nil },
+		Hangs:      func() (int, error) { return w.hangs, nil },
+		Serves:     func(context.Context) state.Fact[bool] { return state.Known(w.serves()) },
+		PeerServes: func(context.Context) state.Fact[bool] { return w.peer },
+		Newer:      func(string, string) state.Fact[string] { return state.Known(w.newer) },
+		Prove: func(_ context.Context, release string) parachute.Proof {
+			out := parachute.Proof{}
+			for _, c := range parachute.Criteria() {
+				out[c.ID] = state.Known(w.serves() && (release == oldOne || c.ID != w.bad))
+			}
+			return out
+		},
+		GiveLead: func(context.Context) (bool, error) {
+			return true, w.cut.Effect(func() error { w.leads = false; return nil })
+		},
+		Stop: func(context.Context) error { return w.does("stop", func() { delete(w.daemons, "kubelet") }) },
+		Arm: func(_ context.Context, from, to string) error {
+			if from != oldOne || to != newOne {
+				w.t.Errorf("arm %s and %s", from, to)
+			}
+			return w.does("arm", func() { w.armed, w.hangs = from, 0 })
+		},
+		Disarm: func(context.Context) error { return w.does("disarm", func() { w.armed = "" }) },
+		Switch: func(context.Context) error { return w.does("switch", func() { w.link(newOne) }) },
+		Start:  func(context.Context) error { return w.start() },
+		Return: func(context.Context) error { return w.run() }, //nolint:contextcheck // it is a program of its own
+	}
+}
+
+func (w *world) link(to string) {
+	if w.current != to {
+		w.current, w.previous = to, w.current
+	}
+}
+
+// serves: daemons of two releases would be a mixture.
+func (w *world) serves() bool { return w.daemons["kubelet"] == w.current }
+
+// start starts what does not run, and the agent last.
+func (w *world) start() error {
+	for _, name := range []string{"containerd", "kubelet", "agent"} {
+		if w.daemons[name] == w.current || w.current == newOne && w.broken == name {
+			continue
+		}
+		err := w.does("start "+name, func() { w.daemons[name] = w.current })
+		if err != nil {
+			return err
+		}
+		if name == "agent" {
+			w.process()
+		}
+	}
+	return nil
+}
+
+// run runs the parachute once.
+func (w *world) run() error {
+	_, err := Parachute{
+		Host: w.effects(), Kind: w.kind, Now: func() time.Time { return w.now }, Releases: w,
+		StopAgent:  func(context.Context) error { return w.does("stop agent", func() { delete(w.daemons, "agent") }) },
+		SwitchBack: func(context.Context) error { return w.does("switch back", func() { w.link(oldOne) }) },
+	}.Run(w.t.Context())
+	return err
+}
+
+// Whole implements Releases.
+func (w *world) Whole(context.Context) state.Fact[[]string] {
+	return state.Known(slices.DeleteFunc([]string{oldOne, newOne}, func(d string) bool { return d == w.gone }))
+}
+
+// About implements Releases.
+func (w *world) About(digest string) (gate.Release, error) {
+	return gate.Release{Name: digest, Digest: digest}, nil
+}
+
+// Fetching implements Releases.
+func (w *world) Fetching() (how, failed string) { return "", "" }
+
+// operator drains the host as it wishes.
+func (w *world) operator() {
+	if wish := w.annotations[drain.Desired]; wish != "" && !w.noDrain {
+		w.annotations[drain.Applied] = wish
+	}
+}
+
+// tick lets a few seconds pass, in which each program that runs gets its turn. A run
+// that was cut off takes the host's power with it, or only the process.
+func (w *world) tick(power bool) {
+	w.now = w.now.Add(3 * time.Second)
+	w.operator()
+	if _, runs := w.daemons["agent"]; runs {
+		w.agent.Nodes(w.nodes())
+		_, err := w.agent.step(w.t.Context())
+		w.expect(err)
+	}
+	if w.armed != "" && w.now.Unix()%15 == 0 {
+		w.expect(w.run())
+	}
+	if w.cut.Dead {
+		w.cut.Dead, w.cut.At = false, 0
+		if power {
+			w.crash()
+		} else if _, runs := w.daemons["agent"]; runs {
+			w.process()
+		} else if w.armed == "" {
+			w.t.Fatal("nobody is left to do anything")
+		}
+	}
+}
+
+func (w *world) expect(err error) {
+	if err != nil && !errors.Is(err, powercut.Err) {
+		w.t.Fatalf("%v, after %v", err, w.acts)
+	}
+}
+
+// crash cuts the power, and boots.
+func (w *world) crash() {
+	w.boot++
+	w.daemons = map[string]string{}
+	w.starts()
+	if w.armed != "" {
+		w.expect(w.run())
+	}
+}
+
+// journal returns what is on the disk.
+func (w *world) journal() parachute.Journal {
+	w.t.Helper()
+	j, _, err := w.effects().Journal.Read()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return j
+}
+
+// rests plays until the host is at rest, and nothing of a way is left.
+func (w *world) rests(power bool) {
+	w.t.Helper()
+	for range 600 {
+		w.tick(power)
+		if w.journal().Step.AtRest() && w.journal().Step != parachute.None && w.over() == "" {
+			return
+		}
+	}
+	w.t.Fatalf("no rest: %+v: %s, after %v", w.journal(), w.over(), w.acts)
+}
+
+// over says what is left of a way, empty for nothing.
+func (w *world) over() string {
+	var left []string
+	for name, release := range w.daemons {
+		if release != w.current {
+			left = append(left, name+" is of "+release)
+		}
+	}
+	if len(w.daemons) != 3 {
+		left = append(left, fmt.Sprintf("daemons: %v", w.daemons))
+	}
+	if w.armed != "" || w.effects().Journal.Down() || w.left || drain.Empties(w.annotations[drain.Desired]) {
+		left = append(left, fmt.Sprintf("armed %q, down %v, left %v, wish %q", w.armed, w.effects().Journal.Down(), w.left, w.annotations[drain.Desired]))
+	}
+	return strings.Join(left, "; ")
+}
+
+// until plays until the host has come to a step.
+func (w *world) until(step parachute.Step) {
+	w.t.Helper()
+	for range 100 {
+		if w.tick(false); w.journal().Step == step {
+			return
+		}
+	}
+	w.t.Fatalf("it does not come to %s: %+v", step, w.journal())
+}
