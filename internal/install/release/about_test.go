@@ -28,7 +28,7 @@ func TestAReleaseSaysOfItselfWhatTheGatesOfAnUpgradeAsk(t *testing.T) {
 			t.Errorf("%s is %s, want %s", what, pair[0], pair[1])
 		}
 	}
-	if r.Least == (gate.Version{}) || r.LeastEtcd == (gate.Version{}) || r.Network == "" || r.Steps.Max == 0 || len(r.StoredVersions) == 0 {
+	if r.Version.Compare(r.Least) < 0 || r.LeastEtcd == (gate.Version{}) || r.Network == "" || r.Steps.Max == 0 || len(r.StoredVersions) == 0 {
 		t.Errorf("%+v", r)
 	}
 	want := gate.Format{Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}

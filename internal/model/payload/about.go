@@ -71,9 +71,9 @@ const (
 	// LeastEtcd: since 3.6.12 a member that is updated is not promoted by that, and a
 	// member can be added while another one is down (docs/adr/0078-releases.md).
 	leastEtcd = "v3.6.12"
-	// leastHoldfast is the first version whose readers leave out fields that they do
-	// not know.
-	leastHoldfast = "v0.1.0"
+	// leastHoldfast: every release that says what it is has readers that leave out
+	// fields which they do not know; one that says nothing is refused anyway.
+	leastHoldfast = "v0.0.0"
 	// network is raised by hand when hosts say something else to each other: VRRP's
 	// version, ids, priorities and intervals, the overlay of pods, its MTU, the ports.
 	network = "1"
