@@ -45,7 +45,11 @@ func Authorities(kubeconfig []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errKubeconfig
 	}
-	return currentCluster(cfg).CertificateAuthorityData, nil
+	cluster := currentCluster(cfg)
+	if cluster == nil {
+		return nil, nil
+	}
+	return cluster.CertificateAuthorityData, nil
 }
 
 // WithAuthorities returns a kubeconfig whose current context knows the API by
@@ -56,6 +60,9 @@ func WithAuthorities(kubeconfig, bundle []byte) ([]byte, error) {
 		return nil, errKubeconfig
 	}
 	cluster := currentCluster(cfg)
+	if cluster == nil {
+		return nil, errors.New("it names no cluster whose authorities could be changed")
+	}
 	cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", bundle
 	out, err := clientcmd.Write(*cfg)
 	if err != nil {
@@ -64,15 +71,14 @@ func WithAuthorities(kubeconfig, bundle []byte) ([]byte, error) {
 	return out, nil
 }
 
-// currentCluster returns the cluster of the current context, one without anything
-// if there is none.
+// currentCluster returns the cluster of the current context, nil if there is none. A
+// kubeconfig without contexts, as kubeadm writes it for hosts that join (ConfigMap
+// kube-public/cluster-info), has a cluster without a name.
 func currentCluster(cfg *clientcmdapi.Config) *clientcmdapi.Cluster {
 	if context, has := cfg.Contexts[cfg.CurrentContext]; has {
-		if cluster, has := cfg.Clusters[context.Cluster]; has {
-			return cluster
-		}
+		return cfg.Clusters[context.Cluster]
 	}
-	return &clientcmdapi.Cluster{}
+	return cfg.Clusters[""]
 }
 
 // currentUser returns the user of the current context, one without anything if

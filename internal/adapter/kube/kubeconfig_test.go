@@ -78,3 +78,37 @@ func TestTheAuthoritiesOfTheCurrentContextAreReadAndReplacedAlone(t *testing.T) 
 		t.Errorf("%v", err)
 	}
 }
+
+// ofKubeadm is what kubeadm writes into the ConfigMap kube-public/cluster-info: a
+// cluster without a name, and no context.
+const ofKubeadm = `apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: b25lIGFuZCB0d28=
+    server: https://10.0.0.1:6443
+  name: ""
+contexts: null
+current-context: ""
+kind: Config
+users: null
+`
+
+func TestTheAuthoritiesOfAClusterWithoutANameAreReadAndReplaced(t *testing.T) {
+	if got, err := Authorities([]byte(ofKubeadm)); err != nil || string(got) != "one and two" {
+		t.Errorf("%q, %v", got, err)
+	}
+	changed, err := WithAuthorities([]byte(ofKubeadm), []byte("three"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(ofKubeadm, "b25lIGFuZCB0d28=", "dGhyZWU=", 1); string(changed) != want {
+		t.Errorf("got\n%s\nwant\n%s", changed, want)
+	}
+	none := "apiVersion: v1\nkind: Config\n"
+	if got, err := Authorities([]byte(none)); err != nil || got != nil {
+		t.Errorf("without a cluster: %q, %v", got, err)
+	}
+	if changed, err := WithAuthorities([]byte(none), []byte("three")); err == nil {
+		t.Errorf("without a cluster it was written: %s", changed)
+	}
+}
