@@ -108,17 +108,28 @@ func (m machine) systemctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// running returns which daemons run from the files of a release. A process is known by
-// its file: its path may be a link, or that of an earlier link.
+// running returns which daemons run from the files of a release.
 func (m machine) running(digest string) (map[string]bool, error) {
-	out := map[string]bool{}
-	own := map[string]fs.FileInfo{}
+	files := map[string]string{}
 	for _, d := range daemonsOf(m.kind) {
-		info, err := os.Stat(filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(digest, "sha256:"), d.path))
+		files[d.name] = filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(digest, "sha256:"), d.path)
+	}
+	return m.among(files)
+}
+
+// among returns which programs run, by the names of their processes, from their files.
+// A process is known by its file: its path may be a link, or that of an earlier link.
+func (m machine) among(files map[string]string) (map[string]bool, error) {
+	out, own := map[string]bool{}, map[string]fs.FileInfo{}
+	for name, path := range files {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // what is not there does not run, and keeps nobody from going back
+		}
 		if err != nil {
 			return nil, err
 		}
-		own[d.name] = info
+		own[name] = info
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -237,3 +237,37 @@ func TestWithoutAnotherControlPlaneNobodyElseServes(t *testing.T) {
 		}
 	}
 }
+
+func TestADaemonThatTheReleaseLacksDoesNotRun(t *testing.T) {
+	m, _, _ := onDisk(t, parachute.Worker)
+	if all, err := m.daemons(newOne); all || err != nil {
+		t.Errorf("%v %v", all, err)
+	}
+}
+
+// TestADaemonIsKnownByItsFile: this process is one, if its file is that of the release.
+func TestADaemonIsKnownByItsFile(t *testing.T) {
+	m, _, _ := onDisk(t, parachute.Worker)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSpace(string(comm))
+	own := map[string]string{name: exe}
+	for _, itself := range []bool{true, false} {
+		m.itself = itself
+		if got, err := m.among(own); err != nil || got[name] != itself {
+			t.Errorf("counted %v: %v %v", itself, got, err)
+		}
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	putFile(t, other, "")
+	m.itself = true
+	if got, err := m.among(map[string]string{name: other}); err != nil || got[name] {
+		t.Errorf("another file of that name: %v %v", got, err)
+	}
+}

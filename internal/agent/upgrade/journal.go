@@ -66,12 +66,34 @@ func (s Store) Read() (parachute.Journal, int, error) {
 	return parachute.Read(files)
 }
 
-// Write makes a journal durable, over the older of the two files.
+// Write makes a journal durable, over the older of the two files. On a full disk, where
+// no file can be added, it writes into that file: a cut then tears it, and the other one
+// is whole.
 func (s Store) Write(j parachute.Journal, number int) error {
-	if err := s.WriteFile(s.path(fmt.Sprintf(journalFile, number%2)), parachute.Encode(j, number), 0o600); err != nil {
+	path, data := s.path(fmt.Sprintf(journalFile, number%2)), parachute.Encode(j, number)
+	err := s.WriteFile(path, data, journalMode)
+	if errors.Is(err, unix.ENOSPC) {
+		err = overwrite(path, data)
+	}
+	if err != nil {
 		return fmt.Errorf("write the journal of the upgrade: %w", err)
 	}
 	return nil
+}
+
+const journalMode = 0o600
+
+// overwrite writes into a file, durably.
+func overwrite(path string, data []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, journalMode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(int64(len(data))), f.Sync())
 }
 
 // ErrBusy says that another program decides by the journal right now.

@@ -2,8 +2,12 @@ package upgrade
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -97,6 +101,14 @@ func TestTheFilesOfAJournalTakeTurns(t *testing.T) {
 		if j, number, err := s.Read(); err != nil || j.Step != step || number != n+1 {
 			t.Fatalf("%+v %d %v", j, number, err)
 		}
+	}
+	full := s
+	full.WriteFile = func(string, []byte, fs.FileMode) error { return fmt.Errorf("write: %w", unix.ENOSPC) }
+	if err := full.Write(parachute.Journal{}, 4); err != nil {
+		t.Fatal(err)
+	}
+	if j, number, err := s.Read(); err != nil || j.Step != parachute.None || number != 4 {
+		t.Fatalf("on a full disk: %+v %d %v", j, number, err)
 	}
 	for _, down := range []bool{true, true, false, false} {
 		if err := s.SetDown(down); err != nil || s.Down() != down {
