@@ -153,7 +153,7 @@ func addWanted(out *machineconfig.Wanted, text []byte) error {
 	}
 	into := map[schema.GroupVersionKind]any{
 		mcfgv1.GroupVersion.WithKind("MachineConfig"): &mcfgv1.MachineConfig{}, mcfgv1.GroupVersion.WithKind("KubeletConfig"): &mcfgv1.KubeletConfig{},
-		mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"):         &mcfgv1.ContainerRuntimeConfig{},
+		mcfgv1.GroupVersion.WithKind("ContainerRuntimeConfig"):        &mcfgv1.ContainerRuntimeConfig{},
 		configv1.GroupVersion.WithKind(machineconfig.DigestMirrorSet): &configv1.ImageDigestMirrorSet{},
 		configv1.GroupVersion.WithKind(machineconfig.TagMirrorSet):    &configv1.ImageTagMirrorSet{},
 	}[head.GroupVersionKind()]
