@@ -28,8 +28,13 @@ var (
 	}, []string{"gate"})
 )
 
+// Collectors returns what the operator tells Prometheus of an upgrade.
+func Collectors() []prometheus.Collector {
+	return []prometheus.Collector{phaseMetric, pausedMetric, wayBackMetric, gateMetric}
+}
+
 func init() { //nolint:gochecknoinits // the registry is the library's own
-	metrics.Registry.MustRegister(phaseMetric, pausedMetric, wayBackMetric, gateMetric)
+	metrics.Registry.MustRegister(Collectors()...)
 }
 
 var phases = []cluster.Phase{

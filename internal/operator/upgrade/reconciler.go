@@ -130,7 +130,7 @@ func matters(now time.Time, have cluster.Record, next cluster.Step) bool {
 	}
 	a, b := annotation.RecordOf(have), annotation.RecordOf(want)
 	if soaks := !have.Seen.IsZero() && !want.Seen.IsZero() && now.Sub(have.Seen).Abs() < soakNoted; soaks {
-		a.Seen, a.Healthy, b.Seen, b.Healthy = time.Time{}, "", time.Time{}, ""
+		a.Seen, a.Healthy, b.Seen, b.Healthy = time.Time{}, 0, time.Time{}, 0
 	}
 	return !sameRecord(a, b)
 }

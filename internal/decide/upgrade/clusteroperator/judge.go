@@ -39,6 +39,9 @@ func etcd(in Input) verdict {
 
 // ready names hosts that are not ready. Of the others one is enough to serve.
 func ready(in Input, workers bool) verdict {
+	if len(in.Facts.Hosts) == 0 {
+		return verdict{}
+	}
 	v := verdict{available: state.Known(false), known: true}
 	for _, h := range in.Facts.Hosts {
 		switch {
