@@ -118,19 +118,12 @@ func (r *Reconciler) put(ctx context.Context, b book, key, text string) error {
 	return r.Client.Update(ctx, cm)
 }
 
+// sameRecord reports whether two records are written in the same way.
 func sameRecord(a, b annotation.Record) bool {
-	turns := slices.Equal(a.Turns, b.Turns)
-	a.Turns, b.Turns = nil, nil
-	seen := a.Seen.Equal(b.Seen)
-	a.Seen, b.Seen = time.Time{}, time.Time{}
-	return turns && seen && equalRecord(a, b)
-}
-
-func equalRecord(a, b annotation.Record) bool {
-	a.Format, b.Format = 0, 0
-	x, _ := json.Marshal(a) // texts, booleans and times always encode
-	y, _ := json.Marshal(b)
-	return string(x) == string(y)
+	a.Seen, b.Seen = a.Seen.UTC(), b.Seen.UTC()
+	one, wrong := annotation.Encode(a)
+	other, also := annotation.Encode(b)
+	return wrong == nil && also == nil && one == other
 }
 
 // learn adds what API servers say now to what they said before.

@@ -1,7 +1,7 @@
 package survey
 
 import (
-	"cmp"
+	"slices"
 	"time"
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
@@ -31,8 +31,6 @@ type host struct {
 	fresh bool
 	facts gate.Host
 }
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // ControlPlane reports whether a node is one of a control plane.
 func ControlPlane(n *corev1.Node) bool {
@@ -155,7 +153,7 @@ func (h host) site(s Seen, to string) cluster.Host {
 		Present: h.present(s), Well: h.well(s), Running: h.facts.Release, Journal: h.said.Journal, Held: h.said.Held,
 	}
 	if h.facts.Whole.Known {
-		out.Whole = state.Known(contains(h.facts.Whole.Value, to))
+		out.Whole = state.Known(slices.Contains(h.facts.Whole.Value, to))
 	}
 	if m, answers := s.Etcd[h.node.Name]; answers {
 		out.Leader = m.ID != 0 && m.ID == m.Leader
@@ -185,15 +183,6 @@ func (h host) raised() state.Fact[bool] {
 		return state.Known(false)
 	}
 	return h.said.Raised
-}
-
-func contains(list []string, name string) bool {
-	for _, one := range list {
-		if one == name {
-			return true
-		}
-	}
-	return false
 }
 
 // well tells whether nothing is wrong with a host, as the site sees it.

@@ -5,6 +5,7 @@ package survey
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -70,7 +71,7 @@ func Of(s Seen) Survey {
 	for i := range s.Nodes {
 		out.hosts = append(out.hosts, hostOf(&s.Nodes[i], s))
 	}
-	slices.SortFunc(out.hosts, func(a, b host) int { return compare(a.node.Name, b.node.Name) })
+	slices.SortFunc(out.hosts, func(a, b host) int { return strings.Compare(a.node.Name, b.node.Name) })
 	for _, h := range out.hosts {
 		for _, r := range append([]gate.Release{h.said.Release}, h.said.Offered...) {
 			if r.Digest != "" {
