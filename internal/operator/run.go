@@ -16,6 +16,8 @@ import (
 	"github.com/go-logr/logr"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,7 +87,7 @@ func (o options) run(ctx context.Context, streams command.Streams) error {
 			return err
 		}
 	}
-	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two)); err != nil {
+	if err := errors.Join(addGuards(manager), addInfrastructure(manager), addIngress(manager), o.addMachineConfig(manager, two), o.addUpgrade(manager, two)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -147,7 +149,7 @@ const ownAPIServer = "https://127.0.0.1:6443"
 
 // newScheme returns the kinds that controllers read and write.
 func newScheme() (*runtime.Scheme, error) {
-	return kube.NewScheme(router.InstallHosts, mcfgv1.Install)
+	return kube.NewScheme(router.InstallHosts, mcfgv1.Install, coordinationv1.AddToScheme, discoveryv1.AddToScheme)
 }
 
 // managing holds the settings of a manager.

@@ -21,22 +21,7 @@ type Members struct {
 // Statuses asks all hosts at once; addresses maps their names to their addresses.
 // A host that does not answer is missing from the result.
 func (m *Members) Statuses(ctx context.Context, addresses map[string]string) map[string]MemberStatus {
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	out := map[string]MemberStatus{}
-	for name, address := range addresses {
-		group.Go(func() {
-			status, err := m.status(ctx, address)
-			if err != nil {
-				return // an unknown host is not in the result
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			out[name] = status
-		})
-	}
-	group.Wait()
-	return out
+	return ask(addresses, func(address string) (MemberStatus, error) { return m.status(ctx, address) })
 }
 
 func (m *Members) status(ctx context.Context, address string) (MemberStatus, error) {

@@ -132,7 +132,7 @@ var kinds = []finding.Kind{
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
 	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},
-	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
+	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available", Alerts: []string{"HoldfastUpgradePaused", "HoldfastUpgradeWayBackOpen"}},
 }
 
 // Kinds lists all kinds of findings of status.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/operator/upgrade"
 )
 
 // described returns the metrics of a host with their labels, as its collectors
@@ -24,7 +25,7 @@ func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range []prometheus.Collector{pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{})} {
+	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{})) {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {

@@ -60,9 +60,12 @@ func Objects() []Object {
 	out = append(out, guardAccess()...)
 	out = append(out, machineConfigAccess()...)
 	out = append(out, drainAccess()...)
+	out = append(out, upgradeAccess()...)
 	out = append(out, Object{"deployment", deployment()})
 	out = append(out, placementStays()...)
 	out = append(out, renderedStay()...)
+	out = append(out, turnsAreGiven()...)
+	out = append(out, versionIsSound()...)
 	return append(out, dashboard()...)
 }
 

@@ -12,7 +12,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`null`, `[null]`)
 	f.Add(`{}`, ``)
 	f.Fuzz(func(t *testing.T, journal, incidents string) {
-		p, err := Decode(map[string]string{keyJournal: journal, keyIncidents: incidents})
+		p, err := Decode(map[string]string{keyJournal: journal, KeyIncidents: incidents})
 		if err != nil {
 			return
 		}
@@ -20,8 +20,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(data[keyJournal])+len(data[keyIncidents]) > 2*limit {
-			t.Errorf("%d bytes are told", len(data[keyJournal])+len(data[keyIncidents]))
+		if len(data[keyJournal])+len(data[KeyIncidents]) > 2*limit {
+			t.Errorf("%d bytes are told", len(data[keyJournal])+len(data[KeyIncidents]))
 		}
 		for _, i := range Newest(decide.Reports(p.Records, p.Incidents)) {
 			if i.ID == "" || decide.Teller(i) == "" && len(decide.Names(i)) > 0 {

@@ -38,9 +38,11 @@ const (
 	limit = 512 << 10
 )
 
+// The keys of a ConfigMap. KeyIncidents is the one with all reports that its host has, a
+// list of incident.Incident.
 const (
 	keyJournal   = "journal.json"
-	keyIncidents = "incidents.json"
+	KeyIncidents = "incidents.json"
 )
 
 // ConfigMap returns the name of a host's ConfigMap.
@@ -68,7 +70,7 @@ func (p Published) Encode() (map[string]string, error) {
 			return nil, err
 		}
 		if len(journal)+len(reports) <= limit || len(list) == 0 && len(records) < 2 {
-			return map[string]string{keyJournal: string(journal), keyIncidents: string(reports)}, nil
+			return map[string]string{keyJournal: string(journal), KeyIncidents: string(reports)}, nil
 		}
 		if len(list) > 1 {
 			list = list[1:]
@@ -88,7 +90,7 @@ func orEmpty[T any](list []T) []T {
 // Decode reads what Encode wrote.
 func Decode(data map[string]string) (Published, error) {
 	var p Published
-	err := errors.Join(decode(data[keyJournal], &p.Records), decode(data[keyIncidents], &p.Incidents))
+	err := errors.Join(decode(data[keyJournal], &p.Records), decode(data[KeyIncidents], &p.Incidents))
 	p.Incidents = sound(p.Incidents)
 	return p, err
 }

@@ -77,8 +77,8 @@ func TestAConfigMapIsNeverTooLong(t *testing.T) {
 		records[i].Why = strings.Repeat("long words ", 300)
 	}
 	data, err := Published{Records: records, Incidents: decide.Assemble(records)}.Encode()
-	if err != nil || len(data[keyJournal])+len(data[keyIncidents]) > limit {
-		t.Errorf("%v: %d bytes", err, len(data[keyJournal])+len(data[keyIncidents]))
+	if err != nil || len(data[keyJournal])+len(data[KeyIncidents]) > limit {
+		t.Errorf("%v: %d bytes", err, len(data[keyJournal])+len(data[KeyIncidents]))
 	}
 	p, err := Decode(data)
 	if err != nil || len(p.Records) < 2 || p.Records[len(p.Records)-1].Seq != records[len(records)-1].Seq {

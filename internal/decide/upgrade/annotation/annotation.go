@@ -79,6 +79,8 @@ type Host struct {
 	// Raised is true once the host works at the functional level of the release that
 	// runs.
 	Raised state.Fact[bool] `json:"raised"`
+	// Links tells whether all of its links of Corosync work; only of two control planes.
+	Links state.Fact[bool] `json:"links"`
 }
 
 // Turn is what the cluster wants of a host.
@@ -126,20 +128,42 @@ type Override struct {
 }
 
 // written is what every format has in common.
-type written interface{ Host | Turn | Fetch }
+type written interface{ Host | Turn | Fetch | Record }
 
 // Encode writes an annotation in the present format.
 func Encode[T written](value T) (string, error) {
 	switch v := any(&value).(type) {
 	case *Host:
 		v.Format = format
+		v.Facts = whole(v.Facts)
 	case *Turn:
 		v.Format = format
 	case *Fetch:
 		v.Format = format
+	case *Record:
+		v.Format = format
 	}
 	out, err := json.Marshal(value)
 	return string(out), err
+}
+
+// whole makes lists that are known and empty such ones as JSON tells from unknown ones.
+func whole(h gate.Host) gate.Host {
+	for _, list := range []*state.Fact[[]string]{&h.Whole, &h.Marked, &h.Failed, &h.Stack, &h.Loose, &h.Edited} {
+		if list.Known && list.Value == nil {
+			list.Value = []string{}
+		}
+	}
+	if h.Disks.Known && h.Disks.Value == nil {
+		h.Disks.Value = []gate.Disk{}
+	}
+	if h.Certificates.Known && h.Certificates.Value == nil {
+		h.Certificates.Value = []gate.Certificate{}
+	}
+	if h.Written.Known && h.Written.Value == nil {
+		h.Written.Value = map[string]int{}
+	}
+	return h
 }
 
 // Decode reads an annotation. An empty text gives the zero value. The error is

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -56,5 +57,40 @@ func TestWhatIsNoAnnotationIsRefusedAndNothingIsTheZeroValue(t *testing.T) {
 	}
 	if turn, err := annotation.Decode[annotation.Turn](""); err != nil || turn != (annotation.Turn{}) {
 		t.Errorf("%+v, %v", turn, err)
+	}
+}
+
+// TestAListThatIsKnownToBeEmptyStaysKnown: JSON has one null for nil and for unknown.
+func TestAListThatIsKnownToBeEmptyStaysKnown(t *testing.T) {
+	none := state.Known([]string(nil))
+	text, err := annotation.Encode(annotation.Host{Facts: gate.Host{
+		Whole: none, Marked: none, Failed: none, Stack: none, Loose: none, Edited: none,
+		Disks: state.Known([]gate.Disk(nil)), Certificates: state.Known([]gate.Certificate(nil)), Written: state.Known(map[string]int(nil)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := annotation.Decode[annotation.Host](text)
+	f := said.Facts
+	for i, known := range []bool{f.Whole.Known, f.Marked.Known, f.Failed.Known, f.Stack.Known, f.Loose.Known, f.Edited.Known, f.Disks.Known, f.Certificates.Known, f.Written.Known} {
+		if !known || err != nil {
+			t.Errorf("list %d is unknown, %v", i, err)
+		}
+	}
+	if f.Proxy.Known {
+		t.Error("what is unknown became known")
+	}
+}
+
+// TestARecordIsReadAsItWasWritten by the operator alone.
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
+	want := cluster.Record{Upgrade: "u", From: "a", To: "b", Started: true, Returning: true, NoWayBack: true, Turns: []string{"cp-1"}, Healthy: 90 * time.Minute, Seen: time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC)}
+	text, err := annotation.Encode(annotation.RecordOf(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := annotation.Decode[annotation.Record](text)
+	if diff := cmp.Diff(want, got.Of()); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }

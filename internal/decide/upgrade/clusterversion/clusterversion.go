@@ -37,7 +37,8 @@ type Release struct {
 // History returns the history with the release that is wanted now, newest first.
 // Whenever another release is wanted, also on the way back, a new entry begins, and the
 // one before ends as it is. Completed is true once all hosts and parts run the
-// release; an entry that was completed stays so.
+// release; an entry that was completed stays so. Until then version, verification and risks
+// are added as they become known.
 func History(old []configv1.UpdateHistory, wanted Release, completed bool, now metav1.Time) []configv1.UpdateHistory {
 	out := slices.Clone(old)
 	if len(out) == 0 || out[0].Image != wanted.Image {
@@ -47,10 +48,31 @@ func History(old []configv1.UpdateHistory, wanted Release, completed bool, now m
 		entry := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: now, Image: wanted.Image, Version: wanted.Version, Verified: wanted.Verified, AcceptedRisks: strings.Join(wanted.Risks, "; ")}
 		out = append([]configv1.UpdateHistory{entry}, out...)
 	}
+	if newest := &out[0]; newest.State != configv1.CompletedUpdate { // what is learnt on the way belongs to it
+		newest.Verified = newest.Verified || wanted.Verified
+		if newest.Version == "" {
+			newest.Version = wanted.Version
+		}
+		newest.AcceptedRisks = added(newest.AcceptedRisks, wanted.Risks)
+	}
 	if completed && out[0].State != configv1.CompletedUpdate {
 		out[0].State, out[0].CompletionTime = configv1.CompletedUpdate, &now
 	}
 	return pruned(out)
+}
+
+// added adds risks that are new: each has who skipped which gate before its first colon.
+func added(have string, risks []string) string {
+	for _, risk := range risks {
+		who, _, _ := strings.Cut(risk, ":")
+		switch {
+		case have == "":
+			have = risk
+		case !strings.Contains(have, who+":") && !strings.Contains(have, risk):
+			have += "; " + risk
+		}
+	}
+	return have
 }
 
 // pruned leaves out the oldest entries, but neither the first one of the site, nor the
@@ -117,4 +139,17 @@ func condition(kind configv1.ClusterStatusConditionType, is bool, reason, messag
 		status = configv1.ConditionTrue
 	}
 	return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// Digest returns the digest by which an image names a release, as sha256:HEX: the whole
+// of it, or what follows an @. ok is false if it names none.
+func Digest(image string) (digest string, ok bool) {
+	if i := strings.LastIndexByte(image, '@'); i >= 0 {
+		image = image[i+1:]
+	}
+	hex, found := strings.CutPrefix(image, "sha256:")
+	if !found || len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return image, true
 }

@@ -105,3 +105,32 @@ func TestWhatTheConditionsOfAClusterVersionSay(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLearntOnTheWayBelongsToTheEntry: a release is described only once a host has it,
+// and a gate may be skipped later.
+func TestWhatIsLearntOnTheWayBelongsToTheEntry(t *testing.T) {
+	now := metav1.Now()
+	h := History(nil, Release{Image: "sha256:2"}, false, now)
+	h = History(h, Release{Image: "sha256:2", Version: "0.2.0", Verified: true, Risks: []string{"ada skipped window: closed at 12: so"}}, false, now)
+	h = History(h, Release{Image: "sha256:2", Version: "0.2.0", Risks: []string{"ada skipped window: closed until 13: so", "bob skipped backup: old: so"}}, true, now)
+	if e := h[0]; len(h) != 1 || e.Version != "0.2.0" || !e.Verified || e.AcceptedRisks != "ada skipped window: closed at 12: so; bob skipped backup: old: so" {
+		t.Errorf("%+v", h)
+	}
+	h = History(h, Release{Image: "sha256:2", Version: "0.3.0", Risks: []string{"eve skipped battery: x: y"}}, true, now)
+	if e := h[0]; e.Version != "0.2.0" || strings.Contains(e.AcceptedRisks, "eve") {
+		t.Errorf("a completed entry changed: %+v", e)
+	}
+}
+
+// TestWhichImagesNameARelease: by a digest alone.
+func TestWhichImagesNameARelease(t *testing.T) {
+	hex := strings.Repeat("0f", 32)
+	for image, want := range map[string]string{
+		"sha256:" + hex: "sha256:" + hex, "registry.example:5000/a/b@sha256:" + hex: "sha256:" + hex, "a:v1@sha256:" + hex: "sha256:" + hex,
+		"": "", "a:v1": "", "sha256:" + hex[1:]: "", "sha256:" + strings.ToUpper(hex): "", "sha512:" + hex: "", hex: "", "sha256:" + hex + "0": "",
+	} {
+		if got, ok := Digest(image); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", image, got, ok)
+		}
+	}
+}

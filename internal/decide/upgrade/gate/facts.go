@@ -55,7 +55,8 @@ type Facts struct {
 	// Window says until when the maintenance window keeps hosts from being taken;
 	// empty if it is open, or the site has none.
 	Window state.Fact[string]
-	// OnBattery is true while the site runs on a battery.
+	// OnBattery is true while the site runs on a battery. Where nothing tells of that it
+	// is unknown, and closes nothing: no site could ever open such a gate.
 	OnBattery state.Fact[bool]
 }
 

@@ -216,6 +216,9 @@ func TestNoFactThatIsMissingIsTakenForGood(t *testing.T) {
 	f, n := good(t), 0
 	unknowns(reflect.ValueOf(&f).Elem(), "", func(field string) {
 		n++
+		if field == ".OnBattery" {
+			return // TestASiteThatKnowsNothingOfABatteryIsNotHeld
+		}
 		gates := append(Gates(f, Begin), Gates(f, Between)...)
 		i := slices.IndexFunc(gates, func(g Gate) bool { return g.Verdict == Unknown })
 		if i < 0 || gates[i].Why == "" || gates[i].Way == "" {
@@ -231,6 +234,18 @@ func TestNoFactThatIsMissingIsTakenForGood(t *testing.T) {
 	})
 	if n < 60 {
 		t.Errorf("%d facts were unknown", n)
+	}
+}
+
+// TestASiteThatKnowsNothingOfABatteryIsNotHeld: nothing on such a site could ever find it
+// out.
+func TestASiteThatKnowsNothingOfABatteryIsNotHeld(t *testing.T) {
+	f := good(t)
+	f.OnBattery = state.Fact[bool]{}
+	for _, at := range []Stage{Begin, Between, Commit} {
+		if ids, text := closed(f, at); len(ids) > 0 {
+			t.Errorf("at %d:\n%s", at, text)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func deprecated(f Facts) []finding {
 		}
 	}
 	if f.Observed < observation {
-		out = append(out, finding{Wait, "", fmt.Sprintf("uses of removed APIs were looked for only for %s", page.Duration(f.Observed)), "Wait until they were looked for for " + page.Duration(observation)})
+		out = append(out, finding{Wait, "", fmt.Sprintf("uses of removed APIs were not looked for for %s yet", page.Duration(observation)), "Wait until they were"})
 	}
 	return out
 }
@@ -86,6 +86,11 @@ func window(f Facts) []finding {
 	return nil
 }
 
+// battery asks only where something tells of a battery: an unknown fact that nobody on
+// a site can ever find out would close the gate for good.
 func battery(f Facts) []finding {
+	if !f.OnBattery.Known {
+		return nil
+	}
 	return is("", f.OnBattery, false, "whether the site runs on a battery", "the site runs on a battery", "Wait until the mains are back")
 }

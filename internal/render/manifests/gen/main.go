@@ -20,8 +20,8 @@ var plurals = map[string][]string{
 	"etcd":            {"etcds", "pacemakerclusters"},
 	"ingress":         {"ingresscontrollers"},
 	"machine-config":  {"containerruntimeconfigs", "kubeletconfigs", "machineconfigs", "machineconfigpools", "machineconfigurations"},
-	// The kind in which operators report their state.
-	"cluster-version-operator": {"clusteroperators"},
+	// What a cluster runs, and the kind in which operators report their state.
+	"cluster-version-operator": {"clusteroperators", "clusterversions"},
 }
 
 // folders lists the module's folders of definitions; the first one that

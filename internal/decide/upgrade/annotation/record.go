@@ -1,0 +1,39 @@
+package annotation
+
+import (
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+)
+
+// Record is the record of an upgrade, as it stands in the ConfigMap RecordName under
+// RecordKey. The operator alone writes it; others read it.
+type Record struct {
+	Format    int      `json:"format"`
+	Upgrade   string   `json:"upgrade,omitempty"`
+	From      string   `json:"from,omitempty"`
+	To        string   `json:"to,omitempty"`
+	Started   bool     `json:"started,omitempty"`
+	Returning bool     `json:"returning,omitempty"`
+	NoWayBack bool     `json:"noWayBack,omitempty"`
+	Turns     []string `json:"turns,omitempty"`
+	// Healthy is in nanoseconds.
+	Healthy time.Duration `json:"healthy,omitempty"`
+	Seen    time.Time     `json:"seen,omitzero"`
+}
+
+// RecordOf returns a record as it is written.
+func RecordOf(r cluster.Record) Record {
+	return Record{
+		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen,
+	}
+}
+
+// Of returns the record as the decision reads it.
+func (r Record) Of() cluster.Record {
+	return cluster.Record{
+		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen,
+	}
+}

@@ -1,0 +1,259 @@
+// Package survey turns what was read of a site into the facts from which an upgrade is
+// decided: those of the gates, and those of the next step. What was not read, is too
+// old or contradicts itself stays unknown.
+package survey
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	etcdv1 "github.com/openshift/api/etcd/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Seen is what was read of a site at one moment.
+type Seen struct {
+	Now     time.Time
+	Version configv1.ClusterVersion
+	Record  cluster.Record
+	Nodes   []corev1.Node
+	// TwoNode is true if Pacemaker runs etcd of two control planes.
+	TwoNode bool
+	// Pacemaker is the status of PacemakerCluster. It is not asked of another site.
+	Pacemaker state.Fact[etcdv1.PacemakerClusterStatus]
+	// Etcd has the answers of the members, by the names of their hosts. One that did not
+	// answer is missing. Equal is true if the data of all members were compared and
+	// are equal.
+	Etcd  map[string]Member
+	Equal state.Fact[bool]
+	Pools state.Fact[[]mcfgv1.MachineConfigPool]
+	// Zones returns the time zone of a name, for maintenance windows.
+	Zones func(name string) (*time.Location, error)
+	// Rotations names the authorities whose rotation is under way, Incidents the
+	// incidents that are open.
+	Rotations, Incidents state.Fact[[]string]
+	// Slow is what costs more to find out, and may be some minutes old.
+	Slow Slow
+	// Parts are in the order in which they follow.
+	Parts []cluster.Part
+}
+
+// Slow is what is read less often.
+type Slow struct {
+	Deprecated state.Fact[[]gate.Use]
+	// Observed is for how long uses of APIs were looked for.
+	Observed                             time.Duration
+	Webhooks, Budgets, Immovable, Stored state.Fact[[]string]
+}
+
+// Survey is what is known of a site.
+type Survey struct {
+	Facts gate.Facts
+	// Site lacks the closed gates: Closed adds them.
+	Site cluster.Site
+	// Releases are all that hosts have told of, by their digests.
+	Releases map[string]gate.Release
+	// Wish is what a person wants, with the mistakes in it.
+	Wish  Wish
+	hosts []host
+}
+
+// Of surveys a site.
+func Of(s Seen) Survey {
+	out := Survey{Releases: map[string]gate.Release{}, Wish: WishOf(s.Version, s.Record)}
+	for i := range s.Nodes {
+		out.hosts = append(out.hosts, hostOf(&s.Nodes[i], s))
+	}
+	slices.SortFunc(out.hosts, func(a, b host) int { return strings.Compare(a.node.Name, b.node.Name) })
+	for _, h := range out.hosts {
+		for _, r := range append([]gate.Release{h.said.Release}, h.said.Offered...) {
+			if r.Digest != "" {
+				out.Releases[r.Digest] = r
+			}
+		}
+	}
+	out.Site = out.site(s)
+	out.Facts = out.facts(s)
+	return out
+}
+
+func (v Survey) site(s Seen) cluster.Site {
+	running := v.running(s)
+	site := cluster.Site{Now: s.Now, Record: s.Record, Wish: v.Wish.Wish, Running: running, Parts: s.Parts, Soak: v.Wish.Soak, SoakOff: v.Wish.SoakOff, MaxUnavailable: 1}
+	to := s.Record.To
+	if !s.Record.Started {
+		to = site.Wish.Release
+		site.Wish.Start = site.Wish.Start && running != "" // the way back must lead somewhere
+	}
+	for _, h := range v.hosts {
+		site.Hosts = append(site.Hosts, h.site(s, to))
+	}
+	if i := slices.IndexFunc(s.Pools.Value, func(p mcfgv1.MachineConfigPool) bool { return p.Name == workers }); i >= 0 {
+		if most := s.Pools.Value[i].Spec.MaxUnavailable; most != nil && most.IntValue() > 1 {
+			site.MaxUnavailable = most.IntValue()
+		}
+	}
+	return site
+}
+
+// running returns the digest of the release that a site runs while no upgrade is under
+// way: that of all control planes that say so. It is empty if they say nothing or
+// different things.
+func (v Survey) running(s Seen) string {
+	if s.Record.Started {
+		return s.Record.From
+	}
+	out := ""
+	for _, h := range v.hosts {
+		switch r := h.facts.Release; {
+		case h.worker || !r.Known || r.Value == out:
+		case out != "":
+			return lastCompleted(s.Version.Status.History)
+		default:
+			out = r.Value
+		}
+	}
+	return out
+}
+
+func lastCompleted(history []configv1.UpdateHistory) string {
+	for _, h := range history {
+		if h.State == configv1.CompletedUpdate {
+			return h.Image
+		}
+	}
+	return ""
+}
+
+func (v Survey) facts(s Seen) gate.Facts {
+	from := v.Releases[v.Site.Running]
+	f := gate.Facts{
+		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
+		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
+		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
+		// No backup of etcd exists yet, so no site asks for one.
+		Backup: state.Known(time.Time{}),
+	}
+	if v.Wish.SoakOff {
+		f.Soak = 0
+	}
+	if s.Record.Started {
+		f.Upgrade = state.Known(s.Record.To)
+	}
+	if to, known := v.Releases[v.to()]; known {
+		f.To = &to
+	}
+	for _, h := range v.hosts {
+		f.Hosts = append(f.Hosts, h.facts)
+	}
+	f.Links = v.links()
+	return f
+}
+
+// to is the digest of the release that is wanted or on its way, empty for none.
+func (v Survey) to() string {
+	switch {
+	case v.Site.Record.Started:
+		return v.Site.Record.To
+	case v.Site.Wish.Release == v.Site.Running:
+		return ""
+	}
+	return v.Site.Wish.Release
+}
+
+// links tells whether all links of Corosync work, as both hosts say.
+func (v Survey) links() state.Fact[bool] {
+	out := state.Known(true)
+	for _, h := range v.hosts {
+		switch {
+		case h.worker:
+		case !h.fresh || !h.said.Links.Known:
+			return state.Fact[bool]{}
+		case !h.said.Links.Value:
+			out = state.Known(false)
+		}
+	}
+	return out
+}
+
+// Gates asks the gates of the present stage. Where the descriptions of the releases are
+// not known, nothing else can be asked.
+func (v Survey) Gates() gate.Judgement {
+	var first []gate.Gate
+	unknown := func(what string) {
+		first = append(first, gate.Gate{ID: "release", Verdict: gate.Unknown, Severity: gate.Must, Why: what + " is not known", Way: "Find out with `holdfast status` why no host tells of it"})
+	}
+	if v.Facts.From.Digest == "" {
+		unknown("what the release is that the site runs")
+	}
+	if v.to() != "" && v.Facts.To == nil {
+		unknown("what the wanted release is")
+	}
+	if first != nil {
+		return gate.Judgement{Closed: first}
+	}
+	out := gate.Judge(gate.Gates(v.Facts, cluster.Stage(v.Site)), v.Wish.Overrides)
+	if why := v.wrongVersion(); why != "" && cluster.Stage(v.Site) == gate.Begin {
+		out.Closed = append(out.Closed, gate.Gate{ID: "release", Verdict: gate.Block, Severity: gate.Must, Why: why, Way: "Name the version of the release, or leave it out"})
+	}
+	return out
+}
+
+// wrongVersion says if the wish names another version than its release has.
+func (v Survey) wrongVersion() string {
+	if v.Wish.Version == "" || v.Facts.To == nil || v.Wish.Release != v.Facts.To.Digest || sameVersion(v.Wish.Version, v.Facts.To.Version) {
+		return ""
+	}
+	return "spec.desiredUpdate.version is " + v.Wish.Version + ", and the release that spec.desiredUpdate.image names is " + v.Facts.To.Version.String()
+}
+
+func sameVersion(text string, version gate.Version) bool {
+	read, err := gate.ParseVersion(text)
+	return err == nil && read == version
+}
+
+// Upgradeable says whether an upgrade could begin.
+func (v Survey) Upgradeable() gate.Condition {
+	if v.Facts.From.Digest == "" {
+		return gate.Condition{Status: "Unknown", Reason: "FactsUnknown", Message: "not known: which release the site runs"}
+	}
+	return gate.Upgradeable(v.Facts)
+}
+
+// Next returns the next step, with the gates that are asked for it.
+func (v Survey) Next() (cluster.Step, gate.Judgement) {
+	judged := v.Gates()
+	v.Site.Closed = judged.Closed
+	return cluster.Next(v.Site), judged
+}
+
+// Arrived reports whether all hosts and parts are where they shall be.
+func (v Survey) Arrived() bool {
+	goal := v.Goal()
+	if goal == "" {
+		return false
+	}
+	for _, h := range v.Site.Hosts {
+		if !h.Journal.Step.AtRest() || !state.Is(h.Running, goal) {
+			return false
+		}
+	}
+	return !v.Site.Record.Started || !slices.ContainsFunc(v.Site.Parts, func(p cluster.Part) bool { return !state.Is(p.Release, goal) })
+}
+
+// Goal is the digest of the release to which the site goes, or which it runs.
+func (v Survey) Goal() string {
+	switch r := v.Site.Record; {
+	case r.Started && !r.Returning:
+		return r.To
+	default:
+		return v.Site.Running
+	}
+}

@@ -1,0 +1,88 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+)
+
+// DefaultSoak is how long a site is to be healthy on a new release where nobody says
+// otherwise.
+const DefaultSoak = 24 * time.Hour
+
+// soakOff leaves the commit to a person.
+const soakOff = "off"
+
+// Wish is what a person wants, as the ClusterVersion says it.
+type Wish struct {
+	cluster.Wish
+	// Version is the one that spec.desiredUpdate.version names; empty for none.
+	Version   string
+	Soak      time.Duration
+	SoakOff   bool
+	Overrides []gate.Override
+	Sources   annotation.Sources
+	// Mistakes name what cannot be read, each with its field. What is mistaken does not
+	// count.
+	Mistakes []string
+}
+
+// UpgradeID identifies the wish that stands in a ClusterVersion now: another one for the
+// same release has another.
+func UpgradeID(v configv1.ClusterVersion) string {
+	uid, _, _ := strings.Cut(string(v.UID), "-")
+	return fmt.Sprintf("%s-%d", uid, v.Generation)
+}
+
+// WishOf reads a ClusterVersion. The API refuses mistakes; those of before, and those of
+// somebody who took that policy away, are named and do not count.
+func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
+	w := Wish{Soak: DefaultSoak}
+	wrong := func(field, format string, args ...any) {
+		w.Mistakes = append(w.Mistakes, field+": "+fmt.Sprintf(format, args...))
+	}
+	w.Upgrade = UpgradeID(v)
+	if d := v.Spec.DesiredUpdate; d != nil {
+		digest, ok := clusterversion.Digest(d.Image)
+		if !ok {
+			wrong("spec.desiredUpdate.image", "a release is named by its digest: sha256:HEX, or anything@sha256:HEX, with 64 hexadecimal digits")
+		}
+		w.Release, w.Start, w.Version = digest, ok, d.Version
+	}
+	at := func(name string) (text, field string) {
+		return v.Annotations[name], "metadata.annotations[" + name + "]"
+	}
+	w.Paused, _ = at(annotation.PausedBy)
+	commit, _ := at(annotation.CommitOf)
+	w.Commit = commit != "" && commit == r.Upgrade
+	if text, field := at(annotation.SoakOf); text == soakOff {
+		w.SoakOff = true
+	} else if text != "" {
+		soak, err := time.ParseDuration(text)
+		if err != nil || soak <= 0 {
+			wrong(field, "a duration such as 24h, or off")
+		} else {
+			w.Soak = soak
+		}
+	}
+	var overrides []annotation.Override
+	if text, field := at(annotation.OverridesOf); text != "" && json.Unmarshal([]byte(text), &overrides) != nil {
+		wrong(field, "a JSON list of objects with gate, reason, by and at")
+	}
+	for _, o := range overrides {
+		w.Overrides = append(w.Overrides, gate.Override{Gate: o.Gate, Reason: o.Reason, By: o.By, At: o.At})
+	}
+	if text, field := at(annotation.SourcesOf); text != "" && json.Unmarshal([]byte(text), &w.Sources) != nil {
+		w.Sources = annotation.Sources{}
+		wrong(field, "a JSON object with registry or folder")
+	}
+	return w
+}

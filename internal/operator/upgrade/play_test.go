@@ -1,0 +1,257 @@
+package upgrade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+)
+
+// begins lets a site be looked at for long enough that uses of removed APIs are known, and
+// wishes the new release.
+func (w *world) begins() {
+	w.t.Helper()
+	for range 4 {
+		must(w.t, w.look())
+	}
+	w.now = w.now.Add(25 * time.Hour)
+	w.surroundings()
+	for _, h := range w.hosts {
+		w.says(h)
+	}
+	w.wish(newImage)
+}
+
+// sites are the numbers of control planes and workers that are played.
+var sites = [][2]int{{1, 0}, {1, 2}, {2, 0}, {2, 1}, {3, 1}}
+
+// TestASiteGoesToAnotherReleaseHostByHostAndIsCommitted plays upgrades from the wish to the
+// end, on each size of a site.
+func TestASiteGoesToAnotherReleaseHostByHostAndIsCommitted(t *testing.T) {
+	for _, size := range sites {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			w := newWorld(t, size[0], size[1])
+			w.begins()
+			w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
+			w.until("it soaks", func() bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) })
+			if got := w.version().Status.History[0]; got.State != configv1.CompletedUpdate || got.Image != newImage || got.Version != "0.2.0" || !got.Verified {
+				t.Errorf("the history begins with %+v", got)
+			}
+			w.annotate(annotation.CommitOf, w.record().Upgrade)
+			w.until("it is over", func() bool { return !w.record().Started })
+			must(t, w.look())
+			for _, n := range w.names() {
+				if a := w.node(n).Annotations; a[annotation.TurnOf] != "" || a[annotation.FetchOf] != "" {
+					t.Errorf("%s has a turn still: %v", n, a)
+				}
+				if !w.hosts[n].raised {
+					t.Errorf("%s is not at the new level", n)
+				}
+			}
+			s := w.version().Status
+			if len(s.History) != 2 || s.Desired.Image != newImage || s.AvailableUpdates != nil || s.ObservedGeneration != w.version().Generation || !strings.HasPrefix(w.condition("Progressing"), "False") {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestWhereverTheOperatorIsKilledTheNextOneGoesOn kills it before and after each write of a
+// whole upgrade, and another process goes on.
+func TestWhereverTheOperatorIsKilledTheNextOneGoesOn(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {2, 0}, {3, 0}} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			w := newWorld(t, size[0], size[1])
+			w.begins()
+			w.writes = writesKilled(w)
+			w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
+			w.until("it soaks", func() bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) })
+			w.annotate(annotation.CommitOf, w.record().Upgrade)
+			w.until("it is over", func() bool { return !w.record().Started })
+			if w.writes.Count < 20 {
+				t.Errorf("only %d writes were cut", w.writes.Count)
+			}
+		})
+	}
+}
+
+// TestASiteThatIsSentBackIsWhereItWas plays the way back, at several moments, with an
+// operator that is killed at each write.
+func TestASiteThatIsSentBackIsWhereItWas(t *testing.T) {
+	moments := map[string]func(*world) bool{
+		"while the release is fetched": func(w *world) bool { return w.record().Started },
+		"in the middle":                func(w *world) bool { return len(w.atWork()) > 0 && w.record().Started },
+		"in the soak":                  func(w *world) bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) },
+	}
+	for what, moment := range moments {
+		for _, size := range [][2]int{{1, 0}, {2, 1}, {3, 0}} {
+			t.Run(fmt.Sprint(what, size), func(t *testing.T) {
+				w := newWorld(t, size[0], size[1])
+				w.begins()
+				w.writes = writesKilled(w)
+				w.until("the moment", func() bool { return moment(w) })
+				w.wish(oldImage)
+				w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+				w.until("the history says so", func() bool {
+					h := w.version().Status.History
+					return h[0].Image == oldImage && h[0].State == configv1.CompletedUpdate
+				})
+			})
+		}
+	}
+}
+
+// TestABadReleaseStopsAtTheFirstHostAndAPersonGoesBack: nobody else begins, the reason is
+// said, and the site serves.
+func TestABadReleaseStopsAtTheFirstHostAndAPersonGoesBack(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.begins()
+	for _, h := range w.hosts {
+		h.bad = true
+	}
+	w.until("it pauses", func() bool { return strings.Contains(w.condition("Failing"), "An administrator decides") })
+	if got := w.condition("Failing"); !strings.HasPrefix(got, "True Paused cp-2 went back: not accepted; not shown: ") {
+		t.Errorf("it says %s", got)
+	}
+	for _, name := range w.names() {
+		if h := w.hosts[name]; h.running != oldImage || !h.serves() {
+			t.Errorf("%+v", h)
+		}
+	}
+	if w.hosts["cp-1"].journal.Upgrade != "" {
+		t.Errorf("cp-1 began: %+v", w.hosts["cp-1"].journal)
+	}
+	if text := strings.Join(w.events, "\n"); !strings.Contains(text, "version Warning UpgradeHosts: Hosts: cp-2 went back") {
+		t.Errorf("people are told\n%s", text)
+	}
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started })
+}
+
+// TestWithoutAWishTheOperatorGivesNothingAndASecondLookWritesNothing: an idle site is told
+// of, once.
+func TestWithoutAWishTheOperatorGivesNothingAndASecondLookWritesNothing(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	for range 4 {
+		must(t, w.look())
+	}
+	id := w.version().Spec.ClusterID
+	w.writes.Count = 0
+	for range 5 {
+		w.now = w.now.Add(atRest)
+		w.surroundings()
+		for _, h := range w.hosts {
+			w.says(h)
+		}
+		must(t, w.look())
+	}
+	if w.writes.Count > 0 {
+		t.Errorf("%d writes at rest", w.writes.Count)
+	}
+	for _, name := range w.names() {
+		if a := w.node(name).Annotations; a[annotation.TurnOf] != "" || a[annotation.FetchOf] != "" {
+			t.Errorf("%s: %v", name, a)
+		}
+	}
+	if w.record().Started || id == "" || w.version().Spec.ClusterID != id {
+		t.Errorf("%+v, id %s", w.record(), id)
+	}
+	h := w.version().Status.History
+	if len(h) != 1 || h[0].Image != oldImage || h[0].State != configv1.CompletedUpdate {
+		t.Errorf("%+v", h)
+	}
+	w.restart()
+	w.writes.Count = 0
+	must(t, w.look())
+	if w.writes.Count > 0 {
+		t.Errorf("%d writes of a new process at rest", w.writes.Count)
+	}
+}
+
+// TestAnUpgradeDoesNotBeginWhileAGateIsClosed: the reason stands in the object, the hosts
+// have the release, and none has a turn.
+func TestAnUpgradeDoesNotBeginWhileAGateIsClosed(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.deprecated = []gate.Use{{API: "flowschemas.v1beta3.flowcontrol.apiserver.k8s.io", Removed: gate.Version{Major: 1, Minor: 36}}}
+	w.begins()
+	w.until("it pauses", func() bool { return strings.Contains(w.condition("Failing"), "deprecated-apis") })
+	for range 10 {
+		must(t, w.round())
+	}
+	for _, name := range w.names() {
+		if h := w.hosts[name]; !slices.Contains(h.whole, newImage) || h.journal.Upgrade != "" {
+			t.Errorf("%+v", h)
+		}
+	}
+	if got := w.condition("Upgradeable"); !strings.HasPrefix(got, "False") {
+		t.Errorf("Upgradeable is %s", got)
+	}
+	w.annotate(annotation.OverridesOf, `[{"gate":"deprecated-apis","reason":"it is ours, and goes with it","by":"ada","at":"2026-11-24T12:00:00Z"}]`)
+	w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
+	w.until("the history has the risk", func() bool {
+		return strings.Contains(w.version().Status.History[0].AcceptedRisks, "ada skipped deprecated-apis")
+	})
+}
+
+// TestAHostThatSaysNothingForLongIsUnknownAndHoldsAll: no further host begins.
+func TestAHostThatSaysNothingForLongIsUnknownAndHoldsAll(t *testing.T) {
+	w := newWorld(t, 3, 0)
+	w.begins()
+	w.until("one is done", func() bool {
+		return w.hosts["cp-2"].running == newImage && len(w.atWork()) == 0 && len(w.record().Turns) == 0
+	})
+	w.now = w.now.Add(16 * time.Minute) // nobody says anything
+	must(t, w.look())
+	if got := w.condition("Failing"); !strings.Contains(got, "cp-1 and cp-2 and cp-3 is not known to be well") {
+		t.Errorf("it says %s", got)
+	}
+	if got := w.record().Turns; len(got) > 0 {
+		t.Errorf("%v have a turn", got)
+	}
+}
+
+// TestARecordOfALaterReleaseStopsEverything: nothing is written but that it is so.
+func TestARecordOfALaterReleaseStopsEverything(t *testing.T) {
+	w := newWorld(t, 1, 0)
+	w.begins()
+	must(t, w.admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(annotation.RecordNamespace)))
+	must(t, w.admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: `{"format":2,"started":true}`},
+	}))
+	must(t, w.look())
+	if got := w.condition("Failing"); !strings.Contains(got, "a later release of Holdfast has written it. Nothing is begun") {
+		t.Errorf("it says %s", got)
+	}
+	w.writes.Count = 0
+	must(t, w.look())
+	if w.writes.Count > 0 || w.node("cp-1").Annotations[annotation.TurnOf] != "" {
+		t.Errorf("%d writes, %v", w.writes.Count, w.node("cp-1").Annotations)
+	}
+}
+
+// TestASoakThatIsOverIsCommittedByItself, and its time counts across operators.
+func TestASoakThatIsOverIsCommittedByItself(t *testing.T) {
+	w := newWorld(t, 1, 0)
+	w.begins()
+	w.annotate(annotation.SoakOf, "10m")
+	w.until("it soaks", func() bool { return w.record().Healthy > 0 })
+	w.restart()
+	writes := w.writes.Count
+	w.until("it is over", func() bool { return !w.record().Started })
+	if !w.everywhere(newImage) {
+		t.Error("it is elsewhere")
+	}
+	if n := w.writes.Count - writes; n > 40 {
+		t.Errorf("%d writes for ten minutes", n)
+	}
+}

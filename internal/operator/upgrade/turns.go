@@ -1,0 +1,91 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// turns writes to nodes what the record wants of their hosts, and nothing while there is
+// no upgrade. Whoever loses its turn is told first: two never have one together.
+func (r *Reconciler) turns(ctx context.Context, g *gathered, next cluster.Step) error {
+	nodes := slices.Clone(g.seen.Nodes)
+	slices.SortStableFunc(nodes, func(a, b corev1.Node) int {
+		return rank(g.book.record, a.Name) - rank(g.book.record, b.Name)
+	})
+	for i := range nodes {
+		n := &nodes[i]
+		turn, fetch, err := wanted(g, next, n.Name)
+		if err != nil {
+			return err
+		}
+		if err := r.give(ctx, n, turn, fetch); err != nil {
+			return err
+		}
+		if had, wrong := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf]); turn != "" && (wrong != nil || had.Wish != g.book.record.Turn(n.Name).Wish) && g.book.record.Turn(n.Name).Wish != parachute.Stay {
+			r.event(ctx, n, corev1.EventTypeNormal, "UpgradeTurn", fmt.Sprintf("the host has its turn: %s (%s)", g.book.record.Turn(n.Name).Wish, next.Why))
+		}
+	}
+	return nil
+}
+
+func rank(r cluster.Record, host string) int {
+	if r.Turn(host).Wish == parachute.Stay {
+		return 0
+	}
+	return 1
+}
+
+// wanted returns the annotations of a node; both are empty while there is no upgrade.
+func wanted(g *gathered, next cluster.Step, host string) (turn, fetch string, err error) {
+	rec := g.book.record
+	if !rec.Started {
+		return "", "", nil
+	}
+	of := rec.Turn(host)
+	raise := rec.NoWayBack && next.Do == cluster.Raise && slices.Contains(next.Hosts, host)
+	for _, h := range g.survey.Site.Hosts {
+		raise = raise || rec.NoWayBack && h.Name == host && state.Is(h.Raised, true)
+	}
+	turn, err = annotation.Encode(annotation.Turn{Wish: of.Wish, Upgrade: of.Upgrade, From: of.From, To: of.To, Closed: rec.NoWayBack, Raise: raise})
+	if err != nil {
+		return "", "", err
+	}
+	fetch, err = annotation.Encode(annotation.Fetch{Wanted: []string{rec.From, rec.To}, Sources: g.survey.Wish.Sources})
+	return turn, fetch, err
+}
+
+// give writes both annotations, if one of them differs. The write holds only for the node
+// that was read: the host may have gone away, or answered, since.
+func (r *Reconciler) give(ctx context.Context, n *corev1.Node, turn, fetch string) error {
+	set := map[string]*string{}
+	for name, want := range map[string]string{annotation.TurnOf: turn, annotation.FetchOf: fetch} {
+		switch has, there := n.Annotations[name]; {
+		case want == "" && there:
+			set[name] = nil
+		case want != "" && has != want:
+			set[name] = &want
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion, "annotations": set}})
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("give %s its turn in the upgrade: %w", n.Name, err)
+	}
+	return nil
+}
