@@ -26,9 +26,9 @@ func (u Upgrade) Phase() (phase cluster.Phase, why string) {
 	}
 	said, ok := u.condition(configv1.OperatorProgressing)
 	phase = cluster.Phase(said.Reason)
-	// A condition of before the record is of another upgrade.
+	// A condition of before the record, or of before the wish, is of another time.
 	idle := phase == cluster.Idle || phase == cluster.Offered
-	if ok && slices.Contains(phases, phase) && idle == !u.Record.Started {
+	if ok && slices.Contains(phases, phase) && idle == !u.Record.Started && (phase == cluster.Idle) == !u.asked() {
 		return phase, said.Message
 	}
 	switch {
