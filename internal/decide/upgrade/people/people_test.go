@@ -401,3 +401,41 @@ func TestWhatTheOperatorSaidOfAnEarlierWishCountsNoMore(t *testing.T) {
 		t.Errorf("held %q, refused %q", u.Held(), u.Refused())
 	}
 }
+
+func TestWhatAnOverviewTellsOfAnUpgradeIsApproved(t *testing.T) {
+	var out strings.Builder
+	seen := map[TroubleKind]bool{}
+	show := func(what string, u Upgrade) {
+		fmt.Fprintf(&out, "=== %s\n", what)
+		if b := u.Brief(); b != nil {
+			fmt.Fprintf(&out, "%s\n", b.Sentence())
+			for _, h := range b.Hosts {
+				fmt.Fprintf(&out, "  %s %s\n", h.Name, h.Doing)
+			}
+		}
+		for _, trouble := range u.Troubles() {
+			seen[trouble.Kind] = true
+			fmt.Fprintf(&out, "! %s %s: %s\n", trouble.Kind, trouble.Host, trouble.Why)
+		}
+	}
+	for _, c := range situations() {
+		show(c.what, unreadable(c.what, c.site.read(t)))
+	}
+	s := aSite()
+	s.hosts[3].Facts.Release = state.Known(r2)
+	show("hosts run different releases, and nothing is under way", s.read(t))
+	s = aSite()
+	s.underWay(1).version.Status.History[0].StartedTime = metav1.NewTime(noon.Add(-mixedLong))
+	show("an upgrade takes a day", s.read(t))
+	s.version.Status.History[0].StartedTime = metav1.NewTime(noon.Add(-mixedLong - 1))
+	show("an upgrade takes longer than a day", s.read(t))
+	s = aSite()
+	s.hosts[1].Journal, s.hosts[1].FetchFailed = parachute.Journal{Upgrade: "u0", Step: parachute.Returned, Why: "an old reason"}, "an old failure"
+	show("a host has its journal of an earlier upgrade", s.read(t))
+	golden.Check(t, "overview.txt", []byte(out.String()))
+	for _, kind := range []TroubleKind{HostHeld, HostReturned, FetchFailed, HeldByGate, PausedByPerson, WishRefused, Mixed, WayBackOpen} {
+		if !seen[kind] {
+			t.Errorf("no situation shows %s", kind)
+		}
+	}
+}
