@@ -80,7 +80,8 @@ func TestAnUpgradeIsFollowedUntilAllHostsRunItAndBack(t *testing.T) {
 		c, p := upgradeSite(t)
 		var out bytes.Buffer
 		stop := make(chan struct{})
-		go func() { // the operator looks every three seconds
+		go func() { // the operator looks every three seconds, and never when the command does
+			time.Sleep(500 * time.Millisecond)
 			for {
 				select {
 				case <-stop:
@@ -348,6 +349,34 @@ func TestTheExitCodeOfAStatusSaysWhetherSomethingHoldsIt(t *testing.T) {
 	code(command.ExitUnknown)
 }
 
+func TestAnExplanationSaysWhatIsInTheWayOfAnUpgrade(t *testing.T) {
+	c, p := upgradeSite(t)
+	var out bytes.Buffer
+	explain := func(want int) {
+		t.Helper()
+		if err := explainUpgrade(t.Context(), c, &out, "text"); exitOf(err) != want {
+			t.Errorf("exit code %d, want %d\n%s", exitOf(err), want, &out)
+		}
+		out.WriteString("\n")
+	}
+	explain(ExitOK)
+	f := startOf(time.Minute)
+	f.noWait = true
+	if err := f.run(t.Context(), c, silent(), toTwo); err != nil {
+		t.Fatal(err)
+	}
+	pauseUpgrade(t, c)
+	p.until(cluster.Checked)
+	explain(ExitOK) // a person has paused it, and knows
+	writesNode(t, c, "up-2", func(n *corev1.Node) {
+		tell(t, n, func(h *annotation.Host) {
+			h.Journal = parachute.Journal{Upgrade: "upgrade-1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers as before (within 1m0s)"}
+		})
+	})
+	explain(command.ExitAttention)
+	golden.Check(t, "explain-upgrade.txt", out.Bytes())
+}
+
 func TestAWatchOfAnUpgradePrintsTheStateAndThenChanges(t *testing.T) {
 	for _, format := range []string{"text", "json", "yaml"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -360,7 +389,7 @@ func TestAWatchOfAnUpgradePrintsTheStateAndThenChanges(t *testing.T) {
 				return c.Get(ctx, key, o, opts...)
 			}})
 			go func() {
-				time.Sleep(5 * time.Second)
+				time.Sleep(5500 * time.Millisecond) // not when the command looks
 				f := startOf(time.Minute)
 				f.noWait = true
 				if err := f.run(ctx, c, silent(), toTwo); err != nil {

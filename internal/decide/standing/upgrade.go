@@ -45,10 +45,15 @@ func (d describer) ofUpgrade() []finding.Finding {
 	if !known {
 		return nil
 	}
+	return Upgrades(u)
+}
+
+// Upgrades finds what people are told of an upgrade, hosts first.
+func Upgrades(u people.Upgrade) []finding.Finding {
 	var out []finding.Finding
 	for _, t := range u.Troubles() {
 		f := upgradeWords[t.Kind](t)
-		f.Subject = t.Host
+		f.Subject, f.Page = t.Host, pageOf(f.ID)
 		out = append(out, f)
 	}
 	return out
