@@ -21,6 +21,7 @@ func commands(streams Streams) []*cobra.Command {
 		newVIP(streams),
 		newConfig(streams),
 		newHost(streams),
+		newUpgrade(streams),
 		newEncryption(streams),
 		newCA(streams),
 		newCertificates(streams),

@@ -51,7 +51,7 @@ this host fenced last and what administrators confirmed on it. It changes nothin
 		RunE: func(cmd *cobra.Command, _ []string) error { return explainAll(cmd, streams, f) },
 	}
 	formatFlag(cmd, &f.output)
-	cmd.AddCommand(newExplainEtcd(streams), newExplainConfig(streams))
+	cmd.AddCommand(newExplainEtcd(streams), newExplainConfig(streams), newExplainUpgrade(streams))
 	return cmd
 }
 

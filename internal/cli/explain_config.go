@@ -134,19 +134,24 @@ func (e configExplanation) print(out io.Writer, format string) error {
 		}
 		text.WriteString("\n")
 	}
-	for _, f := range e.Findings {
-		fmt.Fprintf(&text, "%s: %s\n  %s\n", f.Severity, f.Problem, f.Meaning)
+	writeFindings(&text, e.Findings)
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// writeFindings writes findings for people, each with what to type and to read.
+func writeFindings(text *strings.Builder, list []finding.Finding) {
+	for _, f := range list {
+		fmt.Fprintf(text, "%s: %s\n  %s\n", f.Severity, f.Problem, f.Meaning)
 		for _, c := range f.Commands {
 			on := ""
 			if c.Host != "" {
 				on = " on " + c.Host
 			}
-			fmt.Fprintf(&text, "  type%s: %s\n", on, c.Line)
+			fmt.Fprintf(text, "  type%s: %s\n", on, c.Line)
 		}
 		if f.Page != "" {
-			fmt.Fprintf(&text, "  read: %s\n", f.Page)
+			fmt.Fprintf(text, "  read: %s\n", f.Page)
 		}
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }

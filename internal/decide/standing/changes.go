@@ -38,6 +38,9 @@ func Changes(before, after View) []string {
 		say(o.Record.same(h.Record), h.Name+": record ", h.Record.Text)
 		say(o.Etcd.same(h.Etcd), h.Name+": etcd ", h.Etcd.Text)
 	}
+	if now := after.Upgrade; now != nil {
+		say(before.Upgrade.Same(now), "upgrade: ", now.Sentence())
+	}
 	holders := map[string]Cell{}
 	for _, v := range before.VIPs {
 		holders[v.Address] = v.Holder

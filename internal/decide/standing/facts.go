@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -58,6 +59,8 @@ type Facts struct {
 	Pools Seen[[]rollout.PoolState]
 	// Incidents lists the last incidents, the newest first.
 	Incidents Seen[[]Incident]
+	// Upgrade is what the API has of an upgrade.
+	Upgrade Seen[UpgradeObjects]
 }
 
 // SourceKind is the kind of place that facts come from.
@@ -128,6 +131,8 @@ type Host struct {
 	Loops Seen[[]state.Loop]
 	// Config is what its Node says of its machine configuration.
 	Config Seen[rollout.Host]
+	// Release is what its Node says of the releases that lie and run there.
+	Release Seen[people.Host]
 }
 
 // Kubelet is the state of a kubelet in the API.

@@ -14,6 +14,7 @@ const (
 	pageDeleted    = "docs/runbook/deleted-objects.md"
 	pageHostConfig = "docs/runbook/host-configuration.md"
 	pagePools      = "docs/runbook/machine-config.md"
+	pageUpgrade    = "docs/runbook/upgrade.md"
 )
 
 // The kinds of findings.
@@ -73,6 +74,13 @@ const (
 	PoolRefused           finding.ID = "pool-refused"
 	PoolPaused            finding.ID = "pool-paused"
 	PoolWaits             finding.ID = "pool-waits"
+	UpgradeHostHeld       finding.ID = "upgrade-host-held"
+	UpgradeHostReturned   finding.ID = "upgrade-host-returned"
+	UpgradeFetchFailed    finding.ID = "upgrade-fetch-failed"
+	UpgradePaused         finding.ID = "upgrade-paused"
+	UpgradeRefused        finding.ID = "upgrade-refused"
+	UpgradeWayBackOpen    finding.ID = "upgrade-way-back-open"
+	ReleasesMixed         finding.ID = "releases-mixed"
 )
 
 var kinds = []finding.Kind{
@@ -132,7 +140,14 @@ var kinds = []finding.Kind{
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
 	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},
-	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available", Alerts: []string{"HoldfastUpgradePaused", "HoldfastUpgradeWayBackOpen"}},
+	{ID: UpgradeHostHeld, Title: "a host holds in the middle of its upgrade", Page: pageUpgrade},
+	{ID: UpgradeHostReturned, Title: "a host went back to its old release by itself", Page: pageUpgrade},
+	{ID: UpgradeFetchFailed, Title: "a host cannot fetch the release of an upgrade", Page: pageUpgrade},
+	{ID: UpgradePaused, Title: "an upgrade waits for a gate, a host or a person", Page: pageUpgrade, Alerts: []string{"HoldfastUpgradePaused"}},
+	{ID: UpgradeRefused, Title: "the release that is wanted is refused", Page: pageUpgrade},
+	{ID: UpgradeWayBackOpen, Title: "all hosts run the new release, and the way back is open", Page: pageUpgrade, Alerts: []string{"HoldfastUpgradeWayBackOpen"}},
+	{ID: ReleasesMixed, Title: "hosts run different releases without an upgrade, or for longer than a day", Page: pageUpgrade},
+	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 
 // Kinds lists all kinds of findings of status.

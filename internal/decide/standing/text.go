@@ -19,6 +19,7 @@ func Text(v View, style page.Style) string {
 	p.redundancy(v.Redundancy)
 	p.findings(v.Findings)
 	p.hosts(v)
+	p.upgrade(v.Upgrade)
 	p.fencing(v.Fencing)
 	p.vips(v.VIPs)
 	p.incidents(v.Incidents)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 )
 
 // Answer is the answer to a question, or Unknown.
@@ -32,6 +33,8 @@ type View struct {
 	Fencing    []FencingLine     `json:"fencing,omitempty"`
 	VIPs       []VIPLine         `json:"vips,omitempty"`
 	Findings   []finding.Finding `json:"findings"`
+	// Upgrade is nil unless one is wanted, or hosts run different releases.
+	Upgrade *people.Brief `json:"upgrade,omitempty"`
 	// Incidents are nil where nobody told of any.
 	Incidents []Incident   `json:"incidents,omitempty"`
 	Sources   []SourceLine `json:"sources"`

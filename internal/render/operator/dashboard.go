@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/payload"
 )
 
@@ -34,7 +35,7 @@ func dashboard() []Object {
 		{"dashboard-account", &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(Namespace)}},
 		{"dashboard-cluster-role", &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: meta(""), Rules: []rbacv1.PolicyRule{
 			rule("", look, "nodes"),
-			rule("config.openshift.io", look, "infrastructures", "clusteroperators"),
+			rule("config.openshift.io", look, "infrastructures", "clusteroperators", "clusterversions"),
 			rule("etcd.openshift.io", look, "pacemakerclusters"),
 			rule("machineconfiguration.openshift.io", look, "machineconfigpools"),
 			rule("operator.openshift.io", look, "etcds"),
@@ -45,6 +46,7 @@ func dashboard() []Object {
 		// For etcd's pods, and the hosts' reports of incidents.
 		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
 			rule("", []string{"list"}, "configmaps", "pods"),
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName}, Verbs: []string{"get"}}, // the record of an upgrade
 		}}},
 		{"dashboard-role-binding", &rbacv1.RoleBinding{
 			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 )
 
 // whole returns the page, including the part that changes.
@@ -58,6 +59,7 @@ func changing(p shown) part {
 			redundancy(p.Redundancy),
 			card("card", "todo", "What to do", toDo(p.Findings)),
 			hosts(p.Hosts),
+			when(p.Upgrade != nil, upgrade(p.Upgrade)),
 			el("div", class("two"),
 				when(len(p.Fencing) > 0, card("card fencing", "fencing", "Fencing", each(p.Fencing, fencing))),
 				when(len(p.VIPs) > 0, card("card", "vips", "Virtual IPs", vips(p.VIPs))),
@@ -133,6 +135,17 @@ func vips(list []standing.VIPLine) part {
 				el("td", dot(v.Holder.Good), text(" "+v.Holder.Text)))
 		})),
 	))
+}
+
+func upgrade(b *people.Brief) part {
+	if b == nil {
+		return all()
+	}
+	return card("card", "upgrade", "Upgrade",
+		el("p", text(b.Sentence())),
+		el("ul", class("plain"), each(b.Hosts, func(h people.BriefHost) part { return el("li", strong(h.Name), text(" "+h.Doing)) })),
+		el("p", class("type"), text("More: "), code("holdfast upgrade status")),
+	)
 }
 
 func incidents(list []standing.Incident) part {

@@ -75,6 +75,7 @@ func kinds() meta.RESTMapper {
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.AddSpecific(configv1.GroupVersion.WithKind("Infrastructure"), configv1.GroupVersion.WithResource("infrastructures"), configv1.GroupVersion.WithResource("infrastructure"), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
+	m.Add(configv1.GroupVersion.WithKind("ClusterVersion"), meta.RESTScopeRoot)
 	m.Add(etcdv1.GroupVersion.WithKind("PacemakerCluster"), meta.RESTScopeRoot)
 	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
 	m.Add(mcfgv1.GroupVersion.WithKind("MachineConfigPool"), meta.RESTScopeRoot)
@@ -93,7 +94,7 @@ func (a *API) Gather(ctx context.Context) standing.Facts {
 	t := answers{facts: standing.Facts{}, now: began}
 	var group sync.WaitGroup
 	for _, look := range []func(context.Context, *answers) error{
-		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site, a.pools,
+		a.nodes, a.infrastructure, a.pacemaker, a.setUp, a.operators, a.members, a.incidents, a.site, a.pools, a.upgrade,
 	} {
 		group.Go(func() {
 			if err := look(ctx, &t); err != nil {

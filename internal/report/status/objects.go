@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -28,6 +29,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	_, worker := n.Labels[state.LabelWorker]
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
 	h.Labels, h.Config = standing.Know(n.Labels, saidAPI, now), standing.Know(rollout.HostOf(n), saidAPI, now)
+	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
 			h.Addresses = append(h.Addresses, ip)

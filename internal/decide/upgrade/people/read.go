@@ -1,0 +1,314 @@
+// Package people says what an administrator reads of an upgrade, and what each of his
+// verbs writes or why it does not count. It knows only what the API shows: the
+// ClusterVersion, the record, and what the agent of each host tells of it.
+package people
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// VersionName is the name of the one ClusterVersion.
+const VersionName = "version"
+
+// DefaultSoak is the soak of a site whose ClusterVersion says none.
+const DefaultSoak = 24 * time.Hour
+
+// soakOff is the value of annotation.SoakOf with which only a person commits.
+const soakOff = "off"
+
+// Objects is what the API has of an upgrade.
+type Objects struct {
+	Now time.Time
+	// Version is the ClusterVersion; nil if there is none.
+	Version *configv1.ClusterVersion
+	// Record is the text of the record, empty for none; it is unknown if nobody could
+	// read it.
+	Record state.Fact[string]
+	Hosts  []Host
+}
+
+// Host is what the API has of one host.
+type Host struct {
+	Name   string
+	Worker bool
+	// VIP is true while it holds a virtual IP.
+	VIP bool
+	// Ready is what its Node says, Kubelet the version of its kubelet.
+	Ready   state.Fact[bool]
+	Kubelet state.Fact[gate.Version]
+	// Told is what its agent tells; Silent says why that is not known.
+	Told   state.Fact[annotation.Host]
+	Silent string
+}
+
+// HostOf reads a host from its Node.
+func HostOf(n *corev1.Node) Host {
+	_, control := n.Labels[state.LabelControlPlane]
+	h := Host{Name: n.Name, Worker: !control && n.Labels[noderole.Claim] != string(state.RoleMaster)}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
+			h.Ready = state.Known(c.Status == corev1.ConditionTrue)
+		} else if c.Type == corev1.NodeReady {
+			h.Ready = state.Known(false) // it has not reported for 40 s
+		}
+	}
+	if v, err := gate.ParseVersion(n.Status.NodeInfo.KubeletVersion); err == nil {
+		h.Kubelet = state.Known(v)
+	}
+	if r := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]); r.Known {
+		h.VIP = len(r.Value.Holds) > 0
+	}
+	text := n.Annotations[annotation.HostOf]
+	told, err := annotation.Decode[annotation.Host](text)
+	switch {
+	case text == "":
+		h.Silent = "its agent tells nothing of releases"
+	case err != nil:
+		h.Silent = "what its agent tells is not known: " + err.Error()
+	default:
+		h.Told = state.Known(told)
+	}
+	return h
+}
+
+// running is the release that runs on the host.
+func (h Host) running() state.Fact[string] {
+	r := h.Told.Value.Facts.Release
+	r.Known = r.Known && h.Told.Known
+	r.Value = Digest(r.Value)
+	return r
+}
+
+// Upgrade is what is known of the upgrade of a site, or that there is none.
+type Upgrade struct {
+	Objects
+	// Record is what the operator remembers. Unread says why it is not known; empty if
+	// it is.
+	Record cluster.Record
+	Unread string
+	Wish   cluster.Wish
+	// Running is the digest of the release that the site runs while no upgrade is under
+	// way; empty if nobody knows it.
+	Running string
+	// Overrides are the gates that are skipped.
+	Overrides []annotation.Override
+	Sources   annotation.Sources
+	Soak      time.Duration
+	SoakOff   bool
+}
+
+// Read reads what the API has of an upgrade. What cannot be read is unknown.
+func Read(o Objects) Upgrade {
+	u := Upgrade{Objects: o, Soak: DefaultSoak}
+	slices.SortFunc(u.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	if record, err := readRecord(o.Record); err != nil {
+		u.Unread = err.Error()
+	} else {
+		u.Record = record
+	}
+	u.Running = u.siteRuns()
+	if o.Version == nil {
+		return u
+	}
+	a := o.Version.Annotations
+	u.Wish = cluster.Wish{Upgrade: u.Record.Upgrade, Paused: a[annotation.PausedBy]}
+	if d := o.Version.Spec.DesiredUpdate; d != nil && d.Image != "" {
+		u.Wish.Release, u.Wish.Start = Digest(d.Image), true
+	}
+	u.Wish.Commit = u.Record.Upgrade != "" && a[annotation.CommitOf] == u.Record.Upgrade
+	// What is not readable here counts as not said: the operator tells of it.
+	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.OverridesOf], "null")), &u.Overrides)
+	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.SourcesOf], "{}")), &u.Sources)
+	if d, off, err := ParseSoak(a[annotation.SoakOf]); err == nil && a[annotation.SoakOf] != "" {
+		u.Soak, u.SoakOff = d, off
+	}
+	return u
+}
+
+// readRecord reads the record of the operator.
+func readRecord(text state.Fact[string]) (cluster.Record, error) {
+	var head struct {
+		Format int `json:"format"`
+	}
+	var r cluster.Record
+	switch {
+	case !text.Known:
+		return r, errors.New("the record of the upgrade could not be read")
+	case text.Value == "":
+		return r, nil
+	}
+	if err := errors.Join(json.Unmarshal([]byte(text.Value), &head), json.Unmarshal([]byte(text.Value), &r)); err != nil {
+		return cluster.Record{}, fmt.Errorf("the record of the upgrade is not readable: %w", err)
+	}
+	if head.Format > 1 {
+		return cluster.Record{}, fmt.Errorf("the record of the upgrade: %w", annotation.ErrNewer)
+	}
+	r.From, r.To = Digest(r.From), Digest(r.To)
+	return r, nil
+}
+
+// siteRuns is the release that a site runs: by the record, by the history, and else
+// what all control planes run.
+func (u Upgrade) siteRuns() string {
+	if u.Record.Started {
+		return u.Record.From
+	}
+	if u.Version != nil {
+		for _, h := range u.Version.Status.History {
+			if h.State == configv1.CompletedUpdate && h.Image != "" {
+				return Digest(h.Image)
+			}
+		}
+	}
+	only := ""
+	for _, h := range u.Hosts {
+		r := h.running()
+		if h.Worker {
+			continue
+		}
+		if !r.Known || only != "" && only != r.Value {
+			return ""
+		}
+		only = r.Value
+	}
+	return only
+}
+
+var hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Digest returns the digest of a name of a release, as sha256:HEX.
+func Digest(image string) string {
+	d := image[strings.LastIndex(image, "@")+1:]
+	if hex.MatchString(d) {
+		return "sha256:" + d
+	}
+	return d
+}
+
+// ParseImage checks a name of a release that a person typed: a digest, alone or after
+// an "@". Nothing but a digest says what a release is made of.
+func ParseImage(text string) (string, error) {
+	if d, ok := strings.CutPrefix(Digest(text), "sha256:"); !ok || !hex.MatchString(d) {
+		return "", fmt.Errorf("%q: a release is named by its digest: sha256: and 64 hex digits, or REPOSITORY@sha256:...; 'holdfast release inspect' shows it", text)
+	}
+	if hex.MatchString(text) {
+		return "sha256:" + text, nil
+	}
+	return text, nil
+}
+
+// ParseSoak reads a soak: a duration such as 24h, or "off", with which only a person
+// commits.
+func ParseSoak(text string) (soak time.Duration, off bool, err error) {
+	if text == soakOff {
+		return 0, true, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, false, fmt.Errorf("soak %q: must be a time with its unit, for example 24h, or off", text)
+	}
+	return d, false, nil
+}
+
+// Release returns what hosts say of a release, if one of them has it.
+func (u Upgrade) Release(digest string) (gate.Release, bool) {
+	for _, h := range u.Hosts {
+		for _, r := range append([]gate.Release{h.Told.Value.Release}, h.Told.Value.Offered...) {
+			if h.Told.Known && digest != "" && Digest(r.Digest) == digest {
+				r.Digest = digest
+				return r, true
+			}
+		}
+	}
+	return gate.Release{}, false
+}
+
+// Digests lists the releases that lie on hosts or run there, sorted.
+func (u Upgrade) Digests() []string {
+	var out []string
+	for _, h := range u.Hosts {
+		for _, r := range append([]gate.Release{h.Told.Value.Release}, h.Told.Value.Offered...) {
+			if r.Digest != "" {
+				out = append(out, Digest(r.Digest))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Name names a release for people: by what it calls itself, and the beginning of its
+// digest.
+func (u Upgrade) Name(digest string) string {
+	brief := short(digest)
+	if r, known := u.Release(digest); known && r.Name != "" {
+		return r.Name + " (" + brief + ")"
+	}
+	if u.Version != nil {
+		for _, h := range u.Version.Status.History {
+			if Digest(h.Image) == digest && h.Version != "" {
+				return h.Version + " (" + brief + ")"
+			}
+		}
+	}
+	return cmp.Or(brief, "a release that is not known")
+}
+
+// short returns as much of a digest as people compare.
+func short(digest string) string {
+	const enough = 19 // sha256: and twelve digits
+	if hex.MatchString(strings.TrimPrefix(digest, "sha256:")) {
+		return digest[:enough]
+	}
+	return digest
+}
+
+// site is the site as package cluster decides about it. What only the operator knows is
+// unknown, and no gate is asked.
+func (u Upgrade) site() cluster.Site {
+	s := cluster.Site{Now: u.Now, Record: u.Record, Wish: u.Wish, Running: u.Running, Soak: u.Soak, SoakOff: u.SoakOff}
+	for _, h := range u.Hosts {
+		told := h.Told.Value
+		host := cluster.Host{Name: h.Name, Worker: h.Worker, VIP: h.VIP, Present: h.Ready, Well: h.Ready, Running: h.running(), Journal: told.Journal, Held: told.Held, Raised: told.Raised}
+		if told.Facts.Whole.Known {
+			host.Whole = state.Known(slices.ContainsFunc(told.Facts.Whole.Value, func(d string) bool { return Digest(d) == u.Record.To }))
+		}
+		s.Hosts = append(s.Hosts, host)
+	}
+	return s
+}
+
+// condition returns a condition of the ClusterVersion, if the operator has seen the
+// present wish.
+func (u Upgrade) condition(kind configv1.ClusterStatusConditionType) (configv1.ClusterOperatorStatusCondition, bool) {
+	if !u.Seen() {
+		return configv1.ClusterOperatorStatusCondition{}, false
+	}
+	for _, c := range u.Version.Status.Conditions {
+		if c.Type == kind {
+			return c, true
+		}
+	}
+	return configv1.ClusterOperatorStatusCondition{}, false
+}
+
+// Seen reports whether the operator has seen what the ClusterVersion wants now.
+func (u Upgrade) Seen() bool {
+	return u.Version != nil && u.Version.Status.ObservedGeneration == u.Version.Generation
+}
