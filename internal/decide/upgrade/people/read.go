@@ -143,22 +143,14 @@ func Read(o Objects) Upgrade {
 
 // readRecord reads the record of the operator.
 func readRecord(text state.Fact[string]) (cluster.Record, error) {
-	var head struct {
-		Format int `json:"format"`
+	if !text.Known {
+		return cluster.Record{}, errors.New("the record of the upgrade could not be read")
 	}
-	var r cluster.Record
-	switch {
-	case !text.Known:
-		return r, errors.New("the record of the upgrade could not be read")
-	case text.Value == "":
-		return r, nil
+	said, err := annotation.Decode[annotation.Record](text.Value)
+	if err != nil {
+		return cluster.Record{}, fmt.Errorf("the record of the upgrade: %w", err)
 	}
-	if err := errors.Join(json.Unmarshal([]byte(text.Value), &head), json.Unmarshal([]byte(text.Value), &r)); err != nil {
-		return cluster.Record{}, fmt.Errorf("the record of the upgrade is not readable: %w", err)
-	}
-	if head.Format > 1 {
-		return cluster.Record{}, fmt.Errorf("the record of the upgrade: %w", annotation.ErrNewer)
-	}
+	r := said.Of()
 	r.From, r.To = Digest(r.From), Digest(r.To)
 	return r, nil
 }
