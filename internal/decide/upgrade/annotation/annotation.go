@@ -135,7 +135,6 @@ func Encode[T written](value T) (string, error) {
 	switch v := any(&value).(type) {
 	case *Host:
 		v.Format = format
-		v.Facts = whole(v.Facts)
 	case *Turn:
 		v.Format = format
 	case *Fetch:
@@ -145,25 +144,6 @@ func Encode[T written](value T) (string, error) {
 	}
 	out, err := json.Marshal(value)
 	return string(out), err
-}
-
-// whole makes lists that are known and empty such ones as JSON tells from unknown ones.
-func whole(h gate.Host) gate.Host {
-	for _, list := range []*state.Fact[[]string]{&h.Whole, &h.Marked, &h.Failed, &h.Stack, &h.Loose, &h.Edited} {
-		if list.Known && list.Value == nil {
-			list.Value = []string{}
-		}
-	}
-	if h.Disks.Known && h.Disks.Value == nil {
-		h.Disks.Value = []gate.Disk{}
-	}
-	if h.Certificates.Known && h.Certificates.Value == nil {
-		h.Certificates.Value = []gate.Certificate{}
-	}
-	if h.Written.Known && h.Written.Value == nil {
-		h.Written.Value = map[string]int{}
-	}
-	return h
 }
 
 // Decode reads an annotation. An empty text gives the zero value. The error is
