@@ -31,7 +31,8 @@ const (
 	retry    = 10 * time.Second
 	maxRetry = 5 * time.Minute
 	limit    = 2 * time.Minute
-	// remembered is for how long Whole repeats what it has seen.
+	// remembered is for how long Whole repeats what it has seen while something is
+	// wanted.
 	remembered = 20 * time.Second
 )
 
@@ -97,12 +98,16 @@ func (a *Agent) Nodes(list []state.Node) {
 	}
 }
 
-// Whole is that of Host; it asks containerd at most every twenty seconds.
+// Whole is that of Host; it asks containerd at most every twenty seconds, and every
+// ten minutes while nothing is wanted: each question is a process.
 func (a *Agent) Whole(ctx context.Context) state.Fact[[]string] {
 	a.mu.Lock()
-	whole, age := a.whole, a.Now().Sub(a.seen)
+	whole, age, life := a.whole, a.Now().Sub(a.seen), remembered
+	if a.request == "" {
+		life = keepEvery
+	}
 	a.mu.Unlock()
-	if whole.Known && age >= 0 && age < remembered {
+	if whole.Known && age >= 0 && age < life {
 		return whole
 	}
 	return a.look(ctx)

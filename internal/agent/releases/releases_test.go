@@ -55,6 +55,22 @@ func TestAHostOnWhichNothingIsWantedStartsNothing(t *testing.T) {
 	}
 }
 
+func TestContainerdIsAskedSeldomWhileNothingIsWanted(t *testing.T) {
+	for request, want := range map[string]int{"": 3, wants(t): 40} {
+		w := newWorld(t)
+		a := follower(w, &unit{}, request)
+		now := time.Unix(1e9, 0)
+		a.Now = func() time.Time { return now }
+		for range 40 { // as often as the agent tells of its host, for twenty minutes
+			a.Whole(t.Context())
+			now = now.Add(30 * time.Second)
+		}
+		if w.asked > want || w.asked == 0 {
+			t.Errorf("%q: asked %d times within 20 minutes, want at most %d", request, w.asked, want)
+		}
+	}
+}
+
 func TestTheAgentHasTheUnitFetchAndTellsHowFarItIs(t *testing.T) {
 	old, next, _ := digests(t)
 	w, u := newWorld(t), &unit{}

@@ -99,6 +99,8 @@ type world struct {
 	from []release.Source
 	said []State
 	free uint64
+	// asked counts the questions to containerd.
+	asked int
 }
 
 // newWorld returns a host on which the old release was installed, and is current.
@@ -147,7 +149,10 @@ func (w *world) remove(digest string) error {
 	return os.RemoveAll(filepath.Join(w.Root, payload.ReleasesDir, strings.TrimPrefix(digest, "sha256:")))
 }
 
-func (w *world) List(context.Context) (map[string]Held, error) { return maps.Clone(w.images), nil }
+func (w *world) List(context.Context) (map[string]Held, error) {
+	w.asked++
+	return maps.Clone(w.images), nil
+}
 
 // Import reads the names of an archive as containerd does.
 func (w *world) Import(_ context.Context, archive io.Reader) error {
