@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -155,28 +154,27 @@ func (p player) site() (*configv1.ClusterVersion, cluster.Site) {
 	return v, s
 }
 
-func (p player) record() (r cluster.Record) {
+func (p player) record() cluster.Record {
 	p.t.Helper()
 	var m corev1.ConfigMap
 	err := p.c.Get(p.ctx(), client.ObjectKey{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, &m)
 	if client.IgnoreNotFound(err) != nil {
 		p.t.Fatal(err)
 	}
-	if text := m.Data[annotation.RecordKey]; text != "" {
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			p.t.Fatal(err)
-		}
+	said, err := annotation.Decode[annotation.Record](m.Data[annotation.RecordKey])
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	return r
+	return said.Of()
 }
 
 func (p player) write(r cluster.Record) {
 	p.t.Helper()
-	text, err := json.Marshal(r)
+	text, err := annotation.Encode(annotation.RecordOf(r))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: string(text)}}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: text}}
 	err = p.c.Create(p.ctx(), m)
 	if apierrors.IsAlreadyExists(err) {
 		err = p.c.Update(p.ctx(), m)

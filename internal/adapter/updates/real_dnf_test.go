@@ -213,7 +213,7 @@ func (r *redHat) cutOff() {
 		r.t.Fatalf("dnf ended before the script began: %v", err)
 	}
 	r.must(c.Process.Kill())
-	_ = <-ended // it was killed
+	<-ended // it was killed
 	r.must(errors.Join(began.Close(), os.Remove(r.at("began")), os.Remove(r.at("go"))))
 }
 

@@ -111,27 +111,66 @@ func TestWhatContainerdCannotHaveOfASetIsRefused(t *testing.T) {
 		digests, tags map[string]string
 		want          string
 	}{
-		{"a domain", map[string]string{"a": "[{source: '*.s.io', mirrors: [m.io]}]"}, nil,
-			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.source: containerd has no mirrors for all hosts of a domain; name each registry\n"},
-		{"a part of a registry, and another mistake", map[string]string{"a": "[{source: ok.io, mirrors: [m.io]}, {source: s.io/team, mirrors: [m.io]}]"}, map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
+		{
+			"a domain",
+			map[string]string{"a": "[{source: '*.s.io', mirrors: [m.io]}]"},
+			nil,
+			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.source: containerd has no mirrors for all hosts of a domain; name each registry\n",
+		},
+		{
+			"a part of a registry, and another mistake",
+			map[string]string{"a": "[{source: ok.io, mirrors: [m.io]}, {source: s.io/team, mirrors: [m.io]}]"},
+			map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
 			"ImageDigestMirrorSet a: spec.imageDigestMirrors.1.source: containerd knows mirrors of a whole registry only, and would ask them for all its images; write the registry alone, as s.io\n" +
-				"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.0: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n"},
-		{"no registry", map[string]string{"a": "[{source: _default, mirrors: [m.io]}]"}, nil,
-			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.source: \"_default\" is not the name of a registry, as HOST or HOST:PORT\n"},
-		{"no address", map[string]string{"a": "[{source: s.io, mirrors: [m.io, '']}]"}, nil,
-			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrors.1: is not the URL of a registry, as https://registry.example:5000\n"},
-		{"tags alone", nil, map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
-			"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.0: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n"},
-		{"tags of another mirror", map[string]string{"a": "[{source: s.io, mirrors: [m.io]}]"}, map[string]string{"t": "[{source: s.io, mirrors: [m.io, n.io]}]"},
-			"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.1: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n"},
-		{"nobody is asked", map[string]string{"a": "[{source: s.io, mirrorSourcePolicy: NeverContactSource}]"}, nil,
-			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrorSourcePolicy: without a mirror no image of the registry could be pulled; name a mirror, or leave it out\n"},
-		{"the source is a mirror and never asked", map[string]string{"a": "[{source: s.io, mirrors: [m.io, s.io], mirrorSourcePolicy: NeverContactSource}]"}, nil,
-			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrors.1: is the source, which mirrorSourcePolicy forbids\n"},
-		{"two policies of digests", map[string]string{"a": "[{source: s.io, mirrors: [m.io]}]", "b": "[{source: s.io, mirrors: [m.io], mirrorSourcePolicy: NeverContactSource}]"}, nil,
-			fmt.Sprintf("ImageDigestMirrorSet b: "+differs, "imageDigestMirrors", "ImageDigestMirrorSet a") + fmt.Sprintf("ImageDigestMirrorSet a: "+differs, "imageDigestMirrors", "ImageDigestMirrorSet b")},
-		{"two policies of digests and tags", map[string]string{"a": "[{source: s.io, mirrors: [m.io], mirrorSourcePolicy: NeverContactSource}]"}, map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
-			fmt.Sprintf("ImageTagMirrorSet t: "+differs, "imageTagMirrors", "ImageDigestMirrorSet a") + fmt.Sprintf("ImageDigestMirrorSet a: "+differs, "imageDigestMirrors", "ImageTagMirrorSet t")},
+				"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.0: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n",
+		},
+		{
+			"no registry",
+			map[string]string{"a": "[{source: _default, mirrors: [m.io]}]"},
+			nil,
+			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.source: \"_default\" is not the name of a registry, as HOST or HOST:PORT\n",
+		},
+		{
+			"no address",
+			map[string]string{"a": "[{source: s.io, mirrors: [m.io, '']}]"},
+			nil,
+			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrors.1: is not the URL of a registry, as https://registry.example:5000\n",
+		},
+		{
+			"tags alone", nil,
+			map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
+			"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.0: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n",
+		},
+		{
+			"tags of another mirror",
+			map[string]string{"a": "[{source: s.io, mirrors: [m.io]}]"},
+			map[string]string{"t": "[{source: s.io, mirrors: [m.io, n.io]}]"},
+			"ImageTagMirrorSet t: spec.imageTagMirrors.0.mirrors.1: containerd would ask it for digests too; name it in an ImageDigestMirrorSet as well, or nowhere\n",
+		},
+		{
+			"nobody is asked",
+			map[string]string{"a": "[{source: s.io, mirrorSourcePolicy: NeverContactSource}]"},
+			nil,
+			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrorSourcePolicy: without a mirror no image of the registry could be pulled; name a mirror, or leave it out\n",
+		},
+		{
+			"the source is a mirror and never asked",
+			map[string]string{"a": "[{source: s.io, mirrors: [m.io, s.io], mirrorSourcePolicy: NeverContactSource}]"},
+			nil,
+			"ImageDigestMirrorSet a: spec.imageDigestMirrors.0.mirrors.1: is the source, which mirrorSourcePolicy forbids\n",
+		},
+		{
+			"two policies of digests",
+			map[string]string{"a": "[{source: s.io, mirrors: [m.io]}]", "b": "[{source: s.io, mirrors: [m.io], mirrorSourcePolicy: NeverContactSource}]"},
+			nil,
+			fmt.Sprintf("ImageDigestMirrorSet b: "+differs, "imageDigestMirrors", "ImageDigestMirrorSet a") + fmt.Sprintf("ImageDigestMirrorSet a: "+differs, "imageDigestMirrors", "ImageDigestMirrorSet b"),
+		},
+		{
+			"two policies of digests and tags",
+			map[string]string{"a": "[{source: s.io, mirrors: [m.io], mirrorSourcePolicy: NeverContactSource}]"},
+			map[string]string{"t": "[{source: s.io, mirrors: [m.io]}]"},
+			fmt.Sprintf("ImageTagMirrorSet t: "+differs, "imageTagMirrors", "ImageDigestMirrorSet a") + fmt.Sprintf("ImageDigestMirrorSet a: "+differs, "imageDigestMirrors", "ImageTagMirrorSet t"),
+		},
 	} {
 		all := sets(t, c.digests, c.tags)
 		_, err := machineconfig.Of(&all.Pools[0], all)

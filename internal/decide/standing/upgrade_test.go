@@ -1,7 +1,6 @@
 package standing
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -26,14 +25,14 @@ import (
 func upgrading(t *testing.T, f Facts, step cluster.Step, second annotation.Host) Facts {
 	t.Helper()
 	one, two := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
-	record, err := json.Marshal(cluster.Record{Upgrade: "u1", From: one, To: two, Started: true})
+	record, err := annotation.Encode(annotation.Record{Upgrade: "u1", From: one, To: two, Started: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: people.VersionName}}
 	v.Spec.DesiredUpdate = &configv1.Update{Image: two}
 	v.Status.Conditions = clusterversion.Conditions(nil, step, gate.Condition{Status: metav1.ConditionTrue}, metav1.ConditionTrue, metav1.NewTime(f.Now))
-	f.Upgrade = Know(UpgradeObjects{Version: v, Record: state.Known(string(record))}, saidTest, f.Now)
+	f.Upgrade = Know(UpgradeObjects{Version: v, Record: state.Known(record)}, saidTest, f.Now)
 	for i := range f.Hosts {
 		told := annotation.Host{Release: gate.Release{Name: "Holdfast 0.9.0", Digest: two}, Journal: parachute.Journal{Upgrade: "u1", Step: parachute.Accepted}}
 		told.Facts.Release = state.Known(two)

@@ -56,7 +56,7 @@ func (a APIServers) ask(ctx context.Context, address string) ([]gate.Use, error)
 	defer stop()
 	cfg := rest.CopyConfig(a.Config)
 	cfg.Dial = nil // that of the access goes to whichever server answers
-	cfg.TLSClientConfig.ServerName = ""
+	cfg.ServerName = ""
 	c, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, err

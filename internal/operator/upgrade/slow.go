@@ -168,7 +168,7 @@ func (r *Reconciler) stored(ctx context.Context, g *gathered) (state.Fact[[]stri
 		}
 		versions, _, err := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
 		if err != nil {
-			return state.Fact[[]string]{}, nil
+			return state.Fact[[]string]{}, nil //nolint:nilerr // what cannot be read is unknown
 		}
 		for _, v := range versions {
 			out = append(out, name+"/"+v)

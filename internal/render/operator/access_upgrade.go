@@ -107,8 +107,10 @@ func versionMistakes() []mistake {
 	out := []mistake{
 		{"dyn(object).metadata.name != 'version'", "metadata.name: a site has one ClusterVersion, named version"},
 		{"oldObject != null && dyn(oldObject).spec.clusterID != dyn(object).spec.clusterID", "spec.clusterID: it stays for the life of a cluster"},
-		{"dyn(object).spec.?desiredUpdate.hasValue() && !dyn(object).spec.desiredUpdate.?image.orValue('').matches('^([^@]+@)?sha256:[0-9a-f]{64}$')",
-			"spec.desiredUpdate.image: a release is named by its digest: sha256:HEX, or anything@sha256:HEX, with 64 hexadecimal digits in lower case"},
+		{
+			"dyn(object).spec.?desiredUpdate.hasValue() && !dyn(object).spec.desiredUpdate.?image.orValue('').matches('^([^@]+@)?sha256:[0-9a-f]{64}$')",
+			"spec.desiredUpdate.image: a release is named by its digest: sha256:HEX, or anything@sha256:HEX, with 64 hexadecimal digits in lower case",
+		},
 		unused("desiredUpdate.force", "false", "nothing skips all gates; an administrator skips one of them with "+annotation.OverridesOf),
 		unused("desiredUpdate.architecture", "''", "a release is named by spec.desiredUpdate.image alone"),
 		unused("desiredUpdate.mode", "''", "leave it out, and use `holdfast upgrade check`"),
@@ -128,8 +130,10 @@ func versionMistakes() []mistake {
 		mistake{unlike(annotation.CommitOf, "^[A-Za-z0-9.-]{1,64}$"), at(annotation.CommitOf) + ": the id of the upgrade that is under way, as `holdfast upgrade status` says it"},
 		mistake{unlike(annotation.OverridesOf, "^ *[[]((?s).*)[]] *$"), at(annotation.OverridesOf) + ": a JSON list of objects with gate, reason, by and at"},
 		mistake{unlike(annotation.SourcesOf, "^ *[{]((?s).*)[}] *$"), at(annotation.SourcesOf) + ": a JSON object with registry or folder"},
-		mistake{fmt.Sprintf("variables.notes.exists(k, k.startsWith('holdfast.io/upgrade-') && !(k in ['%s']))", strings.Join(known, "', '")),
-			"metadata.annotations: of those that begin with holdfast.io/upgrade- there are " + strings.Join(known, ", ")},
+		mistake{
+			fmt.Sprintf("variables.notes.exists(k, k.startsWith('holdfast.io/upgrade-') && !(k in ['%s']))", strings.Join(known, "', '")),
+			"metadata.annotations: of those that begin with holdfast.io/upgrade- there are " + strings.Join(known, ", "),
+		},
 	)
 }
 

@@ -23,7 +23,7 @@ import (
 // TestTheAPITellsOfAnUpgradeAndOfNoneWithoutAClusterVersion.
 func TestTheAPITellsOfAnUpgradeAndOfNoneWithoutAClusterVersion(t *testing.T) {
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: people.VersionName}, Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "sha256:2"}}}
-	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: "{}"}}
+	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: `{"format":1}`}}
 	gather := func(forbidden bool, more ...client.Object) *API {
 		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(objects(), more...)...).Build()
 		guarded := interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -40,7 +40,7 @@ func TestTheAPITellsOfAnUpgradeAndOfNoneWithoutAClusterVersion(t *testing.T) {
 	if f := gather(false, version).Gather(t.Context()); !f.Upgrade.Known || f.Upgrade.Value.Version.Spec.DesiredUpdate.Image != "sha256:2" || !state.Is(f.Upgrade.Value.Record, "") {
 		t.Errorf("%+v", f.Upgrade)
 	}
-	if f := gather(false, version, record).Gather(t.Context()); !state.Is(f.Upgrade.Value.Record, "{}") {
+	if f := gather(false, version, record).Gather(t.Context()); !state.Is(f.Upgrade.Value.Record, `{"format":1}`) {
 		t.Errorf("%+v", f.Upgrade)
 	}
 	f := gather(true, version, record).Gather(t.Context())

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -118,13 +119,13 @@ func (u Upgrade) long() bool {
 
 // differ says which host runs what.
 func (u Upgrade) differ() string {
-	out := ""
+	var out []string
 	for _, h := range u.Hosts {
 		if r := h.running(); r.Known {
-			out += ", " + h.Name + " " + u.Name(r.Value)
+			out = append(out, h.Name+" "+u.Name(r.Value))
 		}
 	}
-	return out[min(len(out), 2):]
+	return strings.Join(out, ", ")
 }
 
 // Brief is what an overview of the site has of an upgrade.

@@ -1,7 +1,6 @@
 package people
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,11 +93,11 @@ func (s *site) read(t *testing.T) Upgrade {
 	t.Helper()
 	o := Objects{Now: noon, Version: s.version, Record: state.Known("")}
 	if s.record != nil {
-		text, err := json.Marshal(s.record)
+		text, err := annotation.Encode(annotation.RecordOf(*s.record))
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Record = state.Known(string(text))
+		o.Record = state.Known(text)
 	}
 	for i, h := range s.hosts {
 		text, err := annotation.Encode(h)
@@ -404,7 +403,7 @@ func TestWhatTheOperatorSaidOfAnEarlierWishCountsNoMore(t *testing.T) {
 
 func TestWhatAnOverviewTellsOfAnUpgradeIsApproved(t *testing.T) {
 	var out strings.Builder
-	seen := map[TroubleKind]bool{}
+	seen := map[TroubleKind]bool{} //nolint:exhaustive // filled below
 	show := func(what string, u Upgrade) {
 		fmt.Fprintf(&out, "=== %s\n", what)
 		if b := u.Brief(); b != nil {
