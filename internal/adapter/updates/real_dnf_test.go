@@ -213,7 +213,9 @@ func (r *redHat) cutOff() {
 		r.t.Fatalf("dnf ended before the script began: %v", err)
 	}
 	r.must(c.Process.Kill())
-	<-ended // it was killed
+	if err := <-ended; err == nil {
+		r.t.Fatal("dnf ended well though it was killed")
+	}
 	r.must(errors.Join(began.Close(), os.Remove(r.at("began")), os.Remove(r.at("go"))))
 }
 
