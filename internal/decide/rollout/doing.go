@@ -25,6 +25,9 @@ func Doing(n *corev1.Node) Activity {
 	return h.wants(a)
 }
 
+// Work returns what a host does, whether it is ready or not; empty for nothing.
+func Work(n *corev1.Node) string { return HostOf(n).wants(n.Annotations).Does }
+
 // wants returns what a host is at, most pressing first.
 func (h Host) wants(a map[string]string) Activity {
 	switch w := h.Wish; {

@@ -133,6 +133,7 @@ func storedVersions() []string {
 	return []string{
 		"backendtlspolicies.gateway.networking.k8s.io/v1",
 		"clusteroperators.config.openshift.io/v1",
+		"clusterversions.config.openshift.io/v1",
 		"containerruntimeconfigs.machineconfiguration.openshift.io/v1",
 		"dnses.config.openshift.io/v1",
 		"etcds.operator.openshift.io/v1",
@@ -144,6 +145,8 @@ func storedVersions() []string {
 		"grpcroutes.gateway.networking.k8s.io/v1",
 		"httproutes.gateway.networking.k8s.io/v1",
 		"httproutes.gateway.networking.k8s.io/v1beta1",
+		"imagedigestmirrorsets.config.openshift.io/v1",
+		"imagetagmirrorsets.config.openshift.io/v1",
 		"infrastructures.config.openshift.io/v1",
 		"ingresscontrollers.operator.openshift.io/v1",
 		"ingresses.config.openshift.io/v1",

@@ -18,10 +18,10 @@ var (
 		Name: "holdfast_upgrade_paused",
 		Help: "1 while an upgrade waits for a person, or for something that passes; 0 otherwise.",
 	})
-	wayBackMetric = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "holdfast_upgrade_way_back_open",
-		Help: "1 while an upgrade is under way that is not committed, so that the site can go back; 0 otherwise.",
-	})
+	wayBackMetric = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "holdfast_upgrade_way_back_open_since_seconds",
+		Help: "When the upgrade began that is not committed, so that the site can go back, in seconds since 1970; absent otherwise.",
+	}, nil)
 	gateMetric = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "holdfast_upgrade_gate_closed",
 		Help: "1 for each gate that keeps an upgrade from beginning or going on, by its name.",
@@ -47,7 +47,10 @@ func measure(g *gathered, next cluster.Step, judged gate.Judgement) {
 		phaseMetric.WithLabelValues(string(p)).Set(metric.Bool(p == next.Phase))
 	}
 	pausedMetric.Set(metric.Bool(next.Do == cluster.Pause))
-	wayBackMetric.Set(metric.Bool(g.book.record.Started && !g.book.record.NoWayBack))
+	wayBackMetric.Reset()
+	if h := g.version.Status.History; g.book.record.Started && !g.book.record.NoWayBack && len(h) > 0 {
+		wayBackMetric.WithLabelValues().Set(float64(h[0].StartedTime.Unix()))
+	}
 	gateMetric.Reset()
 	for _, c := range judged.Closed {
 		gateMetric.WithLabelValues(string(c.ID)).Set(1)

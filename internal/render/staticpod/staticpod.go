@@ -19,7 +19,7 @@ import (
 // in which nothing changes keeps its bytes.
 func With(manifest []byte, refs map[string]string) ([]byte, error) {
 	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict(manifest, &pod); err != nil {
+	if err := yaml.Unmarshal(manifest, &pod); err != nil {
 		return nil, fmt.Errorf("read a static pod: %w", err)
 	}
 	if pod.Kind != "Pod" || len(pod.Spec.Containers) == 0 {

@@ -1,8 +1,6 @@
 package survey
 
 import (
-	"strings"
-
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -24,8 +22,8 @@ func (v Survey) work(s Seen) state.Fact[[]string] {
 	}
 	var out []string
 	for _, h := range v.hosts {
-		if does := rollout.Doing(h.node).Does; does != "" && does != "is not ready" {
-			out = append(out, h.node.Name+" "+strings.TrimPrefix(does, "is not ready; "))
+		if does := rollout.Work(h.node); does != "" {
+			out = append(out, h.node.Name+" "+does)
 		}
 	}
 	for i := range s.Pools.Value {
