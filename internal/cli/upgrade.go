@@ -42,12 +42,12 @@ terminal is gone.`,
 func gatherUpgrade(ctx context.Context, c client.Reader, now time.Time) (people.Upgrade, error) {
 	o := people.Objects{Now: now, Record: state.Known("")}
 	v := &configv1.ClusterVersion{}
-	err := c.Get(ctx, client.ObjectKey{Name: people.VersionName}, v)
+	err := c.Get(ctx, client.ObjectKey{Name: annotation.VersionName}, v)
 	switch {
 	case err == nil:
 		o.Version = v
 	case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
-		return people.Upgrade{}, fmt.Errorf("read ClusterVersion %s: %w", people.VersionName, err)
+		return people.Upgrade{}, fmt.Errorf("read ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	var record corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, &record)

@@ -34,7 +34,7 @@ var upgradeHosts = []string{"up-1", "up-2", "up-3"}
 // first release and have the second one.
 func upgradeObjects(t *testing.T) (*configv1.ClusterVersion, []*corev1.Node) {
 	t.Helper()
-	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: people.VersionName}, Spec: configv1.ClusterVersionSpec{ClusterID: "11111111-2222-4333-8444-555555555555"}}
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: annotation.VersionName}, Spec: configv1.ClusterVersionSpec{ClusterID: "11111111-2222-4333-8444-555555555555"}}
 	one := gate.Release{Name: "Holdfast 0.8.0", Digest: releaseOne, Version: gate.Version{Minor: 8}, Verified: true, Kubernetes: gate.Version{Major: 1, Minor: 36, Patch: 3}, Etcd: gate.Version{Major: 3, Minor: 6, Patch: 14}, Network: "n"}
 	two := one
 	two.Name, two.Digest, two.Version = "Holdfast 0.9.0", releaseTwo, gate.Version{Minor: 9}
@@ -129,10 +129,10 @@ func (p player) until(phase cluster.Phase) cluster.Step {
 func (p player) site() (*configv1.ClusterVersion, cluster.Site) {
 	p.t.Helper()
 	v := &configv1.ClusterVersion{}
-	if err := p.c.Get(p.ctx(), client.ObjectKey{Name: people.VersionName}, v); err != nil {
+	if err := p.c.Get(p.ctx(), client.ObjectKey{Name: annotation.VersionName}, v); err != nil {
 		p.t.Fatal(err)
 	}
-	s := cluster.Site{Now: time.Now(), Record: p.record(), Running: releaseOne, Soak: people.DefaultSoak}
+	s := cluster.Site{Now: time.Now(), Record: p.record(), Running: releaseOne, Soak: annotation.DefaultSoak}
 	s.Wish = cluster.Wish{Upgrade: "upgrade-1", Start: true, Paused: v.Annotations[annotation.PausedBy]}
 	s.Wish.Commit = s.Record.Upgrade != "" && v.Annotations[annotation.CommitOf] == s.Record.Upgrade
 	if v.Spec.DesiredUpdate != nil {

@@ -86,7 +86,7 @@ func (f startFlags) start(image string, now time.Time) (people.Start, error) {
 	s.Image, err = people.ParseImage(image)
 	errs = append(errs, err, positive(f.timeout))
 	if f.soak != "" {
-		if _, _, err := people.ParseSoak(f.soak); err != nil {
+		if _, _, err := annotation.ParseSoak(f.soak); err != nil {
 			errs = append(errs, fmt.Errorf("--%w", err))
 		}
 	}

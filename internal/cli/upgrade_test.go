@@ -51,7 +51,7 @@ func upgradeSite(t *testing.T) (client.WithWatch, player) {
 func versionOf(t *testing.T, c client.Reader) *configv1.ClusterVersion {
 	t.Helper()
 	v := &configv1.ClusterVersion{}
-	if err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: people.VersionName}, v); err != nil {
+	if err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: annotation.VersionName}, v); err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -224,7 +224,7 @@ func TestADryRunOfAVerbWritesNothing(t *testing.T) {
 
 // TestAWriteOfTheOperatorInBetweenIsNoFailure, and one of a person is.
 func TestAWriteOfTheOperatorInBetweenIsNoFailure(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, people.VersionName, errors.New("x"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, annotation.VersionName, errors.New("x"))
 	for _, tt := range []struct {
 		meanwhile func(v *configv1.ClusterVersion)
 		code      int

@@ -29,7 +29,7 @@ func upgrading(t *testing.T, f Facts, step cluster.Step, second annotation.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: people.VersionName}}
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: annotation.VersionName}}
 	v.Spec.DesiredUpdate = &configv1.Update{Image: two}
 	v.Status.Conditions = clusterversion.Conditions(nil, step, gate.Condition{Status: metav1.ConditionTrue}, metav1.ConditionTrue, metav1.NewTime(f.Now))
 	f.Upgrade = Know(UpgradeObjects{Version: v, Record: state.Known(record)}, saidTest, f.Now)

@@ -47,19 +47,19 @@ type memory struct {
 // version reads the ClusterVersion, and makes it where it is missing.
 func (r *Reconciler) version(ctx context.Context) (v *configv1.ClusterVersion, made bool, err error) {
 	v = &configv1.ClusterVersion{}
-	err = r.Live.Get(ctx, client.ObjectKey{Name: VersionName}, v)
+	err = r.Live.Get(ctx, client.ObjectKey{Name: annotation.VersionName}, v)
 	if err == nil {
 		return v, false, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, false, fmt.Errorf("read ClusterVersion %s: %w", VersionName, err)
+		return nil, false, fmt.Errorf("read ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	v = &configv1.ClusterVersion{
-		ObjectMeta: metav1.ObjectMeta{Name: VersionName},
+		ObjectMeta: metav1.ObjectMeta{Name: annotation.VersionName},
 		Spec:       configv1.ClusterVersionSpec{ClusterID: configv1.ClusterID(uuid.NewUUID())},
 	}
 	if err := r.Client.Create(ctx, v); err != nil {
-		return nil, false, fmt.Errorf("create ClusterVersion %s: %w", VersionName, err)
+		return nil, false, fmt.Errorf("create ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	return v, true, nil
 }

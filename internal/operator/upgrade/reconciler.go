@@ -30,9 +30,6 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// VersionName is the name of the ClusterVersion of a site.
-const VersionName = "version"
-
 // The pauses before a look at the cluster that no event asked for.
 const (
 	lookAnew = 100 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -72,7 +73,7 @@ func (r *Reconciler) report(ctx context.Context, g *gathered, next cluster.Step,
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, v); err != nil {
-		return fmt.Errorf("write the status of ClusterVersion %s: %w", VersionName, err)
+		return fmt.Errorf("write the status of ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func (r *Reconciler) stopped(ctx context.Context, v *configv1.ClusterVersion, wh
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, out); err != nil {
-		return fmt.Errorf("write the status of ClusterVersion %s: %w", VersionName, err)
+		return fmt.Errorf("write the status of ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	return nil
 }

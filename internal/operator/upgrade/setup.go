@@ -39,7 +39,7 @@ func Known(m meta.RESTMapper) (bool, error) {
 // whenever a host takes a step.
 func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: VersionName}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: annotation.VersionName}}}
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("upgrade").
 		Watches(&configv1.ClusterVersion{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: wished})).

@@ -298,7 +298,7 @@ func (w *world) node(name string) *corev1.Node {
 func (w *world) version() *configv1.ClusterVersion {
 	w.t.Helper()
 	v := &configv1.ClusterVersion{}
-	must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Name: VersionName}, v))
+	must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Name: annotation.VersionName}, v))
 	return v
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -19,7 +18,7 @@ import (
 // Without a ClusterVersion there was never one.
 func (a *API) upgrade(ctx context.Context, t *answers) error {
 	v := &configv1.ClusterVersion{}
-	err := a.Reader.Get(ctx, client.ObjectKey{Name: people.VersionName}, v)
+	err := a.Reader.Get(ctx, client.ObjectKey{Name: annotation.VersionName}, v)
 	if absent(err) {
 		return nil
 	}

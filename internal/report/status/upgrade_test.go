@@ -16,13 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // TestTheAPITellsOfAnUpgradeAndOfNoneWithoutAClusterVersion.
 func TestTheAPITellsOfAnUpgradeAndOfNoneWithoutAClusterVersion(t *testing.T) {
-	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: people.VersionName}, Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "sha256:2"}}}
+	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: annotation.VersionName}, Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "sha256:2"}}}
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, Data: map[string]string{annotation.RecordKey: `{"format":1}`}}
 	gather := func(forbidden bool, more ...client.Object) *API {
 		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(objects(), more...)...).Build()

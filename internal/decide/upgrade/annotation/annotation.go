@@ -42,6 +42,28 @@ const (
 	SoakOf = "holdfast.io/upgrade-soak"
 )
 
+// VersionName is the name of the one ClusterVersion.
+const VersionName = "version"
+
+// DefaultSoak is how long a site is to be healthy on a new release where nobody says
+// otherwise. With SoakOff as the value of SoakOf only a person commits.
+const (
+	DefaultSoak = 24 * time.Hour
+	SoakOff     = "off"
+)
+
+// ParseSoak reads a soak: a duration such as 24h, or SoakOff.
+func ParseSoak(text string) (soak time.Duration, off bool, err error) {
+	if text == SoakOff {
+		return 0, true, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, false, fmt.Errorf("soak %q: must be a time with its unit, for example 24h, or off", text)
+	}
+	return d, false, nil
+}
+
 // The record of an upgrade that is under way: a ConfigMap that the operator alone
 // writes.
 const (

@@ -49,7 +49,7 @@ func aSite() site {
 	from := gate.Release{Name: "Holdfast 0.8.0", Digest: r1, Version: v("0.8.0"), Verified: true, Kubernetes: v("1.35.4"), Etcd: v("3.6.14"), LeastEtcd: v("3.6.12"), Formats: formats, Steps: gate.Range{Min: 1, Max: 1}, Network: "n1"}
 	to := from
 	to.Name, to.Digest, to.Version, to.Least, to.Kubernetes = "Holdfast 0.9.0", r2, v("0.9.0"), v("0.8.0"), v("1.36.3")
-	s := site{version: &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: VersionName, Annotations: map[string]string{}}}}
+	s := site{version: &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: annotation.VersionName, Annotations: map[string]string{}}}}
 	s.version.Status.History = []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Image: "registry.example/release@" + r1, Version: "0.8.0", StartedTime: metav1.NewTime(noon.Add(-90 * 24 * time.Hour)), CompletionTime: &metav1.Time{Time: noon.Add(-89 * 24 * time.Hour)}}}
 	for _, name := range []string{"cp-1", "cp-2", "w-1", "w-2"} {
 		h := annotation.Host{At: noon, Release: from, Offered: []gate.Release{to}}
@@ -340,13 +340,13 @@ func TestASoakIsATimeOrOff(t *testing.T) {
 	for text, want := range map[string]string{"24h": "24h", "90m": "1h30m", "off": "off"} {
 		u := Upgrade{}
 		var err error
-		u.Soak, u.SoakOff, err = ParseSoak(text)
+		u.Soak, u.SoakOff, err = annotation.ParseSoak(text)
 		if got := soakOf(Start{}, u); err != nil || got != want {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "0s", "-1h", "24", "soon", "Off"} {
-		if _, _, err := ParseSoak(text); err == nil {
+		if _, _, err := annotation.ParseSoak(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}
 	}

@@ -23,15 +23,6 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// VersionName is the name of the one ClusterVersion.
-const VersionName = "version"
-
-// DefaultSoak is the soak of a site whose ClusterVersion says none.
-const DefaultSoak = 24 * time.Hour
-
-// soakOff is the value of annotation.SoakOf with which only a person commits.
-const soakOff = "off"
-
 // Objects is what the API has of an upgrade.
 type Objects struct {
 	Now time.Time
@@ -115,7 +106,7 @@ type Upgrade struct {
 
 // Read reads what the API has of an upgrade. What cannot be read is unknown.
 func Read(o Objects) Upgrade {
-	u := Upgrade{Objects: o, Soak: DefaultSoak}
+	u := Upgrade{Objects: o, Soak: annotation.DefaultSoak}
 	slices.SortFunc(u.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
 	if record, err := readRecord(o.Record); err != nil {
 		u.Unread = err.Error()
@@ -135,7 +126,7 @@ func Read(o Objects) Upgrade {
 	// What is not readable here counts as not said: the operator tells of it.
 	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.OverridesOf], "null")), &u.Overrides)
 	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.SourcesOf], "{}")), &u.Sources)
-	if d, off, err := ParseSoak(a[annotation.SoakOf]); err == nil && a[annotation.SoakOf] != "" {
+	if d, off, err := annotation.ParseSoak(a[annotation.SoakOf]); err == nil && a[annotation.SoakOf] != "" {
 		u.Soak, u.SoakOff = d, off
 	}
 	return u
@@ -203,19 +194,6 @@ func ParseImage(text string) (string, error) {
 		return "sha256:" + text, nil
 	}
 	return text, nil
-}
-
-// ParseSoak reads a soak: a duration such as 24h, or "off", with which only a person
-// commits.
-func ParseSoak(text string) (soak time.Duration, off bool, err error) {
-	if text == soakOff {
-		return 0, true, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, false, fmt.Errorf("soak %q: must be a time with its unit, for example 24h, or off", text)
-	}
-	return d, false, nil
 }
 
 // Release returns what hosts say of a release, if one of them has it.

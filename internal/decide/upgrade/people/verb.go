@@ -131,7 +131,7 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 	if len(u.Hosts) > 1 {
 		c.Notes = append(c.Notes, "whoever leads etcd when its turn comes is the last of the control planes")
 	}
-	if soak := soakOf(s, u); soak == soakOff {
+	if soak := soakOf(s, u); soak == annotation.SoakOff {
 		c.Notes = append(c.Notes, "the way back stays open until a person types: holdfast upgrade commit")
 	} else {
 		c.Notes = append(c.Notes, "the way back stays open until the site was seen healthy for "+soak+", or a person commits")
@@ -156,7 +156,7 @@ func soakOf(s Start, u Upgrade) string {
 		return s.Soak
 	}
 	if u.SoakOff {
-		return soakOff
+		return annotation.SoakOff
 	}
 	return plainDuration(u.Soak)
 }

@@ -85,7 +85,7 @@ func TestMistakesOfAClusterVersionAreNamedAndDoNotCount(t *testing.T) {
 		Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "a:v1"}},
 	}
 	w := survey.WishOf(v, cluster.Record{Upgrade: "ab12cd34-7"})
-	if len(w.Mistakes) != 4 || w.Release != "" || w.Start || w.Commit || w.Soak != survey.DefaultSoak || w.Paused != "so" || w.Upgrade != "ab12cd34-7" {
+	if len(w.Mistakes) != 4 || w.Release != "" || w.Start || w.Commit || w.Soak != annotation.DefaultSoak || w.Paused != "so" || w.Upgrade != "ab12cd34-7" {
 		t.Errorf("%+v", w)
 	}
 	v.Annotations = map[string]string{annotation.SoakOf: "off", annotation.CommitOf: "ab12cd34-7", annotation.SourcesOf: `{"folder":"/mnt"}`}

@@ -14,13 +14,6 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 )
 
-// DefaultSoak is how long a site is to be healthy on a new release where nobody says
-// otherwise.
-const DefaultSoak = 24 * time.Hour
-
-// soakOff leaves the commit to a person.
-const soakOff = "off"
-
 // Wish is what a person wants, as the ClusterVersion says it.
 type Wish struct {
 	cluster.Wish
@@ -45,7 +38,7 @@ func UpgradeID(v configv1.ClusterVersion) string {
 // WishOf reads a ClusterVersion. The API refuses mistakes; those of before, and those of
 // somebody who took that policy away, are named and do not count.
 func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
-	w := Wish{Soak: DefaultSoak}
+	w := Wish{Soak: annotation.DefaultSoak}
 	wrong := func(field, format string, args ...any) {
 		w.Mistakes = append(w.Mistakes, field+": "+fmt.Sprintf(format, args...))
 	}
@@ -63,13 +56,14 @@ func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
 	w.Paused, _ = at(annotation.PausedBy)
 	commit, _ := at(annotation.CommitOf)
 	w.Commit = commit != "" && commit == r.Upgrade
-	if text, field := at(annotation.SoakOf); text == soakOff {
-		w.SoakOff = true
-	} else if text != "" {
-		soak, err := time.ParseDuration(text)
-		if err != nil || soak <= 0 {
+	if text, field := at(annotation.SoakOf); text != "" {
+		soak, off, err := annotation.ParseSoak(text)
+		switch {
+		case err != nil:
 			wrong(field, "a duration such as 24h, or off")
-		} else {
+		case off:
+			w.SoakOff = true
+		default:
 			w.Soak = soak
 		}
 	}
