@@ -71,12 +71,15 @@ func (b *Lab) createArgs(h Host, image string) []string {
 }
 
 // hostMounts returns the read-only mounts that the lab provides: identity, the
-// Ignition file, the agent and the release.
+// Ignition file, the agent, the release and the stick.
 func (b *Lab) hostMounts(h Host) []string {
 	dir := b.hostDir(h)
 	mounts := []string{filepath.Join(dir, "lib") + ":/usr/lib/holdfast:ro"}
 	if b.Options.Release != "" && !b.Options.Spec.Pull {
 		mounts = append(mounts, b.Options.Release+":/usr/share/holdfast/release:ro")
+	}
+	if b.Options.Stick != "" {
+		mounts = append(mounts, b.Options.Stick+":"+StickPath+":ro")
 	}
 	return mounts
 }

@@ -29,6 +29,9 @@ const (
 // ErrNoLab reports that there is no lab of the wanted name.
 var ErrNoLab = errors.New("no such lab")
 
+// StickPath is where a host has the stick.
+const StickPath = "/media/holdfast"
+
 // Options holds what a lab is made from. They are stored with the lab, so that
 // every later command sees the same.
 type Options struct {
@@ -36,6 +39,9 @@ type Options struct {
 	// Release is the directory of the release. It is mounted read-only into
 	// every host, or served to them if the spec says so; empty mounts none.
 	Release string `json:"release,omitempty"`
+	// Stick is a directory that every host finds at StickPath, read-only, as if
+	// somebody had plugged in a USB stick; empty plugs in none.
+	Stick string `json:"stick,omitempty"`
 	// Agent is the holdfast-agent binary given to every host; empty gives none.
 	Agent string `json:"agent,omitempty"`
 	// Image is the reference of the host image in podman.

@@ -25,6 +25,7 @@ type upFlags struct {
 	platform string
 	release  string
 	agent    string
+	stick    string
 	timeout  time.Duration
 }
 
@@ -42,6 +43,7 @@ nothing.`,
   holdfast lab up --name v6 --families v6 --post-delay 0s
   holdfast lab up --workers 2 --far-workers 1 --far-ingress
   holdfast lab up --pull      hosts pull their release, as at a disconnected site
+  holdfast lab up --stick DIR the release in DIR lies in /media/holdfast, to be upgraded to
   holdfast lab up --bare      hosts without Kubernetes, to inspect the lab itself`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +66,7 @@ nothing.`,
 	flags.BoolVar(&f.spec.Bare, "bare", false, "boot the hosts without installing anything")
 	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts pull the release from a registry that the lab serves, instead of bringing it along")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
+	flags.StringVar(&f.stick, "stick", "", "directory that each host has, read-only, at "+lab.StickPath+", as from a USB stick: another release, for an upgrade")
 	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")
 	return cmd
@@ -116,7 +119,13 @@ func (f upFlags) locate(o *lab.Options) error {
 	if o.Agent, err = locateAgent(f.agent); err != nil {
 		return err
 	}
-	o.Release, err = locateRelease(f.release)
+	if o.Release, err = locateRelease(f.release); err != nil || f.stick == "" {
+		return err
+	}
+	if _, err := os.Stat(f.stick); err != nil {
+		return fmt.Errorf("--stick: %w", err)
+	}
+	o.Stick, err = filepath.Abs(f.stick)
 	return err
 }
 
