@@ -69,9 +69,13 @@ func open(t *testing.T) *site {
 		return theSite
 	}
 	started := time.Now()
-	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: []string{
+	up := []string{
 		fmt.Sprintf("--control-planes=%d", *planes), fmt.Sprintf("--workers=%d", *workers), "--post-delay=5s", "--certificate-validity=" + life.String(),
-	}})
+	}
+	if *stick != "" {
+		up = append(up, "--stick="+*stick)
+	}
+	s, err := labsite.Open(t.Context(), labsite.Options{Name: *labName, Program: *program, Up: up})
 	if err != nil {
 		t.Fatal(err)
 	}

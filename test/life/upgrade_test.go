@@ -1,0 +1,257 @@
+package life_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/agent/upgrade"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/lab"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+var stick = flag.String("stick", "", "directory of a later release than that of the program: upgrades are played to it")
+
+// upgradedWithin bounds a way of all hosts to another release.
+const upgradedWithin = 40 * time.Minute
+
+// ways are the two releases of an upgrade, by their digests.
+type ways struct{ from, to string }
+
+// playUpgrade plays a scenario on a site that may be upgraded.
+func playUpgrade(t *testing.T, scenario string, do func(*trial, ways)) {
+	t.Helper()
+	if *stick == "" {
+		t.Skip("upgrades are played by 'hack/test upgrade'")
+	}
+	var w ways
+	for dir, digest := range map[string]*string{*stick: &w.to, filepath.Join(filepath.Dir(*program), "..", "release"): &w.from} {
+		store, err := release.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*digest = store.Manifest().Digest
+	}
+	play(t, scenario, func(tr *trial) {
+		tr.Eventually(5*time.Minute, "each host tells its release", func() error { return tr.allRun(w.from) })
+		do(tr, w)
+	})
+}
+
+// TestAnUpgradeUnderLoad takes a site to another release, back, there again, and closes
+// the way back. Clients must not notice: each host ends kept connections alone.
+func TestAnUpgradeUnderLoad(t *testing.T) {
+	playUpgrade(t, "an upgrade", func(tr *trial, w ways) {
+		since := tr.Now()
+		for _, way := range []struct {
+			what string
+			goal string
+			args []string
+		}{
+			{"there", w.to, tr.start(w)},
+			{"back", w.from, []string{"rollback", "--yes"}},
+			{"there again", w.to, tr.start(w)},
+		} {
+			began := time.Now()
+			tr.says(0, append([]string{"upgrade"}, way.args...)...)
+			tr.arrive(way.goal)
+			tr.Trial.Took(way.what, time.Since(began))
+			tr.Logf("%s: %.0f s", way.what, time.Since(began).Seconds())
+			tr.Noticed(way.what, began)
+		}
+		began := time.Now()
+		tr.says(0, "upgrade", "commit", "--yes")
+		tr.Eventually(10*time.Minute, "the upgrade is complete", func() error { return tr.completed(w.to) })
+		tr.Trial.Took("commit", time.Since(began))
+		tr.Noticed("commit", began)
+
+		tr.outages(since)
+		tr.nobodyFenced()
+		if len(tr.ControlPlanes()) > 1 {
+			tr.onlyKeptConnectionsEnd(since)
+			tr.noWriteGapAbove(busyGap)
+		}
+	})
+}
+
+// upgradeCut is a moment of an upgrade at which a power cut strikes.
+type upgradeCut struct {
+	step parachute.Step
+	// other: the other control plane loses its power, not the one at work.
+	other bool
+}
+
+func (c upgradeCut) String() string {
+	who := "the host at work"
+	if c.other {
+		who = "the other host"
+	}
+	return fmt.Sprintf("power of %s cut at step %s of an upgrade", who, c.step)
+}
+
+// TestAnUpgradeSurvivesPowerCuts cuts the power of a control plane at each step of a
+// host's way, there and back. The upgrade ends at one of the two releases on all hosts,
+// or says why it waits and then goes back; no acknowledged write is lost.
+func TestAnUpgradeSurvivesPowerCuts(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		for _, step := range []parachute.Step{parachute.Prepare, parachute.Leave, parachute.Armed, parachute.Switched, parachute.Started, parachute.Proving, parachute.Accepted, parachute.Returning} {
+			c := upgradeCut{step, other}
+			if t.Failed() {
+				return
+			}
+			playUpgrade(t, c.String(), func(tr *trial, w ways) { tr.cutUpgrade(c, w) })
+		}
+	}
+}
+
+func (tr *trial) cutUpgrade(c upgradeCut, w ways) {
+	tr.Helper()
+	began := tr.Now()
+	tr.says(0, append([]string{"upgrade"}, append(tr.start(w), "--no-wait")...)...)
+	if c.step == parachute.Returning {
+		tr.arrive(w.to)
+		tr.says(0, "upgrade", "rollback", "--yes", "--no-wait")
+	}
+	atWork := tr.atStep(c.step)
+	victim := atWork
+	if c.other {
+		victim = tr.peer(atWork)
+	}
+	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
+	tr.Logf("%s loses its power, %s is at %s", victim, atWork, c.step)
+	cut := time.Now()
+	end := ""
+	tr.Eventually(upgradedWithin, "the upgrade ends, or says why it waits", func() (err error) {
+		if end, err = tr.ended(w, c.step == parachute.Returning); err == nil && end == "waits" && time.Since(cut) < 3*time.Minute {
+			return errors.New("it waits, perhaps for the host that boots")
+		}
+		return err
+	})
+	tr.Trial.Took("until it "+end, time.Since(cut))
+	tr.Logf("%.0f s after the cut the upgrade %s", time.Since(cut).Seconds(), end)
+	tr.Noticed("", began)
+	if end != "is back" {
+		tr.says(0, "upgrade", "rollback", "--yes")
+		tr.arrive(w.from)
+	}
+}
+
+// ended says how an upgrade ended: with all hosts at the new release, or at the old one
+// and no upgrade any more, or waiting for a person.
+func (tr *trial) ended(w ways, returning bool) (string, error) {
+	errThere, errBack := tr.allRun(w.to), tr.allRun(w.from)
+	switch {
+	case errThere == nil && !returning:
+		return "is there", nil
+	case errBack == nil && tr.completed(w.from) == nil:
+		return "is back", nil
+	}
+	for _, h := range tr.ControlPlanes() {
+		n, err := tr.node(h)
+		if err != nil {
+			return "", err
+		}
+		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+		if err == nil && said.Journal.Step == parachute.Returned && said.Journal.Upgrade != "" && !returning {
+			return "waits", nil
+		}
+	}
+	return "", fmt.Errorf("there: %w; back: %w", errThere, errBack)
+}
+
+// start returns the words with which a person begins the upgrade.
+func (tr *trial) start(w ways) []string {
+	return []string{
+		"start", w.to, "--from-folder", lab.StickPath, "--soak", "off", "--yes", "--by", "lab",
+		"--skip", "deprecated-apis=this site is minutes old", "--skip", "backup=this is a lab",
+	}
+}
+
+// arrive waits until all hosts run a release.
+func (tr *trial) arrive(digest string) {
+	tr.Helper()
+	tr.Eventually(upgradedWithin, "all hosts run release "+digest, func() error { return tr.allRun(digest) })
+}
+
+// allRun returns which host does not run a release, or is on a way.
+func (tr *trial) allRun(digest string) error {
+	var errs []error
+	for _, h := range append(tr.ControlPlanes(), workersOf(tr.Site)...) {
+		n, err := tr.node(h)
+		if err != nil {
+			return err
+		}
+		said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", h, err))
+		case said.Facts.Release.Value != digest:
+			errs = append(errs, fmt.Errorf("%s runs %s", h, said.Facts.Release.Value))
+		case !said.Journal.Step.AtRest():
+			errs = append(errs, fmt.Errorf("%s is at %s", h, said.Journal.Step))
+		case !labsite.Ready(n) || n.Spec.Unschedulable:
+			errs = append(errs, fmt.Errorf("%s takes no pods", h))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// completed returns why the site does not count as one of a release with no upgrade
+// under way.
+func (tr *trial) completed(digest string) error {
+	var v configv1.ClusterVersion
+	if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: annotation.VersionName}, &v); err != nil {
+		return err
+	}
+	for _, h := range v.Status.History {
+		if h.State == configv1.CompletedUpdate && strings.HasSuffix(h.Image, strings.TrimPrefix(digest, "sha256:")) {
+			return tr.allRun(digest)
+		}
+		return fmt.Errorf("the newest of the history is %s of %s", h.State, h.Image)
+	}
+	return errors.New("the ClusterVersion has no history")
+}
+
+// atStep waits until a control plane is at a step of its way, and returns it.
+func (tr *trial) atStep(step parachute.Step) string {
+	tr.Helper()
+	stores := map[string]upgrade.Store{}
+	before := map[string]string{}
+	for _, h := range tr.ControlPlanes() {
+		root, err := tr.Lab.Root(tr.Context(), tr.Power, h)
+		if err != nil {
+			tr.Fatal(err)
+		}
+		stores[h] = upgrade.NewStore(root)
+		j, _, _ := stores[h].Read()
+		before[h] = j.Upgrade
+	}
+	found, last := "", map[string]parachute.Step{}
+	err := labsite.Until(tr.Context(), upgradedWithin, 5*time.Millisecond, func() error {
+		for h, s := range stores {
+			j, _, err := s.Read()
+			if err != nil {
+				continue
+			}
+			if last[h] = j.Step; j.Step == step && (!step.AtRest() || j.Upgrade != before[h]) {
+				found = h
+				return nil
+			}
+		}
+		return fmt.Errorf("no host was at %s, last: %v", step, last)
+	})
+	if err != nil {
+		tr.Fatal(err)
+	}
+	return found
+}
