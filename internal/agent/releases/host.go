@@ -14,10 +14,8 @@ package releases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -31,10 +29,6 @@ import (
 // line is what kubelet needs free on the disk of a host; below it, it removes images
 // and ends pods.
 const line = 2 << 30
-
-// installed are the folders in which an installation leaves its release: it brought
-// the release along, or pulled it.
-var installed = []string{payload.HostDir, "/var/lib/holdfast/release"}
 
 // Held is an image as a host holds it.
 type Held struct {
@@ -66,7 +60,7 @@ type Host struct {
 
 // ThisHost returns the releases of this host.
 func ThisHost(controlPlane bool) Host {
-	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: installed, ControlPlane: controlPlane, Images: containerd{}}
+	return Host{Root: "/", Shelf: release.NewShelf("/", line), Installed: release.Installed("/"), ControlPlane: controlPlane, Images: containerd{}}
 }
 
 // Whole lists the digests of the releases that lie here whole: the layout, which was
@@ -127,18 +121,7 @@ func (h Host) layouts() ([]string, error) {
 }
 
 // open opens a release where it lies. Without it the error is fs.ErrNotExist.
-func (h Host) open(digest string) (*release.Store, error) {
-	store, err := h.Shelf.Open(digest)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return store, err
-	}
-	for _, dir := range h.Installed {
-		if s, err := release.Open(dir); err == nil && s.Manifest().Digest == digest {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("it does not lie on this host: %w", fs.ErrNotExist)
-}
+func (h Host) open(digest string) (*release.Store, error) { return h.Shelf.Find(digest, h.Installed) }
 
 // needed lists the images of a release that this host needs.
 func (h Host) needed(s *release.Store) []release.Image {

@@ -244,7 +244,13 @@ func (g *Gatherer) disks(running string) ([]gate.Disk, error) {
 // need returns what a further release takes: as much as the one that runs, with its
 // images twice, packed and unpacked.
 func (g *Gatherer) need(running string) map[string]uint64 {
-	layout := g.sizes.get(running, g.Now(), 24*time.Hour, func() (uint64, error) { return sizeOf(layoutOf("/", running)) }).Value
+	layout := g.sizes.get(running, g.Now(), 24*time.Hour, func() (uint64, error) {
+		store, err := layoutOf("/", running)
+		if err != nil {
+			return 0, err
+		}
+		return sizeOf(store.Dir())
+	}).Value
 	programs, err := sizeOf(filepath.Join(payload.ReleasesDir, strings.TrimPrefix(running, "sha256:")))
 	if running == "" || err != nil {
 		programs = 0

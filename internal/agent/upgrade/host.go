@@ -351,7 +351,7 @@ func (m machine) switchTo(digest string) error {
 // loadEtcd has podman have the etcd of a release whose layout lies here.
 func loadEtcd(ctx context.Context, digest string) error {
 	const name = "etcd"
-	store, err := release.Open(layoutOf("/", digest))
+	store, err := layoutOf("/", digest)
 	if err != nil {
 		return err
 	}

@@ -116,18 +116,18 @@ func (p Pods) Forget() error {
 	return host.SyncDir(filepath.Join(p.Root, Folder))
 }
 
-// layoutDir is where the layouts of releases lie, each in a folder named by the hex
-// digits of its digest.
-const layoutDir = "/var/lib/holdfast/releases"
-
-// layoutOf returns the folder of a release's layout.
-func layoutOf(root, digest string) string {
-	return filepath.Join(root, layoutDir, strings.TrimPrefix(digest, "sha256:"))
+// layoutOf opens the layout of a release that lies below root.
+func layoutOf(root, digest string) (*release.Store, error) {
+	store, err := release.NewShelf(root, 0).Find(digest, release.Installed(root))
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", digest, err)
+	}
+	return store, nil
 }
 
 // imagesOf returns the images of a release that lies below root.
 func imagesOf(root, digest string) (map[string]string, error) {
-	store, err := release.Open(layoutOf(root, digest))
+	store, err := layoutOf(root, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,27 @@ func (s Shelf) Digests() ([]string, error) {
 	return out, nil
 }
 
+// Installed returns the folders below root in which an installation leaves its release:
+// it brought the release along, or pulled it.
+func Installed(root string) []string {
+	return []string{filepath.Join(root, payload.HostDir), filepath.Join(root, "/var/lib/holdfast/release")}
+}
+
+// Find opens a release on the shelf, or in one of the folders beside it. Without it the
+// error is fs.ErrNotExist.
+func (s Shelf) Find(digest string, beside []string) (*Store, error) {
+	store, err := s.Open(digest)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return store, err
+	}
+	for _, dir := range beside {
+		if other, err := Open(dir); err == nil && other.Manifest().Digest == digest {
+			return other, nil
+		}
+	}
+	return nil, fmt.Errorf("it does not lie on this host: %w", fs.ErrNotExist)
+}
+
 // Open opens a release that was fetched whole. Without it the error is
 // fs.ErrNotExist.
 func (s Shelf) Open(digest string) (*Store, error) {

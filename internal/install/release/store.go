@@ -148,18 +148,24 @@ func (s *Store) verifyBlob(r blobRef) error {
 	return nil
 }
 
-// verifyManifest compares release.json, which people read, with the index.
+// verifyManifest compares release.json, which people read, with the index. A later
+// release may have fields in both that this program does not know.
 func (s *Store) verifyManifest() error {
 	path := filepath.Join(s.dir, manifestFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	want, err := formatManifest(s.manifest)
-	if err != nil {
+	var read Manifest
+	if err := json.Unmarshal(data, &read); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	have, haveErr := formatManifest(read)
+	want, wantErr := formatManifest(s.manifest)
+	if err := errors.Join(haveErr, wantErr); err != nil {
 		return err
 	}
-	if string(data) != string(want) {
+	if string(have) != string(want) {
 		return fmt.Errorf("%s does not belong to %s", path, filepath.Join(s.dir, indexFile))
 	}
 	return nil

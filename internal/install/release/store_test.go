@@ -131,6 +131,24 @@ func TestVerifyNamesEveryDamage(t *testing.T) {
 	}
 }
 
+// TestAFieldOfALaterReleaseDamagesNothing in the file that people read.
+func TestAFieldOfALaterReleaseDamagesNothing(t *testing.T) {
+	s := testStore(t)
+	path := filepath.Join(s.dir, manifestFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(data), "{", `{"later": ["field"],`, 1))
+	if err := s.Verify(); err != nil {
+		t.Error(err)
+	}
+	write(t, path, strings.Replace(string(data), `"version": "`, `"version": "other`, 1))
+	if err := s.Verify(); err == nil || !strings.Contains(err.Error(), "does not belong to") {
+		t.Errorf("another version is taken for the release's: %v", err)
+	}
+}
+
 // damage changes one byte of a file that the cache may share.
 func damage(t *testing.T, path string) {
 	t.Helper()
