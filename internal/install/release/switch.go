@@ -31,6 +31,7 @@ func Switch(root, digest string) error { return on(root).switchTo(digest, "") }
 // SwitchHolding is Switch with the kubelet of another release that lies on the host. That
 // one stays until a Switch to the same release, and is the one that runs before: a cut
 // leaves no other pair than both releases, or the new one with the kubelet of the old.
+// With an empty digest of a kubelet it is Switch.
 func SwitchHolding(root, digest, kubelet string) error { return on(root).switchTo(digest, kubelet) }
 
 // Current returns the digest of the release whose programs a host starts, empty
