@@ -15,7 +15,7 @@ import (
 )
 
 // parachuteFlags choose another part than the way back.
-type parachuteFlags struct{ toTurn, pods bool }
+type parachuteFlags struct{ toTurn, pods, raise bool }
 
 func newParachute(streams command.Streams) *cobra.Command {
 	var f parachuteFlags
@@ -35,7 +35,9 @@ On a host that is on no way it does nothing. It changes the host: run it as root
 
 With --switch it does what holdfast-switch.service runs: it has the link lead to the
 new release, if the journal says that this is the moment. With --pods it does what
-kubelet runs before it starts: it writes the static pods of the release that is chosen.`,
+kubelet runs before it starts: it writes the static pods of the release that is chosen.
+With --raise it does what holdfast-raise.service runs after the commit: kubelet, which
+stayed that of the old release, becomes that of the release that is chosen.`,
 		Example: `  # does the host have to go back? if so, go
   sudo holdfast-agent parachute
 
@@ -57,7 +59,8 @@ kubelet runs before it starts: it writes the static pods of the release that is 
 	}
 	cmd.Flags().BoolVar(&f.toTurn, "switch", false, "switch to the release that the journal names")
 	cmd.Flags().BoolVar(&f.pods, "pods", false, "write the static pods of the release that is chosen")
-	cmd.MarkFlagsMutuallyExclusive("switch", "pods")
+	cmd.Flags().BoolVar(&f.raise, "raise", false, "let kubelet be that of the release that is chosen")
+	cmd.MarkFlagsMutuallyExclusive("switch", "pods", "raise")
 	return cmd
 }
 
@@ -65,18 +68,22 @@ func (f parachuteFlags) run(ctx context.Context) (string, error) {
 	if f.pods {
 		return "", upgrade.SettlePods()
 	}
+	if f.raise {
+		return "", upgrade.RaiseThisHost()
+	}
 	s, err := readSite()
 	if err != nil {
 		return "", err
 	}
+	here := shelved{releases.ThisHost(s.Role.ControlPlane())}
 	if f.toTurn {
-		return "", upgrade.SwitchThisHost(ctx, upgrade.KindOf(s))
+		return "", upgrade.SwitchThisHost(ctx, upgrade.KindOf(s), here)
 	}
 	name, err := host.Name()
 	if err != nil {
 		return "", err
 	}
-	return upgrade.NewParachute(s, name, shelved{releases.ThisHost(s.Role.ControlPlane())}).Run(ctx)
+	return upgrade.NewParachute(s, name, here).Run(ctx)
 }
 
 // shelved is the releases that lie on this host, for a program that fetches none.

@@ -20,13 +20,15 @@ import (
 func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Collector, releases upgrade.Releases, event func(state.Event)) *upgrade.Agent {
 	cluster, kind := net.Cluster(), upgrade.KindOf(s)
 	self := cluster.View().Host.NodeName
-	h := upgrade.ThisHost(kind)
+	h := upgrade.ThisHost(kind, releases)
 	members := etcdMembers()
 	h.Serves = upgrade.Serves
 	h.PeerServes = func(ctx context.Context) state.Fact[bool] {
 		return upgrade.PeerServes(ctx, self, cluster.View().Nodes.Value)
 	}
 	h.Newer = upgrade.NewerBy(releases)
+	gatherer := &upgrade.Gatherer{Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input}
+	h.Emulates = gatherer.Emulates
 	h.GiveLead = func(ctx context.Context) (bool, error) {
 		if kind == parachute.Worker {
 			return true, nil
@@ -37,6 +39,7 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		Self: self, Kind: kind, Releases: releases, Now: time.Now, View: cluster.View, Members: members.Statuses,
 		Kubelet: registration.KubeletIsWell, NodeReady: cluster.NodeReady, Pacemaker: status.Report, Daemons: h.Daemons, Serves: h.Serves, PeerServes: h.PeerServes,
 		Name: "kubernetes.default.svc." + s.Domain() + ".", Servers: upgrade.ServerProcesses, Well: upgrade.WellAt,
+		Version: gatherer.Server, Held: h.Held,
 	}
 	if networks, err := s.ServiceNetworks(); err == nil && len(networks) > 0 {
 		prover.Service = networks[0].Masked().Addr().Next()
@@ -48,7 +51,6 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		prover.Keepalived = upgrade.KeepalivedRuns(keepalived.PIDFile)
 	}
 	h.Prove = prover.Prove
-	gatherer := &upgrade.Gatherer{Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input}
 	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, Gather: gatherer.Gather})
 	out.Join(upgrade.Cluster{SetAnnotations: cluster.SetAnnotations, View: cluster.View, Leave: cluster.Leave})
 	return out

@@ -104,6 +104,10 @@ func (a *Agent) facts(turn state.Fact[annotation.Turn]) gather {
 			if f.Daemons {
 				err = a.Journal.SetDown(false)
 			}
+			if turn.Value.Raise && err == nil {
+				f.Risen = a.risen(ctx)
+				f.Held, err = a.holds()
+			}
 		case parachute.Switched:
 		}
 		return f, err

@@ -84,7 +84,7 @@ func (g *Gatherer) Gather(ctx context.Context) gate.Host {
 	if err != nil {
 		running = ""
 	}
-	out.Kubelet = g.kubelet(running)
+	out.Kubelet = g.kubelet(kubeletOf(running))
 	out.Proxy = g.proxy.get("", g.Now(), proxyLife, func() (gate.Version, error) { return proxyVersion(ctx, proxyMetrics) })
 	if !out.Worker {
 		out.APIServer, out.Emulates = g.server(ctx)
@@ -110,7 +110,7 @@ func (g *Gatherer) Gather(ctx context.Context) gate.Host {
 	return out
 }
 
-// kubelet returns the version of the kubelet of the release that runs here.
+// kubelet returns the version of the kubelet of a release.
 func (g *Gatherer) kubelet(running string) state.Fact[gate.Version] {
 	if about, err := g.Releases.About(running); err == nil {
 		return state.Known(about.Kubernetes)

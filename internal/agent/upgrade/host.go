@@ -39,7 +39,7 @@ func daemonsOf(kind parachute.Kind) []daemon {
 	if kind == parachute.OfTwo {
 		out = append(out, daemon{"podman-etcd", payload.ResourceAgent, unit.EtcdUnit})
 	}
-	return append(out, daemon{"kubelet", bin + "kubelet", unit.KubeletUnit}, daemon{"holdfast-agent", bin + "holdfast-agent", unit.AgentUnit})
+	return append(out, daemon{"kubelet", payload.Kubelet, unit.KubeletUnit}, daemon{"holdfast-agent", bin + "holdfast-agent", unit.AgentUnit})
 }
 
 // servers are the programs of static pods that end with a control plane.
@@ -72,21 +72,21 @@ type machine struct {
 }
 
 // ThisHost returns the effects on the running host that need no API. Add PeerServes,
-// Serves, Prove, GiveLead and Newer.
-func ThisHost(kind parachute.Kind) Host {
-	m := newMachine(kind)
+// Serves, Prove, GiveLead, Newer and Emulates.
+func ThisHost(kind parachute.Kind, releases Releases) Host {
+	m := newMachine(kind, releases)
 	m.itself = true
 	return m.host()
 }
 
-func newMachine(kind parachute.Kind) machine {
+func newMachine(kind parachute.Kind, releases Releases) machine {
 	m := machine{root: "/", kind: kind, store: NewStore("/")}
 	m.systemd = func(ctx context.Context, args ...string) ([]byte, error) {
 		return host.Run(ctx, host.Command("systemctl", args...))
 	}
 	m.pods = Pods{
 		Root: "/", WriteFile: host.WriteFileAtomic, Current: func() (string, error) { return release.Current("/") },
-		Images: func(digest string) (map[string]string, error) { return imagesOf("/", digest) },
+		Images: func(digest string) (map[string]string, error) { return imagesOf("/", digest) }, Level: levelBy(releases),
 	}
 	return m
 }
@@ -96,7 +96,8 @@ func (m machine) host() Host {
 		Journal: m.store, Boot: observe.Boot,
 		Running:  func() (string, error) { return release.Current("/") },
 		Previous: func() (string, error) { return release.Previous("/") },
-		Daemons:  m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
+		Held:     m.held, Low: m.pods.Low, Rise: m.pods.Rise, RaiseKubelet: m.raiseKubelet,
+		Daemons: m.daemons, Quiet: m.quiet, Armed: m.armed, Hangs: m.store.Hangs,
 		Stop: m.stop, Arm: m.arm, Disarm: m.disarm, Start: m.start,
 		Switch: func(ctx context.Context) error { return m.systemctl(ctx, "start", unit.SwitchUnit) },
 		Return: func(ctx context.Context) error { return m.systemctl(ctx, "start", "--no-block", unit.ParachuteUnit) },
@@ -108,11 +109,20 @@ func (m machine) systemctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// running returns which daemons run from the files of a release.
+// running returns which daemons run from the files of a release. A kubelet that is held is
+// expected to run from those of its own.
 func (m machine) running(digest string) (map[string]bool, error) {
+	held, err := m.held()
+	if err != nil {
+		return nil, err
+	}
 	files := map[string]string{}
 	for _, d := range daemonsOf(m.kind) {
-		files[d.name] = filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(digest, "sha256:"), d.path)
+		of := digest
+		if d.path == payload.Kubelet && held != "" {
+			of = held
+		}
+		files[d.name] = filepath.Join(m.root, payload.ReleasesDir, strings.TrimPrefix(of, "sha256:"), d.path)
 	}
 	return m.among(files)
 }
@@ -340,9 +350,10 @@ func (m machine) disarm(ctx context.Context) error {
 // notLoaded is the exit code of systemctl for a unit that does not exist.
 const notLoaded = 5
 
-// switchTo has the one link lead to a release, with the static pods of it.
-func (m machine) switchTo(digest string) error {
-	if err := release.Switch("/", digest); err != nil {
+// switchTo has the one link lead to a release, with the static pods of it and the kubelet
+// of the release that is held, if any.
+func (m machine) switchTo(digest, held string) error {
+	if err := release.SwitchHolding(m.root, digest, held); err != nil {
 		return err
 	}
 	return m.pods.Settle()

@@ -42,6 +42,7 @@ func onDisk(t *testing.T, kind parachute.Kind) (m machine, current *string, orde
 	}
 	m.pods = Pods{
 		Root: root, Current: func() (string, error) { return now, nil }, WriteFile: powercut.WriteFile,
+		Level: func(string, string) (string, error) { return "", nil },
 		Images: func(digest string) (map[string]string, error) {
 			tag := strings.TrimPrefix(digest, "sha256:")
 			return map[string]string{"kube-apiserver": payload.Registry + "/kube-apiserver:" + tag, "etcd": payload.Registry + "/etcd:" + tag}, nil

@@ -18,10 +18,12 @@ import (
 // manifestsDir is where kubelet finds static pods.
 const manifestsDir = "/etc/kubernetes/manifests/"
 
+const apiServerPod = manifestsDir + "kube-apiserver.yaml"
+
 // podFiles are the manifests that name images of a release and that no part of the
 // agent writes anew when it starts. A host has some of them.
 var podFiles = []string{
-	manifestsDir + "kube-apiserver.yaml", manifestsDir + "kube-controller-manager.yaml", manifestsDir + "kube-scheduler.yaml",
+	apiServerPod, manifestsDir + "kube-controller-manager.yaml", manifestsDir + "kube-scheduler.yaml",
 	manifestsDir + "etcd.yaml", state.EtcdPodManifest,
 }
 
@@ -39,21 +41,31 @@ type Pods struct {
 	Current func() (string, error)
 	// Images returns the images of a release, by their names in it.
 	Images func(digest string) (map[string]string, error)
+	// Level returns the functional level that the host keeps on its way between two
+	// releases; empty if the new one raises none.
+	Level func(from, to string) (string, error)
 }
 
 func (p Pods) at(digest, path string) string {
 	return filepath.Join(p.Root, Folder, "pods", strings.TrimPrefix(digest, "sha256:"), path)
 }
 
-// Prepare makes the folders of two releases, one of which is the current one.
+// Prepare makes the folders of two releases, one of which is the current one. The pods of
+// the new release behave as the functional level, those of the old one as what they are.
 func (p Pods) Prepare(from, to string) error {
 	current, err := p.Current()
 	if err != nil {
 		return err
 	}
-	for _, digest := range []string{from, to} {
+	level := ""
+	if to != current {
+		if level, err = p.Level(from, to); err != nil {
+			return fmt.Errorf("the functional level of release %s: %w", from, err)
+		}
+	}
+	for digest, level := range map[string]string{from: "", to: level} {
 		for _, path := range podFiles {
-			if err := p.prepare(digest, path, digest == current); err != nil {
+			if err := p.prepare(digest, path, level, digest == current); err != nil {
 				return fmt.Errorf("prepare the static pods of release %s: %w", digest, err)
 			}
 		}
@@ -61,7 +73,7 @@ func (p Pods) Prepare(from, to string) error {
 	return nil
 }
 
-func (p Pods) prepare(digest, path string, current bool) error {
+func (p Pods) prepare(digest, path, level string, current bool) error {
 	data, err := os.ReadFile(filepath.Join(p.Root, path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return remove(p.at(digest, path)) // of an earlier way
@@ -74,7 +86,10 @@ func (p Pods) prepare(digest, path string, current bool) error {
 		if err != nil {
 			return err
 		}
-		if data, err = staticpod.With(data, refs); err != nil {
+		if data, err = staticpod.With(data, refs); err == nil {
+			data, err = staticpod.At(data, level)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}

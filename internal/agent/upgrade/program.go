@@ -66,7 +66,7 @@ func serverAt(address string) string {
 
 // NewParachute returns the way back of the running host.
 func NewParachute(s *site.Site, self string, releases Releases) Parachute {
-	m := newMachine(KindOf(s))
+	m := newMachine(KindOf(s), releases)
 	h := m.host()
 	h.Serves = Serves
 	h.PeerServes = func(ctx context.Context) state.Fact[bool] {
@@ -88,7 +88,7 @@ func NewParachute(s *site.Site, self string, releases Releases) Parachute {
 			if j.Step != parachute.Returning {
 				return fmt.Errorf("switch back: the journal of the upgrade says %q", j.Step)
 			}
-			return m.switchTo(j.From)
+			return m.switchTo(j.From, "")
 		},
 	}
 }
@@ -104,9 +104,10 @@ func knownNodes() ([]state.Node, error) {
 }
 
 // SwitchThisHost has the one link lead to the release that the journal names. It
-// refuses unless the journal says that the host is switched now.
-func SwitchThisHost(ctx context.Context, kind parachute.Kind) error {
-	m := newMachine(kind)
+// refuses unless the journal says that the host is switched now. On the way to another minor
+// release of Kubernetes, kubelet stays that of the old release.
+func SwitchThisHost(ctx context.Context, kind parachute.Kind, releases Releases) error {
+	m := newMachine(kind, releases)
 	j, _, err := m.store.Read()
 	if err != nil {
 		return err
@@ -119,11 +120,23 @@ func SwitchThisHost(ctx context.Context, kind parachute.Kind) error {
 			return err
 		}
 	}
-	return m.switchTo(j.To)
+	level, err := m.pods.Level(j.From, j.To)
+	if err != nil {
+		return err
+	}
+	held := ""
+	if level != "" {
+		held = j.From
+	}
+	return m.switchTo(j.To, held)
 }
 
+// RaiseThisHost has kubelet be that of the release that this host runs. It refuses while the
+// journal says that there is a way back.
+func RaiseThisHost() error { return newMachine(parachute.Worker, nil).letKubeletRise() }
+
 // SettlePods has this host have the static pods of the release that is chosen.
-func SettlePods() error { return newMachine(parachute.Worker).pods.Settle() }
+func SettlePods() error { return newMachine(parachute.Worker, nil).pods.Settle() }
 
 // NewerBy returns what names the data of this host that a release cannot read, by what
 // both releases say of themselves: a release writes the format that it says until its

@@ -51,6 +51,10 @@ type Prover struct {
 	// Well asks a program of this host, at a port of its loopback address, whether it is
 	// well.
 	Well func(ctx context.Context, port string) state.Fact[bool]
+	// Version returns the version of this host's API server, and as which it behaves. Held
+	// is the release whose kubelet this host starts, if that is not the one that runs.
+	Version func(ctx context.Context) (is, emulates state.Fact[gate.Version])
+	Held    func() (string, error)
 
 	mu    sync.Mutex
 	since time.Time // since when the API server serves
@@ -74,7 +78,7 @@ func (p *Prover) Prove(ctx context.Context, release string) parachute.Proof {
 		return out
 	}
 	out["etcd"] = p.etcd(ctx, release)
-	out["api-server"] = p.server(ctx)
+	out["api-server"] = all(p.server(ctx), p.behaves(ctx, release))
 	out["controllers"] = all(p.Well(ctx, controllersPort), p.Well(ctx, schedulerPort))
 	out["vip"] = p.vip()
 	if p.Kind == parachute.OfTwo {

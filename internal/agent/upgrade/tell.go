@@ -86,20 +86,11 @@ func (a *Agent) say(ctx context.Context) annotation.Host {
 		out.Facts.Steps = state.Known(about.Steps)
 	}
 	out.Fetching, out.FetchFailed = a.Releases.Fetching()
-	out.Raised = raised(out.Facts)
+	out.Raised = raised(out.Facts, out.Release, a.Journal.Down())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out.Journal, out.Held = a.at, a.held
 	return out
-}
-
-// raised reports whether a host works at the level of the release that runs: its API
-// server behaves as the minor release that it is of.
-func raised(h gate.Host) state.Fact[bool] {
-	if h.Worker {
-		return state.Known(true)
-	}
-	return state.Fact[bool]{Known: h.APIServer.Known && h.Emulates.Known, Value: h.APIServer.Value.Series() == h.Emulates.Value.Series()}
 }
 
 // same reports whether nothing in two words differs in substance.

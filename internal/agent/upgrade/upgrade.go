@@ -80,6 +80,16 @@ type Host struct {
 	Serves, PeerServes func(ctx context.Context) state.Fact[bool]
 	// Newer names what of the data of this host a release cannot read.
 	Newer func(release, now string) state.Fact[string]
+	// Held is the release whose kubelet this host starts, if that is not the running one.
+	Held func() (string, error)
+	// Low lists the static pods that are told to behave as an older minor release of
+	// Kubernetes, the API server first. Rise has one of them behave as what it is.
+	Low  func() ([]string, error)
+	Rise func(pod string) error
+	// Emulates reports whether this host's API server behaves as an older minor release.
+	Emulates func(ctx context.Context) state.Fact[bool]
+	// RaiseKubelet lets kubelet be that of the running release from its next start on.
+	RaiseKubelet func(ctx context.Context) error
 	// Prove gathers what the running release shows.
 	Prove func(ctx context.Context, release string) parachute.Proof
 
@@ -135,6 +145,8 @@ type Agent struct {
 	heard bool
 	// stay takes the departure of the virtual IPs back; nil while they may be here.
 	stay func()
+	// rising is what was last said of a raise.
+	rising string
 	// at and held are for those who are told.
 	at   parachute.Journal
 	held string
@@ -219,7 +231,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 		held = action.Why
 	}
 	a.note(action.Journal, held)
-	out := loop.Result{Changed: changed(before, action)}
+	out := loop.Result{Changed: a.changed(before, action)}
 	if out.Changed != "" {
 		a.Event(state.PlanEvent(out.Changed))
 	}
@@ -228,6 +240,9 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	case err != nil:
 	case action.Act == parachute.Rest, action.Act == parachute.Hold && action.Journal.Step.AtRest():
 		err = a.settle(ctx)
+		if action.Act == parachute.Hold && turn.Value.Raise {
+			out.Again = waiting
+		}
 	case action.Act == parachute.Hold, action.Act == parachute.Prove:
 		out.Again = waiting
 	default:
@@ -239,15 +254,19 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 // asks reports whether a turn is to be answered by a host at rest.
 func asks(j parachute.Journal, turn state.Fact[annotation.Turn]) bool {
 	t := turn.Value
-	return turn.Known && (t.Wish == parachute.Go || t.Wish == parachute.GoBack || t.Closed && !j.Closed && j.Step == parachute.Accepted)
+	return turn.Known && (t.Raise && t.Closed || t.Wish == parachute.Go || t.Wish == parachute.GoBack || t.Closed && !j.Closed && j.Step == parachute.Accepted)
 }
 
-// changed says in one line what became of a way.
-func changed(before parachute.Journal, a parachute.Action) string {
-	if before.Step == a.Journal.Step {
+// changed says in one line what became of a way, or what is raised now.
+func (a *Agent) changed(before parachute.Journal, action parachute.Action) string {
+	raises := action.Act == parachute.RaiseServers || action.Act == parachute.RaiseKubelet
+	if before.Step == action.Journal.Step && (!raises || action.Why == a.rising) {
 		return ""
 	}
-	return fmt.Sprintf("upgrade %s: %s: %s", a.Journal.Upgrade, a.Journal.Step, a.Why)
+	if raises {
+		a.rising = action.Why
+	}
+	return fmt.Sprintf("upgrade %s: %s: %s", action.Journal.Upgrade, action.Journal.Step, action.Why)
 }
 
 // note keeps what those are told who ask, and has it told at once if it is new.
@@ -279,6 +298,10 @@ func (a *Agent) do(ctx context.Context, action parachute.Action) error {
 		return a.Start(ctx)
 	case parachute.Accept:
 		return a.Disarm(ctx)
+	case parachute.RaiseServers:
+		return a.raiseServers(ctx)
+	case parachute.RaiseKubelet:
+		return a.raiseKubelet(ctx)
 	case parachute.Undo:
 		a.remain()
 		return errors.Join(a.Start(ctx), a.Disarm(ctx))

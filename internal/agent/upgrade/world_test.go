@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,13 @@ type world struct {
 	noDrain       bool
 	host          gate.Host
 	acts          []string
+	// minor: the releases are of two minor releases of Kubernetes. held is the release
+	// whose kubelet is held, low are the pods that behave as the old one, and emulates is
+	// what the API server does that runs.
+	minor    bool
+	held     string
+	low      []string
+	emulates bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -83,10 +91,19 @@ func (w *world) turn(wish parachute.Wish) {
 func (w *world) starts() {
 	for _, name := range []string{"containerd", "kubelet", "agent"} {
 		if w.current != newOne || w.broken != name {
-			w.daemons[name] = w.current
+			w.daemons[name] = w.program(name)
 		}
 	}
+	w.emulates = slices.Contains(w.low, apiServerPod)
 	w.process()
+}
+
+// program is the release of which a daemon starts.
+func (w *world) program(name string) string {
+	if name == "kubelet" && w.held != "" {
+		return w.held
+	}
+	return w.current
 }
 
 // process is a new process of the agent.
@@ -146,7 +163,12 @@ func (w *world) effects() Host {
 		Running:  func() (string, error) { return w.current, nil },
 		Previous: func() (string, error) { return w.previous, nil },
 		Daemons: func(release string) (bool, error) {
-			return len(w.daemons) == 3 && !slices.ContainsFunc(slices.Collect(maps.Values(w.daemons)), func(r string) bool { return r != release }), nil
+			for name, of := range w.daemons {
+				if of != release && (name != "kubelet" || of != w.held) {
+					return false, nil
+				}
+			}
+			return len(w.daemons) == 3, nil
 		},
 		Quiet:      func(context.Context) (bool, error) { _, runs := w.daemons["kubelet"]; return !runs, nil },
 		Armed:      func(_ context.Context, release string) (bool, error) { return w.armed == release, nil },
@@ -161,6 +183,17 @@ func (w *world) effects() Host {
 			}
 			return out
 		},
+		Held: func() (string, error) { return w.held, nil },
+		Low:  func() ([]string, error) { return slices.Clone(w.low), nil },
+		Rise: func(pod string) error {
+			return w.does("rise "+filepath.Base(pod), func() {
+				w.low = slices.DeleteFunc(w.low, func(p string) bool { return p == pod })
+			})
+		},
+		Emulates: func(context.Context) state.Fact[bool] {
+			return state.Fact[bool]{Known: w.serves(), Value: w.emulates}
+		},
+		RaiseKubelet: func(context.Context) error { return w.does("let kubelet rise", func() { w.held = "" }) },
 		GiveLead: func(context.Context) (bool, error) {
 			return true, w.cut.Effect(func() error { w.leads = false; return nil })
 		},
@@ -179,21 +212,29 @@ func (w *world) effects() Host {
 }
 
 func (w *world) link(to string) {
-	if w.current != to {
-		w.current, w.previous = to, w.current
+	if w.current == to {
+		return
+	}
+	w.current, w.previous = to, w.current
+	w.held, w.low = "", nil
+	if w.minor && to == newOne {
+		w.held, w.low = oldOne, slices.Clone(podFiles[:3])
 	}
 }
 
 // serves: daemons of two releases would be a mixture.
-func (w *world) serves() bool { return w.daemons["kubelet"] == w.current }
+func (w *world) serves() bool { return w.daemons["kubelet"] == w.program("kubelet") }
 
 // start starts what does not run, and the agent last.
 func (w *world) start() error {
 	for _, name := range []string{"containerd", "kubelet", "agent"} {
-		if w.daemons[name] == w.current || w.current == newOne && w.broken == name {
+		if w.daemons[name] == w.program(name) || w.current == newOne && w.broken == name {
 			continue
 		}
-		err := w.does("start "+name, func() { w.daemons[name] = w.current })
+		err := w.does("start "+name, func() {
+			w.daemons[name] = w.program(name)
+			w.emulates = slices.Contains(w.low, apiServerPod)
+		})
 		if err != nil {
 			return err
 		}
@@ -239,6 +280,9 @@ func (w *world) operator() {
 func (w *world) tick(power bool) {
 	w.now = w.now.Add(3 * time.Second)
 	w.operator()
+	if _, runs := w.daemons["kubelet"]; runs { // it starts pods anew whose manifest has changed
+		w.emulates = slices.Contains(w.low, apiServerPod)
+	}
 	if _, runs := w.daemons["agent"]; runs {
 		w.agent.Nodes(w.nodes())
 		_, err := w.agent.step(w.t.Context())
@@ -301,7 +345,7 @@ func (w *world) rests(power bool) {
 func (w *world) over() string {
 	var left []string
 	for name, release := range w.daemons {
-		if release != w.current {
+		if release != w.program(name) {
 			left = append(left, name+" is of "+release)
 		}
 	}

@@ -23,11 +23,24 @@ import (
 // On a host of an earlier Holdfast, whose programs are plain files, the first
 // Switch makes a release of them and puts links in their places. It can be run
 // again after a crash at any moment.
-func Switch(root, digest string) error { return on(root).switchTo(digest) }
+//
+// Its kubelet is that of the same release, also if another one was held: on the way to
+// a release, and on the way back, kubelet changes at the end.
+func Switch(root, digest string) error { return on(root).switchTo(digest, "") }
+
+// SwitchHolding is Switch with the kubelet of another release that lies on the host. That
+// one stays until a Switch to the same release, and is the one that runs before: a cut
+// leaves no other pair than both releases, or the new one with the kubelet of the old.
+// With an empty digest of a kubelet it is Switch.
+func SwitchHolding(root, digest, kubelet string) error { return on(root).switchTo(digest, kubelet) }
 
 // Current returns the digest of the release whose programs a host starts, empty
 // before the first Switch.
 func Current(root string) (string, error) { return on(root).named(currentLink) }
+
+// Kubelet returns the digest of the release whose kubelet a host starts: the current one,
+// unless that of another one is held.
+func Kubelet(root string) (string, error) { return on(root).kubelet() }
 
 // Previous returns the digest of the release before the last Switch, empty if
 // there is none.
@@ -49,10 +62,14 @@ func (d disk) previous() (string, error) {
 	return was, nil
 }
 
-func (d disk) switchTo(digest string) error {
+func (d disk) switchTo(digest, kubelet string) error {
 	name, ok := digestHex(digest)
 	if !ok {
 		return fmt.Errorf("%q is not the digest of a release", digest)
+	}
+	held, ok := digestHex(kubelet)
+	if !ok && kubelet != "" {
+		return fmt.Errorf("%q is not the digest of a release", kubelet)
 	}
 	unlock, err := d.open()
 	if err != nil {
@@ -67,8 +84,16 @@ func (d disk) switchTo(digest string) error {
 	if err != nil {
 		return fmt.Errorf("take over the programs that an earlier Holdfast wrote: %w", err)
 	}
+	if err := d.hold(held); err != nil {
+		return fmt.Errorf("hold the kubelet of release %s: %w", kubelet, err)
+	}
 	if err := d.choose(name, to.files()); err != nil {
 		return fmt.Errorf("switch to release %s: %w", digest, err)
+	}
+	if held == "" {
+		if err := d.letGo(); err != nil {
+			return fmt.Errorf("let kubelet be that of release %s: %w", digest, err)
+		}
 	}
 	return d.endOld(old, to.files())
 }
@@ -140,6 +165,9 @@ func (d disk) link(files []File) error {
 	var folders []string
 	for _, f := range files {
 		path := filepath.Join(d.root, f.Path)
+		if d.holder(f.Path) != "" {
+			continue // hold and letGo change it
+		}
 		if err := d.setLink(path, stable(f.Path)); err != nil {
 			return err
 		}
@@ -227,9 +255,15 @@ func (d disk) mayGo(name, digest string) error {
 	if err != nil {
 		return err
 	}
+	kubelet, err := d.kubelet()
+	if err != nil {
+		return err
+	}
 	switch digest {
 	case now:
 		return errors.New("it is the current release of this host; switch to another one first")
+	case kubelet:
+		return errors.New("this host starts its kubelet until the upgrade is committed and the host is raised")
 	case was:
 		return errors.New("it is the previous release of this host, the way back; it may go once another one is")
 	}

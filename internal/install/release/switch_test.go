@@ -63,10 +63,10 @@ func TestOneSwitchChangesAllProgramsTogether(t *testing.T) {
 	d := on(root)
 	d.effect = onlyWhole(t, root, first, second)
 	for range 2 { // the second time changes nothing
-		check(t, d.switchTo(second.manifest.Digest))
+		check(t, d.switchTo(second.manifest.Digest, ""))
 		runs(t, root, second, first)
 	}
-	check(t, d.switchTo(first.manifest.Digest))
+	check(t, d.switchTo(first.manifest.Digest, ""))
 	runs(t, root, first, second)
 	clean(t, root)
 }
@@ -147,7 +147,7 @@ func TestASwitchCutAtAnyEffectIsFinishedOrTakenBack(t *testing.T) {
 		mustPlace(t, root, first, second)
 		check(t, Switch(root, first.manifest.Digest))
 	})
-	act := func(d disk) error { return d.switchTo(second.manifest.Digest) }
+	act := func(d disk) error { return d.switchTo(second.manifest.Digest, "") }
 	cutEverywhere(t, 5, start, act, func(root string) {
 		check(t, Switch(root, second.manifest.Digest))
 		runs(t, root, second, first)
@@ -175,7 +175,7 @@ func TestACutSwitchNamesNoWrongWayBack(t *testing.T) {
 		second.manifest.Digest: {first.manifest.Digest, ""},
 		third.manifest.Digest:  {second.manifest.Digest},
 	}
-	cutEverywhere(t, 4, start, func(d disk) error { return d.switchTo(third.manifest.Digest) }, func(root string) {
+	cutEverywhere(t, 4, start, func(d disk) error { return d.switchTo(third.manifest.Digest, "") }, func(root string) {
 		now, err := Current(root)
 		check(t, err)
 		if was, err := Previous(root); err != nil || !slices.Contains(ways[now], was) {
@@ -189,7 +189,7 @@ func TestACutSwitchNamesNoWrongWayBack(t *testing.T) {
 func TestTheFirstSwitchOfANewHostCanBeCut(t *testing.T) {
 	first := testStore(t)
 	start := again(t, func(root string) { mustPlace(t, root, first) })
-	cutEverywhere(t, 5, start, func(d disk) error { return d.switchTo(first.manifest.Digest) }, func(root string) {
+	cutEverywhere(t, 5, start, func(d disk) error { return d.switchTo(first.manifest.Digest, "") }, func(root string) {
 		check(t, Switch(root, first.manifest.Digest))
 		runs(t, root, first, nil)
 		clean(t, root)
@@ -319,10 +319,10 @@ func TestAHostOfAnEarlierHoldfastIsTakenOverWithAWayBack(t *testing.T) {
 	mustPlace(t, root, second)
 	d := on(root)
 	d.effect = onlyWhole(t, root, first, second)
-	check(t, d.switchTo(second.manifest.Digest))
+	check(t, d.switchTo(second.manifest.Digest, ""))
 	runs(t, root, second, first)
 	check(t, Verify(root, first.manifest.Digest))
-	check(t, d.switchTo(first.manifest.Digest))
+	check(t, d.switchTo(first.manifest.Digest, ""))
 	runs(t, root, first, second)
 	clean(t, root)
 	if host.Exists(filepath.Join(root, markerFile)) {
@@ -336,7 +336,7 @@ func TestAHostOfAnEarlierHoldfastMayBeOfTheSameRelease(t *testing.T) {
 	mustPlace(t, root, first)
 	d := on(root)
 	d.effect = onlyWhole(t, root, first)
-	check(t, d.switchTo(first.manifest.Digest))
+	check(t, d.switchTo(first.manifest.Digest, ""))
 	runs(t, root, first, nil)
 	clean(t, root)
 }
@@ -347,7 +347,7 @@ func TestATakeOverCutAtAnyEffectIsFinishedByTheNext(t *testing.T) {
 		earlier(t, root, first)
 		mustPlace(t, root, second)
 	})
-	cutEverywhere(t, 15, start, func(d disk) error { return d.switchTo(second.manifest.Digest) }, func(root string) {
+	cutEverywhere(t, 15, start, func(d disk) error { return d.switchTo(second.manifest.Digest, "") }, func(root string) {
 		check(t, Switch(root, second.manifest.Digest))
 		runs(t, root, second, first)
 		check(t, Verify(root, first.manifest.Digest))
@@ -365,7 +365,7 @@ func TestChangedProgramsOfAnEarlierHoldfastAreReplacedWithoutAWayBack(t *testing
 		write(t, filepath.Join(root, "usr/local/bin/one"), "changed by hand")
 		mustPlace(t, root, second)
 	})
-	cutEverywhere(t, 8, start, func(d disk) error { return d.switchTo(second.manifest.Digest) }, func(root string) {
+	cutEverywhere(t, 8, start, func(d disk) error { return d.switchTo(second.manifest.Digest, "") }, func(root string) {
 		check(t, Switch(root, second.manifest.Digest))
 		runs(t, root, second, nil)
 		clean(t, root)

@@ -36,3 +36,7 @@ const (
 	ReleasesDir    = "/opt/holdfast/releases"
 	CurrentRelease = ReleasesDir + "/current"
 )
+
+// Kubelet is where a host has its kubelet. On the way to another minor release of
+// Kubernetes it stays that of the old release until the commit.
+const Kubelet = "/usr/local/bin/kubelet"

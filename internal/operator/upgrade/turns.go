@@ -25,14 +25,15 @@ func (r *Reconciler) turns(ctx context.Context, g *gathered, next cluster.Step) 
 	})
 	for i := range nodes {
 		n := &nodes[i]
-		turn, fetch, err := wanted(g, next, n.Name)
+		had, wrong := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
+		turn, fetch, err := wanted(g, next, n.Name, had)
 		if err != nil {
 			return err
 		}
 		if err := r.give(ctx, n, turn, fetch); err != nil {
 			return err
 		}
-		if had, wrong := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf]); turn != "" && (wrong != nil || had.Wish != g.book.record.Turn(n.Name).Wish) && g.book.record.Turn(n.Name).Wish != parachute.Stay {
+		if turn != "" && (wrong != nil || had.Wish != g.book.record.Turn(n.Name).Wish) && g.book.record.Turn(n.Name).Wish != parachute.Stay {
 			r.event(ctx, n, corev1.EventTypeNormal, "UpgradeTurn", fmt.Sprintf("the host has its turn: %s (%s)", g.book.record.Turn(n.Name).Wish, next.Why))
 		}
 	}
@@ -46,18 +47,21 @@ func rank(r cluster.Record, host string) int {
 	return 1
 }
 
-// wanted returns the annotations of a node; both are empty while there is no upgrade.
-func wanted(g *gathered, next cluster.Step, host string) (turn, fetch string, err error) {
+// wanted returns the annotations of a node; both are empty while there is no upgrade. Who
+// was told to raise its level goes on, whatever comes between: there is no way back.
+func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (turn, fetch string, err error) {
 	rec := g.book.record
 	if !rec.Started {
 		return "", "", nil
 	}
 	of := rec.Turn(host)
-	raise := rec.NoWayBack && next.Do == cluster.Raise && slices.Contains(next.Hosts, host)
+	begun := had.Closed && had.Upgrade == of.Upgrade
+	now := rec.NoWayBack && next.Do == cluster.Raise && slices.Contains(next.Hosts, host)
+	raise := now || begun && had.Raise
 	for _, h := range g.survey.Site.Hosts {
 		raise = raise || rec.NoWayBack && h.Name == host && state.Is(h.Raised, true)
 	}
-	turn, err = annotation.Encode(annotation.Turn{Wish: of.Wish, Upgrade: of.Upgrade, From: of.From, To: of.To, Closed: rec.NoWayBack, Raise: raise})
+	turn, err = annotation.Encode(annotation.Turn{Wish: of.Wish, Upgrade: of.Upgrade, From: of.From, To: of.To, Closed: rec.NoWayBack, Raise: raise, Kubelet: now && next.Kubelet || begun && had.Kubelet})
 	if err != nil {
 		return "", "", err
 	}

@@ -359,7 +359,7 @@ func (w *world) act(h *hostPlay) {
 		h.running, h.daemons = h.journal.From, true
 	case parachute.Hold:
 		h.held = a.Why
-	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Accept:
+	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
 	}
 	h.raised = h.raised || turn.Raise
 	w.says(h)

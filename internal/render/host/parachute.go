@@ -13,6 +13,7 @@ const (
 	ParachuteUnit  = "holdfast-parachute.service"
 	ParachuteTimer = "holdfast-parachute.timer"
 	SwitchUnit     = "holdfast-switch.service"
+	RaiseUnit      = "holdfast-raise.service"
 )
 
 // UnitDir is where administrators' units lie, and ours.
@@ -43,6 +44,13 @@ func Parachute(digest, hangs string) []state.File {
 		{Path: UnitDir + "/" + KubeletUnit + ".d/50-holdfast-release.conf", Data: text(podsDropin), Mode: state.DefaultFileMode},
 		{Path: UnitDir + "/" + AgentUnit + ".d/50-holdfast-release.conf", Data: text(hangsDropin), Mode: state.DefaultFileMode},
 	}
+}
+
+// Raise returns the file with which kubelet of a host becomes that of a release. It runs
+// the program of that release.
+func Raise(digest string) state.File {
+	text := strings.ReplaceAll(raiseUnit, "AGENT", ReleaseAgent(digest))
+	return state.File{Path: UnitDir + "/" + RaiseUnit, Data: []byte(text), Mode: state.DefaultFileMode}
 }
 
 // ParachuteLinks returns the links that enable them, each with its target.
@@ -89,6 +97,18 @@ StartLimitIntervalSec=0
 Type=oneshot
 ExecStart=AGENT parachute --switch
 TimeoutStartSec=4min
+` + plain + `RestrictRealtime=yes
+`
+
+// raiseUnit is run by the agent, which may not write where the link of kubelet is.
+const raiseUnit = `[Unit]
+Description=Let kubelet be that of the release that this host runs
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+ExecStart=AGENT parachute --raise
+TimeoutStartSec=1min
 ` + plain + `RestrictRealtime=yes
 `
 

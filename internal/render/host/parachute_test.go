@@ -21,6 +21,7 @@ func TestTheParachuteRunsTheProgramOfTheOldRelease(t *testing.T) {
 		}
 		out.WriteString("# " + f.Path + "\n" + string(f.Data) + "\n")
 	}
+	out.WriteString("# " + Raise("sha256:"+old).Path + "\n" + string(Raise("sha256:"+old).Data) + "\n")
 	for link, target := range ParachuteLinks() {
 		if filepath.Base(link) != filepath.Base(target) || filepath.Dir(target) != UnitDir {
 			t.Errorf("%s leads to %s", link, target)

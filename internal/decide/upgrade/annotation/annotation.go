@@ -116,11 +116,13 @@ type Turn struct {
 	// the host is to work at the functional level of the release that runs.
 	Closed bool `json:"closed,omitempty"`
 	Raise  bool `json:"raise,omitempty"`
+	// Kubelet is true once its kubelet is to be raised too: all API servers were.
+	Kubelet bool `json:"kubelet,omitempty"`
 }
 
 // Of returns the turn as a host decides from it.
 func (t Turn) Of() parachute.Turn {
-	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To}
+	return parachute.Turn{Wish: t.Wish, Upgrade: t.Upgrade, From: t.From, To: t.To, Raise: t.Raise && t.Closed, Kubelet: t.Kubelet}
 }
 
 // Fetch is which releases are to lie on a host, and where they are to be had.

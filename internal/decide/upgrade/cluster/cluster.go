@@ -84,8 +84,9 @@ type Host struct {
 	// Held is what the host says if it holds and a person should look; empty if it goes
 	// on.
 	Held string
-	// Raised is true once it works at the new functional level.
-	Raised state.Fact[bool]
+	// Raised is true once it works at the functional level of its release, Servers once
+	// its API server does; a worker has none.
+	Raised, Servers state.Fact[bool]
 }
 
 // Part is something that runs in the cluster and not on a host.
@@ -105,6 +106,8 @@ type Site struct {
 	Hosts   []Host
 	// Parts are in the order in which they follow: the operator is the last.
 	Parts []Part
+	// Raises is true if the commit raises the functional level.
+	Raises bool
 	// Closed are the gates that hold the next host, or the commit. They are of the
 	// stage that Stage names.
 	Closed []gate.Gate
@@ -145,6 +148,8 @@ type Step struct {
 	// Hosts are those that the step is about, Part and Release what is brought.
 	Hosts         []string
 	Part, Release string
+	// Kubelet is true if a host may bring its kubelet to the new functional level too.
+	Kubelet bool
 	// Why explains the step to people. Refused says which wish does not count.
 	Why, Refused string
 }

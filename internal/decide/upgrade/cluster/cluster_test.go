@@ -20,11 +20,23 @@ func aSite(arrived int) Site {
 	s := Site{Now: noon, Record: Record{Upgrade: "u1", From: "R1", To: "R2", Started: true}, Wish: Wish{Release: "R2", Upgrade: "u1"}, Running: "R1", Soak: soakTime, MaxUnavailable: 2, Parts: []Part{{"CoreDNS", state.Known("R1")}, {"operator", state.Known("R1")}}}
 	yes := state.Known(true)
 	for i, h := range Order([]Host{{Name: "w-1", Worker: true}, {Name: "w-2", Worker: true}, {Name: "w-3", Worker: true}, {Name: "cp-1", Leader: true}, {Name: "cp-2", VIP: true}}) {
-		h.Present, h.Well, h.Whole, h.Raised, h.Running = yes, yes, yes, state.Known(false), state.Known("R1")
+		h.Present, h.Well, h.Whole, h.Raised, h.Servers, h.Running = yes, yes, yes, state.Known(false), state.Known(false), state.Known("R1")
 		if i < arrived {
 			h.Running, h.Journal = state.Known("R2"), parachute.Journal{Upgrade: "u1", Step: parachute.Accepted, Since: noon.Add(time.Duration(i) * time.Second)}
 		}
 		s.Hosts = append(s.Hosts, h)
+	}
+	return s
+}
+
+// withProxy is a site whose hosts have arrived. raises is true if the commit raises the
+// level, risen once it did.
+func withProxy(raises, risen bool) Site {
+	s := proved(aSite(5))
+	s.Parts = append([]Part{{KubeProxy, state.Known("R1")}}, s.Parts...)
+	s.Raises, s.Record.NoWayBack = raises, risen
+	for i := range s.Hosts {
+		s.Hosts[i].Raised = state.Known(risen)
 	}
 	return s
 }
@@ -97,6 +109,16 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 				s.Hosts[i].Raised = state.Known(true)
 			}
 		}},
+		{"the servers of one host have risen", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Hosts[0].Servers = true, state.Known(true) }},
+		{"an API server restarts", proved(aSite(5)), func(s *Site) {
+			s.Record.NoWayBack, s.Hosts[0].Servers, s.Hosts[1].Servers = true, state.Known(false), state.Fact[bool]{}
+		}},
+		{"the servers of all hosts have risen", proved(aSite(5)), func(s *Site) {
+			s.Record.NoWayBack, s.Hosts[0].Servers, s.Hosts[1].Servers, s.Hosts[0].Raised = true, state.Known(true), state.Known(true), state.Known(true)
+		}},
+		{"kube-proxy waits for the level", withProxy(true, false), nil},
+		{"kube-proxy does not wait where no level rises", withProxy(false, false), nil},
+		{"kube-proxy follows the level", withProxy(true, true), nil},
 		{"a person goes back too late", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Wish.Release = true, "R1" }},
 		{"a person wants a third release", aSite(1), func(s *Site) { s.Wish.Release = "R3" }},
 		{"a person goes back", proved(aSite(5)), func(s *Site) { s.Wish.Release = "R1" }},
@@ -153,6 +175,43 @@ func TestWhoGoesFirst(t *testing.T) {
 	} {
 		if got := strings.Join(names(Order(hosts)), " "); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestALevelRisesWithAMinorReleaseAndKubeProxyWaitsForIt also of releases that nobody has
+// told of.
+func TestALevelRisesWithAMinorReleaseAndKubeProxyWaitsForIt(t *testing.T) {
+	release := func(text string) gate.Release {
+		v, err := gate.ParseVersion(text)
+		if err != nil {
+			return gate.Release{}
+		}
+		return gate.Release{Digest: "sha256:" + text, Kubernetes: v}
+	}
+	for _, c := range []struct {
+		from, to, level string
+		raises          bool
+	}{
+		{"1.35.4", "1.36.3", "1.35", true},
+		{"1.36.2", "1.36.3", "", false},
+		{"1.36.3", "1.36.3", "", false},
+		{"1.36.3", "1.35.4", "", false},
+		{"1.36.3", "2.0.0", "1.36", true},
+		{"2.0.0", "1.36.3", "", false},
+		{"", "1.36.3", "0.0", true},
+		{"1.36.3", "", "", true},
+	} {
+		from, to := release(c.from), release(c.to)
+		if got := Level(from.Kubernetes, to.Kubernetes); got != c.level {
+			t.Errorf("%s to %s: the level stays at %q, want %q", c.from, c.to, got, c.level)
+		}
+		raises := Raises(from, to)
+		if raises != c.raises {
+			t.Errorf("%s to %s raises the level: %v", c.from, c.to, raises)
+		}
+		if Follows(KubeProxy, raises, false) == c.raises || !Follows(KubeProxy, raises, true) || !Follows("coredns", raises, false) {
+			t.Errorf("%s to %s: who follows", c.from, c.to)
 		}
 	}
 }

@@ -29,27 +29,35 @@ type modelHost struct {
 	on, daemons, isNew, booted, late bool
 	step                             parachute.Step
 	boots, attempts                  int
-	failed, why, closed, raised      bool
+	failed, why, closed              bool
+	// raise and kubelet are what the host is told to raise. Its servers have risen, and
+	// its kubelet is the new one.
+	raise, kubelet, risen, newKubelet bool
 }
 
 type world struct {
 	hosts                         [3]modelHost
 	started, returning, noWayBack bool
 	turns                         [3]bool
-	// soaked is true once the soak is over, partsNew once the parts follow, newer
-	// once data were written that the old release cannot read.
-	soaked, partsNew, newer bool
-	wish                    string
-	faults                  int
+	// soaked is true once the soak is over, partsNew once the parts follow, proxyNew once
+	// kube-proxy does, newer once data were written that the old release cannot read.
+	soaked, partsNew, proxyNew, newer bool
+	wish                              string
+	faults                            int
 }
 
 // play is a scenario: how many hosts, and on which the new release is bad: it does not
-// serve (1), or it serves and does something wrong (2).
+// serve (1), or it serves and does something wrong (2). minor is true for another minor
+// release of Kubernetes.
 type play struct {
 	n     int
 	bad   [3]int
+	minor bool
 	table []rule
 }
+
+// low reports whether the servers of a host behave as the old minor release.
+func (p play) low(h modelHost) bool { return p.minor && (!h.isNew || !h.risen) }
 
 func name(i int) string { return fmt.Sprintf("cp-%d", i+1) }
 
@@ -115,6 +123,7 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 	if p.n == 1 {
 		f.Kind = parachute.Alone
 	}
+	f.Risen, f.Held = state.Known(!h.isNew || !p.low(h)), p.minor && h.isNew && !h.newKubelet
 	if h.booted {
 		f.Boot = "b2"
 	}
@@ -125,7 +134,9 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 		f.PeerServes = state.Known(p.others(w, i))
 	}
 	if p.serves(w, i) || !blind && p.others(w, i) {
-		f.Turn, f.Closed = state.Known(w.record().Turn(name(i))), state.Known(w.noWayBack || !w.started && w.newer)
+		turn := w.record().Turn(name(i))
+		turn.Raise, turn.Kubelet = h.raise, h.kubelet
+		f.Turn, f.Closed = state.Known(turn), state.Known(w.noWayBack || !w.started && w.newer)
 	}
 	for _, c := range parachute.Criteria() {
 		if h.daemons {
@@ -136,7 +147,7 @@ func (p play) facts(w world, i int, blind bool) parachute.Facts {
 }
 
 func (p play) site(w world, closed bool) Site {
-	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Parts: []Part{{"operator", state.Known(pick(w.partsNew))}}}
+	s := Site{Now: noon, Record: w.record(), Wish: Wish{Release: w.wish, Upgrade: "u1"}, Running: pick(w.newer), Soak: soakTime, Raises: p.minor, Parts: []Part{{KubeProxy, state.Known(pick(w.proxyNew))}, {"operator", state.Known(pick(w.partsNew))}}}
 	for i := range p.n {
 		h := w.hosts[i]
 		well := p.serves(w, i) && (!h.isNew || p.bad[i] == 0)
@@ -144,7 +155,7 @@ func (p play) site(w world, closed bool) Site {
 		if a := parachute.Next(h.journal(), p.facts(w, i, false), noon); h.on && a.Act == parachute.Hold {
 			held = a.Why
 		}
-		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Whole: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Raised: state.Known(h.raised)})
+		s.Hosts = append(s.Hosts, Host{Held: held, Name: name(i), Leader: i == 0, Present: state.Known(h.on), Well: state.Known(well), Whole: state.Known(true), Running: state.Known(pick(h.isNew)), Journal: h.journal(), Servers: state.Known(h.isNew && !p.low(h)), Raised: state.Known(h.isNew && h.closed && !p.low(h) && (h.newKubelet || !p.minor))})
 	}
 	if closed {
 		s.Closed = []gate.Gate{{ID: "etcd-data", Verdict: gate.Unknown, Why: "not known"}}
@@ -180,6 +191,21 @@ func (p play) agent(w world, i int, blind bool) (out []world, wrong string) {
 			wrong = name(i) + " serves alone, and is returned"
 		}
 		h.isNew, h.daemons = false, true
+	case parachute.RaiseServers:
+		if p.n > 1 && !p.others(before, i) {
+			wrong = name(i) + " restarts its API server, and nobody else serves"
+		}
+		h.risen, w.newer = true, true
+	case parachute.RaiseKubelet:
+		if p.n > 1 && !p.others(before, i) {
+			wrong = name(i) + " ends its kubelet, and nobody else serves"
+		}
+		h.daemons = false
+		stopped := w
+		h.newKubelet = true
+		linked := w
+		h.daemons = true
+		return []world{written, stopped, linked, w}, wrong
 	case parachute.Accept:
 		if p.bad[i] > 0 {
 			wrong = name(i) + " accepts a bad release"
@@ -205,25 +231,34 @@ func (p play) operator(w world, closed bool) (world, Step, string) {
 		if r.NoWayBack && !w.noWayBack && (!w.soaked || !w.partsNew) {
 			wrong = "it is committed before all has followed and soaked"
 		}
+		w.newer = w.newer || w.noWayBack && !r.Started // whatever the new release writes by itself from now on
 		if w.partsNew && (r.Returning && len(r.Turns) > 0 || !r.Started && !w.newer) {
 			wrong = "hosts return before the parts"
 		}
 		w.started, w.returning, w.noWayBack = r.Started, r.Returning, r.NoWayBack
 		for i := range w.turns {
 			w.turns[i] = slices.Contains(r.Turns, name(i))
+			if h := &w.hosts[i]; !r.Started {
+				h.raise, h.kubelet = false, false
+			}
 		}
 		if !r.Started {
 			w.wish = pick(w.newer)
 		}
 	case Bring:
+		if step.Part == KubeProxy {
+			w.proxyNew = step.Release == newOne
+			break
+		}
 		w.partsNew = step.Release == newOne
 	case Raise:
 		if !w.noWayBack {
 			wrong = "data are raised while the way back is open"
 		}
-		w.newer = true
 		for i := range w.hosts[:p.n] {
-			w.hosts[i].raised = w.hosts[i].raised || slices.Contains(step.Hosts, name(i))
+			if h := &w.hosts[i]; slices.Contains(step.Hosts, name(i)) {
+				h.raise, h.kubelet = true, h.kubelet || step.Kubelet
+			}
 		}
 	case Rest, Fetch, Await, Pause:
 	}
@@ -241,11 +276,32 @@ func (p play) wrong(w world) string {
 			return name(i) + " runs the old release on data that it cannot read"
 		}
 	}
+	if wrong := p.skewed(w); wrong != "" {
+		return wrong
+	}
 	switch {
 	case work > 1:
 		return fmt.Sprintf("%d hosts are at work", work)
 	case w.newer && w.started && !w.noWayBack:
 		return "the way back is said to be open, and the old release cannot read the data"
+	}
+	return ""
+}
+
+// skewed says what is newer than an API server that answers behaves; empty for nothing.
+func (p play) skewed(w world) string {
+	for i, low := range w.hosts[:p.n] {
+		if !low.on || !p.low(low) {
+			continue
+		}
+		if w.proxyNew {
+			return "kube-proxy is newer than what the API server of " + name(i) + " emulates"
+		}
+		for k, h := range w.hosts[:p.n] {
+			if h.isNew && h.newKubelet {
+				return "kubelet of " + name(k) + " is newer than what the API server of " + name(i) + " emulates"
+			}
+		}
 	}
 	return ""
 }
@@ -336,10 +392,11 @@ func (p play) round(w world) (world, Step, string) {
 			if why != "" {
 				return w, Step{}, why
 			}
-			if list[1] == w {
+			last := list[len(list)-1]
+			if last == w {
 				break
 			}
-			w = list[1]
+			w = last
 		}
 		if h := &w.hosts[i]; h.step.Trying() {
 			h.late = true
@@ -361,6 +418,9 @@ func (p play) end(w world, step Step) (end, wrong string) {
 		for i, h := range w.hosts[:p.n] {
 			if h.isNew != w.newer || !p.serves(w, i) {
 				return "", "it ends, and " + name(i) + " is elsewhere"
+			}
+			if p.minor && w.newer && (p.low(h) || !h.newKubelet || !w.proxyNew) {
+				return "", "it ends, and " + name(i) + " is not at the new level"
 			}
 		}
 		return "idle " + pick(w.newer), ""
@@ -424,6 +484,10 @@ func plays() map[string]struct {
 		"two hosts, bad on the leader":   {play{n: 2, bad: [3]int{1, 0}, table: rules}, 2},
 		"three hosts":                    {play{n: 3, table: rules}, 1},
 		"three hosts, bad on the second": {play{n: 3, bad: [3]int{0, 2, 0}, table: rules}, 1},
+		"one host, minor":                {play{n: 1, minor: true, table: rules}, 3},
+		"two hosts, minor":               {play{n: 2, minor: true, table: rules}, 2},
+		"two hosts, minor, half bad":     {play{n: 2, minor: true, bad: [3]int{0, 2}, table: rules}, 2},
+		"three hosts, minor":             {play{n: 3, minor: true, table: rules}, 1},
 	}
 }
 
@@ -442,6 +506,23 @@ func TestWhateverHappensAnUpgradeEndsOrPausesWithAReason(t *testing.T) {
 			}
 			t.Log(ends)
 		})
+	}
+}
+
+// TestTheModelFindsALevelThatRisesTooEarly has kubelets rise with the servers of each host.
+func TestTheModelFindsALevelThatRisesTooEarly(t *testing.T) {
+	table := slices.Clone(rules)
+	i := slices.IndexFunc(table, func(r rule) bool { return r.name == "commit goes on" })
+	table[i].answer = func(s Site) (Step, bool) {
+		step, ok := s.raise()
+		step.Kubelet = step.Do == Raise
+		return step, ok
+	}
+	if _, wrong := (play{n: 2, minor: true, table: table}).explore(0); !strings.HasPrefix(wrong, "kubelet of ") {
+		t.Errorf("it finds %q", wrong)
+	}
+	if _, wrong := (play{n: 1, minor: true, table: table}).explore(0); wrong != "" {
+		t.Errorf("of one host: %s", wrong)
 	}
 }
 

@@ -95,7 +95,7 @@ func (s Site) phase() Phase {
 		return Checked
 	case len(s.left()) > 0 || len(s.atWork()) > 0:
 		return Hosts
-	case s.behind() != "":
+	case s.behind(false) != "":
 		return Parts
 	}
 	return Proving
@@ -208,19 +208,6 @@ func (s Site) everybody() (Step, bool) {
 	return step, true
 }
 
-// raise closes what the record says is closed: host by host, and then the record goes.
-func (s Site) raise() (Step, bool) {
-	if !s.Record.NoWayBack {
-		return Step{}, false
-	}
-	for _, h := range Order(s.Hosts) {
-		if !state.Is(h.Raised, true) {
-			return s.step(Raise, h.Name+" is brought to the new functional level", h.Name)
-		}
-	}
-	return s.write(Record{}, "the upgrade is complete")
-}
-
 func (s Site) partsBack() (Step, bool) {
 	if !s.Record.Returning {
 		return Step{}, false
@@ -295,10 +282,10 @@ func (s Site) nextHost() (Step, bool) {
 	return Step{}, false
 }
 
-// behind names the first part that does not run the new release.
-func (s Site) behind() string {
+// behind names the first part that is not of the new release, although it may be.
+func (s Site) behind(risen bool) string {
 	for _, p := range s.Parts {
-		if !state.Is(p.Release, s.Record.To) {
+		if Follows(p.Name, s.Raises, risen) && !state.Is(p.Release, s.Record.To) {
 			return p.Name
 		}
 	}
@@ -306,10 +293,14 @@ func (s Site) behind() string {
 }
 
 func (s Site) parts() (Step, bool) {
-	part := s.behind()
+	part := s.behind(false)
 	if part == "" {
 		return Step{}, false
 	}
+	return s.bring(part)
+}
+
+func (s Site) bring(part string) (Step, bool) {
 	step, _ := s.step(Bring, part+" follows")
 	step.Part, step.Release = part, s.Record.To
 	return step, true

@@ -26,6 +26,9 @@ type Turn struct {
 	// Upgrade identifies the upgrade; another one to the same release has another.
 	Upgrade  string
 	From, To string
+	// Raise is true once the servers of the host are to behave as what they are, and
+	// Kubelet once its kubelet is to be that of the new release too.
+	Raise, Kubelet bool
 }
 
 // Facts is what a host knows when it decides.
@@ -58,6 +61,10 @@ type Facts struct {
 	Released, Quiet, Timer bool
 	// Daemons is true once all daemons of the running release were started.
 	Daemons bool
+	// Risen is true once the servers of the host behave as what they are, as far as it has
+	// any. Held is true while its kubelet is that of an older release.
+	Risen state.Fact[bool]
+	Held  bool
 	// Watchdog counts how often the agent of the new release was killed since the
 	// switch because it hung.
 	Watchdog int
@@ -86,6 +93,10 @@ const (
 	Prove Act = "prove"
 	// Accept ends the timer.
 	Accept Act = "accept"
+	// RaiseServers lets the servers of the host behave as what they are, RaiseKubelet its
+	// kubelet be that of the running release.
+	RaiseServers Act = "raise servers"
+	RaiseKubelet Act = "raise kubelet"
 	// Undo lets the host serve again with the old release, which it never left.
 	Undo Act = "undo"
 	// SwitchBack lets the one switch lead to the old release, and starts it.
@@ -141,6 +152,7 @@ var rules = []rule{
 	{"accept", decision.accept},
 	{"go back", decision.goBack},
 	{"undo", decision.undo},
+	{"raise", decision.raise},
 	{"forward", decision.forward},
 }
 

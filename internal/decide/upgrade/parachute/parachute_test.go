@@ -29,7 +29,7 @@ func proven() Proof {
 func at(s Step) (Journal, Facts) {
 	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-100 * time.Second), Deadline: noon.Add(200 * time.Second), Attempts: 1, Boot: "b1"}
 	f := Facts{
-		Kind: OfTwo, Turn: state.Known(Turn{Go, "u1", "old", "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
+		Kind: OfTwo, Turn: state.Known(Turn{Wish: Go, Upgrade: "u1", From: "old", To: "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
 		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Quiet: true, Timer: true, Proof: proven(),
 	}
 	if s == None || s == Prepare || s == Leave || s == Armed || s == Returned {
@@ -39,6 +39,17 @@ func at(s Step) (Journal, Facts) {
 		j = Journal{}
 	}
 	return j, f
+}
+
+// raised is a host at an older functional level, whose servers the cluster raises.
+func raised(change func(*Journal, *Facts)) func(*Journal, *Facts) {
+	return func(j *Journal, f *Facts) {
+		j.Closed, f.Closed, f.Held, f.Risen = true, state.Known(true), true, state.Known(false)
+		f.Turn.Value.Wish, f.Turn.Value.Raise = Stay, true
+		if change != nil {
+			change(j, f)
+		}
+	}
 }
 
 func TestWhatAHostDoesNext(t *testing.T) {
@@ -101,6 +112,29 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Accepted, "the way back is closed", func(_ *Journal, f *Facts) { f.Closed = state.Known(true) }},
 		{Accepted, "an administrator goes back", func(_ *Journal, f *Facts) { f.Turn.Value.Wish = GoBack }},
 		{Accepted, "an administrator goes back, and the way back is closed", func(_ *Journal, f *Facts) { f.Turn.Value.Wish, f.Closed = GoBack, state.Known(true) }},
+		{Accepted, "its servers are raised", raised(nil)},
+		{Accepted, "its servers are raised, and the journal does not know yet that the way back is closed", raised(func(j *Journal, _ *Facts) { j.Closed = false })},
+		{Accepted, "its servers are raised, and the cluster does not say that the way back is closed", raised(func(j *Journal, f *Facts) { j.Closed, f.Closed = false, state.Known(false) })},
+		{Accepted, "its API server restarts", raised(func(_ *Journal, f *Facts) { f.Risen, f.Serves = state.Fact[bool]{}, state.Known(false) })},
+		{Accepted, "its servers are raised, and its peer is not known to serve", raised(func(_ *Journal, f *Facts) { f.PeerServes = state.Fact[bool]{} })},
+		{Accepted, "its servers are raised, and it is alone on its site", raised(func(_ *Journal, f *Facts) { f.Kind, f.PeerServes = Alone, state.Known(false) })},
+		{Accepted, "its servers have risen, and its API server is not ready", raised(func(_ *Journal, f *Facts) { f.Risen, f.Serves = state.Known(true), state.Known(false) })},
+		{Accepted, "its servers have risen, and other ones have not", raised(func(_ *Journal, f *Facts) { f.Risen = state.Known(true) })},
+		{Accepted, "its kubelet is raised", raised(func(_ *Journal, f *Facts) { f.Risen, f.Turn.Value.Kubelet = state.Known(true), true })},
+		{Accepted, "its kubelet is raised, and its peer is not known to serve", raised(func(_ *Journal, f *Facts) {
+			f.Risen, f.Turn.Value.Kubelet, f.PeerServes = state.Known(true), true, state.Fact[bool]{}
+		})},
+		{Accepted, "kubelet of a worker is raised", raised(func(_ *Journal, f *Facts) {
+			f.Kind, f.Risen, f.Turn.Value.Kubelet, f.PeerServes, f.Serves = Worker, state.Fact[bool]{}, true, state.Fact[bool]{}, state.Fact[bool]{}
+		})},
+		{Accepted, "its kubelet was ended for the raise", raised(func(_ *Journal, f *Facts) {
+			f.Risen, f.Serves, f.Daemons, f.Held, f.Turn.Value.Kubelet = state.Fact[bool]{}, state.Known(false), false, false, true
+		})},
+		{Accepted, "it is raised", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held, f.Turn.Value.Kubelet = state.Known(true), false, true })},
+		{Accepted, "it is raised, and of two releases of one minor release", raised(func(_ *Journal, f *Facts) { f.Risen, f.Held = state.Known(true), false })},
+		{None, "it never left, and is raised", func(_ *Journal, f *Facts) {
+			f.Running, f.Closed, f.Turn.Value = "new", state.Known(true), Turn{Stay, "u1", "old", "new", true, false}
+		}},
 		{Returning, "the switch leads to the new release", nil},
 		{Returning, "the switch leads to the new release, and its peer has gone since", func(_ *Journal, f *Facts) { f.PeerServes = state.Known(false) }},
 		{Returning, "the old release starts", func(_ *Journal, f *Facts) { f.Running, f.Proof, f.Serves = "old", nil, state.Known(false) }},

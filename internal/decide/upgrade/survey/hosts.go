@@ -159,7 +159,7 @@ func (h host) site(s Seen, to string) cluster.Host {
 		out.Leader = m.ID != 0 && m.ID == m.Leader
 	}
 	if h.fresh {
-		out.Raised = h.raised()
+		out.Raised, out.Servers = h.raised(), h.servers()
 	}
 	return out
 }
@@ -183,6 +183,12 @@ func (h host) raised() state.Fact[bool] {
 		return state.Known(false)
 	}
 	return h.said.Raised
+}
+
+// servers tells whether the API server of a host behaves as the minor release that it is of.
+func (h host) servers() state.Fact[bool] {
+	is, as := h.facts.APIServer, h.facts.Emulates
+	return state.Fact[bool]{Known: is.Known && as.Known, Value: is.Value.Series() == as.Value.Series()}
 }
 
 // well tells whether nothing is wrong with a host, as the site sees it.
