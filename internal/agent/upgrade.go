@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
@@ -12,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
@@ -48,7 +51,10 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		prover.Keepalived = upgrade.KeepalivedRuns(keepalived.PIDFile)
 	}
 	h.Prove = prover.Prove
-	gatherer := &upgrade.Gatherer{Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input}
+	gatherer := &upgrade.Gatherer{
+		Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input,
+		Links: pacemaker.LinksWork, Packages: updates.BelowEtcd(host.UnattendedPath).Read,
+	}
 	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, Gather: gatherer.Gather})
 	out.Join(upgrade.Cluster{SetAnnotations: cluster.SetAnnotations, View: cluster.View, Leave: cluster.Leave})
 	return out

@@ -50,6 +50,12 @@ func hostOf(n *corev1.Node, s Seen) host {
 	}
 	h.facts.Name, h.facts.Worker, h.facts.Pacemaker = n.Name, h.worker, s.TwoNode && !h.worker
 	h.facts.Ready = ready(n)
+	// It looked before it wrote, and it wrote before this was read: a time that is not yet
+	// is that of a clock that is ahead. An old time is no sign of anything, since a host
+	// that has no news says nothing for minutes.
+	if ahead := said.At.Sub(s.Now); err == nil && ahead > 0 {
+		h.facts.Ahead = ahead
+	}
 	if v, err := gate.ParseVersion(n.Status.NodeInfo.KubeletVersion); err == nil && !h.facts.Kubelet.Known {
 		h.facts.Kubelet = state.Known(v)
 	}

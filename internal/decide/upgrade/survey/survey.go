@@ -153,7 +153,6 @@ func (v Survey) facts(s Seen) gate.Facts {
 	for _, h := range v.hosts {
 		f.Hosts = append(f.Hosts, h.facts)
 	}
-	f.Links = v.links()
 	return f
 }
 
@@ -166,21 +165,6 @@ func (v Survey) to() string {
 		return ""
 	}
 	return v.Site.Wish.Release
-}
-
-// links tells whether all links of Corosync work, as both hosts say.
-func (v Survey) links() state.Fact[bool] {
-	out := state.Known(true)
-	for _, h := range v.hosts {
-		switch {
-		case h.worker:
-		case !h.fresh || !h.said.Links.Known:
-			return state.Fact[bool]{}
-		case !h.said.Links.Value:
-			out = state.Known(false)
-		}
-	}
-	return out
 }
 
 // Gates asks the gates of the present stage. Where the descriptions of the releases are

@@ -56,6 +56,17 @@ func TestWhatAHostSaidLongAgoIsUnknownButForItsJournal(t *testing.T) {
 	}
 }
 
+// TestAHostWhoseWordIsFromTheFutureHasAClockThatIsAhead: also one whose word is too far from
+// now to count. An old word says nothing of a clock.
+func TestAHostWhoseWordIsFromTheFutureHasAClockThatIsAhead(t *testing.T) {
+	for ago, want := range map[time.Duration]time.Duration{0: 0, 14 * time.Minute: 0, time.Hour: 0, -3 * time.Second: 3 * time.Second, -time.Hour: time.Hour} {
+		s := survey.Of(survey.Seen{Now: noon, Nodes: []corev1.Node{node(t, "cp-1", ago, nil)}})
+		if got := s.Facts.Hosts[0].Ahead; got != want {
+			t.Errorf("%s ago: %s, want %s", ago, got, want)
+		}
+	}
+}
+
 // TestASiteWhoseReleaseIsNotKnownBeginsNothing: the way back must lead somewhere.
 func TestASiteWhoseReleaseIsNotKnownBeginsNothing(t *testing.T) {
 	v := configv1.ClusterVersion{Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "sha256:" + strings.Repeat("2", 64)}}}
