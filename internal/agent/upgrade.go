@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/updates"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
@@ -12,6 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
+	"github.com/holdfast/holdfast/internal/render/host"
 	"github.com/holdfast/holdfast/internal/render/keepalived"
 )
 
@@ -27,7 +30,10 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		return upgrade.PeerServes(ctx, self, cluster.View().Nodes.Value)
 	}
 	h.Newer = upgrade.NewerBy(releases)
-	gatherer := &upgrade.Gatherer{Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input}
+	gatherer := &upgrade.Gatherer{
+		Name: self, Kind: kind, Releases: releases, Now: time.Now, Version: net.OwnServer(), Pacemaker: status.Input,
+		Links: pacemaker.LinksWork, Packages: updates.BelowEtcd(host.UnattendedPath).Read,
+	}
 	h.Emulates = gatherer.Emulates
 	h.GiveLead = func(ctx context.Context) (bool, error) {
 		if kind == parachute.Worker {

@@ -20,6 +20,8 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/place"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	decide "github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/flannel"
 )
@@ -120,6 +122,12 @@ func readCA(ctx context.Context, c caCluster, a decide.Authority, now time.Time,
 	if out.Wish, err = decide.ParseWish(out.wish); err != nil {
 		return out, err
 	}
+	record, err := c.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	if err != nil {
+		return out, err
+	}
+	held := hold.Of(state.Known(record[annotation.RecordKey]), nil)
+	out.Upgrade, out.AtWork = held.Rewrite, held.Away
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return out, err

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/operator/drain"
 	"github.com/holdfast/holdfast/internal/operator/machineconfig"
+	"github.com/holdfast/holdfast/internal/operator/upgrade"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
@@ -42,9 +43,13 @@ func addMachineConfig(manager ctrl.Manager, twoNode bool, serves func(context.Co
 	if err != nil {
 		return err
 	}
+	record, err := upgrade.Record(manager.GetRESTMapper(), manager.GetAPIReader())
+	if err != nil {
+		return err
+	}
 	controller := &machineconfig.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Events: manager.GetEventRecorder(render.Name), Now: time.Now,
-		Serves: serves, Operator: os.Getenv(render.NodeName), TwoNode: twoNode, Mirrors: mirrors,
+		Serves: serves, Record: record, Operator: os.Getenv(render.NodeName), TwoNode: twoNode, Mirrors: mirrors,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of hosts' configurations: %w", err)

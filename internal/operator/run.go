@@ -31,6 +31,7 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/operator/twonode"
+	"github.com/holdfast/holdfast/internal/operator/upgrade"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/render/router"
 )
@@ -121,8 +122,12 @@ const formerClient = "healthcheck-client"
 type asker func(context.Context, []twonode.Host) map[string]handover.Member
 
 func addTwoNode(manager ctrl.Manager, ask asker, authorities string) error {
+	record, err := upgrade.Record(manager.GetRESTMapper(), manager.GetAPIReader())
+	if err != nil {
+		return err
+	}
 	controller := &twonode.Reconciler{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: ask, CABundle: authorities, Now: time.Now,
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Etcd: ask, CABundle: authorities, Record: record, Now: time.Now,
 	}
 	if err := controller.SetUp(manager); err != nil {
 		return fmt.Errorf("set up the controller of two nodes: %w", err)

@@ -1,14 +1,12 @@
 package upgrade
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/clock"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/install/release"
@@ -31,8 +30,8 @@ import (
 )
 
 // Gatherer looks at what the gates ask of a host. A look reads files and asks programs
-// of this host; no program is started for it, unless a package database changed that no
-// file tells of.
+// of this host. Programs are started for it only to ask Corosync, once in linksLife, and
+// rpm, after its database has changed.
 type Gatherer struct {
 	Name     string
 	Kind     parachute.Kind
@@ -42,10 +41,14 @@ type Gatherer struct {
 	Version func(ctx context.Context) (version.Info, error)
 	// Pacemaker is what the agent last saw of it; nil on a host without it.
 	Pacemaker func() pacemakerstatus.Input
+	// Links asks Corosync whether its links work; nil on a host without it.
+	Links func(ctx context.Context) (bool, error)
+	// Packages tells what etcd runs on. It remembers its answer while no file changes.
+	Packages func(ctx context.Context) (updates.Stack, error)
 
-	proxy    kept[gate.Version]
-	packages kept[stack]
-	sizes    kept[uint64]
+	links kept[bool]
+	proxy kept[gate.Version]
+	sizes kept[uint64]
 }
 
 // kept is an answer that stays while its key does, and for a time.
@@ -77,6 +80,9 @@ func known[T any](value T, err error) state.Fact[T] {
 // the only thing that tells it, and are long.
 const proxyLife = 10 * time.Minute
 
+// linksLife is how long the state of Corosync's links is taken for true.
+const linksLife = time.Minute
+
 // Gather looks once.
 func (g *Gatherer) Gather(ctx context.Context) gate.Host {
 	out := gate.Host{Name: g.Name, Worker: g.Kind == parachute.Worker, Pacemaker: g.Kind == parachute.OfTwo}
@@ -94,9 +100,14 @@ func (g *Gatherer) Gather(ctx context.Context) gate.Host {
 	}
 	if out.Pacemaker && g.Pacemaker != nil {
 		addPacemaker(&out, g.Pacemaker())
-		if held := g.stack(); held.Known {
-			out.Stack, out.Loose = state.Known(held.Value.have), state.Known(held.Value.loose)
+	}
+	if out.Pacemaker && g.Packages != nil {
+		if below, err := g.Packages(ctx); err == nil {
+			out.Stack, out.Loose = state.Known(below.Have), state.Known(below.Loose)
 		}
+	}
+	if out.Pacemaker && g.Links != nil {
+		out.Links = g.links.get("", g.Now(), linksLife, func() (bool, error) { return g.Links(ctx) })
 	}
 	out.Disks = known(g.disks(running))
 	out.Certificates = known(certificates("/"))
@@ -288,62 +299,4 @@ func certificates(root string) ([]gate.Certificate, error) {
 		out = append(out, gate.Certificate{Name: c.Path, Ends: c.Ends.UTC()})
 	}
 	return out, nil
-}
-
-// stack is what is below etcd: packages as NAME=VERSION, and those that are not held.
-type stack struct{ have, loose []string }
-
-// dpkgStatus is dpkg's list of packages. RPM's is no text.
-const dpkgStatus = "/var/lib/dpkg/status"
-
-// stack reads it again whenever it was written.
-func (g *Gatherer) stack() state.Fact[stack] {
-	info, err := os.Stat(dpkgStatus)
-	if err != nil {
-		return state.Fact[stack]{}
-	}
-	return g.packages.get(info.ModTime().String(), g.Now(), 24*time.Hour, func() (stack, error) {
-		data, err := os.ReadFile(dpkgStatus)
-		if err != nil {
-			return stack{}, err
-		}
-		return readStack(data, below()), nil
-	})
-}
-
-// below names the packages below etcd: what two control planes have beside the
-// others, and what those are made of.
-func below() []string {
-	every := payload.HostPackages()
-	out := []string{"libqb100", "libknet1", "libcorosync-common4", "crun", "runc", "conmon"}
-	for _, name := range payload.HostPackages(payload.ExtensionTwoNodeHA) {
-		if !slices.Contains(every, name) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// readStack reads dpkg's status.
-func readStack(status []byte, names []string) stack {
-	out := stack{[]string{}, []string{}}
-	for entry := range bytes.SplitSeq(status, []byte("\n\n")) {
-		field := map[string]string{}
-		for line := range strings.Lines(string(entry)) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && field[name] == "" {
-				field[name] = value
-			}
-		}
-		name := field["Package"]
-		if !slices.Contains(names, name) || !strings.HasSuffix(field["Status"], " installed") {
-			continue
-		}
-		out.have = append(out.have, name+"="+field["Version"])
-		if !strings.HasPrefix(field["Status"], "hold ") {
-			out.loose = append(out.loose, name)
-		}
-	}
-	slices.Sort(out.have)
-	slices.Sort(out.loose)
-	return out
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/decide/updates"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
@@ -43,15 +44,6 @@ func TestWhatPacemakerSaysOfAHostIsTold(t *testing.T) {
 	h = gate.Host{}
 	if addPacemaker(&h, pacemakerstatus.Input{Host: self}); h.Online.Known || h.Marked.Known || h.Failed.Known || h.Features.Known || h.Fencing.Known {
 		t.Errorf("without an answer nothing is known: %+v", h)
-	}
-}
-
-func TestPackagesBelowEtcdAreReadWithTheirHolds(t *testing.T) {
-	const status = "Package: corosync\nStatus: hold ok installed\nVersion: 3.1.7-1\nDescription: x\n Package: pcs\n\nPackage: pcs\nStatus: install ok installed\nVersion: 0.11\n\n" +
-		"Package: pacemaker\nStatus: deinstall ok config-files\nVersion: 2\n\nPackage: vim\nStatus: install ok installed\nVersion: 9\n"
-	got := readStack([]byte(status), below())
-	if !slices.Equal(got.have, []string{"corosync=3.1.7-1", "pcs=0.11"}) || !slices.Equal(got.loose, []string{"pcs"}) {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -97,6 +89,7 @@ func TestALookAtThisMachineStartsNoProgram(t *testing.T) {
 			return version.Info{GitVersion: "v1.36.3", EmulationMajor: "1", EmulationMinor: "35"}, nil
 		},
 		Pacemaker: func() pacemakerstatus.Input { return pacemakerstatus.Input{} },
+		Links:     func(context.Context) (bool, error) { return false, errors.New("corosync does not run") },
 	}
 	h := g.Gather(t.Context())
 	if !state.Is(h.APIServer, gate.Version{Major: 1, Minor: 36, Patch: 3}) || !state.Is(h.Emulates, gate.Version{Major: 1, Minor: 35}) || !h.Kubelet.Known {
@@ -105,8 +98,53 @@ func TestALookAtThisMachineStartsNoProgram(t *testing.T) {
 	if !h.Disks.Known || len(h.Disks.Value) == 0 || h.Disks.Value[0].Free == 0 {
 		t.Errorf("%+v", h.Disks)
 	}
-	if h.Online.Known || h.Written.Known || h.Whole.Known {
+	if h.Online.Known || h.Written.Known || h.Whole.Known || h.Links.Known {
 		t.Errorf("what nobody said is known: %+v", h)
+	}
+}
+
+// TestPackagesThatCannotBeReadAreUnknown, and are not asked for without Pacemaker.
+func TestPackagesThatCannotBeReadAreUnknown(t *testing.T) {
+	failed := errors.New("x")
+	g := Gatherer{
+		Name: self, Kind: parachute.OfTwo, Releases: unfetched{}, Now: time.Now,
+		Version:  func(context.Context) (version.Info, error) { return version.Info{}, errors.New("none") },
+		Packages: func(context.Context) (updates.Stack, error) { return updates.Stack{Have: []string{"pcs=1"}}, failed },
+	}
+	if h := g.Gather(t.Context()); h.Stack.Known || h.Loose.Known {
+		t.Errorf("%+v, %+v", h.Stack, h.Loose)
+	}
+	failed = nil
+	if h := g.Gather(t.Context()); !slices.Equal(h.Stack.Value, []string{"pcs=1"}) || !h.Loose.Known {
+		t.Errorf("%+v, %+v", h.Stack, h.Loose)
+	}
+	g.Kind = parachute.OfMore
+	if h := g.Gather(t.Context()); h.Stack.Known || h.Loose.Known {
+		t.Errorf("without Pacemaker: %+v, %+v", h.Stack, h.Loose)
+	}
+}
+
+// TestCorosyncIsAskedOncePerMinuteAndOnlyOfTwoControlPlanes.
+func TestCorosyncIsAskedOncePerMinuteAndOnlyOfTwoControlPlanes(t *testing.T) {
+	asked, now := 0, time.Now()
+	g := Gatherer{
+		Name: self, Kind: parachute.OfTwo, Releases: unfetched{}, Now: func() time.Time { return now },
+		Version: func(context.Context) (version.Info, error) { return version.Info{}, errors.New("none") },
+		Links:   func(context.Context) (bool, error) { asked++; return asked < 2, nil },
+	}
+	for _, c := range []struct {
+		after time.Duration
+		works bool
+		asked int
+	}{{0, true, 1}, {59 * time.Second, true, 1}, {time.Second, false, 2}} {
+		now = now.Add(c.after)
+		if h := g.Gather(t.Context()); !state.Is(h.Links, c.works) || asked != c.asked {
+			t.Errorf("after %s: %+v, asked %d times", c.after, h.Links, asked)
+		}
+	}
+	g.Kind = parachute.OfMore
+	if h := g.Gather(t.Context()); h.Links.Known || asked != 2 {
+		t.Errorf("without Pacemaker: %+v, asked %d times", h.Links, asked)
 	}
 }
 

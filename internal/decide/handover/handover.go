@@ -88,7 +88,11 @@ type Snapshot struct {
 	// HandedOver is true once both hosts were handed over. Neither becomes false
 	// again.
 	Begun, HandedOver bool
-	Now               time.Time
+	// AtWork is why nothing may be changed on hosts while one is at work for an upgrade
+	// of the site. Upgrade is why nothing may be changed that the way back needs; it is
+	// set as long as there is one.
+	AtWork, Upgrade string
+	Now             time.Time
 }
 
 // Work is a Job that the cluster should hold.
@@ -135,7 +139,7 @@ func Decide(s Snapshot) Decision {
 // at returns the decision while a stage is not done.
 func at(s Snapshot, stage []Work) Decision {
 	now := reachable(s, stage)
-	look := outlook{stage: stage, waiting: gate(s, now)}
+	look := outlook{stage: stage, waiting: cmp.Or(held(s, now), gate(s, now))}
 	var d Decision
 	if look.waiting == "" {
 		if again := mend(s, now); len(again) > 0 {

@@ -261,6 +261,45 @@ func TestThatEitherHostMayBeLostIsNotSaidWhileOneIs(t *testing.T) {
 	}
 }
 
+// TestWhatASetUpDoesBesideAnUpgrade: nothing but a BMC's account while a host is at work,
+// and nothing that the way back needs unless a host has to be made whole.
+func TestWhatASetUpDoesBesideAnUpgrade(t *testing.T) {
+	atWork := func(s *Snapshot) {
+		s.AtWork, s.Upgrade = "waits for the upgrade: cp-1 at work", "waits for the upgrade"
+	}
+	open := func(s *Snapshot) { s.Upgrade = "waits for the upgrade" }
+	newRelease := func(s *Snapshot) {
+		s.Digests.Release, s.Digests.Manifest = "v2", map[string]string{"cp-1": "new", "cp-2": "new"}
+	}
+	unwell := func(s *Snapshot) { s.Nodes[1].Etcd = MemberUnhealthy }
+	for _, c := range []struct {
+		sentence       string
+		changes        []func(*Snapshot)
+		want, progress string
+	}{
+		{"no manifest while a host is at work", []func(*Snapshot){newRelease, atWork}, "nothing", "step 3 of 6 (manifest) on cp-1, waiting: waits for the upgrade: cp-1 at work"},
+		{"none while the way back is open", []func(*Snapshot){newRelease, open}, "nothing", "step 3 of 6 (manifest) on cp-1, waiting: waits for the upgrade"},
+		{"also if a host is at work and unwell", []func(*Snapshot){newRelease, atWork, unwell}, "nothing", "step 3 of 6 (manifest) on cp-1, waiting: waits for the upgrade: cp-1 at work"},
+		{"a host is made whole while the way back is open", []func(*Snapshot){newRelease, open, func(s *Snapshot) { s.Nodes[0].Etcd = MemberUnhealthy }}, "delete two-node-manifest-cp-1, create two-node-manifest-cp-1", ""},
+		{"an account is given", []func(*Snapshot){atWork, func(s *Snapshot) { s.Digests.Fencing = "new" }}, "delete two-node-fencing-cp-1, delete two-node-fencing-cp-2, create two-node-fencing-cp-1, create two-node-fencing-cp-2", ""},
+		{"hosts meet while the way back is open", []func(*Snapshot){open, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "delete two-node-auth-cp-1, delete two-node-auth-cp-2, create two-node-auth-cp-1, create two-node-auth-cp-2", ""},
+		{"and do not while a host is at work", []func(*Snapshot){atWork, func(s *Snapshot) { s.Digests.Hosts = "new" }}, "nothing", "step 1 of 6 (auth) on cp-1 and cp-2, waiting: waits for the upgrade: cp-1 at work"},
+		{"what is done stays so", []func(*Snapshot){atWork}, "nothing", ""},
+	} {
+		s := allDone()
+		for _, f := range c.changes {
+			f(&s)
+		}
+		d := Decide(s)
+		if got := told(d); got != c.want {
+			t.Errorf("%s: %s, want %s", c.sentence, got, c.want)
+		}
+		if got := condition(t, d, SetupProgressing); c.progress != "" && got.Message != c.progress {
+			t.Errorf("%s: %s, want %s", c.sentence, got.Message, c.progress)
+		}
+	}
+}
+
 func TestAJobOfAChangedSpecificationIsRunAgain(t *testing.T) {
 	for _, c := range []struct {
 		sentence string

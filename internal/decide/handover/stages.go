@@ -112,6 +112,21 @@ func gate(s Snapshot, stage []Work) string {
 	return ""
 }
 
+// held returns why a stage waits for an upgrade. A BMC's account is given all the same:
+// whoever is left needs it most while the other host is away. A site that is not whole is
+// made whole before the upgrade is over, once no host is at work for it.
+func held(s Snapshot, stage []Work) string {
+	switch {
+	case stage[0].Step == twonode.Fencing:
+		return ""
+	case s.AtWork != "":
+		return s.AtWork
+	case stage[0].Step == twonode.Auth, etcdGate(s, func(Node) bool { return true }) != "":
+		return ""
+	}
+	return s.Upgrade
+}
+
 // fences reports whether the cluster manager may have been set up. From then on a
 // lost host is fenced and its member removed, so a wait for that member's health
 // would never end.

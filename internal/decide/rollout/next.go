@@ -24,6 +24,8 @@ func (t turn) next(earlier, later []turn) (set []Assignment, wait string) {
 		return nil, t.pool.Problem
 	case len(candidates) == 0:
 		return nil, t.remaining()
+	case t.site.Upgrade != "":
+		return nil, t.site.Upgrade
 	case t.pool.Paused:
 		return nil, "the pool is paused"
 	case t.pool.Closed != "":

@@ -114,6 +114,7 @@ func rebootSituations() []situation {
 		{"no other configuration is given to a host that boots", "w-1 old>old Working wish=turn", nil},
 		{"nor to one that failed before", "w-1 old>bad Degraded wish=turn", nil},
 		{"its pool is paused", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Paused = true })},
+		{"an upgrade takes hosts away", "w-1 new>new Done wish=heard", upgrades},
 		{"its pool has no configuration", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.Target, p.Problem = "", "two files have one path" })},
 		{"the limit of its pool is no number", "w-1 new>new Done wish=heard", of("worker", func(p *rollout.Pool) { p.MaxUnavailable = new(intstr.FromString("some")) })},
 		{"the configuration failed on it", "w-1 old>new Degraded reason=disk wish=heard\nw-2 old>old Done", nil},

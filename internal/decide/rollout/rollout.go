@@ -124,6 +124,8 @@ type Site struct {
 	Spares map[string]Spare
 	// Operator is the host on which the operator runs, if that is known.
 	Operator string
+	// Upgrade is why an upgrade of the site lets no host be away now; empty if it does.
+	Upgrade string
 }
 
 // Assignment gives a host its configuration.

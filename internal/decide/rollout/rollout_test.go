@@ -109,6 +109,9 @@ func closed(p *rollout.Pool) {
 	p.Closed = "its maintenance window opens at 2026-11-29T02:00:00+01:00"
 }
 
+// upgrades has a host at work for an upgrade of the site.
+func upgrades(s *rollout.Site) { s.Upgrade = "waits for the upgrade: cp-1 at work" }
+
 func of(name string, change func(*rollout.Pool)) func(*rollout.Site) {
 	return func(s *rollout.Site) {
 		i := slices.IndexFunc(s.Pools, func(p rollout.Pool) bool { return p.Name == name })
@@ -148,6 +151,9 @@ func workerSituations() []situation {
 		{"a host that died at its work is waited for", "w-1 old>new Working notready\nw-2 old>old Done", nil},
 		{"the pool is paused", four, of("worker", func(p *rollout.Pool) { p.Paused = true })},
 		{"its maintenance window is closed", four, of("worker", closed)},
+		{"an upgrade takes hosts away", four, upgrades},
+		{"an upgrade lets a host finish", "w-1 old>new Working\nw-2 old>old Done", upgrades},
+		{"an upgrade lets a host that failed wait", "w-1 old>bad Degraded\nw-2 old>old Done", upgrades},
 		{"a closed window lets a host finish", "w-1 old>new Working\nw-2 old>old Done", of("worker", closed)},
 		{"a closed window lets a host that failed wait", "w-1 old>bad Degraded\nw-2 old>old Done", of("worker", closed)},
 		{"a closed window holds no other pool up", "cp-1 old>old Done\nw-1 old>old Done", of("worker", closed)},

@@ -40,6 +40,9 @@ type Seen struct {
 	// Etcd says why etcd could not do without one of the control planes now; empty if
 	// it could, or if the authority is not etcd's.
 	Etcd string
+	// Upgrade says why an upgrade of the site lets none begin, and AtWork why none goes
+	// on; both are empty without.
+	Upgrade, AtWork string
 	// Published lists the authorities that the API publishes for other servers; nil
 	// for one that it does not publish.
 	Published []ID
@@ -107,14 +110,14 @@ func Next(s Seen, begin bool) Step {
 	}
 	why := s.missing()
 	switch {
-	case !s.Wish.Running() && cmp.Or(why, s.Etcd) != "":
-		return Step{Kind: Refuse, Why: cmp.Or(why, s.Etcd)}
+	case !s.Wish.Running() && cmp.Or(why, s.Etcd, s.Upgrade) != "":
+		return Step{Kind: Refuse, Why: cmp.Or(why, s.Etcd, s.Upgrade)}
 	case why != "":
 		return Step{Kind: Wait, Why: why}
 	case s.Wish.Running():
 		step := s.goOn()
-		if step.Kind == Ask && s.Etcd != "" {
-			return Step{Kind: Wait, Why: s.Etcd}
+		if wait := cmp.Or(s.Etcd, s.AtWork); step.Kind == Ask && wait != "" {
+			return Step{Kind: Wait, Why: wait}
 		}
 		return step
 	}

@@ -3,7 +3,6 @@ package updates
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +26,10 @@ func EtcdPackages() []string { return slices.Clone(etcdPackages) }
 // Holds returns whether a package is left out on a host. pair is true on one of two
 // control planes whose etcd Pacemaker runs.
 func Holds(pair bool) func(name string) bool {
-	all := releasePackages
-	if pair {
-		all = slices.Concat(all, etcdPackages)
+	if !pair {
+		return begins(releasePackages)
 	}
-	match := regexp.MustCompile(`^(?:` + strings.Join(all, "|") + `)`)
-	return match.MatchString
+	return begins(slices.Concat(releasePackages, etcdPackages))
 }
 
 // Change is what a package manager would do.

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/hostchange"
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -50,6 +51,13 @@ func (r *Reconciler) gather(ctx context.Context) (*gathered, error) {
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	if r.Record != nil {
+		record, err := r.Record(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g.site.Upgrade = hold.Of(record, nodes.Items).Away
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]

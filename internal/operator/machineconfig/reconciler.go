@@ -48,6 +48,9 @@ type Reconciler struct {
 	// Serves asks the members of etcd on control planes, by their addresses,
 	// whether they serve as voters.
 	Serves func(ctx context.Context, addresses map[string]string) map[string]state.Fact[bool]
+	// Record returns the text of the record of an upgrade; nil on a cluster that knows no
+	// upgrades.
+	Record func(context.Context) (state.Fact[string], error)
 	// Operator is the host on which this process runs, if that is known.
 	Operator string
 	// TwoNode is true if Pacemaker runs etcd.

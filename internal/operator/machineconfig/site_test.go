@@ -30,11 +30,13 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/machineconfig"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/model/topology"
+	"github.com/holdfast/holdfast/internal/operator/upgrade"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
@@ -103,6 +105,7 @@ func newClient(t *testing.T, cfg *rest.Config) client.WithWatch {
 func (s *site) clear() {
 	s.t.Helper()
 	must(s.t, s.admin.DeleteAllOf(s.t.Context(), &corev1.Node{}))
+	must(s.t, client.IgnoreNotFound(s.admin.Delete(s.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}})))
 	must(s.t, s.admin.DeleteAllOf(s.t.Context(), &mcfgv1.MachineConfigPool{}))
 }
 
@@ -214,7 +217,9 @@ func (s *site) restart() {
 			return s.writes.Do(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
-	s.r = &Reconciler{Client: counted, Live: s.own, Events: s, Now: func() time.Time { return s.now }, TwoNode: true, Mirrors: true}
+	record, err := upgrade.Record(s.own.RESTMapper(), s.own)
+	must(s.t, err)
+	s.r = &Reconciler{Client: counted, Live: s.own, Record: record, Events: s, Now: func() time.Time { return s.now }, TwoNode: true, Mirrors: true}
 }
 
 // Eventf implements events.EventRecorder.

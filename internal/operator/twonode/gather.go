@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
 	"github.com/holdfast/holdfast/internal/model/etcdpod"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/operator/etcdobject"
@@ -39,12 +40,14 @@ type gathered struct {
 	uids map[string]types.UID
 	// material holds the inputs of Jobs, nil while something is missing.
 	material *material
+	// held is what waits for an upgrade of the site.
+	held hold.Held
 }
 
 func (g *gathered) snapshot(now time.Time) handover.Snapshot {
 	s := handover.Snapshot{
 		Nodes: g.nodes, Missing: g.missing, Awaited: g.awaited, Moved: g.moved, Jobs: g.jobs, Now: now,
-		Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
+		AtWork: g.held.Away, Upgrade: g.held.Rewrite, Begun: begun(g.etcd), HandedOver: etcdobject.Holds(g.etcd, handover.CompletedTransition),
 	}
 	if g.material != nil {
 		s.Digests = g.material.digests()
@@ -75,6 +78,13 @@ func (r *Reconciler) hosts(ctx context.Context, g *gathered) ([]Host, error) {
 		return nil, fmt.Errorf("list control planes: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	if r.Record != nil {
+		record, err := r.Record(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g.held = hold.Of(record, nodes.Items)
+	}
 	settled := etcdobject.Holds(g.etcd, handover.CompletedTransition)
 	known, err := r.known(ctx, settled)
 	if err != nil {

@@ -53,7 +53,10 @@ type Reconciler struct {
 	Etcd func(context.Context, []Host) map[string]handover.Member
 	// CABundle is the file with the authorities of etcd.
 	CABundle string
-	Now      func() time.Time
+	// Record returns the text of the record of an upgrade; nil on a cluster that knows no
+	// upgrades.
+	Record func(context.Context) (state.Fact[string], error)
+	Now    func() time.Time
 }
 
 // Host is a control plane and the address by which its peer reaches it.

@@ -76,6 +76,7 @@ func TestOnARealAPIAnUpgradeGoesFromTheWishToItsEndWithTheOperatorsRights(t *tes
 	w.until("it soaks", func() bool { return strings.HasPrefix(w.condition("Progressing"), "True Proving") })
 	w.annotate(annotation.CommitOf, w.record().Upgrade)
 	w.until("it is over", func() bool { return !w.record().Started })
+	w.daemonSets(t)
 	for range 3 {
 		must(t, w.look())
 	}
@@ -89,6 +90,9 @@ func TestOnARealAPIAnUpgradeGoesFromTheWishToItsEndWithTheOperatorsRights(t *tes
 		must(t, w.admin.Get(t.Context(), client.ObjectKey{Name: name}, o))
 		if len(o.Status.Conditions) < 4 || len(o.Status.Versions) == 0 {
 			t.Errorf("%s: %+v", name, o.Status)
+		}
+		if (name == clusteroperator.DNS || name == clusteroperator.Network) && !isAvailable(o) {
+			t.Errorf("%s: %+v", name, o.Status.Conditions)
 		}
 	}
 	s := w.version().Status

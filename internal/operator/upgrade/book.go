@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // deprecatedKey is the key of the ConfigMap with the uses of removed APIs since the last
@@ -62,6 +64,20 @@ func (r *Reconciler) version(ctx context.Context) (v *configv1.ClusterVersion, m
 		return nil, false, fmt.Errorf("create ClusterVersion %s: %w", annotation.VersionName, err)
 	}
 	return v, true, nil
+}
+
+// Record returns what reads the text of the record, empty for none, for whoever waits for
+// upgrades. It is unknown to an account that may not read it. A cluster of an earlier
+// release has no upgrades, and no right to look for them: the function is nil there.
+func Record(m meta.RESTMapper, api client.Reader) (func(context.Context) (state.Fact[string], error), error) {
+	if known, err := Known(m); !known || err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (state.Fact[string], error) {
+		var cm corev1.ConfigMap
+		err := client.IgnoreNotFound(api.Get(ctx, client.ObjectKey{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}, &cm))
+		return known(cm.Data[annotation.RecordKey], err, "read the record of the upgrade")
+	}, nil
 }
 
 // book reads the ConfigMap.

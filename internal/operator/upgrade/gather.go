@@ -28,12 +28,12 @@ const clusterName = "cluster"
 // unknown.
 func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersion, b book) (*gathered, error) {
 	g := &gathered{version: version, book: b}
-	g.seen = survey.Seen{Now: r.Now(), Version: *version, Record: b.record, TwoNode: r.TwoNode, Zones: time.LoadLocation}
+	g.seen = survey.Seen{Version: *version, Record: b.record, TwoNode: r.TwoNode, Zones: time.LoadLocation}
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	g.seen.Nodes = nodes.Items
+	g.seen.Nodes, g.seen.Now = nodes.Items, r.Now() // no word of a host is from after this moment, if clocks agree
 	addresses := controlPlanes(nodes.Items)
 	g.seen.Etcd = r.Etcd(ctx, addresses)
 	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.incidents, r.operator, r.workloads} {

@@ -40,16 +40,10 @@ func (r *Reconciler) workloads(ctx context.Context, g *gathered) (err error) {
 	if w.scheduler, err = r.lease(ctx, clusteroperator.Scheduler); err != nil {
 		return err
 	}
-	var pods appsv1.DaemonSet
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: flannel.Namespace, Name: flannel.DaemonSet}, &pods)
-	if !apierrors.IsNotFound(err) {
-		s := pods.Status
-		w.network, err = known(clusteroperator.Workload{Wanted: int(s.DesiredNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled)}, err, "read the pod network's DaemonSet")
-		if err != nil {
-			return err
-		}
+	if w.network, err = r.daemonSet(ctx, flannel.Namespace, flannel.DaemonSet); err != nil {
+		return err
 	}
-	if w.dns, err = r.deployment(ctx, clusterdns.Namespace, clusterdns.Name); err != nil {
+	if w.dns, err = r.daemonSet(ctx, clusterdns.Namespace, clusterdns.Name); err != nil {
 		return err
 	}
 	return r.routers(ctx, g)
@@ -64,6 +58,16 @@ func (r *Reconciler) lease(ctx context.Context, name string) (clusteroperator.Le
 	}
 	alive := err == nil && r.Now().Sub(l.Spec.RenewTime.Time).Abs() < leaseAge
 	return known(alive, err, "read the lease of "+name)
+}
+
+func (r *Reconciler) daemonSet(ctx context.Context, namespace, name string) (state.Fact[clusteroperator.Workload], error) {
+	var d appsv1.DaemonSet
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
+	if apierrors.IsNotFound(err) {
+		return state.Fact[clusteroperator.Workload]{}, nil
+	}
+	s := d.Status
+	return known(clusteroperator.Workload{Wanted: int(s.DesiredNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled)}, err, fmt.Sprintf("read DaemonSet %s/%s", namespace, name))
 }
 
 func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (state.Fact[clusteroperator.Workload], error) {

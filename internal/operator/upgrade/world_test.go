@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -127,7 +128,7 @@ func (w *world) pacemaker() *etcdv1.PacemakerCluster {
 	for _, name := range []string{"cp-1", "cp-2"} {
 		n := etcdv1.PacemakerClusterNodeStatus{NodeName: name}
 		for _, kind := range []string{
-			etcdv1.NodeOnlineConditionType, etcdv1.NodeInServiceConditionType, etcdv1.NodeActiveConditionType, etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType,
+			etcdv1.NodeOnlineConditionType, etcdv1.NodeInServiceConditionType, etcdv1.NodeActiveConditionType, etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType, pacemakerstatus.FencingProven,
 		} {
 			n.Conditions = append(n.Conditions, yes(kind))
 		}
@@ -238,7 +239,7 @@ func release(digest string) gate.Release {
 	return gate.Release{
 		Name: "Holdfast " + v.String(), Digest: digest, Version: v, Verified: true, Kubernetes: gate.Version{Major: 1, Minor: 36, Patch: 3},
 		Etcd: gate.Version{Major: 3, Minor: 6, Patch: 14}, LeastEtcd: gate.Version{Major: 3, Minor: 6, Patch: 12}, Steps: gate.Range{Min: 1, Max: 1}, Network: "n1",
-		Stack: []string{"pacemaker=2"}, Formats: map[string]gate.Format{"record": {Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}},
+		Formats: map[string]gate.Format{"record": {Reads: gate.Range{Min: 1, Max: 1}, Writes: 1}},
 	}
 }
 
@@ -252,7 +253,7 @@ func (w *world) facts(h *hostPlay) gate.Host {
 		Synchronised: state.Known(true), Offset: state.Known(time.Millisecond), Edited: none,
 	}
 	if !h.worker {
-		out.APIServer, out.Emulates = v, state.Known(gate.Version{Major: 1, Minor: 36})
+		out.APIServer, out.Emulates, out.Links = v, state.Known(gate.Version{Major: 1, Minor: 36}), state.Known(true)
 		out.Certificates, out.Features, out.Stack, out.Loose = state.Known([]gate.Certificate(nil)), state.Known("3.16.1"), state.Known([]string{"pacemaker=2"}), none
 	}
 	return out
@@ -272,7 +273,7 @@ func (w *world) says(h *hostPlay) {
 		return
 	}
 	said := annotation.Host{
-		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, Raised: state.Known(h.raised), Links: state.Known(true),
+		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, Raised: state.Known(h.raised),
 	}
 	for _, d := range h.whole {
 		if d != h.running {

@@ -37,7 +37,7 @@ func upgradeAccess() []Object {
 		rule("", []string{"create"}, "configmaps"),
 		only(rule("", []string{"get", "update"}, "configmaps"), annotation.RecordName),
 		only(rule("coordination.k8s.io", []string{"get"}, "leases"), "kube-controller-manager", "kube-scheduler"),
-		only(rule("apps", []string{"get"}, "deployments"), "coredns"),
+		only(rule("apps", []string{"get"}, "daemonsets"), "coredns"),
 	)...)
 	return append(out, inNamespace("upgrade-operator", Namespace, name, only(rule("apps", []string{"get", "patch"}, "deployments"), Name))...)
 }

@@ -101,8 +101,6 @@ type Host struct {
 	// Raised is true once the host works at the functional level of the release that
 	// runs.
 	Raised state.Fact[bool] `json:"raised"`
-	// Links tells whether all of its links of Corosync work; only of two control planes.
-	Links state.Fact[bool] `json:"links"`
 }
 
 // Turn is what the cluster wants of a host.

@@ -90,7 +90,7 @@ var parts = []part{
 	{APIServer, []gate.ID{"skew", "deprecated-apis", "webhooks", "stored-versions", "certificates", "certificates-margin"}, apiServer, apiServerVersion},
 	{Controllers, nil, func(in Input) verdict { return leader(in.Controllers, "the controller manager") }, apiServerVersion},
 	{Scheduler, nil, func(in Input) verdict { return leader(in.Scheduler, "the scheduler") }, apiServerVersion},
-	{Kubelet, []gate.ID{"hosts", "workers", "disk", "clock", "edited-files"}, kubelet, kubeletVersion},
+	{Kubelet, []gate.ID{"hosts", "workers", "disk", "clock", "clock-source", "edited-files"}, kubelet, kubeletVersion},
 	{Network, []gate.ID{"network"}, func(in Input) verdict { return workload(in.Network, "the pod network") }, holdfast},
 	{DNS, nil, func(in Input) verdict { return workload(in.DNS, "DNS") }, holdfast},
 	{Ingress, nil, ingress, holdfast},

@@ -24,9 +24,6 @@ type Facts struct {
 	Hosts []Host
 	// Etcd is the cluster of all members.
 	Etcd Etcd
-	// Links tells whether all links of Corosync work. It is not asked without
-	// Pacemaker.
-	Links state.Fact[bool]
 	// Upgrade is the digest to which an upgrade is under way; empty for none.
 	Upgrade state.Fact[string]
 	// Work names what else changes hosts now: a replacement, a rotation, a
@@ -91,22 +88,27 @@ type Host struct {
 	Marked   state.Fact[[]string] `json:"marked"`
 	Failed   state.Fact[[]string] `json:"failed"`
 	Features state.Fact[string]   `json:"features"`
+	// Links tells whether each of its links of Corosync reaches the other host.
+	Links state.Fact[bool] `json:"links"`
 	// Fencing is true if fencing is enabled for the host. Fenced is when its BMC last
 	// answered as it does for a fence.
 	Fencing state.Fact[bool]      `json:"fencing"`
 	Fenced  state.Fact[time.Time] `json:"fenced"`
 	// Stack lists the packages below etcd as NAME=VERSION, sorted. Loose names those
-	// that are not held.
+	// that automatic updates may change.
 	Stack state.Fact[[]string] `json:"stack"`
 	Loose state.Fact[[]string] `json:"loose"`
 	// Disks are its file systems.
 	Disks state.Fact[[]Disk] `json:"disks"`
 	// Certificates are those of the host.
 	Certificates state.Fact[[]Certificate] `json:"certificates"`
-	// Synchronised tells whether something keeps its clock; Offset is how far the
-	// clock is off.
+	// Synchronised tells whether something keeps its clock. Offset is how far the clock
+	// is off, as that says; nobody knows it without.
 	Synchronised state.Fact[bool]          `json:"synchronised"`
 	Offset       state.Fact[time.Duration] `json:"offset"`
+	// Ahead is by how much its clock is ahead of the operator's at least. The operator
+	// finds it out; 0 also stands for a clock that is behind.
+	Ahead time.Duration `json:"-"`
 	// Edited names files of the release that somebody changed.
 	Edited state.Fact[[]string] `json:"edited"`
 }

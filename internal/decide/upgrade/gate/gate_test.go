@@ -37,12 +37,12 @@ func good(t *testing.T) Facts {
 		h := Host{
 			Name: name, Worker: worker, Ready: state.Known(true), Release: state.Known(from.Digest), Whole: state.Known([]string{from.Digest, to.Digest}), Steps: state.Known(Range{3, 4}),
 			Written: state.Known(map[string]int{"journal": 1}), Kubelet: state.Known(v("1.35.4")), Proxy: state.Known(v("1.35.4")),
-			Disks: state.Known([]Disk{{Path: "/var", Free: 5 << 30, Need: 2 << 30, Line: 2 << 30}}), Synchronised: state.Known(true), Offset: state.Known(-500 * time.Millisecond), Edited: state.Known([]string(nil)),
+			Disks: state.Known([]Disk{{Path: "/var", Free: 5 << 30, Need: 2 << 30, Line: 2 << 30}}), Synchronised: state.Known(true), Offset: state.Known(-500 * time.Millisecond), Ahead: 2 * time.Second, Edited: state.Known([]string(nil)),
 		}
 		if !worker {
 			h.Pacemaker, h.APIServer, h.Emulates = true, state.Known(v("1.35.4")), state.Known(v("1.35.0"))
 			h.Online, h.Marked, h.Failed, h.Features = state.Known(true), state.Known([]string(nil)), state.Known([]string(nil)), state.Known("3.16.1")
-			h.Fencing, h.Fenced = state.Known(true), state.Known(noon.Add(-24*time.Hour))
+			h.Links, h.Fencing, h.Fenced = state.Known(true), state.Known(true), state.Known(noon.Add(-24*time.Hour))
 			h.Stack, h.Loose, h.Certificates = state.Known(stack), state.Known([]string(nil)), state.Known([]Certificate{{"apiserver", noon.Add(80 * 24 * time.Hour)}})
 		}
 		return h
@@ -53,8 +53,8 @@ func good(t *testing.T) Facts {
 	empty := state.Known([]string(nil))
 	return Facts{
 		Now: noon, From: from, To: &to, Level: v("1.35.0"), Soak: 24 * time.Hour, Hosts: []Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
-		Etcd:  Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
-		Links: state.Known(true), Upgrade: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
+		Etcd:    Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
+		Upgrade: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
 		Webhooks: empty, Budgets: empty, Immovable: empty, StoredVersions: state.Known([]string{"a/v1"}), Backup: state.Known(noon.Add(-24 * time.Hour)), BackupLimit: 24 * time.Hour,
 		Window: state.Known(""), OnBattery: state.Known(false),
 	}
@@ -118,7 +118,7 @@ var situations = []struct {
 	{"pacemaker: not a member", Between, func(f *Facts) { f.Hosts[0].Online = state.Known(false) }},
 	{"pacemaker: somebody's mark", Between, func(f *Facts) { f.Hosts[0].Marked = state.Known([]string{"standby"}) }},
 	{"pacemaker: a failed action", Between, func(f *Facts) { f.Hosts[1].Failed = state.Known([]string{"etcd monitor"}) }},
-	{"pacemaker: a link", Commit, func(f *Facts) { f.Links = state.Known(false) }},
+	{"pacemaker: a link", Commit, func(f *Facts) { f.Hosts[1].Links = state.Known(false) }},
 	{"feature-set: they differ", Begin, func(f *Facts) { f.Hosts[1].Features = state.Known("3.19.0") }},
 	{"feature-set: the release brings another Pacemaker", Begin, func(f *Facts) { f.To.Stack = []string{"corosync=3.1.7", "pacemaker=3.0.1"} }},
 	{"fencing: disabled", Between, func(f *Facts) { f.Hosts[1].Fencing = state.Known(false) }},
@@ -127,13 +127,17 @@ var situations = []struct {
 	{"fencing: a wrong clock", Begin, func(f *Facts) { f.Hosts[1].Fenced = state.Known(noon.Add(time.Minute)) }},
 	{"packages: not held", Begin, func(f *Facts) { f.Hosts[0].Loose = state.Known([]string{"podman"}) }},
 	{"packages: another version", Begin, func(f *Facts) { f.Hosts[0].Stack = state.Known([]string{"corosync=3.1.8", "pacemaker=2.1.5"}) }},
+	{"packages: one is missing, and another version", Between, func(f *Facts) { f.Hosts[1].Stack = state.Known([]string{"crun=1", "pacemaker=2.1.6"}) }},
 	{"disk: too little", Begin, func(f *Facts) { f.Hosts[2].Disks.Value[0].Free-- }},
 	{"fetched: the old one is gone", Between, func(f *Facts) { f.Hosts[1].Whole = state.Known([]string{"sha256:2"}) }},
 	{"certificates: one ends in between", Begin, func(f *Facts) {
 		f.Hosts[0].Certificates.Value[0].Ends = noon.Add(48*time.Hour - time.Second)
 	}},
 	{"certificates-margin: one ends soon after", Begin, func(f *Facts) { f.Hosts[0].Certificates.Value[0].Ends = noon.Add(48 * time.Hour) }},
-	{"clock: nothing keeps it", Begin, func(f *Facts) { f.Hosts[0].Synchronised = state.Known(false) }},
+	{"clock-source: nothing keeps it, so nobody knows how far it is off", Commit, func(f *Facts) {
+		f.Hosts[0].Synchronised, f.Hosts[0].Offset = state.Known(false), state.Fact[time.Duration]{}
+	}},
+	{"clock: ahead of the operator's", Begin, func(f *Facts) { f.Hosts[2].Ahead = 3 * time.Second }},
 	{"clock: off", Between, func(f *Facts) { f.Hosts[0].Offset = state.Known(501 * time.Millisecond) }},
 	{"edited-files: a person's work", Begin, func(f *Facts) { f.Hosts[0].Edited = state.Known([]string{"/etc/haproxy.cfg"}) }},
 	{"stored-versions: one is not read", Begin, func(f *Facts) { f.StoredVersions = state.Known([]string{"a/v1", "a/v0"}) }},
@@ -234,6 +238,22 @@ func TestNoFactThatIsMissingIsTakenForGood(t *testing.T) {
 	})
 	if n < 60 {
 		t.Errorf("%d facts were unknown", n)
+	}
+}
+
+// TestAPatchReleaseAsksForNoUseOfRemovedAPIs: Kubernetes removes none in one.
+func TestAPatchReleaseAsksForNoUseOfRemovedAPIs(t *testing.T) {
+	f := good(t)
+	f.Observed, f.Deprecated = 0, state.Known([]Use{{"x/v1", Version{1, 35, 0}, ""}})
+	if ids, text := closed(f, Begin); !slices.Equal(ids, []ID{"deprecated-apis"}) || !strings.Contains(text, "`holdfast upgrade start RELEASE --skip deprecated-apis=REASON`") {
+		t.Errorf("another minor release:\n%s", text)
+	}
+	f.To.Kubernetes, f.Deprecated = Version{1, 35, 9}, state.Fact[[]Use]{}
+	if ids, text := closed(f, Begin); len(ids) > 0 {
+		t.Errorf("a patch release:\n%s", text)
+	}
+	if f.To = nil; Upgradeable(f).Status != metav1.ConditionUnknown {
+		t.Error("any next release may be another minor one")
 	}
 }
 

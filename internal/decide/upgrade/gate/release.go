@@ -119,7 +119,7 @@ type Release struct {
 	// StoredVersions lists, for each CRD of ours, the versions that the release
 	// reads, as NAME/VERSION.
 	StoredVersions []string `json:"storedVersions"`
-	// Stack lists the packages below etcd, as NAME=VERSION, sorted. A release pair
-	// with a parachute has the same.
+	// Stack lists the packages below etcd, as NAME=VERSION, sorted. It is empty where
+	// the distribution brings them.
 	Stack []string `json:"stack"`
 }

@@ -16,6 +16,8 @@ const (
 	observation = 24 * time.Hour
 	// clockOffset is how far a clock may be off.
 	clockOffset = 500 * time.Millisecond
+	// clockAhead is how far a clock may be ahead of the operator's.
+	clockAhead = 2 * time.Second
 	// work is the time that the hosts themselves take, beside the soak.
 	work = 24 * time.Hour
 	// margin is how long certificates last beyond the commit.
@@ -47,7 +49,8 @@ var rules = []rule{
 	{"fetched", Must, Between, fetched},
 	{"certificates", Must, Begin, certificatesLast},
 	{"certificates-margin", May, Begin, certificatesMargin},
-	{"clock", Must, always, clockKept},
+	{"clock", Must, always, clockRight},
+	{"clock-source", May, always, clockSource},
 	{"edited-files", Must, Begin | Between, edited},
 	{"stored-versions", Must, Begin | Commit, storedVersions},
 	{"deprecated-apis", May, Begin, deprecated},

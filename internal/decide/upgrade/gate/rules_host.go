@@ -6,21 +6,19 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/page"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // pair returns the control planes that Pacemaker holds together.
 func (f Facts) pair() []Host { return f.only(func(h Host) bool { return h.Pacemaker }) }
 
 func pacemaker(f Facts) []finding {
-	out := each(f.pair(), func(h Host) []finding {
+	return each(f.pair(), func(h Host) []finding {
 		found := is(h.Name, h.Online, true, "whether Pacemaker has it as a member", "Pacemaker does not have it as a member", "Bring it back: `holdfast explain`")
 		found = append(found, none(Block, h.Name, h.Marked, "marks of Pacemaker that somebody else set", "Take them away: `sudo pcs node unstandby`, `sudo pcs property set maintenance-mode=false`")...)
-		return append(found, none(Block, h.Name, h.Failed, "failed actions of Pacemaker", "Mend the cause, then `sudo pcs resource cleanup`")...)
+		found = append(found, none(Block, h.Name, h.Failed, "failed actions of Pacemaker", "Mend the cause, then `sudo pcs resource cleanup`")...)
+		return append(found, is(h.Name, h.Links, true, "whether all links of Corosync work", "a link of its Corosync does not reach the other host", "Mend the link: `sudo corosync-cfgtool -s` says which one")...)
 	})
-	if len(f.pair()) > 0 {
-		out = append(out, is("", f.Links, true, "whether all links of Corosync work", "a link of Corosync does not work", "Mend the link")...)
-	}
-	return out
 }
 
 // featureSet refuses a mix of feature sets: once the last host with the older one is
@@ -39,7 +37,8 @@ func featureSet(f Facts) []finding {
 		}
 		out = append(out, block("", "Bring Pacemaker to one version first; that step has no way back", "feature sets of Pacemaker differ: %s", strings.Join(have, ", ")))
 	}
-	if to := f.target(); !slices.Equal(to.Stack, f.From.Stack) {
+	// The distribution brings these packages, so a release names none as a rule.
+	if to := f.target(); len(to.Stack) > 0 && len(f.From.Stack) > 0 && !slices.Equal(to.Stack, f.From.Stack) {
 		out = append(out, block("", "Offer a release with the same packages; they are updated by themselves", "%s and %s have different packages below etcd", f.From.Name, to.Name))
 	}
 	return out
@@ -63,17 +62,59 @@ func fencing(f Facts) []finding {
 	})
 }
 
+// packages asks that hosts have the same below etcd, and keep it: what a release was tried
+// with is what the hosts have.
 func packages(f Facts) []finding {
-	return each(f.pair(), func(h Host) []finding {
+	out := each(f.pair(), func(h Host) []finding {
 		if !h.Stack.Known {
 			return []finding{unknown(h.Name, "which packages are below its etcd")}
 		}
-		out := none(Block, h.Name, h.Loose, "packages below etcd that are not held", "Hold them: `sudo apt-mark hold`, or `dnf versionlock`")
-		if !slices.Equal(h.Stack.Value, f.From.Stack) {
-			out = append(out, block(h.Name, "Bring them to the release's versions", "its packages below etcd are not those of %s: %s", f.From.Name, strings.Join(h.Stack.Value, ", ")))
-		}
-		return out
+		names := strings.Join(h.Loose.Value, " ")
+		return none(Block, h.Name, h.Loose, "packages below etcd that automatic updates may change", "Hold them there: `sudo apt-mark hold "+names+"`, on RHEL `sudo dnf versionlock add "+names+"`")
 	})
+	return append(out, f.differentPackages()...)
+}
+
+func (f Facts) differentPackages() []finding {
+	pair := f.pair()
+	var names []string
+	for _, h := range pair {
+		if !h.Stack.Known {
+			return nil
+		}
+		for _, p := range h.Stack.Value {
+			name, _, _ := strings.Cut(p, "=")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var differ []string
+	for _, name := range slices.Compact(names) {
+		var have []string
+		for _, h := range pair {
+			have = append(have, h.version(name))
+		}
+		if slices.ContainsFunc(have, func(v string) bool { return v != have[0] }) {
+			for i, h := range pair {
+				have[i] = h.Name + " has " + have[i]
+			}
+			differ = append(differ, name+" ("+strings.Join(have, ", ")+")")
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return []finding{block("", "Have the same on all of them, one host after the other: `sudo apt-get install NAME=VERSION`, on RHEL `sudo dnf install NAME-VERSION`", "packages below etcd differ: %s", strings.Join(differ, ", "))}
+}
+
+// version returns which version of a package lies below etcd of a host.
+func (h Host) version(name string) string {
+	for _, p := range h.Stack.Value {
+		if version, is := strings.CutPrefix(p, name+"="); is {
+			return version
+		}
+	}
+	return "none"
 }
 
 // disk asks for half as much again as the release takes, above what kubelet needs.
@@ -139,16 +180,36 @@ func certificatesMargin(f Facts) []finding {
 	return ends(f, f.done(), f.done().Add(margin), "within "+page.Duration(margin)+" after the commit", "Renew first, and upgrade then")
 }
 
-func clockKept(f Facts) []finding {
+// clockRight asks for a clock that is known to be wrong. How far a clock is off is known
+// only while something keeps it; clockSource asks for that.
+func clockRight(f Facts) []finding {
+	way := "Set its clock right: `timedatectl`, `chronyc tracking` there"
 	return each(f.present(), func(h Host) []finding {
-		out := is(h.Name, h.Synchronised, true, "whether something keeps its clock", "nothing keeps its clock", "Have its clock synchronised")
+		var out []finding
 		switch {
+		case !h.Synchronised.Known:
+			out = append(out, unknown(h.Name, "whether something keeps its clock"))
+		case !h.Synchronised.Value: // clockSource
 		case !h.Offset.Known:
 			out = append(out, unknown(h.Name, "how far its clock is off"))
 		case h.Offset.Value.Abs() > clockOffset:
-			out = append(out, block(h.Name, "Have its clock synchronised", "its clock is off by %s, and at most %s are allowed", h.Offset.Value.Abs(), clockOffset))
+			out = append(out, block(h.Name, way, "its clock is off by %s, and at most %s are allowed", h.Offset.Value.Abs(), clockOffset))
+		}
+		if h.Ahead > clockAhead {
+			out = append(out, block(h.Name, way, "its clock is at least %s ahead of the operator's, and at most %s are allowed", h.Ahead.Round(time.Second), clockAhead))
 		}
 		return out
+	})
+}
+
+// clockSource asks for something that keeps the clocks. Sites without any exist, so an
+// administrator may say that the clocks are right.
+func clockSource(f Facts) []finding {
+	return each(f.present(), func(h Host) []finding {
+		if !state.Is(h.Synchronised, false) {
+			return nil
+		}
+		return []finding{block(h.Name, "Have it synchronised there: `sudo systemctl enable --now chrony`; without a time server compare the clocks of all hosts", "nothing keeps its clock, so nobody knows that it is right")}
 	})
 }
 

@@ -353,7 +353,7 @@ func TestASoakIsATimeOrOff(t *testing.T) {
 }
 
 func TestOnlyAGateThatMayBeSkippedIsSkippedAndWithAReason(t *testing.T) {
-	if got := strings.Join(SkippableGates(), " "); got != "workers certificates-margin deprecated-apis webhooks disruption-budgets backup incidents window battery" {
+	if got := strings.Join(SkippableGates(), " "); got != "workers certificates-margin clock-source deprecated-apis webhooks disruption-budgets backup incidents window battery" {
 		t.Error(got)
 	}
 	if o, err := ParseSkip("backup= a=b ", "ann", noon); err != nil || o != (annotation.Override{Gate: "backup", Reason: "a=b", By: "ann", At: noon}) {

@@ -50,6 +50,12 @@ func hostOf(n *corev1.Node, s Seen) host {
 	}
 	h.facts.Name, h.facts.Worker, h.facts.Pacemaker = n.Name, h.worker, s.TwoNode && !h.worker
 	h.facts.Ready = ready(n)
+	// It looked before it wrote, and it wrote before this was read: a time that is not yet
+	// is that of a clock that is ahead. An old time is no sign of anything, since a host
+	// that has no news says nothing for minutes.
+	if ahead := said.At.Sub(s.Now); err == nil && ahead > 0 {
+		h.facts.Ahead = ahead
+	}
 	if v, err := gate.ParseVersion(n.Status.NodeInfo.KubeletVersion); err == nil && !h.facts.Kubelet.Known {
 		h.facts.Kubelet = state.Known(v)
 	}
@@ -89,10 +95,15 @@ func addPacemaker(h *gate.Host, s Seen) {
 		fill(&h.Marked, marks(status, n))
 		fill(&h.Failed, failed(n))
 		fill(&h.Fencing, is(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
-		if healthy := is(n.Conditions, etcdv1.NodeFencingHealthyConditionType); state.Is(healthy, true) {
-			fill(&h.Fenced, state.Known(status.LastUpdated.Time))
-		}
+		fill(&h.Fenced, fenced(status, n))
 	}
+}
+
+// fenced returns when the BMC of a host last answered. Pacemaker asks it again and again
+// from the other host, and says so while it answers. Devices that only run show nothing.
+func fenced(s etcdv1.PacemakerClusterStatus, n etcdv1.PacemakerClusterNodeStatus) state.Fact[time.Time] {
+	proven := is(n.Conditions, pacemakerstatus.FencingProven)
+	return state.Fact[time.Time]{Known: state.Is(proven, true) && state.Is(is(n.Conditions, etcdv1.NodeFencingHealthyConditionType), true), Value: s.LastUpdated.Time}
 }
 
 // fill keeps what is known already.

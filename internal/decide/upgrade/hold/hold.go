@@ -1,0 +1,99 @@
+// Package hold decides what other work on hosts waits for the upgrade of a site. What a
+// host at work does for the upgrade, and the renewal of its certificates, is no other
+// work: nothing here holds them.
+package hold
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Held says for what other work waits. Both are empty while there is no upgrade.
+type Held struct {
+	// Away is why no host may be taken away: for a configuration, a reboot or updates.
+	// It is empty while the site soaks. All hosts are alike then, a soak may have no
+	// end, and a boot is a part of the proof.
+	Away string
+	// Rewrite is why nothing may change what each release has of its own on a host, as
+	// static pods do: whoever goes back would put the former ones in its place. It holds
+	// until the upgrade is over.
+	Rewrite string
+}
+
+// waits begins each reason.
+const waits = "waits for the upgrade: "
+
+// Of decides it from the text of the record, which is empty for none, and from the nodes
+// that are known. An unknown record, or one that cannot be read, holds everything.
+func Of(record state.Fact[string], nodes []corev1.Node) Held {
+	if !record.Known {
+		return both("nobody knows its record")
+	}
+	r, err := annotation.Decode[annotation.Record](record.Value)
+	if err != nil {
+		return both(fmt.Sprintf("its record, ConfigMap %s/%s, is %v", annotation.RecordNamespace, annotation.RecordName, err))
+	}
+	hosts := hostsOf(nodes)
+	if work := hosts.atWork(r); len(work) > 0 {
+		return both(strings.Join(work, ", ") + " at work")
+	}
+	switch there, all := hosts.at(r.To), len(hosts); {
+	case !r.Started:
+		return Held{}
+	case r.Returning:
+		return both("the site goes back to its former release")
+	case r.NoWayBack:
+		return both("it is being committed")
+	case there > 0 && there < all:
+		return both(fmt.Sprintf("%d of %d hosts run the new release", there, all))
+	}
+	// While no host has begun, work that has begun goes on: the upgrade waits for it.
+	return Held{Rewrite: waits + "commit it or go back first (`holdfast upgrade commit`, `holdfast upgrade rollback`)"}
+}
+
+func both(why string) Held { return Held{waits + why, waits + why} }
+
+// said is what hosts say, by their names. Who says nothing that can be read is on no way
+// that is known.
+type said map[string]annotation.Host
+
+func hostsOf(nodes []corev1.Node) said {
+	out := said{}
+	for i := range nodes {
+		// An error leaves the zero value: the record alone counts for that host.
+		out[nodes[i].Name], _ = annotation.Decode[annotation.Host](nodes[i].Annotations[annotation.HostOf])
+	}
+	return out
+}
+
+// atWork names the hosts that have their turn, or are on their way.
+func (s said) atWork(r annotation.Record) []string {
+	var out []string
+	if r.Started {
+		out = slices.Clone(r.Turns)
+	}
+	for name, h := range s {
+		if !h.Journal.Step.AtRest() {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// at counts the hosts that are known to run a release.
+func (s said) at(release string) int {
+	n := 0
+	for _, h := range s {
+		if state.Is(h.Facts.Release, release) {
+			n++
+		}
+	}
+	return n
+}
