@@ -23,10 +23,10 @@ import (
 )
 
 // stopTime bounds the end of what Pacemaker runs, in order, and endTime that of a
-// static pod's program.
+// static pod's program: an API server lets requests end, for a minute at most.
 const (
 	stopTime = 4 * time.Minute
-	endTime  = 40 * time.Second
+	endTime  = 90 * time.Second
 )
 
 // daemon is a program of a release that a host always runs.

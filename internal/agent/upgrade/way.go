@@ -27,6 +27,9 @@ func (p Parachute) Run(ctx context.Context) (string, error) {
 		return p.common(ctx, j, p.Kind, p.Releases)
 	}
 	before, a, err := p.decide(ctx, p.Now(), facts, back)
+	if errors.Is(err, ErrBusy) {
+		return "", nil // the agent decides; the timer comes again
+	}
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 // stands alone.
 func (c *InstallConfig) NoProxy() string {
 	domain := c.ClusterDomain()
-	list := []string{"localhost", "127.0.0.1", "::1", ".svc", ".cluster.local", "api." + domain, "api-int." + domain, ".apps." + domain}
+	list := []string{"localhost", "127.0.0.1", "::1", ".svc", "." + ServiceDomain, "api." + domain, "api-int." + domain, ".apps." + domain}
 	if c.Proxy != nil {
 		for entry := range strings.SplitSeq(c.Proxy.NoProxy, ",") {
 			entry = strings.TrimSpace(entry)

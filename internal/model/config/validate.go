@@ -84,9 +84,9 @@ func duplicate(path *field.Path, value string, first *field.Path) *field.Error {
 	return e
 }
 
-// reservedDomain is Kubernetes' own: the cluster's DNS answers for names below
+// ServiceDomain is Kubernetes' own: the cluster's DNS answers for names below
 // it, and they would never reach the site's DNS.
-const reservedDomain = "cluster.local"
+const ServiceDomain = "cluster.local"
 
 // maxClusterDomain leaves room for a host's name and its dot in the 253
 // characters that DNS allows.
@@ -146,9 +146,9 @@ func (v *validator) clusterDomain(path *field.Path) {
 			"the cluster's domain %s has %d characters; at most %d leave room for the names of hosts",
 			domain, len(domain), maxClusterDomain)))
 	}
-	if isSubdomain(domain, reservedDomain) || isSubdomain(reservedDomain, domain) {
+	if isSubdomain(domain, ServiceDomain) || isSubdomain(ServiceDomain, domain) {
 		v.add(field.Invalid(path, v.c.BaseDomain, fmt.Sprintf(
-			"the cluster's domain %s collides with %s, which Kubernetes keeps for its services", domain, reservedDomain)))
+			"the cluster's domain %s collides with %s, which Kubernetes keeps for its services", domain, ServiceDomain)))
 	}
 }
 

@@ -134,7 +134,7 @@ func cluster(s *site.Site) clusterConfiguration {
 		ControlPlaneEndpoint: s.APIEndpoint(), ImageRepository: payload.Registry,
 		EncryptionAlgorithm: "ECDSA-P256", CertificateValidityPeriod: s.Config.CertificateValidityPeriod,
 		Networking: networking{
-			DNSDomain:     "cluster.local",
+			DNSDomain:     config.ServiceDomain,
 			PodSubnet:     joinCIDRs(s.Config.Networking.ClusterNetwork),
 			ServiceSubnet: strings.Join(s.Config.Networking.ServiceNetwork, ","),
 		},

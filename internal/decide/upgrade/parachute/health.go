@@ -53,14 +53,14 @@ type Criterion struct {
 func Criteria() []Criterion {
 	const half, one = 30 * time.Second, time.Minute
 	return []Criterion{
-		{"etcd", half, Return, server, "its etcd answers, is of the release, and has the data of the others"},
-		{"api-server", 90 * time.Second, Return, server, "its API server is ready for ten seconds and does not restart"},
-		{"controllers", one, Return, server, "its controller manager and scheduler have taken their leases, and a pod was scheduled"},
-		{"kubelet", one, Return, every, "its kubelet is ready, and the containers of before still run"},
-		{"pods", one, Return, every, "a new pod reaches pods of other hosts, a Service, names and the outside"},
-		{"router", one, Return, every, "its router answers as before"},
-		{"vip", half, Return, server, "keepalived is heard, no VIP is on two hosts, and it can take one"},
-		{"pacemaker", one, Return, OfTwo, "Pacemaker has it as a member, and the fence agent answers"},
+		{"etcd", half, Return, server, "its etcd votes, is of the release, and keeps up with the others"},
+		{"api-server", 90 * time.Second, Return, server, "its API server is of the release, and is ready for ten seconds without a restart"},
+		{"controllers", one, Return, server, "its controller manager and scheduler say that they are well"},
+		{"kubelet", one, Return, every, "its kubelet and its node are ready, and all daemons are of the release"},
+		{"pods", one, Return, every, "the API's Service and a name of the cluster answer on it"},
+		{"router", one, Return, every, "its router answers, if it has one"},
+		{"vip", half, Return, server, "keepalived runs, no VIP is on two hosts, and it may hold one"},
+		{"pacemaker", one, Return, OfTwo, "Pacemaker has it as a member, and its fencing is available"},
 		{"peer-view", one, Pause, withPeer, "its peer sees the same"},
 	}
 }
