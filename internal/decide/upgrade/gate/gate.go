@@ -107,6 +107,9 @@ func Gates(f Facts, at Stage) []Gate {
 			out = append(out, Gate{ID: r.id, Verdict: OK, Severity: r.severity})
 		}
 		for _, c := range found {
+			if r.severity == May {
+				c.way += fmt.Sprintf(". To skip it: `holdfast upgrade start RELEASE --skip %s=REASON`", r.id)
+			}
 			out = append(out, Gate{r.id, c.verdict, r.severity, c.host, c.why, c.way})
 		}
 	}

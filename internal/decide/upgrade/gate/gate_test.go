@@ -241,6 +241,22 @@ func TestNoFactThatIsMissingIsTakenForGood(t *testing.T) {
 	}
 }
 
+// TestAPatchReleaseAsksForNoUseOfRemovedAPIs: Kubernetes removes none in one.
+func TestAPatchReleaseAsksForNoUseOfRemovedAPIs(t *testing.T) {
+	f := good(t)
+	f.Observed, f.Deprecated = 0, state.Known([]Use{{"x/v1", Version{1, 35, 0}, ""}})
+	if ids, text := closed(f, Begin); !slices.Equal(ids, []ID{"deprecated-apis"}) || !strings.Contains(text, "`holdfast upgrade start RELEASE --skip deprecated-apis=REASON`") {
+		t.Errorf("another minor release:\n%s", text)
+	}
+	f.To.Kubernetes, f.Deprecated = Version{1, 35, 9}, state.Fact[[]Use]{}
+	if ids, text := closed(f, Begin); len(ids) > 0 {
+		t.Errorf("a patch release:\n%s", text)
+	}
+	if f.To = nil; Upgradeable(f).Status != metav1.ConditionUnknown {
+		t.Error("any next release may be another minor one")
+	}
+}
+
 // TestASiteThatKnowsNothingOfABatteryIsNotHeld: nothing on such a site could ever find it
 // out.
 func TestASiteThatKnowsNothingOfABatteryIsNotHeld(t *testing.T) {

@@ -209,7 +209,7 @@ func clockSource(f Facts) []finding {
 		if !state.Is(h.Synchronised, false) {
 			return nil
 		}
-		return []finding{block(h.Name, "Have it synchronised: `sudo systemctl enable --now chrony` there. Where no time server exists, compare the clocks of all hosts, then skip this gate", "nothing keeps its clock, so nobody knows that it is right")}
+		return []finding{block(h.Name, "Have it synchronised there: `sudo systemctl enable --now chrony`; without a time server compare the clocks of all hosts", "nothing keeps its clock, so nobody knows that it is right")}
 	})
 }
 

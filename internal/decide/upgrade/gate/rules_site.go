@@ -23,8 +23,11 @@ func storedVersions(f Facts) []finding {
 }
 
 // deprecated looks for who uses what the next minor release no longer has. An API
-// server tells only of what it was asked for since its start.
+// server tells only of what it was asked for since its start. A patch release removes none.
 func deprecated(f Facts) []finding {
+	if f.next().Compare(f.Level) <= 0 {
+		return nil
+	}
 	if !f.Deprecated.Known {
 		return []finding{unknown("", "who uses APIs that Kubernetes removes")}
 	}
