@@ -148,6 +148,11 @@ func TestB6ADeviceOnItsOwnTargetProvesNothing(t *testing.T) {
 	if Holds(n.Conditions, etcdv1.NodeFencingAvailableConditionType) {
 		t.Errorf("%+v", n.Conditions)
 	}
+	for _, name := range []string{"cp-1", "cp-2"} { // an upgrade asks for both of both
+		if n := node(t, input(t, "healthy"), name); !Holds(n.Conditions, FencingProven) || !Holds(n.Conditions, etcdv1.NodeFencingHealthyConditionType) {
+			t.Errorf("%s of a healthy site: %+v", name, n.Conditions)
+		}
+	}
 	if n := node(t, input(t, "healthy"), "cp-2"); !Holds(n.Conditions, FencingProven) {
 		t.Errorf("%+v", n.Conditions)
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -127,7 +128,7 @@ func (w *world) pacemaker() *etcdv1.PacemakerCluster {
 	for _, name := range []string{"cp-1", "cp-2"} {
 		n := etcdv1.PacemakerClusterNodeStatus{NodeName: name}
 		for _, kind := range []string{
-			etcdv1.NodeOnlineConditionType, etcdv1.NodeInServiceConditionType, etcdv1.NodeActiveConditionType, etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType,
+			etcdv1.NodeOnlineConditionType, etcdv1.NodeInServiceConditionType, etcdv1.NodeActiveConditionType, etcdv1.NodeFencingAvailableConditionType, etcdv1.NodeFencingHealthyConditionType, pacemakerstatus.FencingProven,
 		} {
 			n.Conditions = append(n.Conditions, yes(kind))
 		}

@@ -5,7 +5,6 @@ package people
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -19,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -117,18 +117,10 @@ func Read(o Objects) Upgrade {
 	if o.Version == nil {
 		return u
 	}
-	a := o.Version.Annotations
-	u.Wish = cluster.Wish{Upgrade: u.Record.Upgrade, Paused: a[annotation.PausedBy]}
-	if d := o.Version.Spec.DesiredUpdate; d != nil && d.Image != "" {
-		u.Wish.Release, u.Wish.Start = Digest(d.Image), true
-	}
-	u.Wish.Commit = u.Record.Upgrade != "" && a[annotation.CommitOf] == u.Record.Upgrade
-	// What is not readable here counts as not said: the operator tells of it.
-	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.OverridesOf], "null")), &u.Overrides)
-	_ = json.Unmarshal([]byte(cmp.Or(a[annotation.SourcesOf], "{}")), &u.Sources)
-	if d, off, err := annotation.ParseSoak(a[annotation.SoakOf]); err == nil && a[annotation.SoakOf] != "" {
-		u.Soak, u.SoakOff = d, off
-	}
+	w := clusterversion.WishOf(*o.Version, u.Record)
+	u.Wish, u.Overrides, u.Sources, u.Soak, u.SoakOff = w.Wish, w.Overrides, w.Sources, w.Soak, w.SoakOff
+	// What follows from the wish goes on with the upgrade that is under way.
+	u.Wish.Upgrade = u.Record.Upgrade
 	return u
 }
 
@@ -175,25 +167,23 @@ func (u Upgrade) siteRuns() string {
 
 var hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Digest returns the digest of a name of a release, as sha256:HEX.
+// Digest returns the digest of a name of a release, as sha256:HEX; empty if it has none.
 func Digest(image string) string {
-	d := image[strings.LastIndex(image, "@")+1:]
-	if hex.MatchString(d) {
-		return "sha256:" + d
-	}
-	return d
+	digest, _ := clusterversion.Digest(image)
+	return digest
 }
 
 // ParseImage checks a name of a release that a person typed: a digest, alone or after
-// an "@". Nothing but a digest says what a release is made of.
+// an "@", or its digits. Nothing but a digest says what a release is made of.
 func ParseImage(text string) (string, error) {
-	if d, ok := strings.CutPrefix(Digest(text), "sha256:"); !ok || !hex.MatchString(d) {
+	image := text
+	if hex.MatchString(text) {
+		image = "sha256:" + text
+	}
+	if Digest(image) == "" {
 		return "", fmt.Errorf("%q: a release is named by its digest: sha256: and 64 hex digits, or REPOSITORY@sha256:...; 'holdfast release inspect' shows it", text)
 	}
-	if hex.MatchString(text) {
-		return "sha256:" + text, nil
-	}
-	return text, nil
+	return image, nil
 }
 
 // Release returns what hosts say of a release, if one of them has it.

@@ -95,10 +95,15 @@ func addPacemaker(h *gate.Host, s Seen) {
 		fill(&h.Marked, marks(status, n))
 		fill(&h.Failed, failed(n))
 		fill(&h.Fencing, is(n.Conditions, etcdv1.NodeFencingAvailableConditionType))
-		if healthy := is(n.Conditions, etcdv1.NodeFencingHealthyConditionType); state.Is(healthy, true) {
-			fill(&h.Fenced, state.Known(status.LastUpdated.Time))
-		}
+		fill(&h.Fenced, fenced(status, n))
 	}
+}
+
+// fenced returns when the BMC of a host last answered. Pacemaker asks it again and again
+// from the other host, and says so while it answers. Devices that only run show nothing.
+func fenced(s etcdv1.PacemakerClusterStatus, n etcdv1.PacemakerClusterNodeStatus) state.Fact[time.Time] {
+	proven := is(n.Conditions, pacemakerstatus.FencingProven)
+	return state.Fact[time.Time]{Known: state.Is(proven, true) && state.Is(is(n.Conditions, etcdv1.NodeFencingHealthyConditionType), true), Value: s.LastUpdated.Time}
 }
 
 // fill keeps what is known already.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -61,13 +62,13 @@ type Survey struct {
 	// Releases are all that hosts have told of, by their digests.
 	Releases map[string]gate.Release
 	// Wish is what a person wants, with the mistakes in it.
-	Wish  Wish
+	Wish  clusterversion.Wish
 	hosts []host
 }
 
 // Of surveys a site.
 func Of(s Seen) Survey {
-	out := Survey{Releases: map[string]gate.Release{}, Wish: WishOf(s.Version, s.Record)}
+	out := Survey{Releases: map[string]gate.Release{}, Wish: clusterversion.WishOf(s.Version, s.Record)}
 	for i := range s.Nodes {
 		out.hosts = append(out.hosts, hostOf(&s.Nodes[i], s))
 	}
@@ -183,7 +184,11 @@ func (v Survey) Gates() gate.Judgement {
 	if first != nil {
 		return gate.Judgement{Closed: first}
 	}
-	out := gate.Judge(gate.Gates(v.Facts, cluster.Stage(v.Site)), v.Wish.Overrides)
+	var overrides []gate.Override
+	for _, o := range v.Wish.Overrides {
+		overrides = append(overrides, gate.Override(o))
+	}
+	out := gate.Judge(gate.Gates(v.Facts, cluster.Stage(v.Site)), overrides)
 	if why := v.wrongVersion(); why != "" && cluster.Stage(v.Site) == gate.Begin {
 		out.Closed = append(out.Closed, gate.Gate{ID: "release", Verdict: gate.Block, Severity: gate.Must, Why: why, Way: "Name the version of the release, or leave it out"})
 	}

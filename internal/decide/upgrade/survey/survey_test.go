@@ -7,6 +7,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	etcdv1 "github.com/openshift/api/etcd/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -87,21 +89,26 @@ func TestASiteWhoseReleaseIsNotKnownBeginsNothing(t *testing.T) {
 	}
 }
 
-// TestMistakesOfAClusterVersionAreNamedAndDoNotCount.
-func TestMistakesOfAClusterVersionAreNamedAndDoNotCount(t *testing.T) {
-	v := configv1.ClusterVersion{
-		ObjectMeta: metav1.ObjectMeta{UID: "ab12cd34-x", Generation: 7, Annotations: map[string]string{
-			annotation.SoakOf: "long", annotation.OverridesOf: "{", annotation.SourcesOf: "[", annotation.CommitOf: "other", annotation.PausedBy: "so",
-		}},
-		Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{Image: "a:v1"}},
-	}
-	w := survey.WishOf(v, cluster.Record{Upgrade: "ab12cd34-7"})
-	if len(w.Mistakes) != 4 || w.Release != "" || w.Start || w.Commit || w.Soak != annotation.DefaultSoak || w.Paused != "so" || w.Upgrade != "ab12cd34-7" {
-		t.Errorf("%+v", w)
-	}
-	v.Annotations = map[string]string{annotation.SoakOf: "off", annotation.CommitOf: "ab12cd34-7", annotation.SourcesOf: `{"folder":"/mnt"}`}
-	if w := survey.WishOf(v, cluster.Record{Upgrade: "ab12cd34-7"}); !w.SoakOff || !w.Commit || w.Sources.Folder != "/mnt" || len(w.Mistakes) != 1 {
-		t.Errorf("%+v", w)
+// TestABMCHasAnsweredOnlyIfTheOtherHostHasReachedIt, and that counts as of the status.
+func TestABMCHasAnsweredOnlyIfTheOtherHostHasReachedIt(t *testing.T) {
+	for what, c := range map[string]struct {
+		healthy, proven metav1.ConditionStatus
+		age             time.Duration
+		known           bool
+	}{
+		"it answers":                      {metav1.ConditionTrue, metav1.ConditionTrue, time.Minute, true},
+		"the status is old":               {metav1.ConditionTrue, metav1.ConditionTrue, time.Hour, false},
+		"its devices run, and no more":    {metav1.ConditionTrue, metav1.ConditionUnknown, 0, false},
+		"it runs on its own target":       {metav1.ConditionTrue, metav1.ConditionFalse, 0, false},
+		"one of several ways is not well": {metav1.ConditionFalse, metav1.ConditionTrue, 0, false},
+	} {
+		status := etcdv1.PacemakerClusterStatus{LastUpdated: metav1.NewTime(noon.Add(-c.age)), Nodes: &[]etcdv1.PacemakerClusterNodeStatus{{NodeName: "cp-1", Conditions: []metav1.Condition{
+			{Type: etcdv1.NodeFencingHealthyConditionType, Status: c.healthy}, {Type: pacemakerstatus.FencingProven, Status: c.proven},
+		}}}}
+		s := survey.Of(survey.Seen{Now: noon, TwoNode: true, Nodes: []corev1.Node{node(t, "cp-1", 0, nil)}, Pacemaker: state.Known(status)})
+		if got := s.Facts.Hosts[0].Fenced; got.Known != c.known || c.known && !got.Value.Equal(noon.Add(-c.age)) {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package survey
+package clusterversion
 
 import (
 	"encoding/json"
@@ -10,18 +10,17 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 )
 
-// Wish is what a person wants, as the ClusterVersion says it.
+// Wish is what a person wants, as the ClusterVersion says it. The operator and the
+// commands read it alike.
 type Wish struct {
 	cluster.Wish
 	// Version is the one that spec.desiredUpdate.version names; empty for none.
 	Version   string
 	Soak      time.Duration
 	SoakOff   bool
-	Overrides []gate.Override
+	Overrides []annotation.Override
 	Sources   annotation.Sources
 	// Mistakes name what cannot be read, each with its field. What is mistaken does not
 	// count.
@@ -44,7 +43,7 @@ func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
 	}
 	w.Upgrade = UpgradeID(v)
 	if d := v.Spec.DesiredUpdate; d != nil {
-		digest, ok := clusterversion.Digest(d.Image)
+		digest, ok := Digest(d.Image)
 		if !ok {
 			wrong("spec.desiredUpdate.image", "a release is named by its digest: sha256:HEX, or anything@sha256:HEX, with 64 hexadecimal digits")
 		}
@@ -67,12 +66,9 @@ func WishOf(v configv1.ClusterVersion, r cluster.Record) Wish {
 			w.Soak = soak
 		}
 	}
-	var overrides []annotation.Override
-	if text, field := at(annotation.OverridesOf); text != "" && json.Unmarshal([]byte(text), &overrides) != nil {
+	if text, field := at(annotation.OverridesOf); text != "" && json.Unmarshal([]byte(text), &w.Overrides) != nil {
+		w.Overrides = nil // a part of it may have been read
 		wrong(field, "a JSON list of objects with gate, reason, by and at")
-	}
-	for _, o := range overrides {
-		w.Overrides = append(w.Overrides, gate.Override{Gate: o.Gate, Reason: o.Reason, By: o.By, At: o.At})
 	}
 	if text, field := at(annotation.SourcesOf); text != "" && json.Unmarshal([]byte(text), &w.Sources) != nil {
 		w.Sources = annotation.Sources{}
