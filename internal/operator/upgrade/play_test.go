@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
-	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 )
 
 // begins lets a site be looked at for long enough that uses of removed APIs are known, and
@@ -182,9 +181,9 @@ func TestWithoutAWishTheOperatorGivesNothingAndASecondLookWritesNothing(t *testi
 // have the release, and none has a turn.
 func TestAnUpgradeDoesNotBeginWhileAGateIsClosed(t *testing.T) {
 	w := newWorld(t, 2, 0)
-	w.deprecated = []gate.Use{{API: "flowschemas.v1beta3.flowcontrol.apiserver.k8s.io", Removed: gate.Version{Major: 1, Minor: 36}}}
+	w.clockless = true
 	w.begins()
-	w.until("it pauses", func() bool { return strings.Contains(w.condition("Failing"), "deprecated-apis") })
+	w.until("it pauses", func() bool { return strings.Contains(w.condition("Failing"), "clock-source") })
 	for range 10 {
 		must(t, w.round())
 	}
@@ -196,10 +195,10 @@ func TestAnUpgradeDoesNotBeginWhileAGateIsClosed(t *testing.T) {
 	if got := w.condition("Upgradeable"); !strings.HasPrefix(got, "False") {
 		t.Errorf("Upgradeable is %s", got)
 	}
-	w.annotate(annotation.OverridesOf, `[{"gate":"deprecated-apis","reason":"it is ours, and goes with it","by":"ada","at":"2026-11-24T12:00:00Z"}]`)
+	w.annotate(annotation.OverridesOf, `[{"gate":"clock-source","reason":"there is no time server, and they agree","by":"ada","at":"2026-11-24T12:00:00Z"}]`)
 	w.until("all hosts run it", func() bool { return w.everywhere(newImage) })
 	w.until("the history has the risk", func() bool {
-		return strings.Contains(w.version().Status.History[0].AcceptedRisks, "ada skipped deprecated-apis")
+		return strings.Contains(w.version().Status.History[0].AcceptedRisks, "ada skipped clock-source")
 	})
 }
 

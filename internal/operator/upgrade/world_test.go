@@ -50,8 +50,8 @@ type world struct {
 	twoNode bool
 	// real is true on a real API server.
 	real bool
-	// deprecated is what API servers tell.
-	deprecated []gate.Use
+	// clockless is true if nothing keeps the clocks of hosts.
+	clockless bool
 }
 
 // hostPlay is one host.
@@ -177,7 +177,7 @@ func (w *world) restart() {
 		Deprecated: func(_ context.Context, addresses map[string]string) map[string][]gate.Use {
 			out := map[string][]gate.Use{}
 			for name := range addresses {
-				out[name] = w.deprecated
+				out[name] = nil
 			}
 			return out
 		},
@@ -250,7 +250,7 @@ func (w *world) facts(h *hostPlay) gate.Host {
 	out := gate.Host{
 		Name: h.name, Worker: h.worker, Release: state.Known(h.running), Whole: state.Known(slices.Clone(h.whole)), Steps: state.Known(gate.Range{Min: 1, Max: 1}),
 		Written: state.Known(map[string]int{"record": 1}), Kubelet: v, Proxy: v, Disks: state.Known([]gate.Disk{{Path: "/", Free: 9 << 30, Need: 1, Line: 1}}),
-		Synchronised: state.Known(true), Offset: state.Known(time.Millisecond), Edited: none,
+		Synchronised: state.Known(!w.clockless), Offset: state.Fact[time.Duration]{Known: !w.clockless}, Edited: none,
 	}
 	if !h.worker {
 		out.APIServer, out.Emulates, out.Links = v, state.Known(gate.Version{Major: 1, Minor: 36}), state.Known(true)

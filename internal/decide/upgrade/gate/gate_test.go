@@ -241,6 +241,18 @@ func TestNoFactThatIsMissingIsTakenForGood(t *testing.T) {
 	}
 }
 
+// TestReleasesThatNameNoPackagesAreNotCompared: the distribution brings them, and hosts are
+// compared with each other.
+func TestReleasesThatNameNoPackagesAreNotCompared(t *testing.T) {
+	for what, change := range map[string]func(*Facts){"the old one": func(f *Facts) { f.From.Stack = nil }, "the new one": func(f *Facts) { f.To.Stack = nil }} {
+		f := good(t)
+		change(&f)
+		if ids, text := closed(f, Begin); len(ids) > 0 {
+			t.Errorf("%s names none:\n%s", what, text)
+		}
+	}
+}
+
 // TestAPatchReleaseAsksForNoUseOfRemovedAPIs: Kubernetes removes none in one.
 func TestAPatchReleaseAsksForNoUseOfRemovedAPIs(t *testing.T) {
 	f := good(t)

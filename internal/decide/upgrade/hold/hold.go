@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -39,11 +40,10 @@ func Of(record state.Fact[string], nodes []corev1.Node) Held {
 	if err != nil {
 		return both(fmt.Sprintf("its record, ConfigMap %s/%s, is %v", annotation.RecordNamespace, annotation.RecordName, err))
 	}
-	hosts := hostsOf(nodes)
-	if work := hosts.atWork(r); len(work) > 0 {
+	if work := atWork(r, nodes); len(work) > 0 {
 		return both(strings.Join(work, ", ") + " at work")
 	}
-	switch there, all := hosts.at(r.To), len(hosts); {
+	switch there, all := at(r.To, nodes); {
 	case !r.Started:
 		return Held{}
 	case r.Returning:
@@ -59,41 +59,46 @@ func Of(record state.Fact[string], nodes []corev1.Node) Held {
 
 func both(why string) Held { return Held{waits + why, waits + why} }
 
-// said is what hosts say, by their names. Who says nothing that can be read is on no way
-// that is known.
-type said map[string]annotation.Host
-
-func hostsOf(nodes []corev1.Node) said {
-	out := said{}
-	for i := range nodes {
-		// An error leaves the zero value: the record alone counts for that host.
-		out[nodes[i].Name], _ = annotation.Decode[annotation.Host](nodes[i].Annotations[annotation.HostOf])
-	}
-	return out
+// said is what a host says. An error leaves the zero value: who says nothing that can be
+// read is on no way that is known, and the record alone counts.
+func said(n *corev1.Node) annotation.Host {
+	h, _ := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+	return h
 }
 
 // atWork names the hosts that have their turn, or are on their way.
-func (s said) atWork(r annotation.Record) []string {
+func atWork(r annotation.Record, nodes []corev1.Node) []string {
 	var out []string
 	if r.Started {
 		out = slices.Clone(r.Turns)
 	}
-	for name, h := range s {
-		if !h.Journal.Step.AtRest() {
-			out = append(out, name)
+	for i := range nodes {
+		if !said(&nodes[i]).Journal.Step.AtRest() {
+			out = append(out, nodes[i].Name)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// at counts the hosts that are known to run a release.
-func (s said) at(release string) int {
-	n := 0
-	for _, h := range s {
-		if state.Is(h.Facts.Release, release) {
-			n++
+// at counts the hosts that are known to run a release, and all. A worker that is away does
+// not count: it may be away for months, and follows once it is back.
+func at(release string, nodes []corev1.Node) (there, all int) {
+	for i := range nodes {
+		n := &nodes[i]
+		if !ready(n) && !survey.ControlPlane(n) {
+			continue
+		}
+		all++
+		if state.Is(said(n).Facts.Release, release) {
+			there++
 		}
 	}
-	return n
+	return there, all
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }

@@ -22,7 +22,9 @@ func record(t *testing.T, r annotation.Record) state.Fact[string] {
 	return state.Known(text)
 }
 
-// nodes are hosts as NAME RELEASE STEP; a release of - is unknown.
+// nodes are hosts as NAME RELEASE STEP; a release of - is unknown. Those whose names begin
+// with cp are control planes, which are not ready here, and those with off are workers that
+// are away.
 func nodes(t *testing.T, hosts ...string) []corev1.Node {
 	t.Helper()
 	var out []corev1.Node
@@ -39,7 +41,13 @@ func nodes(t *testing.T, hosts ...string) []corev1.Node {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f[0], Annotations: map[string]string{annotation.HostOf: said}}})
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f[0], Labels: map[string]string{}, Annotations: map[string]string{annotation.HostOf: said}}}
+		if strings.HasPrefix(f[0], "cp") {
+			n.Labels[state.LabelControlPlane] = ""
+		} else if !strings.HasPrefix(f[0], "off") {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		}
+		out = append(out, n)
 	}
 	return out
 }
@@ -70,6 +78,9 @@ func TestWhatOfOtherWorkWaitsForTheUpgrade(t *testing.T) {
 		"the first one is there":       {record(t, started), nodes(t, "cp-1 r1", "cp-2 r2 accepted"), "waits for the upgrade: 1 of 2 hosts run the new release", "waits for the upgrade: 1 of 2 hosts run the new release"},
 		"nobody knows what one runs":   {record(t, started), nodes(t, "cp-1 -", "cp-2 r2 accepted"), "waits for the upgrade: 1 of 2 hosts run the new release", "waits for the upgrade: 1 of 2 hosts run the new release"},
 		"the site soaks":               {record(t, started), nodes(t, "cp-1 r2 accepted", "cp-2 r2 accepted"), "", commit},
+		"a worker is not there yet":    {record(t, started), nodes(t, "cp-1 r2 accepted", "w-1 r1"), "waits for the upgrade: 1 of 2 hosts run the new release", "waits for the upgrade: 1 of 2 hosts run the new release"},
+		"a worker is away":             {record(t, started), nodes(t, "cp-1 r2 accepted", "off-1 r1"), "", commit},
+		"it is away at its work":       {record(t, started), nodes(t, "cp-1 r2 accepted", "off-1 r1 armed"), "waits for the upgrade: off-1 at work", "waits for the upgrade: off-1 at work"},
 		"it goes back":                 {with(func(r *annotation.Record) { r.Returning = true }), nodes(t, "cp-1 r1 returned", "cp-2 r1 returned"), "waits for the upgrade: the site goes back to its former release", "waits for the upgrade: the site goes back to its former release"},
 		"it is being committed":        {with(func(r *annotation.Record) { r.NoWayBack = true }), nodes(t, "cp-1 r2 accepted"), "waits for the upgrade: it is being committed", "waits for the upgrade: it is being committed"},
 		"no node is known":             {record(t, started), nil, "", commit},
