@@ -128,7 +128,11 @@ var situations = []struct {
 	{"packages: not held", Begin, func(f *Facts) { f.Hosts[0].Loose = state.Known([]string{"podman"}) }},
 	{"packages: another version", Begin, func(f *Facts) { f.Hosts[0].Stack = state.Known([]string{"corosync=3.1.8", "pacemaker=2.1.5"}) }},
 	{"packages: one is missing, and another version", Between, func(f *Facts) { f.Hosts[1].Stack = state.Known([]string{"crun=1", "pacemaker=2.1.6"}) }},
-	{"disk: too little", Begin, func(f *Facts) { f.Hosts[2].Disks.Value[0].Free-- }},
+	{"disk: too little", Begin, func(f *Facts) {
+		f.Hosts[2].Whole = state.Known([]string{f.From.Digest})
+		f.Hosts[2].Disks.Value[0].Free--
+	}},
+	{"disk: the release lies there whole, and kubelet lacks room", Between, func(f *Facts) { f.Hosts[2].Disks.Value[0].Free = 2<<30 - 1 }},
 	{"fetched: the old one is gone", Between, func(f *Facts) { f.Hosts[1].Whole = state.Known([]string{"sha256:2"}) }},
 	{"certificates: one ends in between", Begin, func(f *Facts) {
 		f.Hosts[0].Certificates.Value[0].Ends = noon.Add(48*time.Hour - time.Second)

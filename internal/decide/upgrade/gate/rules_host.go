@@ -117,14 +117,19 @@ func (h Host) version(name string) string {
 	return "none"
 }
 
-// disk asks for half as much again as the release takes, above what kubelet needs.
+// disk asks for half as much again as the release takes, above what kubelet needs. A host
+// that has the release whole needs no more.
 func disk(f Facts) []finding {
 	return each(f.present(), func(h Host) []finding {
 		if !h.Disks.Known {
 			return []finding{unknown(h.Name, "the free space of its file systems")}
 		}
 		var out []finding
+		has := f.To != nil && h.Whole.Known && slices.Contains(h.Whole.Value, f.To.Digest)
 		for _, d := range h.Disks.Value {
+			if has {
+				d.Need = 0
+			}
 			if want := d.Line + d.Need + d.Need/2; d.Free < want {
 				out = append(out, block(h.Name, "Free or add space", "%s has %d MiB free, and %d MiB are needed", d.Path, d.Free>>20, want>>20))
 			}
