@@ -34,7 +34,7 @@ import (
 const (
 	lookAnew = 100 * time.Millisecond
 	// underWay is that during an upgrade, and atRest that while there is none.
-	underWay = 30 * time.Second
+	underWay = 10 * time.Second
 	atRest   = 2 * time.Minute
 )
 

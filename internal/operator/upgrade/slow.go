@@ -24,7 +24,7 @@ import (
 // How old may be what costs more to find out: with an upgrade that is wanted or under way,
 // and without. Comparing the data of etcd reads all of them.
 const (
-	slowUnderWay  = time.Minute
+	slowUnderWay  = 20 * time.Second
 	slowAtRest    = 10 * time.Minute
 	equalUnderWay = time.Minute
 	equalAtRest   = 6 * time.Hour
