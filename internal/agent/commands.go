@@ -18,6 +18,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newConfigure(streams),
 		newPatch(streams),
 		newFetch(streams),
+		newBring(streams),
 		newLeave(streams),
 		newParachute(streams),
 		newTwoNode(streams),

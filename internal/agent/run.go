@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/parts"
 	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
@@ -130,8 +131,11 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	shelf := newShelf(s, cluster.View)
 	net.Listen(shelf.Nodes)
 	group.Go(func() error { loops.Run(ctx, shelf.Task()); return nil })
+	brings := parts.New(parts.Options{Unit: parts.ThisUnit(), Now: time.Now, Node: func() string { return cluster.View().Host.NodeName }})
 	if s.Role.ControlPlane() {
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
+		net.Listen(brings.Nodes)
+		group.Go(func() error { loops.Run(ctx, brings.Task()); return nil })
 		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
@@ -144,7 +148,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(follower.Nodes)
 		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
 	}
-	upgrades := newUpgrade(s, net, status, shelf, event)
+	upgrades := newUpgrade(s, net, status, ofRelease{shelf, brings}, event)
 	net.Listen(upgrades.Nodes)
 	group.Go(func() error { loops.Run(ctx, upgrades.Task(), upgrades.TellTask()); return nil })
 	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
@@ -170,6 +174,16 @@ func newShelf(s *site.Site, view func() state.NetworkView) *releases.Agent {
 		Node: func() string { return view().Host.NodeName },
 	})
 }
+
+// ofRelease is what a host tells of releases: those that lie there, and why a part was not
+// brought.
+type ofRelease struct {
+	*releases.Agent
+	brings *parts.Agent
+}
+
+// PartFailed is that of the parts.
+func (o ofRelease) PartFailed() string { return o.brings.PartFailed() }
 
 // newFollower returns what has a worker follow the authority of the API. It asks by
 // kubelet's account, the only one that a worker has.

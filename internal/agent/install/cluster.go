@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/agent/parts"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/model/config"
@@ -47,7 +48,24 @@ func (r *run) applyManifests(ctx context.Context) error {
 	if err := r.wishKeys(ctx); err != nil {
 		return err
 	}
-	return r.apply(ctx, "manifests/status", "--subresource=status")
+	if err := r.apply(ctx, "manifests/status", "--subresource=status"); err != nil {
+		return err
+	}
+	return r.markParts(ctx)
+}
+
+// markParts tells the cluster which release has brought its objects, and which: an upgrade
+// takes away what the next one does not have.
+func (r *run) markParts(ctx context.Context) error {
+	client, err := kube.Open(adminKubeconfig)
+	if err != nil {
+		return err
+	}
+	b, err := parts.NewBringer(client.Bringer(), r.Site, r.store.Manifest().Digest)
+	if err != nil {
+		return err
+	}
+	return b.Installed(ctx)
 }
 
 // withoutAutoApproval deletes kubeadm's binding, by which a token of kubeadm's
@@ -70,7 +88,7 @@ func (r *run) apply(ctx context.Context, folder string, flags ...string) error {
 		return nil
 	}
 	args := append([]string{
-		"apply", "--server-side", "--force-conflicts", "--field-manager=holdfast-install",
+		"apply", "--server-side", "--force-conflicts", "--field-manager=" + kube.InstallManager,
 		"--filename", dir,
 	}, flags...)
 	_, err := r.kubectl(ctx, args...)
@@ -150,7 +168,7 @@ func (r *run) putConfigMap(ctx context.Context, namespace, name string, data map
 		return err
 	}
 	_, err = host.Run(ctx, host.Cmd{Name: "kubectl", Args: []string{
-		"--kubeconfig", adminKubeconfig, "apply", "--server-side", "--field-manager=holdfast-install", "--filename", "-",
+		"--kubeconfig", adminKubeconfig, "apply", "--server-side", "--field-manager=" + kube.InstallManager, "--filename", "-",
 	}, Stdin: bytes.NewReader(manifest)})
 	return err
 }

@@ -13,11 +13,8 @@ import (
 	"strings"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
-	"github.com/holdfast/holdfast/internal/render/clusterdns"
-	"github.com/holdfast/holdfast/internal/render/flannel"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
@@ -171,18 +168,11 @@ func Objects(s *site.Site) ([]state.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	dns, err := clusterdns.Manifests(s)
+	network, err := manifests.Network(s)
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, dns)
-	if s.Config.Networking.NetworkType != config.NetworkTypeNone {
-		network, err := flannel.Manifests(s)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, network)
-	}
+	files = append(files, network...)
 	state.SortFiles(files)
 	return files, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusteroperator"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/topology"
@@ -55,7 +56,9 @@ func newSite(t *testing.T) *world {
 	w := &world{t: t, admin: newClient(t, api.Config), own: newClient(t, api.AsServiceAccount(render.Namespace, render.Name)), now: noon, hosts: map[string]*hostPlay{}, real: true}
 	must(t, w.admin.DeleteAllOf(t.Context(), &corev1.Node{}))
 	must(t, w.admin.DeleteAllOf(t.Context(), &configv1.ClusterVersion{}))
-	must(t, client.IgnoreNotFound(w.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: annotation.RecordName}})))
+	for _, name := range []string{annotation.RecordName, parts.MarkName} {
+		must(t, client.IgnoreNotFound(w.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: annotation.RecordNamespace, Name: name}})))
+	}
 	w.join("cp-1", false)
 	d := &appsv1.Deployment{}
 	must(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
@@ -110,7 +113,7 @@ func TestTheOperatorAloneGivesTurns(t *testing.T) {
 	for who, c := range map[string]client.Client{
 		"an administrator": w.admin, "an agent": newClient(t, api.As(t, "agent-cp-1", site.AgentsGroup)),
 	} {
-		for _, name := range []string{annotation.TurnOf, annotation.FetchOf} {
+		for _, name := range annotation.GivenByOperator() {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+name+`":"x"}}}`))
 			if err := c.Patch(t.Context(), w.node("cp-1"), patch); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "holdfast-operator alone gives hosts their turn") {
 				t.Errorf("%s writes %s: %v", who, name, err)

@@ -36,7 +36,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	g.seen.Nodes, g.seen.Now = nodes.Items, r.Now() // no word of a host is from after this moment, if clocks agree
 	addresses := controlPlanes(nodes.Items)
 	g.seen.Etcd = r.Etcd(ctx, addresses)
-	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.incidents, r.operator, r.workloads} {
+	for _, read := range []func(context.Context, *gathered) error{r.pacemaker, r.pools, r.rotations, r.incidents, r.brought, r.workloads} {
 		if err := read(ctx, g); err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (r *Reconciler) gather(ctx context.Context, version *configv1.ClusterVersio
 	if err := r.slow(ctx, g, addresses); err != nil {
 		return nil, err
 	}
-	g.seen.Parts = parts(g.works.operator, survey.Of(g.seen))
+	g.seen.Parts = partsOf(g.works, survey.Of(g.seen))
 	g.survey = survey.Of(g.seen)
 	return g, nil
 }

@@ -2,36 +2,41 @@ package upgrade
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/payload"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 )
 
-// operatorPart is the part that is the operator itself. Routers and guards follow it: it
-// keeps them as its own release has them.
-const operatorPart = "operator"
-
 // containerName is the name of the operator's container in its pod.
 const containerName = "operator"
 
-// operator reads the operator's own Deployment.
-func (r *Reconciler) operator(ctx context.Context, g *gathered) error {
+// brought reads what the cluster says of its parts, and the operator's own Deployment.
+func (r *Reconciler) brought(ctx context.Context, g *gathered) error {
+	var cm corev1.ConfigMap
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: parts.MarkNamespace, Name: parts.MarkName}, &cm)
+	if client.IgnoreNotFound(err) != nil && !unreadable(err) {
+		return fmt.Errorf("read what was brought to the cluster: %w", err)
+	}
+	if mark, wrong := parts.ReadMark(cm.Data); wrong == nil && client.IgnoreNotFound(err) == nil {
+		g.works.mark = state.Known(mark)
+	}
 	d := &appsv1.Deployment{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d)
 	if apierrors.IsNotFound(err) || unreadable(err) {
-		return nil // it runs outside of the cluster
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the operator's Deployment: %w", err)
@@ -49,22 +54,29 @@ func image(r gate.Release) string {
 	return payload.Registry + "/" + render.Image + ":v" + r.Version.String()
 }
 
-// parts returns the parts of the cluster that an upgrade brings, with the release of each.
-func parts(d *appsv1.Deployment, v survey.Survey) []cluster.Part {
-	r := v.Site.Record
-	from, to := image(v.Releases[r.From]), image(v.Releases[r.To])
-	if d == nil || !r.Started || from == to && from != "" {
-		return nil // it is the same one
+// partsOf returns the parts of the cluster with the release of each, while an upgrade is
+// under way.
+func partsOf(w works, v survey.Survey) []cluster.Part {
+	if !v.Site.Record.Started {
+		return nil
 	}
-	part := cluster.Part{Name: operatorPart}
-	switch has := imageOf(d); {
-	case has == "" || !rolledOut(d):
-	case has == to:
-		part.Release = state.Known(r.To)
-	case has == from:
-		part.Release = state.Known(r.From)
+	var out []cluster.Part
+	for _, name := range parts.Order() {
+		p := cluster.Part{Name: name}
+		if w.mark.Known {
+			p.Release = w.mark.Value.Release(name, v.Site.Record.From)
+		}
+		if name == parts.Operator && !runs(w.operator, image(v.Releases[p.Release.Value])) {
+			p.Release = state.Fact[string]{}
+		}
+		out = append(out, p)
 	}
-	return []cluster.Part{part}
+	return out
+}
+
+// runs reports whether the pods of the operator's Deployment have an image.
+func runs(d *appsv1.Deployment, image string) bool {
+	return d != nil && image != "" && imageOf(d) == image && rolledOut(d)
 }
 
 func imageOf(d *appsv1.Deployment) string {
@@ -85,28 +97,78 @@ func rolledOut(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == want && d.Status.AvailableReplicas == want
 }
 
-// bring brings a part to a release.
+// bring tells one control plane which part it has to bring, and all others that they have
+// none: two must not bring parts at once.
 func (r *Reconciler) bring(ctx context.Context, g *gathered, next cluster.Step) error {
-	d := g.works.operator
-	if next.Do != cluster.Bring || next.Part != operatorPart || d == nil {
-		return nil
+	at := g.brings(next)
+	text := ""
+	if at != "" {
+		var err error
+		if text, err = annotation.Encode(annotation.Part{Upgrade: g.book.record.Upgrade, Release: next.Release, Part: next.Part}); err != nil {
+			return err
+		}
 	}
-	want := image(g.survey.Releases[next.Release])
-	if want == "" || imageOf(d) == want {
-		return nil // it is not known, or on its way
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": d.ResourceVersion},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-			"containers": []map[string]string{{"name": containerName, "image": want}},
-		}}},
+	nodes := slices.Clone(g.seen.Nodes)
+	slices.SortStableFunc(nodes, func(a, b corev1.Node) int {
+		switch at { // the others first
+		case a.Name:
+			return 1
+		case b.Name:
+			return -1
+		}
+		return 0
 	})
-	if err != nil {
-		return err
+	for i := range nodes {
+		n, want := &nodes[i], ""
+		if n.Name == at {
+			want = text
+		}
+		gave, err := r.give(ctx, n, map[string]string{annotation.PartOf: want})
+		if err != nil {
+			return err
+		}
+		if gave && want != "" {
+			r.event(ctx, n, corev1.EventTypeNormal, "UpgradePart", fmt.Sprintf("the host brings %s of %s to the cluster", next.Part, next.Release))
+		}
 	}
-	if err := r.Client.Patch(ctx, d.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		return fmt.Errorf("bring the operator to %s: %w", want, err)
-	}
-	r.event(ctx, g.version, corev1.EventTypeNormal, "UpgradePart", "the operator goes to "+want)
 	return nil
+}
+
+// brings names the control plane that brings the part of a step, empty if none can or no
+// part is brought.
+func (g *gathered) brings(next cluster.Step) string {
+	if next.Do != cluster.Bring {
+		return ""
+	}
+	now := ""
+	for _, n := range g.seen.Nodes {
+		if n.Annotations[annotation.PartOf] != "" {
+			now = n.Name
+		}
+	}
+	return parts.Choose(g.survey.Facts.Hosts, next.Release, now)
+}
+
+// withPart returns a step as people read it: with why its part is not brought. A part that
+// failed is tried again, and a person should look.
+func (g *gathered) withPart(next cluster.Step) cluster.Step {
+	if next.Do != cluster.Bring {
+		return next
+	}
+	at := g.brings(next)
+	if at == "" {
+		next.Do = cluster.Pause
+		next.Why += fmt.Sprintf(": no control plane is ready and has release %s whole", next.Release)
+		return next
+	}
+	i := slices.IndexFunc(g.seen.Nodes, func(n corev1.Node) bool { return n.Name == at && n.Annotations[annotation.PartOf] != "" })
+	if i < 0 {
+		return next // it is about to be told
+	}
+	said, err := annotation.Decode[annotation.Host](g.seen.Nodes[i].Annotations[annotation.HostOf])
+	if err == nil && said.PartFailed != "" && g.seen.Now.Sub(said.At).Abs() <= survey.Silence {
+		next.Do = cluster.Pause
+		next.Why += fmt.Sprintf(": %s could not bring it, and tries again: %s", at, said.PartFailed)
+	}
+	return next
 }

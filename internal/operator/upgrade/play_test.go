@@ -14,6 +14,9 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // begins lets a site be looked at for long enough that uses of removed APIs are known, and
@@ -252,5 +255,87 @@ func TestASoakThatIsOverIsCommittedByItself(t *testing.T) {
 	}
 	if n := w.writes.Count - writes; n > 40 {
 		t.Errorf("%d writes for ten minutes", n)
+	}
+}
+
+// TestThePartsFollowAllHostsInTheirOrderAndGoBackInTheOther: objects, kube-proxy, the
+// operator; also where both releases have the same operator image.
+func TestThePartsFollowAllHostsInTheirOrderAndGoBackInTheOther(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	w.begins()
+	w.until("a part is brought", func() bool { return len(w.brought) > 0 })
+	if !w.everywhere(newImage) {
+		t.Error("it was brought before all hosts run the release")
+	}
+	w.until("it soaks", func() bool { return strings.Contains(w.condition("Progressing"), string(cluster.Proving)) })
+	w.until("nobody is told to bring anything", func() bool {
+		return !slices.ContainsFunc(w.names(), func(n string) bool { return w.node(n).Annotations[annotation.PartOf] != "" })
+	})
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+	want := []string{"objects 2", "kube-proxy 2", "operator 2", "operator 1", "kube-proxy 1", "objects 1"}
+	var got []string
+	for _, b := range w.brought {
+		part, image, _ := strings.Cut(b, " ")
+		_, version, _ := strings.Cut(image, ":v0.")
+		got = append(got, part+" "+version[:1])
+	}
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("brought %q", got)
+	}
+}
+
+// TestAPartThatCannotBeBroughtIsToldAndHoldsTheCommit: with the host and its words; the way
+// back is open.
+func TestAPartThatCannotBeBroughtIsToldAndHoldsTheCommit(t *testing.T) {
+	w := newWorld(t, 2, 0)
+	w.badPart = parts.KubeProxy
+	w.begins()
+	w.until("it is told", func() bool {
+		return w.condition("Failing") == "True Paused kube-proxy follows: cp-1 could not bring it, and tries again: kube-proxy: the API refuses it"
+	})
+	w.annotate(annotation.CommitOf, w.record().Upgrade)
+	for range 10 {
+		must(t, w.round())
+	}
+	if r := w.record(); r.NoWayBack || r.Healthy > 0 {
+		t.Errorf("%+v", r)
+	}
+	w.wish(oldImage)
+	w.until("it is back", func() bool { return !w.record().Started && w.everywhere(oldImage) })
+}
+
+// TestAnotherControlPlaneBringsAPartWhereTheFirstOneIsNotReady, and the first one is told
+// before.
+func TestAnotherControlPlaneBringsAPartWhereTheFirstOneIsNotReady(t *testing.T) {
+	w := newWorld(t, 3, 0)
+	w.badPart = parts.Objects
+	w.begins()
+	w.until("cp-1 is told", func() bool { return w.node("cp-1").Annotations[annotation.PartOf] != "" })
+	g, next := &gathered{}, cluster.Step{Do: cluster.Bring, Part: parts.Objects, Release: newImage}
+	for _, n := range w.names() {
+		g.seen.Nodes = append(g.seen.Nodes, *w.node(n))
+		ready := state.Known(n != "cp-1")
+		g.survey.Facts.Hosts = append(g.survey.Facts.Hosts, gate.Host{Name: n, Ready: ready, Whole: state.Known([]string{newImage})})
+	}
+	w.writes.Count = 0
+	w.writes.Before = func(n int) error {
+		if had := w.node("cp-1").Annotations[annotation.PartOf] != ""; had != (n == 1) {
+			t.Errorf("at write %d cp-1 is told: %v", n, had)
+		}
+		return nil
+	}
+	must(t, w.r.bring(t.Context(), g, next))
+	if one, two := w.node("cp-1").Annotations[annotation.PartOf], w.node("cp-2").Annotations[annotation.PartOf]; one != "" || two == "" || w.writes.Count != 2 {
+		t.Errorf("%q, %q, %d writes", one, two, w.writes.Count)
+	}
+}
+
+// TestWithoutAControlPlaneThatHasTheReleaseAPartWaitsAndSaysSo.
+func TestWithoutAControlPlaneThatHasTheReleaseAPartWaitsAndSaysSo(t *testing.T) {
+	g := &gathered{}
+	got := g.withPart(cluster.Step{Do: cluster.Bring, Part: parts.Objects, Release: newImage, Why: "objects follows"})
+	if want := "objects follows: no control plane is ready and has release " + newImage + " whole"; got.Do != cluster.Pause || got.Why != want {
+		t.Errorf("%+v", got)
 	}
 }

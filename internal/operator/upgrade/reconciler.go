@@ -3,7 +3,7 @@
 // gives hosts their turns, and says in ClusterVersion and ClusterOperators how far it is.
 //
 // It alone writes the ConfigMap kube-system/holdfast-upgrade, the status of
-// ClusterVersion, the annotations upgrade-turn and upgrade-fetch of nodes, and, of the
+// ClusterVersion, the annotations upgrade-turn, upgrade-fetch and upgrade-part of nodes, and, of the
 // ClusterOperators, its own conditions. It remembers nothing that matters: an operator
 // that is killed between any two writes goes on from what the API has. While nobody has
 // asked for an upgrade it gives hosts nothing.
@@ -103,6 +103,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err := errors.Join(r.turns(ctx, g, next), r.bring(ctx, g, next), r.remember(ctx, g)); err != nil {
 		return 0, err
 	}
+	next = g.withPart(next)
 	r.tell(ctx, g, next)
 	measure(g, next, judged)
 	return pause(book.record, next), errors.Join(r.report(ctx, g, next, judged), r.operators(ctx, g, next))

@@ -74,6 +74,7 @@ type move struct {
 	ready, control bool
 	step, upgrade  string
 	held, runs     string
+	partFailed     string
 	raised         state.Fact[bool]
 	whole          int
 }
@@ -85,6 +86,7 @@ func moveOf(n *corev1.Node) move {
 	}
 	if said, err := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf]); err == nil {
 		m.step, m.upgrade, m.held, m.runs = string(said.Journal.Step), said.Journal.Upgrade, said.Held, said.Facts.Release.Value
+		m.partFailed = said.PartFailed
 		m.raised, m.whole = said.Raised, len(said.Facts.Whole.Value)
 	}
 	return m

@@ -30,7 +30,7 @@ func (r *Reconciler) turns(ctx context.Context, g *gathered, next cluster.Step) 
 		if err != nil {
 			return err
 		}
-		if err := r.give(ctx, n, turn, fetch); err != nil {
+		if _, err := r.give(ctx, n, map[string]string{annotation.TurnOf: turn, annotation.FetchOf: fetch}); err != nil {
 			return err
 		}
 		if turn != "" && (wrong != nil || had.Wish != g.book.record.Turn(n.Name).Wish) && g.book.record.Turn(n.Name).Wish != parachute.Stay {
@@ -69,11 +69,12 @@ func wanted(g *gathered, next cluster.Step, host string, had annotation.Turn) (t
 	return turn, fetch, err
 }
 
-// give writes both annotations, if one of them differs. The write holds only for the node
-// that was read: the host may have gone away, or answered, since.
-func (r *Reconciler) give(ctx context.Context, n *corev1.Node, turn, fetch string) error {
+// give writes annotations, if one of them differs, and reports whether it did. An empty one
+// goes away. The write holds only for the node that was read: the host may have gone away,
+// or answered, since.
+func (r *Reconciler) give(ctx context.Context, n *corev1.Node, wanted map[string]string) (bool, error) {
 	set := map[string]*string{}
-	for name, want := range map[string]string{annotation.TurnOf: turn, annotation.FetchOf: fetch} {
+	for name, want := range wanted {
 		switch has, there := n.Annotations[name]; {
 		case want == "" && there:
 			set[name] = nil
@@ -82,14 +83,14 @@ func (r *Reconciler) give(ctx context.Context, n *corev1.Node, turn, fetch strin
 		}
 	}
 	if len(set) == 0 {
-		return nil
+		return false, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion, "annotations": set}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := r.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("give %s its turn in the upgrade: %w", n.Name, err)
+		return false, fmt.Errorf("give %s its turn in the upgrade: %w", n.Name, err)
 	}
-	return nil
+	return true, nil
 }

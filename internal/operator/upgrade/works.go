@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusteroperator"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/clusterdns"
 	"github.com/holdfast/holdfast/internal/render/flannel"
@@ -21,7 +22,9 @@ import (
 
 // works is what Kubernetes says of the parts of a site.
 type works struct {
+	// operator is the operator's Deployment, nil if there is none or it cannot be read.
 	operator               *appsv1.Deployment
+	mark                   state.Fact[parts.Mark]
 	controllers, scheduler clusteroperator.Lease
 	network, dns           state.Fact[clusteroperator.Workload]
 	ingress                state.Fact[map[string]clusteroperator.Workload]

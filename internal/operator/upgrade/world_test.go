@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/operator"
@@ -52,6 +53,12 @@ type world struct {
 	real bool
 	// clockless is true if nothing keeps the clocks of hosts.
 	clockless bool
+	// badPart is a part of the new release that cannot be brought, brought the parts that
+	// were, each with the image of the operator in its release.
+	badPart string
+	brought []string
+	// deprecated is what API servers tell.
+	deprecated []gate.Use
 }
 
 // hostPlay is one host.
@@ -66,6 +73,7 @@ type hostPlay struct {
 	boot             int
 	raised           bool
 	held             string
+	partFailed       string
 }
 
 const (
@@ -273,7 +281,7 @@ func (w *world) says(h *hostPlay) {
 		return
 	}
 	said := annotation.Host{
-		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, Raised: state.Known(h.raised),
+		At: w.now, Facts: w.facts(h), Release: release(h.running), Journal: h.journal, Held: h.held, PartFailed: h.partFailed, Raised: state.Known(h.raised),
 	}
 	for _, d := range h.whole {
 		if d != h.running {
@@ -363,7 +371,43 @@ func (w *world) act(h *hostPlay) {
 	case parachute.Rest, parachute.DoPrepare, parachute.Arm, parachute.Prove, parachute.Accept, parachute.RaiseServers, parachute.RaiseKubelet:
 	}
 	h.raised = h.raised || turn.Raise
+	part, err := annotation.Decode[annotation.Part](n.Annotations[annotation.PartOf])
+	must(w.t, err)
+	w.brings(h, part)
 	w.says(h)
+}
+
+// brings plays the unit of a host that is told to bring a part.
+func (w *world) brings(h *hostPlay, p annotation.Part) {
+	w.t.Helper()
+	h.partFailed = ""
+	switch {
+	case p.Part == "":
+		return
+	case !slices.Contains(h.whole, p.Release):
+		w.t.Fatalf("%s is to bring %s of %s, and has %v", h.name, p.Part, p.Release, h.whole)
+	case w.badPart == p.Part && p.Release == newImage:
+		h.partFailed = p.Part + ": the API refuses it"
+		return
+	}
+	w.brought = append(w.brought, p.Part+" "+image(release(p.Release)))
+	if p.Part == parts.Operator {
+		d := &appsv1.Deployment{}
+		must(w.t, w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: render.Namespace, Name: render.Name}, d))
+		d.Spec.Template.Spec.Containers[0].Image = image(release(p.Release))
+		must(w.t, w.admin.Update(w.t.Context(), d))
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parts.MarkNamespace, Name: parts.MarkName}}
+	must(w.t, client.IgnoreNotFound(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(cm), cm)))
+	mark, err := parts.ReadMark(cm.Data)
+	must(w.t, err)
+	cm.Data, err = mark.Done(p.Part, p.Release, nil).Data()
+	must(w.t, err)
+	if cm.ResourceVersion == "" {
+		must(w.t, w.admin.Create(w.t.Context(), cm))
+		return
+	}
+	must(w.t, w.admin.Update(w.t.Context(), cm))
 }
 
 // knows returns what a host decides from.
@@ -432,10 +476,13 @@ func (w *world) atWork() []string {
 }
 
 // round lets the operator look, and then every host act once. It fails the test if two
-// control planes are at work.
+// control planes are at work, or bring parts.
 func (w *world) round() error {
 	w.t.Helper()
 	err := w.look()
+	if bring := slices.DeleteFunc(w.names(), func(name string) bool { return w.node(name).Annotations[annotation.PartOf] == "" }); len(bring) > 1 {
+		w.t.Fatalf("%v are to bring parts at the same time", bring)
+	}
 	for _, name := range w.names() {
 		w.act(w.hosts[name])
 	}

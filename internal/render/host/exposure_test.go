@@ -36,6 +36,7 @@ var stays = map[string]string{
 	LeaveUnit:     "It runs once in each shutdown. It reads the agent's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to systemd, to the API and to the agent's socket, and writes nothing.",
 	TrustUnit:     "It runs once at each boot, as root over `/etc`.",
 	ParachuteUnit: "It is there only while a host is on its way to another release, and runs the program of the old one: it writes where programs lie, ends and starts daemons through systemd, and asks API servers whether they serve.",
+	BringUnit:     "It runs for minutes, only on the control plane that brings a part of a release to the cluster. It reads the administrator's access to the API as root (`CAP_DAC_READ_SEARCH`), talks to the API, and writes how it ended below `/run`.",
 	SwitchUnit:    "It is there as long, and runs once: it writes where programs lie, and podman as the unit above, with the host's mounts.",
 }
 
@@ -57,6 +58,7 @@ func everyUnit(t *testing.T) []ignition.Unit {
 			out = append(out, ignition.Unit{Name: name, Contents: string(f.Data)})
 		}
 	}
+	out = append(out, ignition.Unit{Name: BringUnit, Contents: string(Bring("sha256:"+strings.Repeat("0", 64), "objects").Data)})
 	return out
 }
 

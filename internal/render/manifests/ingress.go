@@ -12,20 +12,31 @@ import (
 	"github.com/holdfast/holdfast/internal/render/router"
 )
 
-// operators returns the operator, the account of the routers that it keeps, the
-// rules for requests to those, and the IngressController that every cluster has.
-func operators(c *config.InstallConfig, t topology.Topology) []object {
-	out := []object{{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
+// defaultRouter returns the IngressController that every cluster has.
+func defaultRouter(c *config.InstallConfig, t topology.Topology) object {
+	return object{file: "50-ingresscontroller-default", whole: true, value: router.DefaultController(decide.Cluster{
 		ControlPlane: t.ControlPlaneTopology, Infrastructure: t.InfrastructureTopology,
 		Placement: t.DefaultPlacement, Domain: ingress(c, t).Spec.Domain,
-	}, routerHosts(t))}}
+	}, routerHosts(t))}
+}
+
+// routers returns the account of the routers that the operator keeps, and the rules
+// for requests to those.
+func routers() []object {
+	var out []object
 	for i, o := range router.Access(router.Traefik{}) {
 		out = append(out, object{file: fmt.Sprintf("40-router-%d", i), value: o})
 	}
 	for i, o := range router.Policies() {
 		out = append(out, object{file: fmt.Sprintf("41-router-policy-%d", i), value: o})
 	}
-	for _, o := range operator.Objects() {
+	return out
+}
+
+// operatorObjects returns objects of the operator.
+func operatorObjects(list []operator.Object) []object {
+	var out []object
+	for _, o := range list {
 		out = append(out, object{file: "40-operator-" + o.File, value: o.Value})
 	}
 	return out

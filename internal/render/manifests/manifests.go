@@ -10,6 +10,7 @@ package manifests
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/document"
+	"github.com/holdfast/holdfast/internal/render/operator"
 )
 
 // The folders of the files, relative to the install directory. Each is applied
@@ -47,6 +49,8 @@ func Render(c *config.InstallConfig, t topology.Topology) ([]state.File, error) 
 type object struct {
 	// file is the name of the file; its number defines the order.
 	file string
+	// of is whom it belongs to; empty is an error.
+	of owner
 	// value is a typed object of the API.
 	value any
 	// statusApart is true for kinds with a status subresource: the API ignores a
@@ -59,21 +63,40 @@ type object struct {
 	whole bool
 }
 
-// objects returns all objects of a cluster.
+// objects returns all objects of a cluster, each with whom it belongs to.
 func objects(c *config.InstallConfig, t topology.Topology) []object {
-	out := namespaces()
-	out = append(out, access(c)...)
-	out = append(out, hostAccess()...)
-	out = append(out, administrators()...)
-	out = append(out, joiningAccess()...)
-	out = append(out, agentAccess(c, t)...)
-	out = append(out, fencingSecrets(c)...)
-	out = append(out, clusterConfig(c, t)...)
-	out = append(out, operators(c, t)...)
-	return append(out, twoNode(c, t)...)
+	var out []object
+	add := func(of owner, list ...object) {
+		for _, o := range list {
+			o.of = of
+			out = append(out, o)
+		}
+	}
+	add(ofRelease, namespaces()...)
+	add(ofSite, access(c)...)
+	add(ofRelease, hostAccess()...)
+	add(whileThere, administrators()...)
+	add(ofRelease, joiningAccess()...)
+	add(ofRelease, agentAccess(c, t)...)
+	add(ofSite, fencingSecrets(c)...)
+	add(ofSite, clusterConfig(c, t)...)
+	add(ofSite, defaultRouter(c, t)) // people change how many routers there are, and where
+	add(ofRelease, routers()...)
+	add(ofRelease, operatorObjects(operator.Access())...)
+	add(ofOperator, operatorObjects(operator.Deployment())...)
+	add(ofRelease, operatorObjects(operator.Rules())...)
+	if t.EtcdScaling == topology.EtcdTwoNode {
+		add(ofSite, etcd()) // the operator writes into it how far the hand-over is
+		add(ofRelease, operatorObjects(operator.TwoNodeObjects())...)
+		add(ofSite, guardObjects(c)...) // the operator keeps them, and an administrator may lift one
+	}
+	return out
 }
 
 func (o object) files() ([]state.File, error) {
+	if o.of == "" {
+		return nil, errors.New("nobody says whether it belongs to the release or to the site")
+	}
 	tree, err := o.tree()
 	if err != nil {
 		return nil, err

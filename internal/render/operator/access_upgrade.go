@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 )
 
 // upgradeAccess gives the rights to take a site from one release to another: to read what
-// the gates ask, to keep the record, and to bring the operator's own Deployment to another
-// release. The right to give hosts their turn is that of changing nodes.
+// the gates ask, to keep the record, and to see what was brought and whether the operator's
+// own Deployment is rolled out. A control plane brings the parts by its own account. The right to give hosts their turn is that of changing nodes.
 func upgradeAccess() []Object {
 	const name = Name + "-upgrade"
 	only := func(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
@@ -36,10 +37,11 @@ func upgradeAccess() []Object {
 	out = append(out, inNamespace("upgrade", annotation.RecordNamespace, name,
 		rule("", []string{"create"}, "configmaps"),
 		only(rule("", []string{"get", "update"}, "configmaps"), annotation.RecordName),
+		only(rule("", []string{"get"}, "configmaps"), parts.MarkName),
 		only(rule("coordination.k8s.io", []string{"get"}, "leases"), "kube-controller-manager", "kube-scheduler"),
 		only(rule("apps", []string{"get"}, "daemonsets"), "coredns"),
 	)...)
-	return append(out, inNamespace("upgrade-operator", Namespace, name, only(rule("apps", []string{"get", "patch"}, "deployments"), Name))...)
+	return append(out, inNamespace("upgrade-operator", Namespace, name, only(rule("apps", []string{"get"}, "deployments"), Name))...)
 }
 
 // The names of the policies about upgrades.
@@ -66,12 +68,12 @@ func matching(group string, operations []admissionv1.OperationType, resources ..
 	}}}}
 }
 
-// turnsAreGiven refuses a change of the annotations by which hosts get their turn and
-// their releases, by anybody but the operator: a turn that another one gives could take
+// turnsAreGiven refuses a change of the annotations by which hosts get their turn, their
+// releases and parts to bring, by anybody but the operator: a turn that another one gives could take
 // two control planes at once. The account of a kubelet can write them at its own node,
 // and those of control planes' agents at every node.
 func turnsAreGiven() []Object {
-	ours := []string{annotation.TurnOf, annotation.FetchOf}
+	ours := annotation.GivenByOperator()
 	var same []string
 	for _, name := range ours {
 		same = append(same, fmt.Sprintf("('%[1]s' in variables.after ? variables.after['%[1]s'] : '') == ('%[1]s' in variables.before ? variables.before['%[1]s'] : '')", name))

@@ -4,6 +4,8 @@
 package operator
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -55,18 +57,19 @@ const lostAfter = 10
 
 // Objects returns the operator's objects in every cluster, ordered so that each
 // finds the objects that it names.
-func Objects() []Object {
-	out := append(access(), ingressAccess()...)
-	out = append(out, guardAccess()...)
-	out = append(out, machineConfigAccess()...)
-	out = append(out, drainAccess()...)
-	out = append(out, upgradeAccess()...)
-	out = append(out, Object{"deployment", deployment()})
-	out = append(out, placementStays()...)
-	out = append(out, renderedStay()...)
-	out = append(out, turnsAreGiven()...)
-	out = append(out, versionIsSound()...)
-	return append(out, dashboard()...)
+func Objects() []Object { return slices.Concat(Access(), Deployment(), Rules()) }
+
+// Access returns the operator's account and its rights.
+func Access() []Object {
+	return slices.Concat(access(), ingressAccess(), guardAccess(), machineConfigAccess(), drainAccess(), upgradeAccess())
+}
+
+// Deployment returns the operator itself.
+func Deployment() []Object { return []Object{{"deployment", deployment()}} }
+
+// Rules returns the policies of what it decides, and the dashboard.
+func Rules() []Object {
+	return slices.Concat(placementStays(), renderedStay(), turnsAreGiven(), versionIsSound(), dashboard())
 }
 
 // TwoNodeObjects returns the additional objects for two control planes.

@@ -25,6 +25,7 @@ var timers = map[string]string{
 	"internal/agent/nodeip.go":                          once,
 	"internal/agent/monitor.go":                         "holdfast-agent monitor --follow looks until a person ends it",
 	"internal/agent/apply.go":                           once,
+	"internal/agent/parts/bring.go":                     once,
 	"internal/agent/machineconfig/shutdown.go":          "a shutdown waits for it, a short time and once",
 	"internal/agent/install/report.go":                  once,
 	"internal/agent/install/install.go":                 once,

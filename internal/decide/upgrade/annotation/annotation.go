@@ -26,7 +26,12 @@ const (
 	TurnOf = "holdfast.io/upgrade-turn"
 	// FetchOf is written by the operator: a Fetch.
 	FetchOf = "holdfast.io/upgrade-fetch"
+	// PartOf is written by the operator to one control plane: a Part.
+	PartOf = "holdfast.io/upgrade-part"
 )
+
+// GivenByOperator are the annotations of a Node that the operator alone writes.
+func GivenByOperator() []string { return []string{TurnOf, FetchOf, PartOf} }
 
 // Annotations of the ClusterVersion "version", all written by administrators.
 const (
@@ -98,6 +103,9 @@ type Host struct {
 	// Fetching says how far a fetch is, and FetchFailed why the last attempt failed.
 	Fetching    string `json:"fetching,omitempty"`
 	FetchFailed string `json:"fetchFailed,omitempty"`
+	// PartFailed is why the part that the host was last told to bring was not brought;
+	// empty if it was, or is on its way.
+	PartFailed string `json:"partFailed,omitempty"`
 	// Raised is true once the host works at the functional level of the release that
 	// runs.
 	Raised state.Fact[bool] `json:"raised"`
@@ -132,6 +140,21 @@ type Fetch struct {
 	Sources Sources  `json:"sources,omitzero"`
 }
 
+// Part is what a control plane is to bring to the cluster: the part of that name, as the
+// release has it.
+type Part struct {
+	Format  int    `json:"format"`
+	Upgrade string `json:"upgrade"`
+	Release string `json:"release"`
+	Part    string `json:"part"`
+}
+
+// Brought names the objects of the API that releases have brought to the site.
+type Brought struct {
+	Format  int               `json:"format"`
+	Objects []state.ObjectRef `json:"objects"`
+}
+
 // Sources is where releases are to be had. Whatever the source, a host compares each
 // byte with the digest.
 type Sources struct {
@@ -150,7 +173,9 @@ type Override struct {
 }
 
 // written is what every format has in common.
-type written interface{ Host | Turn | Fetch | Record }
+type written interface {
+	Host | Turn | Fetch | Record | Part | Brought
+}
 
 // Encode writes an annotation in the present format.
 func Encode[T written](value T) (string, error) {
@@ -162,6 +187,10 @@ func Encode[T written](value T) (string, error) {
 	case *Fetch:
 		v.Format = format
 	case *Record:
+		v.Format = format
+	case *Part:
+		v.Format = format
+	case *Brought:
 		v.Format = format
 	}
 	out, err := json.Marshal(value)

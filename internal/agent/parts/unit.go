@@ -1,0 +1,147 @@
+package parts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// The files between the agent and the unit. They go with the boot: what was brought
+// before it may be brought once more.
+const (
+	Folder      = "/run/holdfast/bring"
+	RequestPath = Folder + "/request.json"
+	StatePath   = Folder + "/state.json"
+)
+
+// State is how a run of the unit ended. It writes the file last.
+type State struct {
+	// Request is the text of the request, and Failed why the part was not brought.
+	Request string `json:"request"`
+	Failed  string `json:"failed,omitempty"`
+}
+
+// ThisUnit returns the unit of this host. Its file is written for each part.
+func ThisUnit() Unit {
+	systemctl := func(ctx context.Context, args ...string) (string, error) {
+		out, err := host.Run(ctx, host.Command("systemctl", args...))
+		return strings.TrimSpace(string(out)), err
+	}
+	return Unit{
+		Start: func(ctx context.Context, request, digest, part string) error {
+			if err := release.Placed("/", digest); err != nil {
+				return err
+			}
+			if err := os.Remove(StatePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err := host.WriteFileAtomic(RequestPath, []byte(request), 0o644); err != nil {
+				return err
+			}
+			wrote, err := host.WriteFiles("/", []state.File{renderhost.Bring(digest, part)})
+			if err != nil {
+				return err
+			}
+			if len(wrote) > 0 {
+				if _, err := systemctl(ctx, "daemon-reload"); err != nil {
+					return err
+				}
+			}
+			_, err = systemctl(ctx, "start", "--no-block", renderhost.BringUnit)
+			return err
+		},
+		Works: func(ctx context.Context) (bool, int, error) {
+			is, err := systemctl(ctx, "show", "--property=ActiveState", "--value", "--", renderhost.BringUnit)
+			if err != nil || slices.Contains([]string{"activating", "active", "deactivating", "reloading"}, is) {
+				return err == nil, 0, err
+			}
+			text, err := systemctl(ctx, "show", "--property=ExecMainStatus", "--value", "--", renderhost.BringUnit)
+			code, _ := strconv.Atoi(text) // without a number nothing is known of its end
+			return false, code, err
+		},
+		State: readState,
+	}
+}
+
+func readState() (s State, err error) {
+	text, err := os.ReadFile(StatePath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return State{}, fmt.Errorf("read %s: %w", StatePath, err)
+	}
+	return s, nil
+}
+
+// OwnRelease returns the digest of the release whose program has a path.
+func OwnRelease(program string) (string, error) {
+	rest, ours := strings.CutPrefix(program, payload.ReleasesDir+"/")
+	hex, _, _ := strings.Cut(rest, "/")
+	digest, ok := clusterversion.Digest("sha256:" + hex)
+	if !ours || !ok {
+		return "", fmt.Errorf("%s is no program of a release in %s: run the one of the release that is to be brought, for example %s",
+			program, payload.ReleasesDir, path.Join(payload.CurrentRelease, "usr/local/bin/holdfast-agent"))
+	}
+	return digest, nil
+}
+
+// BringHere brings a part of the release of this program by the administrator's access of
+// this host, and writes how it ended for the agent. It returns the objects that were left
+// as somebody has changed them.
+func BringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRef, error) {
+	left, err := bringHere(ctx, s, part)
+	request, wrong := os.ReadFile(RequestPath)
+	if wrong != nil {
+		return left, err // a person runs it
+	}
+	said := State{Request: string(request)}
+	if err != nil {
+		said.Failed = err.Error()
+	}
+	text, wrong := json.Marshal(said)
+	if wrong == nil {
+		wrong = host.WriteFileAtomic(StatePath, text, 0o644)
+	}
+	return left, errors.Join(err, wrong)
+}
+
+func bringHere(ctx context.Context, s *site.Site, part string) ([]state.ObjectRef, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := OwnRelease(program)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kube.Open(state.AdminKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	b, err := NewBringer(client.Bringer(), s, digest)
+	if err != nil {
+		return nil, err
+	}
+	err = b.Bring(ctx, part)
+	return b.Left, err
+}
