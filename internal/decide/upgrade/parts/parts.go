@@ -4,10 +4,10 @@
 package parts
 
 import (
-	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"slices"
 	"strings"
 
+	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
