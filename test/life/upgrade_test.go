@@ -213,13 +213,14 @@ func (tr *trial) completed(digest string) error {
 	if err := tr.API.Get(tr.Context(), client.ObjectKey{Name: annotation.VersionName}, &v); err != nil {
 		return err
 	}
-	for _, h := range v.Status.History {
-		if h.State == configv1.CompletedUpdate && strings.HasSuffix(h.Image, strings.TrimPrefix(digest, "sha256:")) {
-			return tr.allRun(digest)
-		}
+	if len(v.Status.History) == 0 {
+		return errors.New("the ClusterVersion has no history")
+	}
+	h := v.Status.History[0]
+	if h.State != configv1.CompletedUpdate || !strings.HasSuffix(h.Image, strings.TrimPrefix(digest, "sha256:")) {
 		return fmt.Errorf("the newest of the history is %s of %s", h.State, h.Image)
 	}
-	return errors.New("the ClusterVersion has no history")
+	return tr.allRun(digest)
 }
 
 // atStep waits until a control plane is at a step of its way, and returns it.

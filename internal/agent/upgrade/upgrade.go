@@ -327,7 +327,20 @@ func (a *Agent) goBack(ctx context.Context, j parachute.Journal) error {
 	if err := a.arm(ctx, j); err != nil {
 		return err
 	}
+	a.makeWay(ctx)
 	return a.Return(ctx)
+}
+
+// wayLimit bounds how long a return waits for etcd's leadership to move.
+const wayLimit = 5 * time.Second
+
+// makeWay gives virtual IPs and etcd's leadership away before the daemons end, as far as
+// somebody takes them. A host that has to go back does so anyway.
+func (a *Agent) makeWay(ctx context.Context) {
+	a.depart(ctx)
+	ctx, cancel := context.WithTimeout(ctx, wayLimit)
+	defer cancel()
+	_, _ = a.GiveLead(ctx)
 }
 
 // arm makes the parachute ready, where it is not: after the end of a way it is gone.

@@ -181,9 +181,13 @@ func TestAnAdministratorGoesBackFromAnAcceptedHost(t *testing.T) {
 	w := newWorld(t)
 	w.turn(parachute.Go)
 	w.rests(false)
+	w.leads = true
 	w.turn(parachute.GoBack)
 	w.tick(false)
 	w.rests(false)
+	if !w.madeWay {
+		t.Error("its virtual IPs and etcd's leadership were here when it began to return")
+	}
 	if j := w.journal(); j.Step != parachute.Returned || j.Failed || w.current != oldOne {
 		t.Errorf("%+v", j)
 	}

@@ -55,9 +55,10 @@ type world struct {
 	broken, newer string
 	gone          string
 	leads, left   bool
-	noDrain       bool
-	host          gate.Host
-	acts          []string
+	// madeWay is true if both were elsewhere when the host was told to return.
+	madeWay, noDrain bool
+	host             gate.Host
+	acts             []string
 	// minor: the releases are of two minor releases of Kubernetes. held is the release
 	// whose kubelet is held, low are the pods that behave as the old one, and emulates is
 	// what the API server does that runs.
@@ -207,7 +208,10 @@ func (w *world) effects() Host {
 		Disarm: func(context.Context) error { return w.does("disarm", func() { w.armed = "" }) },
 		Switch: func(context.Context) error { return w.does("switch", func() { w.link(newOne) }) },
 		Start:  func(context.Context) error { return w.start() },
-		Return: func(context.Context) error { return w.run() }, //nolint:contextcheck // it is a program of its own
+		Return: func(context.Context) error {
+			w.madeWay = w.left && !w.leads
+			return w.run() //nolint:contextcheck // it is a program of its own
+		},
 	}
 }
 

@@ -57,8 +57,6 @@ type world struct {
 	// were, each with the image of the operator in its release.
 	badPart string
 	brought []string
-	// deprecated is what API servers tell.
-	deprecated []gate.Use
 }
 
 // hostPlay is one host.

@@ -117,6 +117,9 @@ func (u Upgrade) Status() Status {
 		}
 		if s.Phase == cluster.Proving {
 			s.Soak = r.Healthy.Round(time.Second).String() + " of " + soakOf(Start{}, u)
+			if u.SoakOff {
+				s.Soak = r.Healthy.Round(time.Second).String() + "; an administrator ends it: holdfast upgrade commit"
+			}
 		}
 	}
 	for _, h := range u.Hosts {
