@@ -51,7 +51,7 @@ type Below struct {
 // Read reads files anew, and asks rpm, only after one of them has changed.
 func (b *Below) Read(ctx context.Context) (updates.Stack, error) {
 	key := b.state()
-	if key == b.key {
+	if key != "" && key == b.key {
 		return b.last, nil
 	}
 	read, err := b.read(ctx)

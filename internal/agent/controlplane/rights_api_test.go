@@ -48,7 +48,7 @@ var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
-	"Version": "kubelet's account, for the facts of an upgrade",
+	"Version": "kubelet's account, for the facts of an upgrade", "Bringer": "the administrator, of the unit that brings a part of a release",
 }
 
 // recorder leads to the API by the agent's account and records the requests.
