@@ -376,6 +376,12 @@ func TestAKubeletIsToldFromAnotherOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Start returns before the kernel shows the words of the new program.
+		for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+			if id, err := kubeletOf(root); id != "" || err != nil {
+				break
+			}
+		}
 		for range 2 {
 			id, err := kubeletOf(root)
 			if err != nil || strings.Count(id, "/") != 2 {
