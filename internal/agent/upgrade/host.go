@@ -23,10 +23,10 @@ import (
 )
 
 // stopTime bounds the end of what Pacemaker runs, in order, and endTime that of a
-// static pod's program: an API server lets requests end, for a minute at most.
+// static pod's program after a signal.
 const (
 	stopTime = 4 * time.Minute
-	endTime  = 90 * time.Second
+	endTime  = 15 * time.Second
 )
 
 // daemon is a program of a release that a host always runs.
@@ -218,7 +218,18 @@ func (m machine) stop(ctx context.Context) error {
 	return nil
 }
 
+// end has a program end, with a second signal if the first one does not do it: without
+// its etcd an API server waits for requests that nobody can answer any more, for over a
+// minute, and a second signal ends it at once.
 func end(ctx context.Context, p host.PodProgram) error {
+	err := signal(ctx, p)
+	if err != nil && ctx.Err() == nil {
+		err = signal(ctx, p)
+	}
+	return err
+}
+
+func signal(ctx context.Context, p host.PodProgram) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, endTime, fmt.Errorf("no end after %s", endTime))
 	defer cancel()
 	pids, err := p.Processes()
