@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/updates"
 )
 
-// What tells of the packages of a host.
+// These files tell which packages a host has, and what may change them.
 const (
 	dpkgStatus   = "/var/lib/dpkg/status"
 	aptMain      = "/etc/apt/apt.conf"

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,10 +38,6 @@ type State struct {
 
 // ThisUnit returns the unit of this host. Its file is written for each part.
 func ThisUnit() Unit {
-	systemctl := func(ctx context.Context, args ...string) (string, error) {
-		out, err := host.Run(ctx, host.Command("systemctl", args...))
-		return strings.TrimSpace(string(out)), err
-	}
 	return Unit{
 		Start: func(ctx context.Context, request, digest, part string) error {
 			if err := release.Placed("/", digest); err != nil {
@@ -54,24 +49,14 @@ func ThisUnit() Unit {
 			if err := host.WriteFileAtomic(RequestPath, []byte(request), 0o644); err != nil {
 				return err
 			}
-			wrote, err := host.WriteFiles("/", []state.File{renderhost.Bring(digest, part)})
-			if err != nil {
-				return err
-			}
-			if len(wrote) > 0 {
-				if _, err := systemctl(ctx, "daemon-reload"); err != nil {
-					return err
-				}
-			}
-			_, err = systemctl(ctx, "start", "--no-block", renderhost.BringUnit)
-			return err
+			return host.StartUnit(ctx, renderhost.BringUnit, renderhost.Bring(digest, part))
 		},
 		Works: func(ctx context.Context) (bool, int, error) {
-			is, err := systemctl(ctx, "show", "--property=ActiveState", "--value", "--", renderhost.BringUnit)
-			if err != nil || slices.Contains([]string{"activating", "active", "deactivating", "reloading"}, is) {
+			works, err := host.UnitWorks(ctx, renderhost.BringUnit)
+			if err != nil || works {
 				return err == nil, 0, err
 			}
-			text, err := systemctl(ctx, "show", "--property=ExecMainStatus", "--value", "--", renderhost.BringUnit)
+			text, err := host.UnitProperty(ctx, renderhost.BringUnit, "ExecMainStatus")
 			code, _ := strconv.Atoi(text) // without a number nothing is known of its end
 			return false, code, err
 		},

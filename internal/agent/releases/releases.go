@@ -218,31 +218,14 @@ func (a *Agent) over(err error) (loop.Result, error) {
 // ThisUnit returns the unit of this host. Its file is written when it is first
 // needed, and again once a release brings another one.
 func ThisUnit() Unit {
-	systemctl := func(ctx context.Context, args ...string) (string, error) {
-		out, err := host.Run(ctx, host.Command("systemctl", args...))
-		return strings.TrimSpace(string(out)), err
-	}
 	return Unit{
 		Start: func(ctx context.Context, request string) error {
 			if err := host.WriteFileAtomic(RequestPath, []byte(request), 0o644); err != nil {
 				return err
 			}
-			wrote, err := host.WriteFiles("/", []state.File{renderhost.Fetch()})
-			if err != nil {
-				return err
-			}
-			if len(wrote) > 0 {
-				if _, err := systemctl(ctx, "daemon-reload"); err != nil {
-					return err
-				}
-			}
-			_, err = systemctl(ctx, "start", "--no-block", renderhost.FetchUnit)
-			return err
+			return host.StartUnit(ctx, renderhost.FetchUnit, renderhost.Fetch())
 		},
-		Works: func(ctx context.Context) (bool, error) {
-			is, err := systemctl(ctx, "show", "--property=ActiveState", "--value", "--", renderhost.FetchUnit)
-			return slices.Contains([]string{"activating", "active", "deactivating", "reloading"}, is), err
-		},
+		Works: func(ctx context.Context) (bool, error) { return host.UnitWorks(ctx, renderhost.FetchUnit) },
 		State: readState,
 	}
 }

@@ -119,7 +119,7 @@ func Read(o Objects) Upgrade {
 	}
 	w := clusterversion.WishOf(*o.Version, u.Record)
 	u.Wish, u.Overrides, u.Sources, u.Soak, u.SoakOff = w.Wish, w.Overrides, w.Sources, w.Soak, w.SoakOff
-	// What follows from the wish goes on with the upgrade that is under way.
+	// A wish belongs to the upgrade that is under way, also if it was made again.
 	u.Wish.Upgrade = u.Record.Upgrade
 	return u
 }

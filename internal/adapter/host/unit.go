@@ -1,0 +1,37 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// StartUnit writes the file of a unit of systemd, where it differs, and starts the unit
+// without waiting for its end.
+func StartUnit(ctx context.Context, unit string, file state.File) error {
+	wrote, err := WriteFiles("/", []state.File{file})
+	if err != nil {
+		return err
+	}
+	if len(wrote) > 0 {
+		if _, err := Run(ctx, Command("systemctl", "daemon-reload")); err != nil {
+			return err
+		}
+	}
+	_, err = Run(ctx, Command("systemctl", "start", "--no-block", unit))
+	return err
+}
+
+// UnitWorks reports whether a unit runs, or is about to.
+func UnitWorks(ctx context.Context, unit string) (bool, error) {
+	is, err := UnitProperty(ctx, unit, "ActiveState")
+	return slices.Contains([]string{"activating", "active", "deactivating", "reloading"}, is), err
+}
+
+// UnitProperty returns what systemd says of a unit.
+func UnitProperty(ctx context.Context, unit, property string) (string, error) {
+	out, err := Run(ctx, Command("systemctl", "show", "--property="+property, "--value", "--", unit))
+	return strings.TrimSpace(string(out)), err
+}
