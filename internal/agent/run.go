@@ -148,7 +148,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(follower.Nodes)
 		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
 	}
-	upgrades := newUpgrade(s, net, status, ofRelease{shelf, brings}, event)
+	upgrades := newUpgrade(s, net, status, shelf, brings, event)
 	net.Listen(upgrades.Nodes)
 	group.Go(func() error { loops.Run(ctx, upgrades.Task(), upgrades.TellTask()); return nil })
 	kubelets := &kubeletcert.Keeper{Servers: net.ConfigServers, Name: s.APIName(), CA: s.Identity.ConfigCA.Cert, Now: time.Now}
@@ -174,16 +174,6 @@ func newShelf(s *site.Site, view func() state.NetworkView) *releases.Agent {
 		Node: func() string { return view().Host.NodeName },
 	})
 }
-
-// ofRelease is what a host tells of releases: those that lie there, and why a part was not
-// brought.
-type ofRelease struct {
-	*releases.Agent
-	brings *parts.Agent
-}
-
-// PartFailed is that of the parts.
-func (o ofRelease) PartFailed() string { return o.brings.PartFailed() }
 
 // newFollower returns what has a worker follow the authority of the API. It asks by
 // kubelet's account, the only one that a worker has.

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/network/registration"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/parts"
 	"github.com/holdfast/holdfast/internal/agent/upgrade"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/config"
@@ -21,7 +22,7 @@ import (
 
 // newUpgrade returns what takes this host to another release, and tells the cluster
 // what the host is like.
-func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Collector, releases upgrade.Releases, event func(state.Event)) *upgrade.Agent {
+func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Collector, releases upgrade.Releases, brings *parts.Agent, event func(state.Event)) *upgrade.Agent {
 	cluster, kind := net.Cluster(), upgrade.KindOf(s)
 	self := cluster.View().Host.NodeName
 	h := upgrade.ThisHost(kind, releases)
@@ -58,7 +59,7 @@ func newUpgrade(s *site.Site, net *hostnet.Network, status *pacemakerstatus.Coll
 		prover.Keepalived = upgrade.KeepalivedRuns(keepalived.PIDFile)
 	}
 	h.Prove = prover.Prove
-	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, Gather: gatherer.Gather})
+	out := upgrade.New(upgrade.Options{Host: h, Kind: kind, Now: time.Now, Event: event, Releases: releases, PartFailed: brings.PartFailed, Gather: gatherer.Gather})
 	out.Join(upgrade.Cluster{SetAnnotations: cluster.SetAnnotations, View: cluster.View, Leave: cluster.Leave})
 	return out
 }

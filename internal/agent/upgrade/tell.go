@@ -86,8 +86,8 @@ func (a *Agent) say(ctx context.Context) annotation.Host {
 		out.Facts.Steps = state.Known(about.Steps)
 	}
 	out.Fetching, out.FetchFailed = a.Releases.Fetching()
-	if brings, does := a.Releases.(interface{ PartFailed() string }); does {
-		out.PartFailed = brings.PartFailed()
+	if a.PartFailed != nil {
+		out.PartFailed = a.PartFailed()
 	}
 	out.Raised = raised(out.Facts, out.Release, a.Journal.Down())
 	a.mu.Lock()

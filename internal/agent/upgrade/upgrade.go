@@ -119,6 +119,9 @@ type Options struct {
 	// Event takes in what the host is about to do, for reports of incidents.
 	Event    func(state.Event)
 	Releases Releases
+	// PartFailed is why a part of a release was not brought by this host; nil if it
+	// brings none.
+	PartFailed func() string
 	// Gather returns the facts of this host that the gates ask for.
 	Gather func(ctx context.Context) gate.Host
 }
