@@ -370,7 +370,7 @@ func TestAnExplanationSaysWhatIsInTheWayOfAnUpgrade(t *testing.T) {
 	explain(ExitOK) // a person has paused it, and knows
 	writesNode(t, c, "up-2", func(n *corev1.Node) {
 		tell(t, n, func(h *annotation.Host) {
-			h.Journal = parachute.Journal{Upgrade: "upgrade-1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 1m0s)"}
+			h.Journal = parachute.Journal{Upgrade: "upgrade-1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 2m0s)"}
 		})
 	})
 	explain(command.ExitAttention)

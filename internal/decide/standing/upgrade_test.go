@@ -52,8 +52,8 @@ const saidTest = "the API"
 
 func TestAnUpgradeHasItsSectionAndItsFindings(t *testing.T) {
 	site := func() Facts { return onTheHost(recorded(t, "healthy", etcdReport(t, "healthy"))) }
-	back := annotation.Host{Journal: parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 1m0s)"}}
-	held := annotation.Host{Journal: parachute.Journal{Upgrade: "u1", Step: parachute.Proving, Since: now.Add(-time.Minute)}, Held: "waiting for what is not known or lies elsewhere: its peer sees the same (within 1m0s)"}
+	back := annotation.Host{Journal: parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 2m0s)"}}
+	held := annotation.Host{Journal: parachute.Journal{Upgrade: "u1", Step: parachute.Proving, Since: now.Add(-time.Minute)}, Held: "waiting for what is not known or lies elsewhere: its peer sees the same (within 2m0s)"}
 	golden.Check(t, "upgrade-host-returned.txt", []byte(Text(Describe(upgrading(t, site(), cluster.Step{Phase: cluster.Hosts, Do: cluster.Pause, Why: "cp-2 went back: " + back.Journal.Why}, back)), page.Style{})))
 	for id, f := range map[finding.ID]Facts{
 		UpgradeHostReturned: upgrading(t, site(), cluster.Step{Phase: cluster.Hosts, Do: cluster.Pause, Why: "cp-2 went back"}, back),

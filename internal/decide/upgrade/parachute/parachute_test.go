@@ -27,7 +27,7 @@ func proven() Proof {
 // at returns a host of two in a step, 100 s after its switch, that everybody is well
 // with.
 func at(s Step) (Journal, Facts) {
-	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-100 * time.Second), Deadline: noon.Add(200 * time.Second), Attempts: 1, Boot: "b1"}
+	j := Journal{Upgrade: "u1", From: "old", To: "new", Step: s, Since: noon.Add(-50 * time.Second), Switched: noon.Add(-150 * time.Second), Deadline: noon.Add(150 * time.Second), Attempts: 1, Boot: "b1"}
 	f := Facts{
 		Kind: OfTwo, Turn: state.Known(Turn{Wish: Go, Upgrade: "u1", From: "old", To: "new"}), Boot: "b1", Up: time.Hour, Running: "new", Previous: "old", Whole: state.Known(true), Newer: state.Known(""), Closed: state.Known(false),
 		Serves: state.Known(true), PeerServes: state.Known(true), Daemons: true, Released: true, Quiet: true, Timer: true, Proof: proven(),
@@ -84,13 +84,13 @@ func TestWhatAHostDoesNext(t *testing.T) {
 		{Proving, "nothing is known yet", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon }},
 		{Proving, "all is shown", nil},
 		{Proving, "all is shown, late", func(j *Journal, _ *Facts) { j.Deadline = noon }},
-		{Proving, "etcd does not answer after 29 s", func(j *Journal, f *Facts) {
-			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-29*time.Second)
+		{Proving, "etcd does not answer after 89 s", func(j *Journal, f *Facts) {
+			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-89*time.Second)
 		}},
-		{Proving, "etcd does not answer after 30 s", func(j *Journal, f *Facts) {
-			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-30*time.Second)
+		{Proving, "etcd does not answer after 90 s", func(j *Journal, f *Facts) {
+			f.Proof["etcd"], j.Switched = state.Known(false), noon.Add(-90*time.Second)
 		}},
-		{Proving, "nobody knows whether etcd answers after 30 s", func(_ *Journal, f *Facts) { delete(f.Proof, "etcd") }},
+		{Proving, "nobody knows whether etcd answers after 90 s", func(_ *Journal, f *Facts) { delete(f.Proof, "etcd") }},
 		{Proving, "the peer sees something else", func(_ *Journal, f *Facts) { f.Proof["peer-view"] = state.Known(false) }},
 		{Proving, "the deadline has passed", func(j *Journal, f *Facts) { f.Proof, j.Deadline = nil, noon }},
 		{Proving, "the clock went back a day", func(j *Journal, f *Facts) { f.Proof, j.Switched = nil, noon.AddDate(0, 0, 1) }},

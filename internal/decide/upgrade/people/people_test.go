@@ -157,7 +157,7 @@ func situations() []struct {
 		})},
 		{"a host went back", made(func(s *site) *site {
 			s.underWay(1)
-			s.hosts[1].Journal = parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 1m0s)"}
+			s.hosts[1].Journal = parachute.Journal{Upgrade: "u1", Step: parachute.Returned, Failed: true, Why: "not accepted; not shown: its router answers, if it has one (within 2m0s)"}
 			return s.said(cluster.Step{Phase: cluster.Hosts, Do: cluster.Pause, Why: "cp-2 went back: " + s.hosts[1].Journal.Why})
 		})},
 		{"a person has paused it", made(func(s *site) *site {
