@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/lab"
@@ -47,6 +49,7 @@ var theSite *site
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard()) // only libraries use this logger, and their messages do not matter
 	code := m.Run()
 	if theSite != nil && !*keep {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -164,9 +164,13 @@ func container(r *ingress.Router, plane DataPlane) corev1.Container {
 	return out
 }
 
+// requests are what a router is promised, in processor time as much as OpenShift's
+// router and as the balancer of the API. With half of that it stood behind an API
+// server that all clients had just come to: its queue was 4 s long while the other
+// host went to another release (docs/facts/upgrades.md).
 func requests() corev1.ResourceList {
 	out := make(corev1.ResourceList)
-	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("50m"), resource.MustParse("96Mi")
+	out[corev1.ResourceCPU], out[corev1.ResourceMemory] = resource.MustParse("100m"), resource.MustParse("96Mi")
 	return out
 }
 
