@@ -1,0 +1,146 @@
+package restore
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Annotations of objects that a restore changed. Each holds the former value, so that a
+// person or a command can put it back.
+const (
+	// SuspendedOf is on a CronJob that was not suspended before.
+	SuspendedOf = "holdfast.io/restore-suspended"
+	// ReclaimOf is on a PersistentVolume whose data would have been deleted.
+	ReclaimOf = "holdfast.io/restore-reclaim-policy"
+)
+
+// Found is what a restore found beside what it left out: what a person has to look at.
+// Names are NAMESPACE/NAME, or NAME for what has no namespace.
+type Found struct {
+	// Nodes are the nodes of the backup, with the labels and taints that people gave
+	// them.
+	Nodes []Node `json:"nodes,omitempty"`
+	// LonePods had no controller, so that nothing makes them again.
+	LonePods []string `json:"lonePods,omitempty"`
+	// Suspended CronJobs run again once somebody says so.
+	Suspended []string `json:"suspended,omitempty"`
+	// Retained volumes are no longer deleted with their claims.
+	Retained []string `json:"retained,omitempty"`
+	// Local volumes lie on the disk of a host of before.
+	Local []string `json:"local,omitempty"`
+	// Webhooks refuse what they cannot judge while their pods are away.
+	Webhooks []string `json:"webhooks,omitempty"`
+}
+
+// Node is a node of the backup.
+type Node struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []string          `json:"taints,omitempty"`
+}
+
+// Pod notes a pod, and reports whether it is left out. All are: a pod belongs to a
+// kubelet that is gone. One without a controller is named.
+func (f *Found) Pod(p *corev1.Pod) (drop bool) {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	if metav1.GetControllerOf(p) == nil && !mirror && !over {
+		f.LonePods = append(f.LonePods, name(p.ObjectMeta))
+	}
+	return true
+}
+
+// CronJob suspends a CronJob, and reports whether it changed.
+func (f *Found) CronJob(c *batchv1.CronJob) (changed bool) {
+	if c.Spec.Suspend != nil && *c.Spec.Suspend {
+		return false
+	}
+	yes := true
+	c.Spec.Suspend = &yes
+	annotate(&c.ObjectMeta, SuspendedOf, "false")
+	f.Suspended = append(f.Suspended, name(c.ObjectMeta))
+	return true
+}
+
+// Volume keeps the data of a volume, and reports whether it changed.
+func (f *Found) Volume(v *corev1.PersistentVolume) (changed bool) {
+	if v.Spec.Local != nil || v.Spec.HostPath != nil {
+		f.Local = append(f.Local, v.Name)
+	}
+	was := v.Spec.PersistentVolumeReclaimPolicy
+	if was == corev1.PersistentVolumeReclaimRetain {
+		return false
+	}
+	v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	annotate(&v.ObjectMeta, ReclaimOf, string(was))
+	f.Retained = append(f.Retained, v.Name)
+	return true
+}
+
+// Validating notes webhooks that refuse what they cannot judge.
+func (f *Found) Validating(c *admissionv1.ValidatingWebhookConfiguration) {
+	for _, w := range c.Webhooks {
+		if strict(w.FailurePolicy) {
+			f.Webhooks = append(f.Webhooks, "validating "+c.Name)
+			return
+		}
+	}
+}
+
+// Mutating notes webhooks that refuse what they cannot judge.
+func (f *Found) Mutating(c *admissionv1.MutatingWebhookConfiguration) {
+	for _, w := range c.Webhooks {
+		if strict(w.FailurePolicy) {
+			f.Webhooks = append(f.Webhooks, "mutating "+c.Name)
+			return
+		}
+	}
+}
+
+func strict(p *admissionv1.FailurePolicyType) bool { return p == nil || *p == admissionv1.Fail }
+
+// Node notes a node of the backup.
+func (f *Found) Node(n *corev1.Node) {
+	out := Node{Name: n.Name, Labels: map[string]string{}}
+	for key, value := range n.Labels {
+		if !byKubernetes(key) {
+			out.Labels[key] = value
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if !byKubernetes(t.Key) {
+			out.Taints = append(out.Taints, t.ToString())
+		}
+	}
+	f.Nodes = append(f.Nodes, out)
+}
+
+// Version takes the wish of an upgrade out of a ClusterVersion, and reports whether there
+// was one.
+func Version(object map[string]any) (changed bool) {
+	spec, ok := object["spec"].(map[string]any)
+	if !ok {
+		return false
+	}
+	if _, wished := spec["desiredUpdate"]; !wished {
+		return false
+	}
+	delete(spec, "desiredUpdate")
+	return true
+}
+
+func annotate(m *metav1.ObjectMeta, key, value string) {
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[key] = value
+}
+
+func name(m metav1.ObjectMeta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
+}

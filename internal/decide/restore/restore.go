@@ -1,0 +1,110 @@
+// Package restore decides what a new life of a site keeps of a backup of its etcd.
+//
+// A restore is an installation whose etcd begins with the data of a backup. So all that
+// an installation makes anew is left out of those data, and so is what belongs to hosts
+// and moments that are gone: a node of other hardware, a lease that nobody holds, a mark
+// of a fence that is over. What would act on the past before a person has looked is
+// stopped, and named. Everything else stays as it was.
+package restore
+
+import (
+	"slices"
+	"strings"
+)
+
+// Root begins every key of the API server in etcd.
+const Root = "/registry/"
+
+// Fate is what becomes of a key.
+type Fate string
+
+// The fates.
+const (
+	// Keep leaves the key as it is.
+	Keep Fate = "keep"
+	// Drop leaves the key out.
+	Drop Fate = "drop"
+	// Look asks the object itself: Pod, CronJob, Volume, Webhooks or Version.
+	Look Fate = "look"
+)
+
+// Rule says what becomes of some keys, and why.
+type Rule struct {
+	// Name is the rule's name in reports.
+	Name string
+	// Key is the name of one key, or ends in "/" and stands for all keys below it,
+	// without Root.
+	Key string
+	// Starts also takes keys that go on after Key without a "/".
+	Starts bool
+	Fate   Fate
+	Why    string
+}
+
+// rules are asked in their order; the first that fits decides.
+var rules = []Rule{
+	{Name: "nodes", Key: "minions/", Fate: Drop, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
+	{Name: "node-leases", Key: "leases/kube-node-lease/", Fate: Drop, Why: "a heartbeat of the past"},
+	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
+	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
+	{Name: "api-servers", Key: "masterleases/", Fate: Drop, Why: "an address of an API server that is gone would be given to clients"},
+	{Name: "api-endpoints", Key: "services/endpoints/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
+	{Name: "api-slices", Key: "endpointslices/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
+	{Name: "csi-nodes", Key: "csinodes/", Fate: Drop, Why: "kubelets write it"},
+	{Name: "attachments", Key: "volumeattachments/", Fate: Drop, Why: "nothing is attached to a new host"},
+	{Name: "certificate-requests", Key: "certificatesigningrequests/", Fate: Drop, Why: "whoever asked is gone"},
+	{Name: "events", Key: "events/", Fate: Drop, Why: "it tells of hosts that are gone"},
+
+	{Name: "pods", Key: "pods/", Fate: Look, Why: "its controller makes another one"},
+	{Name: "cron-jobs", Key: "cronjobs/", Fate: Look, Why: "it would run for the time that was missed"},
+	{Name: "volumes", Key: "persistentvolumes/", Fate: Look, Why: "its disk may hold data that are newer than the backup"},
+	{Name: "validating-webhooks", Key: "validatingwebhookconfigurations/", Fate: Look, Why: "it may refuse what its own pods need"},
+	{Name: "mutating-webhooks", Key: "mutatingwebhookconfigurations/", Fate: Look, Why: "it may refuse what its own pods need"},
+	{Name: "version", Key: "config.openshift.io/clusterversions/", Fate: Look, Why: "no upgrade goes on by itself"},
+
+	{Name: "steps", Key: "jobs/openshift-etcd/", Fate: Drop, Why: "the hosts are set up anew"},
+	{Name: "etcd", Key: "operator.openshift.io/etcds/", Fate: Drop, Why: "the installation makes it; it says who runs etcd"},
+	{Name: "etcd-pod", Key: "configmaps/openshift-etcd/external-etcd-pod", Fate: Drop, Why: "the hosts are set up anew"},
+	{Name: "pacemaker", Key: "etcd.openshift.io/pacemakerclusters/", Fate: Drop, Why: "it tells of a cluster that is gone"},
+	{Name: "infrastructure", Key: "config.openshift.io/infrastructures/", Fate: Drop, Why: "the installation makes it from the install configuration"},
+	{Name: "operators", Key: "config.openshift.io/clusteroperators/", Fate: Drop, Why: "the operator writes them"},
+	{Name: "guards", Key: "validatingadmissionpolicies/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
+	{Name: "guard-bindings", Key: "validatingadmissionpolicybindings/holdfast-", Starts: true, Fate: Drop, Why: "the installation makes them, and they would guard the topology of before"},
+	{Name: "fencing", Key: "secrets/openshift-etcd/fencing-credentials-", Starts: true, Fate: Drop, Why: "the accounts of BMCs come from the install configuration"},
+	{Name: "join-key", Key: "secrets/kube-system/holdfast-join-key", Fate: Drop, Why: "each life has a join key of its own"},
+	{Name: "authorities", Key: "secrets/kube-system/holdfast-authorities", Fate: Drop, Why: "no rotation goes on by itself"},
+	{Name: "bootstrap-tokens", Key: "secrets/kube-system/bootstrap-token-", Starts: true, Fate: Drop, Why: "hosts that join get others"},
+	{Name: "installation", Key: "configmaps/kube-system/bootstrap", Fate: Drop, Why: "the installation tells how far it is"},
+	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, Why: "no upgrade goes on by itself"},
+	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, Why: "the installation writes which keys there are"},
+	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, Why: "the hosts of another life are told from these by its name alone"},
+	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
+}
+
+// Rules returns the rules in their order.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// Of returns the rule for a key. A key that no rule names is kept.
+func Of(key string) Rule {
+	name, inside := strings.CutPrefix(key, Root)
+	if !inside {
+		return Rule{Name: "foreign", Fate: Keep}
+	}
+	for _, r := range rules {
+		if r.fits(name) {
+			return r
+		}
+	}
+	return Rule{Name: "kept", Fate: Keep}
+}
+
+func (r Rule) fits(name string) bool {
+	if strings.HasSuffix(r.Key, "/") || r.Starts {
+		return strings.HasPrefix(name, r.Key)
+	}
+	return name == r.Key
+}
+
+// Encrypted reports whether the API server encrypted a value: then only its key can be
+// looked at.
+func Encrypted(value []byte) bool { return strings.HasPrefix(string(value), "k8s:enc:") }

@@ -1,0 +1,194 @@
+// Package restore gives a blank host the data of a backup as those of its etcd, before
+// the first control plane of a site starts: what decide/restore says is left out or
+// changed. It owns WorkDir and, until the control plane starts, etcd's data directory.
+//
+// A power cut at any line is made up for: until the last rename the data directory has no
+// data, and after it they are whole.
+package restore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+const (
+	// workName is the folder inside of etcd's data directory in which a restore works:
+	// a rename leads out of it only on the same filesystem.
+	workName = "holdfast-restore"
+	// memberName is etcd's own folder in its data directory.
+	memberName = "member"
+	// reportName is what a restore left out and found.
+	reportName = "report.json"
+	// bump is added to the revision of the backup: more than a site writes between a
+	// backup and its restore, so that whoever remembers a revision of before reads
+	// everything again. A year at 30 writes a second has fewer.
+	bump = 1_000_000_000
+)
+
+// Options says what is restored, and where.
+type Options struct {
+	// Snapshot is the file with the snapshot of etcd, and SHA256 its digest in hex.
+	Snapshot, SHA256 string
+	// DataDir is etcd's data directory.
+	DataDir string
+	// Name and PeerURL are those of the member that begins.
+	Name, PeerURL string
+	// Token makes the ids of the new life differ from those of any other.
+	Token string
+	Log   io.Writer
+}
+
+// Report is what a restore did.
+type Report struct {
+	SHA256 string `json:"sha256"`
+	// Dropped counts the keys that were left out, and Changed those that were changed,
+	// by rule.
+	Dropped map[string]int `json:"dropped,omitempty"`
+	Changed map[string]int `json:"changed,omitempty"`
+	Kept    int            `json:"kept"`
+	restore.Found
+}
+
+// Run restores the snapshot, unless that was done before, and reports what it did.
+func Run(ctx context.Context, o Options) (Report, error) {
+	w := work{Options: o, dir: filepath.Join(o.DataDir, workName)}
+	if done, err := w.done(); err != nil || done != nil {
+		return deref(done), err
+	}
+	if err := w.compare(); err != nil {
+		return Report{}, err
+	}
+	if err := w.unpack(ctx); err != nil {
+		return Report{}, err
+	}
+	report, err := w.scrub(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	report.SHA256 = o.SHA256
+	return report, w.place(report)
+}
+
+func deref(r *Report) Report {
+	if r == nil {
+		return Report{}
+	}
+	return *r
+}
+
+// work is one restore.
+type work struct {
+	Options
+	dir string
+}
+
+// data is where etcd's data lie until they are whole.
+func (w work) data() string { return filepath.Join(w.dir, "data") }
+
+// done returns the report of a restore that ended. Data that no restore of this snapshot
+// brought are an error: nothing is overwritten.
+func (w work) done() (*Report, error) {
+	if !host.Exists(filepath.Join(w.DataDir, memberName)) {
+		return nil, nil //nolint:nilnil // nothing was done yet
+	}
+	r, err := readReport(filepath.Join(w.dir, reportName))
+	if err != nil || r.SHA256 != w.SHA256 {
+		return nil, fmt.Errorf("%s has data of another etcd: a restore begins on a blank host, "+
+			"so move them away if nobody needs them (mv %[1]s/%s %[1]s-before)", w.DataDir, memberName)
+	}
+	return &r, nil
+}
+
+func readReport(path string) (r Report, err error) {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
+
+// compare checks that the snapshot is the one that is meant.
+func (w work) compare() error {
+	f, err := os.Open(w.Snapshot)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != w.SHA256 {
+		return fmt.Errorf("%s is not the snapshot of this restore: its SHA-256 is %s, want %s", w.Snapshot, got, w.SHA256)
+	}
+	return nil
+}
+
+// unpack makes a data directory of one member from the snapshot. Whoever watches from
+// before the backup is told that its revisions are gone, and reads everything again.
+func (w work) unpack(ctx context.Context) error {
+	if err := os.RemoveAll(w.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		return err
+	}
+	_, err := host.Run(ctx, host.Command("etcdutl", "snapshot", "restore", w.Snapshot,
+		"--data-dir", w.data(), "--name", w.Name,
+		"--initial-advertise-peer-urls", w.PeerURL, "--initial-cluster", w.Name+"="+w.PeerURL,
+		"--initial-cluster-token", w.Token,
+		"--bump-revision", fmt.Sprint(bump), "--mark-compacted"))
+	if err != nil {
+		return fmt.Errorf("restore etcd's snapshot: %w", err)
+	}
+	return nil
+}
+
+// scrubLimit bounds the start of etcd and all changes to its data.
+const scrubLimit = 10 * time.Minute
+
+// scrub starts etcd for itself, changes the data and ends it.
+func (w work) scrub(ctx context.Context) (report Report, err error) {
+	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
+	defer cancel()
+	e, err := start(ctx, w)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	return scrub(ctx, e)
+}
+
+// place makes the data those of etcd. The report is written first: with data beside it,
+// it says that they are whole.
+func (w work) place(r Report) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(filepath.Join(w.dir, reportName), append(text, '\n'), state.SecretFileMode); err != nil {
+		return err
+	}
+	if err := host.SyncFilesystem(w.data()); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(w.data(), memberName), filepath.Join(w.DataDir, memberName)); err != nil {
+		return err
+	}
+	if err := host.SyncDir(w.DataDir); err != nil {
+		return err
+	}
+	return os.RemoveAll(w.data())
+}

@@ -1,0 +1,212 @@
+package restore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// programs puts the etcd of a release that was built on this machine first in the path.
+func programs(t testing.TB) {
+	t.Helper()
+	if cache, err := os.UserCacheDir(); err == nil {
+		for _, dir := range globs(filepath.Join(cache, "holdfast/steps/go-*/etcdutl")) {
+			t.Setenv("PATH", filepath.Dir(dir)+":"+os.Getenv("PATH"))
+			return
+		}
+	}
+	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
+		t.Fatal("no etcd was built on this machine: run make release")
+	}
+	t.Skip("NOT RUN: no etcd was built on this machine; make release builds one")
+}
+
+func globs(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	return found
+}
+
+// stored is an object as the API server stores it.
+func stored(t testing.TB, o runtime.Object, kind, version string) []byte {
+	t.Helper()
+	group, v, found := strings.Cut(version, "/")
+	if !found {
+		group, v = "", version
+	}
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v, Kind: kind})
+	data, err := encode(o)
+	must(t, err)
+	return data
+}
+
+// living starts an etcd in dir that is like that of a living cluster.
+func living(t testing.TB, dir string) *scratch {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o700))
+	w := work{Options: Options{Name: "cp-1", PeerURL: "https://192.0.2.11:2380", Log: io.Discard}, dir: dir}
+	s, err := start(t.Context(), w)
+	must(t, err)
+	return s
+}
+
+// content returns the keys and values of an etcd.
+func content(t testing.TB, kv pb.KVClient) (map[string]string, int64) {
+	t.Helper()
+	got, err := kv.Range(t.Context(), &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
+	must(t, err)
+	out := map[string]string{}
+	for _, pair := range got.Kvs {
+		out[string(pair.Key)] = string(pair.Value)
+	}
+	return out, got.Header.Revision
+}
+
+// backup makes a cluster's data and a snapshot of them, and returns its path and digest.
+func backup(t testing.TB) (path, sum string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := living(t, filepath.Join(dir, "etcd"))
+	owner := []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
+	for key, value := range map[string][]byte{
+		"minions/cp-1": stored(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "cp-1", Labels: map[string]string{"kubernetes.io/hostname": "cp-1", "shelf": "left", "node-role.kubernetes.io/till": ""},
+		}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "till", Value: "only", Effect: corev1.TaintEffectNoSchedule}}}}, "Node", "v1"),
+		"pods/shop/web-1":        stored(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "shop", OwnerReferences: owner}}, "Pod", "v1"),
+		"pods/shop/by-hand":      stored(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: "shop"}}, "Pod", "v1"),
+		"cronjobs/shop/payments": stored(t, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "payments", Namespace: "shop"}}, "CronJob", "batch/v1"),
+		"cronjobs/shop/paused":   stored(t, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "paused", Namespace: "shop"}, Spec: batchv1.CronJobSpec{Suspend: new(true)}}, "CronJob", "batch/v1"),
+		"persistentvolumes/till": stored(t, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "till"}, Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/data"}},
+		}}, "PersistentVolume", "v1"),
+		"config.openshift.io/clusterversions/version": []byte(`{"kind":"ClusterVersion","spec":{"clusterID":"x","desiredUpdate":{"image":"y"}}}`),
+		"secrets/shop/password":                       []byte("k8s:enc:aescbc:v1:1:not to be read"),
+		"secrets/kube-system/holdfast-join-key":       []byte("k8s:enc:aescbc:v1:1:of another life"),
+		"masterleases/192.0.2.11":                     []byte("x"),
+		"leases/shop/their-leader":                    []byte("x"),
+		"leases/kube-system/kube-scheduler":           []byte("x"),
+		"jobs/openshift-etcd/setup-cp-1":              []byte("x"),
+	} {
+		_, err := s.Put(t.Context(), &pb.PutRequest{Key: []byte(restore.Root + key), Value: value})
+		must(t, err)
+	}
+	path = filepath.Join(dir, "snapshot.db")
+	// nothing else writes to this etcd: its data directory, once it has ended, is a snapshot
+	must(t, s.stop())
+	copied, err := os.ReadFile(filepath.Join(dir, "etcd/data/member/snap/db"))
+	must(t, err)
+	sumOf := sha256.Sum256(copied)
+	must(t, os.WriteFile(path, append(copied, sumOf[:]...), 0o600))
+	whole := sha256.Sum256(append(copied, sumOf[:]...))
+	return path, hex.EncodeToString(whole[:])
+}
+
+// TestARestoredEtcdHasAllThatOutlivesItsHosts restores a snapshot twice: the second time
+// changes nothing.
+func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
+	programs(t)
+	path, sum := backup(t)
+	o := Options{
+		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
+		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard,
+	}
+	report, err := Run(t.Context(), o)
+	must(t, err)
+	again, err := Run(t.Context(), o)
+	must(t, err)
+	if fmt.Sprint(again) != fmt.Sprint(report) {
+		t.Errorf("the second restore reports %+v, the first %+v", again, report)
+	}
+	s := living(t, movedInto(t, o.DataDir))
+	defer func() { must(t, s.stop()) }()
+	keys, revision := content(t, s)
+	if revision <= bump {
+		t.Errorf("the revision is %d: whoever remembers one of before goes on with what is gone", revision)
+	}
+	if _, err := s.Range(t.Context(), &pb.RangeRequest{Key: []byte("x"), Revision: revision - 1000}); err == nil {
+		t.Error("a revision of before can be read: a watch would go on from there")
+	}
+	var names []string
+	for key := range keys {
+		names = append(names, key)
+	}
+	slices.Sort(names)
+	report.SHA256 = ""
+	golden.Check(t, "restored.txt", fmt.Appendf(nil, "%s\n\ndropped %v\nchanged %v\nkept %d\n%+v\n\nversion %s\n",
+		strings.Join(names, "\n"), report.Dropped, report.Changed, report.Kept, report.Found, keys[restore.Root+"config.openshift.io/clusterversions/version"]))
+	job, err := decode([]byte(keys[restore.Root+"cronjobs/shop/payments"]))
+	must(t, err)
+	if c, ok := job.(*batchv1.CronJob); !ok || !*c.Spec.Suspend || c.Annotations[restore.SuspendedOf] != "false" {
+		t.Errorf("payments runs for the time that was missed: %+v", job)
+	}
+}
+
+// movedInto returns a folder in which an etcd has the data of another folder.
+func movedInto(t testing.TB, dataDir string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Rename(dataDir, filepath.Join(dir, "data")))
+	must(t, os.RemoveAll(filepath.Join(dir, "data", workName)))
+	return dir
+}
+
+// TestARestoreThatIsCutOffBeginsAnew ends a restore at moments of its way.
+func TestARestoreThatIsCutOffBeginsAnew(t *testing.T) {
+	programs(t)
+	path, sum := backup(t)
+	o := Options{
+		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
+		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard,
+	}
+	for _, after := range []time.Duration{0, 20, 80, 200, 400} {
+		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		_, err := Run(ctx, o)
+		cancel()
+		if placed := len(globs(filepath.Join(o.DataDir, memberName))) > 0; placed != (err == nil) {
+			t.Fatalf("after %d ms: data are there: %v, and the restore says: %v", after, placed, err)
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Errorf("the restore after them: %v", err)
+	}
+}
+
+// TestARestoreOverwritesNothing begins where another etcd has been, and with another file.
+func TestARestoreOverwritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "snapshot.db")
+	must(t, os.WriteFile(path, []byte("x"), 0o600))
+	o := Options{Snapshot: path, SHA256: strings.Repeat("0", 64), DataDir: filepath.Join(dir, "etcd")}
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "is not the snapshot of this restore") {
+		t.Errorf("another file: %v", err)
+	}
+	must(t, os.MkdirAll(filepath.Join(o.DataDir, memberName), 0o700))
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has data of another etcd") {
+		t.Errorf("data of another etcd: %v", err)
+	}
+}
