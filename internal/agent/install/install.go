@@ -143,7 +143,11 @@ func (r *run) steps() []step {
 	case state.RoleBootstrap:
 		list = append(list,
 			step{name: "write certificates", do: r.writeCertificates},
-			step{name: "write files of the API server", do: r.writeAPIServerFiles},
+			step{name: "write files of the API server", do: r.writeAPIServerFiles})
+		if r.Site.Restore != nil {
+			list = append(list, step{name: "take the data of the backup", do: r.takeBackup})
+		}
+		list = append(list,
 			step{name: "start control plane", do: r.kubeadmInit},
 			step{name: "close files", do: closeFiles},
 			step{name: "apply manifests", do: r.applyManifests},

@@ -24,7 +24,8 @@ const (
 
 // kubeadmInit starts the cluster on this host. kubeadm keeps certificates,
 // kubeconfigs and etcd data that it finds, so a second run after a crash goes
-// on; only its checks for a clean host have to be skipped then.
+// on; only its checks for a clean host have to be skipped then. A restored site has its
+// data of etcd before it begins.
 func (r *run) kubeadmInit(ctx context.Context) error {
 	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
 		return err
@@ -33,7 +34,7 @@ func (r *run) kubeadmInit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := kubeadm.Init(r.Site, r.facts, resuming)
+	conf, err := kubeadm.Init(r.Site, r.facts, resuming || r.Site.Restore != nil)
 	if err != nil {
 		return err
 	}

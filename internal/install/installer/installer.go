@@ -61,6 +61,8 @@ type saved struct {
 	// Manifests holds the SHA-256 of each manifest that was written, to detect
 	// later changes by the administrator.
 	Manifests map[string]string `json:"manifests,omitempty"`
+	// Restore is the backup with which the site begins; see Restore of site.Site.
+	Restore *site.Restore `json:"restore,omitempty"`
 }
 
 // InputError reports a mistake in a file that the administrator wrote. Nothing
@@ -85,7 +87,7 @@ func (in *Installer) Made() (*site.Site, error) {
 	if err != nil {
 		return nil, errUnreadableState(err)
 	}
-	return &site.Site{Config: cfg, Identity: st.Identity}, nil
+	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore}, nil
 }
 
 func errUnreadableState(err error) error {
@@ -115,7 +117,7 @@ func (in *Installer) open() (*site.Site, *saved, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &site.Site{Config: cfg, Identity: st.Identity}, st, nil
+	return &site.Site{Config: cfg, Identity: st.Identity, Restore: st.Restore}, st, nil
 }
 
 // builtFor refuses hosts that cannot run the release's programs.

@@ -26,6 +26,7 @@ type upFlags struct {
 	release  string
 	agent    string
 	stick    string
+	restored string
 	timeout  time.Duration
 }
 
@@ -44,6 +45,7 @@ nothing.`,
   holdfast lab up --workers 2 --far-workers 1 --far-ingress
   holdfast lab up --pull      hosts pull their release, as at a disconnected site
   holdfast lab up --stick DIR the release in DIR lies in /media/holdfast, to be upgraded to
+  holdfast lab up --restored DIR  the site begins with the data of a backup
   holdfast lab up --bare      hosts without Kubernetes, to inspect the lab itself`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,6 +69,7 @@ nothing.`,
 	flags.BoolVar(&f.spec.Pull, "pull", false, "hosts pull the release from a registry that the lab serves, instead of bringing it along")
 	flags.StringVar(&f.release, "release", "", "directory of the release payload (default: beside this program, as 'make release' builds it)")
 	flags.StringVar(&f.stick, "stick", "", "directory that each host has, read-only, at "+lab.StickPath+", as from a USB stick: another release, for an upgrade")
+	flags.StringVar(&f.restored, "restored", "", "install directory that 'holdfast restore' made: the site begins with the keys and the data of that backup")
 	flags.StringVar(&f.agent, "agent", "", "holdfast-agent for the hosts (default: beside this program)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long to wait for the hosts")
 	return cmd
@@ -89,10 +92,13 @@ func runUp(ctx context.Context, streams command.Streams, f upFlags) error {
 	}
 	builder := &lab.Builder{
 		Root: labRoot(), Cache: cache, Packages: hostPackages(options.Spec),
-		Installer: siteInstaller{}, Launch: lab.SelfLauncher, Log: streams.Err,
+		Installer: siteInstaller{restored(f.restored)}, Launch: lab.SelfLauncher, Log: streams.Err,
 	}
 	b, c, err := builder.Up(ctx, options)
 	if err != nil || options.Spec.Bare {
+		return err
+	}
+	if err := restored(f.restored).snapshot(ctx, b, c); err != nil {
 		return err
 	}
 	return waitForLab(ctx, streams, b, c, f.timeout)
@@ -171,10 +177,13 @@ func hostPackages(s lab.Spec) []string {
 }
 
 // siteInstaller is the installer that users run too.
-type siteInstaller struct{}
+type siteInstaller struct{ restored }
 
 // IgnitionConfigs implements lab.Installer.
-func (siteInstaller) IgnitionConfigs(_ context.Context, dir string, _ []byte) error {
+func (i siteInstaller) IgnitionConfigs(_ context.Context, dir string, _ []byte) error {
+	if err := i.keys(dir); err != nil {
+		return err
+	}
 	_, err := (&installer.Installer{Dir: dir, Now: time.Now, Random: rand.Reader}).IgnitionConfigs()
 	return err
 }

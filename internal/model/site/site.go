@@ -44,6 +44,23 @@ type Site struct {
 	// keeps pods from them. The list is empty in the installer's own copy, whose
 	// configuration has them; see BMCHosts.
 	BMCs []string
+	// Restore is the backup with which the etcd of the first host begins. It is nil for a
+	// new site, and in the copies of all other hosts.
+	Restore *Restore
+}
+
+// RestorePath is where the first host of a restored site waits for the snapshot.
+const RestorePath = "/var/lib/holdfast/restore/etcd.db"
+
+// Restore names a snapshot of etcd.
+type Restore struct {
+	// SHA256 is the digest of the snapshot in hex.
+	SHA256 string `json:"sha256"`
+	// Token makes the ids of this life of the site differ from those of any other one.
+	Token string `json:"token"`
+	// Backup is the id of the backup, and Taken when it was made.
+	Backup string    `json:"backup"`
+	Taken  time.Time `json:"taken"`
 }
 
 // Topology returns the topology that follows from the site's numbers of hosts.
@@ -114,6 +131,9 @@ func (s *Site) For(role state.Role) *Site {
 	out := &Site{Role: role, Config: withoutAccounts(s.Config), Identity: s.Identity, BMCs: s.BMCHosts()}
 	out.Identity.AdmissionToken = "" // a control plane mints the tokens that it needs
 	out.Identity.Admin = KeyPair{}   // no host acts as the administrator
+	if role == state.RoleBootstrap {
+		out.Restore = s.Restore
+	}
 	if !role.ControlPlane() {
 		out.Config = withoutSecrets(s.Config)
 		out.Identity = s.Identity.public()
@@ -220,6 +240,7 @@ type wire struct {
 	Config   string     `json:"config"`
 	Identity Identity   `json:"identity"`
 	BMCs     []string   `json:"bmcs,omitempty"`
+	Restore  *Restore   `json:"restore,omitempty"`
 }
 
 // Marshal returns the site as JSON. It holds secrets: mode 0600.
@@ -228,7 +249,7 @@ func (s *Site) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
-	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs}, "", "  ")
+	data, err := json.MarshalIndent(wire{Role: s.Role, Config: string(text), Identity: s.Identity, BMCs: s.BMCs, Restore: s.Restore}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode site: %w", err)
 	}
@@ -247,7 +268,7 @@ func Unmarshal(data []byte) (*Site, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs}, nil
+	return &Site{Role: w.Role, Config: cfg, Identity: w.Identity, BMCs: w.BMCs, Restore: w.Restore}, nil
 }
 
 // errDamaged replaces the errors of decoders, which quote their input.

@@ -1,0 +1,36 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/install/restore"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// takeBackup waits for the snapshot of the backup that this site is restored from, and
+// makes it the data of this host's etcd.
+func (r *run) takeBackup(ctx context.Context) error {
+	path := filepath.Join(r.root, site.RestorePath)
+	err := r.poll(ctx, time.Second, func(context.Context) (bool, string, error) {
+		return host.Exists(path), "copy restore/etcd.db of the install directory to " + site.RestorePath + " on this host", nil
+	})
+	if err != nil {
+		return err
+	}
+	report, err := restore.Run(ctx, restore.Options{
+		Snapshot: path, SHA256: r.Site.Restore.SHA256, DataDir: filepath.Join(r.root, state.EtcdDataDir),
+		Name: r.facts.NodeName, PeerURL: etcdpod.PeerURL(r.facts.Addresses[0]), Token: r.Site.Restore.Token, Log: r.Log,
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(r.Log, "restored backup %s of %s: %d keys kept, %v left out, %v changed\n",
+		r.Site.Restore.Backup, r.Site.Restore.Taken.UTC().Format(time.RFC3339), report.Kept, report.Dropped, report.Changed)
+	return nil
+}

@@ -1,0 +1,61 @@
+package installer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/model/secret"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
+)
+
+// pki is where a control plane has its authorities.
+const pki = "/etc/kubernetes/pki/"
+
+// OfHost returns what the files of a host, by their paths, say of its site. It reports
+// everything that is missing at once.
+func OfHost(files map[string][]byte) (Backup, error) {
+	var missing []error
+	need := func(path string) string {
+		data, found := files[path]
+		if !found {
+			missing = append(missing, fmt.Errorf("the backup has no %s", path))
+		}
+		return string(data)
+	}
+	pair := func(name string) site.KeyPair {
+		return site.KeyPair{Cert: need(pki + name + ".crt"), Key: need(pki + name + ".key")}
+	}
+	b := Backup{
+		Site: []byte(need(site.Path)),
+		Authorities: keys.Authorities{
+			Kubernetes: pair("ca"), Etcd: pair("etcd/ca"), FrontProxy: pair("front-proxy-ca"),
+			ServiceSigner: site.KeyPair{Cert: need(pki + "sa.pub"), Key: need(pki + "sa.key")},
+		},
+		Passwords: map[string]secret.Text{},
+	}
+	if data, found := files[apiserver.EncryptionPath]; found {
+		numbers, err := apiserver.Numbers(data)
+		if err != nil {
+			missing = append(missing, err)
+		}
+		b.EncryptionKeys = numbers
+	}
+	for name, data := range files {
+		if path.Dir(name) != state.FencingDir || !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		var d state.FencingDevice
+		if err := json.Unmarshal(data, &d); err != nil || d.Target == "" {
+			missing = append(missing, fmt.Errorf("%s of the backup is not readable", name))
+			continue
+		}
+		b.Passwords[d.Target] = secret.Text(d.Password)
+	}
+	return b, errors.Join(missing...)
+}

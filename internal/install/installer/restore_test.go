@@ -1,0 +1,166 @@
+package installer_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/apiserver"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// hostFiles are those of a control plane that has taken a backup.
+func hostFiles(t *testing.T, s *site.Site) map[string][]byte {
+	t.Helper()
+	text, err := s.For(state.RoleBootstrap).Settled().Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := apiserver.Encryption(s.Identity.EncryptionRoot, []int{3, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, err := json.Marshal(state.FencingDevice{Target: "cp-2", Password: "hush-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.Identity
+	return map[string][]byte{
+		site.Path:                                 text,
+		"/etc/kubernetes/pki/ca.crt":              []byte(id.KubernetesCA.Cert),
+		"/etc/kubernetes/pki/ca.key":              []byte(id.KubernetesCA.Key),
+		"/etc/kubernetes/pki/etcd/ca.crt":         []byte(id.EtcdCA.Cert),
+		"/etc/kubernetes/pki/etcd/ca.key":         []byte(id.EtcdCA.Key),
+		"/etc/kubernetes/pki/front-proxy-ca.crt":  []byte(id.FrontProxyCA.Cert),
+		"/etc/kubernetes/pki/front-proxy-ca.key":  []byte(id.FrontProxyCA.Key),
+		"/etc/kubernetes/pki/sa.pub":              []byte(id.ServiceSigner.Cert),
+		"/etc/kubernetes/pki/sa.key":              []byte(id.ServiceSigner.Key),
+		apiserver.EncryptionPath:                  keys.Data,
+		state.FencingDir + "/cp-2.json":           device,
+		state.FencingDir + "/learned/cp-2.json":   []byte("{}"),
+		"/var/lib/holdfast/network/settings.json": []byte("{}"),
+	}
+}
+
+// siteOf returns the site that an Ignition config gives to its host.
+func (d *directory) siteOf(file string) *site.Site {
+	d.t.Helper()
+	s, err := site.Unmarshal([]byte(ignitionFiles(d.t, d.read(file))[site.Path].data))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return s
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// TestARestoredSiteHasTheKeysOfItsBackupAndNewSecretsForHostsThatJoin makes a directory
+// from the files of a host, writes what they lack, and creates the Ignition configs.
+func TestARestoredSiteHasTheKeysOfItsBackupAndNewSecretsForHostsThatJoin(t *testing.T) {
+	before := sitetest.New(t, sitetest.TwoDual)
+	b, err := installer.OfHost(hostFiles(t, before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ID, b.Snapshot, b.SHA256 = "20261120T080000Z-cp-1", strings.NewReader("etcd"), digestOf("etcd")
+	d := newDirectory(t, "")
+	missing, err := d.Restore(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "controlPlane.fencing.credentials[0].password"; len(missing) != 1 || missing[0] != want {
+		t.Fatalf("missing: %v, want %s: a host has the account of its peer alone", missing, want)
+	}
+	if got := d.read(installer.SnapshotFile); got != "etcd" {
+		t.Errorf("the snapshot is %q", got)
+	}
+	for _, file := range []string{installer.SnapshotFile, installer.ConfigFile, installer.StateFile} {
+		if info, err := os.Stat(filepath.Join(d.Dir, file)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v: it holds secrets", file, info.Mode(), err)
+		}
+	}
+	text := strings.Replace(d.read(installer.ConfigFile), `password: ""`, "password: hush-1", 1)
+	d.write(installer.ConfigFile, text)
+	d.must(d.IgnitionConfigs)
+
+	first := d.siteOf("bootstrap.ign")
+	if first.Restore == nil || first.Restore.SHA256 != digestOf("etcd") || first.Restore.Backup != b.ID || len(first.Restore.Token) < 16 {
+		t.Errorf("the first host restores %+v", first.Restore)
+	}
+	if other := first.For(state.RoleMaster); other.Restore != nil {
+		t.Errorf("a further control plane restores %+v: it joins", other.Restore)
+	}
+	was, is := before.Identity, first.Identity
+	for what, same := range map[string]bool{
+		"Kubernetes' CA": was.KubernetesCA == is.KubernetesCA, "etcd's CA": was.EtcdCA == is.EtcdCA,
+		"the key of service accounts": was.ServiceSigner == is.ServiceSigner, "the cluster's id": was.ClusterID == is.ClusterID,
+		"the root of encryption": string(was.EncryptionRoot) == string(is.EncryptionRoot),
+		"keys of encryption":     len(is.EncryptionKeys) == 2 && is.EncryptionKeys[0] == 3 && is.EncryptionKeys[1] == 2,
+	} {
+		if !same {
+			t.Errorf("%s: other than in the backup", what)
+		}
+	}
+	if string(was.JoinKey) == string(is.JoinKey) || was.ProgressToken == is.ProgressToken {
+		t.Error("a host of before can still join: the secrets are those of the backup")
+	}
+	if was, is := before.Identity.Admin, d.read(installer.Kubeconfig); strings.Contains(is, was.Key) {
+		t.Error("the administrator has the former key, which nobody has any more")
+	}
+}
+
+// TestARestoreBeginsInAnEmptyDirectory leaves another site's directory as it is.
+func TestARestoreBeginsInAnEmptyDirectory(t *testing.T) {
+	d := newDirectory(t, sitetest.TwoDual)
+	before := d.files()
+	_, err := d.Restore(installer.Backup{})
+	if err == nil || !strings.Contains(err.Error(), "a restore begins in an empty directory") {
+		t.Errorf("restored over another site: %v", err)
+	}
+	if after := d.files(); after[installer.ConfigFile] != before[installer.ConfigFile] || after[installer.StateFile] != "" {
+		t.Error("the directory has changed")
+	}
+}
+
+// TestWhatABackupLacksIsToldAtOnce reads the files of a host without its authorities.
+func TestWhatABackupLacksIsToldAtOnce(t *testing.T) {
+	files := hostFiles(t, sitetest.New(t, sitetest.TwoDual))
+	delete(files, "/etc/kubernetes/pki/ca.key")
+	delete(files, "/etc/kubernetes/pki/sa.key")
+	files[state.FencingDir+"/cp-2.json"] = []byte("torn")
+	_, err := installer.OfHost(files)
+	for _, want := range []string{"no /etc/kubernetes/pki/ca.key", "no /etc/kubernetes/pki/sa.key", "cp-2.json of the backup is not readable"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not tell %q", err, want)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "torn") {
+		t.Errorf("%v quotes a file with passwords", err)
+	}
+}
+
+// TestASnapshotOfAnotherBackupIsRefused compares what is taken with what was meant.
+func TestASnapshotOfAnotherBackupIsRefused(t *testing.T) {
+	b, err := installer.OfHost(hostFiles(t, sitetest.New(t, sitetest.TwoDual)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Snapshot, b.SHA256 = strings.NewReader("other"), digestOf("etcd")
+	d := newDirectory(t, "")
+	if _, err := d.Restore(b); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
+		t.Errorf("took it: %v", err)
+	}
+	if d.files()[installer.StateFile] != "" {
+		t.Error("the directory counts as one of a site")
+	}
+}
