@@ -41,15 +41,13 @@ type Node struct {
 	Taints []string          `json:"taints,omitempty"`
 }
 
-// Pod notes a pod, and reports whether it is left out. All are: a pod belongs to a
-// kubelet that is gone. One without a controller is named.
-func (f *Found) Pod(p *corev1.Pod) (drop bool) {
+// Pod notes a pod that nothing makes again. Every pod is left out: its kubelet is gone.
+func (f *Found) Pod(p *corev1.Pod) {
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if metav1.GetControllerOf(p) == nil && !mirror && !over {
 		f.LonePods = append(f.LonePods, name(p.ObjectMeta))
 	}
-	return true
 }
 
 // CronJob suspends a CronJob, and reports whether it changed.

@@ -24,9 +24,14 @@ const (
 	Keep Fate = "keep"
 	// Drop leaves the key out.
 	Drop Fate = "drop"
-	// Look asks the object itself: Pod, CronJob, Volume, Webhooks or Version.
+	// Look asks the object itself; see Found and Version.
 	Look Fate = "look"
+	// Change writes the object as it was changed. Only an object itself has this fate.
+	Change Fate = "change"
 )
+
+// Nodes is the name of the rule for nodes, which are noted before they are left out.
+const Nodes = "nodes"
 
 // Rule says what becomes of some keys, and why.
 type Rule struct {
@@ -43,7 +48,7 @@ type Rule struct {
 
 // rules are asked in their order; the first that fits decides.
 var rules = []Rule{
-	{Name: "nodes", Key: "minions/", Fate: Drop, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
+	{Name: Nodes, Key: "minions/", Fate: Drop, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
 	{Name: "node-leases", Key: "leases/kube-node-lease/", Fate: Drop, Why: "a heartbeat of the past"},
 	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
 	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
@@ -104,7 +109,3 @@ func (r Rule) fits(name string) bool {
 	}
 	return name == r.Key
 }
-
-// Encrypted reports whether the API server encrypted a value: then only its key can be
-// looked at.
-func Encrypted(value []byte) bool { return strings.HasPrefix(string(value), "k8s:enc:") }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -163,11 +164,11 @@ const scrubLimit = 10 * time.Minute
 func (w work) scrub(ctx context.Context) (report Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
 	defer cancel()
-	e, err := start(ctx, w)
+	e, err := etcd.OpenScratch(ctx, etcd.Scratch{Dir: w.dir, DataDir: w.data(), Name: w.Name, PeerURL: w.PeerURL, Log: w.Log})
 	if err != nil {
 		return report, err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer func() { err = errors.Join(err, e.Close()) }()
 	return scrub(ctx, e)
 }
 

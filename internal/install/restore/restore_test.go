@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/restore"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
@@ -64,26 +64,15 @@ func stored(t testing.TB, o runtime.Object, kind, version string) []byte {
 	return data
 }
 
-// living starts an etcd in dir that is like that of a living cluster.
-func living(t testing.TB, dir string) *scratch {
+// living starts an etcd over dir/data.
+func living(t testing.TB, dir string) *etcd.Alone {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o700))
-	w := work{Options: Options{Name: "cp-1", PeerURL: "https://192.0.2.11:2380", Log: io.Discard}, dir: dir}
-	s, err := start(t.Context(), w)
+	e, err := etcd.OpenScratch(t.Context(), etcd.Scratch{
+		Dir: dir, DataDir: filepath.Join(dir, "data"), Name: "cp-1", PeerURL: "https://192.0.2.11:2380", Log: io.Discard,
+	})
 	must(t, err)
-	return s
-}
-
-// content returns the keys and values of an etcd.
-func content(t testing.TB, kv pb.KVClient) (map[string]string, int64) {
-	t.Helper()
-	got, err := kv.Range(t.Context(), &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
-	must(t, err)
-	out := map[string]string{}
-	for _, pair := range got.Kvs {
-		out[string(pair.Key)] = string(pair.Value)
-	}
-	return out, got.Header.Revision
+	return e
 }
 
 // backup makes a cluster's data and a snapshot of them, and returns its path and digest.
@@ -112,12 +101,11 @@ func backup(t testing.TB) (path, sum string) {
 		"leases/kube-system/kube-scheduler":           []byte("x"),
 		"jobs/openshift-etcd/setup-cp-1":              []byte("x"),
 	} {
-		_, err := s.Put(t.Context(), &pb.PutRequest{Key: []byte(restore.Root + key), Value: value})
-		must(t, err)
+		must(t, s.Put(t.Context(), restore.Root+key, value))
 	}
 	path = filepath.Join(dir, "snapshot.db")
 	// nothing else writes to this etcd: its data directory, once it has ended, is a snapshot
-	must(t, s.stop())
+	must(t, s.Close())
 	copied, err := os.ReadFile(filepath.Join(dir, "etcd/data/member/snap/db"))
 	must(t, err)
 	sumOf := sha256.Sum256(copied)
@@ -143,12 +131,17 @@ func TestARestoredEtcdHasAllThatOutlivesItsHosts(t *testing.T) {
 		t.Errorf("the second restore reports %+v, the first %+v", again, report)
 	}
 	s := living(t, movedInto(t, o.DataDir))
-	defer func() { must(t, s.stop()) }()
-	keys, revision := content(t, s)
+	defer func() { must(t, s.Close()) }()
+	keys := map[string]string{}
+	revision, err := s.Each(t.Context(), "/", func(key string, value []byte) error {
+		keys[key] = string(value)
+		return nil
+	})
+	must(t, err)
 	if revision <= bump {
 		t.Errorf("the revision is %d: whoever remembers one of before goes on with what is gone", revision)
 	}
-	if _, err := s.Range(t.Context(), &pb.RangeRequest{Key: []byte("x"), Revision: revision - 1000}); err == nil {
+	if !s.Compacted(t.Context(), revision-1000) {
 		t.Error("a revision of before can be read: a watch would go on from there")
 	}
 	var names []string

@@ -77,6 +77,7 @@ var layers = map[string]layer{
 	"internal/adapter/observe":      effect,
 	"internal/install/apply":        effect,
 	"internal/install/release":      effect,
+	"internal/install/restore":      effect,
 	"internal/report/explain":       effect,
 	"internal/report/incident":      effect,
 	"internal/report/bundle":        loop,

@@ -1,0 +1,125 @@
+package restore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+// TestTheRulesOfARestoreAreApproved prints the table as a person reads it.
+func TestTheRulesOfARestoreAreApproved(t *testing.T) {
+	var out strings.Builder
+	for _, r := range restore.Rules() {
+		fmt.Fprintf(&out, "%-5s %-20s %s: %s\n", r.Fate, r.Name, r.Key, r.Why)
+	}
+	golden.Check(t, "rules.txt", []byte(out.String()))
+}
+
+// TestWhatARestoreLeavesOut names a key of each kind, and keys beside them that stay.
+func TestWhatARestoreLeavesOut(t *testing.T) {
+	for key, want := range map[string]restore.Fate{
+		"minions/cp-1":                                                     restore.Drop,
+		"leases/kube-node-lease/cp-1":                                      restore.Drop,
+		"leases/kube-system/scheduler":                                     restore.Drop,
+		"leases/shop/their-leader":                                         restore.Keep,
+		"masterleases/192.0.2.11":                                          restore.Drop,
+		"services/endpoints/shop/web":                                      restore.Keep,
+		"services/specs/default/web":                                       restore.Keep,
+		"endpointslices/shop/kubernetes":                                   restore.Keep,
+		"pods/shop/web-1":                                                  restore.Look,
+		"jobs/shop/payments-1":                                             restore.Keep,
+		"jobs/openshift-etcd/setup-cp-1":                                   restore.Drop,
+		"secrets/shop/password":                                            restore.Keep,
+		"secrets/openshift-etcd/fencing-credentials-cp-1":                  restore.Drop,
+		"secrets/openshift-etcd/holdfast-backup":                           restore.Keep,
+		"secrets/kube-system/bootstrap-token-abcdef":                       restore.Drop,
+		"configmaps/kube-system/bootstrap":                                 restore.Drop,
+		"configmaps/kube-system/bootstrapper":                              restore.Keep,
+		"validatingadmissionpolicies/holdfast-topology":                    restore.Drop,
+		"validatingadmissionpolicies/their-own":                            restore.Keep,
+		"config.openshift.io/infrastructures/cluster":                      restore.Drop,
+		"config.openshift.io/clusterversions/version":                      restore.Look,
+		"operator.openshift.io/ingresscontrollers/openshift-ingress/a":     restore.Keep,
+		"example.com/tills/shop/1":                                         restore.Keep,
+		"apiextensions.k8s.io/customresourcedefinitions/tills.example.com": restore.Keep,
+		"machineconfiguration.openshift.io/machineconfigs/rendered-x":      restore.Keep,
+		"operator.openshift.io/etcds/cluster":                              restore.Drop,
+		"validatingadmissionpolicybindings/holdfast-etcd-hand-over":        restore.Drop,
+		"configmaps/openshift-etcd/external-etcd-pod":                      restore.Drop,
+		"configmaps/openshift-etcd/external-etcd-pod-of-somebody":          restore.Keep,
+		"serviceaccounts/openshift-etcd/holdfast-operator":                 restore.Keep,
+		"rolebindings/openshift-etcd/holdfast-operator":                    restore.Keep,
+		"etcd.openshift.io/pacemakerclusters/cluster":                      restore.Drop,
+	} {
+		if got := restore.Of(restore.Root + key).Fate; got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+	if got := restore.Of("compact_rev_key").Fate; got != restore.Keep {
+		t.Errorf("a key of another writer: %s, want %s", got, restore.Keep)
+	}
+}
+
+// TestEveryRuleIsReached: a rule behind one that takes its keys would say nothing.
+func TestEveryRuleIsReached(t *testing.T) {
+	for _, r := range restore.Rules() {
+		if got := restore.Of(restore.Root + r.Key + "x"); r.Starts && got.Name != r.Name || strings.HasSuffix(r.Key, "/") && got.Name != r.Name {
+			t.Errorf("%s is decided by %s", r.Name, got.Name)
+		}
+		if got := restore.Of(restore.Root + strings.TrimSuffix(r.Key, "/")); !r.Starts && !strings.HasSuffix(r.Key, "/") && got.Name != r.Name {
+			t.Errorf("%s is decided by %s", r.Name, got.Name)
+		}
+	}
+}
+
+// TestAPersonIsToldWhatNothingMakesAgain looks at pods.
+func TestAPersonIsToldWhatNothingMakesAgain(t *testing.T) {
+	var f restore.Found
+	for name, p := range map[string]corev1.Pod{
+		"owned":  {ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Controller: new(true)}}}},
+		"mirror": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}},
+		"over":   {Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+		"alone":  {},
+	} {
+		p.Name, p.Namespace = name, "shop"
+		f.Pod(&p)
+	}
+	if want := []string{"shop/alone"}; !slices.Equal(f.LonePods, want) {
+		t.Errorf("told of %v, want %v", f.LonePods, want)
+	}
+}
+
+// TestWebhooksThatMayRefuseAreNamed: without a policy a webhook refuses.
+func TestWebhooksThatMayRefuseAreNamed(t *testing.T) {
+	ignore := admissionv1.Ignore
+	var f restore.Found
+	f.Validating(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "strict"}, Webhooks: []admissionv1.ValidatingWebhook{{FailurePolicy: &ignore}, {}}})
+	f.Mutating(&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mild"}, Webhooks: []admissionv1.MutatingWebhook{{FailurePolicy: &ignore}}})
+	if want := []string{"validating strict"}; !slices.Equal(f.Webhooks, want) {
+		t.Errorf("told of %v, want %v", f.Webhooks, want)
+	}
+}
+
+// TestLabelsAndTaintsThatPeopleGaveAreTold leaves out those of Kubernetes and Holdfast.
+func TestLabelsAndTaintsThatPeopleGaveAreTold(t *testing.T) {
+	var f restore.Found
+	f.Node(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{
+			"kubernetes.io/os": "linux", "node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/till": "", "shelf": "left", "example.com/zone": "a",
+			"topology.kubernetes.io/zone": "b", "holdfast.io/x": "y", "node-restriction.kubernetes.io/pci": "yes",
+		}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}, {Key: "till", Effect: corev1.TaintEffectNoSchedule}}},
+	})
+	want := "[{w-1 map[example.com/zone:a node-restriction.kubernetes.io/pci:yes node-role.kubernetes.io/till: shelf:left] [till:NoSchedule]}]"
+	if got := fmt.Sprint(f.Nodes); got != want {
+		t.Errorf("told of %s, want %s", got, want)
+	}
+}
