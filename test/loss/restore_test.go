@@ -1,0 +1,155 @@
+package loss_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/test/labsite"
+)
+
+// TestASiteIsRestoredOnBlankHosts takes a backup, loses all hosts of a site with their
+// disks, addresses of their BMCs and identities, and restores the site on others.
+func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
+	s := up(t, *planes)
+	dir := t.TempDir()
+	app := labsite.App{Name: "shop", Host: "shop.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true}
+	s.Deploy(t, app)
+	s.create(secret("till", "before"), payments())
+	file := s.backup(dir)
+	s.create(secret("late", "after"))
+	kubeconfig, err := os.ReadFile(s.Lab.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	lost := time.Now()
+	site := filepath.Join(dir, "site")
+	out, err := host.Run(t.Context(), host.Command(*program, "restore", "--from", file, "--dir", site))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", out)
+	r := up(t, cmp.Or(*after, *planes), "--restored="+site)
+	t.Logf("restored %.0f s after the hosts were lost", time.Since(lost).Seconds())
+	r.eventually(5*time.Minute, "the site is whole", func() error { return r.Whole(t.Context()) })
+	r.has("till", "before")
+	if err := r.API.Get(t.Context(), key("late"), &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was written after the backup: %v, want that it is not there", err)
+	}
+	r.eventually(3*time.Minute, "the application runs", func() error {
+		return r.RolledOut(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: app.Name})
+	})
+	var job batchv1.CronJob
+	if err := r.API.Get(t.Context(), key("payments"), &job); err != nil || !*job.Spec.Suspend || job.Annotations[restore.SuspendedOf] == "" {
+		t.Errorf("payments runs for the time that was missed: %+v, %v", job.Spec, err)
+	}
+	first := r.Lab.Layout.Hosts[0].Name
+	var report struct{ restore.Found }
+	if err := json.Unmarshal([]byte(r.on(first, "cat /var/lib/etcd/holdfast-restore/report.json")), &report); err != nil || len(report.Suspended) == 0 {
+		t.Errorf("the report names no suspended job: %+v, %v", report, err)
+	}
+	if out := r.on(first, "holdfast status || true"); !strings.Contains(out, "ealthy") {
+		t.Errorf("status: %s", out)
+	} else {
+		t.Logf("%s", out)
+	}
+	r.knows(kubeconfig)
+}
+
+// key names an object of the tests.
+func key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}
+}
+
+// secret is written to etcd encrypted: the restored site needs the keys of before.
+func secret(name, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta(name), StringData: map[string]string{"value": value}}
+}
+
+// payments is a job that runs each day.
+func payments() *batchv1.CronJob {
+	return &batchv1.CronJob{ObjectMeta: meta("payments"), Spec: batchv1.CronJobSpec{
+		Schedule: "0 3 * * *",
+		JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "pay", Image: "example.com/pay"}},
+		}}}},
+	}}
+}
+
+func (s site) create(objects ...client.Object) {
+	s.Helper()
+	for _, o := range objects {
+		if err := s.API.Create(s.Context(), o); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s site) has(name, value string) {
+	s.Helper()
+	var got corev1.Secret
+	if err := s.API.Get(s.Context(), key(name), &got); err != nil || string(got.Data["value"]) != value {
+		s.Errorf("Secret %s has %q, %v, want %q", name, got.Data["value"], err, value)
+	}
+}
+
+// backup has the first control plane take a backup, and copies it to the machine.
+func (s site) backup(dir string) string {
+	s.Helper()
+	cp := s.ControlPlanes()[0]
+	began := time.Now()
+	s.on(cp, "holdfast backup now --wait --reason test")
+	s.Logf("a backup was taken in %.0f s", time.Since(began).Seconds())
+	taken := s.on(cp, "ls -1t "+backup.Dir+"/*/*"+backup.ArchiveSuffix+" | head -1")
+	data, err := s.ReadFile(s.Context(), cp, taken)
+	if err != nil {
+		s.Fatal(err)
+	}
+	file := filepath.Join(dir, path.Base(taken))
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.Logf("%s has %.1f MB", file, float64(len(data))/1e6)
+	return file
+}
+
+// knows checks that a kubeconfig of before opens the API: the authorities are the same.
+func (s site) knows(kubeconfig []byte) {
+	s.Helper()
+	first := s.ControlPlanes()[0]
+	root, err := s.Lab.Root(s.Context(), s.Power, first)
+	if err != nil {
+		s.Fatal(err)
+	}
+	const at = "/run/person.kubeconfig"
+	if err := os.WriteFile(filepath.Join(root, at), kubeconfig, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually(time.Minute, "a kubeconfig of before works", func() error {
+		_, err := s.Sh(s.Context(), first, "kubectl --kubeconfig "+at+" get secret till")
+		return err
+	})
+}
