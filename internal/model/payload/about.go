@@ -132,6 +132,7 @@ func formats() []Format {
 func storedVersions() []string {
 	return []string{
 		"backendtlspolicies.gateway.networking.k8s.io/v1",
+		"backups.config.openshift.io/v1alpha1",
 		"clusteroperators.config.openshift.io/v1",
 		"clusterversions.config.openshift.io/v1",
 		"containerruntimeconfigs.machineconfiguration.openshift.io/v1",
