@@ -30,12 +30,17 @@ type decoder struct {
 	// nothing from what stands there.
 	broken []string
 	nodes  int
+	// what names the document, for texts about it as a whole.
+	what string
 }
 
-// decode reads one YAML document into out, a pointer to a struct.
-func decode(data []byte, out any) *decoder {
-	d := &decoder{}
-	root, err := parseDocument(data)
+// decode reads an install configuration into out, a pointer to a struct.
+func decode(data []byte, out any) *decoder { return decodeAs("install configuration", data, out) }
+
+// decodeAs reads one YAML document into out, a pointer to a struct.
+func decodeAs(what string, data []byte, out any) *decoder {
+	d := &decoder{what: what}
+	root, err := parseDocument(what, data)
 	if err != nil {
 		d.errs = append(d.errs, err)
 		d.broken = append(d.broken, "")
@@ -46,7 +51,7 @@ func decode(data []byte, out any) *decoder {
 }
 
 // parseDocument returns the root of the only document in data.
-func parseDocument(data []byte) (*yaml.Node, *field.Error) {
+func parseDocument(what string, data []byte) (*yaml.Node, *field.Error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -57,7 +62,7 @@ func parseDocument(data []byte) (*yaml.Node, *field.Error) {
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		return nil, documentError("holds more than one YAML document: give one install configuration")
+		return nil, documentError("holds more than one YAML document: give one " + what)
 	case !errors.Is(err, io.EOF):
 		return nil, documentError("is not YAML: " + syntaxError(err))
 	}
@@ -123,7 +128,7 @@ func (d *decoder) value(n *yaml.Node, out reflect.Value, path *field.Path) {
 
 func (d *decoder) tooLarge() {
 	if !slices.Contains(d.broken, "") {
-		d.errs = append(d.errs, documentError("is too large to be an install configuration"))
+		d.errs = append(d.errs, documentError("is too large for one " + d.what))
 		d.broken = append(d.broken, "")
 	}
 }

@@ -200,7 +200,7 @@ func TestAliasesCannotMakeASmallFileHuge(t *testing.T) {
 	first := strings.Index(data, "}}, {")
 	data = data[:first+2] + strings.Repeat(", *p0", 5000) + "]"
 	_, err := Parse([]byte(data))
-	if want := "(file): Invalid value: is too large to be an install configuration"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "(file): Invalid value: is too large for one install configuration"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %.300v", err)
 	}
 }

@@ -1,0 +1,209 @@
+package backup
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/secret"
+)
+
+// Config is what a site wants.
+type Config struct {
+	// Schedule is a cron text in TimeZone. Keep is how many backups of it a host keeps.
+	Schedule string `json:"schedule,omitempty"`
+	TimeZone string `json:"timeZone,omitempty"`
+	Keep     int    `json:"keep,omitempty"`
+	// Recipients are public keys of age. Everything that leaves a host is encrypted to
+	// all of them; their private halves do not belong on the site.
+	Recipients []string `json:"recipients,omitempty"`
+	Targets    []Target `json:"targets,omitempty"`
+}
+
+// Target is a place outside of the host; exactly one of its kinds is set.
+type Target struct {
+	Name      string     `json:"name"`
+	Directory *Directory `json:"directory,omitempty"`
+	S3        *S3        `json:"s3,omitempty"`
+	SFTP      *SFTP      `json:"sftp,omitempty"`
+}
+
+// Directory is a folder of the host: another disk, or an NFS mount.
+type Directory struct {
+	Path string `json:"path"`
+	// Marker is a file in the folder that somebody put there by hand. Without it
+	// nothing is written: the folder of a mount that is gone is on the host's own disk.
+	Marker string `json:"marker,omitempty"`
+}
+
+// DefaultMarker is the name of the marker of a Directory that names none.
+const DefaultMarker = "holdfast-backups"
+
+// S3 is a bucket.
+type S3 struct {
+	Endpoint  string      `json:"endpoint"`
+	Bucket    string      `json:"bucket"`
+	Prefix    string      `json:"prefix,omitempty"`
+	Region    string      `json:"region,omitempty"`
+	AccessKey string      `json:"accessKey"`
+	SecretKey secret.Text `json:"secretKey"`
+	// CA holds certificates in PEM that are trusted for the endpoint besides those of
+	// the host.
+	CA string `json:"ca,omitempty"`
+}
+
+// SFTP is a folder of an SSH server.
+type SFTP struct {
+	// Server is a host with an optional port.
+	Server string `json:"server"`
+	User   string `json:"user"`
+	// HostKeys are the public keys of the server, as ssh-keyscan prints them without the
+	// name. No other one is accepted.
+	HostKeys   []string    `json:"hostKeys"`
+	Password   secret.Text `json:"password,omitempty"`
+	PrivateKey secret.Text `json:"privateKey,omitempty"`
+	Path       string      `json:"path"`
+}
+
+// Bounds and defaults of a Config.
+const (
+	DefaultKeep   = 7
+	maxKeep       = 1000
+	maxTargets    = 8
+	maxRecipients = 16
+)
+
+// Format implements fmt.Formatter without secrets.
+func (c Config) Format(f fmt.State, _ rune) {
+	type plain Config
+	_, _ = fmt.Fprintf(f, "%+v", plain(c))
+}
+
+// Format implements fmt.Formatter without secrets.
+func (t Target) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, t.String()) }
+
+// Format implements fmt.Formatter without secrets.
+func (s S3) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.String()) }
+
+// Format implements fmt.Formatter without secrets.
+func (s SFTP) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.String()) }
+
+// String says where a target is, without credentials.
+func (t Target) String() string {
+	where := "nowhere"
+	switch {
+	case t.Directory != nil:
+		where = "directory " + t.Directory.Path
+	case t.S3 != nil:
+		where = t.S3.String()
+	case t.SFTP != nil:
+		where = t.SFTP.String()
+	}
+	return t.Name + " (" + where + ")"
+}
+
+// String says where a bucket is.
+func (s S3) String() string {
+	return "bucket " + strings.Trim(s.Bucket+"/"+s.Prefix, "/") + " at " + hideUser(s.Endpoint)
+}
+
+// String says where the folder of a server is.
+func (s SFTP) String() string { return "sftp://" + s.User + "@" + s.Server + s.Path }
+
+// hideUser leaves out what stands before an @: a URL with a password there is refused, but
+// its refusal must not print it either.
+func hideUser(url string) string {
+	if i := strings.LastIndex(url, "@"); i >= 0 {
+		return secret.Redacted + url[i:]
+	}
+	return url
+}
+
+// Mistakes are all mistakes of a Config.
+type Mistakes field.ErrorList
+
+// Error implements error: a line with their number, then one line for each mistake.
+func (m Mistakes) Error() string {
+	count := fmt.Sprintf("%d mistakes", len(m))
+	if len(m) == 1 {
+		count = "1 mistake"
+	}
+	lines := []string{"the configuration of backups has " + count + ":"}
+	for _, e := range m {
+		lines = append(lines, "  "+e.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Parse reads a Config in YAML or JSON. The error is Mistakes, with every mistake and no
+// secret. schedule says what is wrong with a schedule and its time zone; package
+// decide/backup has it. An empty document is a Config with the defaults.
+func Parse(data []byte, schedule func(text, zone string) error) (Config, error) {
+	var c Config
+	var mistakes field.ErrorList
+	var broken []string
+	if len(strings.TrimSpace(string(data))) > 0 {
+		mistakes, broken = config.DecodeStrict("configuration of backups", data, &c)
+	}
+	for _, e := range c.mistakes(schedule) {
+		if !beneath(e.Field, broken) {
+			mistakes = append(mistakes, e)
+		}
+	}
+	if len(mistakes) > 0 {
+		slices.SortStableFunc(mistakes, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
+		return Config{}, Mistakes(mistakes)
+	}
+	return c.complete(), nil
+}
+
+// beneath reports whether a field cannot be judged, because it or what holds it was not
+// readable.
+func beneath(path string, broken []string) bool {
+	return slices.ContainsFunc(broken, func(b string) bool {
+		return b == "" || path == b || strings.HasPrefix(path, b+".") || strings.HasPrefix(path, b+"[")
+	})
+}
+
+// Encode writes a Config with its credentials: keep it in a file of mode 0600.
+func (c Config) Encode() ([]byte, error) { return config.Reveal(c) }
+
+func (c Config) complete() Config {
+	if c.Keep == 0 {
+		c.Keep = DefaultKeep
+	}
+	for i, t := range c.Targets {
+		if t.Directory != nil && t.Directory.Marker == "" {
+			d := *t.Directory
+			d.Marker = DefaultMarker
+			c.Targets[i].Directory = &d
+		}
+	}
+	return c
+}
+
+// Warnings say what is allowed and may be regretted.
+func (c Config) Warnings() []string {
+	var out []string
+	if len(c.Targets) > 0 && len(c.Recipients) == 1 {
+		out = append(out, "recipients: there is one, and who loses its private key loses every backup at the targets: "+
+			"add the key of a second person or of a safe")
+	}
+	if len(c.Targets) == 0 {
+		out = append(out, "targets: there are none, and backups that lie only on the hosts are lost with them: name a place outside of the site")
+	}
+	for i, t := range c.Targets {
+		if t.S3 != nil && strings.HasPrefix(t.S3.Endpoint, "http://") {
+			out = append(out, fmt.Sprintf("targets[%d].s3.endpoint: it is not encrypted: backups are, and the secret key is not sent, but names and times can be read", i))
+		}
+	}
+	return out
+}
+
+// nameForm is that of names of hosts, sites and targets.
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
