@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -25,14 +26,16 @@ const (
 	clockPatience = time.Hour
 	// lookEvery is the longest pause between two looks, and follow the one while a
 	// backup is taken: a take-over must not wait for it.
-	lookEvery = 5 * time.Minute
+	lookEvery = time.Minute
 	follow    = time.Second
 )
 
-// Reasons of backups.
+// Reasons of backups. Tend takes none: it sends the newest one to targets that lack it, and
+// removes those that are not kept any more.
 const (
-	ByPerson   = "person"
-	BySchedule = "schedule"
+	ByPerson   = model.ByPerson
+	BySchedule = model.BySchedule
+	Tend       = "tend"
 )
 
 // Journal is what a host remembers of its backups beside their catalogue. It is durable.
@@ -52,6 +55,10 @@ type Journal struct {
 	// the last one was ended before its time.
 	Again time.Time `json:"again,omitzero"`
 	Ended bool      `json:"ended,omitempty"`
+	// Tends counts the tries in a row after which there was still something to tend, and
+	// TendAgain is the time before which none follows.
+	Tends     int       `json:"tends,omitempty"`
+	TendAgain time.Time `json:"tendAgain,omitzero"`
 }
 
 // Begun is a backup on its way.
@@ -88,6 +95,8 @@ type Answer struct {
 // Facts are what a host decides from.
 type Facts struct {
 	Now time.Time
+	// Host is the name of this host.
+	Host string
 	// Synchronised says whether the clock is, and Up for how long this host has run.
 	Synchronised state.Fact[bool]
 	Up           time.Duration
@@ -97,6 +106,9 @@ type Facts struct {
 	Journal Journal
 	// Asked is the wish of a person, empty for none.
 	Asked Asked
+	// Unsent is the newest good backup if a target lacks it, and Spent are those that go.
+	Unsent string
+	Spent  []string
 	// Works reports whether the unit does.
 	Works bool
 	Situation
@@ -154,6 +166,9 @@ func Decide(f Facts) Verdict {
 // wanted says whether a backup begins while none is on its way.
 func (f Facts) wanted() Verdict {
 	begins, due := f.due()
+	if due.IsZero() && f.tends() {
+		begins, due = Begun{ID: f.Unsent, Reason: Tend}, f.Now
+	}
 	if due.IsZero() {
 		next := f.next()
 		return Verdict{Action: Rest, Rule: "not-due", Next: next, Again: min(max(next.Sub(f.Now), time.Second), lookEvery)}
@@ -164,6 +179,9 @@ func (f Facts) wanted() Verdict {
 	waited := max(f.Now.Sub(due), 0)
 	if h := hinders(f.Situation, waited); h != nil {
 		return Verdict{Action: Wait, Rule: h.ID, Why: h.Why, Due: due, Again: 20 * time.Second}
+	}
+	if begins.ID == "" && begins.Reason != Tend {
+		begins.ID = model.NewID(f.Host, f.Now)
 	}
 	begins.At, begins.Members, begins.Late = f.Now, f.Etcd.Value.Members, waited >= patience
 	return Verdict{Action: Begin, Rule: begins.Reason, Due: due, Begins: begins, Again: follow}
@@ -192,6 +210,11 @@ func (f Facts) due() (Begun, time.Time) {
 		return Begun{}, time.Time{}
 	}
 	return Begun{Reason: BySchedule, Slot: slot}, since
+}
+
+// tends reports whether what lies there needs the unit. A failure waits as one of a backup.
+func (f Facts) tends() bool {
+	return (f.Unsent != "" || len(f.Spent) > 0) && !f.Now.Before(f.Journal.at(f.Now).TendAgain)
 }
 
 // next returns when the next backup is due.
@@ -238,8 +261,10 @@ func (j Journal) at(now time.Time) Journal {
 	if j.Since.After(now) {
 		j.Since = time.Time{}
 	}
-	if j.Again.Sub(now) > maxRetry {
-		j.Again = time.Time{}
+	for _, t := range []*time.Time{&j.Again, &j.TendAgain} {
+		if t.Sub(now) > maxRetry {
+			*t = time.Time{}
+		}
 	}
 	return j
 }
@@ -265,7 +290,7 @@ func OffsetOf(self string, controlPlanes []string) time.Duration {
 // Took returns the journal after a good backup.
 func (j Journal) Took(id string) Journal {
 	b := j.Begun
-	j.Begun, j.Failed, j.Again, j.Ended = nil, nil, time.Time{}, false
+	j.Begun, j.Failed, j.Again, j.Ended, j.Tends, j.TendAgain = nil, nil, time.Time{}, false, 0, time.Time{}
 	if b == nil {
 		return j
 	}
@@ -274,6 +299,23 @@ func (j Journal) Took(id string) Journal {
 	}
 	if b.Asked != "" {
 		j.Asked, j.Answer = b.Asked, Answer{ID: id}
+	}
+	return j
+}
+
+// Tended returns the journal after a run that took no backup. left is true if there is still
+// something to tend.
+func (j Journal) Tended(now time.Time, left bool) Journal {
+	b := j.Begun
+	j.Begun = nil
+	switch {
+	case b != nil && b.Stop != "":
+		j.TendAgain = now.Add(pause)
+	case left:
+		j.Tends++
+		j.TendAgain = now.Add(min(retry<<min(j.Tends-1, 10), maxRetry))
+	default:
+		j.Tends, j.TendAgain = 0, time.Time{}
 	}
 	return j
 }
