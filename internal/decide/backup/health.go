@@ -212,7 +212,7 @@ func (s Site) atTargets() []Trouble {
 	var out []Trouble
 	for _, name := range s.targets() {
 		at, why := s.atTarget(name)
-		from := later(at, s.firstFor(name))
+		from := s.SentSince(name)
 		if s.limit() == 0 || from.IsZero() || s.Now.Sub(from) <= s.limit() {
 			continue
 		}
@@ -226,6 +226,13 @@ func (s Site) atTargets() []Trouble {
 		out = append(out, Trouble{Kind: NotSent, Subject: name, Why: text, Often: true})
 	}
 	return out
+}
+
+// SentSince returns when the newest good backup was taken that a target has; before the
+// first one, since when there is something to send. It is zero if there is nothing.
+func (s Site) SentSince(target string) time.Time {
+	at, _ := s.atTarget(target)
+	return later(at, s.firstFor(target))
 }
 
 // targets lists the names of all targets.

@@ -177,9 +177,9 @@ func (w Wish) Unsent(entries []model.Entry) string {
 	return ""
 }
 
-// Spent returns the ids of the backups of a host that go.
-func (w Wish) Spent(entries []model.Entry, host string, now time.Time) []string {
-	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: w.Schedule.Period(now), Now: now}).Go
+// Spent returns the ids of the backups of a host that go. period is that of the schedule.
+func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
+	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: period, Now: now}).Go
 }
 
 // Request returns what the unit is asked for.
