@@ -95,6 +95,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	nodes   []state.Node   // as the watch has them
+	anew    bool           // a person has just asked: the wish of the site may be new too
 	summary decide.Summary // for metrics
 
 	// Only the loop uses these.
@@ -129,7 +130,7 @@ func (a *Agent) Nodes(list []state.Node) {
 	name := a.Node()
 	a.mu.Lock()
 	before, now := own(a.nodes, name), own(list, name)
-	a.nodes = list
+	a.nodes, a.anew = list, a.anew || before[decide.WantedOf] != now[decide.WantedOf]
 	a.mu.Unlock()
 	if before[decide.WantedOf] != now[decide.WantedOf] || before[decide.Annotation] != now[decide.Annotation] {
 		a.wake.Kick()

@@ -87,7 +87,11 @@ func (a *Agent) remember(j decide.Journal) error {
 // ask reads the wish of the site. One with mistakes is told, and the last one without them
 // is followed.
 func (a *Agent) ask(ctx context.Context) error {
-	if age := a.Now().Sub(a.asked); !a.asked.IsZero() && age >= 0 && age < askEvery {
+	a.mu.Lock()
+	anew := a.anew
+	a.anew = false
+	a.mu.Unlock()
+	if age := a.Now().Sub(a.asked); !anew && !a.asked.IsZero() && age >= 0 && age < askEvery {
 		return nil
 	}
 	a.asked = a.Now() // an API that is away is asked no more often
