@@ -50,7 +50,7 @@ in it, and not on the site.
 Exit codes: 0 it is written, and each target has a copy (with --dry-run: the file has no mistake,
 and the API server would take it); 3 it is written, and a target lacks the copy, or something was in
 the way at the timeout; 4 the backup was on its way at the timeout; 1 the backup failed; 2 the
-file has mistakes; 5 not confirmed; 7 refused, nothing was written.`,
+file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 		Example: `  holdfast backup configure -f backups.yaml --dry-run
   holdfast backup configure -f backups.yaml
 
