@@ -19,6 +19,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newPatch(streams),
 		newFetch(streams),
 		newBring(streams),
+		newBackup(streams),
 		newLeave(streams),
 		newParachute(streams),
 		newTwoNode(streams),

@@ -115,9 +115,11 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		return err
 	}
 	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now, Event: event})
-	net, err := hostnet.New(ctx, hostnet.Options{
+	var net *hostnet.Network
+	backups := newBackups(s, func() state.NetworkView { return net.Cluster().View() })
+	net, err = hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups},
 	})
 	if err != nil {
 		return err
@@ -140,6 +142,8 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
+		net.Listen(backups.Nodes)
+		group.Go(func() error { loops.Run(ctx, backups.Task()); return nil })
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {

@@ -22,6 +22,7 @@ func commands(streams Streams) []*cobra.Command {
 		newConfig(streams),
 		newHost(streams),
 		newUpgrade(streams),
+		newBackup(streams),
 		newEncryption(streams),
 		newCA(streams),
 		newCertificates(streams),

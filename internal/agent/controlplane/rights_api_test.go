@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	decide "github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
@@ -99,7 +100,7 @@ func record(t *testing.T, conf string) *recorder {
 // its account. It fails for a missing right, and for a right that nothing needs.
 func TestTheAgentMayWhatItDoesAndNothingElse(t *testing.T) {
 	c := newJoiningCluster(t)
-	c.kinds("pacemakerclusters", "machineconfigs", "machineconfigpools")
+	c.kinds("backups", "pacemakerclusters", "machineconfigs", "machineconfigpools")
 	c.apply(`{"apiVersion":"etcd.openshift.io/v1","kind":"PacemakerCluster","metadata":{"name":"cluster"}}`)
 	through := record(t, agentsFile(t, c))
 	client, err := kube.Open(through.kubeconfig)
@@ -266,6 +267,11 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 		},
 		"Secret": func(ctx context.Context, k *kube.Client) error {
 			_, err := k.Secret(ctx, jointoken.KeyNamespace, jointoken.KeySecret)
+			_, backups := k.Secret(ctx, backup.SecretNamespace, backup.SecretName)
+			return errors.Join(err, backups)
+		},
+		"Backup": func(ctx context.Context, k *kube.Client) error {
+			_, err := k.Backup(ctx, backup.ObjectName)
 			return err
 		},
 		"BootstrapTokens": func(ctx context.Context, k *kube.Client) error { _, err := k.BootstrapTokens(ctx); return err },

@@ -33,7 +33,7 @@ func Describe(f Facts) View {
 	})
 	v := View{
 		Cluster: cmp.Or(f.Cluster, "this cluster"), At: f.Now, Redundancy: d.redundancy(), Fencing: d.fencing(), VIPs: d.vips(),
-		Sources: d.sources(), Hosts: []HostLine{}, Upgrade: d.brief(),
+		Sources: d.sources(), Hosts: []HostLine{}, Upgrade: d.brief(), Backup: d.backupBrief(),
 	}
 	if f.Incidents.Known {
 		v.Incidents = f.Incidents.Value

@@ -15,6 +15,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -61,6 +62,8 @@ type Facts struct {
 	Incidents Seen[[]Incident]
 	// Upgrade is what the API has of an upgrade.
 	Upgrade Seen[UpgradeObjects]
+	// BackupProof is the last proof that a backup can be opened; its zero value is none.
+	BackupProof Seen[backup.Proof]
 }
 
 // SourceKind is the kind of place that facts come from.
@@ -133,6 +136,8 @@ type Host struct {
 	Config Seen[rollout.Host]
 	// Release is what its Node says of the releases that lie and run there.
 	Release Seen[people.Host]
+	// Backup is what its Node says of its backups.
+	Backup Seen[backup.Host]
 }
 
 // Kubelet is the state of a kubelet in the API.

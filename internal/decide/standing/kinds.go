@@ -15,6 +15,7 @@ const (
 	pageHostConfig = "docs/runbook/host-configuration.md"
 	pagePools      = "docs/runbook/machine-config.md"
 	pageUpgrade    = "docs/runbook/upgrade.md"
+	pageBackups    = "docs/runbook/backups.md"
 )
 
 // The kinds of findings.
@@ -81,6 +82,13 @@ const (
 	UpgradeRefused        finding.ID = "upgrade-refused"
 	UpgradeWayBackOpen    finding.ID = "upgrade-way-back-open"
 	ReleasesMixed         finding.ID = "releases-mixed"
+	BackupNone            finding.ID = "backup-none"
+	BackupOld             finding.ID = "backup-old"
+	BackupHostOld         finding.ID = "backup-host-old"
+	BackupFailed          finding.ID = "backup-failed"
+	BackupRefused         finding.ID = "backup-refused"
+	BackupNotSent         finding.ID = "backup-not-sent"
+	BackupNeverProven     finding.ID = "backup-never-proven"
 )
 
 var kinds = []finding.Kind{
@@ -147,6 +155,13 @@ var kinds = []finding.Kind{
 	{ID: UpgradeRefused, Title: "the release that is wanted is refused", Page: pageUpgrade},
 	{ID: UpgradeWayBackOpen, Title: "all hosts run the new release, and the way back is open", Page: pageUpgrade, Alerts: []string{"HoldfastUpgradeWayBackOpen"}},
 	{ID: ReleasesMixed, Title: "hosts run different releases without an upgrade, or for longer than a day", Page: pageUpgrade},
+	{ID: BackupNone, Title: "no control plane has a good backup", Page: pageBackups, Alerts: []string{"HoldfastBackupOld"}},
+	{ID: BackupOld, Title: "the newest good backup is older than two periods of its schedule", Page: pageBackups, Alerts: []string{"HoldfastBackupOld"}},
+	{ID: BackupHostOld, Title: "a control plane has no new good backup, and another one has", Page: pageBackups},
+	{ID: BackupFailed, Title: "backups of a control plane fail", Page: pageBackups, Alerts: []string{"HoldfastBackupFails"}},
+	{ID: BackupRefused, Title: "the wish of the site for its backups has mistakes", Page: pageBackups},
+	{ID: BackupNotSent, Title: "no new good backup lies at a target", Page: pageBackups, Alerts: []string{"HoldfastBackupNotSent"}},
+	{ID: BackupNeverProven, Title: "nobody has opened a backup with the private key", Page: pageBackups},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 

@@ -30,7 +30,7 @@ func Merge(parts ...Facts) Facts {
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
 		out.Operators = first(out.Operators, p.Operators)
 		out.Incidents = first(out.Incidents, p.Incidents)
-		out.Pools, out.Upgrade = first(out.Pools, p.Pools), first(out.Upgrade, p.Upgrade)
+		out.Pools, out.Upgrade, out.BackupProof = first(out.Pools, p.Pools), first(out.Upgrade, p.Upgrade), first(out.BackupProof, p.BackupProof)
 		for _, h := range p.Hosts {
 			out.Hosts = withHost(out.Hosts, h)
 		}
@@ -105,7 +105,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Verified = newest(o.Verified, h.Verified, func(v Verification) time.Time { return v.At })
 	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
-	o.Loops, o.Config, o.Release = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release)
+	o.Loops, o.Config, o.Release, o.Backup = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release), first(o.Backup, h.Backup)
 	list[i] = o
 	return list
 }

@@ -20,6 +20,7 @@ func Text(v View, style page.Style) string {
 	p.findings(v.Findings)
 	p.hosts(v)
 	p.upgrade(v.Upgrade)
+	p.backup(v.Backup)
 	p.fencing(v.Fencing)
 	p.vips(v.VIPs)
 	p.incidents(v.Incidents)

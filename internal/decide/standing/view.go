@@ -35,6 +35,8 @@ type View struct {
 	Findings   []finding.Finding `json:"findings"`
 	// Upgrade is nil unless one is wanted, or hosts run different releases.
 	Upgrade *people.Brief `json:"upgrade,omitempty"`
+	// Backup is nil where no host tells of its backups.
+	Backup *BackupBrief `json:"backup,omitempty"`
 	// Incidents are nil where nobody told of any.
 	Incidents []Incident   `json:"incidents,omitempty"`
 	Sources   []SourceLine `json:"sources"`

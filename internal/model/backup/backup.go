@@ -81,8 +81,7 @@ type Phase string
 const (
 	PhaseLook     Phase = "look"     // asks etcd, counts the free space, removes what an earlier run left
 	PhaseSnapshot Phase = "snapshot" // reads the database from etcd
-	PhaseCheck    Phase = "check"    // compares the snapshot with the etcd that gave it
-	PhaseRestore  Phase = "restore"  // restores it into an empty folder, and compares
+	PhaseRestore  Phase = "restore"  // restores it into an empty folder, and compares it with etcd
 	PhasePack     Phase = "pack"     // writes the archive
 	PhaseReread   Phase = "reread"   // reads the archive again, and compares each member
 	PhaseEncrypt  Phase = "encrypt"
@@ -93,8 +92,8 @@ const (
 
 // words say what a phase does, as a person reads it.
 var words = map[Phase]string{
-	PhaseLook: "looks at etcd and at the free space", PhaseSnapshot: "reads the database from etcd", PhaseCheck: "compares the snapshot with etcd",
-	PhaseRestore: "restores the snapshot into an empty folder and compares it", PhasePack: "writes the archive", PhaseReread: "reads the archive again",
+	PhaseLook: "looks at etcd and at the free space", PhaseSnapshot: "reads the database from etcd",
+	PhaseRestore: "restores the snapshot into an empty folder and compares it with etcd", PhasePack: "writes the archive", PhaseReread: "reads the archive again",
 	PhaseEncrypt: "encrypts the archive", PhaseSend: "sends the archive", PhaseRemove: "removes backups that are not kept any more", PhaseDone: "is done",
 }
 
@@ -126,6 +125,9 @@ type State struct {
 	// Failed is why it ended without a good backup, and NotSent why a target has none.
 	Failed  string   `json:"failed,omitempty"`
 	NotSent []string `json:"notSent,omitempty"`
+	// Left says which copies of removed backups are still at a target, and why: some
+	// accounts may not remove, and then the target's own rules do.
+	Left []string `json:"left,omitempty"`
 }
 
 // Words says how far the child is, as a person reads it.

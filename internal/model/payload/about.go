@@ -119,6 +119,7 @@ func formats() []Format {
 		plain("network-view"),         // nodes.json, settings.json
 		plain("site"),                 // /etc/holdfast/site.json
 		plain("rotation-annotations"), // where an authority's replacement stands
+		plain("backup-journal"),       // journal.json and wish.json in /var/lib/holdfast/backup
 		plain("keeper-socket"),        // what the etcd keeper answers on its host
 		plain("peer-link"),            // what the keepers of two hosts ask each other
 		strict("encryption-file"),     // the API server's EncryptionConfiguration, as written
@@ -132,6 +133,7 @@ func formats() []Format {
 func storedVersions() []string {
 	return []string{
 		"backendtlspolicies.gateway.networking.k8s.io/v1",
+		"backups.config.openshift.io/v1alpha1",
 		"clusteroperators.config.openshift.io/v1",
 		"clusterversions.config.openshift.io/v1",
 		"containerruntimeconfigs.machineconfiguration.openshift.io/v1",

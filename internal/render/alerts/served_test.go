@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfast/holdfast/internal/agent/backup"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/leafcert"
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
@@ -25,7 +26,7 @@ func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{})) {
+	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{})) {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {

@@ -5,6 +5,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -31,15 +32,22 @@ func agentAccess(c *config.InstallConfig, t topology.Topology) []object {
 	out := agentsIn("", everywhere(t)...)
 	out = append(out, agentsIn(metav1.NamespaceSystem, inSystem(hosts)...)...)
 	out = append(out, agentsIn(metav1.NamespaceDefault, grant("", "events", "create"))...) // the API accepts events about nodes only here
-	if len(hosts) > 0 {
-		// For a BMC's account that was rotated while the API was away.
-		out = append(out, agentsIn(NamespaceEtcd, grant("", "secrets", "create"), only(named(FencingSecretPrefix, hosts), grant("", "secrets", "patch")))...)
-	}
+	out = append(out, agentsIn(NamespaceEtcd, inEtcd(hosts)...)...)
 	lease := []string{"get"} // when a worker with an expired certificate was last alive
 	if t.Fencing {
 		lease = append(lease, "list") // to see writes from outside
 	}
 	return append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", lease...))...)
+}
+
+// inEtcd returns the rights over Secrets beside etcd: where backups go, and a BMC's
+// account that was rotated while the API was away.
+func inEtcd(hosts []string) []rbacv1.PolicyRule {
+	out := []rbacv1.PolicyRule{only([]string{backup.SecretName}, grant("", "secrets", "get"))}
+	if len(hosts) == 0 {
+		return out
+	}
+	return append(out, grant("", "secrets", "create"), only(named(FencingSecretPrefix, hosts), grant("", "secrets", "patch")))
 }
 
 // everywhere returns the rights that no namespace limits.
@@ -57,6 +65,8 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 		// The configuration that a joining host starts with.
 		grant(mcfgv1.GroupName, "machineconfigs", "get"),
 		only([]string{rollout.Master, rollout.Worker}, grant(mcfgv1.GroupName, "machineconfigpools", "get")),
+		// When backups are taken.
+		only([]string{backup.ObjectName}, grant("config.openshift.io", "backups", "get")),
 		// To check whether the cluster's own objects exist, and which rights agents
 		// have.
 		grant("", "namespaces", "get", "list"),

@@ -10,6 +10,7 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
@@ -30,6 +31,9 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
 	h.Labels, h.Config = standing.Know(n.Labels, saidAPI, now), standing.Know(rollout.HostOf(n), saidAPI, now)
 	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
+	if control {
+		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)
+	}
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
 			h.Addresses = append(h.Addresses, ip)

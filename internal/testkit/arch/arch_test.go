@@ -61,6 +61,7 @@ var layers = map[string]layer{
 	"internal/adapter/records":      effect,
 	"internal/pace":                 effect,
 	"internal/adapter/eventlog":     effect,
+	"internal/adapter/backup":       effect,
 	"internal/adapter/clock":        effect,
 	"internal/adapter/keys":         effect,
 	"internal/adapter/kube":         effect,
@@ -109,6 +110,7 @@ var layers = map[string]layer{
 	"internal/testkit/cis":          lab,
 	"internal/testkit/arch":         lab,
 	"internal/testkit/sim":          lab,
+	"internal/testkit/etcdtest":     lab,
 	"internal/testkit/golden":       lab,
 	"internal/testkit/sitetest":     lab,
 	"internal/testkit/netnstest":    lab,
@@ -158,6 +160,8 @@ var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Ti
 var onlyImporter = map[string][]string{
 	"os/exec":                             {"internal/adapter/host"},
 	"github.com/stmcginnis/gofish":        {"internal/adapter/redfish"},
+	"github.com/minio/minio-go/v7":        {"internal/adapter/backup/target"},
+	"github.com/pkg/sftp":                 {"internal/adapter/backup/target"},
 	"go.etcd.io/etcd/api/v3/etcdserverpb": {"internal/adapter/etcd"},
 	"k8s.io/client-go/kubernetes":         {"internal/adapter/kube"},
 	// kube.Access opens a kubeconfig. The test bed and its tests have their own

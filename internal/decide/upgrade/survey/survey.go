@@ -13,6 +13,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -139,8 +140,7 @@ func (v Survey) facts(s Seen) gate.Facts {
 		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
 		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
 		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
-		// No backup of etcd exists yet, so no site asks for one.
-		Backup: state.Known(time.Time{}),
+		Backup: v.backup(s.Now),
 	}
 	if v.Wish.SoakOff {
 		f.Soak = 0
@@ -155,6 +155,19 @@ func (v Survey) facts(s Seen) gate.Facts {
 		f.Hosts = append(f.Hosts, h.facts)
 	}
 	return f
+}
+
+// backup returns when the newest good backup of any control plane was taken; unknown if
+// none tells of its backups.
+func (v Survey) backup(now time.Time) state.Fact[time.Time] {
+	site := backup.Site{Now: now}
+	for _, h := range v.hosts {
+		if !h.facts.Worker {
+			site.Hosts = append(site.Hosts, backup.HostOf(h.node.Name, h.node.Annotations))
+		}
+	}
+	_, newest, _ := site.Newest()
+	return state.Fact[time.Time]{Known: site.Known(), Value: newest.Taken}
 }
 
 // to is the digest of the release that is wanted or on its way, empty for none.

@@ -16,7 +16,7 @@ import (
 // plurals lists the rendered kinds, by the part of the API's module from which
 // they come.
 var plurals = map[string][]string{
-	"config-operator": {"dnses", "featuregates", "imagedigestmirrorsets", "imagetagmirrorsets", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
+	"config-operator": {"backups", "dnses", "featuregates", "imagedigestmirrorsets", "imagetagmirrorsets", "infrastructures", "ingresses", "networks", "proxies", "schedulers"},
 	"etcd":            {"etcds", "pacemakerclusters"},
 	"ingress":         {"ingresscontrollers"},
 	"machine-config":  {"containerruntimeconfigs", "kubeletconfigs", "machineconfigs", "machineconfigpools", "machineconfigurations"},

@@ -1,0 +1,181 @@
+// Package catalogue keeps the backups of a host: one folder for each, which appears at once
+// when it is complete, and disappears at once. It is the only writer of backup.Dir. What it
+// does not know there it never touches.
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// part begins the names of folders that are not complete, or are on their way out.
+const part = ".part-"
+
+// Catalogue is the one in a folder.
+type Catalogue struct{ Dir string }
+
+// Broken is a backup whose entry cannot be read.
+type Broken struct {
+	ID  string
+	Err error
+}
+
+// List returns the entries, the oldest first, and what looks like a backup and is none.
+func (c Catalogue) List() ([]backup.Entry, []Broken, error) {
+	found, err := os.ReadDir(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list backups: %w", err)
+	}
+	var entries []backup.Entry
+	var broken []Broken
+	for _, f := range found {
+		if !f.IsDir() || !backup.ValidID(f.Name()) {
+			continue
+		}
+		e, err := c.Entry(f.Name())
+		if err != nil {
+			broken = append(broken, Broken{ID: f.Name(), Err: err})
+			continue
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b backup.Entry) int { return strings.Compare(a.ID, b.ID) })
+	return entries, broken, nil
+}
+
+// Entry reads the entry of a backup. An archive that is not there, or has another size than
+// the entry says, makes it bad: etcd's field has seen restores from empty files.
+func (c Catalogue) Entry(id string) (backup.Entry, error) {
+	text, err := os.ReadFile(c.at(id, backup.EntryName))
+	if err != nil {
+		return backup.Entry{}, fmt.Errorf("backup %s: %w", id, err)
+	}
+	e, err := backup.DecodeEntry(text)
+	if err != nil {
+		return backup.Entry{}, fmt.Errorf("backup %s: %w", id, err)
+	}
+	if e.ID != id {
+		return backup.Entry{}, fmt.Errorf("backup %s: its entry is of %s", id, e.ID)
+	}
+	info, err := os.Stat(c.Archive(id))
+	switch {
+	case err != nil:
+		e.Checks = append(e.Checks, backup.Check{Name: "file", Says: err.Error()})
+	case info.Size() != e.File.Size:
+		e.Checks = append(e.Checks, backup.Check{Name: "file", Says: fmt.Sprintf("the archive has %d bytes, and had %d", info.Size(), e.File.Size)})
+	}
+	return e.Judge(), nil
+}
+
+// Archive returns the path of the archive of a backup.
+func (c Catalogue) Archive(id string) string { return c.at(id, backup.ArchiveName(id)) }
+
+func (c Catalogue) at(names ...string) string { return filepath.Join(append([]string{c.Dir}, names...)...) }
+
+// Lock keeps two programs from working here at once. It does not wait.
+func (c Catalogue) Lock() (unlock func(), err error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(c.at(".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("another program takes a backup on this host: %w", err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// Sweep removes what a run left that was cut off. Call it with the lock held.
+func (c Catalogue) Sweep() error {
+	found, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return fmt.Errorf("remove what an earlier backup left: %w", err)
+	}
+	for _, f := range found {
+		if strings.HasPrefix(f.Name(), part) {
+			if err := os.RemoveAll(c.at(f.Name())); err != nil {
+				return fmt.Errorf("remove what an earlier backup left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Begin makes the folder in which a backup, or what is sent of one, is made.
+func (c Catalogue) Begin(id string) (dir string, err error) {
+	dir = c.at(part + id)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// Abandon removes such a folder.
+func (c Catalogue) Abandon(id string) error { return os.RemoveAll(c.at(part + id)) }
+
+// Publish writes the entry beside the archive in the folder of Begin, and lets the backup
+// appear. Before that nothing else may be there, and everything is on the disk.
+func (c Catalogue) Publish(e backup.Entry) error {
+	dir := c.at(part + e.ID)
+	text, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(filepath.Join(dir, backup.EntryName), text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, c.at(e.ID)); err != nil {
+		return fmt.Errorf("publish backup %s: %w", e.ID, err)
+	}
+	return host.SyncDir(c.Dir)
+}
+
+// Update writes the entry of a backup that is there anew.
+func (c Catalogue) Update(e backup.Entry) error {
+	if _, err := os.Stat(c.at(e.ID)); err != nil {
+		return fmt.Errorf("backup %s: %w", e.ID, err)
+	}
+	text, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(c.at(e.ID, backup.EntryName), text, 0o600)
+}
+
+// Remove lets a backup disappear at once. One that is not there is no error.
+func (c Catalogue) Remove(id string) error {
+	if !backup.ValidID(id) {
+		return fmt.Errorf("%q is no backup", id)
+	}
+	gone := c.at(part + "gone-" + id)
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	err := os.Rename(c.at(id), gone)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove backup %s: %w", id, err)
+	}
+	if err := host.SyncDir(c.Dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}

@@ -1,0 +1,297 @@
+// Package snapshot takes a snapshot of the local etcd and proves that it can be restored.
+//
+// It trusts nothing that it has not compared: the sum that etcd sends after the bytes, the
+// pages of the file, and the keys of the file after a restore into an empty folder with
+// those of the living etcd. etcdutl does the reading and restoring, as a process of its
+// own: a damaged file can make it panic, which must end nobody else.
+//
+// It owns the folder that it is given, and never touches the data of the living etcd.
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// Name is the name of the snapshot in its folder, and scratch that of the restored copy.
+const (
+	Name    = "snapshot.db"
+	scratch = "restored"
+)
+
+// Program is the tool of etcd's own version that the release brings.
+const Program = "/usr/local/bin/etcdutl"
+
+// hashLimit is the size in bytes up to which the living etcd is asked to hash its keys. It
+// commits nothing while it does so: about a second for each half GiB.
+const hashLimit = 512 << 20
+
+// The limits of one question to etcd, and of the hash.
+const (
+	askLimit = 5 * time.Second
+	hashTime = 20 * time.Second
+)
+
+// Etcd is the local etcd.
+type Etcd interface {
+	Status(ctx context.Context) (etcd.MemberStatus, error)
+	Latest(ctx context.Context) (int64, error)
+	HashKV(ctx context.Context, revision int64) (etcd.KVHash, error)
+	Snapshot(ctx context.Context, w io.Writer) (int64, error)
+}
+
+// Taker takes snapshots.
+type Taker struct {
+	Etcd Etcd
+	// Program is etcdutl; empty means Program of this package.
+	Program string
+	Now     func() time.Time
+	// Free returns how many bytes may be written where a folder lies.
+	Free func(dir string) (uint64, error)
+	// Line is how many bytes must stay free.
+	Line uint64
+	// Through wraps the writer of the snapshot, to count and to slow down; nil does not.
+	Through func(ctx context.Context, w io.Writer) io.Writer
+}
+
+// Seen is what was known of etcd before a snapshot.
+type Seen struct {
+	Status etcd.MemberStatus
+	// Read is the revision of a read that needed a quorum.
+	Read int64
+	// Hash is that of the living etcd at Read; the zero value if it was not asked.
+	Hash etcd.KVHash
+}
+
+// Errors about an etcd of which no backup is taken now.
+var (
+	ErrLearner = errors.New("etcd on this host is a learner: it does not have everything yet")
+	ErrSilent  = errors.New("etcd on this host does not serve")
+)
+
+// Look asks etcd whether a snapshot of it is one of everything, and whether it fits.
+func (t Taker) Look(ctx context.Context, dir string) (Seen, error) {
+	status, err := within(ctx, askLimit, t.Etcd.Status)
+	switch {
+	case err != nil:
+		return Seen{}, fmt.Errorf("%w: %w", ErrSilent, err)
+	case status.Learner:
+		return Seen{}, ErrLearner
+	case !status.Serves || status.Leader == 0:
+		return Seen{}, ErrSilent
+	}
+	if err := t.room(dir, status.DBSize); err != nil {
+		return Seen{}, err
+	}
+	return Seen{Status: status}, nil
+}
+
+// room asks for 2.2 times the size of the database: the snapshot, and what is restored from
+// it or made of it.
+func (t Taker) room(dir string, size int64) error {
+	free, err := t.Free(dir)
+	if err != nil {
+		return err
+	}
+	if need := uint64(size)/10*22 + t.Line; free < need { //nolint:gosec // a size is not negative
+		return fmt.Errorf("a backup needs %d MiB in %s beside the %d MiB that must stay free there, and %d MiB are free: make room on that file system, "+
+			"or keep fewer backups", uint64(size)/10*22>>20+1, dir, t.Line>>20, free>>20) //nolint:gosec // as above
+	}
+	return nil
+}
+
+// within asks with a limit.
+func within[T any](ctx context.Context, limit time.Duration, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return ask(ctx)
+}
+
+// Take writes the snapshot into dir. Before it, a read that needs a quorum says which
+// revision it has to reach, and where the database is small enough, etcd hashes its keys.
+func (t Taker) Take(ctx context.Context, dir string, s Seen) (Seen, error) {
+	var err error
+	if s.Read, err = within(ctx, askLimit, t.Etcd.Latest); err != nil {
+		return s, err
+	}
+	if s.Status.DBSize <= hashLimit {
+		s.Hash, err = within(ctx, hashTime, func(ctx context.Context) (etcd.KVHash, error) { return t.Etcd.HashKV(ctx, s.Read) })
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, t.write(ctx, filepath.Join(dir, Name))
+}
+
+func (t Taker) write(ctx context.Context, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := io.Writer(f)
+	if t.Through != nil {
+		w = t.Through(ctx, f)
+	}
+	if _, err := t.Etcd.Snapshot(ctx, w); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Names of checks, as the catalogue has them.
+const (
+	CheckSum      = "sum"      // etcd's own over the bytes that it sent
+	CheckPages    = "pages"    // the pages of the file
+	CheckRevision = "revision" // it reaches what was acknowledged before it began
+	CheckRestore  = "restore"  // it was restored into an empty folder
+	CheckHash     = "hash"     // the restored keys are those of the living etcd
+)
+
+// Verify restores the snapshot in dir into a folder beside it, compares, and removes that
+// folder. It always returns what it has found; an error means that it could not look, as
+// when the context ends.
+func (t Taker) Verify(ctx context.Context, dir string, s Seen) (backup.Database, []backup.Check, error) {
+	v := &verification{Taker: t, ctx: ctx, file: filepath.Join(dir, Name), copy: filepath.Join(dir, scratch), seen: s}
+	v.db = backup.Database{
+		Cluster: s.Status.Cluster, Member: s.Status.Member, Read: s.Read, RaftIndex: s.Status.RaftIndex, RaftTerm: s.Status.Term, Alarms: s.Status.Errors,
+	}
+	v.pass(CheckSum, "etcd's own sum is that of the bytes")
+	for _, check := range []func() bool{v.pages, v.revision, v.restore, v.hash} {
+		if !check() {
+			break
+		}
+	}
+	err := errors.Join(context.Cause(ctx), os.RemoveAll(v.copy))
+	return v.db, v.checks, err
+}
+
+// verification is one run of Verify.
+type verification struct {
+	Taker
+	ctx        context.Context //nolint:containedctx // it lives as long as one call
+	file, copy string
+	seen       Seen
+	db         backup.Database
+	checks     []backup.Check
+}
+
+func (v *verification) pass(name, format string, args ...any) bool { return v.say(name, true, format, args...) }
+func (v *verification) fail(name, format string, args ...any) bool { return v.say(name, false, format, args...) }
+
+func (v *verification) say(name string, ok bool, format string, args ...any) bool {
+	v.checks = append(v.checks, backup.Check{Name: name, At: v.Now().UTC(), OK: ok, Says: fmt.Sprintf(format, args...)})
+	return ok
+}
+
+// fileStatus is what etcdutl says of a database.
+type fileStatus struct {
+	Revision  int64 `json:"revision"`
+	TotalKey  int64 `json:"totalKey"`
+	TotalSize int64 `json:"totalSize"`
+}
+
+func (v *verification) pages() bool {
+	var s fileStatus
+	if err := v.ask(&s, "snapshot", "status", v.file, "-w", "json"); err != nil {
+		return v.fail(CheckPages, "etcdutl cannot read it: %v", err)
+	}
+	v.db.Revision, v.db.Keys, v.db.Size = s.Revision, s.TotalKey, s.TotalSize
+	return v.pass(CheckPages, "%d keys at revision %d in %d bytes", s.TotalKey, s.Revision, s.TotalSize)
+}
+
+func (v *verification) revision() bool {
+	if v.db.Revision < v.seen.Read {
+		return v.fail(CheckRevision, "it ends at revision %d, and %d was acknowledged before it began: etcd on this host lags behind", v.db.Revision, v.seen.Read)
+	}
+	return v.pass(CheckRevision, "revision %d, at least the %d that was acknowledged before", v.db.Revision, v.seen.Read)
+}
+
+func (v *verification) restore() bool {
+	if err := os.RemoveAll(v.copy); err != nil {
+		return v.fail(CheckRestore, "%v", err)
+	}
+	// The names lead nowhere: nothing is ever started from this copy.
+	if _, err := v.run("snapshot", "restore", v.file, "--data-dir", v.copy, "--name", "scratch",
+		"--initial-advertise-peer-urls", "http://scratch.invalid:2380", "--initial-cluster", "scratch=http://scratch.invalid:2380",
+		"--initial-cluster-token", "scratch"); err != nil {
+		return v.fail(CheckRestore, "etcdutl cannot restore it: %v", err)
+	}
+	var s fileStatus
+	if err := v.ask(&s, "snapshot", "status", v.database(), "-w", "json"); err != nil {
+		return v.fail(CheckRestore, "etcdutl cannot read what it restored: %v", err)
+	}
+	if s.Revision != v.db.Revision || s.TotalKey != v.db.Keys {
+		return v.fail(CheckRestore, "restored are %d keys at revision %d, and it has %d at %d", s.TotalKey, s.Revision, v.db.Keys, v.db.Revision)
+	}
+	return v.pass(CheckRestore, "restored into an empty folder: %d keys at revision %d", s.TotalKey, s.Revision)
+}
+
+// database is that of the restored copy. etcdutl opens a database for writing in order to
+// hash it, so it never does that with the snapshot itself.
+func (v *verification) database() string { return filepath.Join(v.copy, "member/snap/db") }
+
+func (v *verification) hash() bool {
+	var h etcd.KVHash
+	at := v.seen.Read
+	if err := v.ask(&h, "hashkv", v.database(), "--rev", fmt.Sprint(at), "-w", "json"); err != nil {
+		return v.fail(CheckHash, "etcdutl cannot hash what it restored: %v", err)
+	}
+	v.db.Hash, v.db.HashRevision, v.db.CompactRevision = h.Hash, h.HashRevision, h.CompactRevision
+	live := v.seen.Hash
+	switch {
+	case live == etcd.KVHash{}:
+		return v.pass(CheckHash, "%08x at revision %d; not compared with the living etcd: its database has %d MiB, and writes would wait while it hashes them",
+			h.Hash, h.HashRevision, v.seen.Status.DBSize>>20)
+	case live.CompactRevision != h.CompactRevision:
+		return v.fail(CheckHash, "etcd was compacted to revision %d between the hash and the snapshot, which has %d: %s", h.CompactRevision, live.CompactRevision, again)
+	case live != h:
+		return v.fail(CheckHash, "restored is %08x at revision %d, and the living etcd has %08x at %d", h.Hash, h.HashRevision, live.Hash, live.HashRevision)
+	}
+	return v.pass(CheckHash, "%08x at revision %d, as the living etcd has it", h.Hash, h.HashRevision)
+}
+
+// again ends what a check says that another try may well pass.
+const again = "the two cannot be compared, and another try can"
+
+// Again reports whether checks failed for a reason that another try may not meet.
+func Again(checks []backup.Check) bool {
+	for _, c := range checks {
+		if !c.OK {
+			return strings.HasSuffix(c.Says, again)
+		}
+	}
+	return false
+}
+
+// ask runs etcdutl and reads what it says.
+func (v *verification) ask(out any, args ...string) error {
+	text, err := v.run(args...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("it said something else: %w", err)
+	}
+	return nil
+}
+
+// run runs etcdutl. Its log is not wanted, and its errors are bounded by host.Run.
+func (v *verification) run(args ...string) ([]byte, error) {
+	program := v.Program
+	if program == "" {
+		program = Program
+	}
+	return host.Run(v.ctx, host.Command(program, args...))
+}

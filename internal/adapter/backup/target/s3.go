@@ -1,0 +1,169 @@
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// checksum is how uploads prove themselves to a server. Servers differ: one with object lock
+// wants a checksum, others refuse the newer kinds.
+type checksum string
+
+// The ways, in the order in which they are tried.
+const (
+	withMD5     checksum = "md5"    // the header of S3 from its beginning; object lock takes it
+	withTrailer checksum = "crc32c" // the newer one, behind the body
+	withNone    checksum = "none"
+)
+
+var checksums = []checksum{withMD5, withTrailer, withNone}
+
+// known remembers which way a bucket takes, for as long as this process lives: the probe
+// costs one small object for each backup.
+var known sync.Map // of the endpoint and the bucket, to a checksum
+
+// bucket is an S3 bucket.
+type bucket struct {
+	backup.S3
+	// plain sends no trailing headers, and trailing does.
+	plain, trailing *minio.Client
+	transport       *http.Transport
+}
+
+// attempts is how often the library tries a request. What fails then is tried again with
+// the next backup.
+const attempts = 3
+
+func openBucket(s backup.S3) (Target, error) {
+	u, err := url.Parse(s.Endpoint)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("its endpoint is no URL")
+	}
+	b := &bucket{S3: s}
+	if b.transport, err = minio.DefaultTransport(u.Scheme == "https"); err != nil {
+		return nil, err
+	}
+	b.transport.ResponseHeaderTimeout = 2 * time.Minute
+	if s.CA != "" {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM([]byte(s.CA)) {
+			return nil, errors.New("its ca holds no certificate")
+		}
+		b.transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	}
+	options := minio.Options{
+		Creds:  credentials.NewStaticV4(s.AccessKey, s.SecretKey.Reveal(), ""),
+		Secure: u.Scheme == "https", Region: s.Region, Transport: b.transport, MaxRetries: attempts,
+	}
+	if b.plain, err = minio.New(u.Host, &options); err != nil {
+		return nil, err
+	}
+	options.TrailingHeaders = true
+	b.trailing, err = minio.New(u.Host, &options)
+	return b, err
+}
+
+func (b *bucket) key(name string) string { return path.Join(b.Prefix, name) }
+
+// Put implements Target. An object appears once it is whole.
+func (b *bucket) Put(ctx context.Context, name string, from io.ReadSeeker, size int64) error {
+	way, err := b.probe(ctx, path.Join(path.Dir(name), "probe"))
+	if err != nil {
+		return err
+	}
+	return b.put(ctx, way, name, from, size)
+}
+
+// probeText is what the probe writes.
+const probeText = "Holdfast wrote this to learn which checksums the server takes.\n"
+
+// probe finds a way that the bucket takes, with a small object that is removed again where
+// that is allowed.
+func (b *bucket) probe(ctx context.Context, name string) (checksum, error) {
+	id := b.Endpoint + " " + b.Bucket
+	if way, found := known.Load(id); found {
+		return way.(checksum), nil //nolint:forcetypeassert // only this function stores
+	}
+	var errs []error
+	for _, way := range checksums {
+		err := b.put(ctx, way, name, strings.NewReader(probeText), int64(len(probeText)))
+		if err == nil {
+			known.Store(id, way)
+			_ = b.Remove(ctx, name) // an account that may only append leaves it there
+			return way, nil
+		}
+		errs = append(errs, fmt.Errorf("with checksum %s: %w", way, err))
+		if !formal(err) {
+			return "", err
+		}
+	}
+	return "", errors.Join(errs...)
+}
+
+// formal reports whether a server refused the form of a request: another way may do.
+func formal(err error) bool {
+	code := minio.ToErrorResponse(err).StatusCode
+	return code == http.StatusBadRequest || code == http.StatusNotImplemented
+}
+
+func (b *bucket) put(ctx context.Context, way checksum, name string, from io.Reader, size int64) error {
+	client, options := b.plain, minio.PutObjectOptions{ContentType: "application/octet-stream", NumThreads: 1}
+	switch way {
+	case withMD5:
+		options.SendContentMd5 = true
+	case withTrailer:
+		client, options.Checksum = b.trailing, minio.ChecksumCRC32C
+	case withNone:
+	}
+	_, err := client.PutObject(ctx, b.Bucket, b.key(name), from, size, options)
+	if err != nil && ctx.Err() == nil && size > 0 {
+		_ = b.plain.RemoveIncompleteUpload(ctx, b.Bucket, b.key(name)) // else the bucket's own rules do
+	}
+	return b.words(err)
+}
+
+// words says what a refusal means.
+func (b *bucket) words(err error) error {
+	switch minio.ToErrorResponse(err).Code {
+	case "RequestTimeTooSkewed":
+		return fmt.Errorf("the clock of this host or of the server is off by more than 15 minutes: chronyc tracking: %w", err)
+	case minio.NoSuchBucket:
+		return fmt.Errorf("there is no bucket %s: make it, or correct its name: %w", b.Bucket, err)
+	}
+	return err
+}
+
+// Get implements Target.
+func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	o, err := b.plain.GetObject(ctx, b.Bucket, b.key(name), minio.GetObjectOptions{})
+	return o, b.words(err)
+}
+
+// Remove implements Target.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	return b.words(b.plain.RemoveObject(ctx, b.Bucket, b.key(name), minio.RemoveObjectOptions{}))
+}
+
+// Close implements Target.
+func (b *bucket) Close() error {
+	b.transport.CloseIdleConnections()
+	return nil
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/agent/takebackup"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/etcdpod"
+	"github.com/holdfast/holdfast/internal/model/payload"
+)
+
+func newBackup(streams command.Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup",
+		Short: "Take the backup of this control plane that the agent asks for",
+		Long: `Take the backup that the agent has described in /run/holdfast/backup/request.yaml: a
+snapshot of etcd on this host, with the authorities, keys and settings that a restore
+needs beside it. The snapshot is restored into an empty folder and compared with the
+living etcd before anything counts as a backup. It then lies in
+/var/lib/holdfast/backups, and is sent to the targets of the request, encrypted to its
+recipients, and read back there. Nothing of etcd or the host is changed.
+
+The agent has this command run by holdfast-backup.service. A run that was cut off leaves
+nothing that counts: the next one removes it.`,
+		Example: `  # how far it is, or why it failed
+  sudo jq . /run/holdfast/backup/state.json
+
+  # which backups lie on this host, and whether each is good
+  sudo jq -c '[.id, .good]' /var/lib/holdfast/backups/*/entry.json
+
+  # what it said
+  sudo journalctl -u holdfast-backup`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return &command.UsageError{Err: errors.New("backup reads the keys of this host: run it as root")}
+			}
+			s, err := readSite()
+			if err != nil {
+				return err
+			}
+			if !s.Role.ControlPlane() {
+				return &command.UsageError{Err: errors.New("this host is a worker: run it on a control plane")}
+			}
+			return takeBackup(cmd.Context(), streams)
+		},
+	}
+}
+
+func takeBackup(ctx context.Context, streams command.Streams) error {
+	text, err := os.ReadFile(backup.RequestPath)
+	if err != nil {
+		return fmt.Errorf("nobody wants a backup: %w", err)
+	}
+	req, err := backup.DecodeRequest(text)
+	if err != nil {
+		return err
+	}
+	client, err := localEtcd(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	state, err := takebackup.New(client, thisRelease).Do(ctx, req)
+	if err != nil {
+		return err
+	}
+	return tellBackup(streams, req, state)
+}
+
+func tellBackup(streams command.Streams, req backup.Request, s backup.State) error {
+	said := "removed what was not kept any more"
+	if req.ID != "" {
+		said = "took backup " + req.ID
+	}
+	for _, why := range append(s.NotSent, s.Left...) {
+		said += "\nnot at a target as it should be: " + strings.ReplaceAll(why, "\n", " ")
+	}
+	_, err := fmt.Fprintln(streams.Out, said)
+	return err
+}
+
+// localEtcd returns a client of the etcd on this host, which listens on the loopback
+// address of its own family.
+func localEtcd(ctx context.Context) (*etcd.Client, error) {
+	var errs []error
+	var last *etcd.Client
+	for _, loopback := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		c, err := etcd.Open(etcd.Config{ClientURL: etcdpod.LocalURL(loopback)})
+		if err != nil {
+			return nil, err
+		}
+		if last != nil {
+			_ = last.Close()
+		}
+		last = c
+		if _, err := c.Status(ctx); err == nil {
+			return c, nil
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	_ = last.Close()
+	return nil, fmt.Errorf("no backup is taken while etcd on this host does not serve, or is a learner: %w", errors.Join(errs...))
+}
+
+// thisRelease says what this host runs, as far as it knows. The program is one of the
+// current release.
+func thisRelease() backup.Release {
+	digest, err := release.Current("/")
+	if err != nil {
+		digest = ""
+	}
+	return backup.Release{Digest: digest, Version: payload.Version, Kubernetes: payload.KubernetesVersion, Etcd: payload.EtcdVersion}
+}

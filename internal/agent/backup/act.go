@@ -1,0 +1,122 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+)
+
+// act does what was decided, and names the change.
+func (a *Agent) act(ctx context.Context, v decide.Verdict, f decide.Facts) (string, error) {
+	switch v.Action {
+	case decide.Begin:
+		return a.begin(ctx, v.Begins, f.Spent)
+	case decide.End:
+		return a.end(ctx, v)
+	case decide.TakeIn:
+		return a.takeIn(f)
+	case decide.Rest, decide.Wait, decide.Follow:
+	}
+	return "", nil
+}
+
+// begin starts the unit. The journal goes first: a start that nobody remembers would be
+// followed by another one.
+func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (string, error) {
+	r := a.wish.Request(b, a.Site, a.Node(), spent)
+	text, err := r.Encode()
+	if err != nil {
+		return "", err
+	}
+	j := a.journal
+	j.Begun = &b
+	if err := a.remember(j); err != nil {
+		return "", err
+	}
+	if a.unbegun = a.Start(ctx, text); a.unbegun != nil {
+		return "", a.unbegun // the next look takes that in as its end
+	}
+	if b.Reason == decide.Tend {
+		return "tends its backups: " + tends(r), nil
+	}
+	return fmt.Sprintf("takes backup %s (%s)", b.ID, b.Reason), nil
+}
+
+func tends(r model.Request) string {
+	var out []string
+	if r.ID != "" {
+		out = append(out, "sends "+r.ID)
+	}
+	if len(r.Remove) > 0 {
+		out = append(out, "removes "+strings.Join(r.Remove, ", "))
+	}
+	return strings.Join(out, "; ")
+}
+
+// end has the unit end, and remembers why: what was ended is no failure.
+func (a *Agent) end(ctx context.Context, v decide.Verdict) (changed string, err error) {
+	if b := a.journal.Begun; b != nil && b.Stop == "" {
+		stopped := *b
+		stopped.Stop = v.Why
+		j := a.journal
+		j.Begun = &stopped
+		// The unit is ended also if the disk takes nothing: a full disk may be the reason.
+		err = a.remember(j)
+		changed = fmt.Sprintf("ends backup %s: %s", b.ID, v.Why)
+	}
+	return changed, errors.Join(a.Stop(ctx), err)
+}
+
+// takeIn looks how a run of the unit ended. The catalogue alone says that a backup is good.
+func (a *Agent) takeIn(f decide.Facts) (string, error) {
+	b := *a.journal.Begun
+	entries, err := a.Catalogue()
+	if err != nil {
+		return "", err
+	}
+	a.entries, a.read = entries, f.Now
+	said, unread := a.State()
+	j, changed := a.journal, ""
+	switch entry, is := find(entries, b.ID); {
+	case b.Reason == decide.Tend:
+		left := a.wish.Unsent(entries) != "" || len(a.wish.Spent(entries, a.Node(), a.period(f.Now), f.Now)) > 0
+		j, changed = j.Tended(f.Now, left), "tended its backups"
+	case is && entry.Good:
+		j, changed = j.Took(b.ID), fmt.Sprintf("took backup %s, which is good: revision %d", b.ID, entry.Database.Revision)
+	default:
+		why := a.whyLost(entry, is, said, unread)
+		j, changed = j.Lost(f.Now, why), fmt.Sprintf("backup %s did not become a good one: %s", b.ID, why)
+	}
+	if err := a.remember(j); err != nil {
+		return "", err
+	}
+	a.unbegun = nil
+	return changed, a.Forget()
+}
+
+func find(entries []model.Entry, id string) (model.Entry, bool) {
+	for _, e := range entries {
+		if e.ID == id && id != "" {
+			return e, true
+		}
+	}
+	return model.Entry{}, false
+}
+
+// whyLost says why no good backup came of a run.
+func (a *Agent) whyLost(entry model.Entry, is bool, said model.State, unread error) string {
+	switch {
+	case is:
+		return entry.Why()
+	case a.unbegun != nil:
+		return a.unbegun.Error()
+	case unread == nil && said.Request == a.journal.Begun.ID && said.Failed != "":
+		return said.Failed
+	}
+	return fmt.Sprintf("it ended in the middle: sudo journalctl -u %s", renderhost.BackupUnit)
+}

@@ -1,0 +1,247 @@
+// Package backup has a control plane take its backups: it reads what the site wants, has
+// the unit render/host.BackupUnit do the work, ends it when something goes before, and
+// tells the cluster how it went. Package decide/backup decides; the unit's program, in
+// another package, takes the backup.
+//
+// It owns Folder, the request of the unit, the unit's file, and the annotation
+// decide/backup.Annotation of this host's node. It writes nothing to where backups lie.
+// A schedule goes on while the API is away: the last wish without mistakes lies on the
+// host's disk.
+package backup
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The pauses of the loop.
+const (
+	retry    = 10 * time.Second
+	maxRetry = time.Minute
+	limit    = 45 * time.Second
+	// askEvery is the pause between two reads of the wish, and catalogueEvery that
+	// between two reads of the catalogue while nothing is known to change it.
+	askEvery       = time.Minute
+	catalogueEvery = 10 * time.Minute
+	// tellEvery is the least time between two writes about a backup that is on its way.
+	tellEvery = 5 * time.Second
+)
+
+// API is what of the API the host needs.
+type API interface {
+	// Backup and Secret return nil for an object that is not there.
+	Backup(ctx context.Context, name string) (*configv1alpha1.Backup, error)
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	Annotate(ctx context.Context, node, name, value string) error
+}
+
+// Unit is what the agent has of the unit that takes backups.
+type Unit struct {
+	// Start has the unit carry a request out, which holds credentials.
+	Start func(ctx context.Context, request []byte) error
+	// Stop has it end at once, without waiting for that.
+	Stop func(ctx context.Context) error
+	// Works reports whether it works.
+	Works func(ctx context.Context) (bool, error)
+	// State returns what it said last in this boot; zero if it said nothing.
+	State func() (model.State, error)
+	// Forget removes the last request, with its credentials.
+	Forget func() error
+}
+
+// Store is where the host remembers its journal and the last wish without mistakes.
+type Store struct {
+	// Read returns fs.ErrNotExist for a file that is not there.
+	Read  func(name string) ([]byte, error)
+	Write func(name string, data []byte) error
+}
+
+// Options holds what New needs.
+type Options struct {
+	Unit
+	Store
+	Site string
+	// Open returns a way to the API.
+	Open func() (API, error)
+	// Etcd looks at etcd of this host.
+	Etcd func(ctx context.Context) state.Fact[decide.Etcd]
+	// Catalogue reads the entries of this host's backups.
+	Catalogue func() ([]model.Entry, error)
+	// Free returns how many bytes may still be written where backups lie.
+	Free func() (uint64, error)
+	// Synchronised reports whether the clock is, Up for how long this host has run.
+	Synchronised func() (bool, error)
+	Up           func() (time.Duration, error)
+	// Node returns the name of this host's node, empty while that is not known.
+	Node  func() string
+	Zones decide.Zones
+	Now   func() time.Time
+}
+
+// Agent is the loop of one control plane.
+type Agent struct {
+	Options
+	wake loop.Kick
+
+	mu      sync.Mutex
+	nodes   []state.Node   // as the watch has them
+	anew    bool           // a person has just asked: the wish of the site may be new too
+	summary decide.Summary // for metrics
+
+	// Only the loop uses these.
+	loaded  bool
+	journal decide.Journal
+	wish    decide.Wish
+	inputs  decide.Inputs
+	asked   time.Time // when the wish was last read from the API
+	refused []string
+	lasts   period
+	entries []model.Entry
+	read    time.Time // when the catalogue was
+	unbegun error     // why the unit was not started
+	told    string
+	toldAt  time.Time
+}
+
+// New returns the loop of a host.
+func New(o Options) *Agent { return &Agent{Options: o, wake: loop.NewKick()} }
+
+// Task returns the loop.
+func (a *Agent) Task() loop.Task {
+	return loop.Task{
+		Name: "backups", Wake: a.wake, Retry: retry, MaxRetry: maxRetry, Limit: limit, Spared: true, Step: a.step,
+		NotYet: func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, // no access to the API yet
+	}
+}
+
+// Nodes hears the nodes of the API. A new wish of a person, and an annotation that somebody
+// removed, wake the loop.
+func (a *Agent) Nodes(list []state.Node) {
+	name := a.Node()
+	a.mu.Lock()
+	before, now := own(a.nodes, name), own(list, name)
+	a.nodes, a.anew = list, a.anew || before[decide.WantedOf] != now[decide.WantedOf]
+	a.mu.Unlock()
+	if before[decide.WantedOf] != now[decide.WantedOf] || before[decide.Annotation] != now[decide.Annotation] {
+		a.wake.Kick()
+	}
+}
+
+// own returns the annotations of a node; nil if it is not in the list.
+func own(list []state.Node, name string) map[string]string {
+	for _, n := range list {
+		if n.Name == name && name != "" {
+			return n.Annotations
+		}
+	}
+	return nil
+}
+
+// heard returns the nodes as the watch has them last.
+func (a *Agent) heard() []state.Node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nodes
+}
+
+// step looks once, and does what is decided. What the API answers decides nothing about
+// backups: its errors are told, and the loop goes on.
+func (a *Agent) step(ctx context.Context) (loop.Result, error) {
+	if a.Node() == "" {
+		return loop.Result{Again: askEvery}, nil
+	}
+	if err := a.load(); err != nil {
+		return loop.Result{Again: retry}, err
+	}
+	unread := a.ask(ctx)
+	facts, err := a.look(ctx)
+	if err != nil {
+		return loop.Result{Again: retry}, errors.Join(err, unread)
+	}
+	v := decide.Decide(facts)
+	changed, err := a.act(ctx, v, facts)
+	if v.Action == decide.TakeIn && err == nil { // what follows from it is decided with the next look
+		v.Again = time.Second
+	}
+	untold := a.tell(ctx, v)
+	if err != nil {
+		return loop.Result{Again: retry, Changed: changed}, errors.Join(err, unread, untold)
+	}
+	return loop.Result{Again: v.Again, Changed: changed}, errors.Join(unread, untold)
+}
+
+// look gathers what is decided from.
+func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
+	works, err := a.Works(ctx)
+	if err != nil {
+		return decide.Facts{}, err
+	}
+	now, self, nodes := a.Now(), a.Node(), a.heard()
+	if err := a.readCatalogue(now); err != nil {
+		return decide.Facts{}, err
+	}
+	f := decide.Facts{
+		Now: now, Host: self, Schedule: a.wish.Schedule, Offset: decide.OffsetOf(self, controlPlanes(nodes)), Journal: a.journal,
+		Asked: decide.ReadAsked(own(nodes, self)[decide.WantedOf]), Works: works,
+		Unsent: a.wish.Unsent(a.entries), Spent: a.wish.Spent(a.entries, self, a.period(now), now),
+	}
+	f.Etcd = a.Etcd(ctx)
+	f.Around(self, nodes, now)
+	if free, err := a.Free(); err == nil {
+		f.Free = state.Known(free)
+	}
+	if is, err := a.Synchronised(); err == nil {
+		f.Synchronised = state.Known(is)
+	}
+	if up, err := a.Up(); err == nil {
+		f.Up = up
+	}
+	return f, nil
+}
+
+// period is the longest time between two times of a schedule.
+type period struct {
+	of time.Time // the next time of the schedule then
+	is time.Duration
+}
+
+// period returns that of the schedule, which is worth remembering: it looks at a month.
+func (a *Agent) period(now time.Time) time.Duration {
+	if next := a.wish.Schedule.Next(now); a.lasts.is == 0 || !next.Equal(a.lasts.of) {
+		a.lasts = period{of: next, is: a.wish.Schedule.Period(now)}
+	}
+	return a.lasts.is
+}
+
+// readCatalogue reads the entries if they may have changed.
+func (a *Agent) readCatalogue(now time.Time) error {
+	if age := now.Sub(a.read); !a.read.IsZero() && age >= 0 && age < catalogueEvery {
+		return nil
+	}
+	entries, err := a.Catalogue()
+	if err != nil {
+		return err
+	}
+	a.entries, a.read = entries, now
+	return nil
+}
+
+func controlPlanes(nodes []state.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if n.ControlPlane() {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,305 @@
+package backup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+func TestASiteHasBackupsFromItsFirstDayWithoutAWish(t *testing.T) {
+	w := newWorld(t)
+	w.run(30 * time.Minute)
+	if len(w.good()) != 1 {
+		t.Fatalf("after half an hour: %q, started %q", w.good(), w.started)
+	}
+	w.run(9 * 24 * time.Hour)
+	s := w.summary()
+	if got := len(w.good()); got != 7 || len(s.Kept) != 7 || s.Keep != 7 || s.Failed != nil || s.Doing != nil || len(w.started) < 10 {
+		t.Errorf("%d are kept of %d runs, %+v", got, len(w.started), s)
+	}
+	if b, is := s.Newest(); !is || w.now.Sub(b.Taken) > 25*time.Hour || !s.Next.After(w.now) || s.Next.Sub(w.now) > 25*time.Hour {
+		t.Errorf("%+v, next %s at %s", b, s.Next, w.now)
+	}
+	if w.request != nil {
+		t.Error("a request lies there, with its credentials")
+	}
+}
+
+func TestTheWishOfTheSiteIsFollowedAndOutlivesTheAPI(t *testing.T) {
+	w := newWorld(t)
+	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 */2 * * *", RetentionPolicy: configv1alpha1.RetentionPolicy{RetentionType: configv1alpha1.RetentionTypeNumber, RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: 3}}}
+	w.secret = secretText
+	w.run(3 * time.Hour)
+	if s := w.summary(); s.Schedule != "0 */2 * * * UTC" || s.Keep != 3 || strings.Join(s.Targets, "") != "nas" || s.Period != 2*time.Hour || len(s.Recipients) != 1 {
+		t.Fatalf("%+v", s)
+	}
+	if info, err := os.Stat(filepath.Join(w.dir, wishName)); err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(w.file(wishName), "S3cr3t-x") {
+		t.Fatalf("%v, %v", info, err)
+	}
+	if strings.Contains(w.annotations[decide.Annotation], "S3cr3t") {
+		t.Error("a password is told")
+	}
+	w.away = true
+	w.boot()
+	before := len(w.started)
+	w.run(10 * time.Hour)
+	if n := len(w.started) - before; n < 4 || !w.catalogue[len(w.catalogue)-1].Has("nas") {
+		t.Errorf("%d runs in ten hours without the API: %q", n, w.started)
+	}
+	w.away = false
+	w.run(2 * time.Minute)
+	if got := w.summary().Kept; len(got) < 3 || got[0].ID != w.catalogue[len(w.catalogue)-1].ID {
+		t.Errorf("the API is back and was told %+v", got)
+	}
+}
+
+func TestAWishWithMistakesIsToldAndTheLastRightOneIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.secret = secretText
+	w.run(5 * time.Minute)
+	w.spec, w.secret = &configv1alpha1.EtcdBackupSpec{PVCName: "x"}, "targets: [{name: A}]"
+	w.run(5 * time.Minute)
+	s := w.summary()
+	if len(s.Refused) < 2 || strings.Join(s.Targets, "") != "nas" {
+		t.Errorf("%+v", s)
+	}
+	w.restart()
+	w.run(2 * time.Minute)
+	if s := w.summary(); len(s.Refused) < 2 || strings.Join(s.Targets, "") != "nas" {
+		t.Errorf("after a new start: %+v", s)
+	}
+	w.spec, w.secret = nil, ""
+	w.run(2 * time.Minute)
+	if s := w.summary(); len(s.Refused)+len(s.Targets) > 0 {
+		t.Errorf("nothing is wished: %+v", s)
+	}
+}
+
+func TestAPersonGetsABackupNowAndIsToldHowItWent(t *testing.T) {
+	w := newWorld(t)
+	w.run(time.Hour)
+	wish := decide.Ask(w.now, "before the move")
+	w.annotations[decide.WantedOf] = wish
+	w.run(5 * time.Minute)
+	s := w.summary()
+	if s.Asked != wish || s.Answer.ID == "" || s.Answer.Failed != "" || s.Kept[0].Reason != "before the move" || s.Kept[0].ID != s.Answer.ID {
+		t.Fatalf("%+v", s)
+	}
+	before := len(w.started)
+	w.run(time.Hour)
+	if len(w.started) != before {
+		t.Errorf("the wish was answered, and yet %q", w.started[before:])
+	}
+	w.fails = "no room: 1 of 5 GiB are free"
+	w.annotations[decide.WantedOf] = decide.Ask(w.now, "")
+	w.run(5 * time.Minute)
+	if s := w.summary(); s.Answer.Failed != w.fails || s.Failed == nil || s.Failed.Times != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestWhatIsNotGoodNeverCounts(t *testing.T) {
+	for name, harm := range map[string]func(w *world){
+		"no room":             func(w *world) { w.fails = "no room" },
+		"a check fails":       func(w *world) { w.bad = "the hashes differ" },
+		"ended in the middle": func(w *world) { w.dies = true },
+	} {
+		w := newWorld(t)
+		harm(w)
+		w.run(2 * 24 * time.Hour)
+		s := w.summary()
+		if _, is := s.Newest(); is || s.Failed == nil || s.Failed.Times < 5 || len(w.started) > 30 {
+			t.Errorf("%s: %+v, %d runs", name, s.Failed, len(w.started))
+		}
+		w.fails, w.bad, w.dies = "", "", false
+		w.run(5 * time.Hour)
+		if s := w.summary(); s.Failed != nil || len(w.good()) == 0 {
+			t.Errorf("%s: it does not recover: %+v", name, s)
+		}
+	}
+}
+
+func TestABackupIsEndedForATakeOverAndTakenLater(t *testing.T) {
+	w := newWorld(t)
+	w.run(15*time.Minute + 20*time.Second)
+	if !w.works {
+		t.Fatalf("no backup is on its way at %s", w.now)
+	}
+	w.etcd.Value.Members = "1"
+	w.run(time.Second) // one look
+	if w.works || w.stopped == 0 {
+		t.Fatal("it still works a second after the peer was lost")
+	}
+	if s := w.summary(); s.Failed != nil || len(w.good()) > 0 {
+		t.Errorf("what was ended counts as a failure: %+v", s)
+	}
+	w.run(10 * time.Minute)
+	if len(w.good()) != 1 {
+		t.Errorf("the lone survivor has no backup: %q", w.started)
+	}
+}
+
+func TestWhatIsInTheWayIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.etcd.Value.Learner = "cp-2"
+	w.run(time.Hour)
+	s := w.summary()
+	if len(w.started) > 0 || !strings.Contains(s.Waits, "cp-2 catches up") || s.Due.IsZero() {
+		t.Errorf("%q, %+v", w.started, s)
+	}
+	busy, err := decide.Summary{Doing: &decide.Doing{ID: "x", Since: w.now}}.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.etcd.Value.Learner = ""
+	w.others = []state.Node{{Name: "cp-3", Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: map[string]string{decide.Annotation: busy}}}
+	w.run(10 * time.Minute)
+	if s := w.summary(); len(w.started) > 0 || s.Waits != "cp-3 takes a backup" {
+		t.Errorf("%q, %+v", w.started, s)
+	}
+}
+
+func TestATargetThatWasAwayGetsTheNewestBackup(t *testing.T) {
+	w := newWorld(t)
+	w.spec = &configv1alpha1.EtcdBackupSpec{Schedule: "0 23 * * *"}
+	w.secret, w.noRoute = secretText, true
+	w.run(4 * time.Hour)
+	s := w.summary()
+	if len(s.Kept) != 1 || s.Kept[0].Copies[0].Failed != "no route" || s.Failed != nil {
+		t.Fatalf("%+v", s)
+	}
+	if n := len(w.started); n < 3 || n > 10 {
+		t.Errorf("%d tries in four hours", n)
+	}
+	w.noRoute = false
+	w.run(4*time.Hour + time.Minute)
+	if s := w.summary(); s.Kept[0].Copies[0].Verified.IsZero() || len(w.good()) != 1 {
+		t.Errorf("%+v", s)
+	}
+	before := len(w.started)
+	w.run(time.Hour)
+	if len(w.started) != before {
+		t.Errorf("it is there, and yet %q", w.started[before:])
+	}
+}
+
+func TestAnAnnotationThatSomebodyRemovedComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.run(time.Hour)
+	writes := w.writes
+	w.run(time.Hour)
+	if w.writes != writes {
+		t.Errorf("%d writes without news", w.writes-writes)
+	}
+	w.annotations = map[string]string{}
+	w.run(2 * time.Minute)
+	if len(w.summary().Kept) != 1 {
+		t.Errorf("%+v", w.annotations)
+	}
+}
+
+// TestAPowerCutAtEachWriteLosesNothing cuts the power before and after each effect of the
+// first two backups with a wish, boots, and looks whether the site has its backups after all, and
+// whether no bad one counts.
+func TestAPowerCutAtEachWriteLosesNothing(t *testing.T) {
+	whole := newWorld(t)
+	whole.spec, whole.secret = &configv1alpha1.EtcdBackupSpec{Schedule: "0 */2 * * *"}, secretText
+	whole.run(3 * time.Hour)
+	effects := whole.cut.Effects
+	if effects < 15 {
+		t.Fatalf("%d effects", effects)
+	}
+	for at := 1; at <= effects; at++ {
+		for _, after := range []bool{false, true} {
+			w := newWorld(t)
+			w.spec, w.secret = whole.spec, whole.secret
+			w.cut = powercut.Cut{At: at, After: after}
+			w.run(3 * time.Hour)
+			if !w.cut.Dead {
+				continue
+			}
+			w.now = w.now.Add(3 * time.Minute)
+			w.boot()
+			w.run(3 * time.Hour)
+			s := w.summary()
+			b, is := s.Newest()
+			if !is || w.now.Sub(b.Taken) > 2*time.Hour+5*time.Minute || s.Doing != nil || w.request != nil && !w.works {
+				t.Errorf("cut at %d (after: %v): %+v, started %q", at, after, s, w.started)
+			}
+			if strings.Join(s.Targets, "") != "nas" {
+				t.Errorf("cut at %d (after: %v): the wish is lost", at, after)
+			}
+		}
+	}
+}
+
+// TestAnAgentThatIsStartedAnewFollowsTheRunningUnit and starts no second one.
+func TestAnAgentThatIsStartedAnewFollowsTheRunningUnit(t *testing.T) {
+	w := newWorld(t)
+	w.run(15*time.Minute + 20*time.Second)
+	if !w.works {
+		t.Fatal("no backup is on its way")
+	}
+	w.restart()
+	w.run(10 * time.Minute)
+	if len(w.started) != 1 || len(w.good()) != 1 || w.summary().Failed != nil {
+		t.Errorf("%q, %+v", w.started, w.summary())
+	}
+}
+
+func TestTheCatalogueIsReadFromItsFolders(t *testing.T) {
+	dir := t.TempDir()
+	write := func(id string, e model.Entry) {
+		t.Helper()
+		text, err := e.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := powercut.WriteFile(filepath.Join(dir, id, model.EntryName), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := model.Entry{Format: model.Format, ID: model.NewID("cp-1", dawn), Checks: []model.Check{{OK: true}}, Good: true}
+	write(good.ID, good)
+	write(model.NewID("cp-1", dawn.Add(time.Hour)), good) // its folder has another name
+	write(model.NewID("cp-1", dawn.Add(2*time.Hour))+".part", good)
+	if err := powercut.WriteFile(filepath.Join(dir, model.NewID("cp-1", dawn.Add(3*time.Hour)), model.EntryName), []byte(`{"good":true`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Catalogue(dir)
+	if err != nil || len(got) != 1 || got[0].ID != good.ID || !got[0].Good {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Catalogue(filepath.Join(dir, "none")); err != nil || got != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestBackupsHaveTheirMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.secret = secretText
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.a)
+	if got, err := registry.Gather(); err != nil || len(got) > 0 {
+		t.Errorf("before the first look: %v, %v", got, err)
+	}
+	w.run(time.Hour)
+	got, err := registry.Gather()
+	var names []string
+	for _, f := range got {
+		names = append(names, f.GetName())
+	}
+	if want := "holdfast_backup_failures holdfast_backup_good_timestamp_seconds holdfast_backup_period_seconds holdfast_backup_sent_timestamp_seconds holdfast_backup_since_timestamp_seconds"; err != nil || strings.Join(names, " ") != want {
+		t.Errorf("%q, %v", names, err)
+	}
+}

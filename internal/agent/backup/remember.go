@@ -1,0 +1,132 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+)
+
+// Folder has what a host remembers of its backups beside their catalogue.
+const (
+	Folder      = "/var/lib/holdfast/backup"
+	journalName = "journal.json"
+	wishName    = "wish.json" // with credentials
+)
+
+// ThisStore is that of this host.
+func ThisStore() Store {
+	return Store{
+		Read: func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(Folder, name)) },
+		Write: func(name string, data []byte) error {
+			return host.WriteFileAtomic(filepath.Join(Folder, name), data, 0o600)
+		},
+	}
+}
+
+// load reads what the host remembers, once. A journal that nobody can read counts as none:
+// the next backup comes early. A wish that nobody can read waits for the API.
+func (a *Agent) load() error {
+	if a.loaded {
+		return nil
+	}
+	if err := a.decode(journalName, &a.journal); err != nil {
+		return err
+	}
+	if err := a.decode(wishName, &a.inputs); err != nil {
+		return err
+	}
+	wish, mistakes := decide.ReadWish(a.inputs, a.Site, a.Zones)
+	if len(mistakes) > 0 { // a release before this one allowed it
+		a.refused, wish = mistakes, decide.DefaultWish(a.Site)
+	}
+	a.wish = wish
+	if a.journal.Since.IsZero() || a.journal.Since.After(a.Now()) {
+		j := a.journal
+		j.Since = a.Now()
+		if err := a.remember(j); err != nil {
+			return err
+		}
+	}
+	a.loaded = true
+	return nil
+}
+
+func (a *Agent) decode(name string, out any) error {
+	text, err := a.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what this host remembers of its backups: %w", err)
+	}
+	_ = json.Unmarshal(text, out)
+	return nil
+}
+
+// remember writes the journal before it counts.
+func (a *Agent) remember(j decide.Journal) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if err := a.Write(journalName, text); err != nil {
+		return fmt.Errorf("remember how far backups are: %w", err)
+	}
+	a.journal = j
+	return nil
+}
+
+// ask reads the wish of the site. One with mistakes is told, and the last one without them
+// is followed.
+func (a *Agent) ask(ctx context.Context) error {
+	a.mu.Lock()
+	anew := a.anew
+	a.anew = false
+	a.mu.Unlock()
+	if age := a.Now().Sub(a.asked); !anew && !a.asked.IsZero() && age >= 0 && age < askEvery {
+		return nil
+	}
+	a.asked = a.Now() // an API that is away is asked no more often
+	in, err := a.inputsOfSite(ctx)
+	if err != nil {
+		return fmt.Errorf("read what the site wants of backups: %w", err)
+	}
+	wish, mistakes := decide.ReadWish(in, a.Site, a.Zones)
+	if a.refused = mistakes; len(mistakes) > 0 || reflect.DeepEqual(in, a.inputs) {
+		return nil
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	if err := a.Write(wishName, text); err != nil {
+		return fmt.Errorf("remember what the site wants of backups: %w", err)
+	}
+	a.inputs, a.wish, a.lasts = in, wish, period{}
+	return nil
+}
+
+func (a *Agent) inputsOfSite(ctx context.Context) (in decide.Inputs, err error) {
+	api, err := a.Open()
+	if err != nil {
+		return in, err
+	}
+	object, err := api.Backup(ctx, decide.ObjectName)
+	if err != nil {
+		return in, err
+	}
+	if object != nil {
+		in.Spec = &object.Spec.EtcdBackupSpec
+	}
+	data, err := api.Secret(ctx, decide.SecretNamespace, decide.SecretName)
+	in.Config = string(data[decide.SecretKey])
+	return in, err
+}

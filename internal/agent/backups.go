@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/clock"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/agent/backup"
+	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// etcdAnswers bounds a look at etcd.
+const etcdAnswers = 2 * time.Second
+
+// newBackups returns what has a control plane take its backups.
+func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
+	return backup.New(backup.Options{
+		Unit: backup.ThisUnit(), Store: backup.ThisStore(), Site: s.Domain(),
+		Open:      func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
+		Etcd:      etcdForBackups(s, view),
+		Catalogue: func() ([]model.Entry, error) { return backup.Catalogue(model.Dir) },
+		Free:      backup.Free, Synchronised: clock.Synchronised,
+		Up:    func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
+		Node:  func() string { return view().Host.NodeName },
+		Zones: time.LoadLocation, Now: time.Now,
+	})
+}
+
+// etcdForBackups looks at etcd of this host: the etcd keeper tells of that of a pair, and
+// elsewhere the member itself.
+func etcdForBackups(s *site.Site, view func() state.NetworkView) func(context.Context) state.Fact[decide.Etcd] {
+	if s.Topology().Fencing {
+		return func(ctx context.Context) state.Fact[decide.Etcd] {
+			ctx, stop := context.WithTimeout(ctx, etcdAnswers)
+			defer stop()
+			r, err := keeperclient.Report(ctx, state.EtcdSocketPath)
+			if err != nil {
+				return state.Fact[decide.Etcd]{}
+			}
+			return decide.EtcdOfPair(r)
+		}
+	}
+	members := etcdMembers()
+	return func(ctx context.Context) state.Fact[decide.Etcd] {
+		ctx, stop := context.WithTimeout(ctx, etcdAnswers)
+		defer stop()
+		h := view().Host
+		if len(h.Addresses) == 0 {
+			return state.Fact[decide.Etcd]{}
+		}
+		own, answers := members.Statuses(ctx, map[string]string{h.NodeName: h.Addresses[0].String()})[h.NodeName]
+		if !answers {
+			return state.Fact[decide.Etcd]{}
+		}
+		return state.Known(decide.EtcdOfMember(own.Votes(), own.Members))
+	}
+}

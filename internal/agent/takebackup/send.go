@@ -1,0 +1,197 @@
+package takebackup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/backup/target"
+	"github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// sending is the name of the folder with what is sent, beside that of a backup.
+func sending(id string) string { return "sent-" + id }
+
+// send sends a backup to each target that lacks it. A target that fails does not keep it
+// from the others.
+func (r *Run) send(ctx context.Context, req backup.Request, entry backup.Entry) error {
+	lack := slices.DeleteFunc(slices.Clone(req.Targets), func(t backup.Target) bool { return entry.Has(t.Name) })
+	if len(lack) == 0 {
+		return nil
+	}
+	file, sent, err := r.encrypt(ctx, req, entry)
+	if err == nil {
+		for _, t := range lack {
+			if err = r.sendTo(ctx, t, file, sent, req.Recipients, &entry); err != nil {
+				break
+			}
+		}
+	}
+	return errors.Join(err, r.Effect(func() error { return r.Catalogue.Abandon(sending(entry.ID)) }))
+}
+
+// errRotten is returned for an archive that is not any more what was proven.
+var errRotten = errors.New("the archive on this host is not the one that was proven good: its disk may be failing")
+
+// encrypt encrypts the archive into a file beside it. What was read must be what was
+// proven; else the backup is bad from now on.
+func (r *Run) encrypt(ctx context.Context, req backup.Request, entry backup.Entry) (file string, sent backup.File, err error) {
+	r.phase(backup.PhaseEncrypt, "", entry.File.Size)
+	if err := r.roomFor(entry); err != nil {
+		return "", backup.File{}, err
+	}
+	var dir string
+	if err := r.Effect(func() (err error) { dir, err = r.Catalogue.Begin(sending(entry.ID)); return err }); err != nil {
+		return "", backup.File{}, err
+	}
+	file = filepath.Join(dir, entry.ID+backup.SentSuffix)
+	var plain string
+	err = r.Effect(func() error {
+		in, err := os.Open(r.Catalogue.Archive(entry.ID))
+		if err != nil {
+			return err
+		}
+		err = create(file, func(w io.Writer) error {
+			plain, sent, err = archive.Encrypt(ctx, &slowed{ctx: ctx, w: w, said: r.progress}, in, req.Recipients)
+			return err
+		})
+		return errors.Join(err, in.Close())
+	})
+	if err != nil {
+		return "", backup.File{}, err
+	}
+	sent.Name = filepath.Base(file)
+	if plain != entry.File.SHA256 {
+		entry.Checks = append(entry.Checks, r.check("reread", false, "", "its digest is not the one that it had"))
+		r.state.Good = false
+		return "", backup.File{}, errors.Join(errRotten, r.Effect(func() error { return r.Catalogue.Update(entry.Judge()) }))
+	}
+	return file, sent, nil
+}
+
+// roomFor asks for room for the encrypted archive.
+func (r *Run) roomFor(entry backup.Entry) error {
+	free, err := r.Snapshot.Free(r.Catalogue.Dir)
+	if err != nil {
+		return err
+	}
+	if need := uint64(entry.File.Size)/10*11 + r.Snapshot.Line; free < need { //nolint:gosec // a size is not negative
+		return fmt.Errorf("the encrypted archive needs %d MiB in %s beside the %d MiB that must stay free there, and %d MiB are free",
+			uint64(entry.File.Size)/10*11>>20+1, r.Catalogue.Dir, r.Snapshot.Line>>20, free>>20) //nolint:gosec // as above
+	}
+	return nil
+}
+
+// sendTo sends to one target and notes how that went. An error means that nothing can be
+// noted any more, or that everything has to end.
+func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent backup.File, recipients []string, entry *backup.Entry) error {
+	r.phase(backup.PhaseSend, t.Name, 0)
+	c := backup.Copy{Target: t.Name, File: sent, Recipients: recipients, Tried: r.Now().UTC()}
+	err := r.Effect(func() error { return r.upload(ctx, t, file, sent, c, *entry) })
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	c.Sent, c.Verified = c.Tried, r.Now().UTC()
+	if err != nil {
+		c = backup.Copy{Target: t.Name, Tried: c.Tried, Failed: err.Error()}
+		r.state.NotSent = append(r.state.NotSent, t.Name+": "+err.Error())
+	}
+	*entry = entry.WithCopy(c)
+	return r.Effect(func() error { return r.Catalogue.Update(*entry) })
+}
+
+// errSendTooLong is why one target ends that takes too long.
+var errSendTooLong = errors.New("the target took longer than it may")
+
+// upload writes the archive and then its entry, which says that the archive is whole. Each
+// is read back.
+func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent backup.File, c backup.Copy, entry backup.Entry) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Send, errSendTooLong)
+	defer cancel()
+	to, err := r.Open(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	limits := target.Limits{Idle: r.limits.Idle, BytesPerSecond: r.limits.BytesPerSecond}
+	if err := target.Send(ctx, to, backup.SentName(entry.Site, entry.Host, entry.ID), file, sent, limits); err != nil {
+		return err
+	}
+	c.Sent, c.Verified = c.Tried, r.Now().UTC()
+	text, err := entry.WithCopy(c).Encode()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	return target.SendFrom(ctx, to, backup.SentEntryName(entry.Site, entry.Host, entry.ID), bytes.NewReader(text),
+		backup.File{Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}, limits)
+}
+
+// remove removes the backups that the request names: at the targets first, then here.
+func (r *Run) remove(ctx context.Context, req backup.Request) error {
+	if len(req.Remove) == 0 {
+		return nil
+	}
+	r.phase(backup.PhaseRemove, "", 0)
+	for _, id := range req.Remove {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		entries, _, err := r.Catalogue.List()
+		if err != nil {
+			return err
+		}
+		entry, may := removable(entries, id, req.Host)
+		if !may {
+			continue
+		}
+		r.removeCopies(ctx, req.Targets, entry)
+		if err := r.Effect(func() error { return r.Catalogue.Remove(id) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removable finds a backup of this host that is not the last good one.
+func removable(entries []backup.Entry, id, host string) (backup.Entry, bool) {
+	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id && e.Host == host })
+	if i < 0 {
+		return backup.Entry{}, false
+	}
+	other := slices.ContainsFunc(entries, func(e backup.Entry) bool { return e.Good && e.ID != id })
+	return entries[i], other || !entries[i].Good
+}
+
+// removeCopies removes the copies of a backup. A target that does not let go of one, or does
+// not answer, keeps it: a dead target must not fill the disk of the host.
+func (r *Run) removeCopies(ctx context.Context, targets []backup.Target, entry backup.Entry) {
+	for _, t := range targets {
+		if !entry.Has(t.Name) {
+			continue
+		}
+		if err := r.Effect(func() error { return r.removeCopy(ctx, t, entry) }); err != nil {
+			r.state.Left = append(r.state.Left, fmt.Sprintf("%s at %s: %v", entry.ID, t.Name, err))
+		}
+	}
+}
+
+// removeCopy removes the entry first: without it, what is left is no backup.
+func (r *Run) removeCopy(ctx context.Context, t backup.Target, entry backup.Entry) error {
+	to, err := r.Open(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	return errors.Join(
+		target.Remove(ctx, to, backup.SentEntryName(entry.Site, entry.Host, entry.ID)),
+		target.Remove(ctx, to, backup.SentName(entry.Site, entry.Host, entry.ID)))
+}

@@ -1,0 +1,291 @@
+// Package takebackup carries out one request for a backup: it takes a snapshot of etcd,
+// proves that it can be restored, packs it with the files of the host, and sends it
+// encrypted to targets. `holdfast-agent backup` is the program, which the agent has a unit
+// of its own run.
+//
+// It may be cut off anywhere. A backup appears in the catalogue in one step, at the end of
+// everything that proves it; what is left of a run that was cut off is removed by the next.
+// It owns backup.Dir through the catalogue, backup.StatePath, and this host's folder at each
+// target. It changes nothing of etcd.
+package takebackup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
+	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
+	"github.com/holdfast/holdfast/internal/adapter/backup/target"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// line is what must stay free on the disk of a host: below it, kubelet removes images and
+// ends pods.
+const line = 2 << 30
+
+// Run is what a request is carried out with.
+type Run struct {
+	Catalogue catalogue.Catalogue
+	Snapshot  snapshot.Taker
+	// Root is "/" except in tests; Paths are the files below it.
+	Root  string
+	Paths []backup.HostPath
+	// Release says what this host runs.
+	Release func() backup.Release
+	// Open opens a target.
+	Open func(ctx context.Context, t backup.Target) (target.Target, error)
+	Now  func() time.Time
+	// Say takes in how far it is.
+	Say func(backup.State)
+	// Effect carries out a step that changes a disk; a test cuts the power there.
+	Effect func(do func() error) error
+
+	state  backup.State
+	limits backup.Limits
+}
+
+// New returns the run of this host, with the client of its etcd.
+func New(e snapshot.Etcd, release func() backup.Release) *Run {
+	return &Run{
+		Catalogue: catalogue.Catalogue{Dir: backup.Dir},
+		Snapshot:  snapshot.Taker{Etcd: e, Now: time.Now, Free: host.FreeSpace, Line: line},
+		Root:      "/", Paths: backup.HostPaths(), Release: release, Open: target.Open, Now: time.Now, Say: sayer(time.Now),
+		Effect: func(do func() error) error { return do() },
+	}
+}
+
+// sayEvery is the least time between two writes of the same phase.
+const sayEvery = time.Second
+
+// sayer writes the state's file. That it cannot be written ends no backup.
+func sayer(now func() time.Time) func(backup.State) {
+	var last time.Time
+	var phase backup.Phase
+	return func(s backup.State) {
+		if !s.Ended && s.Phase == phase && now().Sub(last).Abs() < sayEvery {
+			return
+		}
+		last, phase = now(), s.Phase
+		if text, err := json.Marshal(s); err == nil {
+			_ = host.WriteFileAtomic(backup.StatePath, text, 0o600)
+		}
+	}
+}
+
+// errTooLong is why a run ends that lasts too long.
+var errTooLong = errors.New("it lasted longer than it may")
+
+// Do carries a request out. The error says why there is no good backup; a target that was
+// not reached is in the state, and is no error.
+func (r *Run) Do(ctx context.Context, req backup.Request) (backup.State, error) {
+	r.limits = req.Limits.Complete()
+	r.state = backup.State{Request: req.ID, Began: r.Now().UTC(), Phase: backup.PhaseLook}
+	r.say()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Total, errTooLong)
+	defer cancel()
+	err := r.do(ctx, req)
+	if err != nil {
+		r.state.Failed = err.Error()
+	} else {
+		r.phase(backup.PhaseDone, "", 0)
+	}
+	r.state.Ended = true
+	r.say()
+	return r.state, err
+}
+
+func (r *Run) do(ctx context.Context, req backup.Request) error {
+	unlock, err := r.Catalogue.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := r.Effect(r.Catalogue.Sweep); err != nil {
+		return err
+	}
+	if req.ID != "" {
+		if err := r.backup(ctx, req); err != nil {
+			return err
+		}
+	}
+	return r.remove(ctx, req)
+}
+
+// backup takes a backup, unless it lies there, and sends it.
+func (r *Run) backup(ctx context.Context, req backup.Request) error {
+	entry, err := r.have(req.ID)
+	if err != nil {
+		return err
+	}
+	if entry.ID == "" {
+		if entry, err = r.take(ctx, req); err != nil {
+			return err
+		}
+	}
+	r.state.Good = true
+	r.say()
+	return r.send(ctx, req, entry)
+}
+
+// have returns the entry of a backup that lies there; the zero value if there is none.
+func (r *Run) have(id string) (backup.Entry, error) {
+	entries, broken, err := r.Catalogue.List()
+	if err != nil {
+		return backup.Entry{}, err
+	}
+	if i := slices.IndexFunc(broken, func(b catalogue.Broken) bool { return b.ID == id }); i >= 0 {
+		return backup.Entry{}, broken[i].Err
+	}
+	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id })
+	if i < 0 {
+		return backup.Entry{}, nil
+	}
+	if !entries[i].Good {
+		return backup.Entry{}, fmt.Errorf("backup %s lies there and is not good: %s", id, entries[i].Why())
+	}
+	return entries[i], nil
+}
+
+func (r *Run) say() {
+	r.state.Updated = r.Now().UTC()
+	r.Say(r.state)
+}
+
+func (r *Run) phase(p backup.Phase, at string, total int64) {
+	r.state.Phase, r.state.Target, r.state.Done, r.state.Total = p, at, 0, total
+	r.say()
+}
+
+// progress hears how many bytes of a phase are done.
+func (r *Run) progress(done int64) {
+	r.state.Done = done
+	r.say()
+}
+
+// tries is how often a snapshot is taken if the first one cannot be compared: etcd was
+// compacted, or an authority changed, between two of its parts.
+const tries = 3
+
+// take takes a backup and lets it appear in the catalogue.
+func (r *Run) take(ctx context.Context, req backup.Request) (backup.Entry, error) {
+	for try := 1; ; try++ {
+		entry, again, err := r.once(ctx, req)
+		if err == nil {
+			return entry, nil
+		}
+		// What is left of a failed try must not fill the disk until the next one.
+		err = errors.Join(err, r.Effect(func() error { return r.Catalogue.Abandon(req.ID) }))
+		if !again || try == tries || ctx.Err() != nil {
+			return backup.Entry{}, err
+		}
+	}
+}
+
+// once is one try; again is true if another one may succeed.
+func (r *Run) once(ctx context.Context, req backup.Request) (_ backup.Entry, again bool, _ error) {
+	r.phase(backup.PhaseLook, "", 0)
+	seen, err := r.Snapshot.Look(ctx, r.Catalogue.Dir)
+	if err != nil {
+		return backup.Entry{}, false, err
+	}
+	before, err := r.gather()
+	if err != nil {
+		return backup.Entry{}, false, err
+	}
+	entry := backup.Entry{
+		Format: backup.Format, ID: req.ID, Site: req.Site, Host: req.Host, Life: req.Life, Reason: req.Reason, Taken: r.Now().UTC().Truncate(time.Second),
+		Release: r.Release(),
+	}
+	entry.Release.Etcd = seen.Status.Version
+	var dir string
+	if err := r.Effect(func() (err error) { dir, err = r.Catalogue.Begin(req.ID); return err }); err != nil {
+		return backup.Entry{}, false, err
+	}
+	if entry, err = r.snapshot(ctx, dir, seen, entry); err != nil {
+		return backup.Entry{}, false, err
+	}
+	files, err := r.gather()
+	if err != nil {
+		return backup.Entry{}, false, err
+	}
+	entry.Missing, entry.Authorities = files.Missing, archive.Authorities(files.Files)
+	same := slices.Equal(entry.Authorities, archive.Authorities(before.Files))
+	entry.Checks = append(entry.Checks, r.check("authorities", same, "the authorities of this host were the same before and after the snapshot",
+		"an authority of this host changed while the snapshot was taken"))
+	if entry = entry.Judge(); !entry.Good {
+		return backup.Entry{}, !same || snapshot.Again(entry.Checks), fmt.Errorf("the backup is not good, and was thrown away: %s", entry.Why())
+	}
+	entry, err = r.pack(ctx, dir, entry, files.Files)
+	return entry, false, err
+}
+
+// gather reads the files of this host.
+func (r *Run) gather() (archive.Gathered, error) {
+	g, err := archive.Gather(r.Root, r.Paths)
+	if err != nil {
+		return g, fmt.Errorf("read the files of this host for a backup: %w", err)
+	}
+	if len(g.Lacks) > 0 {
+		return g, fmt.Errorf("this host lacks files without which no backup can be restored: %v", g.Lacks)
+	}
+	return g, nil
+}
+
+func (r *Run) check(name string, ok bool, yes, no string) backup.Check {
+	c := backup.Check{Name: name, At: r.Now().UTC(), OK: ok, Says: yes}
+	if !ok {
+		c.Says = no
+	}
+	return c
+}
+
+// snapshot takes and verifies the snapshot.
+func (r *Run) snapshot(ctx context.Context, dir string, seen snapshot.Seen, entry backup.Entry) (backup.Entry, error) {
+	r.phase(backup.PhaseSnapshot, "", seen.Status.DBSize)
+	taker := r.Snapshot
+	taker.Through = func(ctx context.Context, w io.Writer) io.Writer {
+		return &slowed{ctx: ctx, w: w, rate: r.limits.BytesPerSecond, said: r.progress}
+	}
+	err := r.Effect(func() (err error) { seen, err = taker.Take(ctx, dir, seen); return err })
+	if err != nil {
+		return entry, err
+	}
+	r.phase(backup.PhaseRestore, "", 0)
+	err = r.Effect(func() (err error) { entry.Database, entry.Checks, err = taker.Verify(ctx, dir, seen); return err })
+	return entry, err
+}
+
+// slowed counts what is written, and slows it down.
+type slowed struct {
+	ctx  context.Context //nolint:containedctx // it lives as long as one snapshot
+	w    io.Writer
+	n    int64
+	rate int64
+	said func(int64)
+}
+
+func (s *slowed) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil {
+		return n, err
+	}
+	s.n += int64(n)
+	s.said(s.n)
+	return n, target.Slow(s.ctx, int64(n), s.rate)
+}
+
+// removeSnapshot makes room: the archive holds the snapshot by now.
+func removeSnapshot(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/backup"
+)
+
+// backupNowFlags holds the flags of `backup now`.
+type backupNowFlags struct {
+	backupFlags
+	host, reason   string
+	dryRun, noWait bool
+	timeout        time.Duration
+}
+
+func newBackupNow(streams Streams) *cobra.Command {
+	f := backupNowFlags{timeout: time.Hour}
+	cmd := &cobra.Command{
+		Use:   "now",
+		Short: "Have a control plane take a backup now, and follow that",
+		Long: `Wants a backup of one control plane now, and follows it until it is good and every target
+has a copy that was read back, or until it failed. The wish stands at the node of the host;
+its agent carries it out also when the command has ended or its terminal is gone. What goes
+before a backup (a take-over, a member of etcd that catches up, a host that is away) goes
+before this one too, and is told.
+
+Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it would begin now);
+1 it failed; 3 it is good and a target lacks it, or something was in its way at the timeout
+(with --dry-run: something is in its way); 4 it was on its way at the timeout; 2 wrong usage;
+7 no control plane can take one.`,
+		Example: `  holdfast backup now
+  holdfast backup now --reason 'before the move'
+  holdfast backup now --host cp-2 --no-wait
+  holdfast backup now --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.open(cmd.Context(), positive(f.timeout))
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), c, streams)
+		},
+	}
+	f.register(cmd)
+	timeoutFlag(cmd, &f.timeout)
+	cmd.Flags().StringVar(&f.host, "host", "", "the control plane that takes it; without it one that is well")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for people who look at the backup")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until it is there")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say which host would take it, and what is in its way")
+	_ = cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+func (f *backupNowFlags) run(ctx context.Context, c client.Client, streams Streams) error {
+	site, err := gatherBackups(ctx, c)
+	if err != nil {
+		return err
+	}
+	h, err := f.choose(site)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return f.dry(streams, h)
+	}
+	wish := backup.Ask(time.Now(), f.reason)
+	if err := askForBackup(ctx, c, h.Name, wish); err != nil {
+		return err
+	}
+	if f.noWait {
+		_, err := fmt.Fprintf(streams.Err, "%s is asked for a backup; to see it: holdfast backup list\n", h.Name)
+		return err
+	}
+	return f.follow(ctx, c, streams, h.Name, wish)
+}
+
+// choose returns the host that is asked.
+func (f *backupNowFlags) choose(site backupSite) (backup.Host, error) {
+	name := f.host
+	if name == "" {
+		var err error
+		if name, err = site.Choose(site.Ready); err != nil {
+			return backup.Host{}, coded(command.ExitRefused, "%w", err)
+		}
+	}
+	h, is := site.Host(name)
+	if !is {
+		return h, &UsageError{Err: fmt.Errorf("--host %q: there is no such control plane; see: holdfast host list", name)}
+	}
+	if h.Silent != "" {
+		return h, coded(command.ExitRefused, "%s cannot be asked: %s", name, h.Silent)
+	}
+	return h, nil
+}
+
+func (f *backupNowFlags) dry(streams Streams, h backup.Host) error {
+	switch {
+	case h.Doing != nil:
+		_, _ = fmt.Fprintf(streams.Out, "%s takes backup %s since %s; another one would follow\n", h.Name, h.Doing.ID, timestamp(h.Doing.Since))
+	case h.Waits != "":
+		_, _ = fmt.Fprintf(streams.Out, "%s would wait: %s\n", h.Name, h.Waits)
+		return exitWith(command.ExitAttention)
+	default:
+		_, _ = fmt.Fprintf(streams.Out, "%s would take a backup now, and send it to %s\n", h.Name, orDash(strings.Join(h.Targets, ", ")))
+	}
+	return nil
+}
+
+// askForBackup writes a wish for a backup to the node of a host.
+func askForBackup(ctx context.Context, c client.Client, name, wish string) error {
+	return changeNode(ctx, c, name, func(n *corev1.Node) error {
+		return annotate(ctx, c, n, map[string]*string{backup.WantedOf: &wish}, false)
+	})
+}
+
+// follow shows what a host does until it has answered a wish.
+func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams Streams, name, wish string) error {
+	h, err := followBackup(ctx, c, streams, name, wish, f.timeout)
+	if err != nil {
+		return err
+	}
+	if h.Answer.Failed != "" {
+		return coded(command.ExitFailed, "%s made no good backup: %s; the schedule goes on. What it did: ssh %s sudo journalctl -u holdfast-backup", name, h.Answer.Failed, name)
+	}
+	site := backup.Site{Hosts: []backup.Host{h}}
+	_, b, err := site.Find(h.Answer.ID)
+	if err != nil {
+		return err
+	}
+	if err := printBackup(streams.Out, f.output, name, b); err != nil {
+		return err
+	}
+	if lacks := b.Unsent(); len(lacks) > 0 {
+		return coded(command.ExitAttention, "backup %s is good and lies on %s, and a target lacks it: %s. The host tries again by itself", b.ID, name, strings.Join(lacks, "; "))
+	}
+	return nil
+}
+
+// followBackup returns what a host tells once it has answered a wish.
+func followBackup(ctx context.Context, c client.Client, streams Streams, name, wish string, timeout time.Duration) (backup.Host, error) {
+	limited, stop := context.WithTimeoutCause(ctx, timeout, errNotYet)
+	defer stop()
+	view, began := command.NewView(streams.Err), time.Now()
+	defer view.End()
+	last := backup.Host{Name: name}
+	for {
+		n, err := follow{cluster: c}.look(limited, name)
+		var missing *UsageError
+		switch {
+		case errors.As(err, &missing):
+			return last, fmt.Errorf("node %s was deleted meanwhile", name)
+		case err != nil && limited.Err() == nil:
+			view.Show([]command.ViewLine{{Host: name, Doing: "the API does not answer: " + err.Error()}}, time.Since(began))
+		case err == nil:
+			last = backup.HostOf(n.Name, n.Annotations)
+			doing, done := last.Says(wish)
+			view.Show([]command.ViewLine{{Host: name, Doing: doing}}, time.Since(began))
+			if done {
+				return last, nil
+			}
+			if n.Annotations[backup.WantedOf] != wish {
+				return last, coded(command.ExitFailed, "somebody else asked %s for another backup meanwhile; see: holdfast backup list", name)
+			}
+		}
+		if host.Sleep(limited, followEvery) != nil {
+			return last, endedBackup(context.Cause(limited), last, wish, timeout)
+		}
+	}
+}
+
+// endedBackup explains an end before the backup was there.
+func endedBackup(cause error, h backup.Host, wish string, timeout time.Duration) error {
+	if !errors.Is(cause, errNotYet) {
+		return errors.New("interrupted: the wish stands and is carried out; to see it: holdfast backup list")
+	}
+	code := command.ExitRecovers
+	if h.Waits != "" || h.Silent != "" {
+		code = command.ExitAttention
+	}
+	doing, _ := h.Says(wish)
+	return coded(code, "%s has no backup after %s: %s. The wish stands; to see it: holdfast backup list", h.Name, timeout, doing)
+}

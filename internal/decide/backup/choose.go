@@ -1,0 +1,105 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Choose returns the control plane that is asked for a backup where nobody names one: one
+// that tells of its backups and is ready, rather one whose last try did not fail, then the
+// first by name. ready has the hosts whose kubelet reports.
+func (s Site) Choose(ready map[string]bool) (string, error) {
+	fit := slices.DeleteFunc(slices.Clone(s.Hosts), func(h Host) bool { return h.Silent != "" || !ready[h.Name] })
+	if len(fit) == 0 {
+		var why []string
+		for _, h := range s.Hosts {
+			text := "it is not ready"
+			if h.Silent != "" {
+				text = h.Silent
+			}
+			why = append(why, h.Name+": "+text)
+		}
+		if why == nil {
+			return "", errors.New("the API has no control plane")
+		}
+		return "", fmt.Errorf("no control plane can take one: %s", strings.Join(why, "; "))
+	}
+	slices.SortFunc(fit, func(a, b Host) int {
+		if n := fails(a) - fails(b); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return fit[0].Name, nil
+}
+
+func fails(h Host) int {
+	if h.Failed == nil {
+		return 0
+	}
+	return h.Failed.Times
+}
+
+// Host returns what a host tells.
+func (s Site) Host(name string) (Host, bool) {
+	i := slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, false
+	}
+	return s.Hosts[i], true
+}
+
+// Find returns the backup that an id, or the beginning of one, names, and its host.
+func (s Site) Find(id string) (string, Brief, error) {
+	var hosts []string
+	var out Brief
+	for _, h := range s.Hosts {
+		for _, b := range h.Kept {
+			if b.ID == id {
+				return h.Name, b, nil
+			}
+			if strings.HasPrefix(b.ID, id) && id != "" {
+				hosts, out = append(hosts, h.Name), b
+			}
+		}
+	}
+	switch len(hosts) {
+	case 0:
+		return "", Brief{}, fmt.Errorf("backup %q: no control plane tells of it; see: holdfast backup list", id)
+	case 1:
+		return hosts[0], out, nil
+	}
+	return "", Brief{}, fmt.Errorf("backup %q: %d ids begin with it; see: holdfast backup list", id, len(hosts))
+}
+
+// Says says in a few words what a host does about a wish; done is true once it was answered.
+func (h Host) Says(wish string) (text string, done bool) {
+	switch {
+	case h.Silent != "":
+		return h.Silent, false
+	case h.Asked == wish && h.Answer.Failed != "":
+		return "made no good backup: " + h.Answer.Failed, true
+	case h.Asked == wish:
+		return "took backup " + h.Answer.ID + ", which is good", true
+	case h.Doing != nil && h.Doing.Phase != "":
+		return h.Doing.Phase, false
+	case h.Doing != nil:
+		return "begins", false
+	case h.Waits != "":
+		return "waits: " + h.Waits, false
+	}
+	return "has not begun yet", false
+}
+
+// Unsent says of a backup which targets lack it, and why.
+func (b Brief) Unsent() []string {
+	var out []string
+	for _, c := range b.Copies {
+		if c.Verified.IsZero() {
+			out = append(out, c.Target+": "+c.Failed)
+		}
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package backup
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// noon is a moment at which the backup of 03:00 is behind, and well is a host of which
+// nothing is in the way.
+var noon = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+
+func well(t *testing.T) Facts {
+	t.Helper()
+	return Facts{
+		Now: noon, Synchronised: state.Known(true), Up: 48 * time.Hour, Schedule: schedule(t, "0 3 * * *", ""),
+		Journal:   Journal{Since: noon.Add(-300 * time.Hour), Slot: at(t, "2026-03-10T03:00:00Z")},
+		Situation: Situation{Etcd: state.Known(Etcd{Writes: true, Members: "1, 2"}), Free: state.Known(uint64(100 << 30))},
+	}
+}
+
+func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
+	open := func(f *Facts) { f.Journal.Slot = at(t, "2026-03-09T03:00:00Z") }
+	begun := func(f *Facts) {
+		open(f)
+		f.Works, f.Journal.Begun = true, &Begun{ID: "x", At: noon.Add(-time.Minute), Reason: BySchedule, Members: "1, 2"}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(f *Facts)
+		want   Action
+		rule   string
+	}{
+		{"none is due", func(*Facts) {}, Rest, "not-due"},
+		{"one was missed while the host was off", open, Begin, BySchedule},
+		{"many were missed: it is made up once", func(f *Facts) { f.Journal.Slot = at(t, "2026-01-09T03:00:00Z") }, Begin, BySchedule},
+		{"its part of the time has not come", func(f *Facts) { open(f); f.Now, f.Offset = at(t, "2026-03-10T03:10:00Z"), 30*time.Minute }, Rest, "not-due"},
+		{"its part of the time has come", func(f *Facts) { open(f); f.Now, f.Offset = at(t, "2026-03-10T03:31:00Z"), 30*time.Minute }, Begin, BySchedule},
+		{"the first one comes soon", func(f *Facts) { f.Journal = Journal{Since: noon.Add(-20 * time.Minute)} }, Begin, BySchedule},
+		{"and not at once", func(f *Facts) { f.Journal = Journal{Since: noon.Add(-10 * time.Minute)} }, Rest, "not-due"},
+		{"nor on both hosts together", func(f *Facts) { f.Journal, f.Offset = Journal{Since: noon.Add(-20 * time.Minute)}, 30*time.Minute }, Rest, "not-due"},
+		{"a clock that was years ahead stops nothing", func(f *Facts) {
+			f.Journal = Journal{Since: noon.AddDate(3, 0, 0), Slot: noon.AddDate(3, 0, 0), Again: noon.AddDate(3, 0, 0)}
+		}, Begin, BySchedule},
+		{"a failure waits for its pause", func(f *Facts) { open(f); f.Journal.Again = noon.Add(time.Minute) }, Rest, "not-due"},
+		{"and is tried again then", func(f *Facts) { open(f); f.Journal.Again = noon }, Begin, BySchedule},
+		{"a person does not wait for that", func(f *Facts) {
+			f.Journal.Again, f.Asked = noon.Add(time.Hour), ReadAsked(Ask(noon, "before the move"))
+		}, Begin, "before the move"},
+		{"but for the one that was ended", func(f *Facts) {
+			f.Journal.Again, f.Journal.Ended, f.Asked = noon.Add(time.Minute), true, ReadAsked(Ask(noon, ""))
+		}, Rest, "not-due"},
+		{"a person's wish that was answered is over", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "x")); f.Journal.Asked = f.Asked.Text }, Rest, "not-due"},
+		{"a person needs no reason", func(f *Facts) { f.Asked = ReadAsked(Ask(noon, "")) }, Begin, ByPerson},
+		{"the clock is not synchronised yet", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), time.Minute }, Wait, "clock"},
+		{"a site without a time server", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), 2*time.Hour }, Begin, BySchedule},
+		{"what etcd does is unknown", func(f *Facts) { open(f); f.Etcd = state.Fact[Etcd]{} }, Wait, "etcd-unknown"},
+		{"etcd takes no writes", func(f *Facts) { open(f); f.Etcd.Value.Writes = false }, Wait, "no-writes"},
+		{"a take-over", func(f *Facts) { open(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
+		{"a learner", func(f *Facts) { open(f); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
+		{"a host is away", func(f *Facts) {
+			open(f)
+			f.Journal.Slot = at(t, "2026-03-09T09:00:00Z")
+			f.Schedule = schedule(t, "0 9 * * *", "")
+			f.Away = []string{"cp-2 is drained"}
+		}, Wait, "away"},
+		{"a host is away for hours", func(f *Facts) { open(f); f.Away = []string{"cp-2 is drained"} }, Begin, BySchedule},
+		{"authorities are replaced", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Rotation = "etcd" }, Wait, "rotation"},
+		{"another host is at work", func(f *Facts) { open(f); f.Schedule = schedule(t, "0 9 * * *", ""); f.Busy = []string{"cp-2"} }, Wait, "busy"},
+		{"the disk is full", func(f *Facts) { open(f); f.Free = state.Known(uint64(1 << 30)) }, Wait, "disk"},
+		{"one is on its way", begun, Follow, "works"},
+		{"somebody else started the unit", func(f *Facts) { f.Works = true }, Follow, "not-ours"},
+		{"what etcd does is unknown meanwhile", func(f *Facts) { begun(f); f.Etcd = state.Fact[Etcd]{} }, Follow, "works"},
+		{"etcd stalls meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Writes = false }, End, "no-writes"},
+		{"a take-over begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.TakesOver = "x" }, End, "take-over"},
+		{"a host comes back and learns", func(f *Facts) { begun(f); f.Etcd.Value.Learner = "cp-2" }, End, "learner"},
+		{"the membership changes", func(f *Facts) { begun(f); f.Etcd.Value.Members = "1" }, End, "members"},
+		{"a host gets its turn", func(f *Facts) { begun(f); f.Away = []string{"cp-1 has its turn to boot"} }, End, "away"},
+		{"one that is late is not ended by that", func(f *Facts) { begun(f); f.Journal.Begun.Late = true; f.Away = []string{"x"} }, Follow, "works"},
+		{"a rotation ends none", func(f *Facts) { begun(f); f.Rotation = "x" }, Follow, "works"},
+		{"the disk fills", func(f *Facts) { begun(f); f.Free = state.Known(uint64(0)) }, End, "disk"},
+		{"it lasts too long", func(f *Facts) { begun(f); f.Journal.Begun.At = noon.Add(-4 * time.Hour) }, End, "too-long"},
+		{"it was told to end", func(f *Facts) { begun(f); f.Journal.Begun.Stop = "x" }, End, "stops"},
+		{"it has ended", func(f *Facts) { begun(f); f.Works = false }, TakeIn, "ended"},
+	} {
+		f := well(t)
+		c.change(&f)
+		v := Decide(f)
+		if v.Action != c.want || v.Rule != c.rule {
+			t.Errorf("%s: %s by %s (%s), want %s by %s", c.name, v.Action, v.Rule, v.Why, c.want, c.rule)
+		}
+		if v.Action != TakeIn && v.Again <= 0 || v.Again > lookEvery {
+			t.Errorf("%s: the next look is in %s", c.name, v.Again)
+		}
+		if (v.Action == Wait || v.Action == End) && v.Why == "" {
+			t.Errorf("%s: no words", c.name)
+		}
+	}
+}
+
+// TestTwoHostsNeverBeginTogether plays a month on each number of control planes.
+func TestTwoHostsNeverBeginTogether(t *testing.T) {
+	for _, names := range [][]string{{"cp-1"}, {"cp-2", "cp-1"}, {"a", "b", "c"}} {
+		for _, text := range []string{"0 3 * * *", "@hourly"} {
+			var begins []time.Time
+			for _, name := range names {
+				f := well(t)
+				f.Schedule, f.Offset, f.Now = schedule(t, text, ""), OffsetOf(name, names), at(t, "2026-03-01T00:00:00Z")
+				f.Journal = Journal{Since: f.Now}
+				for end := f.Now.AddDate(0, 0, 3); f.Now.Before(end); f.Now = f.Now.Add(time.Minute) {
+					if v := Decide(f); v.Action == Begin {
+						begins = append(begins, f.Now)
+						f.Journal.Begun = &v.Begins
+						f.Journal = f.Journal.Took("x")
+					}
+				}
+			}
+			for i, a := range begins {
+				for _, b := range begins[:i] {
+					if apart := a.Sub(b).Abs(); apart < 20*time.Minute {
+						t.Errorf("%v %s: %s and %s", names, text, a, b)
+					}
+				}
+			}
+			if least := len(names) * 3; len(begins) < least {
+				t.Errorf("%v %s: %d backups in three days", names, text, len(begins))
+			}
+		}
+	}
+}
+
+func TestFailuresWaitLongerAndLongerAndStayOpen(t *testing.T) {
+	j, pauses := Journal{}, []time.Duration{}
+	for range 7 {
+		j.Begun = &Begun{Slot: noon}
+		j = j.Lost(noon, "the disk")
+		pauses = append(pauses, j.Again.Sub(noon))
+	}
+	if got := fmt.Sprint(pauses); got != "[10m0s 20m0s 40m0s 1h20m0s 2h40m0s 4h0m0s 4h0m0s]" || !j.Slot.IsZero() || j.Failed.Times != 7 || j.Failed.Why != "the disk" {
+		t.Errorf("%s, %+v", got, j)
+	}
+	j.Begun = &Begun{Slot: noon, Asked: "w"}
+	if j = j.Took("id"); j.Failed != nil || !j.Again.IsZero() || j.Slot != noon || j.Asked != "w" || j.Answer.ID != "id" || j.Begun != nil {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestOneThatWasEndedBeforeItsTimeIsNoFailureAndStaysWished(t *testing.T) {
+	j := Journal{Begun: &Begun{Slot: noon, Asked: "w", Stop: "a take-over"}}.Lost(noon, "it was ended")
+	if j.Failed != nil || j.Asked != "" || !j.Slot.IsZero() || !j.Ended || j.Again.Sub(noon) != pause {
+		t.Errorf("%+v", j)
+	}
+	j = Journal{Begun: &Begun{Slot: noon, Asked: "w"}}.Lost(noon, "no room")
+	if j.Asked != "w" || j.Answer.Failed != "no room" {
+		t.Errorf("a wish that failed is not answered: %+v", j)
+	}
+}
+
+func TestAHostKnowsWhenTheNextOneIsDue(t *testing.T) {
+	f := well(t)
+	f.Offset = 30 * time.Minute
+	if v := Decide(f); !v.Next.Equal(at(t, "2026-03-11T03:30:00Z")) {
+		t.Errorf("%s", v.Next)
+	}
+	f.Journal.Slot, f.Journal.Again = at(t, "2026-03-09T03:00:00Z"), noon.Add(20*time.Minute)
+	if v := Decide(f); !v.Next.Equal(noon.Add(20 * time.Minute)) {
+		t.Errorf("after a failure: %s", v.Next)
+	}
+}

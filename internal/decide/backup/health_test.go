@@ -1,0 +1,177 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/golden"
+)
+
+const day = 24 * time.Hour
+
+// site is a site of two hosts whose backups are well and go to one target.
+func site() Site {
+	host := func(name string, taken time.Time) Host {
+		return Host{Name: name, Summary: Summary{
+			Schedule: "0 3 * * * UTC", Period: day, Keep: 7, Targets: []string{"shop-nas"}, Recipients: []string{"age1owner"}, Since: noon.Add(-30 * day), Next: taken.Add(day),
+			Kept: []Brief{
+				{ID: name + "-2", Taken: taken, Good: true, Revision: 4711, Size: 12 << 20, Copies: []Copy{{Target: "shop-nas", Verified: taken.Add(time.Minute)}}},
+				{ID: name + "-1", Taken: taken.Add(-day), Good: true, Revision: 4000, Size: 12 << 20, Copies: []Copy{{Target: "shop-nas", Verified: taken.Add(-day)}}},
+			},
+		}}
+	}
+	return Site{
+		Now: noon, Hosts: []Host{host("cp-1", noon.Add(-9*time.Hour)), host("cp-2", noon.Add(-8*time.Hour))},
+		Proof: state.Known(Proof{ID: "cp-1-0", At: noon.Add(-20 * day), By: "admin", Recipients: []string{"age1owner"}}),
+	}
+}
+
+// situations are sites with what is wrong with them.
+var situations = []struct {
+	name   string
+	change func(s *Site)
+	want   string // kinds with subjects; ! where a person has to act
+}{
+	{"all is well", func(*Site) {}, ""},
+	{"the first day", func(s *Site) {
+		for i := range s.Hosts {
+			s.Hosts[i].Kept, s.Hosts[i].Since = nil, noon.Add(-time.Hour)
+		}
+	}, ""},
+	{"never one", func(s *Site) {
+		for i := range s.Hosts {
+			s.Hosts[i].Kept = nil
+		}
+		s.Hosts[1].Waits = "etcd takes no writes here"
+	}, "none!"},
+	{"bad ones do not count", func(s *Site) {
+		for i := range s.Hosts {
+			for j := range s.Hosts[i].Kept {
+				s.Hosts[i].Kept[j].Good = false
+			}
+		}
+	}, "none!"},
+	{"the site's are old", func(s *Site) {
+		s.Now = noon.Add(3 * day)
+		s.Hosts[0].Failed = &Failure{At: noon, Why: "no room", Times: 9}
+	}, "old!, not-sent shop-nas!"},
+	{"two periods are not old yet", func(s *Site) { s.Now = noon.Add(-8 * time.Hour).Add(2 * day) }, "host-old cp-1"},
+	{"a host is off", func(s *Site) {
+		s.Hosts[0].Kept[0].Taken = noon.Add(-5 * day)
+		s.Hosts[0].Kept[1].Taken = noon.Add(-6 * day)
+	}, "host-old cp-1"},
+	{"a host fails", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 1} }, "failing cp-2"},
+	{"a host goes on failing", func(s *Site) { s.Hosts[1].Failed = &Failure{At: noon, Why: "no room", Times: 3} }, "failing cp-2!"},
+	{"the wish has mistakes, which both hosts tell", func(s *Site) { s.Hosts[0].Refused, s.Hosts[1].Refused = []string{"a", "b"}, []string{"a", "b"} }, "refused!"},
+	{"the target is away for days", func(s *Site) {
+		for i := range s.Hosts {
+			for j := range s.Hosts[i].Kept {
+				s.Hosts[i].Kept[j].Copies[0] = Copy{Target: "shop-nas", Failed: "no route"}
+			}
+		}
+		s.Hosts[0].Kept[1].Taken = noon.Add(-4 * day)
+	}, "not-sent shop-nas!"},
+	{"the target is away since last night", func(s *Site) { s.Hosts[1].Kept[0].Copies[0] = Copy{Target: "shop-nas", Failed: "no route"} }, ""},
+	{"a new target has time", func(s *Site) { s.Hosts[0].Targets = append(s.Hosts[0].Targets, "bucket") }, ""},
+	{"nobody ever proved one", func(s *Site) { s.Proof.Value = Proof{} }, "never-proven"},
+	{"the proof was for others", func(s *Site) { s.Proof.Value.Recipients = []string{"age1former"} }, "never-proven"},
+	{"whether one is proven is unknown", func(s *Site) { s.Proof = state.Fact[Proof]{} }, ""},
+	{"the hosts alone have them", func(s *Site) { s.Hosts[0].Targets, s.Hosts[1].Targets, s.Proof.Value = nil, nil, Proof{} }, ""},
+	{"one is on its way", func(s *Site) { s.Hosts[0].Doing = &Doing{ID: "x", Since: noon.Add(-time.Minute), Phase: "verifies"} }, ""},
+	{"one host is silent", func(s *Site) { s.Hosts[0] = Host{Name: "cp-1", Silent: "x"} }, ""},
+	{"all hosts are silent", func(s *Site) {
+		s.Hosts[0], s.Hosts[1] = Host{Name: "cp-1", Silent: "x"}, Host{Name: "cp-2", Silent: "x"}
+	}, ""},
+}
+
+func TestTroublesWithBackups(t *testing.T) {
+	for _, c := range situations {
+		s := site()
+		c.change(&s)
+		var got []string
+		for _, tr := range s.Troubles() {
+			text := strings.TrimSpace(string(tr.Kind) + " " + tr.Subject)
+			if tr.Often {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPeopleReadOfBackupsWhatWasApproved(t *testing.T) {
+	var out strings.Builder
+	for _, c := range situations {
+		s := site()
+		c.change(&s)
+		fmt.Fprintf(&out, "== %s\n%s\n", c.name, strings.Join(s.Lines(), "\n"))
+		for _, tr := range s.Troubles() {
+			fmt.Fprintf(&out, "* %s %s: %s\n", tr.Kind, tr.Subject, tr.Why)
+		}
+	}
+	golden.Check(t, "health.txt", []byte(out.String()))
+}
+
+func TestASummaryIsReadAsItWasWrittenAndStaysSmall(t *testing.T) {
+	s := site().Hosts[0].Summary
+	text, err := s.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadSummary(text)
+	if err != nil || !back.Same(s) {
+		t.Errorf("%+v, %v", back, err)
+	}
+	back.At = noon
+	if !back.Same(s) {
+		t.Error("the time of writing is news")
+	}
+	if back.Kept[0].Revision++; back.Same(s) {
+		t.Error("another backup is no news")
+	}
+	long := strings.Repeat("é\nx", 5000)
+	for i := range 100 {
+		s.Kept = append(s.Kept, Brief{ID: fmt.Sprint(i), Taken: noon.Add(time.Duration(i) * time.Hour), Why: long, Reason: long, Copies: []Copy{{Target: "t", Failed: long}, {Target: "u", Failed: long}}})
+	}
+	s.Failed, s.Waits, s.Answer.Failed, s.Refused = &Failure{Why: long}, long, long, slices.Repeat([]string{long}, 100)
+	text, err = s.Text()
+	if err != nil || len(text) > 32<<10 || strings.Contains(text, `\n`) {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	back, err = ReadSummary(text)
+	if best, is := back.Newest(); err != nil || !is || best.ID != "cp-1-2" {
+		t.Errorf("the newest good one is not in it any more: %+v, %v", best, err)
+	}
+	if _, err := ReadSummary(""); !errors.Is(err, ErrNothingSaid) {
+		t.Errorf("%v", err)
+	}
+	if _, err := ReadSummary("{"); err == nil || !strings.Contains(err.Error(), Annotation) {
+		t.Errorf("%v", err)
+	}
+	if later, err := ReadSummary(`{"schedule":"x","ofALaterRelease":{"a":1}}`); err != nil || later.Schedule != "x" {
+		t.Errorf("%+v, %v", later, err)
+	}
+}
+
+func TestAWishIsReadAsItWasWritten(t *testing.T) {
+	for _, reason := range []string{"", "before the move", "two\nlines  here"} {
+		text := Ask(noon.Add(5), reason)
+		if got := ReadAsked(text); got.Text != text || !got.At.Equal(noon.Add(5)) || got.Reason != strings.Join(strings.Fields(reason), " ") {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if got := ReadAsked("please"); got.Text != "please" || !got.At.IsZero() || got.Reason != "please" {
+		t.Errorf("%+v", got)
+	}
+	if got := ReadAsked(""); got.Text != "" {
+		t.Errorf("%+v", got)
+	}
+}

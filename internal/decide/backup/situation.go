@@ -1,0 +1,232 @@
+package backup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/page"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Etcd is what a host sees of etcd.
+type Etcd struct {
+	// Writes is true while etcd takes writes here.
+	Writes bool
+	// TakesOver is what the etcd keeper does beside watching, empty for nothing.
+	TakesOver string
+	// Learner names a member that catches up, empty for none.
+	Learner string
+	// Members names the membership: of etcd, and of the pair. Another text is another one.
+	Members string
+}
+
+// Situation is what a host knows of whatever goes before a backup.
+type Situation struct {
+	Etcd state.Fact[Etcd]
+	// Away says which control planes are away for work, or are about to be.
+	Away []string
+	// Rotation says which authorities are being replaced, empty for none.
+	Rotation string
+	// Busy names other control planes that take a backup now.
+	Busy []string
+	// Free is what may still be written where backups lie, in bytes.
+	Free state.Fact[uint64]
+}
+
+// quiet are the steps of the etcd keeper in which nothing changes hands.
+var quiet = []state.EtcdAction{state.EtcdIdle, state.EtcdWait, state.EtcdWriteRecord, state.EtcdMark, state.EtcdMoveLeader}
+
+// EtcdOfPair reads what the etcd keeper of one of two hosts says.
+func EtcdOfPair(r state.EtcdReport) state.Fact[Etcd] {
+	l, p := r.Snapshot.Local, r.Snapshot.Pacemaker
+	if !l.Running.Known || !l.Leader.Known {
+		return state.Fact[Etcd]{}
+	}
+	out := Etcd{
+		Writes:  l.Running.Value && l.Leader.Value != 0 && l.Stalled == 0 && l.Leaderless == 0,
+		Members: fmt.Sprintf("%s ring %d contact %v", members(l.Members.Value), p.Ring, p.Contact),
+		Learner: learner(l.Members.Value),
+	}
+	switch {
+	case l.StandIn.Value != 0:
+		out.TakesOver = "a stand-in votes for the lost host"
+	case p.Leaving:
+		out.TakesOver = "etcd leaves this host"
+	case !slices.Contains(quiet, r.Verdict.Action):
+		out.TakesOver = "its step is " + string(r.Verdict.Action)
+	}
+	return state.Known(out)
+}
+
+// EtcdOfMember reads what the member of a host says of itself, where kubelet runs etcd.
+func EtcdOfMember(votes bool, list []state.EtcdMember) Etcd {
+	return Etcd{Writes: votes, Members: members(list), Learner: learner(list)}
+}
+
+func members(list []state.EtcdMember) string {
+	var out []string
+	for _, m := range list {
+		text := fmt.Sprint(m.ID)
+		if m.Learner {
+			text += " learns"
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func learner(list []state.EtcdMember) string {
+	for _, m := range list {
+		if m.Learner {
+			if m.Name == "" {
+				return "a member that has not started yet"
+			}
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// Around adds what the nodes say of control planes.
+func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
+	rotations := map[string]bool{}
+	for _, n := range nodes {
+		if !n.ControlPlane() {
+			continue
+		}
+		if what := away(n); what != "" {
+			s.Away = append(s.Away, n.Name+" "+what)
+		}
+		for _, a := range rotates(n) {
+			rotations[a] = true
+		}
+		if sum, err := ReadSummary(n.Annotations[Annotation]); err == nil && n.Name != self && sum.Doing != nil && within(now.Sub(sum.Doing.Since), longest) {
+			s.Busy = append(s.Busy, n.Name)
+		}
+	}
+	var names []string
+	for a := range rotations {
+		names = append(names, a)
+	}
+	slices.Sort(names)
+	s.Rotation = strings.Join(names, ", ")
+}
+
+// within reports whether something that began an age ago lasts no longer than a limit. A
+// time to come is of a clock that was set.
+func within(age, limit time.Duration) bool { return age >= 0 && age < limit }
+
+// away says for what a control plane is away, or is about to be; empty for nothing. A
+// host that is just lost is told by etcd.
+func away(n state.Node) string {
+	turn, unreadTurn := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
+	said, unread := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
+	switch {
+	case unreadTurn == nil && turn.Wish == parachute.Go && !state.Is(said.Facts.Release, turn.To), unread == nil && !said.Journal.Step.AtRest():
+		return "is on its way to another release"
+	case rollout.WishOf(n.Annotations).HasTurn():
+		return "has its turn to boot or for updates"
+	case n.Annotations[rollout.StateOf] == string(rollout.Working):
+		return "is at work on its configuration"
+	case n.Annotations[drain.CordonedBy] != "":
+		return "is drained"
+	}
+	return ""
+}
+
+// rotates names the authorities that a control plane replaces: it trusts more than what
+// it signs with.
+func rotates(n state.Node) []string {
+	var out []string
+	for a, r := range state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value.Authorities {
+		if len(r.Trusts) > 1 {
+			out = append(out, string(a))
+		}
+	}
+	return out
+}
+
+// rule is one reason for which a backup does not begin, or ends before its time.
+type rule struct {
+	id string
+	// ends is true if it also ends a backup that has begun.
+	ends bool
+	// soft is true if it no longer counts after patience: a site whose host is away for
+	// days needs its backups more than others do.
+	soft bool
+	why  func(s Situation, b Begun) string
+}
+
+// patience is how long a backup that is due waits for soft reasons, and spare what must
+// stay free where backups lie.
+const (
+	patience = 6 * time.Hour
+	spare    = 2 << 30
+)
+
+var rules = []rule{
+	{id: "etcd-unknown", why: func(s Situation, _ Begun) string { return when(!s.Etcd.Known, "it is not known what etcd does here") }},
+	{id: "no-writes", ends: true, why: func(s Situation, _ Begun) string {
+		return when(s.Etcd.Known && !s.Etcd.Value.Writes, "etcd takes no writes here")
+	}},
+	{id: "take-over", ends: true, why: func(s Situation, _ Begun) string {
+		return when(s.Etcd.Value.TakesOver != "", "the etcd keeper is at work: "+s.Etcd.Value.TakesOver)
+	}},
+	{id: "learner", ends: true, why: func(s Situation, _ Begun) string {
+		return when(s.Etcd.Value.Learner != "", s.Etcd.Value.Learner+" catches up with etcd's data")
+	}},
+	{id: "members", ends: true, why: func(s Situation, b Begun) string {
+		return when(s.Etcd.Known && b.Members != "" && b.Members != s.Etcd.Value.Members, "the membership changed")
+	}},
+	{id: "away", ends: true, soft: true, why: func(s Situation, _ Begun) string { return strings.Join(s.Away, "; ") }},
+	{id: "rotation", soft: true, why: func(s Situation, _ Begun) string {
+		return when(s.Rotation != "", "authorities are being replaced: "+s.Rotation)
+	}},
+	{id: "busy", soft: true, why: func(s Situation, _ Begun) string {
+		return when(len(s.Busy) > 0, strings.Join(s.Busy, " and ")+" takes a backup")
+	}},
+	{id: "disk", ends: true, why: func(s Situation, _ Begun) string {
+		return when(s.Free.Known && s.Free.Value < spare, fmt.Sprintf("%d MiB are free where backups lie, and %d MiB must stay free", s.Free.Value>>20, spare>>20))
+	}},
+}
+
+func when(is bool, why string) string {
+	if is {
+		return why
+	}
+	return ""
+}
+
+// Hindrance is why a backup does not begin, or ends before its time.
+type Hindrance struct{ ID, Why string }
+
+// hinders returns the first reason not to begin a backup that has been due for a time.
+func hinders(s Situation, due time.Duration) *Hindrance {
+	for _, r := range rules {
+		if why := r.why(s, Begun{}); why != "" && !(r.soft && due >= patience) {
+			return &Hindrance{r.id, why}
+		}
+	}
+	return nil
+}
+
+// endsIt returns the first reason to end a backup that has begun.
+func endsIt(s Situation, b Begun, now time.Time) *Hindrance {
+	for _, r := range rules {
+		if why := r.why(s, b); why != "" && r.ends && !(r.soft && b.Late) {
+			return &Hindrance{r.id, why}
+		}
+	}
+	if lasts := now.Sub(b.At); lasts > longest {
+		return &Hindrance{"too-long", "it has lasted for " + page.Duration(lasts)}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package backup
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// pair is what the keeper of a host says whose pair is whole.
+func pair() state.EtcdReport {
+	r := state.EtcdReport{Verdict: state.EtcdVerdict{Action: state.EtcdIdle}}
+	r.Snapshot.Local = state.EtcdLocal{
+		Running: state.Known(true), Leader: state.Known(state.MemberID(1)),
+		Members: state.Known([]state.EtcdMember{{ID: 2, Name: "cp-2"}, {ID: 1, Name: "cp-1"}}),
+	}
+	r.Snapshot.Pacemaker = state.EtcdPacemaker{Contact: state.Known(true), Ring: 7}
+	return r
+}
+
+func TestWhatTheKeeperSaysCountsForBackups(t *testing.T) {
+	whole := EtcdOfPair(pair()).Value
+	for name, c := range map[string]struct {
+		change func(r *state.EtcdReport)
+		want   func(e state.Fact[Etcd]) bool
+	}{
+		"the pair is whole": {func(*state.EtcdReport) {}, func(e state.Fact[Etcd]) bool { return e.Value == (Etcd{Writes: true, Members: whole.Members}) }},
+		"etcd is unknown":   {func(r *state.EtcdReport) { r.Snapshot.Local.Running.Known = false }, func(e state.Fact[Etcd]) bool { return !e.Known }},
+		"etcd is down":      {func(r *state.EtcdReport) { r.Snapshot.Local.Running.Value = false }, func(e state.Fact[Etcd]) bool { return e.Known && !e.Value.Writes }},
+		"no leader":         {func(r *state.EtcdReport) { r.Snapshot.Local.Leader.Value = 0 }, func(e state.Fact[Etcd]) bool { return !e.Value.Writes }},
+		"it stalls":         {func(r *state.EtcdReport) { r.Snapshot.Local.Stalled = time.Second }, func(e state.Fact[Etcd]) bool { return !e.Value.Writes }},
+		"a fence":           {func(r *state.EtcdReport) { r.Verdict.Action = state.EtcdAskFence }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.TakesOver, "ask-fence") }},
+		"a stand-in":        {func(r *state.EtcdReport) { r.Snapshot.Local.StandIn = state.Known(state.MemberID(2)) }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.TakesOver, "stand-in") }},
+		"it leaves":         {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Leaving = true }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.TakesOver, "leaves") }},
+		"a learner":         {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[0].Learner = true }, func(e state.Fact[Etcd]) bool { return e.Value.Learner == "cp-2" && e.Value.Members != whole.Members }},
+		"a learner to come": {func(r *state.EtcdReport) { r.Snapshot.Local.Members.Value[0] = state.EtcdMember{ID: 9, Learner: true} }, func(e state.Fact[Etcd]) bool { return strings.Contains(e.Value.Learner, "not started") }},
+		"the peer is lost":  {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Contact.Value = false }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
+		"another ring":      {func(r *state.EtcdReport) { r.Snapshot.Pacemaker.Ring++ }, func(e state.Fact[Etcd]) bool { return e.Value.Members != whole.Members }},
+		"a lone survivor": {func(r *state.EtcdReport) {
+			r.Verdict.Action = state.EtcdWait
+			r.Snapshot.Local.Members.Value = r.Snapshot.Local.Members.Value[1:]
+		}, func(e state.Fact[Etcd]) bool { return e.Value.Writes && e.Value.TakesOver == "" }},
+		"the order of a list": {func(r *state.EtcdReport) { slices.Reverse(r.Snapshot.Local.Members.Value) }, func(e state.Fact[Etcd]) bool { return e.Value.Members == whole.Members }},
+	} {
+		r := pair()
+		c.change(&r)
+		if got := EtcdOfPair(r); !c.want(got) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func control(name string, annotations map[string]string) state.Node {
+	return state.Node{Name: name, Labels: map[string]string{state.LabelControlPlane: ""}, Annotations: annotations}
+}
+
+func written[T annotation.Turn | annotation.Host](t *testing.T, v T) string {
+	t.Helper()
+	var text string
+	var err error
+	switch v := any(v).(type) {
+	case annotation.Turn:
+		text, err = annotation.Encode(v)
+	case annotation.Host:
+		text, err = annotation.Encode(v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestControlPlanesThatAreAwayAreSeen(t *testing.T) {
+	const wish = "2026-03-10T11:00:00Z"
+	turn := annotation.Turn{Wish: parachute.Go, To: "sha256:b"}
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"nothing":                   {nil, ""},
+		"its turn in an upgrade":    {map[string]string{annotation.TurnOf: written(t, turn)}, "on its way to another release"},
+		"a turn that it has taken":  {map[string]string{annotation.TurnOf: written(t, turn), annotation.HostOf: written(t, annotation.Host{Facts: gate.Host{Release: state.Known("sha256:b")}})}, ""},
+		"on its way":                {map[string]string{annotation.HostOf: written(t, annotation.Host{Journal: parachute.Journal{Step: parachute.Proving}})}, "on its way to another release"},
+		"its turn to boot":          {map[string]string{rollout.RebootWanted: wish, rollout.RebootFrom: wish + " boot", rollout.RebootGiven: wish + " " + wish}, "its turn to boot"},
+		"a boot that was not given": {map[string]string{rollout.RebootWanted: wish}, ""},
+		"at work":                   {map[string]string{rollout.StateOf: string(rollout.Working)}, "at work"},
+		"drained":                   {map[string]string{drain.CordonedBy: "x"}, "drained"},
+		"what nobody can read":      {map[string]string{annotation.TurnOf: "{", annotation.HostOf: "{", Annotation: "{"}, ""},
+	} {
+		s := Situation{}
+		s.Around("cp-1", []state.Node{control("cp-1", nil), control("cp-2", c.annotations), {Name: "worker-1", Annotations: map[string]string{drain.CordonedBy: "x"}}}, noon)
+		got := strings.Join(s.Away, "; ")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAnotherHostAtWorkAndARotationAreSeen(t *testing.T) {
+	busy := func(since time.Time) map[string]string {
+		text, err := Summary{Doing: &Doing{ID: "x", Since: since}}.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{Annotation: text}
+	}
+	for since, want := range map[time.Time]int{noon.Add(-time.Minute): 1, noon.Add(-longest): 0, noon.Add(time.Hour): 0} {
+		s := Situation{}
+		s.Around("cp-1", []state.Node{control("cp-1", busy(noon)), control("cp-2", busy(since))}, noon)
+		if len(s.Busy) != want {
+			t.Errorf("since %s: %v", since, s.Busy)
+		}
+	}
+	said := state.FormatAnnotation(rotation.Reports{Authorities: map[rotation.Authority]rotation.Report{rotation.EtcdCA: {Trusts: []rotation.ID{"a", "b"}}, rotation.KubernetesCA: {Trusts: []rotation.ID{"a"}}}}) //nolint:exhaustive // two are enough
+	s := Situation{}
+	s.Around("cp-1", []state.Node{control("cp-1", map[string]string{state.AnnotationTrust: said}), control("cp-2", map[string]string{state.AnnotationTrust: said})}, noon)
+	if s.Rotation != string(rotation.EtcdCA) {
+		t.Errorf("%q", s.Rotation)
+	}
+}

@@ -1,0 +1,199 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Annotations of a Node about backups of its host.
+const (
+	// Annotation is what the host tells: a Summary. Its agent writes it.
+	Annotation = state.AnnotationDomain + "backup"
+	// WantedOf is a wish for a backup now: an Asked. Administrators write it. It stays
+	// until the next one: the host says in its Summary which one it has answered.
+	WantedOf = state.AnnotationDomain + "backup-wanted"
+)
+
+// Asked is a wish for a backup now, as it stands in an annotation: a time, a blank and the
+// reason.
+type Asked struct {
+	// Text is the whole wish, and names it.
+	Text   string
+	At     time.Time
+	Reason string
+}
+
+// Ask returns the text of a wish of now.
+func Ask(now time.Time, reason string) string {
+	return strings.TrimSpace(now.UTC().Format(time.RFC3339Nano) + " " + oneLine(reason, maxReason))
+}
+
+// ReadAsked reads a wish. One without a readable time counts as of now.
+func ReadAsked(text string) Asked {
+	when, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
+	at, err := time.Parse(time.RFC3339Nano, when)
+	if err != nil {
+		return Asked{Text: text, Reason: oneLine(text, maxReason)}
+	}
+	return Asked{Text: text, At: at, Reason: oneLine(reason, maxReason)}
+}
+
+// The bounds of a Summary: every change of it goes to every host.
+const (
+	maxReason = 80
+	maxWhy    = 300
+	maxBriefs = 16
+)
+
+// oneLine makes a text one line of some bytes.
+func oneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-4], "") + " ..."
+}
+
+// Summary is what a host tells of its backups. A reader ignores fields that it does not
+// know.
+type Summary struct {
+	// At is when it was written.
+	At time.Time `json:"at"`
+	// Kept are the backups on this host, the newest first.
+	Kept []Brief `json:"kept,omitempty"`
+	// Doing is the backup that it takes now.
+	Doing *Doing `json:"doing,omitempty"`
+	// Failed is how the tries since the last good backup ended.
+	Failed *Failure `json:"failed,omitempty"`
+	// Waits says why one that is due has not begun, and Due since when it is.
+	Waits string    `json:"waits,omitempty"`
+	Due   time.Time `json:"due,omitzero"`
+	// Schedule is that of the site in words, Period the longest time between two of its
+	// times, and Next when the next one of this host is due.
+	Schedule string        `json:"schedule"`
+	Period   time.Duration `json:"period"`
+	Next     time.Time     `json:"next,omitzero"`
+	Keep     int           `json:"keep"`
+	// Targets are the names of the targets, and Recipients the public keys of whoever
+	// may open what lies there.
+	Targets    []string `json:"targets,omitempty"`
+	Recipients []string `json:"recipients,omitempty"`
+	// Refused lists the mistakes for which the wish of the site is not followed.
+	Refused []string `json:"refused,omitempty"`
+	// Asked is the last wish of a person that was answered, and Answer how.
+	Asked  string `json:"asked,omitempty"`
+	Answer Answer `json:"answer,omitzero"`
+	// Since is when this host first looked for what it has to back up.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Doing is a backup on its way.
+type Doing struct {
+	ID     string    `json:"id"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason,omitempty"`
+	// Phase is what it is at.
+	Phase string `json:"phase,omitempty"`
+}
+
+// Brief is one backup in short.
+type Brief struct {
+	ID     string    `json:"id"`
+	Taken  time.Time `json:"taken"`
+	Reason string    `json:"reason,omitempty"`
+	// Good is true if it was restored and compared, and Why says what is wrong if not.
+	Good     bool   `json:"good"`
+	Why      string `json:"why,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
+	Size     int64  `json:"size,omitempty"`
+	// Kubernetes is the version that it is of.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Copies     []Copy `json:"copies,omitempty"`
+}
+
+// Copy is a backup at a target.
+type Copy struct {
+	Target string `json:"target"`
+	// Verified is when it was read back there and compared; zero if it was not.
+	Verified time.Time `json:"verified,omitzero"`
+	Failed   string    `json:"failed,omitempty"`
+}
+
+// Newest returns the newest good backup.
+func (s Summary) Newest() (Brief, bool) {
+	var out Brief
+	for _, b := range s.Kept {
+		if b.Good && b.Taken.After(out.Taken) {
+			out = b
+		}
+	}
+	return out, out.ID != ""
+}
+
+// Text writes a summary, with bounds for everything that grows.
+func (s Summary) Text() (string, error) {
+	s.Kept = slices.Clone(s.Kept)
+	slices.SortStableFunc(s.Kept, func(a, b Brief) int { return b.Taken.Compare(a.Taken) })
+	s.Kept = s.short()
+	for i := range s.Kept {
+		b := &s.Kept[i]
+		b.Reason, b.Why, b.Copies = oneLine(b.Reason, maxReason), oneLine(b.Why, maxWhy), slices.Clone(b.Copies)
+		for j := range b.Copies {
+			b.Copies[j].Failed = oneLine(b.Copies[j].Failed, maxWhy)
+		}
+	}
+	if s.Failed != nil {
+		f := *s.Failed
+		f.Why = oneLine(f.Why, maxWhy)
+		s.Failed = &f
+	}
+	s.Waits, s.Answer.Failed = oneLine(s.Waits, maxWhy), oneLine(s.Answer.Failed, maxWhy)
+	s.Refused = slices.Clone(s.Refused[:min(len(s.Refused), maxBriefs)])
+	for i := range s.Refused {
+		s.Refused[i] = oneLine(s.Refused[i], maxWhy)
+	}
+	out, err := json.Marshal(s)
+	return string(out), err
+}
+
+// short keeps the newest backups, and the newest good one also if it is older.
+func (s Summary) short() []Brief {
+	if len(s.Kept) <= maxBriefs {
+		return s.Kept
+	}
+	out := slices.Clone(s.Kept[:maxBriefs])
+	if good, is := s.Newest(); is && !slices.ContainsFunc(out, func(b Brief) bool { return b.ID == good.ID }) {
+		out[maxBriefs-1] = good
+	}
+	return out
+}
+
+// ErrNothingSaid says that a host tells nothing of its backups.
+var ErrNothingSaid = errors.New("its agent has not told anything of backups")
+
+// ReadSummary reads what a host tells.
+func ReadSummary(text string) (Summary, error) {
+	var s Summary
+	if text == "" {
+		return s, ErrNothingSaid
+	}
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return Summary{}, fmt.Errorf("annotation %s: not readable: %w", Annotation, err)
+	}
+	return s, nil
+}
+
+// Same reports whether two summaries differ in nothing but the time at which they were
+// written.
+func (s Summary) Same(o Summary) bool {
+	s.At, o.At = time.Time{}, time.Time{}
+	a, err := s.Text()
+	b, wrong := o.Text()
+	return err == nil && wrong == nil && a == b
+}

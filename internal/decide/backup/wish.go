@@ -1,0 +1,201 @@
+package backup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	configv1alpha1 "github.com/openshift/api/config/v1alpha1"
+
+	model "github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// Inputs are what the API has of a site's wish: the spec of the Backup, nil for none, and
+// the text of the Secret, empty for none. A host keeps the last ones that were right: the
+// text holds credentials.
+type Inputs struct {
+	Spec   *configv1alpha1.EtcdBackupSpec `json:"spec,omitempty"`
+	Config string                         `json:"config,omitempty"`
+}
+
+// Wish is what a site wants, without mistakes.
+type Wish struct {
+	Schedule Schedule
+	Keep     int
+	model.Config
+}
+
+// DefaultWish is that of a site which wishes nothing: a site has backups from its first
+// day.
+func DefaultWish(site string) Wish {
+	return Wish{Schedule: DefaultSchedule(site), Keep: model.DefaultKeep}
+}
+
+// CheckSchedule says what is wrong with a schedule, for model/backup.Parse.
+func CheckSchedule(zones Zones) func(text, zone string) error {
+	return func(text, zone string) error {
+		if text == "" {
+			return errors.New("a time zone needs a schedule")
+		}
+		_, err := ParseSchedule(text, zone, zones)
+		return err
+	}
+}
+
+// ReadWish reads the wish of a site. Its mistakes are all there are, each with the object
+// and the field, and none has a secret in it. With a mistake there is no wish.
+func ReadWish(in Inputs, site string, zones Zones) (Wish, []string) {
+	out := DefaultWish(site)
+	var mistakes []string
+	c, err := model.Parse([]byte(in.Config), CheckSchedule(zones))
+	if err != nil {
+		mistakes = append(mistakes, ofSecret(err)...)
+	}
+	out.Config, out.Keep = c, cmp.Or(c.Keep, model.DefaultKeep)
+	spec := configv1alpha1.EtcdBackupSpec{}
+	if in.Spec != nil {
+		spec = *in.Spec
+	}
+	text, zone := spec.Schedule, spec.TimeZone
+	if text == "" {
+		text, zone = c.Schedule, cmp.Or(zone, c.TimeZone)
+	}
+	if text != "" {
+		s, err := ParseSchedule(text, zone, zones)
+		if err != nil {
+			mistakes = append(mistakes, lines("Backup "+ObjectName+": spec.etcd.schedule: ", err)...)
+		}
+		out.Schedule = s
+	} else if zone != "" && err == nil {
+		mistakes = append(mistakes, "Backup "+ObjectName+": spec.etcd.timeZone: a time zone needs a schedule")
+	}
+	keep, wrong := keepOf(spec)
+	mistakes = append(mistakes, wrong...)
+	out.Keep = cmp.Or(keep, out.Keep)
+	if len(mistakes) > 0 {
+		return Wish{}, mistakes
+	}
+	return out, nil
+}
+
+// keepOf reads how many backups are kept, and what of the spec Holdfast does not follow.
+func keepOf(spec configv1alpha1.EtcdBackupSpec) (keep int, mistakes []string) {
+	const at = "Backup " + ObjectName + ": spec.etcd."
+	if spec.PVCName != "" {
+		mistakes = append(mistakes, at+"pvcName: Holdfast puts no backup into a volume of the cluster, which is lost with it: leave it out, and name a target outside (holdfast backup configure)")
+	}
+	switch p := spec.RetentionPolicy; {
+	case p.RetentionType == configv1alpha1.RetentionTypeSize || p.RetentionSize != nil:
+		mistakes = append(mistakes, at+"retentionPolicy: Holdfast keeps a number of backups, and not a size: set RetentionNumber")
+	case p.RetentionNumber != nil && p.RetentionNumber.MaxNumberOfBackups < 1:
+		mistakes = append(mistakes, at+"retentionPolicy.retentionNumber.maxNumberOfBackups: must be at least 1")
+	case p.RetentionNumber != nil:
+		keep = p.RetentionNumber.MaxNumberOfBackups
+	}
+	return keep, mistakes
+}
+
+// ofSecret returns the mistakes in the text of the Secret.
+func ofSecret(err error) []string {
+	var list model.Mistakes
+	prefix := "Secret " + SecretNamespace + "/" + SecretName + ": "
+	if !errors.As(err, &list) {
+		return lines(prefix, err)
+	}
+	var out []string
+	for _, m := range list {
+		out = append(out, prefix+m.Error())
+	}
+	return out
+}
+
+func lines(prefix string, err error) []string {
+	var out []string
+	for line := range strings.Lines(err.Error()) {
+		out = append(out, prefix+strings.TrimSpace(line))
+	}
+	return out
+}
+
+// SpecOf returns the spec of a Backup for a configuration, and the configuration without
+// what stands there: the schedule is no secret, and people look for it in the object.
+func SpecOf(c model.Config) (configv1alpha1.EtcdBackupSpec, model.Config) {
+	spec := configv1alpha1.EtcdBackupSpec{
+		Schedule: c.Schedule, TimeZone: c.TimeZone,
+		RetentionPolicy: configv1alpha1.RetentionPolicy{
+			RetentionType:   configv1alpha1.RetentionTypeNumber,
+			RetentionNumber: &configv1alpha1.RetentionNumberConfig{MaxNumberOfBackups: cmp.Or(c.Keep, model.DefaultKeep)},
+		},
+	}
+	c.Schedule, c.TimeZone, c.Keep = "", "", 0
+	return spec, c
+}
+
+// TargetNames lists the names of the targets of a wish.
+func (w Wish) TargetNames() []string {
+	var out []string
+	for _, t := range w.Targets {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
+// Briefs returns the entries of a catalogue in short, the newest first.
+func Briefs(entries []model.Entry) []Brief {
+	var out []Brief
+	for _, e := range entries {
+		b := Brief{ID: e.ID, Taken: e.Taken, Reason: e.Reason, Good: e.Good, Why: e.Why(), Revision: e.Database.Revision, Size: e.File.Size, Kubernetes: e.Release.Kubernetes}
+		for _, c := range e.Copies {
+			b.Copies = append(b.Copies, Copy{Target: c.Target, Verified: c.Verified, Failed: c.Failed})
+		}
+		out = append(out, b)
+	}
+	slices.SortStableFunc(out, func(a, b Brief) int { return b.Taken.Compare(a.Taken) })
+	return out
+}
+
+// Unsent returns the id of the newest good backup of a host if a target lacks it; empty
+// otherwise. Older ones are not sent any more.
+func (w Wish) Unsent(entries []model.Entry) string {
+	var newest model.Entry
+	for _, e := range entries {
+		if e.Good && e.Taken.After(newest.Taken) {
+			newest = e
+		}
+	}
+	if newest.ID == "" || len(w.Recipients) == 0 {
+		return ""
+	}
+	for _, t := range w.Targets {
+		if !newest.Has(t.Name) {
+			return newest.ID
+		}
+	}
+	return ""
+}
+
+// Spent returns the ids of the backups of a host that go. period is that of the schedule.
+func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
+	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: period, Now: now}).Go
+}
+
+// Request returns what the unit is asked for.
+func (w Wish) Request(b Begun, site, host string, spent []string) model.Request {
+	out := model.Request{ID: b.ID, Reason: b.Reason, Site: site, Host: host, Recipients: w.Recipients, Targets: w.Targets}
+	if b.Reason == Tend {
+		out.Remove = spent
+	}
+	return out
+}
+
+// Words say a wish in one line, for people.
+func (w Wish) Words() string {
+	where := "on the control planes alone"
+	if names := w.TargetNames(); len(names) > 0 {
+		where = "on the control planes and at " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("at %s, %d kept, %s", w.Schedule, w.Keep, where)
+}

@@ -1,0 +1,79 @@
+package backup
+
+// HostPath is a file of a control plane that a restore needs and a snapshot of etcd lacks,
+// or a folder with all its files.
+type HostPath struct {
+	Path   string
+	Folder bool
+	// Required files are those without which no restore works: without one, nothing is
+	// good. Of the others the entry names those that are missing.
+	Required bool
+	// Quiet ones exist on some hosts alone, and nobody is told where they do not.
+	Quiet bool
+}
+
+// HostPaths lists what an archive holds beside the snapshot. It is a list and no search: a
+// file that is new to the product is added here by whoever adds it.
+func HostPaths() []HostPath {
+	return []HostPath{
+		// Authorities and keys of the site: without them nothing that exists is trusted.
+		{Path: "/etc/kubernetes/pki/ca.crt", Required: true},
+		{Path: "/etc/kubernetes/pki/ca.key", Required: true},
+		{Path: "/etc/kubernetes/pki/front-proxy-ca.crt", Required: true},
+		{Path: "/etc/kubernetes/pki/front-proxy-ca.key", Required: true},
+		{Path: "/etc/kubernetes/pki/sa.pub", Required: true},
+		{Path: "/etc/kubernetes/pki/sa.key", Required: true},
+		{Path: "/etc/kubernetes/pki/etcd/ca.crt", Required: true},
+		{Path: "/etc/kubernetes/pki/etcd/ca.key", Required: true},
+		// What the host was installed from, and its keys of encryption and of joins.
+		{Path: "/etc/holdfast/site.json", Required: true},
+		{Path: "/etc/holdfast/apiserver", Folder: true},
+		{Path: "/etc/holdfast/join-key", Quiet: true},
+		{Path: "/etc/holdfast/kubeadm.yaml"},
+		{Path: "/etc/holdfast/packages.json", Quiet: true},
+		{Path: "/etc/holdfast/proxy.env", Quiet: true},
+		{Path: "/etc/holdfast/trust-bundle.pem", Quiet: true},
+		{Path: "/etc/holdfast/registry/config.json", Quiet: true},
+		{Path: "/etc/holdfast/firewall", Folder: true, Quiet: true},
+		{Path: "/etc/holdfast/manifests", Folder: true, Quiet: true},
+		// Accounts and pins of BMCs, and what was learned of them.
+		{Path: "/etc/holdfast/fencing", Folder: true, Quiet: true},
+		// The rest of the authorities, and leaf certificates: these are made anew in a
+		// restore, and show what they were made for.
+		{Path: "/etc/kubernetes/pki", Folder: true},
+		{Path: "/etc/kubernetes/admin.conf"},
+		{Path: "/etc/kubernetes/controller-manager.conf"},
+		{Path: "/etc/kubernetes/scheduler.conf"},
+		{Path: "/etc/kubernetes/kubelet.conf"},
+		{Path: "/etc/kubernetes/holdfast-agent.conf", Quiet: true},
+		{Path: "/etc/kubernetes/manifests", Folder: true},
+		{Path: "/etc/kubernetes/static-pod-resources", Folder: true, Quiet: true},
+		{Path: "/var/lib/kubelet/config.yaml"},
+		{Path: "/var/lib/kubelet/kubeadm-flags.env"},
+		{Path: "/etc/containerd/config.toml"},
+		{Path: "/etc/cni/net.d", Folder: true},
+		// Records and state of ours.
+		{Path: "/var/lib/etcd/holdfast-record.json", Quiet: true},
+		{Path: "/var/lib/holdfast/etcd/parameters.json", Quiet: true},
+		{Path: "/var/lib/holdfast/authorities", Folder: true, Quiet: true},
+		{Path: "/var/lib/holdfast/network", Folder: true, Quiet: true},
+		{Path: "/var/lib/holdfast/fencing", Folder: true, Quiet: true},
+		{Path: "/var/lib/holdfast/release", Quiet: true},
+		// Two control planes: Corosync and Pacemaker.
+		{Path: "/etc/corosync/corosync.conf", Quiet: true},
+		{Path: "/etc/corosync/authkey", Quiet: true},
+		{Path: "/var/lib/pacemaker/cib/cib.xml", Quiet: true},
+		{Path: "/var/lib/pcsd/known-hosts", Quiet: true},
+		// Who the host is.
+		{Path: "/etc/hostname"},
+		{Path: "/etc/machine-id"},
+		{Path: "/etc/hosts"},
+	}
+}
+
+// AuthorityPaths lists the files whose contents an entry names by a fingerprint.
+func AuthorityPaths() []string {
+	return []string{
+		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/front-proxy-ca.crt", "/etc/kubernetes/pki/etcd/ca.crt", "/etc/kubernetes/pki/sa.pub",
+	}
+}

@@ -1,0 +1,40 @@
+package host
+
+import "github.com/holdfast/holdfast/internal/model/state"
+
+// BackupUnit is the unit that takes a backup of this host (package agent/backup).
+const BackupUnit = "holdfast-backup.service"
+
+// Backup returns the unit's file. A control plane gets it with its first backup.
+func Backup() state.File {
+	return state.File{Path: "/etc/systemd/system/" + BackupUnit, Data: []byte(backupUnit), Mode: state.DefaultFileMode}
+}
+
+// backupUnit reads every key of the host and writes where backups lie alone, or what a
+// target of the site is mounted at, so no part of the file system is closed to it. Its disk,
+// processor and memory come after everything else's: etcd's writes and a take-over must
+// not wait for it. A process that hangs on a mount that is away is left behind at the end.
+const backupUnit = `[Unit]
+Description=Take a backup of this control plane
+After=network-online.target
+ConditionPathExists=/usr/local/bin/holdfast-agent
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+EnvironmentFile=-/etc/default/holdfast-agent
+EnvironmentFile=-` + ProxyPath + `
+ExecStart=/usr/local/bin/holdfast-agent backup
+TimeoutStartSec=3h30min
+TimeoutStopSec=5
+Nice=19
+IOSchedulingClass=idle
+CPUSchedulingPolicy=batch
+CPUWeight=1
+CPUQuota=100%
+IOWeight=1
+UMask=0077
+LimitCORE=0
+OOMScoreAdjust=1000
+NoNewPrivileges=yes
+`

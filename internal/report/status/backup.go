@@ -1,0 +1,35 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/standing"
+)
+
+// backupProof reads whether somebody has opened a backup. Without the ConfigMap nobody
+// has.
+func (a *API) backupProof(ctx context.Context, t *answers) error {
+	var o corev1.ConfigMap
+	var proof backup.Proof
+	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)
+	switch {
+	case apierrors.IsForbidden(err):
+		t.limit("whether somebody has opened a backup was not read: this account may not read " + backup.ProofNamespace + "/" + backup.ProofName)
+		return nil
+	case err != nil && !absent(err):
+		return fmt.Errorf("read the proof of backups: %w", err)
+	case err == nil:
+		if json.Unmarshal([]byte(o.Data[backup.ProofKey]), &proof) != nil {
+			proof = backup.Proof{} // what nobody can read proves nothing
+		}
+	}
+	t.with(func(f *standing.Facts) { f.BackupProof = standing.Know(proof, saidAPI, t.now) })
+	return nil
+}
