@@ -7,6 +7,7 @@ func commands(streams Streams) []*cobra.Command {
 	return []*cobra.Command{
 		newRelease(streams),
 		newCreate(streams),
+		newRestore(streams),
 		newJoinSecret(streams),
 		newKubeconfig(streams),
 		newWaitFor(streams),

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/site"
+)
+
+func newRestore(streams Streams) *cobra.Command {
+	r := restoring{}
+	cmd := &cobra.Command{
+		Use:   "restore --from FILE --dir DIR",
+		Short: "Prepare the installation of a site that begins with the data of a backup",
+		Long: `Makes an install directory from a backup: install-config.yaml, the site's keys, and the
+snapshot of its etcd. The site is then installed as a new one, on blank hosts, and its
+first host begins with the data of the backup. Hosts, addresses, BMCs, even their number
+may be others: change install-config.yaml before you create the Ignition configs.
+
+Objects come back as they were. Left out is what belongs to hosts and moments that are
+gone, as nodes, pods and leases. CronJobs are suspended and volumes are kept until you say
+otherwise: the first host writes the list to /var/lib/etcd/holdfast-restore/report.json.
+
+Everything that was written after the backup is lost. Never restore a site while a host of
+it still serves: both would answer at its addresses. A host of before that wakes up later
+finds another etcd, another Corosync key and other join secrets, and does nothing.
+
+Exit codes: 0 the directory is ready; 1 the backup cannot be read, or is damaged; 2 wrong
+usage.`,
+		Example: `  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17 --dry-run
+  holdfast restore --from 20261125T020000Z-cp-1.tar.age --identity owner.key --dir store-17
+  $EDITOR store-17/install-config.yaml
+  holdfast create ignition-configs --dir store-17`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.from == "" || r.dir == "" {
+				return &UsageError{Err: errors.New("--from and --dir are needed: the file of a backup, and a directory that is empty or not there")}
+			}
+			return r.run(cmd.Context(), streams)
+		},
+	}
+	cmd.Flags().StringVar(&r.from, "from", "", "file of a backup, encrypted or not")
+	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")
+	cmd.Flags().StringVar(&r.dir, "dir", "", "install directory to make")
+	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "read and compare the whole backup, say what it has, and write nothing")
+	return cmd
+}
+
+// restoring is one run of `holdfast restore`.
+type restoring struct {
+	from, identityFile, dir string
+	dry                     bool
+
+	identity string
+}
+
+// maxHostFile bounds a file of the host that is kept in memory, in bytes.
+const maxHostFile = 8 << 20
+
+func (r *restoring) run(ctx context.Context, streams Streams) error {
+	if r.identityFile != "" {
+		text, err := os.ReadFile(r.identityFile)
+		if err != nil {
+			return &UsageError{Err: fmt.Errorf("--identity: %w", err)}
+		}
+		r.identity = string(text)
+	}
+	// The first reading compares everything. Nothing is written before it has ended.
+	files, m, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := installer.OfHost(files)
+	if err != nil {
+		return fmt.Errorf("%s is whole, and lacks what a restore needs: %w", r.from, err)
+	}
+	b.ID, b.Taken = m.ID, m.Entry.Taken
+	r.tell(streams.Out, m)
+	if r.dry {
+		return nil
+	}
+	missing, err := r.write(ctx, streams, b)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(streams.Out, r.next(missing))
+	return err
+}
+
+// read returns the files of the host by their paths.
+func (r *restoring) read(ctx context.Context) (map[string][]byte, archive.Manifest, error) {
+	files := map[string][]byte{}
+	m, err := archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
+		if member.Path == "" {
+			return nil
+		}
+		data, err := io.ReadAll(io.LimitReader(contents, maxHostFile))
+		files[member.Path] = data
+		return err
+	})
+	return files, m, err
+}
+
+// write makes the directory: the second reading gives the snapshot.
+func (r *restoring) write(ctx context.Context, streams Streams, b installer.Backup) (missing []string, err error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	in := newInstaller(command.Streams(streams), r.dir)
+	_, err = archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
+		if member.Name != archive.SnapshotName {
+			return nil
+		}
+		b.Snapshot, b.SHA256 = contents, member.SHA256
+		missing, err = in.Restore(b)
+		return err
+	})
+	if err != nil {
+		return nil, createError(err)
+	}
+	return missing, nil
+}
+
+// tell says what the backup is.
+func (r *restoring) tell(w io.Writer, m archive.Manifest) {
+	e := m.Entry
+	_, _ = fmt.Fprintf(w, "%s of host %s of site %s, taken %s (%s ago)\n", m.ID, e.Host, e.Site,
+		e.Taken.UTC().Format(time.RFC3339), time.Since(e.Taken).Round(time.Minute))
+	_, _ = fmt.Fprintf(w, "%d keys at revision %d, Kubernetes %s, release %s\n", e.Database.Keys, e.Database.Revision,
+		e.Release.Kubernetes, cmp.Or(e.Release.Digest, "unknown"))
+	if !e.Good {
+		_, _ = fmt.Fprintln(w, "this backup was never restored into an etcd for a trial")
+	}
+}
+
+// next says what a person does now.
+func (r *restoring) next(missing []string) string {
+	var out strings.Builder
+	config := filepath.Join(r.dir, installer.ConfigFile)
+	if len(missing) > 0 {
+		fmt.Fprintf(&out, "\nThe backup of one host lacks these, write them into %s:\n", config)
+		for _, field := range missing {
+			fmt.Fprintf(&out, "  %s\n", field)
+		}
+	}
+	snapshot := filepath.Join(r.dir, installer.SnapshotFile)
+	fmt.Fprintf(&out, "\nNext:\n  look at %s: hosts, addresses and BMCs may be others now\n", config)
+	fmt.Fprintf(&out, "  %s\n", host.Command("holdfast", "create", "ignition-configs", "--dir", r.dir))
+	fmt.Fprintf(&out, "  install the hosts as new ones, and copy %s to %s on the first\n", snapshot, site.RestorePath)
+	return out.String()
+}
