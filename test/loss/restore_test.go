@@ -121,7 +121,7 @@ func (s site) backup(dir string) string {
 	s.Helper()
 	cp := s.ControlPlanes()[0]
 	began := time.Now()
-	s.on(cp, "holdfast backup now --wait --reason test")
+	s.on(cp, "holdfast backup now --host "+cp+" --reason test")
 	s.Logf("a backup was taken in %.0f s", time.Since(began).Seconds())
 	taken := s.on(cp, "ls -1t "+backup.Dir+"/*/*"+backup.ArchiveSuffix+" | head -1")
 	data, err := s.ReadFile(s.Context(), cp, taken)
