@@ -120,6 +120,7 @@ func (d describer) ofReport() []finding.Finding {
 		})
 	}
 	out = append(out, d.resyncing()...)
+	out = append(out, d.strangers()...)
 	for i := range d.nodes() {
 		out = append(out, d.ofReportedNode(&d.nodes()[i])...)
 	}
@@ -136,6 +137,20 @@ func (d describer) resyncing() []finding.Finding {
 		ID: Resyncing, Variant: c.Message, Severity: finding.Warning, Problem: "the two hosts are resynchronizing: " + c.Message,
 		Meaning:  "This ends by itself once the data are copied. Do not switch the other host off.",
 		Commands: finding.Anywhere("holdfast status --watch"),
+	}}
+}
+
+// strangers finds members of etcd that belong to no host.
+func (d describer) strangers() []finding.Finding {
+	c := d.redundant()
+	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonStranger {
+		return nil
+	}
+	words, command := pacemakerstatus.Hinted(c.Message)
+	return []finding.Finding{{
+		ID: EtcdStranger, Variant: words, Severity: finding.Critical, Problem: words,
+		Meaning:  "Somebody added it. A voter counts for the quorum: when the next host is lost, nothing takes over. Remove it while both hosts live, unless you know whose it is.",
+		Commands: finding.On(oneHost, "sudo "+command),
 	}}
 }
 
