@@ -27,6 +27,13 @@ import (
 // files.
 const every = 3 * time.Second
 
+// A node is told within tellTime, and after a failure not again before tellAgain: an
+// API that is down must not keep a look waiting for what is missing.
+const (
+	tellTime  = 5 * time.Second
+	tellAgain = 30 * time.Second
+)
+
 // limit bounds one look, which may write a few small files and ask the API once.
 const limit = time.Minute
 
@@ -56,6 +63,7 @@ type Keeper struct {
 	gone      map[string]time.Time   // since when a file is missing
 	put       map[string][]time.Time // when it was put back
 	wrote     *state.DeletedStatus
+	failed    time.Time // when the node could not be told last
 }
 
 // New returns the keeper of this host.
@@ -223,10 +231,13 @@ func (k *Keeper) tell(ctx context.Context, lost []state.Deleted) error {
 		}
 		want = string(data)
 	}
-	if self.Annotations[state.AnnotationDeleted] == want {
+	if self.Annotations[state.AnnotationDeleted] == want || k.Now().Sub(k.failed) < tellAgain {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
 	if err := k.Tell(ctx, self.Name, want); err != nil {
+		k.failed = k.Now()
 		return fmt.Errorf("tell what is missing on this host: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package deleted
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,11 @@ const (
 // rig is one of two control planes with all of its files.
 type rig struct {
 	*Keeper
-	t    *testing.T
-	now  time.Time
-	note string
+	t     *testing.T
+	now   time.Time
+	note  string
+	asked int
+	down  error // of the API
 }
 
 func newRig(t *testing.T) *rig {
@@ -47,8 +50,10 @@ func newRig(t *testing.T) *rig {
 			if node != "cp-1" {
 				t.Errorf("told of %s", node)
 			}
-			r.note = value
-			return nil
+			if r.asked++; r.down == nil {
+				r.note = value
+			}
+			return r.down
 		},
 	})
 	for _, s := range deleted.Specs(kind) {
@@ -239,5 +244,27 @@ func TestOnlyRootReadsTheCopies(t *testing.T) {
 	copied, err := os.Stat(filepath.Join(r.Root, Dir, twonode.CorosyncKey))
 	if err != nil || copied.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", err, copied)
+	}
+}
+
+// L35: on both hosts there is no API.
+func TestAnAPIThatIsDownKeepsNothingFromBeingPutBack(t *testing.T) {
+	r := newRig(t)
+	r.looks(every)
+	r.down = errors.New("refused")
+	r.remove("/etc/kubernetes/pki/ca.key") // is told
+	r.remove(scheduler)
+	failed := 0
+	for end := r.now.Add(20 * time.Second); r.now.Before(end); r.now = r.now.Add(every) {
+		if _, err := r.step(t.Context()); err != nil {
+			failed++
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.Root, scheduler)); err != nil || failed != 1 || r.asked != 1 {
+		t.Errorf("%v, failed %d times, asked %d times", err, failed, r.asked)
+	}
+	r.down, r.now = nil, r.now.Add(tellAgain)
+	if r.looks(every); !strings.Contains(r.note, "ca.key") {
+		t.Errorf("afterwards nobody is told: %q", r.note)
 	}
 }

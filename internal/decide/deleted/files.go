@@ -34,6 +34,7 @@ type Kind struct {
 
 // Specs returns the files that a host should have. What the agent itself renders
 // anew is not among them: keepalived, haproxy, CoreDNS, certificates that are due.
+// Neither is admin.conf, which nothing that runs needs and some people take away.
 func Specs(k Kind) []Spec {
 	out := []Spec{
 		{Path: kubernetes + "kubelet.conf", Identity: true},
@@ -56,7 +57,7 @@ func Specs(k Kind) []Spec {
 	for _, p := range pods {
 		out = append(out, Spec{Path: manifests + p.name + ".yaml", Back: true, Matters: p.matters})
 	}
-	for _, name := range []string{"admin.conf", "controller-manager.conf", "scheduler.conf"} {
+	for _, name := range []string{"controller-manager.conf", "scheduler.conf"} {
 		out = append(out, Spec{Path: kubernetes + name, Back: true, Optional: true, Matters: "What uses it runs on; it does not start again."})
 	}
 	for _, name := range []string{
