@@ -8,7 +8,6 @@ import (
 
 	filter "github.com/holdfast/holdfast/internal/adapter/firewall"
 	"github.com/holdfast/holdfast/internal/adapter/haproxy"
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	publisher "github.com/holdfast/holdfast/internal/adapter/mdns"
 	"github.com/holdfast/holdfast/internal/adapter/nic"
@@ -103,7 +102,7 @@ func (n *Network) registration() network.Reconciler {
 			return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, registry{c}) })
 		},
 		Kubelet: registration.KubeletIsWell, Answers: registration.KubeletAnswers,
-		Path: registration.Path, Peers: registration.Peers, Now: n.Now, Sleep: host.Sleep,
+		Path: registration.Path, Peers: registration.Peers, Now: n.Now,
 	})
 }
 

@@ -234,7 +234,7 @@ func (v view) redundant() metav1.Condition {
 		return lost("etcd on " + v.Host + " is the only member")
 	}
 	if odd := etcdmember.Strangers(s); len(odd) > 0 {
-		return condition(kind, metav1.ConditionFalse, ReasonStranger, strangers(odd)+": one more failure stops the cluster"+hint(etcdmember.RemoveCommand(odd[0].ID)))
+		return condition(kind, metav1.ConditionFalse, ReasonStranger, "etcd lists what belongs to neither host: "+Strangers(odd)+": one more failure stops the cluster"+hint(etcdmember.RemoveCommand(odd[0].ID)))
 	}
 	for _, m := range members.Value {
 		if m.Learner {
@@ -259,8 +259,8 @@ func (v view) redundant() metav1.Condition {
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
 }
 
-// strangers names members of etcd that belong to neither host.
-func strangers(list []state.EtcdMember) string {
+// Strangers names members of etcd that belong to no host.
+func Strangers(list []state.EtcdMember) string {
 	var names []string
 	for _, m := range list {
 		what := "voter"
@@ -273,7 +273,7 @@ func strangers(list []state.EtcdMember) string {
 		}
 		names = append(names, fmt.Sprintf("%s %s (%.40s)", what, m.ID, name))
 	}
-	return "etcd lists what belongs to neither host: " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // leaver returns the host that leaves in order, empty for none. While its member is

@@ -160,6 +160,11 @@ type Member struct {
 	Leader  bool
 	// Healthy is false if the member runs and does not serve.
 	Healthy state.Fact[bool]
+	// Strangers names the members that this one lists and that belong to no control
+	// plane, Stranger is the id of the first. Of two under Pacemaker the hosts' own
+	// report says it.
+	Strangers string
+	Stranger  state.MemberID
 	// Behind is the number of entries that the member lacks compared with the
 	// leader.
 	Behind state.Fact[uint64]

@@ -115,6 +115,26 @@ func TestAStrangerInEtcdIsSaidWithTheCommandThatRemovesIt(t *testing.T) {
 	}
 }
 
+// L32, of three control planes.
+func TestAStrangerAmongManyIsSaidOnce(t *testing.T) {
+	f := many(3, "10.0.0.5", "10.0.0.6")
+	for i := range f.Hosts {
+		f.Hosts[i].Member.Value.Strangers, f.Hosts[i].Member.Value.Stranger = "learner 9 (never started)", 0x9
+	}
+	n := 0
+	for _, found := range Describe(f).Findings {
+		if found.ID == EtcdStranger {
+			n++
+			if !strings.Contains(found.Problem, "learner 9 (never started)") || !strings.HasSuffix(found.Commands[0].Line, "member remove 9") {
+				t.Errorf("%+v", found)
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d findings", n)
+	}
+}
+
 func TestADeletedNodeIsSaidAsApproved(t *testing.T) {
 	f := whole(t)
 	f.Nodes.Value = f.Nodes.Value[:1]

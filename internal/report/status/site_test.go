@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -160,5 +161,17 @@ func TestWhatSomebodyDeletedOnAHostIsReadFromItsNode(t *testing.T) {
 	n.Annotations[state.AnnotationDeleted] = "{"
 	if got := hostOf(n, time.Now()).Deleted; got.Known {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAMemberOfNoControlPlaneIsAStrangerOnceAllAreKnownByName(t *testing.T) {
+	looks := map[string]etcd.MemberStatus{"cp-1": {Members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 9}}}}
+	f := standing.Facts{ControlPlanes: standing.Know(2, "x", time.Now()), Hosts: []standing.Host{{Name: "cp-1", ControlPlane: true}, {Name: "cp-2", ControlPlane: true}}}
+	if got := withStrangers(withLag(looks), looks, f)["cp-1"].Strangers; got != "voter 9 (never started)" {
+		t.Errorf("%+v", got)
+	}
+	f.Hosts = f.Hosts[:1]
+	if got := withStrangers(withLag(looks), looks, f)["cp-1"].Strangers; got != "" {
+		t.Errorf("cp-2, whose name nobody knows now, is a stranger: %+v", got)
 	}
 }

@@ -67,7 +67,8 @@ type Options struct {
 	// Path and Peers are the constants of these names.
 	Path, Peers string
 	Now         func() time.Time
-	Sleep       func(context.Context, time.Duration) error
+	// Sleep waits within a step; nil is the clock's.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Reconciler makes Nodes again. It is a network.Reconciler.
@@ -87,7 +88,12 @@ type kept struct {
 }
 
 // New returns the reconciler.
-func New(o Options) *Reconciler { return &Reconciler{Options: o, kept: map[string]*kept{}} }
+func New(o Options) *Reconciler {
+	if o.Sleep == nil {
+		o.Sleep = host.Sleep
+	}
+	return &Reconciler{Options: o, kept: map[string]*kept{}}
+}
 
 // Name implements network.Reconciler.
 func (p *Reconciler) Name() string { return "registration" }
