@@ -114,12 +114,24 @@ func (h *Host) restore(ctx context.Context, cib []byte) (done bool, err error) {
 	if err != nil || len(kept) == 0 {
 		return false, err
 	}
-	after, err := twonode.Restored(cib, kept)
-	if err != nil {
-		h.say("%v: the table of settings is made anew instead", err)
-		return false, nil
+	var last error
+	for range pushes { // Pacemaker lists its nodes anew at the same time, and then refuses what was compared before
+		after, err := twonode.Restored(cib, kept)
+		if err != nil {
+			h.say("%v: the table of settings is made anew instead", err)
+			return false, nil
+		}
+		if last = h.apply(ctx, setBackWork, cib, func(path string) error { return host.WriteFileAtomic(path, after, 0o600) }); last == nil || ctx.Err() != nil {
+			return true, last
+		}
+		if cib, err = h.Run(ctx, pacemaker.Configuration()); err != nil {
+			return true, errors.Join(last, err)
+		}
+		if have, err := twonode.ParseCIB(cib); err == nil && have.SetUp() {
+			return true, nil // the one that seemed to fail came through, or somebody else's
+		}
 	}
-	return true, h.apply(ctx, setBackWork, cib, func(path string) error { return host.WriteFileAtomic(path, after, 0o600) })
+	return true, last
 }
 
 // WholeCIB reports whether a file holds a configuration of Pacemaker that is worth a

@@ -1,6 +1,7 @@
 package twonode
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -136,5 +137,26 @@ func TestBeforeTheHandOverAnEmptyConfigurationIsLeft(t *testing.T) {
 	}
 	if err := s.SetBack(t.Context(), true); err != nil || s.ran("pcs") {
 		t.Errorf("%v, ran %v", err, s.runs)
+	}
+}
+
+// TestACIBThatChangesBetweenLookAndPushIsComparedAnew: Pacemaker lists its nodes again
+// right after somebody erased them.
+func TestACIBThatChangesBetweenLookAndPushIsComparedAnew(t *testing.T) {
+	for refused, fails := range map[int]bool{1: false, 2: false, 3: true} {
+		s := emptied(t)
+		s.put(KeptCIB, fixture(t, "ours.xml"))
+		push, tries := s.programs["pcs cluster cib-push"], 0
+		s.programs["pcs cluster cib-push"] = func(args []string) (string, error) {
+			if tries++; tries <= refused {
+				return "", errors.New("ID 1 already defined")
+			}
+			return push(args)
+		}
+		err := s.SetBack(t.Context(), true)
+		have, broken := twonode.ParseCIB([]byte(s.cib))
+		if (err != nil) != fails || broken != nil || have.Whole() == fails {
+			t.Errorf("refused %d times: %v, whole %v", refused, err, have.Whole())
+		}
 	}
 }
