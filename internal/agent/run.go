@@ -13,8 +13,10 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
+	"github.com/holdfast/holdfast/internal/agent/deleted"
 	"github.com/holdfast/holdfast/internal/agent/hostnet"
 	"github.com/holdfast/holdfast/internal/agent/incident"
 	"github.com/holdfast/holdfast/internal/agent/install"
@@ -29,6 +31,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -152,6 +155,8 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(follower.Nodes)
 		group.Go(func() error { loops.Run(ctx, follower.Task()); return nil })
 	}
+	missed := newDeleted(s, net, cluster.View)
+	group.Go(func() error { loops.Run(ctx, missed.Task()); return nil })
 	upgrades := newUpgrade(s, net, status, shelf, brings, event)
 	net.Listen(upgrades.Nodes)
 	group.Go(func() error { loops.Run(ctx, upgrades.Task(), upgrades.TellTask()); return nil })
@@ -176,6 +181,29 @@ func newShelf(s *site.Site, view func() state.NetworkView) *releases.Agent {
 	return releases.New(releases.Options{
 		Host: releases.ThisHost(s.Role.ControlPlane()), Unit: releases.ThisUnit(), Now: time.Now,
 		Node: func() string { return view().Host.NodeName },
+	})
+}
+
+// newDeleted returns what notices files that somebody deleted. It tells by the
+// account of this host with most rights.
+func newDeleted(s *site.Site, net *hostnet.Network, view func() state.NetworkView) *deleted.Keeper {
+	pair := s.Role.ControlPlane() && s.Topology().Fencing
+	kubeconfig := state.KubeletKubeconfig
+	if s.Role.ControlPlane() {
+		kubeconfig = state.AgentKubeconfig
+	}
+	return deleted.New(deleted.Options{
+		Kind: decide.Kind{ControlPlane: s.Role.ControlPlane(), Pacemaker: pair}, Now: time.Now, View: view,
+		Installed: func() bool { return host.Exists(install.CompletePath) },
+		Pair:      func() bool { return pair && records.Files{}.HasRecord() },
+		Tell: func(ctx context.Context, node, value string) error {
+			return net.Try(ctx, kubeconfig, func(ctx context.Context, c *kube.Client) error {
+				if value == "" {
+					return c.SetAnnotations(ctx, node, map[string]*string{state.AnnotationDeleted: nil})
+				}
+				return c.Annotate(ctx, node, state.AnnotationDeleted, value)
+			})
+		},
 	})
 }
 

@@ -57,6 +57,37 @@ A step exits with 7 if another attempt would fail in the same way.`,
 	for i, step := range twonode.Steps() {
 		cmd.AddCommand(newTwoNodeStep(streams, step, i+1))
 	}
+	cmd.AddCommand(newPutBack(streams))
+	return cmd
+}
+
+func newPutBack(streams command.Streams) *cobra.Command {
+	dryRun := false
+	cmd := &cobra.Command{
+		Use:   "put-back",
+		Short: "Put Corosync's list of the two hosts back, after somebody deleted it",
+		Long: `Put corosync.conf and its key back as this host had them last, and have the two
+hosts meet again. That is for a host on which somebody typed "pcs cluster node
+remove" or "pcs cluster destroy", or deleted the files. It needs neither the API
+nor the peer, reads no secret from anywhere, and changes no data of etcd: its
+record goes on to count.
+
+A host that was replaced by another one stays alone: its key is an old one.`,
+		Example: `  # show what would be done
+  sudo holdfast-agent two-node put-back --dry-run
+
+  sudo holdfast-agent two-node put-back`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return &command.UsageError{Err: errors.New("put-back changes this host: run it as root")}
+			}
+			h := twonode.NewHost(streams.Out)
+			h.DryRun = dryRun
+			return h.PutBack(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be done and do nothing")
 	return cmd
 }
 

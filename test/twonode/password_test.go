@@ -15,6 +15,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -133,12 +134,18 @@ const (
 	apiServerAway = "/etc/kubernetes/kube-apiserver.yaml.away"
 )
 
+// staysAway is the command after which the agent does not put a file back that
+// somebody takes away, and mayReturn ends that.
+func staysAway(path string) string { return "echo " + path + " > " + deleted.LeavePath }
+
+const mayReturn = "rm -f " + deleted.LeavePath
+
 // serversEnd ends the API servers of both hosts cleanly.
 func (tr *trial) serversEnd() {
 	tr.Helper()
 	tr.now()
 	for _, h := range tr.hosts() {
-		tr.on(h, "mv "+apiServer+" "+apiServerAway)
+		tr.on(h, staysAway(apiServer)+"; mv "+apiServer+" "+apiServerAway)
 	}
 	tr.eventually(wholeWithin, "there is no API server", func() error {
 		for _, h := range tr.hosts() {
@@ -158,7 +165,7 @@ func (tr *trial) serversRun() {
 	tr.Helper()
 	tr.ended = time.Now()
 	for _, h := range tr.hosts() {
-		if out, err := tr.Sh(tr.Context(), h, "if [ -e "+apiServerAway+" ]; then mv "+apiServerAway+" "+apiServer+"; fi"); err != nil {
+		if out, err := tr.Sh(tr.Context(), h, mayReturn+"; if [ -e "+apiServerAway+" ]; then mv "+apiServerAway+" "+apiServer+"; fi"); err != nil {
 			tr.Errorf("%s: %v: %s", h, err, out)
 		}
 	}

@@ -35,12 +35,12 @@ func TestKubelet(t *testing.T) {
 	scenario(t, "kubelet cannot start", 1, func(tr *trial) {
 		host := tr.leads
 		tr.now()
-		tr.on(host, "mv /var/lib/kubelet/config.yaml /var/lib/kubelet/config.yaml.away; systemctl kill -s KILL kubelet")
+		tr.on(host, staysAway("/var/lib/kubelet/config.yaml")+"; mv /var/lib/kubelet/config.yaml /var/lib/kubelet/config.yaml.away; systemctl kill -s KILL kubelet")
 		pause(tr.Context(), 40*time.Second)
 		tr.noGapAbove(busyGap)
 		tr.sameProcess(host)
 		tr.ended = time.Now()
-		tr.on(host, "mv /var/lib/kubelet/config.yaml.away /var/lib/kubelet/config.yaml")
+		tr.on(host, "mv /var/lib/kubelet/config.yaml.away /var/lib/kubelet/config.yaml; "+mayReturn)
 		tr.eventually(wholeWithin, "kubelet runs and stays", func() error {
 			_, err := tr.Sh(tr.Context(), host, "systemctl is-active kubelet && curl -fsS --max-time 2 http://127.0.0.1:10248/healthz")
 			return err

@@ -84,6 +84,7 @@ func ownObjects(s *site.Site) ([]ownObject, error) {
 // Every control plane does: the result is the same.
 func (r *Agent) objectsTask() loop.Task {
 	own, broken := ownObjects(r.Site)
+	kubeadms := &keptMaps{dir: keptObjects, now: r.Now, said: func(what string) { r.Log.Info("created an object that was missing", "object", what) }}
 	return loop.Task{Name: "cluster objects", First: objectInterval, Every: objectInterval, Limit: manyRequests, NotYet: notSetUp, Step: func(ctx context.Context) (loop.Result, error) {
 		if broken != nil {
 			return loop.Result{}, broken
@@ -95,8 +96,21 @@ func (r *Agent) objectsTask() loop.Task {
 		if err != nil {
 			return loop.Result{}, err
 		}
-		return loop.Result{}, errors.Join(r.remake(ctx, client, own), r.removeAutoApproval(ctx, client))
+		return loop.Result{}, errors.Join(r.remake(ctx, client, own), r.removeAutoApproval(ctx, client), r.keepMaps(ctx, kubeadms))
 	}}
+}
+
+// keepMaps keeps copies of kubeadm's ConfigMaps and makes those again that are
+// missing. A host without an administrator's account leaves that to the other ones.
+func (r *Agent) keepMaps(ctx context.Context, k *keptMaps) error {
+	admin, err := r.admin()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return k.step(ctx, admin)
 }
 
 // remake makes the missing ones of these objects, by an administrator's account,

@@ -99,9 +99,10 @@ func (n *Network) registration() network.Reconciler {
 	}
 	return registration.New(registration.Options{
 		Try: func(ctx context.Context, do func(context.Context, registration.API) error) error {
-			return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, c) })
+			return servers.Try(ctx, func(ctx context.Context, c *kube.Client) error { return do(ctx, registry{c}) })
 		},
-		Kubelet: registration.KubeletIsWell, Path: registration.Path, Now: n.Now,
+		Kubelet: registration.KubeletIsWell, Answers: registration.KubeletAnswers,
+		Path: registration.Path, Peers: registration.Peers, Now: n.Now,
 	})
 }
 

@@ -75,7 +75,7 @@ func New(o Options) *Collector {
 	}
 	keeper := twonode.NewHost(slog.NewLogLogger(o.Log.Handler(), slog.LevelInfo).Writer())
 	c.setBack = keeper.SetBack
-	self := &observer{log: o.Log, settings: keeper.Settings}
+	self := &observer{log: o.Log, settings: keeper.Settings, taken: keeper.Taken}
 	c.look, c.watch, c.api = self.observe, self.watch, accessOf(o.Site, self.peers)
 	return c
 }

@@ -35,6 +35,9 @@ type observer struct {
 	log *slog.Logger
 	// settings returns what Pacemaker's files say and what they should say.
 	settings func() (have, want twonode.Config, err error)
+	// taken reports whether etcd of this host is run by Pacemaker, so that its
+	// configuration was made once.
+	taken func() bool
 
 	mu         sync.Mutex
 	name       string // of this host
@@ -60,7 +63,7 @@ func (e *observer) observe(ctx context.Context, name string) decide.Input {
 		in.Found = found(ctx)
 	}
 	in.Corosync = readCorosync(corosync.Path)
-	in.Drift = drift(e.settings)
+	in.Drift = drift(e.settings, e.taken)
 	if r, err := askEtcd(ctx); err == nil {
 		in.Etcd = state.Known(r)
 	}
@@ -85,10 +88,13 @@ func found(ctx context.Context) map[string]state.BMCProblem {
 
 // drift returns the settings that differ from the wanted ones. They are unknown
 // if they cannot be read, and before the set-up.
-func drift(settings func() (have, want twonode.Config, err error)) state.Fact[[]twonode.Difference] {
+func drift(settings func() (have, want twonode.Config, err error), taken func() bool) state.Fact[[]twonode.Difference] {
 	have, want, err := settings()
-	if err != nil || !have.SetUp() {
+	switch {
+	case err != nil, !have.SetUp() && !taken():
 		return state.Fact[[]twonode.Difference]{}
+	case !have.SetUp():
+		return state.Known(twonode.Emptied(have))
 	}
 	return state.Known(twonode.Drift(have, want))
 }

@@ -22,8 +22,9 @@ const (
 	// usersFile holds the tokens that pcsd accepts.
 	usersFile    = "/var/lib/pcsd/pcs_users.conf"
 	corosyncConf = corosync.Path
-	corosyncKey  = "/etc/corosync/authkey"
-	accounts     = "/etc/passwd"
+	// CorosyncKey is the key with which the two hosts sign Corosync's packets.
+	CorosyncKey = "/etc/corosync/authkey"
+	accounts    = "/etc/passwd"
 	// workConf is the file in which pcs makes a corosync.conf before it is put in
 	// place.
 	workConf = "/run/holdfast/two-node-corosync.conf"
@@ -116,9 +117,9 @@ func (h *Host) silencePCSD(ctx context.Context, token string) error {
 
 // stay updates the corosync.conf of a host that is in the cluster.
 func (h *Host) stay(ctx context.Context, steps []twonode.Command) error {
-	there, err := h.exists(corosyncKey)
+	there, err := h.exists(CorosyncKey)
 	if err == nil && !there {
-		err = fmt.Errorf("%s names the cluster, but %s is missing: copy the missing file from the other host; nothing was changed", corosyncConf, corosyncKey)
+		err = fmt.Errorf("%s names the cluster, but %s is missing: copy the missing file from the other host; nothing was changed", corosyncConf, CorosyncKey)
 	}
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (h *Host) enter(ctx context.Context, in twonode.Input, steps []twonode.Comm
 	if err := h.clean(ctx, example); err != nil {
 		return err
 	}
-	if err := h.write(corosyncKey, twonode.CorosyncKey(in), 0o400); err != nil {
+	if err := h.write(CorosyncKey, twonode.CorosyncKey(in), 0o400); err != nil {
 		return err
 	}
 	return h.make(ctx, steps)
@@ -249,7 +250,11 @@ func (h *Host) discard(path string) error {
 	if h.DryRun {
 		return nil
 	}
-	err := os.Remove(h.path(path))
+	return h.discardAt(h.path(path))
+}
+
+func (h *Host) discardAt(path string) error {
+	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 
 // whole returns what a host that has entered the cluster lacks.
 func whole(s *site) string {
-	info, err := os.Stat(s.path(corosyncKey))
+	info, err := os.Stat(s.path(CorosyncKey))
 	switch {
 	case s.text(corosyncConf) != fixture(s.t, "corosync.conf"):
 		return "corosync.conf: " + s.text(corosyncConf)
 	case err != nil || info.Mode().Perm() != 0o400:
 		return "the key is not there, or others can read it"
-	case s.text(corosyncKey) != string(twonode.CorosyncKey(input())):
+	case s.text(CorosyncKey) != string(twonode.CorosyncKey(input())):
 		return "the key is another one than the peer makes"
 	case !s.running:
 		return "Corosync does not run"
@@ -41,7 +41,7 @@ func TestAHostEntersTheClusterByItself(t *testing.T) {
 	if s.runs[0] != "systemctl disable --now --quiet pcsd.service" {
 		t.Errorf("first of all pcsd ends, and not %s", s.runs[0])
 	}
-	if strings.Contains(s.out.String()+text, token) || strings.Contains(s.out.String(), s.text(corosyncKey)) {
+	if strings.Contains(s.out.String()+text, token) || strings.Contains(s.out.String(), s.text(CorosyncKey)) {
 		t.Errorf("a secret was shown:\n%s", &s.out)
 	}
 	if err := s.do(twonode.Auth); err != nil || s.ran("pcs") || s.ran("corosync-cfgtool") {
@@ -78,7 +78,7 @@ func TestAnEntryThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 func TestAHostHasTheKeyBeforeItIsInTheCluster(t *testing.T) {
 	s := newSite(t)
 	s.programs["pcs cluster setup"] = func([]string) (string, error) {
-		if s.text(corosyncKey) == "" || s.text(corosyncConf) != "" {
+		if s.text(CorosyncKey) == "" || s.text(corosyncConf) != "" {
 			t.Error("corosync.conf comes first: a boot would start Corosync without its key")
 		}
 		return "", errKilled
@@ -94,12 +94,12 @@ func TestAHostOfAnEarlierReleaseKeepsItsKeyAndLosesPCSD(t *testing.T) {
 	s := newSite(t)
 	s.running = true
 	s.put(corosyncConf, fixture(t, "corosync.conf"))
-	s.put(corosyncKey, "of pcs")
+	s.put(CorosyncKey, "of pcs")
 	s.put(usersFile, `[{"username":"hacluster","token":"`+encoded(token)+`","creation_date":"x"},{"username":"hacluster","token":"bWluZQ=="}]`)
 	if err := s.do(twonode.Auth); err != nil {
 		t.Fatal(err)
 	}
-	if s.text(corosyncKey) != "of pcs" || s.ran("pcs") || s.ran("corosync-cfgtool") {
+	if s.text(CorosyncKey) != "of pcs" || s.ran("pcs") || s.ran("corosync-cfgtool") {
 		t.Errorf("the cluster was changed: ran %v", s.runs)
 	}
 	if text := s.text(usersFile); strings.Contains(text, encoded(token)) || !strings.Contains(text, "bWluZQ==") {
@@ -122,15 +122,15 @@ func TestWhatIsLostOrSomebodysIsNotMadeAnew(t *testing.T) {
 			s.put(corosyncConf, "totem {\n}\nnodelist {\n node {\n ring0_addr: 10.0.0.1\n name: db-1\n }\n}\n")
 		}, `in the Corosync cluster "", not in "pcm"`},
 		"packets that nobody encrypts": {func(s *site) {
-			s.put(corosyncKey, "of pcs")
+			s.put(CorosyncKey, "of pcs")
 			s.put(corosyncConf, strings.Replace(fixture(t, "corosync.conf"), "crypto_cipher: aes256", "crypto_cipher: none", 1))
 		}, "corosync.conf has no crypto_cipher: anyone on the hosts' network can forge a membership"},
 	} {
 		s := newSite(t)
 		c.begin(s)
-		before := s.text(corosyncConf) + s.text(corosyncKey)
+		before := s.text(corosyncConf) + s.text(CorosyncKey)
 		err := s.do(twonode.Auth)
-		if err == nil || !strings.Contains(err.Error(), c.words) || s.ran("pcs") || s.text(corosyncConf)+s.text(corosyncKey) != before {
+		if err == nil || !strings.Contains(err.Error(), c.words) || s.ran("pcs") || s.text(corosyncConf)+s.text(CorosyncKey) != before {
 			t.Errorf("%s: %v, ran %v", name, err, s.runs)
 		}
 	}

@@ -5,19 +5,32 @@ import (
 	"errors"
 	"os"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// cibFile is the configuration that Pacemaker last wrote to its disk, whole and
-// without the status.
-const cibFile = "/var/lib/pacemaker/cib/cib.xml"
+// CIBFile is the configuration that Pacemaker last wrote to its disk, whole and
+// without the status. The agent keeps copies of it and of Corosync's files while
+// they are whole.
+const (
+	CIBFile      = "/var/lib/pacemaker/cib/cib.xml"
+	KeptDir      = "/etc/holdfast/kept"
+	KeptCIB      = KeptDir + CIBFile
+	keptCorosync = KeptDir + corosyncConf
+	keptKey      = KeptDir + CorosyncKey
+)
+
+// Taken reports whether this host is one of two whose etcd Pacemaker runs: only the
+// etcd keeper writes a record.
+func (h *Host) Taken() bool { return records.Files{Root: h.Root}.HasRecord() }
 
 // Settings reads the configuration of Corosync and Pacemaker on this host, and
 // returns it with what is wanted of two hosts of these names and addresses. It
 // reads files only. An error means that there is no configuration of two hosts.
 func (h *Host) Settings() (have, want twonode.Config, err error) {
-	text, err := os.ReadFile(h.path(cibFile))
+	text, err := os.ReadFile(h.path(CIBFile))
 	if err != nil {
 		return have, want, err
 	}
@@ -76,14 +89,56 @@ func (h *Host) setBack(ctx context.Context, want twonode.Config) error {
 	if err != nil {
 		return err
 	}
-	if !have.SetUp() { // the operator will set it up, or an administrator has taken it apart
-		return nil
+	if !have.SetUp() {
+		if !h.Taken() { // the operator will set it up
+			return nil
+		}
+		restored, err := h.restore(ctx, cib)
+		if err != nil || restored {
+			return err
+		}
 	}
 	steps, refused := twonode.Steps(have, want.Of(have))
 	if len(steps) > 0 {
 		refused = errors.Join(refused, h.push(ctx, setBackWork, steps, cib))
 	}
 	return errors.Join(refused, h.setBackTotem(ctx, want.Corosync))
+}
+
+// restore gives Pacemaker the configuration that this host last kept a copy of,
+// with what people have in it, and in one command: the stop of etcd that Pacemaker
+// has begun takes seconds. Without a copy it does nothing, and the table is made
+// anew.
+func (h *Host) restore(ctx context.Context, cib []byte) (done bool, err error) {
+	kept, err := h.read(KeptCIB)
+	if err != nil || len(kept) == 0 {
+		return false, err
+	}
+	var last error
+	for range pushes { // Pacemaker lists its nodes anew at the same time, and then refuses what was compared before
+		after, err := twonode.Restored(cib, kept)
+		if err != nil {
+			h.say("%v: the table of settings is made anew instead", err)
+			return false, nil
+		}
+		if last = h.apply(ctx, setBackWork, cib, func(path string) error { return host.WriteFileAtomic(path, after, 0o600) }); last == nil || ctx.Err() != nil {
+			return true, last
+		}
+		if cib, err = h.Run(ctx, pacemaker.Configuration()); err != nil {
+			return true, errors.Join(last, err)
+		}
+		if have, err := twonode.ParseCIB(cib); err == nil && have.SetUp() {
+			return true, nil // the one that seemed to fail came through, or somebody else's
+		}
+	}
+	return true, last
+}
+
+// WholeCIB reports whether a file holds a configuration of Pacemaker that is worth a
+// copy.
+func WholeCIB(text []byte) bool {
+	c, err := twonode.ParseCIB(text)
+	return err == nil && c.Whole()
 }
 
 func (h *Host) setBackTotem(ctx context.Context, want twonode.Corosync) error {

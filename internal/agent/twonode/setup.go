@@ -147,22 +147,34 @@ func (h *Host) steps(ctx context.Context, want twonode.Config) ([]twonode.Comman
 
 // push makes the changes in a copy of the CIB and lets Pacemaker apply the
 // difference.
-func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, cib []byte) (err error) {
+func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, cib []byte) error {
+	return h.apply(ctx, dir, cib, func(after string) error {
+		if err := host.WriteFileAtomic(after, cib, 0o600); err != nil {
+			return err
+		}
+		for _, s := range steps {
+			c, err := pacemaker.EditCIB(after, s.Args...)
+			if err != nil {
+				return err
+			}
+			if err := h.do(ctx, s.Why, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// apply lets Pacemaker apply the difference between the CIB and what change makes
+// of a copy, all at once.
+func (h *Host) apply(ctx context.Context, dir string, cib []byte, change func(after string) error) (err error) {
 	before, after := filepath.Join(h.path(dir), "before.xml"), filepath.Join(h.path(dir), "after.xml")
-	for _, path := range []string{before, after} {
-		if err := host.WriteFileAtomic(path, cib, 0o600); err != nil {
-			return err
-		}
+	if err := host.WriteFileAtomic(before, cib, 0o600); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(before), os.Remove(after)) }()
-	for _, s := range steps {
-		c, err := pacemaker.EditCIB(after, s.Args...)
-		if err != nil {
-			return err
-		}
-		if err := h.do(ctx, s.Why, c); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, os.Remove(before), h.discardAt(after)) }()
+	if err := change(after); err != nil {
+		return err
 	}
 	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.ApplyCIB(before, after))
 }

@@ -43,10 +43,10 @@ func newSite(t *testing.T) *site {
 	s.programs["pcs cluster config update totem"] = func(args []string) (string, error) { return "", s.change(args) }
 	s.programs["pcs cluster destroy"] = func([]string) (string, error) {
 		s.running = false
-		return "", errors.Join(s.discard(corosyncConf), s.discard(corosyncKey))
+		return "", errors.Join(s.discard(corosyncConf), s.discard(CorosyncKey))
 	}
 	s.programs["systemctl start corosync.service pacemaker.service"] = func([]string) (string, error) {
-		if s.text(corosyncConf) == "" || s.text(corosyncKey) == "" {
+		if s.text(corosyncConf) == "" || s.text(CorosyncKey) == "" {
 			return "", errors.New("Can't read file /etc/corosync/corosync.conf")
 		}
 		s.running = true

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"github.com/holdfast/holdfast/internal/decide/confirm"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -145,6 +146,27 @@ func choose(in Input) []Advice {
 
 func restore(Input) []Advice {
 	return []Advice{{"etcdutl snapshot restore --help", "starts again from a backup, on both hosts at once: " + RestorePage}}
+}
+
+// putBack advises about what somebody deleted on the host.
+func putBack(in Input) []Advice {
+	var out []Advice
+	for _, d := range in.Deleted {
+		if d.Command != "" {
+			out = append(out, Advice{d.Command, "puts back what was deleted: " + d.What})
+		}
+	}
+	return out
+}
+
+// odd advises about members of etcd that belong to neither host, whatever the rule,
+// while etcd can commit their removal.
+func odd(in Input) []Advice {
+	list := etcdmember.Strangers(in.Report.Snapshot)
+	if len(list) == 0 || in.Source == FromFiles || service(in.Report.Snapshot.Local) != Writes {
+		return nil
+	}
+	return []Advice{{etcdmember.RemoveCommand(list[0].ID), "removes the member that belongs to neither host; do it while both hosts live, unless you know whose it is"}}
 }
 
 func tooMany(Input) []Advice {

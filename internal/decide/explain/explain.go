@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -55,6 +56,8 @@ type Input struct {
 	Unmanaged bool
 	// BMC is the address of the peer's BMC, empty where it is not known.
 	BMC string
+	// Deleted lists what somebody deleted on the host.
+	Deleted []state.Deleted
 	// Limits lists what could not be read, one sentence each.
 	Limits []string
 }
@@ -114,7 +117,10 @@ func Etcd(in Input) Explanation {
 	out.Summary = summary(in, out.Status, out.Service)
 	out.Data = Newest(snap)
 	out.Problems = problems(in.Report)
-	out.Next = advice(in, out.Status)
+	for _, d := range in.Deleted {
+		out.Problems = append(out.Problems, d.Problem+". "+d.Meaning)
+	}
+	out.Next = slices.Concat(putBack(in), odd(in), advice(in, out.Status))
 	return out
 }
 
@@ -180,7 +186,7 @@ func status(in Input) Status {
 // see each other.
 func whole(s state.EtcdSnapshot) bool {
 	return state.Is(s.Pacemaker.Contact, true) && s.Record.Known && s.Record.Value.State == state.EtcdPair &&
-		s.Statement.Known && s.Statement.Value.Record.State == state.EtcdPair && voters(s) == 2 &&
+		s.Statement.Known && s.Statement.Value.Record.State == state.EtcdPair && voters(s) == 2 && len(etcdmember.Strangers(s)) == 0 &&
 		!s.Pacemaker.Leaving && !s.Statement.Value.Leaving
 }
 

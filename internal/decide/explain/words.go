@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -45,13 +46,24 @@ func unsafe(s state.EtcdSnapshot) string {
 	case s.Pacemaker.Leaving:
 		return "this host is leaving"
 	case !state.Is(s.Pacemaker.Contact, true):
-		return s.Peer + " is absent, one more failure stops the cluster, and the loss of this host loses data"
+		return odder(s) + s.Peer + " is absent, one more failure stops the cluster, and the loss of this host loses data"
+	case len(etcdmember.Strangers(s)) > 0:
+		return odder(s) + "when the next host is lost, nothing takes over"
 	case len(s.Local.Members.Value) > voters(s):
 		return "one member is still a learner, and the loss of the other loses data"
 	case voters(s) < 2:
 		return s.Peer + " is not a voter yet, and the loss of this host loses data"
 	}
 	return "not both hosts are known to hold everything yet"
+}
+
+// odder names what etcd lists beside the two hosts, empty for nothing.
+func odder(s state.EtcdSnapshot) string {
+	odd := etcdmember.Strangers(s)
+	if len(odd) == 0 {
+		return ""
+	}
+	return "etcd lists member " + odd[0].ID.String() + ", which belongs to neither host; "
 }
 
 // election is how long two voters may take to agree on a leader. A longer wait does

@@ -275,6 +275,28 @@ func TestWhyAPairIsNotSafe(t *testing.T) {
 	}
 }
 
+// L32, L15.
+func TestAMemberThatBelongsToNeitherHostMakesAPairUnsafe(t *testing.T) {
+	in := pair()
+	if Etcd(in).Status != Healthy {
+		t.Fatal(Etcd(in).Status)
+	}
+	in.Report.Snapshot.Local.Members.Value = append(slices.Clone(in.Report.Snapshot.Local.Members.Value), state.EtcdMember{ID: 0xd})
+	e := Etcd(in)
+	if e.Status != Degraded || !strings.Contains(e.Summary, "member d, which belongs to neither host") || len(e.Next) == 0 || !strings.HasSuffix(e.Next[0].Command, "member remove d") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhatSomebodyDeletedOnTheHostIsAProblemWithItsCommand(t *testing.T) {
+	in := pair()
+	in.Deleted = []state.Deleted{{What: "x", Problem: "corosync.conf is gone", Meaning: "It meets nobody.", Command: "sudo y"}, {What: "z", Problem: "z is gone"}}
+	e := Etcd(in)
+	if len(e.Problems) != 2 || !strings.Contains(e.Problems[0], "corosync.conf is gone. It meets nobody.") || len(e.Next) != 1 || e.Next[0].Command != "sudo y" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestWhatRunsWithoutItsKeeper(t *testing.T) {
 	for _, c := range []struct {
 		source  Source

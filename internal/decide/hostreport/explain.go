@@ -24,6 +24,7 @@ func (r Report) Explained() (explain.Input, error) {
 		// Without a peer, Pacemaker never asked the keeper for anything.
 		return explain.Input{
 			Source: explain.FromAgent, Report: r.Keeper.Value, BMC: r.BMC.Value, Unmanaged: r.Keeper.Value.Snapshot.Peer == "",
+			Deleted: r.lost(),
 		}, nil
 	}
 	if slices.Contains([]state.Lack{r.Keeper.Lack, r.Record.Lack, r.Targets.Lack}, state.LackDenied) {
@@ -44,8 +45,16 @@ func (r Report) Explained() (explain.Input, error) {
 	s.Proofs.Human, s.Proofs.Fenced = r.Confirmation.Fact(), r.Fenced.Fact()
 	in.Limits = r.limits()
 	in.Report = state.EtcdReport{Wish: state.EtcdNotAsked, Snapshot: s, Verdict: etcdmember.Decide(s), At: s.Now}
-	in.BMC = r.BMC.Value
+	in.BMC, in.Deleted = r.BMC.Value, r.lost()
 	return in, nil
+}
+
+// lost returns what somebody deleted on the host, as far as it is known.
+func (r Report) lost() []state.Deleted {
+	if !r.Deleted.Known {
+		return nil
+	}
+	return r.Deleted.Value.Lost
 }
 
 // limits returns why the facts behind an explanation are unknown. The presence

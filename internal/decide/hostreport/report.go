@@ -58,9 +58,12 @@ type Report struct {
 	Loops   state.Seen[state.LoopsStatus]      `json:"loops"`
 	Watched state.Seen[pacemakerstatus.Report] `json:"watched"`
 
-	// Part etcd. Record is that on the disk.
+	// Part etcd. Record is that on the disk. Deleted is what the agent misses on the
+	// host.
 	Keeper state.Seen[state.EtcdReport] `json:"keeper"`
 	Record state.Seen[state.EtcdRecord] `json:"record"`
+
+	Deleted state.Seen[state.DeletedStatus] `json:"deleted"`
 
 	// Part evidence, unknown if the keeper answers. Fenced is the proof that the
 	// peer was fenced in this boot.

@@ -21,6 +21,7 @@ func (r Report) Standing() standing.Facts {
 	t := telling{Report: r, name: r.Host, facts: standing.Facts{Now: r.At}}
 	t.network()
 	t.loops()
+	t.deleted()
 	t.self(func(s *standing.Host) { s.Power = standing.Know(standing.PowerOn, t.name, r.At) })
 	t.pacemaker()
 	t.etcd()
@@ -109,6 +110,14 @@ func (t *telling) loops() {
 		return
 	}
 	t.self(func(h *standing.Host) { h.Loops = standing.Know(s.Loops, t.name, s.At) })
+}
+
+// deleted adds what the agent misses on the host.
+func (t *telling) deleted() {
+	t.limit(t.Deleted.Why, t.Deleted.Lack)
+	if t.Deleted.Known {
+		t.self(func(h *standing.Host) { h.Deleted = standing.Know(t.Deleted.Value.Lost, t.name, t.Deleted.At) })
+	}
 }
 
 // nodeOf returns a node as a host knows it. If that view is stale, it does not

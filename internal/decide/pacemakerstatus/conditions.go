@@ -45,6 +45,7 @@ const (
 	ReasonRedundant = "Redundant"
 	ReasonPeerLost  = "PeerLost"
 	ReasonResyncing = "Resyncing"
+	ReasonStranger  = "StrangerInEtcd" // a member that belongs to neither host
 
 	ReasonPeerReaches    = "PeerReachesBMC"
 	ReasonPeerReachesNot = "PeerDoesNotReachBMC"
@@ -139,6 +140,16 @@ func hint(command string) string { return " (" + command + ")" }
 // command beside it.
 func WithoutHint(message, command string) string {
 	return strings.TrimSuffix(message, hint(command))
+}
+
+// Hinted returns a message and its hint apart; the hint is empty where there is
+// none.
+func Hinted(message string) (words, command string) {
+	words, command, _ = strings.Cut(strings.TrimSuffix(message, ")"), " (etcdctl ")
+	if command == "" {
+		return message, ""
+	}
+	return words, "etcdctl " + command
 }
 
 // learns begins the message of the condition Redundant while a host catches up.

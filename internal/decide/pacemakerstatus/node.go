@@ -11,6 +11,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/model/corosync"
 	"github.com/holdfast/holdfast/internal/model/crmmon"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -232,6 +233,9 @@ func (v view) redundant() metav1.Condition {
 	case len(members.Value) < expected:
 		return lost("etcd on " + v.Host + " is the only member")
 	}
+	if odd := etcdmember.Strangers(s); len(odd) > 0 {
+		return condition(kind, metav1.ConditionFalse, ReasonStranger, "etcd lists what belongs to neither host: "+Strangers(odd)+": one more failure stops the cluster"+hint(etcdmember.RemoveCommand(odd[0].ID)))
+	}
 	for _, m := range members.Value {
 		if m.Learner {
 			return resyncing(learns(nameOf(m, s.Peer)))
@@ -253,6 +257,23 @@ func (v view) redundant() metav1.Condition {
 		return lost("etcd has no leader")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
+}
+
+// Strangers names members of etcd that belong to no host.
+func Strangers(list []state.EtcdMember) string {
+	var names []string
+	for _, m := range list {
+		what := "voter"
+		if m.Learner {
+			what = "learner"
+		}
+		name := "never started"
+		if m.Name != "" {
+			name = m.Name
+		}
+		names = append(names, fmt.Sprintf("%s %s (%.40s)", what, m.ID, name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // leaver returns the host that leaves in order, empty for none. While its member is

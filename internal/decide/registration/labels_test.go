@@ -2,9 +2,10 @@ package registration
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 func TestWhichLabelsAKubeletMaySet(t *testing.T) {
@@ -29,46 +30,30 @@ func TestAControlPlaneInMaintenanceStaysInIt(t *testing.T) {
 	n := known()
 	n.Spec.Unschedulable, n.Spec.ProviderID = true, "metal://7"
 	want := known()
-	got := Decide(Input{Now: now, Known: n, Kubelet: true, ControlPlane: true})
+	got := Decide(Input{Now: now, Known: n, Kubelet: true, Administrator: true, Retired: state.Known("")})
 	if !got.Make.Spec.Unschedulable || got.Make.Spec.ProviderID != "metal://7" || got.Lost != nil {
 		t.Errorf("%+v", got)
 	}
 	n.Spec.Unschedulable = false
-	Decide(Input{Now: now, Known: n, Kubelet: true}).Make.Labels["x"] = "y"
+	Decide(Input{Now: now, Known: n, Kubelet: true, Retired: state.Known("")}).Make.Labels["x"] = "y"
 	if diff := cmp.Diff(want.Labels, n.Labels); diff != "" {
 		t.Errorf("the Node and what is known are one: %s", diff)
 	}
 }
 
-func TestThePauseIsOverWhenItsTimeIs(t *testing.T) {
-	for want, ago := range map[bool]time.Duration{false: firstPause - 1, true: firstPause} {
-		v := Decide(Input{Now: now, Known: known(), Kubelet: true, Made: []time.Time{now.Add(-ago)}})
-		if (v.Make != nil) != want {
-			t.Errorf("%s after the last one: %+v", ago, v)
-		}
-	}
-	for times, want := range map[int]time.Duration{1: firstPause, 2: 2 * firstPause, 6: 8 * time.Minute, 7: lastPause, 1000: lastPause} {
-		if got := Pause(times); got != want {
-			t.Errorf("after %d: %s, want %s", times, got, want)
-		}
-	}
-}
-
-func TestAnAttemptCountsForAnHour(t *testing.T) {
+func TestAnAttemptCountsForItsTime(t *testing.T) {
 	if got := Lately(nil, now); got != nil {
 		t.Error(got)
 	}
-	for want, ago := range map[int]time.Duration{1: time.Hour, 0: time.Hour + 1} {
-		if got := Lately([]time.Time{now.Add(-ago)}, now); len(got) != want {
-			t.Errorf("%s ago: %v", ago, got)
-		}
+	if got := Lately(ago(Within, Within-1, 0), now); len(got) != 2 {
+		t.Error(got)
 	}
 }
 
 func TestANodeIsMadeAgainWithoutWhatItsKubeletMayNotSet(t *testing.T) {
 	n := known()
 	n.Spec.Taints[1].TimeAdded = n.Spec.Taints[0].TimeAdded
-	got := Decide(Input{Now: now, Known: n, Kubelet: true})
+	got := Decide(Input{Now: now, Known: n, Kubelet: true, Retired: state.Known("")})
 	for _, l := range got.Lost {
 		if _, there := got.Make.Labels[l]; there {
 			t.Errorf("%s is lost and set", l)

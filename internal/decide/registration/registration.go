@@ -1,8 +1,9 @@
-// Package registration decides whether a host makes its own Node again. kubelet
-// registers only when it starts; a Node that is deleted while kubelet runs stays
-// away, and 40 s later its pods are deleted. If the Node is made again as it
+// Package registration decides whether a Node that somebody deleted is made again.
+// kubelet registers only when it starts; a Node that is deleted while kubelet runs
+// stays away, and 40 s later its pods are deleted. If the Node is made again as it
 // was, with its share of the pod network and the entries of the network's
-// daemon, nothing that runs on the host notices.
+// daemon, nothing that runs on the host notices. The host's own agent makes it;
+// where that one cannot, the agent of another control plane does.
 package registration
 
 import (
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Input holds the facts that Decide decides from.
@@ -22,13 +24,23 @@ type Input struct {
 	Now time.Time
 	// Listed is true if the API has the Node.
 	Listed bool
-	// Known is the last known Node, nil if this host never had one.
+	// Known is the last known Node, nil if this host never saw one.
 	Known *corev1.Node
-	// Kubelet is true if the host's kubelet runs and is healthy.
+	// Kubelet is true if the kubelet of the Node's host runs and is healthy, as far
+	// as the deciding host can see.
 	Kubelet bool
-	// ControlPlane is true if the host is one. Its agent has the administrator's
-	// account, a worker's agent has only kubelet's.
-	ControlPlane bool
+	// Administrator is true if the deciding agent may set every label: that of a
+	// control plane. A worker's agent has only kubelet's account.
+	Administrator bool
+	// Worker is true if the Node's host is one.
+	Worker bool
+	// Peer is true if the Node is that of another control plane; Gone is then how
+	// long this host has known that it is missing.
+	Peer bool
+	Gone time.Duration
+	// Retired says who took the host out of the cluster and when, empty if nobody
+	// did. It is unknown if the list of retired hosts cannot be read.
+	Retired state.Fact[string]
 	// Made lists the recent times at which the Node was made again, in order.
 	Made []time.Time
 }
@@ -39,54 +51,78 @@ type Verdict struct {
 	Make *corev1.Node
 	// Lost lists labels of it that only an administrator may set.
 	Lost []string
-	// Why explains in one line why no Node is made.
-	Why string
+	// Rule is the name of the rule that decided, Why explains in one line why no
+	// Node is made.
+	Rule, Why string
+	// Tell is true if a person must hear of it: nothing happens by itself.
+	Tell bool
 }
 
-// The pauses between two attempts: the second follows after firstPause, each
-// further one after twice the time, up to lastPause.
+// The bounds on making a Node again: it is no race with somebody who deletes it
+// on purpose.
 const (
-	firstPause = 15 * time.Second
-	lastPause  = 10 * time.Minute
+	// Most is how often a Node is made again Within a time; then it is only told.
+	Most   = 3
+	Within = 10 * time.Minute
+	// Apart is the least time between two.
+	Apart = 15 * time.Second
+	// Turn is how long a host has to make its own Node, before another control
+	// plane does.
+	Turn = 4 * time.Second
 )
+
+type rule struct {
+	id   string
+	why  string
+	tell bool
+	when func(Input) bool
+}
+
+// rules say no; the first that holds decides. Where none does, the Node is made.
+var rules = []rule{
+	{"listed", "the API has this node", false, func(in Input) bool { return in.Listed }},
+	{"never-seen", "this host has never seen that node", false, func(in Input) bool { return in.Known == nil }},
+	{"retired", "the host was taken out of the cluster", false, func(in Input) bool { return in.Retired.Known && in.Retired.Value != "" }},
+	{"retired-unknown", "it cannot be read whether the host was taken out of the cluster", false, func(in Input) bool { return !in.Retired.Known }},
+	{"no-kubelet", "kubelet is not running: it registers the node when it starts", false, func(in Input) bool { return !in.Kubelet }},
+	{"cordoned-worker", "the node was cordoned before it was deleted: this worker is being removed on purpose", false, func(in Input) bool {
+		return in.Worker && in.Known.Spec.Unschedulable && in.Known.Annotations[drain.CordonedBy] == ""
+	}},
+	{"its-turn", "the host's own agent makes it first", false, func(in Input) bool { return in.Peer && in.Gone < Turn }},
+	{"again-and-again", "the node is deleted again and again: it is not made again for now", true, func(in Input) bool {
+		return len(Lately(in.Made, in.Now)) >= Most
+	}},
+	{"just-made", "the node was made a moment ago", false, func(in Input) bool {
+		return len(in.Made) > 0 && in.Now.Sub(in.Made[len(in.Made)-1]) < Apart
+	}},
+}
 
 // Decide decides whether to make the Node again.
 func Decide(in Input) Verdict {
-	switch {
-	case in.Listed:
-		return Verdict{Why: "the API has this node"}
-	case in.Known == nil:
-		return Verdict{Why: "this host has never been a node"}
-	case !in.Kubelet:
-		return Verdict{Why: "kubelet is not running: it registers the node when it starts"}
-	case !in.ControlPlane && in.Known.Spec.Unschedulable && in.Known.Annotations[drain.CordonedBy] == "":
-		return Verdict{Why: "the node was cordoned before it was deleted: this worker is being removed on purpose"}
-	case len(in.Made) > 0 && in.Now.Sub(in.Made[len(in.Made)-1]) < Pause(len(in.Made)):
-		return Verdict{Why: "the node is deleted again and again: waiting before the next registration"}
+	for _, r := range rules {
+		if r.when(in) {
+			return Verdict{Rule: r.id, Why: r.why, Tell: r.tell}
+		}
 	}
-	n, lost := again(in.Known, in.ControlPlane)
-	return Verdict{Make: n, Lost: lost}
+	n, lost := again(in.Known, in.Administrator)
+	return Verdict{Make: n, Lost: lost, Rule: "make"}
 }
 
-// Pause returns the time to wait after so many attempts.
-func Pause(times int) time.Duration {
-	return min(firstPause<<min(times-1, 10), lastPause)
-}
-
-// Lately returns the times that still count: none if the last one is more than
-// an hour ago.
+// Lately returns the times that count: those Within the last while.
 func Lately(made []time.Time, now time.Time) []time.Time {
-	if len(made) > 0 && now.Sub(made[len(made)-1]) > time.Hour {
+	i := slices.IndexFunc(made, func(t time.Time) bool { return now.Sub(t) < Within })
+	if i < 0 {
 		return nil
 	}
-	return made
+	return made[i:]
 }
 
-// Kept returns the parts of a Node that are needed to make it again.
+// Kept returns the parts of a Node that are needed to make it again. Its UID tells
+// one that was taken out from a later one of the same name.
 func Kept(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations)},
 		Spec: corev1.NodeSpec{
 			PodCIDR: n.Spec.PodCIDR, PodCIDRs: slices.Clone(n.Spec.PodCIDRs), ProviderID: n.Spec.ProviderID,
 			Unschedulable: n.Spec.Unschedulable, Taints: lasting(n.Spec.Taints),
@@ -110,6 +146,7 @@ func lasting(list []corev1.Taint) []corev1.Taint {
 // again returns the Node in the form that the account may make.
 func again(known *corev1.Node, administrator bool) (n *corev1.Node, lost []string) {
 	n = Kept(known)
+	n.UID = ""
 	if administrator {
 		return n, nil
 	}

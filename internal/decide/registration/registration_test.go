@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -44,29 +45,57 @@ func TestANodeIsMadeAgainWhereARunningKubeletHasLostIt(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		in   Input
-		made bool
+		rule string
 	}{
-		{"it was deleted", Input{Known: known(), Kubelet: true, ControlPlane: true}, true},
-		{"a worker's was", Input{Known: known(), Kubelet: true}, true},
-		{"it is there", Input{Listed: true, Known: known(), Kubelet: true}, false},
-		{"the host was none yet", Input{Kubelet: true, ControlPlane: true}, false},
-		{"kubelet is down and registers by itself", Input{Known: known(), ControlPlane: true}, false},
-		{"a worker is taken out", Input{Known: cordoned, Kubelet: true}, false},
-		{"a worker whose pods move before it boots", Input{Known: drained, Kubelet: true}, true},
-		{"a control plane in maintenance", Input{Known: cordoned, Kubelet: true, ControlPlane: true}, true},
-		{"just made", Input{Known: known(), Kubelet: true, Made: []time.Time{now.Add(-5 * time.Second)}}, false},
-		{"made a while ago", Input{Known: known(), Kubelet: true, Made: []time.Time{now.Add(-20 * time.Second)}}, true},
-		{"made twice", Input{Known: known(), Kubelet: true, Made: []time.Time{now.Add(-40 * time.Second), now.Add(-20 * time.Second)}}, false},
+		{"it was deleted", Input{Known: known(), Kubelet: true, Administrator: true}, "make"},
+		{"a worker's was", Input{Known: known(), Kubelet: true, Worker: true}, "make"},
+		{"it is there", Input{Listed: true, Known: known(), Kubelet: true}, "listed"},
+		{"the host was none yet", Input{Kubelet: true, Administrator: true}, "never-seen"},
+		{"kubelet is down and registers by itself", Input{Known: known(), Administrator: true}, "no-kubelet"},
+		{"a worker is taken out by hand", Input{Known: cordoned, Kubelet: true, Worker: true}, "cordoned-worker"},
+		{"a worker whose pods move before it boots", Input{Known: drained, Kubelet: true, Worker: true}, "make"},
+		{"a control plane in maintenance", Input{Known: cordoned, Kubelet: true, Administrator: true}, "make"},
+		{"just made", Input{Known: known(), Kubelet: true, Made: ago(Apart - 1)}, "just-made"},
+		{"made a while ago", Input{Known: known(), Kubelet: true, Made: ago(Apart)}, "make"},
+		{"made three times", Input{Known: known(), Kubelet: true, Made: ago(Within-1, time.Minute, Apart)}, "again-and-again"},
+		{"made twice in the window", Input{Known: known(), Kubelet: true, Made: ago(Within, time.Minute, Apart)}, "make"},
+		{"another control plane's, and its host has its turn", Input{Known: known(), Kubelet: true, Administrator: true, Peer: true, Gone: Turn - 1}, "its-turn"},
+		{"another control plane's, and its host did not make it", Input{Known: known(), Kubelet: true, Administrator: true, Peer: true, Gone: Turn}, "make"},
+		{"another control plane's, which is dead", Input{Known: known(), Administrator: true, Peer: true, Gone: time.Hour}, "no-kubelet"},
 	} {
-		c.in.Now = now
-		if v := Decide(c.in); (v.Make != nil) != c.made || (v.Why == "") != c.made {
+		c.in.Now, c.in.Retired = now, state.Known("")
+		v := Decide(c.in)
+		if v.Rule != c.rule || (v.Make != nil) != (c.rule == "make") || (v.Why == "") != (c.rule == "make") || v.Tell != (c.rule == "again-and-again") {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 	}
 }
 
+// ago returns the times that are so long ago.
+func ago(list ...time.Duration) []time.Time {
+	var out []time.Time
+	for _, d := range list {
+		out = append(out, now.Add(-d))
+	}
+	return out
+}
+
+// L30: nobody makes the Node again of a host that is being taken out.
+func TestANodeOfARetiredHostIsNeverMadeAgain(t *testing.T) {
+	for rule, retired := range map[string]state.Fact[string]{
+		"retired": state.Known("by admin at 12:00"), "retired-unknown": {}, "make": state.Known(""),
+	} {
+		for _, peer := range []bool{false, true} {
+			in := Input{Now: now, Known: known(), Kubelet: true, Administrator: true, Peer: peer, Gone: time.Hour, Retired: retired}
+			if v := Decide(in); v.Rule != rule {
+				t.Errorf("%+v: %+v", retired, v)
+			}
+		}
+	}
+}
+
 func TestANodeIsMadeAgainAsItWas(t *testing.T) {
-	got := Decide(Input{Now: now, Known: known(), Kubelet: true, ControlPlane: true}).Make
+	got := Decide(Input{Now: now, Known: known(), Kubelet: true, Administrator: true, Retired: state.Known("")}).Make
 	want := known()
 	want.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 	want.UID, want.ResourceVersion, want.Finalizers, want.Status = "", "", nil, corev1.NodeStatus{}
@@ -78,7 +107,7 @@ func TestANodeIsMadeAgainAsItWas(t *testing.T) {
 
 // NodeRestriction refuses the whole Node for one label that kubelet may not set.
 func TestAWorkerMakesItsNodeWithTheLabelsThatAKubeletMaySet(t *testing.T) {
-	v := Decide(Input{Now: now, Known: known(), Kubelet: true})
+	v := Decide(Input{Now: now, Known: known(), Kubelet: true, Worker: true, Retired: state.Known("")})
 	if !slices.Equal(v.Lost, []string{"node-restriction.kubernetes.io/pci", "node-role.kubernetes.io/control-plane"}) {
 		t.Errorf("%q", v.Lost)
 	}
@@ -89,12 +118,21 @@ func TestAWorkerMakesItsNodeWithTheLabelsThatAKubeletMaySet(t *testing.T) {
 	}
 }
 
+// L28: three repairs in ten minutes, whatever somebody does.
 func TestWhoDeletesANodeAgainAndAgainIsNotRaced(t *testing.T) {
-	if Pause(1) != 15*time.Second || Pause(3) != time.Minute || Pause(50) != lastPause {
-		t.Error(Pause(1), Pause(3), Pause(50))
+	var made []time.Time
+	for at := now; at.Before(now.Add(time.Hour)); at = at.Add(time.Second) {
+		in := Input{Now: at, Known: known(), Kubelet: true, Administrator: true, Retired: state.Known(""), Made: made}
+		if Decide(in).Make != nil {
+			made = append(made, at)
+		}
 	}
-	made := []time.Time{now.Add(-2 * time.Hour), now.Add(-61 * time.Minute)}
-	if len(Lately(made, now)) != 0 || len(Lately(made, now.Add(-2*time.Minute))) != 2 {
-		t.Error("an hour of rest")
+	for i := range made {
+		if i >= Most && made[i].Sub(made[i-Most]) < Within {
+			t.Errorf("%d in %s", Most+1, made[i].Sub(made[i-Most]))
+		}
+	}
+	if len(made) != 6*Most {
+		t.Errorf("%d times in an hour", len(made))
 	}
 }

@@ -44,6 +44,8 @@ type Facts struct {
 	// Missing lists objects that belong to the cluster itself and that the API
 	// lacks.
 	Missing Seen[[]Object]
+	// Retired says of hosts that somebody took out of the cluster who did, by name.
+	Retired Seen[map[string]string]
 	Hosts   []Host
 	// Pacemaker is the hosts' report on Pacemaker; only two control planes have
 	// one. Its At is the time of their last look at Pacemaker.
@@ -127,6 +129,8 @@ type Host struct {
 	Peers Seen[state.PeerReport]
 	// Firewalls lists the site's firewalls that work on it.
 	Firewalls Seen[[]state.SiteFirewall]
+	// Deleted lists what somebody deleted on it and nothing put back.
+	Deleted Seen[[]state.Deleted]
 	// Trouble says what prevents its network from being set up, empty for
 	// nothing.
 	Trouble Seen[string]
@@ -161,6 +165,11 @@ type Member struct {
 	Leader  bool
 	// Healthy is false if the member runs and does not serve.
 	Healthy state.Fact[bool]
+	// Strangers names the members that this one lists and that belong to no control
+	// plane, Stranger is the id of the first. Of two under Pacemaker the hosts' own
+	// report says it.
+	Strangers string
+	Stranger  state.MemberID
 	// Behind is the number of entries that the member lacks compared with the
 	// leader.
 	Behind state.Fact[uint64]

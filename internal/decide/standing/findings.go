@@ -299,7 +299,7 @@ func (d describer) ofMembers() []finding.Finding {
 	if d.size() == 2 && d.Pacemaker.Known {
 		return nil
 	}
-	var out []finding.Finding
+	out := d.listedStrangers()
 	for _, h := range d.controlPlanes() {
 		m := h.Member
 		if !m.Known {

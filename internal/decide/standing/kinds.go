@@ -46,6 +46,7 @@ const (
 	ResourceNotWell       finding.ID = "resource-not-well"
 	EtcdKeeperTroubled    finding.ID = "etcd-keeper-troubled"
 	EtcdMember            finding.ID = "etcd-member"
+	EtcdStranger          finding.ID = "etcd-stranger"
 	VIPHeldTwice          finding.ID = "vip-held-twice"
 	VIPForeignHolder      finding.ID = "vip-foreign-holder"
 	VIPLeftBehind         finding.ID = "vip-left-behind"
@@ -60,6 +61,8 @@ const (
 	NodeNotReady          finding.ID = "node-not-ready"
 	NodeCordoned          finding.ID = "node-cordoned"
 	NodeDeleted           finding.ID = "node-deleted"
+	NodeRetired           finding.ID = "node-retired"
+	DeletedOnHost         finding.ID = "deleted-on-host"
 	NodeLabelsLost        finding.ID = "node-labels-lost"
 	NodesMissing          finding.ID = "nodes-missing"
 	ObjectsDeleted        finding.ID = "objects-deleted"
@@ -101,6 +104,7 @@ var kinds = []finding.Kind{
 	{ID: PacemakerWithoutNodes, Title: "Pacemaker reports no nodes", Page: pageAlerts},
 	{ID: NotSetUp, Title: "two hosts are not set up as a pair yet", Page: "docs/runbook/install.md"},
 	{ID: Resyncing, Title: "a host that came back is catching up", Page: pageTwoNodes, Alerts: []string{"HoldfastNotRedundant"}},
+	{ID: EtcdStranger, Title: "etcd lists a member that belongs to no host", Page: pageDeleted, Alerts: []string{"HoldfastNotRedundant"}},
 	{ID: FencingDisabled, Title: "fencing is disabled", Page: pageAlerts + "#holdfastfencingdisabled", Alerts: []string{"HoldfastFencingDisabled"}},
 	{ID: FencingUnavailable, Title: "a host cannot be fenced", Page: pageFencing, Alerts: []string{"HoldfastNodeFencingUnavailable"}},
 	{ID: FencingDegraded, Title: "one of several ways to fence a host does not work", Page: pageFencing, Alerts: []string{"HoldfastNodeFencingDegraded"}},
@@ -134,6 +138,8 @@ var kinds = []finding.Kind{
 	{ID: NodeNotReady, Title: "a kubelet is not ready", Page: pageKubelet},
 	{ID: NodeCordoned, Title: "a node is cordoned"},
 	{ID: NodeDeleted, Title: "a host that runs has no Node", Page: pageDeleted},
+	{ID: NodeRetired, Title: "a host was taken out of the cluster", Page: pageDeleted},
+	{ID: DeletedOnHost, Title: "somebody deleted a file of a host, or a part of its cluster's configuration", Page: pageDeleted},
 	{ID: NodeLabelsLost, Title: "a Node lacks the labels of its role", Page: pageDeleted},
 	{ID: NodesMissing, Title: "the API lists fewer control planes than the site has", Page: pageDeleted},
 	{ID: ObjectsDeleted, Title: "objects of the cluster's own were deleted", Page: pageDeleted},

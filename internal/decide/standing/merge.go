@@ -25,6 +25,7 @@ func Merge(parts ...Facts) Facts {
 		out.ControlPlanes = first(out.ControlPlanes, p.ControlPlanes)
 		out.MastersSchedulable = first(out.MastersSchedulable, p.MastersSchedulable)
 		out.Nodes, out.Missing = first(out.Nodes, p.Nodes), first(out.Missing, p.Missing)
+		out.Retired = first(out.Retired, p.Retired)
 		out.Pacemaker = truer(out.Pacemaker, p.Pacemaker)
 		out.SetUp = first(out.SetUp, p.SetUp)
 		out.ManagedVIPs = first(out.ManagedVIPs, p.ManagedVIPs)
@@ -105,6 +106,7 @@ func withHost(list []Host, h Host) []Host {
 	o.Verified = newest(o.Verified, h.Verified, func(v Verification) time.Time { return v.At })
 	o.Registered, o.Labels, o.Peers = first(o.Registered, h.Registered), first(o.Labels, h.Labels), first(o.Peers, h.Peers)
 	o.Holds, o.Trouble, o.Firewalls = first(o.Holds, h.Holds), first(o.Trouble, h.Trouble), first(o.Firewalls, h.Firewalls)
+	o.Deleted = first(o.Deleted, h.Deleted)
 	o.Loops, o.Config, o.Release, o.Backup = first(o.Loops, h.Loops), first(o.Config, h.Config), first(o.Release, h.Release), first(o.Backup, h.Backup)
 	list[i] = o
 	return list

@@ -143,6 +143,9 @@ func (d describer) reasons(lost string) []string {
 	if c.Reason == pacemakerstatus.ReasonResyncing {
 		behind = "one of the two is still catching up and does not hold every write yet"
 	}
+	if c.Reason == pacemakerstatus.ReasonStranger {
+		behind = "etcd lists a member that belongs to neither host"
+	}
 	judge(c, behind, "both hold every write")
 	for _, n := range nodes {
 		if n.NodeName != lost {

@@ -6,6 +6,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 )
@@ -120,6 +121,7 @@ func (d describer) ofReport() []finding.Finding {
 		})
 	}
 	out = append(out, d.resyncing()...)
+	out = append(out, d.strangers()...)
 	for i := range d.nodes() {
 		out = append(out, d.ofReportedNode(&d.nodes()[i])...)
 	}
@@ -137,6 +139,38 @@ func (d describer) resyncing() []finding.Finding {
 		Meaning:  "This ends by itself once the data are copied. Do not switch the other host off.",
 		Commands: finding.Anywhere("holdfast status --watch"),
 	}}
+}
+
+// strangers finds members of etcd that belong to no host.
+func (d describer) strangers() []finding.Finding {
+	c := d.redundant()
+	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonStranger {
+		return nil
+	}
+	words, command := pacemakerstatus.Hinted(c.Message)
+	return []finding.Finding{{
+		ID: EtcdStranger, Variant: words, Severity: finding.Critical, Problem: words,
+		Meaning:  "Somebody added it. A voter counts for the quorum: when the next host is lost, nothing takes over. Remove it while both hosts live, unless you know whose it is.",
+		Commands: finding.On(oneHost, "sudo "+command),
+	}}
+}
+
+// listedStrangers finds the same where each etcd was asked. All list the same ones,
+// so the first that lists any counts. One that never started may be a control plane
+// that is just being installed.
+func (d describer) listedStrangers() []finding.Finding {
+	for _, h := range d.controlPlanes() {
+		if !h.Member.Known || h.Member.Value.Strangers == "" {
+			continue
+		}
+		words := "etcd lists " + h.Member.Value.Strangers + ", which belongs to no control plane"
+		return []finding.Finding{{
+			ID: EtcdStranger, Variant: words, Severity: finding.Warning, Problem: words,
+			Meaning:  "A voter counts for the quorum, and this one helps with none. If no host is just joining, remove it while the others live.",
+			Commands: finding.On(h.Name, "sudo "+etcdmember.RemoveCommand(h.Member.Value.Stranger)),
+		}}
+	}
+	return nil
 }
 
 func (d describer) ofReportedNode(n *etcdv1.PacemakerClusterNodeStatus) []finding.Finding {

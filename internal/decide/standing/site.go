@@ -15,6 +15,7 @@ import (
 func (d describer) ofSite() []finding.Finding {
 	var out []finding.Finding
 	for _, h := range d.Hosts {
+		out = append(out, withoutFiles(h)...)
 		if d.registered(h) == No {
 			out = append(out, d.withoutNode(h))
 			continue
@@ -40,10 +41,34 @@ func (d describer) registered(h Host) Answer {
 	return Unknown
 }
 
+// withoutFiles finds what somebody deleted on a host.
+func withoutFiles(h Host) []finding.Finding {
+	if !h.Deleted.Known {
+		return nil
+	}
+	var out []finding.Finding
+	for _, l := range h.Deleted.Value {
+		f := finding.Finding{
+			ID: DeletedOnHost, Subject: h.Name, Variant: l.What, Severity: finding.Warning, Problem: "on " + h.Name + ": " + l.Problem, Meaning: l.Meaning,
+		}
+		if l.Command != "" {
+			f.Commands = finding.On(h.Name, l.Command)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 func (d describer) withoutNode(h Host) finding.Finding {
+	if by := d.Retired.Value[h.Name]; d.Retired.Known && by != "" {
+		return finding.Finding{
+			ID: NodeRetired, Subject: h.Name, Severity: finding.Note, Problem: h.Name + " has no Node: it was " + by,
+			Meaning: "Nothing makes its Node again. Wipe the host before it gets to the network again.",
+		}
+	}
 	f := finding.Finding{
 		ID: NodeDeleted, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " has no Node: it was deleted",
-		Meaning:  "Its kubelet runs on but cannot report; its pods are deleted after 40 s. Its agent registers it again within seconds. If that lasts:",
+		Meaning:  "Its kubelet runs on but cannot report; its pods are deleted after 40 s. Its agent makes it again within seconds, or that of another control plane does, at most three times in ten minutes. If that lasts:",
 		Commands: finding.On(h.Name, "sudo systemctl restart kubelet"),
 	}
 	if d.there(h) == No && d.offline(h.Name) != nil {

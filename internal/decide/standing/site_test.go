@@ -2,10 +2,12 @@ package standing
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast/holdfast/internal/decide/explain"
+	"github.com/holdfast/holdfast/internal/decide/finding"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -55,6 +57,9 @@ func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
 		}, "node cp-1 lacks the label node-role.kubernetes.io/worker"},
 		"a peer of the API VIP": {func(f *Facts) { f.Hosts[0].Peers.Value.VRRP = nil }, "cp-1 does not have cp-2 among its VRRP peers"},
 		"a backend":             {func(f *Facts) { f.Hosts[0].Peers.Value.Backends = []string{"cp-1"} }, "balancer on cp-1 has no backend for cp-2"},
+		"a file of a host": {func(f *Facts) {
+			f.Hosts[1].Deleted = Know([]state.Deleted{{What: "x", Problem: "corosync.conf lists cp-2; it had cp-1 and cp-2", Meaning: "m", Command: "sudo y"}}, "the API", now)
+		}, "on cp-2: corosync.conf lists cp-2; it had cp-1 and cp-2"},
 		"an object": {func(f *Facts) {
 			f.Missing.Value = []Object{{"ClusterRole", "", "holdfast-hosts"}, {"Secret", "openshift-etcd", "fencing-credentials-cp-1"}}
 		}, "the API lacks ClusterRole holdfast-hosts, Secret openshift-etcd/fencing-credentials-cp-1"},
@@ -77,6 +82,56 @@ func TestWhateverSomebodyDeletedOfAPairIsNeverWell(t *testing.T) {
 				t.Errorf("%q", said)
 			}
 		})
+	}
+}
+
+func TestAHostThatWasTakenOutIsNoAlarm(t *testing.T) {
+	f := whole(t)
+	f.Nodes.Value = f.Nodes.Value[:1]
+	f.Retired = Know(map[string]string{"cp-2": "taken out of the cluster at 12:00 by kim"}, "the API", now)
+	for _, found := range Describe(f).Findings {
+		if found.Subject == "cp-2" && (found.ID != NodeRetired || found.Severity != finding.Note || !strings.Contains(found.Problem, "by kim")) {
+			t.Errorf("%+v", found)
+		}
+	}
+	f.Retired.Known = false
+	if list := Describe(f).Findings; list[0].ID != NodeDeleted {
+		t.Errorf("%+v", list[0])
+	}
+}
+
+// L32: whatever else is well, one more voter is one too many.
+func TestAStrangerInEtcdIsSaidWithTheCommandThatRemovesIt(t *testing.T) {
+	report := etcdReport(t, "healthy")
+	m := &report.Snapshot.Local.Members
+	m.Value = append(slices.Clone(m.Value), state.EtcdMember{ID: 0x9})
+	v := Describe(recorded(t, "healthy", report))
+	if v.Status != explain.Degraded || v.Redundancy.Survives != No || !strings.Contains(v.Redundancy.Sentence, "belongs to neither host") {
+		t.Errorf("%s: %+v", v.Status, v.Redundancy)
+	}
+	f := v.Findings[0]
+	if f.ID != EtcdStranger || f.Severity != finding.Critical || !strings.Contains(f.Problem, "voter 9 (never started)") || !strings.HasSuffix(f.Commands[0].Line, "member remove 9") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// L32, of three control planes.
+func TestAStrangerAmongManyIsSaidOnce(t *testing.T) {
+	f := many(3, "10.0.0.5", "10.0.0.6")
+	for i := range f.Hosts {
+		f.Hosts[i].Member.Value.Strangers, f.Hosts[i].Member.Value.Stranger = "learner 9 (never started)", 0x9
+	}
+	n := 0
+	for _, found := range Describe(f).Findings {
+		if found.ID == EtcdStranger {
+			n++
+			if !strings.Contains(found.Problem, "learner 9 (never started)") || !strings.HasSuffix(found.Commands[0].Line, "member remove 9") {
+				t.Errorf("%+v", found)
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d findings", n)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
 // hostsName is the name of the role and the binding of all hosts.
@@ -11,7 +13,9 @@ const hostsName = "holdfast-hosts"
 
 // hostAccess lets every host, by its kubelet's account, read what its network
 // depends on: the nodes, and the cluster's virtual IPs. It lets a host read a
-// MachineConfig whose name it knows: that is the one which its node names.
+// MachineConfig whose name it knows: that is the one which its node names. It lets a
+// host read who was taken out of the cluster, so that it makes its own Node again
+// only where nobody took it out.
 // Kubernetes itself lets a host read only its own node, and change that one.
 func hostAccess() []object {
 	kind := func(name string) metav1.TypeMeta {
@@ -25,6 +29,7 @@ func hostAccess() []object {
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
 				{APIGroups: []string{"config.openshift.io"}, Resources: []string{"infrastructures"}, Verbs: read},
 				{APIGroups: []string{mcfgv1.GroupName}, Resources: []string{"machineconfigs"}, Verbs: []string{"get"}},
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{retired.ConfigMap}, Verbs: []string{"get"}},
 			},
 		}},
 		{file: "10-host-access-binding", value: &rbacv1.ClusterRoleBinding{

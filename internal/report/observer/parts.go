@@ -40,6 +40,7 @@ func (r *report) etcd(ctx context.Context) {
 	if _, missing := os.Stat(socket); err != nil && r.Keeper.Lack == state.LackOther && errors.Is(missing, fs.ErrNotExist) {
 		r.Keeper.Lack = state.LackAbsent
 	}
+	r.Deleted = file(r, state.DeletedStatusPath, func(s state.DeletedStatus) time.Time { return s.At })
 	record, err := r.host.Files.Record()
 	there := state.Fact[state.EtcdRecord]{Known: r.host.Files.HasRecord(), Value: record}
 	r.Record = maybe(r, there, err)

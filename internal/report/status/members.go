@@ -3,8 +3,10 @@ package status
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -34,7 +36,31 @@ func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing
 			addresses[h.Name] = h.Addresses[0].String()
 		}
 	}
-	return withLag(m.Statuses(ctx, addresses))
+	looks := m.Statuses(ctx, addresses)
+	return withStrangers(withLag(looks), looks, f)
+}
+
+// withStrangers sets which members each etcd lists that belong to no control plane.
+// While not all control planes are known by name, nobody is a stranger.
+func withStrangers(out map[string]standing.Member, looks map[string]etcd.MemberStatus, f standing.Facts) map[string]standing.Member {
+	ours := map[string]bool{}
+	for _, h := range f.Hosts {
+		if h.ControlPlane {
+			ours[h.Name] = true
+		}
+	}
+	if !f.ControlPlanes.Known || len(ours) < f.ControlPlanes.Value {
+		return out
+	}
+	for name, l := range looks {
+		m := out[name]
+		odd := slices.DeleteFunc(slices.Clone(l.Members), func(o state.EtcdMember) bool { return ours[o.Name] })
+		if len(odd) > 0 {
+			m.Strangers, m.Stranger = pacemakerstatus.Strangers(odd), odd[0].ID
+		}
+		out[name] = m
+	}
+	return out
 }
 
 // withLag sets how far each member is behind the most advanced one.

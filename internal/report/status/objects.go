@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,6 +39,10 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
 			h.Addresses = append(h.Addresses, ip)
 		}
+	}
+	var lost []state.Deleted
+	if text := n.Annotations[state.AnnotationDeleted]; text != "" && json.Unmarshal([]byte(text), &lost) == nil {
+		h.Deleted = standing.Know(lost, saidAPI, now)
 	}
 	if r := state.ParseAnnotation[state.VIPReport](n.Annotations[state.AnnotationVIPs]); r.Known {
 		h.Holds = standing.Know(slices.Clone(r.Value.Holds), saidAPI, now)

@@ -75,6 +75,9 @@ func (a *API) objects(ctx context.Context, t *answers, c *config.InstallConfig, 
 		t.limit("the objects that should be in the API could not be rendered: " + firstLine(err.Error()))
 		return nil
 	}
+	for at, names := range kubeadms {
+		wanted[at] = append(wanted[at], names...)
+	}
 	var mu sync.Mutex
 	var missing []standing.Object
 	var errs []error
@@ -99,6 +102,13 @@ func (a *API) objects(ctx context.Context, t *answers, c *config.InstallConfig, 
 type place struct {
 	kind      schema.GroupVersionKind
 	namespace string
+}
+
+// kubeadms are the ConfigMaps that joins and upgrades read. Kubernetes itself makes
+// the last one of kube-system.
+var kubeadms = map[place][]string{
+	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "kube-system"}: {"kubeadm-config", "kubelet-config", "kube-proxy", "extension-apiserver-authentication"},
+	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "kube-public"}: {"cluster-info"},
 }
 
 // rendered returns the names of the objects of an installation, by their place.

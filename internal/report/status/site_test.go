@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/decide/standing"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -41,6 +45,15 @@ func installed(t *testing.T, shape string, refuse func(kind string) error, witho
 			cm := &corev1.ConfigMap{}
 			must(t, yaml.Unmarshal(file.Data, cm))
 			objects = append(objects, cm)
+		}
+	}
+	for at, names := range kubeadms {
+		for _, name := range names {
+			if !slices.Contains(without, standing.Object{Kind: at.kind.Kind, Namespace: at.namespace, Name: name}) {
+				o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: name}}
+				o.SetGroupVersionKind(at.kind)
+				there = append(there, o)
+			}
 		}
 	}
 	list := func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -80,6 +93,8 @@ func TestWhatTheInstallationPutIntoTheAPIAndSomebodyDeletedIsMissing(t *testing.
 		{Kind: "Namespace", Name: "openshift-etcd"},
 		{Kind: "ValidatingAdmissionPolicyBinding", Name: "holdfast-topology"},
 		{Kind: "ConfigMap", Namespace: "kube-system", Name: "cluster-config-v1"},
+		{Kind: "ConfigMap", Namespace: "kube-system", Name: "kubeadm-config"},
+		{Kind: "ConfigMap", Namespace: "kube-public", Name: "cluster-info"},
 	} {
 		if f := installed(t, sitetest.TwoDual, nil, o).Gather(t.Context()); !slices.Equal(f.Missing.Value, []standing.Object{o}) {
 			t.Errorf("%+v is deleted, and missing are %+v", o, f.Missing)
@@ -122,5 +137,41 @@ func TestEveryKindOfAnInstallationIsKnown(t *testing.T) {
 				t.Errorf("%+v: %+v %v", at, m, err)
 			}
 		}
+	}
+}
+
+func TestWhoWasTakenOutOfTheClusterIsReadFromItsList(t *testing.T) {
+	api := installed(t, sitetest.TwoDual, nil)
+	entry, err := retired.Host{Name: "cp-9", When: time.Now(), By: "kim"}.Marshal()
+	must(t, err)
+	must(t, api.Reader.(client.Client).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}, Data: map[string]string{"cp-9": entry, "cp-8": "{"},
+	}))
+	f := api.Gather(t.Context())
+	if !f.Retired.Known || len(f.Retired.Value) != 1 || !strings.Contains(f.Retired.Value["cp-9"], "by kim") || len(f.Sources[0].Limits) != 1 {
+		t.Errorf("%+v %+v", f.Retired, f.Sources)
+	}
+}
+
+func TestWhatSomebodyDeletedOnAHostIsReadFromItsNode(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: map[string]string{state.AnnotationDeleted: `[{"what":"x","problem":"x is gone","meaning":"m"}]`}}}
+	if got := hostOf(n, time.Now()).Deleted; !got.Known || len(got.Value) != 1 || got.Value[0].Problem != "x is gone" {
+		t.Errorf("%+v", got)
+	}
+	n.Annotations[state.AnnotationDeleted] = "{"
+	if got := hostOf(n, time.Now()).Deleted; got.Known {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAMemberOfNoControlPlaneIsAStrangerOnceAllAreKnownByName(t *testing.T) {
+	looks := map[string]etcd.MemberStatus{"cp-1": {Members: []state.EtcdMember{{ID: 1, Name: "cp-1"}, {ID: 2, Name: "cp-2"}, {ID: 9}}}}
+	f := standing.Facts{ControlPlanes: standing.Know(2, "x", time.Now()), Hosts: []standing.Host{{Name: "cp-1", ControlPlane: true}, {Name: "cp-2", ControlPlane: true}}}
+	if got := withStrangers(withLag(looks), looks, f)["cp-1"].Strangers; got != "voter 9 (never started)" {
+		t.Errorf("%+v", got)
+	}
+	f.Hosts = f.Hosts[:1]
+	if got := withStrangers(withLag(looks), looks, f)["cp-1"].Strangers; got != "" {
+		t.Errorf("cp-2, whose name nobody knows now, is a stranger: %+v", got)
 	}
 }

@@ -1,16 +1,20 @@
-// Package registration makes this host's Node again if somebody deleted it while
-// kubelet runs (decide/registration). It owns the copy of the Node on the disk,
+// Package registration makes a Node again that somebody deleted while its kubelet
+// runs (decide/registration): this host's own, and on a control plane that of
+// another one whose own agent does not. It owns the copies of Nodes on the disk,
 // and never changes a Node that exists.
 package registration
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -23,11 +27,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is the file in which a host keeps its Node as it was last.
-const Path = "/var/lib/holdfast/network/node.json"
+// Path is the file in which a host keeps its Node as it was last. A control plane
+// keeps those of the others in the folder Peers beside it.
+const (
+	Path  = "/var/lib/holdfast/network/node.json"
+	Peers = "/var/lib/holdfast/network/peers"
+)
 
-// kubeletHealth is the address of kubelet's health check, for its own host alone.
-const kubeletHealth = "http://127.0.0.1:10248/healthz"
+// kubeletHealth is the address of kubelet's health check, for its own host alone;
+// kubeletPort is the port at which others reach it.
+const (
+	kubeletHealth = "http://127.0.0.1:10248/healthz"
+	kubeletPort   = "10250"
+)
 
 // checkInterval is the pause between two reads of a Node in which nothing that the watch
 // shows has changed: podCIDRs, taints and others' annotations do change, but
@@ -40,29 +52,48 @@ type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	CreateNode(ctx context.Context, n *corev1.Node) error
 	CreateEvent(ctx context.Context, e *corev1.Event) error
+	// Retired says who took the Node's host out of the cluster, empty for nobody.
+	Retired(ctx context.Context, n *corev1.Node) (string, error)
 }
 
 // Options holds what the reconciler needs.
 type Options struct {
 	// Try calls do with an API server that answers.
 	Try func(ctx context.Context, do func(context.Context, API) error) error
-	// Kubelet reports whether the host's kubelet is healthy.
+	// Kubelet reports whether the host's kubelet is healthy, Answers whether the
+	// kubelet of another host answers.
 	Kubelet func(ctx context.Context) bool
-	Path    string
-	Now     func() time.Time
+	Answers func(ctx context.Context, n state.Node) bool
+	// Path and Peers are the constants of these names.
+	Path, Peers string
+	Now         func() time.Time
+	// Sleep waits within a step; nil is the clock's.
+	Sleep func(context.Context, time.Duration) error
 }
 
-// Reconciler makes this host's Node again. It is a network.Reconciler.
+// Reconciler makes Nodes again. It is a network.Reconciler.
 type Reconciler struct {
 	Options
+	kept map[string]*kept
+}
+
+// kept is what is known of one Node.
+type kept struct {
 	known  *corev1.Node
 	seen   state.Node // as the watch had it when the Node was read
 	looked time.Time
+	gone   time.Time // since when it is missing
 	made   []time.Time
+	told   time.Time // when somebody was told that it is not made again
 }
 
 // New returns the reconciler.
-func New(o Options) *Reconciler { return &Reconciler{Options: o} }
+func New(o Options) *Reconciler {
+	if o.Sleep == nil {
+		o.Sleep = host.Sleep
+	}
+	return &Reconciler{Options: o, kept: map[string]*kept{}}
+}
 
 // Name implements network.Reconciler.
 func (p *Reconciler) Name() string { return "registration" }
@@ -70,115 +101,236 @@ func (p *Reconciler) Name() string { return "registration" }
 // Withdraw implements network.Reconciler: the Node stays.
 func (p *Reconciler) Withdraw(context.Context) error { return nil }
 
-// Reconcile implements network.Reconciler.
+// Reconcile implements network.Reconciler: this host's own Node first.
 func (p *Reconciler) Reconcile(ctx context.Context, v state.NetworkView) (string, error) {
 	if !v.Nodes.Known || v.Stale || v.Host.NodeName == "" {
 		return "", nil
 	}
-	if err := p.load(v.Host.NodeName); err != nil {
-		return "", err
-	}
 	self, there := v.Self()
-	if there && !self.Absent {
-		return "", p.keep(ctx, self)
+	self.Name = v.Host.NodeName
+	said, err := p.one(ctx, v, self, there && !self.Absent)
+	if !v.Role.ControlPlane() {
+		return said, err
 	}
-	p.made = registration.Lately(p.made, p.Now())
-	in := registration.Input{Now: p.Now(), Known: p.known, ControlPlane: v.Role.ControlPlane(), Made: p.made}
-	in.Kubelet = p.known != nil && p.Kubelet(ctx)
-	verdict := registration.Decide(in)
-	if verdict.Make == nil {
-		return "", nil
+	all, errs := []string{said}, []error{err}
+	for _, n := range v.Nodes.Value {
+		if n.Name == self.Name || !n.ControlPlane() {
+			continue
+		}
+		said, err := p.one(ctx, v, n, !n.Absent)
+		all, errs = append(all, said), append(errs, err)
 	}
-	return p.make(ctx, verdict)
+	return joined(all), errors.Join(errs...)
 }
 
-// keep remembers the Node while it exists.
-func (p *Reconciler) keep(ctx context.Context, self state.Node) error {
-	self.Ready = true // readiness changes nothing of what is kept
-	if p.known != nil && p.Now().Sub(p.looked) < checkInterval && reflect.DeepEqual(self, p.seen) {
+func joined(list []string) string {
+	var out []string
+	for _, s := range list {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// one keeps one Node, or makes it again.
+func (p *Reconciler) one(ctx context.Context, v state.NetworkView, n state.Node, listed bool) (string, error) {
+	k, err := p.load(n.Name, p.path(n.Name, v.Host.NodeName))
+	if err != nil {
+		return "", err
+	}
+	if listed {
+		k.gone = time.Time{}
+		return "", p.keep(ctx, k, n, p.path(n.Name, v.Host.NodeName))
+	}
+	if k.known == nil {
+		return "", nil
+	}
+	peer := n.Name != v.Host.NodeName
+	if k.gone.IsZero() {
+		k.gone = p.Now()
+	}
+	if wait := registration.Turn - p.Now().Sub(k.gone); peer && wait > 0 {
+		if err := p.Sleep(ctx, wait); err != nil {
+			return "", err
+		}
+	}
+	return p.mend(ctx, v, n, k, peer)
+}
+
+// mend decides about a Node that is missing.
+func (p *Reconciler) mend(ctx context.Context, v state.NetworkView, n state.Node, k *kept, peer bool) (string, error) {
+	in := registration.Input{
+		Now: p.Now(), Known: k.known, Administrator: v.Role.ControlPlane(), Worker: !v.Role.ControlPlane(),
+		Peer: peer, Gone: p.Now().Sub(k.gone), Made: k.made,
+	}
+	if peer {
+		in.Kubelet = p.Answers(ctx, n)
+	} else {
+		in.Kubelet = p.Kubelet(ctx)
+	}
+	err := p.Try(ctx, func(ctx context.Context, api API) error {
+		in.Retired = state.Fact[string]{}
+		by, err := api.Retired(ctx, k.known)
+		if err != nil {
+			return err
+		}
+		in.Retired = state.Known(by)
+		there, err := api.Node(ctx, n.Name) // the view may be seconds old
+		in.Listed = err == nil && there != nil
+		return err
+	})
+	verdict := registration.Decide(in)
+	switch {
+	case verdict.Make != nil && err == nil:
+		return p.make(ctx, k, verdict, peer)
+	case verdict.Tell:
+		return p.tell(ctx, k, verdict)
+	case err != nil:
+		return "", missing(n.Name, err)
+	}
+	return "", nil
+}
+
+// keep remembers a Node while it exists.
+func (p *Reconciler) keep(ctx context.Context, k *kept, n state.Node, path string) error {
+	n.Ready = true // readiness changes nothing of what is kept
+	if k.known != nil && p.Now().Sub(k.looked) < checkInterval && reflect.DeepEqual(n, k.seen) {
 		return nil
 	}
-	var n *corev1.Node
-	err := p.Try(ctx, func(ctx context.Context, api API) (err error) { n, err = api.Node(ctx, self.Name); return err })
-	if errors.Is(err, fs.ErrNotExist) || err == nil && n == nil {
+	var got *corev1.Node
+	err := p.Try(ctx, func(ctx context.Context, api API) (err error) { got, err = api.Node(ctx, n.Name); return err })
+	if errors.Is(err, fs.ErrNotExist) || err == nil && got == nil {
 		return nil // no access yet; or it is gone, and the watch will tell
 	}
 	if err != nil {
 		return err
 	}
-	p.seen, p.looked = self, p.Now()
-	kept := registration.Kept(n)
-	if reflect.DeepEqual(kept, p.known) {
+	k.seen, k.looked = n, p.Now()
+	whole := registration.Kept(got)
+	if reflect.DeepEqual(whole, k.known) {
 		return nil
 	}
-	data, err := json.Marshal(kept)
+	data, err := json.Marshal(whole)
 	if err != nil {
 		return err
 	}
-	if err := host.WriteFileAtomic(p.Path, append(data, '\n'), state.SecretFileMode); err != nil {
+	if err := host.WriteFileAtomic(path, append(data, '\n'), state.SecretFileMode); err != nil {
 		return err
 	}
-	p.known = kept
+	k.known = whole
 	return nil
+}
+
+// path returns the file in which a Node is kept.
+func (p *Reconciler) path(name, self string) string {
+	if name == self {
+		return p.Path
+	}
+	return filepath.Join(p.Peers, name+".json")
 }
 
 // load reads what an earlier agent kept. An unreadable file counts as none.
-func (p *Reconciler) load(name string) error {
-	if p.known != nil {
-		return nil
+func (p *Reconciler) load(name, path string) (*kept, error) {
+	if k, ok := p.kept[name]; ok && k.known != nil {
+		return k, nil
 	}
-	data, err := os.ReadFile(p.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	if err != nil {
-		return err
-	}
+	k := &kept{}
 	var n corev1.Node
-	if json.Unmarshal(data, &n) == nil && n.Name == name {
-		p.known = &n
+	if err == nil && json.Unmarshal(data, &n) == nil && n.Name == name {
+		k.known = &n
 	}
-	return nil
+	p.kept[name] = k
+	return k, nil
 }
 
 // make makes the Node, and an event about it.
-func (p *Reconciler) make(ctx context.Context, v registration.Verdict) (string, error) {
+func (p *Reconciler) make(ctx context.Context, k *kept, v registration.Verdict, peer bool) (string, error) {
 	at := p.Now()
 	said := "the Node of this host was deleted while its kubelet runs: created it again as it was"
+	if peer {
+		said = "the Node " + v.Make.Name + " was deleted while its kubelet runs, and its own agent did not create it again: did that here, as it was"
+	}
 	if len(v.Lost) > 0 {
 		said += ", without labels that only an administrator may set: " + strings.Join(v.Lost, ", ")
 	}
 	err := p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateNode(ctx, v.Make) })
 	if err != nil {
-		return "", fmt.Errorf("the Node of this host is missing and cannot be created again (sudo systemctl restart kubelet): %w", err)
+		return "", missing(v.Make.Name, err)
 	}
-	p.made, p.looked = append(p.made, at), time.Time{}
-	// A failed event is no reason to make the Node again.
-	_ = p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateEvent(ctx, event(v.Make.Name, said, at)) })
+	k.made, k.looked = append(registration.Lately(k.made, at), at), time.Time{}
+	p.event(ctx, event(v.Make.Name, "NodeMadeAgain", said, at))
 	return said, nil
 }
 
-func event(node, text string, at time.Time) *corev1.Event {
+func missing(node string, err error) error {
+	return fmt.Errorf("the Node %s is missing and cannot be created again (on that host: sudo systemctl restart kubelet): %w", node, err)
+}
+
+// tell says once in a while that the Node stays away.
+func (p *Reconciler) tell(ctx context.Context, k *kept, v registration.Verdict) (string, error) {
+	if at := p.Now(); at.Sub(k.told) >= registration.Within {
+		k.told = at
+		p.event(ctx, event(k.known.Name, "NodeLeftDeleted", fmt.Sprintf("the Node was made again %d times within %s and deleted each time: "+
+			"find who deletes it (the audit log of the API server); it is made again later", registration.Most, registration.Within), at))
+	}
+	return "", fmt.Errorf("Node %s: %s; find who deletes it, in the audit log of the API server", k.known.Name, v.Why)
+}
+
+// event writes an event. A failed one is no reason to do anything again.
+func (p *Reconciler) event(ctx context.Context, e *corev1.Event) {
+	_ = p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateEvent(ctx, e) })
+}
+
+func event(node, reason, text string, at time.Time) *corev1.Event {
 	when := metav1.NewTime(at)
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.made-again.%d", node, at.Unix())},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%s.%d", node, strings.ToLower(reason), at.Unix())},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
-		Type:           corev1.EventTypeWarning, Reason: "NodeMadeAgain", Message: text, FirstTimestamp: when, LastTimestamp: when, Count: 1,
+		Type:           corev1.EventTypeWarning, Reason: reason, Message: text, FirstTimestamp: when, LastTimestamp: when, Count: 1,
 		Source: corev1.EventSource{Component: "holdfast-agent", Host: node}, ReportingController: "holdfast.io/agent", ReportingInstance: node,
 	}
 }
 
+// answerTime bounds a question to a kubelet.
+const answerTime = 2 * time.Second
+
 // KubeletIsWell reports whether this host's kubelet is healthy.
 func KubeletIsWell(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	status, err := ask(ctx, http.DefaultClient, kubeletHealth)
+	return err == nil && status == http.StatusOK
+}
+
+// KubeletAnswers reports whether the kubelet of another host answers at all. It
+// proves that the host lives and nothing else, so it needs neither an account nor
+// the kubelet's certificate.
+func KubeletAnswers(ctx context.Context, n state.Node) bool {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a sign of life, see above
+	}}
+	for _, a := range n.Addresses {
+		if _, err := ask(ctx, client, "https://"+net.JoinHostPort(a.String(), kubeletPort)+"/healthz"); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func ask(ctx context.Context, client *http.Client, url string) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, kubeletHealth, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
+	return res.StatusCode, res.Body.Close()
 }

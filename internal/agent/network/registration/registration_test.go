@@ -23,9 +23,14 @@ type rig struct {
 	made    []*corev1.Node
 	events  []*corev1.Event
 	refuse  error
+	retired string
+	unread  error // of the list of retired hosts
 	kubelet bool
+	answers bool // the other host's kubelet
 	now     time.Time
 }
+
+func (r *rig) Retired(context.Context, *corev1.Node) (string, error) { return r.retired, r.unread }
 
 func (r *rig) Node(context.Context, string) (*corev1.Node, error) { r.gets++; return r.node, r.refuse }
 
@@ -49,7 +54,9 @@ func newRig(path string) *rig {
 	}}
 	r.Reconciler = New(Options{
 		Try:     func(ctx context.Context, do func(context.Context, API) error) error { return do(ctx, r) },
-		Kubelet: func(context.Context) bool { return r.kubelet }, Path: path, Now: func() time.Time { return r.now },
+		Kubelet: func(context.Context) bool { return r.kubelet }, Answers: func(context.Context, state.Node) bool { return r.answers },
+		Path: path, Peers: filepath.Dir(path), Now: func() time.Time { return r.now },
+		Sleep: func(_ context.Context, d time.Duration) error { r.now = r.now.Add(d); return nil },
 	})
 	return r
 }
@@ -141,7 +148,80 @@ func TestWhatThePersonTypesIsInTheErrorWhereTheNodeCannotBeMade(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), view()); err == nil || !strings.Contains(err.Error(), "systemctl restart kubelet") {
 		t.Error(err)
 	}
-	if slices.Contains(r.Reconciler.made, r.now) {
+	if slices.Contains(r.Reconciler.kept["cp-2"].made, r.now) {
 		t.Error("a try that failed counts")
+	}
+}
+
+// L30: a host that is being taken out stays out.
+func TestTheNodeOfARetiredHostIsNotMadeAgain(t *testing.T) {
+	r := newRig(filepath.Join(t.TempDir(), "node.json"))
+	r.reconcile(t, view("cp-2"))
+	r.node, r.retired = nil, "by admin"
+	r.reconcile(t, view())
+	r.retired, r.unread = "", errors.New("forbidden")
+	if _, err := r.Reconcile(t.Context(), view()); err == nil || len(r.made) > 0 {
+		t.Errorf("%v, %+v", err, r.made)
+	}
+	r.unread = nil
+	if r.reconcile(t, view()); len(r.made) != 1 {
+		t.Error("nobody took it out, and it is not made again")
+	}
+}
+
+// L27: the other control plane makes the Node, once its host had its turn.
+func TestTheNodeOfALiveControlPlaneWhoseAgentIsDownIsMadeByAnotherOne(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(filepath.Join(dir, "node.json"))
+	seen := func(absent string) state.NetworkView {
+		v := view("cp-1", "cp-2"+absent)
+		v.Host.NodeName = "cp-1"
+		v.Nodes.Value[1].Labels = map[string]string{state.LabelControlPlane: ""}
+		return v
+	}
+	r.reconcile(t, seen(""))
+	r.node = nil
+	if r.reconcile(t, seen(" absent")); len(r.made) > 0 {
+		t.Fatal("the Node of a dead host is made again")
+	}
+	r = newRig(filepath.Join(dir, "node.json")) // the agent was restarted
+	r.node, r.answers = nil, true
+	began := r.now
+	said := r.reconcile(t, seen(" absent"))
+	if len(r.made) != 1 || r.made[0].Name != "cp-2" || r.made[0].Spec.PodCIDR != "10.128.2.0/24" || !strings.Contains(said, "cp-2") {
+		t.Fatalf("%q %+v", said, r.made)
+	}
+	if took := r.now.Sub(began); took > 10*time.Second {
+		t.Errorf("after %s", took)
+	}
+}
+
+func TestAControlPlaneThatMakesItsOwnNodeIsNotHelped(t *testing.T) {
+	r := newRig(filepath.Join(t.TempDir(), "node.json"))
+	v := view("cp-1", "cp-2")
+	v.Host.NodeName = "cp-1"
+	v.Nodes.Value[1].Labels = map[string]string{state.LabelControlPlane: ""}
+	r.answers = true
+	r.reconcile(t, v)
+	v.Nodes.Value[1].Absent = true // by the view; its agent was faster
+	if r.reconcile(t, v); len(r.made) > 0 {
+		t.Errorf("%+v", r.made)
+	}
+}
+
+// L28.
+func TestWhoDeletesANodeEveryMinuteIsToldAfterThreeRepairs(t *testing.T) {
+	r := newRig(filepath.Join(t.TempDir(), "node.json"))
+	r.reconcile(t, view("cp-2"))
+	var err error
+	for range 9 {
+		r.node, r.now = nil, r.now.Add(time.Minute)
+		_, err = r.Reconcile(t.Context(), view())
+	}
+	if err == nil || !strings.Contains(err.Error(), "audit log") || len(r.made) != 3 {
+		t.Errorf("%v, made %d times", err, len(r.made))
+	}
+	if n := len(r.events); n != 4 || r.events[3].Reason != "NodeLeftDeleted" {
+		t.Errorf("%d events", n)
 	}
 }

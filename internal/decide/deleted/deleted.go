@@ -1,0 +1,123 @@
+// Package deleted decides what becomes of files and of a cluster configuration that
+// somebody deleted on a host: what its agent puts back by itself, and what a person
+// is told, with the command. Only what the agent has the same bytes of is put back,
+// what nobody is likely to remove on purpose, and not again and again.
+package deleted
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Input holds what is known of a host.
+type Input struct {
+	Now time.Time
+	// Host is this host's name, Peer that of another control plane, empty for none.
+	Host, Peer string
+	// Files are those that the host should have.
+	Files []File
+	// Leave lists paths that an administrator removed on purpose.
+	Leave []string
+	// Pair is what is known of two hosts under Pacemaker, nil on any other host and
+	// before their set-up.
+	Pair *Pair
+}
+
+// File is one file that the host should have.
+type File struct {
+	Spec
+
+	There bool
+	// Kept is true if the agent has a copy of it.
+	Kept bool
+	// Gone is how long it has been missing.
+	Gone time.Duration
+	// Put lists when the agent put it back lately, in order.
+	Put []time.Time
+}
+
+// Verdict says what to do.
+type Verdict struct {
+	// Put lists the files to put back.
+	Put []string
+	// Lost lists what a person is told of.
+	Lost []state.Deleted
+}
+
+// The bounds on what is put back.
+const (
+	// Settles is how long a file may be missing: editors and programs that replace a
+	// file leave it out for a moment.
+	Settles = 5 * time.Second
+	// Most is how often one file is put back Within a time. Then it is only told.
+	Most   = 3
+	Within = 10 * time.Minute
+)
+
+// LeavePath is the file in which an administrator lists, one in a line, the paths
+// that stay away.
+const LeavePath = "/etc/holdfast/leave-deleted"
+
+// Decide decides about everything that is missing.
+func Decide(in Input) Verdict {
+	var v Verdict
+	apart := in.takenApart()
+	for _, f := range in.Files {
+		if f.There || f.Gone < Settles || slices.Contains(in.Leave, f.Path) || f.Optional && !f.Kept {
+			continue
+		}
+		switch {
+		case apart != "":
+			continue // told once, below
+		case f.Back && f.Kept && len(Lately(f.Put, in.Now)) < Most:
+			v.Put = append(v.Put, f.Path)
+		default:
+			v.Lost = append(v.Lost, f.lost(in))
+		}
+	}
+	if apart != "" {
+		v.Lost = append(v.Lost, state.Deleted{
+			What: apart, Problem: apart + " is gone", Meaning: "Somebody takes this host apart, as kubeadm reset does, so nothing is put back by itself. A host that should stay in the cluster is installed anew.",
+		})
+	}
+	if in.Pair != nil {
+		v.Lost = append(v.Lost, in.Pair.lost(in)...)
+	}
+	return v
+}
+
+// takenApart returns the file whose absence says that a person takes the whole host
+// out of the cluster, empty if all of them are there.
+func (in Input) takenApart() string {
+	for _, f := range in.Files {
+		if f.Identity && !f.There && f.Gone >= Settles && !slices.Contains(in.Leave, f.Path) {
+			return f.Path
+		}
+	}
+	return ""
+}
+
+// Lately returns the times that count.
+func Lately(put []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(put), func(t time.Time) bool { return now.Sub(t) >= Within })
+}
+
+// lost describes a file that is not put back.
+func (f File) lost(in Input) state.Deleted {
+	out := state.Deleted{What: f.Path, Problem: f.Path + " is gone", Meaning: f.Matters}
+	switch {
+	case f.Back && f.Kept:
+		out.Meaning += " It was put back and deleted again several times within ten minutes: find what deletes it, or list it in " + LeavePath + "."
+	case f.Authority && in.Peer != "":
+		out.Command = "ssh " + in.Peer + " sudo cat " + f.Path + " | sudo install -m 0600 /dev/stdin " + f.Path
+	case f.Authority:
+		out.Meaning += " No other host has it: take it from a backup."
+	case f.Command != "":
+		out.Command = f.Command
+	default:
+		out.Meaning += " The agent has no copy of it: take it from a backup, or install the host anew."
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package deleted
+
+// Spec describes one file that a host should have.
+type Spec struct {
+	Path string
+	// Matters says what its absence leads to.
+	Matters string
+	// Back is true if the agent keeps a copy and puts it back.
+	Back bool
+	// Optional is true for a file that not every host of its kind has: it is missed
+	// once the agent has seen it.
+	Optional bool
+	// Identity is true if the host is none of the cluster without it.
+	Identity bool
+	// Authority is true for the key or certificate of an authority, which every
+	// control plane has alike.
+	Authority bool
+	// Command is what a person types where it is not put back.
+	Command string
+}
+
+const (
+	kubernetes = "/etc/kubernetes/"
+	pki        = kubernetes + "pki/"
+	manifests  = kubernetes + "manifests/"
+)
+
+// Kind is what matters of a host for the list of its files.
+type Kind struct {
+	ControlPlane bool
+	// Pacemaker is true if Pacemaker runs etcd there, and not kubelet.
+	Pacemaker bool
+}
+
+// Specs returns the files that a host should have. What the agent itself renders
+// anew is not among them: keepalived, haproxy, CoreDNS, certificates that are due.
+// Neither is admin.conf, which nothing that runs needs and some people take away.
+func Specs(k Kind) []Spec {
+	out := []Spec{
+		{Path: kubernetes + "kubelet.conf", Identity: true},
+		{Path: pki + "ca.crt", Identity: true},
+		{Path: "/var/lib/kubelet/config.yaml", Back: true, Matters: "kubelet runs on; it does not start again."},
+		{Path: "/var/lib/kubelet/kubeadm-flags.env", Back: true, Optional: true, Matters: "kubelet runs on; at its next start it lacks its address."},
+		{Path: "/etc/holdfast/site.json", Back: true, Matters: "holdfast-agent runs on; it does not start again."},
+	}
+	if !k.ControlPlane {
+		return out
+	}
+	pods := []struct{ name, matters string }{
+		{"kube-apiserver", "kubelet ends the API server of this host."},
+		{"kube-controller-manager", "kubelet ends the controller manager of this host."},
+		{"kube-scheduler", "kubelet ends the scheduler of this host."},
+	}
+	if !k.Pacemaker {
+		pods = append(pods, struct{ name, matters string }{"etcd", "kubelet ends etcd of this host."})
+	}
+	for _, p := range pods {
+		out = append(out, Spec{Path: manifests + p.name + ".yaml", Back: true, Matters: p.matters})
+	}
+	for _, name := range []string{"controller-manager.conf", "scheduler.conf"} {
+		out = append(out, Spec{Path: kubernetes + name, Back: true, Optional: true, Matters: "What uses it runs on; it does not start again."})
+	}
+	for _, name := range []string{
+		"apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client", "etcd/server", "etcd/peer", "etcd/healthcheck-client",
+	} {
+		for _, end := range []string{".crt", ".key"} {
+			out = append(out, Spec{Path: pki + name + end, Back: true, Optional: true, Matters: "What uses it runs on; it does not start again."})
+		}
+	}
+	out = append(out, Spec{Path: "/etc/holdfast/apiserver/encryption.yaml", Back: true, Optional: true, Matters: "The API server of this host cannot start again, and nobody reads Secrets without these keys."})
+	return append(out, authorities()...)
+}
+
+// authorities are the files that sign. They are told of and not kept twice: some
+// people remove a key on purpose.
+func authorities() []Spec {
+	return []Spec{
+		{Path: pki + "ca.key", Authority: true, Matters: "This host signs no certificate: no host joins through it, and it renews none."},
+		{Path: pki + "front-proxy-ca.crt", Authority: true, Matters: "The API server of this host cannot start again."},
+		{Path: pki + "front-proxy-ca.key", Authority: true, Matters: "This host cannot renew the certificate of its API server to others."},
+		{Path: pki + "sa.key", Authority: true, Matters: "The controller manager of this host cannot start again, and its API server signs no token."},
+		{Path: pki + "sa.pub", Authority: true, Matters: "The API server of this host cannot start again."},
+		{Path: pki + "etcd/ca.crt", Authority: true, Matters: "etcd and the API server of this host cannot start again."},
+		{Path: pki + "etcd/ca.key", Authority: true, Matters: "This host cannot renew etcd's certificates."},
+	}
+}

@@ -1,0 +1,60 @@
+package etcdmember
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Strangers returns the members of the local etcd that belong to neither host, the
+// most dangerous first: a person or a program added them. A voter among them
+// counts for the quorum, so that the next loss stops the cluster, and no rule has
+// a stand-in vote among three. A learner keeps etcd from taking another one.
+// While it is unknown which member is the peer's, one other member counts as it.
+func Strangers(s state.EtcdSnapshot) []state.EtcdMember {
+	v := look(&s)
+	if !v.known || !v.running || !v.selfListed() {
+		return nil
+	}
+	peer := v.own.Paired.Member
+	if v.said {
+		peer = v.peer.Record.Member
+	}
+	var others []state.EtcdMember
+	found := false
+	for _, m := range v.members {
+		switch {
+		case m.ID == v.own.Member:
+		case m.ID == peer, s.Peer != "" && m.Name == s.Peer: // etcd's names are those of the hosts
+			found = true
+		default:
+			others = append(others, m)
+		}
+	}
+	slices.SortStableFunc(others, func(a, b state.EtcdMember) int { return cmp.Compare(danger(b), danger(a)) })
+	if !found && len(others) > 0 {
+		others = others[:len(others)-1]
+	}
+	return slices.Clip(others)
+}
+
+// danger orders strangers: a voter that never started takes part in each count and
+// helps with none.
+func danger(m state.EtcdMember) int {
+	switch {
+	case m.Learner:
+		return 0
+	case m.Name != "":
+		return 1
+	}
+	return 2
+}
+
+// RemoveCommand is the command that takes a member out of etcd, for a person on a
+// control plane.
+func RemoveCommand(id state.MemberID) string {
+	const pki = state.EtcdPKIDir + "/"
+	return "etcdctl --endpoints https://localhost:2379 --cacert " + pki + "ca.crt --cert " + pki + "healthcheck-client.crt --key " + pki +
+		"healthcheck-client.key member remove " + id.String()
+}
