@@ -22,6 +22,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newLeave(streams),
 		newParachute(streams),
 		newTwoNode(streams),
+		newWipe(streams),
 		newNodeIP(streams),
 		newVersion(streams),
 	}

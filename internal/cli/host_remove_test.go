@@ -75,7 +75,9 @@ func writesStatus(t *testing.T, c client.Client, name string, change func(s *cor
 
 // isReady writes the condition.
 func isReady(status corev1.ConditionStatus) func(*corev1.NodeStatus) {
-	return func(s *corev1.NodeStatus) { s.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}} }
+	return func(s *corev1.NodeStatus) {
+		s.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	}
 }
 
 // evicts plays the operator and the workload: a host that is to be empty is, a little
