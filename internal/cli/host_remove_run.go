@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -59,7 +58,7 @@ func (r *hostRemoval) carryOut(ctx context.Context) (did []string, err error) {
 			if step.Says != last {
 				did = append(did, step.Says)
 			}
-			last, inTheWay = step.Says, step.Action == removal.Wait && strings.HasPrefix(step.Says, "waits for: ")
+			last, inTheWay = step.Says, step.InTheWay
 			view.Show([]command.ViewLine{{Host: r.name, Doing: last}}, time.Since(began))
 		}
 		pause := followEvery

@@ -81,6 +81,8 @@ type Step struct {
 	Says   string
 	// Left are what a Sweep deletes.
 	Left Left
+	// InTheWay is true if a Wait is for somebody whom a person has to move.
+	InTheWay bool
 }
 
 // Left is what is left under the name of a host without a Node.
@@ -129,7 +131,7 @@ func (f Facts) empties() Step {
 	case a[drain.Wanted] == "":
 		return Step{Action: Drain, Says: "moves the pods of " + f.Name + " to other hosts"}
 	case waits != "":
-		return Step{Action: Wait, Says: "waits for: " + waits}
+		return Step{Action: Wait, Says: "waits for: " + waits, InTheWay: true}
 	default:
 		return Step{Action: Wait, Says: "waits until the pods of " + f.Name + " have moved"}
 	}

@@ -198,6 +198,15 @@ func carryOut(f *Facts, a Action) {
 	}
 }
 
+func TestSomebodyInTheWayOfADrainIsToldAsSuch(t *testing.T) {
+	f := worker().with(func(f *Facts) {
+		f.Node.Annotations[drain.Wanted], f.Node.Annotations[drain.Waits] = "a", "shop/db: a budget"
+	})
+	if got := Next(f); got.Action != Wait || !got.InTheWay || !strings.Contains(got.Says, "shop/db: a budget") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestThePlanNamesVolumesThatAreOnTheHostAlone(t *testing.T) {
 	on := func(name string, hosts ...string) corev1.PersistentVolume {
 		v := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}

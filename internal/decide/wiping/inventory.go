@@ -4,6 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // Inventory is what Holdfast and Kubernetes leave on a host. What is in none of its
@@ -43,12 +46,12 @@ func All() Inventory {
 		Emptied: []string{"/var/lib/kubelet", "/run/containerd", "/var/lib/containerd", "/run/netns"},
 		Paths: []string{
 			"/etc/kubernetes", "/etc/cni/net.d/10-holdfast.conflist", "/etc/containerd/config.toml", "/etc/containerd/certs.d",
-			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", "/etc/holdfast/fencing", "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
+			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", state.FencingDir, "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
 			"/etc/holdfast/pacemaker", "/etc/holdfast/registry", "/etc/holdfast/*.json", "/etc/holdfast/*.pem", "/etc/holdfast/*.env", "/etc/holdfast/*.yaml",
 			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key",
 			"/etc/sysctl.d/90-holdfast.conf", "/etc/modules-load.d/holdfast.conf", "/etc/apt/apt.conf.d/99-holdfast", "/etc/needrestart/conf.d/zz-holdfast.conf",
 			"/usr/local/share/ca-certificates/holdfast-site-*.crt", "/etc/pki/ca-trust/source/anchors/holdfast-site-*.crt",
-			"/etc/corosync/corosync.conf", "/etc/corosync/authkey", "/var/lib/pacemaker/cib", "/var/lib/corosync", "/var/lib/pcsd",
+			corosync.Path, "/etc/corosync/authkey", "/var/lib/pacemaker/cib", "/var/lib/corosync", "/var/lib/pcsd",
 			"/var/lib/kubelet", "/var/lib/containerd", "/run/containerd", "/var/lib/cni", "/run/flannel",
 			"/var/lib/etcd", "/var/lib/etcd-*", "/var/log/pods", "/var/log/containers", "/var/log/kubernetes", "/run/holdfast", "/var/lib/holdfast",
 		},

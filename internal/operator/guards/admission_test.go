@@ -73,6 +73,9 @@ func (s *site) comesTo(sentence string, refused bool, try func() error) {
 	s.t.Fatalf("%s: %v", sentence, err)
 }
 
+// It stands in the first file of the package, on purpose: once other tests have deleted
+// every guard that has a list, this API server judges a new one as if it had none (adr
+// 0085).
 func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
 	s, ctx := newSite(t), t.Context()
 	g := render.RetiredHosts()
