@@ -23,6 +23,7 @@ func commands(streams command.Streams) []*cobra.Command {
 		newLeave(streams),
 		newParachute(streams),
 		newTwoNode(streams),
+		newWipe(streams),
 		newNodeIP(streams),
 		newVersion(streams),
 	}

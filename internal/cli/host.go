@@ -11,8 +11,11 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,12 +26,13 @@ import (
 func newHost(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host",
-		Short: "Empty a host, boot or patch it in its turn, and show what each host does",
+		Short: "Add and remove hosts, empty, boot or patch one in its turn, and show what each does",
 		Long: `A drain, a reboot or a patch is a wish that the command writes to the node of the host.
 holdfast-operator and the host's agent carry it out, also when the command has ended or
 its terminal is gone. A control plane boots only while the cluster carries on without it.`,
 	}
-	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams))
+	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams),
+		newHostAdd(streams), newHostRemove(streams))
 	return cmd
 }
 
@@ -76,11 +80,16 @@ func (f *hostFlags) open(ctx context.Context, mistakes ...error) (client.Client,
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := kube.NewScheme(mcfgv1.Install)
+	scheme, err := hostScheme()
 	if err != nil {
 		return nil, err
 	}
 	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// hostScheme returns the kinds that commands about hosts read and write.
+func hostScheme() (*runtime.Scheme, error) {
+	return kube.NewScheme(mcfgv1.Install, storagev1.AddToScheme, coordinationv1.AddToScheme)
 }
 
 // hostNode reads the node of a host. A name that no host has is a mistake of the

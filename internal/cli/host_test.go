@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/drain"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -31,7 +30,7 @@ import (
 // hostSite returns a cluster of one control plane and two workers.
 func hostSite(t *testing.T, more ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme, err := kube.NewScheme(mcfgv1.Install)
+	scheme, err := hostScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

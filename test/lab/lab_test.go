@@ -37,7 +37,10 @@ type shape struct {
 var shapes = []shape{
 	{name: "1-0-v4", flags: []string{"--control-planes=1"}, nodes: 1, families: 1},
 	{name: "1-1-pull", flags: []string{"--control-planes=1", "--workers=1", "--pull", "--families=v6"}, nodes: 2, families: 1},
-	{name: "1-2-dual", flags: []string{"--control-planes=1", "--workers=2", "--families=v4,v6"}, nodes: 3, families: 2},
+	{
+		name: "1-2-dual", flags: []string{"--control-planes=1", "--workers=2", "--families=v4,v6"}, nodes: 3, families: 2,
+		play: cluster.aWorkerGoesAndComesBack,
+	},
 	{name: "2-0-dual", flags: []string{"--control-planes=2", "--families=v4,v6"}, nodes: 2, vips: true, families: 2, short: true},
 	{name: "3-1-v6", flags: []string{"--control-planes=3", "--workers=1", "--families=v6"}, nodes: 4, vips: true, families: 1},
 	{

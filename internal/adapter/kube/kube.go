@@ -47,7 +47,7 @@ func (c *Client) Nodes(ctx context.Context) ([]state.Node, error) {
 	}
 	var nodes []state.Node
 	for i := range list.Items {
-		nodes = append(nodes, nodeOf(&list.Items[i]))
+		nodes = append(nodes, NodeOf(&list.Items[i]))
 	}
 	return nodes, nil
 }
@@ -133,7 +133,8 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 	return nil
 }
 
-func nodeOf(n *corev1.Node) state.Node {
+// NodeOf returns what Holdfast's programs read of a node.
+func NodeOf(n *corev1.Node) state.Node {
 	out := state.Node{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),
 		Annotations: ownAnnotations(n), Tunnel: tunnel(n.Annotations),

@@ -42,7 +42,7 @@ func readNode(object []byte) (state.Node, error) {
 		return state.Node{}, err
 	}
 	m := n.Metadata
-	return nodeOf(&corev1.Node{
+	return NodeOf(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, CreationTimestamp: metav1.NewTime(m.Created)},
 		Status:     corev1.NodeStatus{Addresses: n.Status.Addresses, Conditions: n.Status.Conditions},
 	}), nil

@@ -37,6 +37,14 @@ const (
 	tokenSaysTrue = "true"
 )
 
+// What finds the bootstrap tokens of a host: their label, and the annotation with
+// the name of the host. TokenNamespace is where they are.
+const (
+	LabelToken          = tokenLabel
+	AnnotationTokenHost = tokenHost
+	TokenNamespace      = tokenNamespace
+)
+
 // BootstrapTokens returns the tokens that agents made for hosts that join.
 func (c *Client) BootstrapTokens(ctx context.Context) ([]joining.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

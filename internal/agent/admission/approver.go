@@ -17,6 +17,7 @@ type RequestAPI interface {
 	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
 	UseBootstrapToken(ctx context.Context, id, request string) error
 	DeleteBootstrapToken(ctx context.Context, id string) error
+	GiveAgain(ctx context.Context, host string, now time.Time) error
 	DecideRequest(ctx context.Context, name string, v joining.Verdict) (bool, error)
 }
 
@@ -63,6 +64,10 @@ func (a *Approver) judge(ctx context.Context, r joining.Request, id string) erro
 	v := joining.Judge(a.Site, r, token, nodes, a.Now())
 	if v.Action == joining.Approve { // bind the token to this request before approving it, so that it never serves two
 		if err := a.API.UseBootstrapToken(ctx, id, r.Name); err != nil {
+			return err
+		}
+		// From here on the name belongs to a host again that may have been taken out.
+		if err := a.API.GiveAgain(ctx, token.Host, a.Now()); err != nil {
 			return err
 		}
 	}

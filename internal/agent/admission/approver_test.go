@@ -39,6 +39,11 @@ func (r *requests) UseBootstrapToken(_ context.Context, id, request string) erro
 	return r.failed["use"]
 }
 
+func (r *requests) GiveAgain(_ context.Context, host string, _ time.Time) error {
+	r.did = append(r.did, "give the name "+host)
+	return r.failed["give"]
+}
+
 func (r *requests) DeleteBootstrapToken(ctx context.Context, id string) error {
 	r.did = append(r.did, "delete "+id)
 	return r.cluster.DeleteBootstrapToken(ctx, id)
@@ -93,7 +98,7 @@ func TestWhatIsDoneAboutRequests(t *testing.T) {
 		err  bool
 		log  bool
 	}{
-		{"its own", requests{cluster: cluster{tokens: []joining.Token{worker}}}, []joining.Request{own}, []string{"use abcdef for csr-1", "approve csr-1 OwnToken"}, false, true},
+		{"its own", requests{cluster: cluster{tokens: []joining.Token{worker}}}, []joining.Request{own}, []string{"use abcdef for csr-1", "give the name worker-1", "approve csr-1 OwnToken"}, false, true},
 		{"a control plane's", requests{cluster: cluster{tokens: []joining.Token{worker}}}, []joining.Request{other}, []string{"deny csr-2 AnotherName"}, false, true},
 		{"by a token that is gone", requests{}, []joining.Request{own}, []string{"deny csr-1 TokenGone"}, false, true},
 		{"a renewal", requests{}, []joining.Request{renewal}, nil, false, false},
@@ -104,6 +109,13 @@ func TestWhatIsDoneAboutRequests(t *testing.T) {
 			requests{cluster: cluster{tokens: []joining.Token{worker}}, failed: map[string]error{"use": errors.New("conflict")}},
 			[]joining.Request{own},
 			[]string{"use abcdef for csr-1"},
+			true, false,
+		},
+		{
+			"the list of retired hosts cannot be written, so the old host of that name would come back",
+			requests{cluster: cluster{tokens: []joining.Token{worker}}, failed: map[string]error{"give": errors.New("forbidden")}},
+			[]joining.Request{own},
+			[]string{"use abcdef for csr-1", "give the name worker-1"},
 			true, false,
 		},
 		{
@@ -142,7 +154,7 @@ func TestALookFindsWhatTheWatchDidNot(t *testing.T) {
 	}
 	look()
 	api.tokens = []joining.Token{{ID: "abcdef", Host: "worker-1", Role: state.RoleWorker, Expires: api.now.Add(time.Hour)}}
-	look("list", "use abcdef for csr-1", "approve csr-1 OwnToken")
+	look("list", "use abcdef for csr-1", "give the name worker-1", "approve csr-1 OwnToken")
 	api.nodes = []state.Node{{Name: "worker-1", Ready: true}}
 	look("delete abcdef")
 	look()

@@ -14,12 +14,13 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // KeyPath is the file in which a control plane keeps the key of join secrets
 // after a key other than the site's own was made.
-const KeyPath = "/etc/holdfast/join-key"
+const KeyPath = site.JoinKeyPath
 
 // keyAge is the time for which the cluster's answer about the key is reused. An
 // old secret opens at most that much longer, and unknown callers cause at most

@@ -71,6 +71,16 @@ func (h Host) Marshal() (string, error) {
 	return string(data), err
 }
 
+// Patch returns the merge patch of the ConfigMap that writes the entry, and leaves
+// those of other hosts alone.
+func (h Host) Patch() ([]byte, error) {
+	value, err := h.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{"data": map[string]string{h.Name: value}})
+}
+
 // List is the list, by name.
 type List []Host
 

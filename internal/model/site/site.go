@@ -32,6 +32,10 @@ const (
 // Path is the file in which a host keeps its Site, mode 0600.
 const Path = "/etc/holdfast/site.json"
 
+// JoinKeyPath is the file in which a control plane keeps the key of join secrets
+// after a key other than the site's own was made.
+const JoinKeyPath = "/etc/holdfast/join-key"
+
 // Site is one cluster before its first host boots.
 type Site struct {
 	// Role is the role of the host that this copy was made for; empty in the

@@ -117,12 +117,14 @@ func (s *site) guard() {
 	}
 }
 
-// guardNetwork applies the guard that comes with the pod network.
+// guardNetwork applies the guards that every cluster has: that of the pod network comes
+// with it, and the operator brings the one of retired hosts at its first look.
 func (s *site) guardNetwork() {
 	s.t.Helper()
-	g := render.PodNetwork()
-	for _, o := range []client.Object{g.Policy, g.Binding} {
-		must(s.t, s.admin.Patch(s.t.Context(), o, client.Apply, client.FieldOwner("holdfast-install"), client.ForceOwnership)) //nolint:staticcheck // as kubectl does
+	for _, g := range render.Always() {
+		for _, o := range []client.Object{g.Policy, g.Binding} {
+			must(s.t, s.admin.Patch(s.t.Context(), o, client.Apply, client.FieldOwner("holdfast-install"), client.ForceOwnership)) //nolint:staticcheck // as kubectl does
+		}
 	}
 }
 

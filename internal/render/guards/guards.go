@@ -60,7 +60,7 @@ type Guard struct {
 func (g Guard) Name() string { return g.Policy.Name }
 
 // Always returns the guards of every cluster.
-func Always() []Guard { return []Guard{PodNetwork()} }
+func Always() []Guard { return []Guard{PodNetwork(), RetiredHosts()} }
 
 // All returns the additional guards of a cluster with these control planes.
 // Each guard depends on nothing but its object. It contains the names of the

@@ -64,7 +64,10 @@ func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 			t.Errorf("%s: its name is another's, or its binding is", g.Name())
 		}
 		seen[g.Name()] = true
-		if p.ParamKind != nil || b.ParamRef != nil || b.MatchResources != nil || *p.FailurePolicy != admissionv1.Fail {
+		// Retired hosts are a list, which changes without the operator. Where there is none,
+		// nobody was taken out.
+		list := g.Name() == RetiredHosts().Name()
+		if !list && (p.ParamKind != nil || b.ParamRef != nil) || b.MatchResources != nil || *p.FailurePolicy != admissionv1.Fail {
 			t.Errorf("%s: it needs parameters, or lets through what it cannot judge", g.Name())
 		}
 		for _, v := range p.Validations {

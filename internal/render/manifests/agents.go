@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/topology"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
@@ -99,11 +100,12 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 // tokens and the key of join secrets, the requested keys for secrets, incidents.
 func inSystem(hosts []string) []rbacv1.PolicyRule {
 	secrets := grant("", "secrets", "create", "delete", "get", "list", "update")
+	again := only([]string{retired.ConfigMap}, grant("", "configmaps", "patch")) // a name is given to a host again
 	if len(hosts) == 0 {
-		return []rbacv1.PolicyRule{secrets, grant("", "configmaps", "get", "list")}
+		return []rbacv1.PolicyRule{secrets, grant("", "configmaps", "get", "list"), again}
 	}
 	return []rbacv1.PolicyRule{
-		secrets, grant("", "configmaps", "create", "get", "list"), only(named(incident.ConfigMapPrefix, hosts), grant("", "configmaps", "update")),
+		secrets, grant("", "configmaps", "create", "get", "list"), again, only(named(incident.ConfigMapPrefix, hosts), grant("", "configmaps", "update")),
 	}
 }
 

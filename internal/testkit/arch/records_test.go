@@ -25,6 +25,7 @@ var namesRecords = map[string]string{
 	"internal/cli":                   "tells a person",
 	"internal/decide/explain":        "tells a person",
 	"internal/decide/confirm":        "tells a person",
+	"internal/decide/wiping":         "a host that is wiped has none of them any more",
 }
 
 // recordFiles returns the constants of state/files.go, by name.

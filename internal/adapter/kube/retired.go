@@ -1,0 +1,78 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+)
+
+// Retired returns the list of hosts that were taken out of the cluster. An entry that
+// cannot be read is an error.
+func (c *Client) Retired(ctx context.Context) (retired.List, error) {
+	data, err := c.retiredData(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return retired.Read(data)
+}
+
+// retiredData returns the data of the list, nil if there is none.
+func (c *Client) retiredData(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	got, err := c.set.CoreV1().ConfigMaps(retired.Namespace).Get(ctx, retired.ConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
+	}
+	return got.Data, nil
+}
+
+// Retire writes the entry of a host, and leaves those of others alone.
+func (c *Client) Retire(ctx context.Context, h retired.Host) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	patch, err := h.Patch()
+	if err != nil {
+		return err
+	}
+	maps := c.set.CoreV1().ConfigMaps(retired.Namespace)
+	empty := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: retired.ConfigMap}}
+	_, err = maps.Patch(ctx, retired.ConfigMap, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		if _, err := maps.Create(ctx, empty, metav1.CreateOptions{FieldManager: fieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
+		}
+		_, err = maps.Patch(ctx, retired.ConfigMap, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
+	}
+	return nil
+}
+
+// GiveAgain closes the entry of a name that is given to a host again. Without an open
+// entry it does nothing. The entries of other hosts do not matter.
+func (c *Client) GiveAgain(ctx context.Context, name string, now time.Time) error {
+	data, err := c.retiredData(ctx)
+	value, listed := data[name]
+	if err != nil || !listed {
+		return err
+	}
+	list, err := retired.Read(map[string]string{name: value})
+	if err != nil || !list[0].Open() {
+		return err
+	}
+	h := list[0]
+	h.Again = now
+	return c.Retire(ctx, h)
+}

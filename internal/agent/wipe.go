@@ -1,0 +1,272 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/resolver"
+	"github.com/holdfast/holdfast/internal/agent/wipe"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// wipeFlags holds the flags of wipe.
+type wipeFlags struct {
+	disks               []string
+	isRemoved, output   string
+	giveUp, dryRun, yes bool
+}
+
+func newWipe(streams command.Streams) *cobra.Command {
+	var f wipeFlags
+	cmd := &cobra.Command{
+		Use:   "wipe",
+		Short: "Take Holdfast and Kubernetes off this host, so that it can be installed again",
+		Long: `Stops the units of Holdfast and Kubernetes on this host, and deletes their files, the data
+of pods, containers and etcd, the pod network and its tables. It shows everything that it
+finds before it asks. Packages, programs of the release, accounts and disks stay; a disk
+goes too if --disk names it and nothing uses it.
+
+It refuses while the cluster counts on this host: remove the host first, from another one,
+with 'holdfast host remove'. Where the cluster cannot be asked, state with --is-removed NAME
+that the host was removed. --give-up-cluster wipes a host whose whole cluster is given up,
+with all its data; stop the other hosts first.
+
+A wipe that was cut off is begun again by the same command, which then asks nothing. Boot
+the host afterwards: some rules of the kernel end only then.
+
+Exit codes: 0 the host is wiped; 7 refused, nothing was changed; 8 not confirmed, nothing
+was changed; 1 it failed, and can be run again; 2 wrong usage.`,
+		Example: `  sudo holdfast-agent wipe --dry-run
+  sudo holdfast-agent wipe
+  sudo holdfast-agent wipe --yes --disk /dev/disk/by-id/ata-QEMU_HARDDISK_QM00002`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return &command.UsageError{Err: errors.New("wipe changes this host: run it as root")}
+			}
+			return runWipe(cmd.Context(), streams, f)
+		},
+	}
+	command.OutputFlag(cmd, &f.output)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.disks, "disk", nil, "wipe this disk too, named below /dev/disk/by-id; may be repeated")
+	flags.StringVar(&f.isRemoved, "is-removed", "", "state that this host was removed from a cluster that cannot be asked: its name")
+	flags.BoolVar(&f.giveUp, "give-up-cluster", false, "state that the whole cluster is given up, with all its data")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be deleted and what stays, and change nothing")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask for the name of the host")
+	return cmd
+}
+
+// wipeReport is what a wipe finds on the host.
+type wipeReport struct {
+	Host    string   `json:"host"`
+	Deletes []string `json:"deletes"`
+	Disks   []string `json:"disks,omitempty"`
+	Stays   []string `json:"stays"`
+	Refused []string `json:"refused,omitempty"`
+	Wiped   bool     `json:"wiped"`
+}
+
+func runWipe(ctx context.Context, streams command.Streams, f wipeFlags) error {
+	name, err := host.Name()
+	if err != nil {
+		return err
+	}
+	mistakes := wiping.Disks(f.disks)
+	if f.isRemoved != "" && f.isRemoved != name {
+		mistakes = append(mistakes, fmt.Errorf("--is-removed %s: must be the name of this host, %s", f.isRemoved, name))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return &command.UsageError{Err: err}
+	}
+	facts := wipeFacts(ctx, name)
+	facts.GiveUp, facts.Removed = f.giveUp, f.isRemoved == name
+	w := wiper(streams, f.disks)
+	report, err := findings(name, w, facts)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		err = report.print(streams.Out, f.output)
+	}
+	if len(report.Refused) > 0 {
+		return errors.Join(err, &command.Coded{Code: command.ExitRefused, Err: fmt.Errorf("refused, nothing was changed:\n  %s", strings.Join(report.Refused, "\n  "))})
+	}
+	if f.dryRun || err != nil {
+		return err
+	}
+	if !f.yes && !facts.Begun {
+		if err := confirmWipe(streams, name, report); err != nil {
+			return err
+		}
+	}
+	if err := w.Begin(wipe.Journal{Host: name, By: os.Getenv("SUDO_USER"), At: time.Now().UTC()}); err != nil {
+		return err
+	}
+	if err := w.Wipe(ctx); err != nil {
+		return err
+	}
+	report.Wiped = true
+	return report.print(streams.Out, f.output)
+}
+
+func findings(name string, w *wipe.Wiper, facts wiping.Facts) (wipeReport, error) {
+	found, err := w.Finds()
+	r := wipeReport{Host: name, Deletes: append([]string{}, found...), Disks: w.Disks, Stays: w.Inventory.Stays}
+	for _, g := range wiping.Gates(facts) {
+		r.Refused = append(r.Refused, g.String())
+	}
+	return r, err
+}
+
+// confirmWipe asks for the name of the host.
+func confirmWipe(streams command.Streams, name string, r wipeReport) error {
+	_, _ = io.WriteString(streams.Err, r.text()+"To delete all that, type the name of this host: ")
+	line, _ := bufio.NewReader(streams.In).ReadString('\n')
+	if strings.TrimSpace(line) != name {
+		return &command.Coded{Code: command.ExitNotConfirmed, Err: errors.New("not confirmed: nothing was changed")}
+	}
+	return nil
+}
+
+func (r wipeReport) print(out io.Writer, format string) error {
+	if format == "json" {
+		return command.PrintJSON(out, r)
+	}
+	text := r.text()
+	if r.Wiped {
+		text = r.Host + " is wiped: boot it, then it can be installed again\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func (r wipeReport) text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "on %s these are deleted, and the units, pods and interfaces of Kubernetes are stopped:\n", r.Host)
+	for _, p := range r.Deletes {
+		out.WriteString("  " + p + "\n")
+	}
+	for _, d := range r.Disks {
+		out.WriteString("  all of disk " + d + "\n")
+	}
+	out.WriteString("these stay:\n")
+	for _, s := range r.Stays {
+		out.WriteString("  " + s + "\n")
+	}
+	return out.String()
+}
+
+// wiper returns what wipes this host. It reads the site before that is deleted.
+func wiper(streams command.Streams, disks []string) *wipe.Wiper {
+	w := &wipe.Wiper{
+		Root: "/", Inventory: wiping.All(), Disks: disks, Run: host.Local, Mounts: wipe.Mounts, Unmount: wipe.Unmount,
+		Resolver: func(ctx context.Context) error {
+			_, err := resolver.New(resolver.Options{Root: "/"}).Remove(ctx)
+			return err
+		},
+		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(streams.Err, format+"\n", args...) },
+	}
+	if s, err := readSite(); err == nil {
+		w.VIPs = s.VIPs()
+	}
+	return w
+}
+
+// wipeFacts looks at this host, and asks its cluster about it.
+func wipeFacts(ctx context.Context, name string) wiping.Facts {
+	f := wiping.Facts{Host: name, Begun: wipe.Begun("/"), Site: host.Exists(site.Path) || host.Exists(state.KubeletKubeconfig), Data: host.Exists(state.EtcdDataDir + "/member")}
+	if s, err := readSite(); err == nil {
+		f.ControlPlane = s.Role.ControlPlane()
+	}
+	if f.Begun || !f.Site {
+		return f
+	}
+	api, err := wipeAPI()
+	if err != nil {
+		f.Why = err.Error()
+		return f
+	}
+	n, err := api.Node(ctx, name)
+	if err != nil {
+		f.Why = err.Error()
+		return f
+	}
+	machine := ownMachine()
+	f.Node = state.Known(nodeStanding(n, machine))
+	f.Retired = takenOut(ctx, api, n, name, machine)
+	return f
+}
+
+// ownMachine returns the machine id of this host, empty if it cannot be read.
+func ownMachine() string {
+	data, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// wipeAPI opens the cluster by the account of the agent or of kubelet. On a control
+// plane both go to its own API server, which may not be a part of the cluster any more,
+// so it asks at the cluster's address.
+func wipeAPI() (*kube.Client, error) {
+	access := hostAccess()
+	if access == "" {
+		return nil, errors.New("this host has no account of its cluster")
+	}
+	server := ""
+	if s, err := readSite(); err == nil {
+		server = "https://" + s.APIEndpoint()
+	}
+	return kube.OpenAt(access, server)
+}
+
+// nodeStanding says what the cluster has of this host. A Node of its name on another
+// machine is another host's.
+func nodeStanding(n *corev1.Node, machine string) wiping.Node {
+	switch {
+	case n == nil, another(n, machine):
+		return wiping.Gone
+	case kube.NodeOf(n).Ready:
+		return wiping.Ready
+	}
+	return wiping.NotReady
+}
+
+func another(n *corev1.Node, machine string) bool {
+	says := n.Status.NodeInfo.MachineID
+	return says != "" && machine != "" && says != machine
+}
+
+// takenOut says who took this machine out, by the cluster's list. Only agents of control
+// planes may read the list; for others the Node alone counts. While the Node is this
+// machine's, its removal has not ended, or it was added again.
+func takenOut(ctx context.Context, api *kube.Client, n *corev1.Node, name, machine string) string {
+	list, err := api.Retired(ctx)
+	if err != nil {
+		return ""
+	}
+	h, listed := list.Of(name)
+	switch {
+	case !listed || machine == "" || h.Machine != machine:
+		return ""
+	case n == nil && h.Open(), n != nil && another(n, machine):
+		return h.String()
+	}
+	return ""
+}

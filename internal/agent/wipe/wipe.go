@@ -1,0 +1,195 @@
+// Package wipe takes everything of Holdfast and Kubernetes off this host, by the
+// inventory of decide/wiping. It owns the journal of a wipe. It never deletes through
+// a mounted file system, and touches no disk that nobody named.
+package wipe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Wiper wipes one host.
+type Wiper struct {
+	// Root is the root of its files.
+	Root      string
+	Inventory wiping.Inventory
+	// VIPs are addresses that are taken off its interfaces.
+	VIPs []netip.Addr
+	// Disks are those whose contents go too.
+	Disks []string
+	Run   host.Runner
+	// Mounts returns the mount points of the host, and Unmount takes one away.
+	Mounts  func() ([]string, error)
+	Unmount func(path string) error
+	// Resolver gives the host back its own name servers.
+	Resolver func(ctx context.Context) error
+	Say      func(format string, args ...any)
+}
+
+// Journal says that a wipe was allowed, by whom and when.
+type Journal struct {
+	Host string    `json:"host"`
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+}
+
+func (w *Wiper) path(p string) string { return filepath.Join(w.Root, p) }
+
+// Begun reports whether a wipe of this host was allowed and has not ended.
+func Begun(root string) bool { return host.Exists(filepath.Join(root, wiping.JournalPath)) }
+
+// Begin writes the journal. From then on the wipe asks nobody.
+func (w *Wiper) Begin(j Journal) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(w.path(wiping.JournalPath), append(data, '\n'), state.SecretFileMode)
+}
+
+// step is a part of a wipe. Each can be done again.
+type step struct {
+	says string
+	do   func(context.Context) error
+}
+
+// Wipe takes everything off the host. A run that was cut off is begun again.
+func (w *Wiper) Wipe(ctx context.Context) error {
+	for _, s := range []step{
+		{"look at the disks", w.look},
+		{"stop and disable units", w.stop},
+		{"give the host its own name servers", w.Resolver},
+		{"take addresses and interfaces away", w.network},
+		{"take file systems of pods away", w.unmount},
+		{"delete files", w.remove},
+		{"have systemd forget the units", w.forget},
+		{"wipe the named disks", w.wipeDisks},
+	} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.Say("%s", s.says)
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.says, err)
+		}
+	}
+	err := os.Remove(w.path(wiping.JournalPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+// Finds lists what the inventory finds on this host.
+func (w *Wiper) Finds() ([]string, error) {
+	var out []string
+	for _, pattern := range w.Inventory.Patterns() {
+		found, err := filepath.Glob(w.path(pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// stop ends units, those of pods with all their processes. A unit that the host does
+// not have is none to stop.
+func (w *Wiper) stop(ctx context.Context) error {
+	var errs []error
+	for _, unit := range w.Inventory.Stop {
+		out, err := w.Run(ctx, "systemctl", "show", "--property=LoadState", "--value", "--", unit)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(out)) == "not-found" {
+			continue
+		}
+		if unit == "containerd.service" { // a stop leaves the processes that hold containers
+			_, _ = w.Run(ctx, "systemctl", "kill", "--kill-whom=all", "--signal=SIGKILL", "--", unit)
+		}
+		if _, err := w.Run(ctx, "systemctl", "stop", "--", unit); err != nil {
+			errs = append(errs, err)
+		}
+		if strings.HasSuffix(unit, ".service") || strings.HasSuffix(unit, ".timer") {
+			if _, err := w.Run(ctx, "systemctl", "disable", "--", unit); err != nil {
+				w.Say("%s stays enabled: %v", unit, err) // its file goes, or it is a package's
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unmount takes the file systems of pods away, the deepest first.
+func (w *Wiper) unmount(context.Context) error {
+	mounts, err := w.Mounts()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(mounts, func(a, b string) int { return len(b) - len(a) })
+	var errs []error
+	for _, m := range mounts {
+		if w.Inventory.OfPods(m) {
+			if err := w.Unmount(m); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", m, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes the files, unless a mounted file system is in the way. Of a folder
+// that is one itself, the contents go.
+func (w *Wiper) remove(context.Context) error {
+	mounts, err := w.Mounts()
+	if err != nil {
+		return err
+	}
+	if in := w.Inventory.InTheWay(mounts); len(in) > 0 {
+		return fmt.Errorf("nothing was deleted, because other file systems are mounted there, and their data would be deleted too: %s: unmount them, and run the command again", strings.Join(in, ", "))
+	}
+	found, err := w.Finds()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range found {
+		if slices.Contains(mounts, strings.TrimPrefix(path, strings.TrimSuffix(w.Root, "/"))) {
+			errs = append(errs, empty(path))
+			continue
+		}
+		errs = append(errs, os.RemoveAll(path))
+	}
+	return errors.Join(errs...)
+}
+
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Wiper) forget(ctx context.Context) error {
+	_, err := w.Run(ctx, "systemctl", "daemon-reload")
+	return err
+}

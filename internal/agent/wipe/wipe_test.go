@@ -1,0 +1,207 @@
+package wipe
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/wiping"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// machine plays the commands of a host and its mounts.
+type machine struct {
+	ran    []string
+	answer map[string]string
+	fails  string
+	mounts []string
+}
+
+func (m *machine) run(_ context.Context, args ...string) ([]byte, error) {
+	line := strings.Join(args, " ")
+	m.ran = append(m.ran, line)
+	if m.fails != "" && strings.HasPrefix(line, m.fails) {
+		return nil, errors.New("it failed")
+	}
+	for begin, out := range m.answer {
+		if strings.HasPrefix(line, begin) {
+			return []byte(out), nil
+		}
+	}
+	return nil, nil
+}
+
+func newMachine() *machine {
+	return &machine{answer: map[string]string{
+		"ip -j addr": `[{"ifname":"eth0","addr_info":[{"local":"192.0.2.11","prefixlen":24},{"local":"192.0.2.5","prefixlen":32}]},{"ifname":"cni0"}]`,
+		"nft -j list tables": `{"nftables":[{"metainfo":{}},{"table":{"family":"inet","name":"holdfast_api","handle":1}},` +
+			`{"table":{"family":"ip","name":"kube-proxy","handle":2}},{"table":{"family":"inet","name":"filter","handle":3}}]}`,
+		"systemctl show --property=LoadState --value -- pcsd.service": "not-found\n",
+	}}
+}
+
+func (m *machine) wiper(root string) *Wiper {
+	return &Wiper{
+		Root: root, Inventory: wiping.All(), VIPs: []netip.Addr{netip.MustParseAddr("192.0.2.5")}, Run: m.run,
+		Mounts: func() ([]string, error) { return slices.Clone(m.mounts), nil },
+		Unmount: func(path string) error {
+			m.mounts = slices.DeleteFunc(m.mounts, func(p string) bool { return p == path })
+			return nil
+		},
+		Resolver: func(context.Context) error { return nil }, Say: func(string, ...any) {},
+	}
+}
+
+// put writes a file below a root.
+func put(t *testing.T, root string, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, p), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var (
+	ours   = []string{"/etc/kubernetes/pki/ca.key", "/etc/holdfast/site.json", "/var/lib/etcd/member/snap/db", "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.service", "/etc/systemd/system/corosync.service.d/10-holdfast.conf", "/var/lib/holdfast/install/complete"}
+	theirs = []string{"/etc/holdfast/firewall", "/etc/systemd/system/corosync.service.d/local.conf", "/etc/hosts", "/usr/lib/holdfast/holdfast-agent"}
+)
+
+func left(root string, paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !host.Exists(filepath.Join(root, p)) })
+}
+
+func TestEverythingThatAHostIsGivenIsInTheInventory(t *testing.T) {
+	stays := []string{"/etc/sudoers.d/90-holdfast"}
+	for _, config := range []string{sitetest.TwoDual, sitetest.OneNone} {
+		s := sitetest.New(t, config)
+		for _, role := range []state.Role{state.RoleBootstrap, state.RoleMaster, state.RoleWorker} {
+			c, err := renderhost.Config(s, role, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paths []string
+			for _, f := range c.Files {
+				paths = append(paths, f.Path)
+			}
+			for _, u := range c.Units {
+				if u.Contents != "" {
+					paths = append(paths, renderhost.UnitDir+"/"+u.Name)
+				}
+				for _, d := range u.Dropins {
+					paths = append(paths, renderhost.UnitDir+"/"+u.Name+".d/"+d.Name)
+				}
+				if u.Enabled && !slices.Contains(wiping.All().Stop, u.Name) {
+					t.Errorf("%s: unit %s is not stopped", role, u.Name)
+				}
+			}
+			for _, p := range paths {
+				if !wiping.All().Covers(p) && !slices.Contains(stays, p) {
+					t.Errorf("%s: %s is not deleted", role, p)
+				}
+			}
+		}
+	}
+}
+
+func TestAWipeDeletesWhatIsOursAndNothingElse(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, append(slices.Clone(ours), theirs...)...)
+	w := m.wiper(root)
+	if err := w.Begin(Journal{Host: "w-1", At: time.Now()}); err != nil || !Begun(root) {
+		t.Fatal(err)
+	}
+	if err := w.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(root, ours); len(got) > 0 {
+		t.Errorf("left: %q", got)
+	}
+	if got := left(root, theirs); len(got) != len(theirs) {
+		t.Errorf("of others only %q is left", got)
+	}
+	for _, want := range []string{"ip addr del 192.0.2.5/32 dev eth0", "ip link delete cni0", "nft delete table inet holdfast_api", "nft delete table ip kube-proxy", "systemctl stop -- kubelet.service"} {
+		if !slices.Contains(m.ran, want) {
+			t.Errorf("it did not run %s", want)
+		}
+	}
+	for _, never := range []string{"nft delete table inet filter", "ip addr del 192.0.2.11/24 dev eth0", "systemctl stop -- pcsd.service"} {
+		if slices.Contains(m.ran, never) {
+			t.Errorf("it ran %s", never)
+		}
+	}
+	if Begun(root) {
+		t.Error("the journal is left")
+	}
+}
+
+func TestAWipeThatIsCutOffGoesOnFromTheJournal(t *testing.T) {
+	for _, fails := range []string{"systemctl stop -- kubelet.service", "ip -j", "nft delete", "systemctl daemon-reload", "wipefs"} {
+		root, m := t.TempDir(), newMachine()
+		put(t, root, ours...)
+		w := m.wiper(root)
+		w.Disks = []string{"/dev/disk/by-id/x"}
+		if err := w.Begin(Journal{Host: "w-1"}); err != nil {
+			t.Fatal(err)
+		}
+		m.fails = fails
+		if err := w.Wipe(t.Context()); err == nil || !Begun(root) {
+			t.Errorf("%s: %v, journal %t", fails, err, Begun(root))
+		}
+		m.fails = ""
+		if err := w.Wipe(t.Context()); err != nil || Begun(root) || len(left(root, ours)) > 0 {
+			t.Errorf("%s: again: %v, left %q", fails, err, left(root, ours))
+		}
+	}
+}
+
+func TestFileSystemsOfPodsAreTakenAwayAndOthersStopTheDeletion(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, ours...)
+	m.mounts = []string{"/var/lib/kubelet/pods/a", "/var/lib/kubelet/pods/a/volumes/nfs", "/var/lib/holdfast/backups"}
+	w := m.wiper(root)
+	err := w.Wipe(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "/var/lib/holdfast/backups") || len(left(root, ours)) != len(ours) {
+		t.Errorf("%v, left %q", err, left(root, ours))
+	}
+	if !slices.Equal(m.mounts, []string{"/var/lib/holdfast/backups"}) {
+		t.Errorf("mounted are %q", m.mounts)
+	}
+	m.mounts = []string{filepath.Join("/", "var/lib/etcd")} // a disk of its own: its contents go
+	if err := w.Wipe(t.Context()); err != nil || len(left(root, ours)) > 0 || !host.Exists(filepath.Join(root, "var/lib/etcd")) {
+		t.Errorf("%v, left %q", err, left(root, ours))
+	}
+}
+
+func TestADiskThatIsInUseStopsTheWipeBeforeItBegins(t *testing.T) {
+	root, m := t.TempDir(), newMachine()
+	put(t, root, ours...)
+	m.answer["lsblk"] = "\n/srv\n"
+	w := m.wiper(root)
+	w.Disks = []string{"/dev/disk/by-id/x"}
+	if err := w.Wipe(t.Context()); err == nil || !strings.Contains(err.Error(), "in use at /srv") {
+		t.Error(err)
+	}
+	if slices.ContainsFunc(m.ran, func(l string) bool { return strings.HasPrefix(l, "systemctl") || strings.HasPrefix(l, "wipefs") }) || len(left(root, ours)) != len(ours) {
+		t.Errorf("it ran %q", m.ran)
+	}
+}
+
+func TestTheKernelsTableOfMountsIsRead(t *testing.T) {
+	got := parseMounts("/dev/a / ext4 rw 0 0\n10.0.0.1:/x /var/lib/a\\040b nfs rw 0 0\nbroken\n")
+	if !slices.Equal(got, []string{"/", "/var/lib/a b"}) {
+		t.Errorf("got %q", got)
+	}
+}

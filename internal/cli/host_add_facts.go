@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// ownSite reads the site of this host, and its key of join secrets. Control planes
+// alone have one.
+func ownSite(root string) (*site.Site, []byte, error) {
+	data, err := os.ReadFile(filepath.Join(root, site.Path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil, &UsageError{Err: fmt.Errorf("no key of join secrets: %w: give --dir with the install directory, or run the command on a control plane as root", err)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := site.Unmarshal(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", site.Path, err)
+	}
+	key, err := os.ReadFile(filepath.Join(root, site.JoinKeyPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = s.Identity.JoinKey, nil
+	}
+	if err == nil && len(key) < jointoken.MinKeyBytes {
+		err = &UsageError{Err: errors.New("this host is a worker and has no key of join secrets: run the command on a control plane as root, or give --dir with the install directory")}
+	}
+	return s, key, err
+}
+
+// clusterJoinKey reads the key that replaced the installation's, nil if none did.
+func clusterJoinKey(ctx context.Context, c client.Reader) ([]byte, error) {
+	var s corev1.Secret
+	err := c.Get(ctx, client.ObjectKey{Namespace: jointoken.KeyNamespace, Name: jointoken.KeySecret}, &s)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the key of join secrets: %w", err)
+	}
+	return s.Data[jointoken.KeyField], nil
+}
+
+// gather reads what decides about the new host.
+func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, error) {
+	out := joining.Adding{Role: state.Role(a.role), Host: a.name, Networks: s.Config.MachineNetworks(), VIPs: s.VIPs()}
+	for _, text := range a.addresses {
+		if address, err := netip.ParseAddr(text); err == nil {
+			out.Addresses = append(out.Addresses, address)
+		}
+	}
+	nodes, err := hostNodes(ctx, a.cluster)
+	if err != nil {
+		return out, err
+	}
+	for i := range nodes {
+		out.Nodes = append(out.Nodes, kube.NodeOf(&nodes[i]))
+	}
+	list, err := readRetired(ctx, a.cluster)
+	if err != nil {
+		return out, err
+	}
+	out.Retired = list.Value
+	if a.name != "" {
+		var pods corev1.PodList
+		if err := a.cluster.List(ctx, &pods, client.MatchingFields{"spec.nodeName": a.name}); err != nil {
+			return out, fmt.Errorf("list the pods of %s: %w", a.name, err)
+		}
+		out.Pods = len(pods.Items)
+	}
+	out.Upgrade, err = upgradeUnderWay(ctx, a.cluster, a.now())
+	return out, err
+}
+
+// follow shows what the host does until its Node is Ready.
+func (a *addition) follow(ctx context.Context, s *site.Site) error {
+	limited, stop := context.WithTimeoutCause(ctx, a.timeout, errNotYet)
+	defer stop()
+	view, began := command.NewView(a.streams.Err), time.Now()
+	defer view.End()
+	reports := &configserver.Client{
+		Addresses: installer.ConfigServers(s), ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert, Token: s.Identity.ProgressToken,
+	}
+	for last := "has not asked for its configuration yet"; ; {
+		ready, doing := a.look(limited, reports.Progress)
+		if ready {
+			return nil
+		}
+		if doing != "" {
+			last = doing
+		}
+		view.Show([]command.ViewLine{{Host: a.name, Doing: last}}, time.Since(began))
+		if host.Sleep(limited, followEvery) == nil {
+			continue
+		}
+		if !errors.Is(context.Cause(limited), errNotYet) {
+			return fmt.Errorf("interrupted: the join file stays valid, and the host goes on by itself: %s %s", a.name, last)
+		}
+		return coded(command.ExitRecovers, "%s is not ready after %s, and goes on: it %s; see: holdfast host show %s", a.name, a.timeout, last, a.name)
+	}
+}
+
+// look asks the API for the Node and, while there is none, the configuration server
+// for the host's report. doing is empty if nobody knows.
+func (a *addition) look(ctx context.Context, reports func(context.Context) ([]state.Progress, error)) (ready bool, doing string) {
+	ctx, stop := context.WithTimeout(ctx, lookLimit)
+	defer stop()
+	n := &corev1.Node{}
+	err := a.cluster.Get(ctx, client.ObjectKey{Name: a.name}, n)
+	switch {
+	case err == nil && kube.NodeOf(n).Ready:
+		return true, ""
+	case err == nil:
+		return false, "is a node, and not ready yet"
+	case !apierrors.IsNotFound(err):
+		return false, "the API does not answer: " + firstLine(err.Error())
+	}
+	all, err := reports(ctx)
+	if err != nil {
+		return false, ""
+	}
+	for _, p := range all {
+		if p.Host == a.name {
+			return false, p.Doing()
+		}
+	}
+	return false, ""
+}

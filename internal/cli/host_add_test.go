@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/site"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/sitetest"
+)
+
+// controlPlaneRoot returns the files of a control plane: its site, and the key of
+// join secrets if it is another one than the site's.
+func controlPlaneRoot(t *testing.T, role state.Role, key []byte) (root string, s *site.Site) {
+	t.Helper()
+	root = t.TempDir()
+	s = sitetest.New(t, sitetest.OneNone).For(role)
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "etc/holdfast"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, site.Path), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if key != nil {
+		if err := os.WriteFile(filepath.Join(root, site.JoinKeyPath), key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, s
+}
+
+// adds is a run of the command for w-3 on a control plane.
+func adds(t *testing.T, c client.Client, root string, out *bytes.Buffer) *addition {
+	t.Helper()
+	return &addition{
+		addFlags: addFlags{hostFlags: hostFlags{output: "text"}, role: "worker", life: 2 * time.Hour, timeout: time.Hour, out: filepath.Join(t.TempDir(), "join.ign")},
+		name:     "w-3", cluster: c, streams: Streams{Out: out, Err: out}, now: time.Now, root: root,
+	}
+}
+
+// secretOf returns the join secret of a join file.
+func secretOf(t *testing.T, file []byte) string {
+	t.Helper()
+	var pointer struct {
+		Ignition struct {
+			Config struct {
+				Merge []struct {
+					HTTPHeaders []struct{ Name, Value string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(file, &pointer); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range pointer.Ignition.Config.Merge {
+		for _, h := range from.HTTPHeaders {
+			if h.Name == "Authorization" {
+				return strings.TrimPrefix(h.Value, "Bearer ")
+			}
+		}
+	}
+	t.Fatalf("no secret in %s", file)
+	return ""
+}
+
+func TestTheJoinFileOpensTheConfigurationForOneHostAndALimitedTime(t *testing.T) {
+	kept, current := bytes.Repeat([]byte("k"), 32), bytes.Repeat([]byte("c"), 32)
+	rotated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: jointoken.KeyNamespace, Name: jointoken.KeySecret}, Data: map[string][]byte{jointoken.KeyField: current}}
+	for _, c := range []struct {
+		sentence string
+		kept     []byte
+		more     []client.Object
+		key      func(*site.Site) []byte
+	}{
+		{"the key of the installation", nil, nil, func(s *site.Site) []byte { return s.Identity.JoinKey }},
+		{"the key that this host keeps", kept, nil, func(*site.Site) []byte { return kept }},
+		{"the key of the cluster", kept, []client.Object{rotated}, func(*site.Site) []byte { return current }},
+	} {
+		root, s := controlPlaneRoot(t, state.RoleMaster, c.kept)
+		var out bytes.Buffer
+		a := adds(t, hostSite(t, c.more...), root, &out)
+		if err := a.run(t.Context()); err != nil {
+			t.Fatalf("%s: %v", c.sentence, err)
+		}
+		data, err := os.ReadFile(a.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := jointoken.Read(c.key(s), secretOf(t, data), jointoken.Config, time.Now())
+		if left := time.Until(claims.Expires); err != nil || claims.Host != "w-3" || claims.Role != state.RoleWorker || left > 2*time.Hour || left < time.Hour {
+			t.Errorf("%s: %+v, %v", c.sentence, claims, err)
+		}
+		if info, err := os.Stat(a.out); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: others can read it: %v", c.sentence, err)
+		}
+		if strings.Contains(out.String(), secretOf(t, data)) {
+			t.Errorf("%s: the secret is shown", c.sentence)
+		}
+	}
+}
+
+func TestAHostThatHasNoPlaceGetsNoFileAndAllReasons(t *testing.T) {
+	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
+	c := hostSite(t, podOf("old", "w-3", "ReplicaSet", nil))
+	writesStatus(t, c, "w-1", func(s *corev1.NodeStatus) {
+		s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
+	})
+	a := adds(t, c, root, &bytes.Buffer{})
+	a.addresses = []string{"192.0.2.21"}
+	err := a.run(t.Context())
+	if command.ExitCode(err) != command.ExitRefused || !strings.Contains(err.Error(), "1 pods of an earlier host w-3") || !strings.Contains(err.Error(), "192.0.2.21 is that of w-1") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(a.out); err == nil {
+		t.Error("the file was written")
+	}
+}
+
+func TestADryRunAndStandardOutputWriteNoFile(t *testing.T) {
+	root, _ := controlPlaneRoot(t, state.RoleMaster, nil)
+	for _, stdout := range []bool{false, true} {
+		var out, words bytes.Buffer
+		a := adds(t, hostSite(t), root, &out)
+		a.streams.Err, a.stdout, a.dryRun = &words, stdout, !stdout
+		if err := a.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(a.out); err == nil {
+			t.Error("a file was written")
+		}
+		if stdout {
+			secretOf(t, out.Bytes()) // the file alone is on standard output
+		}
+	}
+}
+
+func TestAWorkerAndAStrangerAreToldWhereTheKeyIs(t *testing.T) {
+	worker, _ := controlPlaneRoot(t, state.RoleWorker, nil)
+	for _, root := range []string{worker, t.TempDir()} {
+		err := adds(t, hostSite(t), root, &bytes.Buffer{}).run(t.Context())
+		if command.ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--dir") || !strings.Contains(err.Error(), "control plane as root") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAllMistakesOfTheFlagsOfHostAddAreToldAtOnce(t *testing.T) {
+	f := addFlags{hostFlags: hostFlags{output: "json"}, life: time.Second, addresses: []string{"x"}, wait: true, stdout: true}
+	err := f.mistakes("")
+	for _, flag := range []string{"--ttl", "--address", "--wait", "--stdout"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not named: %v", flag, err)
+		}
+	}
+}
+
+func TestTheNewHostIsFollowedUntilItsNodeIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := hostSite(t)
+		_, s := controlPlaneRoot(t, state.RoleMaster, nil)
+		a := adds(t, c, "", &bytes.Buffer{})
+		look := func() (bool, string) {
+			return a.look(t.Context(), func(context.Context) ([]state.Progress, error) {
+				return []state.Progress{{Host: "w-3", Steps: []state.Step{{Name: "join", State: state.StepRunning}}}}, nil
+			})
+		}
+		if ready, doing := look(); ready || doing != "join" {
+			t.Errorf("%t, %q", ready, doing)
+		}
+		n := nodeOf(t, c, "w-1")
+		n.Name, n.ResourceVersion, n.Status.Conditions[0].Status = "w-3", "", corev1.ConditionFalse
+		if err := c.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if ready, doing := look(); ready || doing != "is a node, and not ready yet" {
+			t.Errorf("%t, %q", ready, doing)
+		}
+		time.AfterFunc(time.Minute, func() {
+			writesStatus(t, c, "w-3", isReady(corev1.ConditionTrue))
+		})
+		a.timeout = 30 * time.Second
+		if err := a.follow(t.Context(), s); command.ExitCode(err) != command.ExitRecovers || !strings.Contains(err.Error(), "is a node, and not ready yet") {
+			t.Errorf("it was ready too early, or the wait has no end: %v", err)
+		}
+		a.timeout = time.Hour
+		if err := a.follow(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/removal"
+)
+
+// removeFlags holds the flags of host remove.
+type removeFlags struct {
+	hostFlags
+	isOff              string
+	dryRun, yes, loses bool
+	timeout            time.Duration
+}
+
+func newHostRemove(streams Streams) *cobra.Command {
+	f := removeFlags{timeout: time.Hour}
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a worker out of the cluster for good",
+		Long: `Moves the pods of the worker to other hosts, writes that it was taken out, so that nothing
+makes its Node again, and deletes its Node and what is left under its name. The host
+itself is not touched: wipe it with 'sudo holdfast-agent wipe' on it.
+
+A worker that does not answer cannot be emptied. See yourself that it is off, and say so
+with --is-off NAME. The command believes it only where nothing shows that the host lives.
+Kubernetes then gives its pods and volumes to others: if the host still runs, two of them
+write to one volume.
+
+The command can be interrupted and run again at any time: it goes on where it was. To
+take it back before the Node is deleted: holdfast host uncordon NAME.
+
+A control plane is not removed by this command; it says what to do instead.
+
+Exit codes: 0 the host is out of the cluster (with --dry-run: nothing is in the way);
+3 somebody was in the way until the timeout (with --dry-run: would be); 4 it was not done
+at the timeout; 7 refused, nothing was changed; 8 not confirmed, nothing was changed;
+1 it failed, or the host came back meanwhile; 2 wrong usage.`,
+		Example: `  holdfast host remove worker-3 --dry-run
+  holdfast host remove worker-3
+  holdfast host remove worker-3 --is-off worker-3      a host that is gone for good`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.open(cmd.Context(), positive(f.timeout), f.mistake(args[0]))
+			if err != nil {
+				return err
+			}
+			r := hostRemoval{removeFlags: f, name: args[0], cluster: c, streams: streams, now: time.Now, answers: kubeletAnswers, by: login()}
+			return r.run(cmd.Context())
+		},
+	}
+	f.register(cmd)
+	f.completeHosts(cmd)
+	timeoutFlag(cmd, &f.timeout)
+	flags := cmd.Flags()
+	flags.StringVar(&f.isOff, "is-off", "", "state that the host is off for good: its name once more")
+	flags.BoolVar(&f.loses, "accept-loss", false, "with --yes: accept that data on volumes of this host alone is lost")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "change nothing; show each step, and what is lost")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask for the name of the host")
+	return cmd
+}
+
+// mistake refuses a statement about another host.
+func (f *removeFlags) mistake(name string) error {
+	if f.isOff != "" && f.isOff != name {
+		return fmt.Errorf("--is-off %s: must be the name of the host to remove, %s", f.isOff, name)
+	}
+	return nil
+}
+
+// removalReport is the output of host remove.
+type removalReport struct {
+	Host string `json:"host"`
+	// Steps are those that are to be taken, or were.
+	Steps    []string `json:"steps"`
+	Moves    []string `json:"moves,omitempty"`
+	InTheWay string   `json:"inTheWay,omitempty"`
+	Lost     []string `json:"lost,omitempty"`
+	After    []string `json:"after,omitempty"`
+	// Removed is true if the host is out of the cluster.
+	Removed bool `json:"removed"`
+}
+
+// run shows what follows, asks, and carries it out.
+func (r *hostRemoval) run(ctx context.Context) error {
+	f, err := r.gather(ctx)
+	if err != nil {
+		return err
+	}
+	if err := refusedBy(removal.Gates(f)); err != nil {
+		return err
+	}
+	p := removal.Foresee(f)
+	report := removalReport{Host: r.name, Steps: p.Steps, Moves: p.Moves, InTheWay: p.InTheWay, Lost: p.Lost, After: p.After}
+	switch step := removal.Next(f); step.Action {
+	case removal.Unknown:
+		return &UsageError{Err: fmt.Errorf("host %q: there is none; see: holdfast host list", r.name)}
+	case removal.Done:
+		report.Steps, report.Removed = []string{}, true
+		return r.print(report)
+	case removal.Drain, removal.Wait, removal.Mark, removal.Detach, removal.Delete, removal.Sweep:
+	}
+	if r.dryRun {
+		if err := r.print(report); err != nil || p.InTheWay == "" {
+			return err
+		}
+		return exitWith(command.ExitAttention)
+	}
+	if err := r.confirm(ctx, report); err != nil {
+		return err
+	}
+	if report.Steps, err = r.carryOut(ctx); err != nil {
+		return err
+	}
+	report.Removed, report.InTheWay = true, ""
+	return r.print(report)
+}
+
+// refusedBy is the error of gates that are shut before anything was changed.
+func refusedBy(shut []removal.Gate) error {
+	if len(shut) == 0 {
+		return nil
+	}
+	return coded(command.ExitRefused, "refused, nothing was changed:\n%s", gateLines(shut))
+}
+
+func gateLines(shut []removal.Gate) string {
+	var out []string
+	for _, g := range shut {
+		out = append(out, "  "+g.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// confirm asks for the name of the host. Without a question, a loss of data needs a
+// flag of its own.
+func (r *hostRemoval) confirm(ctx context.Context, p removalReport) error {
+	if r.yes {
+		if len(p.Lost) > 0 && !r.loses {
+			return coded(command.ExitNotConfirmed, "not confirmed, nothing was changed: the data of %s is on %s alone and would be lost; pass --accept-loss", strings.Join(p.Lost, ", "), r.name)
+		}
+		return nil
+	}
+	answer, err := askAdministrator(ctx, r.streams, p.text("would")+"To continue, type the name of the host: ")
+	if err == nil && answer != r.name {
+		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
+	}
+	return err
+}
+
+func (r *hostRemoval) print(p removalReport) error {
+	if r.output == "json" || r.output == "yaml" {
+		return printData(r.streams.Out, r.output, p)
+	}
+	mode := "would"
+	if p.Removed {
+		mode = "did"
+	}
+	_, err := io.WriteString(r.streams.Out, p.text(mode))
+	return err
+}
+
+// text is the report for people.
+func (p removalReport) text(mode string) string {
+	var out strings.Builder
+	if p.Removed {
+		fmt.Fprintf(&out, "%s is out of the cluster\n", p.Host)
+	} else {
+		fmt.Fprintf(&out, "to remove %s, this %s:\n", p.Host, mode)
+		for i, s := range p.Steps {
+			fmt.Fprintf(&out, "  %d. %s\n", i+1, s)
+		}
+		writeMoves(&out, "text", p.Moves, p.InTheWay)
+	}
+	for _, l := range p.Lost {
+		fmt.Fprintf(&out, "lost with it: %s\n", l)
+	}
+	for _, l := range p.After {
+		fmt.Fprintf(&out, "then: %s\n", l)
+	}
+	return out.String()
+}
+
+// ended explains an end before the host was out.
+func (r *hostRemoval) ended(cause error, last string, inTheWay bool) error {
+	again := "holdfast host remove " + r.name
+	if r.isOff != "" {
+		again += " --is-off " + r.name
+	}
+	if !errors.Is(cause, errNotYet) {
+		return fmt.Errorf("interrupted: %s; to go on: %s", last, again)
+	}
+	code := command.ExitRecovers
+	if inTheWay {
+		code = command.ExitAttention
+	}
+	return coded(code, "%s is not out after %s: it %s; to go on: %s", r.name, r.timeout, last, again)
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/decide/removal"
+	"github.com/holdfast/holdfast/internal/model/retired"
+)
+
+// hostRemoval is one run of host remove.
+type hostRemoval struct {
+	removeFlags
+	name    string
+	cluster client.Client
+	streams Streams
+	now     func() time.Time
+	// answers reports whether a kubelet takes connections at an address.
+	answers func(ctx context.Context, address string) bool
+	// by names the person.
+	by string
+}
+
+// carryOut takes one step after the other until the host is out. It looks at the
+// cluster before each of them, because somebody else may have changed it.
+func (r *hostRemoval) carryOut(ctx context.Context) (did []string, err error) {
+	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
+	defer stop()
+	view, began := command.NewView(r.streams.Err), time.Now()
+	defer view.End()
+	last, inTheWay := "", false
+	for {
+		step, err := r.step(limited)
+		var shut *stoppedError
+		switch {
+		case errors.As(err, &shut):
+			return did, err
+		case err != nil && limited.Err() == nil:
+			view.Show([]command.ViewLine{{Host: r.name, Doing: "tries again: " + firstLine(err.Error())}}, time.Since(began))
+		case err == nil && step.Action == removal.Done:
+			return did, nil
+		case err == nil:
+			if step.Says != last {
+				did = append(did, step.Says)
+			}
+			last, inTheWay = step.Says, step.InTheWay
+			view.Show([]command.ViewLine{{Host: r.name, Doing: last}}, time.Since(began))
+		}
+		pause := followEvery
+		if err == nil && step.Action != removal.Wait && step.Action != removal.Sweep {
+			pause = 0 // the next look shows another state
+		}
+		if limited.Err() != nil || host.Sleep(limited, pause) != nil {
+			return did, r.ended(context.Cause(limited), last, inTheWay)
+		}
+	}
+}
+
+// stoppedError is the end of a removal by a gate that shut meanwhile.
+type stoppedError struct{ shut []removal.Gate }
+
+func (e *stoppedError) Error() string { return "stopped on the way:\n" + gateLines(e.shut) }
+
+// step looks once and takes the next step.
+func (r *hostRemoval) step(ctx context.Context) (removal.Step, error) {
+	ctx, stop := context.WithTimeout(ctx, lookLimit)
+	defer stop()
+	f, err := r.gather(ctx)
+	if err != nil {
+		return removal.Step{}, err
+	}
+	if shut := removal.Gates(f); len(shut) > 0 {
+		return removal.Step{}, &stoppedError{shut}
+	}
+	step := removal.Next(f)
+	switch step.Action {
+	case removal.Drain:
+		err = r.drain(ctx, f)
+	case removal.Mark:
+		err = r.mark(ctx, removal.Entry(f, r.by))
+	case removal.Detach:
+		err = r.detach(ctx, f.Node)
+	case removal.Delete:
+		err = r.deleteNode(ctx, f.Node)
+	case removal.Sweep:
+		err = r.sweep(ctx, step.Left)
+	case removal.Wait, removal.Done:
+	case removal.Unknown: // somebody else swept it, and took the entry away
+		step.Action = removal.Done
+	}
+	return step, err
+}
+
+func (r *hostRemoval) drain(ctx context.Context, f removal.Facts) error {
+	return annotate(ctx, r.cluster, f.Node, map[string]*string{drain.Wanted: new(f.Now.UTC().Format(time.RFC3339))}, false)
+}
+
+// mark writes the entry of the host, and leaves those of others alone.
+func (r *hostRemoval) mark(ctx context.Context, h retired.Host) error {
+	patch, err := h.Patch()
+	if err != nil {
+		return err
+	}
+	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}}
+	if err := r.cluster.Create(ctx, list.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
+	}
+	if err := r.cluster.Patch(ctx, list, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
+	}
+	return nil
+}
+
+// detach sets the taint that lets pods and volumes of a host move that is off.
+func (r *hostRemoval) detach(ctx context.Context, n *corev1.Node) error {
+	taints := append([]corev1.Taint{{Key: outofservice.Key, Value: outofservice.Value, Effect: outofservice.Effect}}, n.Spec.Taints...)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"spec":     map[string]any{"unschedulable": true, "taints": taints},
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.cluster.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("taint node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// deleteNode deletes the node that was looked at, and no later one of its name.
+func (r *hostRemoval) deleteNode(ctx context.Context, n *corev1.Node) error {
+	err := r.cluster.Delete(ctx, n.DeepCopy(), client.Preconditions{UID: &n.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// sweep deletes what is left under the name. Each thing is the one that was looked at.
+func (r *hostRemoval) sweep(ctx context.Context, left removal.Left) error {
+	var errs []error
+	remove := func(o client.Object, options ...client.DeleteOption) {
+		if err := r.cluster.Delete(ctx, o, options...); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete %T %s: %w", o, client.ObjectKeyFromObject(o), err))
+		}
+	}
+	for i := range left.Pods {
+		p := &left.Pods[i]
+		remove(p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})
+	}
+	for i := range left.Attachments {
+		a := &left.Attachments[i]
+		remove(a, client.Preconditions{UID: &a.UID})
+	}
+	if left.Lease {
+		remove(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: r.name}})
+	}
+	for _, token := range left.Tokens {
+		remove(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: kube.TokenNamespace, Name: token}})
+	}
+	return errors.Join(errs...)
+}

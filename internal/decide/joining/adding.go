@@ -1,0 +1,100 @@
+package joining
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Adding is what a person wants who adds a host to a running cluster, and what the
+// cluster says about it.
+type Adding struct {
+	Role state.Role
+	// Host is its name, empty for any host of the role.
+	Host string
+	// Addresses are those that it is going to have, empty if the person does not say.
+	Addresses []netip.Addr
+	// Nodes are those of the cluster, Networks the site's machine networks, and VIPs
+	// its virtual IPs.
+	Nodes    []state.Node
+	Networks []netip.Prefix
+	VIPs     []netip.Addr
+	// Retired is the list of hosts that were taken out.
+	Retired retired.List
+	// Pods counts pods that are bound to the name.
+	Pods int
+	// Upgrade says what an upgrade of the site does now, empty if none is under way.
+	Upgrade string
+}
+
+// Add returns every reason why the host is not added, and what a person should know
+// if it is.
+func Add(s Site, a Adding) (refused []error, notes []string) {
+	refused = append(refused, s.place(a)...)
+	refused = append(refused, a.addresses()...)
+	if a.Upgrade != "" {
+		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has nothing to go back to; wait for its end: holdfast upgrade status", a.Upgrade))
+	}
+	if h, out := a.Retired.Of(a.Host); out && h.Open() {
+		notes = append(notes, fmt.Sprintf("a host of this name was %s: if it is another machine, it must be wiped, or stay off", h))
+	}
+	return refused, notes
+}
+
+// place says why the cluster has no place for the host, or not under its name.
+func (s Site) place(a Adding) []error {
+	var out []error
+	planes := controlPlanes(a.Nodes)
+	err := s.Role(a.Role)
+	if a.Host != "" {
+		err = s.Name(a.Role, a.Host, planes)
+	}
+	if err != nil {
+		out = append(out, err)
+	}
+	others := slices.DeleteFunc(slices.Clone(planes), func(name string) bool { return name == a.Host })
+	switch full := len(others) >= s.ControlPlanes; {
+	case a.Role != state.RoleMaster || s.ControlPlanes == 1:
+	case full:
+		out = append(out, refuse("this site has %d control planes and all are nodes (%s): the number is fixed at the installation", s.ControlPlanes, strings.Join(others, ", ")))
+	case len(s.Fenced) > 0:
+		out = append(out, refuse("the place of a control plane of two is given to another machine by: holdfast host replace NAME, on the host that stays"))
+	}
+	if i := slices.IndexFunc(a.Nodes, func(n state.Node) bool { return n.Name == a.Host }); i >= 0 {
+		out = append(out, has(a.Nodes[i]))
+	} else if a.Pods > 0 {
+		out = append(out, refuse("%d pods of an earlier host %s are left, and its successor would get them: holdfast host remove %[2]s", a.Pods, a.Host))
+	}
+	return out
+}
+
+// has tells a person what to do about a name that a node has.
+func has(n state.Node) error {
+	if n.Ready {
+		return refuse("%s is already a node of this cluster, and ready: give the new host another name", n.Name)
+	}
+	return refuse("%s is already a node of this cluster, and not ready: if it is gone for good, remove it first: holdfast host remove %[1]s --is-off %[1]s", n.Name)
+}
+
+// addresses says which of the wanted addresses the host cannot have.
+func (a Adding) addresses() []error {
+	var out []error
+	for _, address := range a.Addresses {
+		if slices.Contains(a.VIPs, address) {
+			out = append(out, refuse("address %s is a virtual IP of this site", address))
+		}
+		if len(a.Networks) > 0 && !slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(address) }) && a.Role == state.RoleMaster {
+			out = append(out, refuse("address %s is in none of the site's machine networks", address))
+		}
+		for _, n := range a.Nodes {
+			if slices.Contains(n.Addresses, address) {
+				out = append(out, refuse("address %s is that of %s", address, n.Name))
+			}
+		}
+	}
+	return out
+}

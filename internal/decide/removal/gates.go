@@ -1,0 +1,194 @@
+package removal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+)
+
+// Gate is a reason why a host may not go now, and what a person can do.
+type Gate struct {
+	Name     string
+	Why, Way string
+}
+
+func (g Gate) String() string { return g.Name + ": " + g.Why + ". " + g.Way }
+
+// alive is the age of a sign of life at which a host cannot have been off long
+// enough to be believed off: longer than the longest pause of a healthy kubelet.
+const alive = time.Minute
+
+// gate is a row of the table. shut says why the gate is closed, empty if it is
+// open.
+type gate struct {
+	name string
+	shut func(Facts) (why, way string)
+}
+
+// gates lists the gates. Each is asked before each step: a host that comes back in
+// the middle of its removal stops it.
+var gates = []gate{
+	{"list", unreadable},
+	{"two", oneOfTwo},
+	{"lone", lone},
+	{"three", oneOfThree},
+	{"upgrade", upgrading},
+	{"lives", lives},
+	{"silent", silent},
+	{"nowhere", nowhere},
+}
+
+// Gates returns all closed gates.
+func Gates(f Facts) []Gate {
+	var out []Gate
+	for _, g := range gates {
+		if why, way := g.shut(f); why != "" {
+			out = append(out, Gate{g.name, why, way})
+		}
+	}
+	return out
+}
+
+func unreadable(f Facts) (why, way string) {
+	if f.Retired.Known {
+		return "", ""
+	}
+	return "the list of hosts that were taken out cannot be read, so nobody can tell how far the removal is",
+		"See: kubectl -n kube-system get configmap holdfast-retired -o yaml"
+}
+
+// planes returns how many control planes the site has, and whether the host is one
+// of them. A name without a Node may be that of a control plane whose Node somebody
+// deleted: where one is missing it counts as that one.
+func (f Facts) planes() (number int, one bool) {
+	for i := range f.Others {
+		if controlPlane(&f.Others[i]) {
+			number++
+		}
+	}
+	h, listed := f.Retired.Value.Of(f.Name)
+	switch {
+	case slices.Contains(f.Named, f.Name):
+		one = true
+	case f.Node != nil:
+		one = controlPlane(f.Node) || f.serves()
+	case listed && h.Open():
+		one = h.ControlPlane
+	default:
+		one = f.serves() || number < f.ControlPlanes
+	}
+	if one {
+		number++
+	}
+	return max(number, f.ControlPlanes), one
+}
+
+// serves reports whether an API server is among the pods of the host.
+func (f Facts) serves() bool {
+	return slices.ContainsFunc(f.Pods, func(p corev1.Pod) bool {
+		return p.Namespace == "kube-system" && p.Labels["component"] == "kube-apiserver"
+	})
+}
+
+func oneOfTwo(f Facts) (why, way string) {
+	if number, one := f.planes(); !one || number != 2 {
+		return "", ""
+	}
+	return f.Name + " is one of two control planes that fence each other",
+		"To give its place to another machine: holdfast host replace " + f.Name + ", on the host that stays"
+}
+
+func lone(f Facts) (why, way string) {
+	if number, one := f.planes(); !one || number != 1 {
+		return "", ""
+	}
+	return f.Name + " is the only control plane: without it there is no cluster",
+		"To give the whole site up: sudo holdfast-agent wipe --give-up-cluster, on " + f.Name
+}
+
+func oneOfThree(f Facts) (why, way string) {
+	if number, one := f.planes(); !one || number < 3 {
+		return "", ""
+	}
+	return f.Name + " is one of several control planes, and this release does not take a member out of etcd",
+		"By hand: docs/runbook/hosts.md#a-control-plane-of-three"
+}
+
+func upgrading(f Facts) (why, way string) {
+	if f.Upgrade == "" {
+		return "", ""
+	}
+	return "an upgrade of the site is under way: " + f.Upgrade, "Let it end, or go back first: holdfast upgrade status"
+}
+
+func lives(f Facts) (why, way string) {
+	if !f.Off {
+		return "", ""
+	}
+	var signs []string
+	if f.Node != nil && ready(f.Node) {
+		signs = append(signs, "its Node is Ready")
+	}
+	if age := f.Now.Sub(f.Seen); !f.Seen.IsZero() && age < alive {
+		signs = append(signs, fmt.Sprintf("its kubelet renewed its Lease %d s ago", int(max(age, 0).Seconds())))
+	}
+	if f.Answers {
+		signs = append(signs, "its kubelet takes connections")
+	}
+	if len(signs) == 0 {
+		return "", ""
+	}
+	return f.Name + " is not off: " + strings.Join(signs, ", "),
+		"Leave --is-off out, and its pods move first. Or switch it off, and wait a minute"
+}
+
+// silent stops a removal that would wait for ever: a host that does not answer ends
+// no pod.
+func silent(f Facts) (why, way string) {
+	if f.Off || f.Node == nil || ready(f.Node) || drain.HasWanted(f.Node.Annotations) {
+		return "", ""
+	}
+	if _, marked := f.entry(); marked {
+		return "", ""
+	}
+	return f.Name + " is not Ready, so nobody knows whether its pods have ended, and a silent host may still run",
+		"Bring it back. Or see yourself that it is off, and say so: holdfast host remove " + f.Name + " --is-off " + f.Name
+}
+
+// nowhere stops a removal that would only end pods.
+func nowhere(f Facts) (why, way string) {
+	if f.Off || f.Node == nil || !drain.Foresee(f.drained()).Nowhere || f.movable() == 0 {
+		return "", ""
+	}
+	return fmt.Sprintf("no other host takes pods, so those of %s would only end", f.Name),
+		"Add another host first: holdfast host add"
+}
+
+// movable counts the pods that other hosts would get.
+func (f Facts) movable() int {
+	d := f.drained()
+	d.Others = []corev1.Node{{}} // a host that takes everything
+	p := drain.Foresee(d)
+	if p.InTheWay != "" && len(p.Moves) == 0 {
+		return 1
+	}
+	return len(p.Moves)
+}
+
+func (f Facts) drained() drain.Facts {
+	return drain.Facts{Now: f.Now, Node: f.Node, Others: f.Others, Pods: f.Pods, Budgets: f.Budgets}
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+// Package removal decides how a host is taken out of a cluster for good: whether it
+// may go, which step comes next, and what is lost with it. The facts of the cluster
+// alone say how far a removal is, so whoever runs the command again goes on where
+// it was cut off.
+package removal
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/noderole"
+	"github.com/holdfast/holdfast/internal/decide/outofservice"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Facts is what is known of a host that is to go.
+type Facts struct {
+	Now  time.Time
+	Name string
+	// Node is the node of the host, nil if there is none; Others are all others.
+	Node   *corev1.Node
+	Others []corev1.Node
+	// Pods are those that are bound to the name, Budgets all disruption budgets.
+	Pods    []corev1.Pod
+	Budgets []policyv1.PodDisruptionBudget
+	// Volumes are all PersistentVolumes, Attachments those of the name.
+	Volumes     []corev1.PersistentVolume
+	Attachments []storagev1.VolumeAttachment
+	// Retired is the list of hosts that were taken out.
+	Retired state.Fact[retired.List]
+	// Seen is the last sign of life in the host's Lease, zero if it has none.
+	Seen time.Time
+	// Lease is true if the host has one, and Tokens names its bootstrap tokens.
+	Lease  bool
+	Tokens []string
+	// Answers is true if the host's kubelet took a connection just now. That nobody
+	// answered proves nothing.
+	Answers bool
+	// ControlPlanes is the number of control planes in the site's configuration,
+	// zero if that cannot be read.
+	ControlPlanes int
+	// Named are the control planes that the configuration names.
+	Named []string
+	// Upgrade says what an upgrade of the site does now, empty if none is under way.
+	Upgrade string
+	// Off is true if a person states that the host is off for good.
+	Off bool
+}
+
+// Action names what comes next.
+type Action string
+
+// The actions, in their order.
+const (
+	// Drain writes the wish that the host is empty, and Wait waits for somebody else.
+	Drain Action = "drain"
+	Wait  Action = "wait"
+	// Mark writes that the host was taken out. From then on nothing makes its Node
+	// again.
+	Mark Action = "mark"
+	// Detach tells Kubernetes that the host is off, so that its volumes and pods may
+	// move.
+	Detach Action = "detach"
+	// Delete deletes the Node, Sweep what is left under its name.
+	Delete Action = "delete"
+	Sweep  Action = "sweep"
+	Done   Action = "done"
+	// Unknown means that nothing of that name is there.
+	Unknown Action = "unknown"
+)
+
+// Step is what comes next, with a sentence for people.
+type Step struct {
+	Action Action
+	Says   string
+	// Left are what a Sweep deletes.
+	Left Left
+	// InTheWay is true if a Wait is for somebody whom a person has to move.
+	InTheWay bool
+}
+
+// Left is what is left under the name of a host without a Node.
+type Left struct {
+	Pods        []corev1.Pod
+	Attachments []storagev1.VolumeAttachment
+	Lease       bool
+	Tokens      []string
+}
+
+func (l Left) none() bool {
+	return len(l.Pods) == 0 && len(l.Attachments) == 0 && !l.Lease && len(l.Tokens) == 0
+}
+
+// DetachLimit is how long a host that is off may keep volumes. Then its Node is
+// deleted all the same, and Kubernetes takes the volumes away by force.
+const DetachLimit = 8 * time.Minute
+
+// Next returns the next step. Gates are asked before it, each time.
+func Next(f Facts) Step {
+	entry, marked := f.entry()
+	switch {
+	case f.Node == nil && !marked && f.left().none():
+		return Step{Action: Unknown, Says: "there is no host of that name"}
+	case f.Node != nil && !marked && !f.Off && !drain.HasWanted(f.Node.Annotations):
+		return f.empties()
+	case !marked:
+		return Step{Action: Mark, Says: "writes that " + f.Name + " was taken out, so that nothing makes its Node again"}
+	case f.Node != nil && f.Off && f.holds() && !tainted(f.Node):
+		return Step{Action: Detach, Says: "tells Kubernetes that " + f.Name + " is off, so that its pods and volumes move"}
+	case f.Node != nil && f.Off && len(f.Attachments) > 0 && f.Now.Sub(entry.When) < DetachLimit:
+		return Step{Action: Wait, Says: "waits until the volumes of " + f.Name + " are taken away"}
+	case f.Node != nil:
+		return Step{Action: Delete, Says: "deletes Node " + f.Name}
+	}
+	if left := f.left(); !left.none() {
+		return Step{Action: Sweep, Says: "deletes what is left under the name " + f.Name, Left: left}
+	}
+	return Step{Action: Done, Says: f.Name + " is out of the cluster"}
+}
+
+// empties is the step of a host that still has its pods.
+func (f Facts) empties() Step {
+	a := f.Node.Annotations
+	switch waits := a[drain.Waits]; {
+	case a[drain.Wanted] == "":
+		return Step{Action: Drain, Says: "moves the pods of " + f.Name + " to other hosts"}
+	case waits != "":
+		return Step{Action: Wait, Says: "waits for: " + waits, InTheWay: true}
+	default:
+		return Step{Action: Wait, Says: "waits until the pods of " + f.Name + " have moved"}
+	}
+}
+
+// entry returns the entry of the host in the list, and whether it is of this Node.
+// An entry of an earlier host of that name does not count.
+func (f Facts) entry() (retired.Host, bool) {
+	h, listed := f.Retired.Value.Of(f.Name)
+	if !listed || f.Node != nil && h.UID != string(f.Node.UID) {
+		return retired.Host{}, false
+	}
+	return h, h.Open()
+}
+
+// Entry returns the entry to write for the host.
+func Entry(f Facts, by string) retired.Host {
+	h := retired.Host{Name: f.Name, When: f.Now.UTC(), By: by, Why: "holdfast host remove", Off: f.Off}
+	if n := f.Node; n != nil {
+		h.UID, h.Machine, h.System = string(n.UID), n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID
+		h.ControlPlane = controlPlane(n)
+	}
+	return h
+}
+
+// controlPlane reports whether a node is a control plane, or is becoming one.
+func controlPlane(n *corev1.Node) bool {
+	_, is := n.Labels[noderole.ControlPlane]
+	return is || n.Labels[noderole.Claim] == string(state.RoleMaster)
+}
+
+// holds reports whether the host still has pods that others could have, or volumes.
+func (f Facts) holds() bool { return len(f.Pods)+len(f.Attachments) > 0 }
+
+func tainted(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == outofservice.Key })
+}
+
+// left returns what is left under the name of a host that has no Node any more.
+func (f Facts) left() Left {
+	if f.Node != nil {
+		return Left{}
+	}
+	return Left{Pods: f.Pods, Attachments: f.Attachments, Lease: f.Lease, Tokens: f.Tokens}
+}

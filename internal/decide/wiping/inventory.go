@@ -1,0 +1,112 @@
+package wiping
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Inventory is what Holdfast and Kubernetes leave on a host. What is in none of its
+// lists stays.
+type Inventory struct {
+	// Stop are units, in the order in which they end. Slices have the processes of
+	// pods.
+	Stop []string
+	// Units are patterns of files of units, and of the folders of their drop-ins.
+	Units []string
+	// Emptied are folders below which other file systems are taken away first: those
+	// of pods. Nothing is deleted through a mount.
+	Emptied []string
+	// Paths are files, folders and patterns of files that are deleted.
+	Paths []string
+	// Tables are prefixes of the names of nftables tables, Links interfaces.
+	Tables, Links []string
+	// Stays says what is left on purpose.
+	Stays []string
+}
+
+// JournalPath is the file that says that a wipe has begun. It is deleted last.
+const JournalPath = "/var/lib/holdfast-wipe.json"
+
+// All returns the inventory.
+func All() Inventory {
+	return Inventory{
+		Stop: []string{
+			"holdfast-parachute.timer", "holdfast-parachute.service", "holdfast-switch.service", "holdfast-raise.service", "holdfast-leave.service",
+			"holdfast-agent.service", "holdfast-install.service", "holdfast-configure.service", "holdfast-patch.service", "holdfast-fetch.service", "holdfast-bring.service",
+			"kubelet.service", "kubepods.slice", "pacemaker.service", "corosync.service", "pcsd.service", "podman-etcd.service", "containerd.service",
+		},
+		Units: []string{
+			"holdfast-*.service", "holdfast-*.timer", "holdfast-*.path", "kubelet.service", "kubelet.service.d", "containerd.service", "containerd.service.d", "podman-etcd.service",
+			"*.service.d/10-holdfast.conf", "*.service.d/10-proxy.conf", "*.service.d/50-holdfast-release.conf", "holdfast-*.service.d",
+		},
+		Emptied: []string{"/var/lib/kubelet", "/run/containerd", "/var/lib/containerd", "/run/netns"},
+		Paths: []string{
+			"/etc/kubernetes", "/etc/cni/net.d/10-holdfast.conflist", "/etc/containerd/config.toml", "/etc/containerd/certs.d",
+			"/etc/holdfast/apiserver", "/etc/holdfast/coredns", state.FencingDir, "/etc/holdfast/haproxy", "/etc/holdfast/keepalived", "/etc/holdfast/manifests",
+			"/etc/holdfast/pacemaker", "/etc/holdfast/registry", "/etc/holdfast/*.json", "/etc/holdfast/*.pem", "/etc/holdfast/*.env", "/etc/holdfast/*.yaml",
+			"/etc/holdfast/join.kubeconfig", "/etc/holdfast/join-key",
+			"/etc/sysctl.d/90-holdfast.conf", "/etc/modules-load.d/holdfast.conf", "/etc/apt/apt.conf.d/99-holdfast", "/etc/needrestart/conf.d/zz-holdfast.conf",
+			"/usr/local/share/ca-certificates/holdfast-site-*.crt", "/etc/pki/ca-trust/source/anchors/holdfast-site-*.crt",
+			corosync.Path, "/etc/corosync/authkey", "/var/lib/pacemaker/cib", "/var/lib/corosync", "/var/lib/pcsd",
+			"/var/lib/kubelet", "/var/lib/containerd", "/run/containerd", "/var/lib/cni", "/run/flannel",
+			"/var/lib/etcd", "/var/lib/etcd-*", "/var/log/pods", "/var/log/containers", "/var/log/kubernetes", "/run/holdfast", "/var/lib/holdfast",
+		},
+		Tables: []string{"holdfast_", "kube-proxy", "flannel-"},
+		Links:  []string{"cni0", "flannel.1", "flannel-v6.1"},
+		Stays: []string{
+			"packages of the distribution",
+			"the programs of the release: /usr/lib/holdfast, /opt/holdfast and the links to them, and the release that somebody put below /usr/share/holdfast",
+			"/etc/holdfast/firewall, which an administrator wrote",
+			"accounts, their keys and /etc/sudoers.d/90-holdfast",
+			"files that a machine configuration wrote, and kernel arguments",
+			"disks, but those that --disk names",
+		},
+	}
+}
+
+// unitDir is where the files of units are.
+const unitDir = "/etc/systemd/system"
+
+// Patterns returns the patterns of everything that is deleted.
+func (i Inventory) Patterns() []string {
+	var out []string
+	for _, u := range i.Units {
+		out = append(out, unitDir+"/"+u)
+	}
+	return append(out, i.Paths...)
+}
+
+// Covers reports whether a path is deleted: by itself, or with a folder.
+func (i Inventory) Covers(file string) bool {
+	return slices.ContainsFunc(i.Patterns(), func(pattern string) bool {
+		for p := file; p != "/" && p != "."; p = path.Dir(p) {
+			if match, err := path.Match(pattern, p); err == nil && match {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// OfPods reports whether a mounted file system is one of pods, which is taken away.
+func (i Inventory) OfPods(mount string) bool {
+	return slices.ContainsFunc(i.Emptied, func(dir string) bool { return strings.HasPrefix(mount, dir+"/") })
+}
+
+// InTheWay returns those mounted file systems through which a deletion would reach
+// other data: all that are below a path of the inventory, once those of pods are
+// gone.
+func (i Inventory) InTheWay(mounts []string) []string {
+	var out []string
+	for _, m := range mounts {
+		if i.Covers(path.Dir(m)) {
+			out = append(out, m)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

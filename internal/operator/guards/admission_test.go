@@ -1,0 +1,115 @@
+package guards
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+	render "github.com/holdfast/holdfast/internal/render/guards"
+)
+
+// nodeOn is a Node as the kubelet of a machine makes it.
+func nodeOn(name, machine string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.NodeInfo.MachineID = machine
+	return n
+}
+
+// kubeletOf returns the API by the account of a kubelet. The guard alone is tried here,
+// so the account has every right.
+func (s *site) kubeletOf(ctx context.Context, name string) client.Client {
+	s.t.Helper()
+	scheme := newScheme(s.t)
+	must(s.t, rbacv1.AddToScheme(scheme))
+	admin, err := client.New(s.api.Config, client.Options{Scheme: scheme})
+	must(s.t, err)
+	all := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubelets-of-this-test"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:" + name}},
+	}
+	must(s.t, client.IgnoreAlreadyExists(admin.Create(ctx, all)))
+	as := rest.CopyConfig(s.api.Config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes", "system:authenticated"}}
+	c, err := client.New(as, client.Options{Scheme: scheme})
+	must(s.t, err)
+	return c
+}
+
+// lists writes the entry of a host, and waits until an API server judges by it.
+func (s *site) lists(ctx context.Context, h retired.Host) {
+	s.t.Helper()
+	value, err := h.Marshal()
+	must(s.t, err)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}, Data: map[string]string{h.Name: value}}
+	if err := s.admin.Create(ctx, cm); apierrors.IsAlreadyExists(err) {
+		must(s.t, s.admin.Update(ctx, cm))
+	} else {
+		must(s.t, err)
+	}
+}
+
+// comesTo tries something until its result is the wanted one: an API server learns of
+// guards and lists within a moment.
+func (s *site) comesTo(sentence string, refused bool, try func() error) {
+	s.t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+		if err = try(); (err != nil) == refused {
+			if refused && !strings.Contains(err.Error(), "holdfast-retired-hosts") {
+				s.t.Fatalf("%s: refused by something else: %v", sentence, err)
+			}
+			return
+		}
+	}
+	s.t.Fatalf("%s: %v", sentence, err)
+}
+
+// It stands in the first file of the package, on purpose: once other tests have deleted
+// every guard that has a list, this API server judges a new one as if it had none (adr
+// 0085).
+func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
+	s, ctx := newSite(t), t.Context()
+	g := render.RetiredHosts()
+	g.Policy.Name += "-here" // other tests of this package lift and delete the guard itself
+	g.Binding.Name, g.Binding.Spec.PolicyName = g.Policy.Name, g.Policy.Name
+	t.Cleanup(s.clearGuards)
+	must(t, client.IgnoreAlreadyExists(s.admin.Create(ctx, g.Policy)))
+	must(t, client.IgnoreAlreadyExists(s.admin.Create(ctx, g.Binding)))
+	const name = "taken-out"
+	kubelet := s.kubeletOf(ctx, name)
+	dry := func(n *corev1.Node) func() error {
+		return func() error { return kubelet.Create(ctx, n.DeepCopy(), client.DryRunAll) }
+	}
+	s.comesTo("without a list it makes its Node", false, dry(nodeOn(name, "old")))
+	h := retired.Host{Name: name, Machine: "old", When: time.Now(), Why: `"again": never`}
+	s.lists(ctx, h)
+	s.comesTo("a host that was taken out does not make its Node again", true, dry(nodeOn(name, "old")))
+	s.comesTo("an administrator may", false, func() error { return s.admin.Create(ctx, nodeOn(name, "old"), client.DryRunAll) })
+
+	h.Again = time.Now()
+	s.lists(ctx, h)
+	s.comesTo("the name was given again", false, func() error { return kubelet.Create(ctx, nodeOn(name, "new")) })
+	status := func(machine string) func() error {
+		return func() error {
+			n := &corev1.Node{}
+			if err := s.admin.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
+				return err
+			}
+			n.Status.NodeInfo.MachineID = machine
+			return kubelet.Status().Update(ctx, n, client.DryRunAll)
+		}
+	}
+	s.comesTo("the new host reports", false, status("new"))
+	s.comesTo("the old host does not speak for the new one", true, status("old"))
+	must(t, s.admin.Delete(ctx, nodeOn(name, "")))
+	must(t, s.admin.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}}))
+}
