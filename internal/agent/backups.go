@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/clock"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
@@ -22,10 +23,14 @@ const etcdAnswers = 2 * time.Second
 func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	return backup.New(backup.Options{
 		Unit: backup.ThisUnit(), Store: backup.ThisStore(), Site: s.Domain(),
-		Open:      func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
-		Etcd:      etcdForBackups(s, view),
-		Catalogue: func() ([]model.Entry, error) { return backup.Catalogue(model.Dir) },
-		Free:      backup.Free, Synchronised: clock.Synchronised,
+		Open: func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
+		Etcd: etcdForBackups(s, view),
+		Catalogue: func() ([]model.Entry, error) {
+			// One whose entry nobody can read is left out: it never counts as good, and nobody removes it.
+			entries, _, err := catalogue.Catalogue{Dir: model.Dir}.List()
+			return entries, err
+		},
+		Free: backup.Free, Synchronised: clock.Synchronised,
 		Up:    func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
 		Node:  func() string { return view().Host.NodeName },
 		Zones: time.LoadLocation, Now: time.Now,

@@ -28,7 +28,7 @@ as good once it was restored into an empty folder and compared. They lie on the 
 below /var/lib/holdfast/backups, and, once 'holdfast backup configure' named them, at targets
 outside: encrypted to public keys of age, whose private halves are not on the site.`,
 	}
-	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupProve(streams))
+	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupVerify(streams), newBackupProve(streams))
 	return cmd
 }
 

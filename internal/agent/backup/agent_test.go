@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
-	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
 )
@@ -254,34 +253,6 @@ func TestAnAgentThatIsStartedAnewFollowsTheRunningUnit(t *testing.T) {
 	w.run(10 * time.Minute)
 	if len(w.started) != 1 || len(w.good()) != 1 || w.summary().Failed != nil {
 		t.Errorf("%q, %+v", w.started, w.summary())
-	}
-}
-
-func TestTheCatalogueIsReadFromItsFolders(t *testing.T) {
-	dir := t.TempDir()
-	write := func(id string, e model.Entry) {
-		t.Helper()
-		text, err := e.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := powercut.WriteFile(filepath.Join(dir, id, model.EntryName), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	good := model.Entry{Format: model.Format, ID: model.NewID("cp-1", dawn), Checks: []model.Check{{OK: true}}, Good: true}
-	write(good.ID, good)
-	write(model.NewID("cp-1", dawn.Add(time.Hour)), good) // its folder has another name
-	write(model.NewID("cp-1", dawn.Add(2*time.Hour))+".part", good)
-	if err := powercut.WriteFile(filepath.Join(dir, model.NewID("cp-1", dawn.Add(3*time.Hour)), model.EntryName), []byte(`{"good":true`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Catalogue(dir)
-	if err != nil || len(got) != 1 || got[0].ID != good.ID || !got[0].Good {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got, err := Catalogue(filepath.Join(dir, "none")); err != nil || got != nil {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 

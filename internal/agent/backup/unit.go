@@ -58,33 +58,6 @@ func readState() (s model.State, err error) {
 	return s, nil
 }
 
-// Catalogue reads the entries below a folder of backups. A backup whose entry nobody can
-// read is left out, and so never counts as good. Whoever removes backups names those of
-// the catalogue, so it stays.
-func Catalogue(dir string) ([]model.Entry, error) {
-	folders, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the catalogue of backups: %w", err)
-	}
-	var out []model.Entry
-	for _, f := range folders {
-		if !f.IsDir() || !model.ValidID(f.Name()) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, f.Name(), model.EntryName))
-		if err != nil {
-			continue
-		}
-		if e, err := model.DecodeEntry(text); err == nil && e.ID == f.Name() {
-			out = append(out, e)
-		}
-	}
-	return out, nil
-}
-
 // Free returns how many bytes may still be written where backups lie.
 func Free() (uint64, error) {
 	for dir := model.Dir; ; dir = filepath.Dir(dir) {

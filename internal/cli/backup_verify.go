@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	model "github.com/holdfast/holdfast/internal/model/backup"
+)
+
+// backupVerifyFlags holds the flags of `backup verify`.
+type backupVerifyFlags struct {
+	identity, etcdutl, scratch, output string
+}
+
+// backupVerified is what `backup verify` found.
+type backupVerified struct {
+	ID    string      `json:"id"`
+	Entry model.Entry `json:"entry"`
+	// Opened is true if it was encrypted, and the private key opened it.
+	Opened bool `json:"opened"`
+	// Members is how many members were compared with their digests.
+	Members int `json:"members"`
+	// Checks are those of the snapshot, restored here; NotRestored says why there are none.
+	Checks      []model.Check `json:"checks,omitempty"`
+	NotRestored string        `json:"notRestored,omitempty"`
+}
+
+func newBackupVerify(streams Streams) *cobra.Command {
+	var f backupVerifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Open a backup file, compare each member, and restore it into an empty folder",
+		Long: `Reads a whole backup file, of a host or of a target, and needs no site: run it where the
+private key is kept, and not on the site. It opens what is encrypted, compares each member with its
+digest, restores the snapshot into an empty folder with etcdutl, and compares its keys by the hash
+that the living etcd had. The folder holds the site's secrets for that time, readable by you alone,
+and is removed.
+
+Without etcdutl on this machine the file is opened and compared, and not restored. It is on each
+control plane, and in every build of etcd; take one of the site's version or newer.
+
+What it found is remembered nowhere: 'holdfast backup prove ID' tells the site.
+
+Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine has no etcdutl;
+1 damaged, or the key does not open it; 2 wrong usage.`,
+		Example: `  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key
+  holdfast backup verify 20261125T031700Z-cp-1.tar.age --identity owner.key --etcdutl ./etcdutl
+  sudo holdfast backup verify /var/lib/holdfast/backups/20261125T031700Z-cp-1/20261125T031700Z-cp-1.tar`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), streams, args[0])
+		},
+	}
+	formatFlag(cmd, &f.output)
+	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
+	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path")
+	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for the database twice; without it that for temporary files")
+	return cmd
+}
+
+func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, file string) (err error) {
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(f.scratch, "holdfast-backup-*") // 0700
+	if err != nil {
+		return fmt.Errorf("--scratch: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	m, err := archive.OpenFile(ctx, file, keys, snapshotInto(dir))
+	if errors.Is(err, archive.ErrNoIdentity) {
+		return &UsageError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	out := backupVerified{ID: m.ID, Entry: m.Entry, Opened: keys != "" && isEncrypted(file), Members: len(m.Members)}
+	if out.Checks, err = f.restore(ctx, dir, m.Entry.Database); err != nil {
+		out.NotRestored = err.Error()
+	}
+	return out.print(streams.Out, f.output)
+}
+
+// keys reads the private keys; empty for none.
+func (f *backupVerifyFlags) keys() (string, error) {
+	if f.identity == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(f.identity)
+	if err != nil {
+		return "", &UsageError{Err: fmt.Errorf("--identity: %w", err)}
+	}
+	return string(text), nil
+}
+
+// snapshotInto takes the snapshot of an archive into a folder.
+func snapshotInto(dir string) archive.Take {
+	return func(m archive.Member, contents io.Reader) error {
+		if m.Name != archive.SnapshotName {
+			return nil
+		}
+		to, err := os.OpenFile(filepath.Join(dir, snapshot.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(to, contents)
+		return errors.Join(err, to.Close())
+	}
+}
+
+// isEncrypted reports whether a file is one of age.
+func isEncrypted(file string) bool { return filepath.Ext(file) == filepath.Ext(model.SentSuffix) }
+
+// restore restores the snapshot that lies in a folder, and compares it with what the
+// living etcd had. The error says why there is no etcdutl.
+func (f *backupVerifyFlags) restore(ctx context.Context, dir string, db model.Database) ([]model.Check, error) {
+	if _, err := host.Run(ctx, host.Command(f.etcdutl, "version")); err != nil {
+		return nil, fmt.Errorf("%s does not run here: %w", f.etcdutl, err)
+	}
+	t := snapshot.Taker{Now: time.Now, Program: f.etcdutl}
+	_, checks, err := t.Verify(ctx, dir, snapshot.Seen{
+		Read: db.HashRevision, Hash: etcd.KVHash{Hash: db.Hash, HashRevision: db.HashRevision, CompactRevision: db.CompactRevision},
+	})
+	if err != nil {
+		checks = append(checks, model.Check{Name: snapshot.CheckRestore, Says: err.Error()})
+	}
+	return checks, nil
+}
+
+// print prints what was found, and returns the exit code.
+func (v backupVerified) print(out io.Writer, format string) error {
+	if format == "json" || format == "yaml" {
+		if err := printData(out, format, v); err != nil {
+			return err
+		}
+		return v.verdict()
+	}
+	e := v.Entry
+	_, _ = fmt.Fprintf(out, "backup %s of %s, site %s\n  taken      %s (%s)\n  of         Holdfast %s, Kubernetes %s, etcd %s\n  revision   %d\n  compared   %d members with their digests\n",
+		e.ID, e.Host, e.Site, timestamp(e.Taken), orDash(e.Reason), orDash(e.Release.Version), orDash(e.Release.Kubernetes), orDash(e.Release.Etcd), e.Database.Revision, v.Members)
+	for _, c := range v.Checks {
+		_, _ = fmt.Fprintf(out, "  %-10s %s\n", c.Name, c.Says)
+	}
+	if v.NotRestored != "" {
+		_, _ = fmt.Fprintf(out, "  not restored: %s\n", v.NotRestored)
+	}
+	if err := v.verdict(); err != nil {
+		return err
+	}
+	if v.Opened {
+		_, _ = fmt.Fprintf(out, "It is whole, and the private key opens it. To tell the site: holdfast backup prove %s\n", e.ID)
+		return nil
+	}
+	_, err := fmt.Fprintln(out, "It is whole. It was not encrypted: it proves nothing about the private key.")
+	return err
+}
+
+// verdict returns the exit code of what was found.
+func (v backupVerified) verdict() error {
+	for _, c := range v.Checks {
+		if !c.OK {
+			return coded(command.ExitFailed, "backup %s is not good: %s: %s", v.ID, c.Name, c.Says)
+		}
+	}
+	if v.NotRestored != "" {
+		return coded(command.ExitAttention, "backup %s is whole, and was not restored here: name an etcdutl with --etcdutl", v.ID)
+	}
+	return nil
+}
