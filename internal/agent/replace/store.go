@@ -1,0 +1,116 @@
+package replace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The files of a replacement. The first has one writer, the command; the agent writes the
+// others. What lies below /run ends with the boot.
+const (
+	WishPath     = "/var/lib/holdfast/replace/wish.json"
+	PlanPath     = "/var/lib/holdfast/replace/plan.json"
+	secretsPath  = "/var/lib/holdfast/replace/secrets.json"
+	newcomerPath = "/run/holdfast/replace/newcomer.json"
+	DoingPath    = "/run/holdfast/replace/doing.json"
+)
+
+// Order is what the command writes: the wish, and the accounts that it needs.
+type Order struct {
+	Wish replace.Wish `json:"wish"`
+	// Device is that of the new host. Own has the new account of this host's own BMC,
+	// empty if it is kept.
+	Device state.FencingDevice `json:"device"`
+	Own    Account             `json:"own,omitzero"`
+}
+
+// Account is one of a BMC.
+type Account struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// Secrets are what the agent makes for a plan, once.
+type Secrets struct {
+	Plan    string `json:"plan"`
+	Token   string `json:"token"`
+	JoinKey []byte `json:"joinKey"`
+}
+
+// Doing is what the command shows of the last decision.
+type Doing struct {
+	Step, Rule, Words, Way string
+	Act                    replace.Act
+	// Gates are those that are closed, while nothing was begun.
+	Gates []replace.Gate `json:",omitempty"`
+	// Problem is why the act failed the last time, empty if it did not.
+	Problem string `json:",omitempty"`
+}
+
+// Store has the files of one host.
+type Store struct {
+	Root string
+	// Write replaces a file durably.
+	Write func(path string, data []byte, mode fs.FileMode) error
+}
+
+// ThisStore returns the one of this host.
+func ThisStore() Store { return Store{Write: host.WriteFileAtomic} }
+
+func (s Store) path(name string) string { return filepath.Join("/", s.Root, name) }
+
+// Order returns the command's last order, nil for none.
+func (s Store) Order() (*Order, error) { return load[Order](s, WishPath) }
+
+// PutOrder writes an order.
+func (s Store) PutOrder(o Order) error { return s.put(WishPath, o) }
+
+// Plan returns the plan, nil for none. One that a later release has written is returned
+// with its number.
+func (s Store) Plan() (*replace.Plan, error) { return load[replace.Plan](s, PlanPath) }
+
+// Doing returns the last decision of this boot, nil for none.
+func (s Store) Doing() (*Doing, error) { return load[Doing](s, DoingPath) }
+
+func (s Store) putPlan(p replace.Plan) error { return s.put(PlanPath, p) }
+
+// secrets returns those of a plan, zero if there are none.
+func (s Store) secrets(plan string) (Secrets, error) {
+	have, err := load[Secrets](s, secretsPath)
+	if err != nil || have == nil || have.Plan != plan {
+		return Secrets{}, err
+	}
+	return *have, nil
+}
+
+func (s Store) put(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.Write(s.path(path), data, state.SecretFileMode)
+}
+
+// load reads a file; one that cannot be read is an error, and never taken for none.
+func load[T any](s Store, path string) (*T, error) {
+	data, err := os.ReadFile(s.path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	value := new(T)
+	if err := json.Unmarshal(data, value); err != nil {
+		return nil, fmt.Errorf("read %s: it is damaged: %w", path, err)
+	}
+	return value, nil
+}
