@@ -157,6 +157,7 @@ func (r *run) steps() []step {
 		return append(list,
 			step{name: "write certificates", do: r.writeCertificates},
 			step{name: "write files of the API server", do: r.writeAPIServerFiles},
+			step{name: "take the place of a lost host", do: r.takePlace},
 			step{name: "join control plane", do: r.kubeadmJoin},
 			step{name: "close files", do: closeFiles},
 			step{name: "join pod network", do: r.joinPodNetwork},

@@ -37,3 +37,7 @@ func Rules() []Line {
 	}
 	return out
 }
+
+// Gone reports whether the old host of the plan is off in this moment, for an act that
+// takes it out of something.
+func Gone(f Facts) bool { return f.gone() }
