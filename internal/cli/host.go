@@ -28,7 +28,7 @@ func newHost(streams Streams) *cobra.Command {
 holdfast-operator and the host's agent carry it out, also when the command has ended or
 its terminal is gone. A control plane boots only while the cluster carries on without it.`,
 	}
-	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams))
+	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams), newHostReplace(streams))
 	return cmd
 }
 

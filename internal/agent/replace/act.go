@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -107,9 +108,9 @@ func (h *here) putToken(ctx context.Context, job Job) error {
 }
 
 // own returns the new account of this host's BMC, empty if it is kept.
-func (j Job) own() Account {
+func (j Job) own() replacement.Account {
 	if j.Order == nil || j.Plan == nil || j.Order.Wish.ID != j.Plan.ID {
-		return Account{}
+		return replacement.Account{}
 	}
 	return j.Order.Own
 }
@@ -227,7 +228,7 @@ func (h *here) dropMember(ctx context.Context, _ Job) error {
 // putDevice tests the new host's device as that of the machine that asks, and writes it
 // here and into the cluster.
 func (h *here) putDevice(ctx context.Context, job Job) error {
-	asks, err := load[Request](Store{Root: h.root}, newcomerPath)
+	asks, err := h.plans().Request()
 	if err != nil || asks == nil || job.Order == nil {
 		return fmt.Errorf("the newcomer or the order of the command is gone (%w)", err)
 	}

@@ -12,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/loop"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 )
@@ -22,8 +24,8 @@ import (
 // Job is what a look and an act are about.
 type Job struct {
 	Plan    *replace.Plan
-	Order   *Order
-	Secrets Secrets
+	Order   *replacement.Order
+	Secrets replacement.Secrets
 }
 
 // World is everything that a replacement touches beside its own files.
@@ -36,13 +38,15 @@ type World struct {
 
 // Agent carries plans out.
 type Agent struct {
-	Store  Store
+	Store  replacement.Store
 	World  World
 	Random io.Reader
 }
 
 // New returns the agent of this host.
-func New(world World) *Agent { return &Agent{Store: ThisStore(), World: world, Random: rand.Reader} }
+func New(world World) *Agent {
+	return &Agent{Store: replacement.ThisStore(), World: world, Random: rand.Reader}
+}
 
 // The pauses between two looks, and the limit of one run.
 const (
@@ -88,7 +92,7 @@ func (a *Agent) job() (Job, error) {
 	job.Order, errs[0] = a.Store.Order()
 	job.Plan, errs[1] = a.Store.Plan()
 	if job.Plan != nil {
-		job.Secrets, errs[2] = a.Store.secrets(job.Plan.ID)
+		job.Secrets, errs[2] = a.Store.Secrets(job.Plan.ID)
 	}
 	return job, errors.Join(errs[:]...)
 }
@@ -105,14 +109,14 @@ func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 				return err
 			}
 		}
-		return a.Store.putPlan(*d.Plan)
+		return a.Store.PutPlan(*d.Plan)
 	case replace.ChangeKey:
 		if err := a.do(ctx, d.Act, job); err != nil {
 			return err
 		}
 		done := *job.Plan
 		done.Reloaded = true
-		return a.Store.putPlan(done)
+		return a.Store.PutPlan(done)
 	}
 	return a.do(ctx, d.Act, job)
 }
@@ -136,7 +140,7 @@ const tokenBytes = 32
 
 // makeSecrets makes those of a plan, once: a second try must not make others.
 func (a *Agent) makeSecrets(plan string) error {
-	have, err := a.Store.secrets(plan)
+	have, err := a.Store.Secrets(plan)
 	if err != nil || have.Plan == plan {
 		return err
 	}
@@ -148,24 +152,20 @@ func (a *Agent) makeSecrets(plan string) error {
 	if err != nil {
 		return err
 	}
-	return a.Store.put(secretsPath, Secrets{Plan: plan, Token: hex.EncodeToString(raw), JoinKey: key})
+	return a.Store.PutSecrets(replacement.Secrets{Plan: plan, Token: hex.EncodeToString(raw), JoinKey: key})
 }
 
 // tell writes the last decision for the command, if it is another one.
 func (a *Agent) tell(d replace.Decision, f replace.Facts, failed error) error {
-	now := Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Act: d.Act}
+	now := replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Act: d.Act}
 	if failed != nil {
 		now.Problem = failed.Error()
 	}
-	if d.Rule == "rest.refuse" {
-		now.Gates = replace.Closed(replace.Gates(f, *f.Wish))
+	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
+		now.Wish, now.Gates = f.Wish.ID, replace.Gates(f, *f.Wish)
 	}
-	if was, err := a.Store.Doing(); err == nil && was != nil && was.same(now) {
+	if was, err := a.Store.Doing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
 		return nil
 	}
-	return a.Store.put(DoingPath, now)
-}
-
-func (d Doing) same(o Doing) bool {
-	return d.Rule == o.Rule && d.Words == o.Words && d.Problem == o.Problem && len(d.Gates) == len(o.Gates)
+	return a.Store.PutDoing(now)
 }

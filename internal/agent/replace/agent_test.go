@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/powercut"
@@ -32,8 +33,8 @@ type site struct {
 var (
 	noon     = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
-	order    = Order{
-		Wish:   replace.Wish{ID: "p1", Old: "cp-2", New: replace.New{Name: "cp-2", BMC: "https://bmc"}, By: "ada", Accepts: replace.Accepts{NoBackup: true}},
+	order    = replacement.Order{
+		Wish:   replace.Wish{ID: "p1", Old: "cp-2", New: replace.New{Name: "cp-2", BMC: "https://bmc"}, By: "ada", At: noon, Accepts: replace.Accepts{NoBackup: true}},
 		Device: state.FencingDevice{Target: "cp-2", Address: "https://bmc", Username: "u", Password: "geheim"},
 	}
 )
@@ -101,7 +102,7 @@ func (s *site) world() World {
 func (s *site) agent(root string) *Agent {
 	return &Agent{
 		World: s.world(), Random: bytes.NewReader(bytes.Repeat([]byte("r"), 1000)),
-		Store: Store{Root: root, Write: func(path string, data []byte, mode fs.FileMode) error {
+		Store: replacement.Store{Root: root, Write: func(path string, data []byte, mode fs.FileMode) error {
 			return s.cut.Effect(func() error { return powercut.WriteFile(path, data, mode) })
 		}},
 	}
@@ -134,7 +135,7 @@ func read(t *testing.T, path string) string {
 
 func planOf(t *testing.T, root string) replace.Plan {
 	t.Helper()
-	p, err := Store{Root: root}.Plan()
+	p, err := replacement.Store{Root: root}.Plan()
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -222,7 +223,7 @@ func TestARefusalNamesEveryClosedGate(t *testing.T) {
 	}
 	s.play(t, root)
 	d, err := a.Store.Doing()
-	if err != nil || d == nil || len(d.Gates) != 2 || d.Act != replace.Wait {
+	if err != nil || d == nil || len(replace.Closed(d.Gates)) != 2 || d.Act != replace.Wait {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if p, err := a.Store.Plan(); p != nil || err != nil {
@@ -237,13 +238,13 @@ func TestNoFileButTheTwoWithSecretsHasASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.play(t, root)
-	sec, err := a.Store.secrets("p1")
+	sec, err := a.Store.Secrets("p1")
 	if err != nil || sec.Token == "" {
 		t.Fatal(err)
 	}
-	for _, name := range []string{PlanPath, DoingPath} {
+	for _, name := range []string{replacement.PlanPath, replacement.DoingPath} {
 		for _, hidden := range []string{order.Device.Password, sec.Token} {
-			if text := read(t, a.Store.path(name)); strings.Contains(text, hidden) {
+			if text := read(t, a.Store.Path(name)); strings.Contains(text, hidden) {
 				t.Errorf("%s has a secret", name)
 			}
 		}
@@ -253,10 +254,10 @@ func TestNoFileButTheTwoWithSecretsHasASecret(t *testing.T) {
 func TestADamagedPlanIsNoneAndIsTold(t *testing.T) {
 	s, root := newSite(), t.TempDir()
 	a := s.agent(root)
-	if err := a.Store.Write(a.Store.path(PlanPath), []byte("{"), 0o600); err != nil {
+	if err := a.Store.Write(a.Store.Path(replacement.PlanPath), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Step(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), PlanPath) {
+	if _, err := a.Step(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), replacement.PlanPath) {
 		t.Error(err)
 	}
 	if len(s.log) > 0 {

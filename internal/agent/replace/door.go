@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -19,7 +20,7 @@ import (
 // Door answers hosts that ask to take the place of a lost one. The configuration server of
 // the host that stays asks it.
 type Door struct {
-	Store Store
+	Store replacement.Store
 	// Cluster is the name from which the hosts' key is made.
 	Cluster string
 	// Manifest renders the manifest of etcd for one of the two hosts.
@@ -37,12 +38,12 @@ func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver
 	if plan == nil || plan.Stage.Over() || plan.New.Name != name {
 		return d.strange(name, plan)
 	}
-	var r Request
+	var r replacement.Request
 	if err := json.Unmarshal(request, &r); err != nil || r.Machine == (state.Machine{}) || r.Address == "" {
 		return configserver.Entry{}, joining.Refusal("the host does not say which machine it is, and at which address: its SMBIOS has neither UUID nor serial number")
 	}
 	r.At = d.Now()
-	if err := d.Store.Asked(r); err != nil {
+	if err := d.Store.PutRequest(r); err != nil {
 		return configserver.Entry{}, err
 	}
 	if plan.Stage != replace.Joining || plan.Newcomer != (replace.Newcomer{Machine: r.Machine, Address: r.Address}) {
@@ -56,7 +57,7 @@ func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, err
 	if plan != nil && !plan.Stage.Over() {
 		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("%s takes the place of %s here, not %s", plan.New.Name, plan.Old.Name, name))
 	}
-	if host.Exists(d.Store.path(state.EtcdParametersPath)) && (plan == nil || plan.New.Name != name) {
+	if host.Exists(d.Store.Path(state.EtcdParametersPath)) && (plan == nil || plan.New.Name != name) {
 		return configserver.Entry{}, joining.Refusal("both control planes of this site are set up: a host takes the place of a lost one by `holdfast host replace` on the host that stays")
 	}
 	return configserver.Entry{}, nil
@@ -72,7 +73,7 @@ func (d *Door) words() string {
 
 // open gives the newcomer what it needs, once corosync.conf here names it.
 func (d *Door) open(plan *replace.Plan) (configserver.Entry, error) {
-	conf, err := os.ReadFile(d.Store.path(corosync.Path))
+	conf, err := os.ReadFile(d.Store.Path(corosync.Path))
 	if err != nil {
 		return configserver.Entry{}, err
 	}
@@ -84,7 +85,7 @@ func (d *Door) open(plan *replace.Plan) (configserver.Entry, error) {
 	if len(nodes) != 2 || nodes[0].Name != plan.New.Name && nodes[1].Name != plan.New.Name {
 		return configserver.Entry{Needed: true, Waits: d.words()}, nil
 	}
-	secrets, err := d.Store.secrets(plan.ID)
+	secrets, err := d.Store.Secrets(plan.ID)
 	if err != nil {
 		return configserver.Entry{}, err
 	}

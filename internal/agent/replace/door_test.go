@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
@@ -21,7 +22,7 @@ const ask = `{"machine":{"UUID":"new"},"address":"10.98.0.12","arch":"amd64"}`
 func newDoor(t *testing.T, stage replace.Stage) *Door {
 	t.Helper()
 	d := &Door{
-		Store: Store{Root: t.TempDir(), Write: powercut.WriteFile}, Cluster: "site-1", Now: func() time.Time { return noon },
+		Store: replacement.Store{Root: t.TempDir(), Write: powercut.WriteFile}, Cluster: "site-1", Now: func() time.Time { return noon },
 		Manifest: func(_ []decide.Node, self string) ([]byte, error) { return []byte("pod of " + self), nil },
 	}
 	conf, err := os.ReadFile("../../decide/twonode/testdata/corosync.conf")
@@ -30,7 +31,7 @@ func newDoor(t *testing.T, stage replace.Stage) *Door {
 	}
 	put := func(path string, data []byte) {
 		t.Helper()
-		if err := powercut.WriteFile(d.Store.path(path), data, 0o600); err != nil {
+		if err := powercut.WriteFile(d.Store.Path(path), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +44,7 @@ func newDoor(t *testing.T, stage replace.Stage) *Door {
 		Format: 1, ID: "p1", Survivor: "cp-1", Old: replace.Old{Name: "cp-2"}, New: replace.New{Name: "cp-2"}, Stage: stage,
 		Newcomer: replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "10.98.0.12"},
 	}
-	if err := errors.Join(d.Store.putPlan(plan), d.Store.put(secretsPath, Secrets{Plan: "p1", Token: strings.Repeat("s", 32)})); err != nil {
+	if err := errors.Join(d.Store.PutPlan(plan), d.Store.PutSecrets(replacement.Secrets{Plan: "p1", Token: strings.Repeat("s", 32)})); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -63,7 +64,7 @@ func TestAHostThatNoPlanNamesIsToldWhatToType(t *testing.T) {
 
 func TestAtAnInstallationEtcdBeginsUnderKubelet(t *testing.T) {
 	d := newDoor(t, "")
-	if err := os.Remove(d.Store.path(state.EtcdParametersPath)); err != nil {
+	if err := os.Remove(d.Store.Path(state.EtcdParametersPath)); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := d.Ask(t.Context(), "cp-2", []byte(ask)); e.Needed || err != nil {
@@ -87,7 +88,7 @@ func TestANewcomerGetsTheSecretOnlyOnceItIsLetIn(t *testing.T) {
 		if err != nil || !e.Needed || (len(e.Input) > 0) != c.gets || (e.Waits == "") != c.gets {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
-		if r, err := load[Request](d.Store, newcomerPath); err != nil || r == nil || !r.At.Equal(noon) {
+		if r, err := d.Store.Request(); err != nil || r == nil || !r.At.Equal(noon) {
 			t.Errorf("%s: it was not written down: %+v, %v", name, r, err)
 		}
 		if !c.gets {
@@ -102,7 +103,7 @@ func TestANewcomerGetsTheSecretOnlyOnceItIsLetIn(t *testing.T) {
 
 func TestANewcomerThatIsNotListedYetWaits(t *testing.T) {
 	d := newDoor(t, replace.Joining)
-	conf, err := os.ReadFile(d.Store.path(corosync.Path))
+	conf, err := os.ReadFile(d.Store.Path(corosync.Path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestANewcomerThatIsNotListedYetWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := powercut.WriteFile(d.Store.path(corosync.Path), alone, 0o600); err != nil {
+	if err := powercut.WriteFile(d.Store.Path(corosync.Path), alone, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := d.Ask(t.Context(), "cp-2", []byte(ask)); err != nil || e.Waits == "" || len(e.Input) > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
@@ -153,6 +154,9 @@ func dial(ctx context.Context, address string) error {
 	}
 	return err
 }
+
+// plans has the files of the replacement.
+func (h *here) plans() replacement.Store { return replacement.Store{Root: h.root} }
 
 func (h *here) path(p string) string { return filepath.Join("/", h.root, p) }
 

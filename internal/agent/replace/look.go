@@ -17,22 +17,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Request is what a newcomer says when it asks to enter. The configuration server of this
-// host keeps the last one.
-type Request struct {
-	Machine state.Machine `json:"machine"`
-	Address string        `json:"address"`
-	Arch    string        `json:"arch"`
-	At      time.Time     `json:"at"`
-}
-
-// Asked keeps what a newcomer said.
-func (s Store) Asked(r Request) error { return s.put(newcomerPath, r) }
-
 // newcomer looks who asks, and tests the BMC of the new host: first against this host's own
 // identity, which no other machine may have.
 func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
-	if r, err := load[Request](Store{Root: h.root}, newcomerPath); err == nil && r != nil && job.Plan != nil {
+	if r, err := h.plans().Request(); err == nil && r != nil && job.Plan != nil {
 		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
 		f.Arch = state.Known(r.Arch == runtime.GOARCH)
 	}

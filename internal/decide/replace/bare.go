@@ -30,7 +30,7 @@ type Line struct {
 // Rules returns the rules in their order.
 func Rules() []Line {
 	var out []Line
-	for _, list := range [][]rule{restRules, plannedRules, alarmRules, retiredRules, joiningRules} {
+	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, joiningRules} {
 		for _, r := range list {
 			out = append(out, Line{r.step, r.id, r.act})
 		}

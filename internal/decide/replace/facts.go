@@ -110,6 +110,8 @@ const (
 	// fresh is how old a reading of a BMC may be, counted from the question: less than a
 	// machine takes from its power button to Corosync.
 	fresh = 10 * time.Second
+	// wishLife is how long a wish may wait for its gates.
+	wishLife = 15 * time.Minute
 	// asking is how long ago a newcomer may have asked and still counts as waiting: it asks
 	// every second.
 	asking = 10 * time.Second

@@ -11,7 +11,7 @@ import (
 
 // wish is one for which every gate is open.
 func wish() Wish {
-	return Wish{ID: "p1", Old: oldName, New: New{Name: oldName, BMC: "https://192.0.2.112/redfish/v1/Systems/1"}, By: "ada"}
+	return Wish{ID: "p1", Old: oldName, New: New{Name: oldName, BMC: "https://192.0.2.112/redfish/v1/Systems/1"}, By: "ada", At: noon}
 }
 
 // ready returns facts for which every gate is open.
@@ -196,6 +196,37 @@ func TestAPlanOfALaterReleaseIsLeftAlone(t *testing.T) {
 	f.Plan.Format = Format + 1
 	if d := Decide(f); d.Act != Wait || d.Rule != "plan.newer" {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestAWishThatNobodyWaitsForBeginsNothing(t *testing.T) {
+	f, w := ready(), wish()
+	f.Wish = &w
+	if d := Decide(f); d.Rule != "rest.begin" || d.Plan == nil || d.Plan.Old.UID != "u-old" {
+		t.Fatalf("%+v", d)
+	}
+	w.Dry = true
+	if d := Decide(f); d.Rule != "rest.dry" || d.Plan != nil {
+		t.Errorf("%+v", d)
+	}
+	w.Dry, w.At = false, noon.Add(-time.Hour)
+	if d := Decide(f); d.Act != Idle {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAPlanTakesInWhatTheAdministratorChanged(t *testing.T) {
+	f := start(true, false).facts()
+	w := wished(f)
+	w.Accepts.Gone, w.New.BMC = "S2", "https://other"
+	f.Wish = &w
+	d := Decide(f)
+	if d.Rule != "amend" || d.Plan.Accepts.Gone != "S2" || d.Plan.New.BMC != "https://other" || d.Plan.Stage != Planned {
+		t.Errorf("%+v", d)
+	}
+	f.Plan = d.Plan
+	if d := Decide(f); d.Rule == "amend" {
+		t.Error("again and again")
 	}
 }
 

@@ -10,6 +10,7 @@
 package replace
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -101,8 +102,13 @@ type Accepts struct {
 	Gone string `json:"gone,omitempty"`
 }
 
+func (a Accepts) equal(b Accepts) bool {
+	return a.KeepAccount == b.KeepAccount && a.NoBackup == b.NoBackup && a.Gone == b.Gone && slices.Equal(a.Lost, b.Lost)
+}
+
 // Wish is what `holdfast host replace` asks of the agent. A wish without a plan begins
-// one, and Abort takes the plan of that ID back.
+// one, a wish of the plan's ID changes what the administrator said, and Abort takes the
+// plan of that ID back.
 type Wish struct {
 	ID      string  `json:"id"`
 	Old     string  `json:"old"`
@@ -111,6 +117,11 @@ type Wish struct {
 	Why     string  `json:"why,omitempty"`
 	Accepts Accepts `json:"accepts"`
 	Abort   bool    `json:"abort,omitempty"`
+	// Dry wants to know the gates only.
+	Dry bool `json:"dry,omitempty"`
+	// At is when it was written: one that began nothing for a while begins nothing any
+	// more, since nobody waits for it.
+	At time.Time `json:"at"`
 }
 
 // Begin returns the plan of a wish, before anything is done for it.

@@ -86,9 +86,9 @@ func table(f Facts) []rule {
 	case f.Plan == nil || f.Plan.Stage.Over():
 		return restRules
 	case f.Plan.Stage == Planned:
-		return plannedRules
+		return slices.Concat(amendRules, plannedRules)
 	case f.Plan.Stage == Retired:
-		return slices.Concat(alarmRules, retiredRules)
+		return slices.Concat(amendRules, alarmRules, retiredRules)
 	case f.Plan.Stage == Joining:
 		return joiningRules
 	}
@@ -125,7 +125,7 @@ func to(s Stage) func(Facts) *Plan {
 
 // begins reports whether a wish is for a plan that does not exist.
 func begins(f Facts) bool {
-	return f.Wish != nil && !f.Wish.Abort && (f.Plan == nil || f.Plan.ID != f.Wish.ID)
+	return f.Wish != nil && !f.Wish.Abort && f.Now.Sub(f.Wish.At).Abs() < wishLife && (f.Plan == nil || f.Plan.ID != f.Wish.ID)
 }
 
 var restRules = []rule{
@@ -133,6 +133,13 @@ var restRules = []rule{
 		step: "R8", id: "rest.lock", act: DropLock,
 		when:  func(f Facts) bool { return f.Plan != nil && f.Lock.Known && f.Lock.Value == f.Plan.ID },
 		words: says("the cluster's copy of the plan says that it is over"),
+	},
+	{
+		step: "R1", id: "rest.dry", act: Wait,
+		when: func(f Facts) bool { return begins(f) && f.Wish.Dry },
+		words: func(f Facts) string {
+			return "the gates of a replacement of " + f.Wish.Old + " were looked at: nothing was changed"
+		},
 	},
 	{
 		step: "R1", id: "rest.begin", act: WritePlan,
@@ -148,6 +155,21 @@ var restRules = []rule{
 	},
 	{step: "R8", id: "rest", act: Idle, when: always, words: says("no host is being replaced")},
 }
+
+// amends reports whether the administrator said something else since the plan was begun.
+func amends(f Facts) bool {
+	w := f.Wish
+	return w != nil && !w.Abort && w.ID == f.Plan.ID && w.Old == f.Plan.Old.Name && w.New.Name == f.Plan.New.Name &&
+		(w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
+}
+
+// amendRules take in what the administrator said since: another BMC of the new host, the
+// serial number of the old one. Once the newcomer was let in that is over.
+var amendRules = []rule{{
+	step: "R1", id: "amend", act: WritePlan, when: amends,
+	words: says("the plan takes in what the administrator changed"),
+	plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.New, p.Accepts = f.Wish.New, f.Wish.Accepts }) },
+}}
 
 // wished returns the wish of the plan, for the gates.
 func wished(f Facts) Wish {

@@ -1,4 +1,7 @@
-package replace
+// Package replacement has the files between `holdfast host replace` and the agent of the
+// host that stays (docs/adr/0083). It carries no feature: package decide/replace decides,
+// agent/replace acts.
+package replacement
 
 import (
 	"encoding/json"
@@ -7,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/replace"
@@ -18,8 +22,8 @@ import (
 const (
 	WishPath     = "/var/lib/holdfast/replace/wish.json"
 	PlanPath     = "/var/lib/holdfast/replace/plan.json"
-	secretsPath  = "/var/lib/holdfast/replace/secrets.json"
-	newcomerPath = "/run/holdfast/replace/newcomer.json"
+	SecretsPath  = "/var/lib/holdfast/replace/secrets.json"
+	NewcomerPath = "/run/holdfast/replace/newcomer.json"
 	DoingPath    = "/run/holdfast/replace/doing.json"
 )
 
@@ -49,7 +53,9 @@ type Secrets struct {
 type Doing struct {
 	Step, Rule, Words, Way string
 	Act                    replace.Act
-	// Gates are those that are closed, while nothing was begun.
+	// Wish is the ID of the wish that it is about, Gates all of its gates while nothing was
+	// begun.
+	Wish  string         `json:",omitempty"`
 	Gates []replace.Gate `json:",omitempty"`
 	// Problem is why the act failed the last time, empty if it did not.
 	Problem string `json:",omitempty"`
@@ -65,13 +71,23 @@ type Store struct {
 // ThisStore returns the one of this host.
 func ThisStore() Store { return Store{Write: host.WriteFileAtomic} }
 
-func (s Store) path(name string) string { return filepath.Join("/", s.Root, name) }
+// Path returns the path of a file of the host.
+func (s Store) Path(name string) string { return filepath.Join("/", s.Root, name) }
 
 // Order returns the command's last order, nil for none.
 func (s Store) Order() (*Order, error) { return load[Order](s, WishPath) }
 
 // PutOrder writes an order.
 func (s Store) PutOrder(o Order) error { return s.put(WishPath, o) }
+
+// DropOrder takes an order back that began nothing.
+func (s Store) DropOrder() error {
+	err := os.Remove(s.Path(WishPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 // Plan returns the plan, nil for none. One that a later release has written is returned
 // with its number.
@@ -80,11 +96,32 @@ func (s Store) Plan() (*replace.Plan, error) { return load[replace.Plan](s, Plan
 // Doing returns the last decision of this boot, nil for none.
 func (s Store) Doing() (*Doing, error) { return load[Doing](s, DoingPath) }
 
-func (s Store) putPlan(p replace.Plan) error { return s.put(PlanPath, p) }
+// PutPlan writes the plan.
+func (s Store) PutPlan(p replace.Plan) error { return s.put(PlanPath, p) }
 
-// secrets returns those of a plan, zero if there are none.
-func (s Store) secrets(plan string) (Secrets, error) {
-	have, err := load[Secrets](s, secretsPath)
+// PutDoing writes the last decision.
+func (s Store) PutDoing(d Doing) error { return s.put(DoingPath, d) }
+
+// PutSecrets writes those of a plan.
+func (s Store) PutSecrets(v Secrets) error { return s.put(SecretsPath, v) }
+
+// Request is what a newcomer says when it asks to enter.
+type Request struct {
+	Machine state.Machine `json:"machine"`
+	Address string        `json:"address"`
+	Arch    string        `json:"arch"`
+	At      time.Time     `json:"at"`
+}
+
+// PutRequest keeps what a newcomer said last.
+func (s Store) PutRequest(r Request) error { return s.put(NewcomerPath, r) }
+
+// Request returns what a newcomer said last in this boot, nil for nobody.
+func (s Store) Request() (*Request, error) { return load[Request](s, NewcomerPath) }
+
+// Secrets returns those of a plan, zero if there are none.
+func (s Store) Secrets(plan string) (Secrets, error) {
+	have, err := load[Secrets](s, SecretsPath)
 	if err != nil || have == nil || have.Plan != plan {
 		return Secrets{}, err
 	}
@@ -96,12 +133,12 @@ func (s Store) put(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	return s.Write(s.path(path), data, state.SecretFileMode)
+	return s.Write(s.Path(path), data, state.SecretFileMode)
 }
 
 // load reads a file; one that cannot be read is an error, and never taken for none.
 func load[T any](s Store, path string) (*T, error) {
-	data, err := os.ReadFile(s.path(path))
+	data, err := os.ReadFile(s.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
