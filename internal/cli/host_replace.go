@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
@@ -78,6 +79,13 @@ confirmed; 1 it failed; 2 wrong usage.`,
 		},
 	}
 	f.register(cmd)
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		others, _ := records.Files{}.Targets() // without an answer there is no suggestion
+		return others, cobra.ShellCompDirectiveNoFileComp
+	}
 	return cmd
 }
 

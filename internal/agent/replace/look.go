@@ -2,9 +2,10 @@ package replace
 
 import (
 	"context"
+	"errors"
 	"net"
 	"runtime"
-	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
@@ -90,7 +91,7 @@ func yes(f state.Fact[bool]) bool { return state.Is(f, true) }
 func (h *here) answers(ctx context.Context, address string) state.Fact[bool] {
 	for _, port := range ports {
 		err := h.dial(ctx, net.JoinHostPort(address, port))
-		if err == nil || strings.Contains(err.Error(), "refused") {
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
 			return state.Known(true)
 		}
 	}
