@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -24,7 +25,7 @@ import (
 func (h *here) world() World {
 	return World{Look: h.look, Do: map[replace.Act]func(context.Context, Job) error{
 		replace.CopyPlan: h.copyPlan, replace.DropLock: h.dropLock, replace.SwitchOff: h.switchOff, replace.ChangeKey: h.changeKey, replace.PutToken: h.putToken,
-		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
+		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
 		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
 		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
 	}}
@@ -141,6 +142,28 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 			return err
 		}
 		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{p.Old.Name: text})
+	})
+}
+
+// giveName says in the tombstone that the name belongs to a host again. What it says of the
+// old machine stays.
+func (h *here) giveName(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
+		if err != nil {
+			return err
+		}
+		list, unread := retired.Read(graves)
+		entry, there := list.Of(job.Plan.New.Name)
+		if !there {
+			return errors.Join(errors.New("there is no tombstone of the old host"), unread)
+		}
+		entry.Again = h.now()
+		text, err := entry.Marshal()
+		if err != nil {
+			return err
+		}
+		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{entry.Name: text})
 	})
 }
 

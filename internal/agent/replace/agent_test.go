@@ -58,7 +58,7 @@ func (s *site) look(_ context.Context, job Job) replace.Facts {
 		Ring: state.Known(ring), Known: state.Known(known), Key: state.Known(s.key != "" && s.key == job.Secrets.Token), Refused: state.Known(true),
 		Retirement: state.Known(s.done[replace.Retire] && !s.done[replace.DropRetire]), Device: is(replace.PutDevice), Fences: is(replace.SetFencing),
 		Room: state.Known(true), Ships: state.Known(true), Lock: state.Known(s.lockedBy), OldNode: state.Known(replace.Node{There: !s.done[replace.DropNode], UID: "u"}),
-		Pods: state.Known(0), Tombstone: is(replace.PutGrave), Token: state.Known(s.token != "" && s.token == job.Secrets.Token), JoinKey: is(replace.ChangeJoin),
+		Pods: state.Known(0), Tombstone: is(replace.PutGrave), Given: is(replace.GiveName), Token: state.Known(s.token != "" && s.token == job.Secrets.Token), JoinKey: is(replace.ChangeJoin),
 		Account: is(replace.PutDevice), Leftover: state.Known(false), Volumes: state.Known[[]string](nil), Work: state.Known(""),
 		Arch: state.Known(true), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Verified: state.Known(s.pair),
 	}
@@ -76,7 +76,7 @@ func (s *site) world() World {
 	do := map[replace.Act]func(context.Context, Job) error{}
 	for _, a := range []replace.Act{
 		replace.CopyPlan, replace.SwitchOff, replace.ChangeKey, replace.PutToken, replace.ChangeJoin, replace.PutGrave, replace.DropPods, replace.DropNode,
-		replace.DropSecret, replace.LeaveRing, replace.Forget, replace.Retire, replace.DropMember, replace.PutDevice, replace.DropRetire, replace.SetFencing, replace.JoinRing, replace.DropLock,
+		replace.DropSecret, replace.LeaveRing, replace.Forget, replace.Retire, replace.DropMember, replace.PutDevice, replace.DropRetire, replace.SetFencing, replace.JoinRing, replace.DropLock, replace.GiveName,
 	} {
 		do[a] = func(_ context.Context, job Job) error {
 			return s.cut.Effect(func() error {
@@ -188,7 +188,7 @@ func TestTheOldHostIsOutBeforeTheNewcomerIsLetIn(t *testing.T) {
 	}
 	for _, pair := range [][2]replace.Act{
 		{replace.CopyPlan, replace.ChangeKey}, {replace.ChangeKey, replace.LeaveRing}, {replace.PutGrave, replace.DropNode}, {replace.LeaveRing, replace.Forget},
-		{replace.Forget, replace.Retire}, {replace.Retire, replace.PutDevice}, {replace.DropRetire, replace.JoinRing}, {replace.SetFencing, replace.JoinRing}, {replace.JoinRing, replace.DropLock},
+		{replace.Forget, replace.Retire}, {replace.Retire, replace.PutDevice}, {replace.DropRetire, replace.JoinRing}, {replace.SetFencing, replace.JoinRing}, {replace.GiveName, replace.JoinRing}, {replace.JoinRing, replace.DropLock},
 	} {
 		if place[pair[0]] == 0 || place[pair[1]] <= place[pair[0]] {
 			t.Errorf("%s comes not before %s: %v", pair[0], pair[1], s.log)

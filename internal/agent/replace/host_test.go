@@ -215,6 +215,12 @@ func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
 	if grave, there := list.Of("cp-2"); err != nil || !there || grave.UID != "u" || grave.Machine != "m-old" || grave.System != "old" {
 		t.Errorf("%+v, %v", list, err)
 	}
+	if err := l.giveName(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if g := l.look(t.Context(), job); !state.Is(g.Given, true) || !state.Is(f.Given, false) || !state.Is(g.Tombstone, true) {
+		t.Errorf("the name: %+v, then %+v", f.Given, g.Given)
+	}
 	if r, err := l.files.Retired(); err != nil || !r.Known || r.Value.Peer != "cp-2" {
 		t.Errorf("%+v, %v", r, err)
 	}

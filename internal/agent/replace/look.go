@@ -201,6 +201,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	grave, there := list.Of(name)
 	if err == nil && (unread == nil || there) {
 		f.Tombstone = state.Known(there && grave.UID == job.Plan.Old.UID)
+		f.Given = state.Known(there && !grave.Open())
 	}
 	conditions, err := api.Conditions(ctx)
 	f.Verified = fact(setUp(conditions), err)

@@ -71,6 +71,8 @@ type Facts struct {
 	OldNode   state.Fact[Node]
 	Pods      state.Fact[int] // pods that are bound to the old Node
 	Tombstone state.Fact[bool]
+	// Given is true if the tombstone says that the name belongs to a host again.
+	Given state.Fact[bool]
 	// Token and JoinKey are true if the Secrets have those of this plan, Account if the
 	// Secret of the new host's BMC does, Leftover if the old host's Secret stands though
 	// the new one has another name.

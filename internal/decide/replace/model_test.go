@@ -30,8 +30,8 @@ type world struct {
 	learner        bool // that a host left in etcd's membership
 
 	// The cluster.
-	lock, grave, token, join, account, leftover, pods bool
-	node                                              string // none, old, new
+	lock, grave, given, token, join, account, leftover, pods bool
+	node                                                     string // none, old, new
 
 	// The newcomer.
 	asks, entered, synced, verified bool
@@ -144,14 +144,14 @@ func (w world) seesCluster(f *Facts) {
 	}
 	node := Node{There: w.node != "none", UID: "u-" + w.node}
 	f.Voters, f.Learner, f.Lock, f.Pods, f.OldNode = state.Known(voters), state.Known(learner), state.Known(lock), state.Known(pods), state.Known(node)
-	f.Tombstone, f.Token, f.JoinKey = state.Known(w.grave), state.Known(w.token), state.Known(w.join)
+	f.Tombstone, f.Given, f.Token, f.JoinKey = state.Known(w.grave), state.Known(w.given), state.Known(w.token), state.Known(w.join)
 	f.Account, f.Leftover = state.Known(w.account), state.Known(w.leftover)
 }
 
 // acted returns the worlds after an act, one for each place at which it may be cut off.
 func (w world) acted(t *testing.T, d Decision) []world {
 	n := w
-	needsAPI := map[Act]*bool{CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, PutDevice: &n.account}
+	needsAPI := map[Act]*bool{CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, GiveName: &n.given, PutDevice: &n.account}
 	if to := needsAPI[d.Act]; to != nil {
 		*to = true
 	}
@@ -193,7 +193,7 @@ func (w world) acted(t *testing.T, d Decision) []world {
 		n.ringNew = true
 	case DropLock:
 		n.lock = false
-	case CopyPlan, PutToken, ChangeJoin, PutGrave, Wait, Idle:
+	case CopyPlan, PutToken, ChangeJoin, PutGrave, GiveName, Wait, Idle:
 	default:
 		t.Fatalf("unknown act %q", d.Act)
 	}
@@ -252,6 +252,8 @@ func (w world) mistakes() (out []string) {
 			out = append(out, what)
 		}
 	}
+	is(w.given && w.stage != Joining && w.stage != Whole, "the name is given away before the newcomer was verified")
+	is(w.ringNew && w.sameName && !w.given, "the newcomer entered, and may not make its Node")
 	is(w.retirement && (w.ringNew || w.ringOld || !w.keyFile), "the keeper is told that there is no peer while there is one")
 	is(w.ringNew && !w.keyFile, "the newcomer entered before the key was changed")
 	is(w.oldContact() && w.newContact(), "the old host and the newcomer are in contact at the same time")

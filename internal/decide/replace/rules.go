@@ -32,6 +32,7 @@ const (
 	DropMember Act = "drop-member"
 	PutDevice  Act = "put-device" // the new host's device, here and in the cluster
 	DropRetire Act = "drop-retire"
+	GiveName   Act = "give-name"   // the new host may make a Node of the old one's name
 	SetFencing Act = "set-fencing" // Pacemaker's devices and etcd's addresses
 	JoinRing   Act = "join-ring"   // the newcomer into corosync.conf, Corosync reads it
 	DropLock   Act = "drop-lock"   // the cluster's copy says that it is over
@@ -393,6 +394,11 @@ var joiningRules = []rule{
 		// From here on there is a peer again, and only a proof says that it cannot act.
 		step: "R6", id: "joining.peer", act: DropRetire, when: func(f Facts) bool { return !no(f.Retirement) },
 		words: says("the etcd keeper of %s learns that it has a peer again", here),
+	},
+	{
+		// A guard keeps kubelets of retired names out until then.
+		step: "R6", id: "joining.name", act: GiveName, when: func(f Facts) bool { return !yes(f.Given) && f.Plan.New.Name == f.Plan.Old.Name },
+		words: says("the name %s is given to the new host", next),
 	},
 	{
 		// Before the ring: a host that is lost right after it entered must be fenced.
