@@ -34,7 +34,7 @@ const (
 // configuration server says that it does (docs/adr/0083). Everything that etcd needs is here
 // before this host enters Corosync's cluster, because Pacemaker starts etcd then.
 func (r *run) takePlace(ctx context.Context) error {
-	if !r.oneOfTwo() || host.Exists(placePath) {
+	if host.Exists(placePath) {
 		return nil
 	}
 	request, err := r.ownMachine()
