@@ -80,9 +80,20 @@ func (s Store) Order() (*Order, error) { return load[Order](s, WishPath) }
 // PutOrder writes an order.
 func (s Store) PutOrder(o Order) error { return s.put(WishPath, o) }
 
-// DropOrder takes an order back that began nothing.
-func (s Store) DropOrder() error {
-	err := os.Remove(s.Path(WishPath))
+// DropOrder takes an order away, with the accounts in it.
+func (s Store) DropOrder() error { return s.drop(WishPath) }
+
+// DropSecrets takes the secrets of a plan away that is over.
+func (s Store) DropSecrets() error { return s.drop(SecretsPath) }
+
+// HasSecrets reports whether there are secrets of any plan, and true if that is unknown.
+func (s Store) HasSecrets() bool {
+	_, err := os.Lstat(s.Path(SecretsPath))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func (s Store) drop(path string) error {
+	err := os.Remove(s.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

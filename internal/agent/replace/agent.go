@@ -65,7 +65,7 @@ func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 	out := loop.Result{}
 	for ctx.Err() == nil {
 		job, err := a.job()
-		if err != nil || job.idle() {
+		if err != nil || a.idle(job) {
 			return out, err
 		}
 		f := a.World.Look(ctx, job)
@@ -74,8 +74,11 @@ func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 			f.Wish = &job.Order.Wish
 		}
 		d := replace.Decide(f)
-		if d.Act == replace.Wait || d.Act == replace.Idle {
+		switch d.Act {
+		case replace.Wait:
 			return out, a.tell(d, f, nil)
+		case replace.Idle:
+			return out, errors.Join(a.tell(d, f, nil), a.Store.DropOrder(), a.Store.DropSecrets())
 		}
 		err = a.act(ctx, d, job)
 		if told := a.tell(d, f, err); err != nil || told != nil {
@@ -97,8 +100,11 @@ func (a *Agent) job() (Job, error) {
 	return job, errors.Join(errs[:]...)
 }
 
-// idle reports whether there is nothing to decide.
-func (j Job) idle() bool { return j.Order == nil && j.Plan == nil }
+// idle reports whether there is nothing to decide. A plan that is over leaves its secrets
+// until the cluster's copy is gone.
+func (a *Agent) idle(j Job) bool {
+	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets())
+}
 
 // act does one act. What a plan needs is made before the plan is written.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {

@@ -160,6 +160,11 @@ func whole(t *testing.T, at int, after bool) int {
 	if p := planOf(t, root); p.Stage != replace.Whole || s.lockedBy != "" || s.key != s.token || s.key == "" {
 		t.Fatalf("cut at %d: %+v, lock %q, key %q, token %q", at, p, s.lockedBy, s.key, s.token)
 	}
+	for _, name := range []string{replacement.WishPath, replacement.SecretsPath} {
+		if _, err := os.Stat((replacement.Store{Root: root}).Path(name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("cut at %d: %s is left, with its secrets: %v", at, name, err)
+		}
+	}
 	return max(count, s.cut.Effects)
 }
 

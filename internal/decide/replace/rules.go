@@ -136,6 +136,10 @@ var restRules = []rule{
 		words: says("the cluster's copy of the plan says that it is over"),
 	},
 	{
+		step: "R8", id: "rest.lock-unknown", act: Wait, when: func(f Facts) bool { return f.Plan != nil && !f.Lock.Known },
+		words: says("the API does not say whether the cluster's copy of the plan is gone"),
+	},
+	{
 		step: "R1", id: "rest.dry", act: Wait,
 		when: func(f Facts) bool { return begins(f) && f.Wish.Dry },
 		words: func(f Facts) string {
