@@ -74,10 +74,10 @@ func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 			f.Wish = &job.Order.Wish
 		}
 		d := replace.Decide(f)
-		switch d.Act {
-		case replace.Wait:
+		if d.Act == replace.Wait {
 			return out, a.tell(d, f, nil)
-		case replace.Idle:
+		}
+		if d.Act == replace.Idle {
 			return out, errors.Join(a.tell(d, f, nil), a.Store.DropOrder(), a.Store.DropSecrets())
 		}
 		err = a.act(ctx, d, job)
@@ -108,7 +108,7 @@ func (a *Agent) idle(j Job) bool {
 
 // act does one act. What a plan needs is made before the plan is written.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
-	switch d.Act {
+	switch d.Act { //nolint:exhaustive // the others are no acts of this place
 	case replace.WritePlan:
 		if d.Plan.Stage == replace.Planned {
 			if err := a.makeSecrets(d.Plan.ID); err != nil {

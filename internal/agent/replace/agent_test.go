@@ -39,7 +39,7 @@ var (
 	}
 )
 
-func newSite() *site { return &site{done: map[replace.Act]bool{}} }
+func newSite() *site { return &site{done: make(map[replace.Act]bool)} }
 
 func (s *site) look(_ context.Context, job Job) replace.Facts {
 	s.pair = s.pair || s.done[replace.JoinRing] // the newcomer starts, and the keepers do the rest
@@ -73,7 +73,7 @@ func (s *site) look(_ context.Context, job Job) replace.Facts {
 
 // world returns the effects, each of which may be cut.
 func (s *site) world() World {
-	do := map[replace.Act]func(context.Context, Job) error{}
+	do := make(map[replace.Act]func(context.Context, Job) error)
 	for _, a := range []replace.Act{
 		replace.CopyPlan, replace.SwitchOff, replace.ChangeKey, replace.PutToken, replace.ChangeJoin, replace.PutGrave, replace.DropPods, replace.DropNode,
 		replace.DropSecret, replace.LeaveRing, replace.Forget, replace.Retire, replace.DropMember, replace.PutDevice, replace.DropRetire, replace.SetFencing, replace.JoinRing, replace.DropLock, replace.GiveName,
@@ -82,7 +82,7 @@ func (s *site) world() World {
 			return s.cut.Effect(func() error {
 				s.log = append(s.log, a)
 				s.done[a] = true
-				switch a {
+				switch a { //nolint:exhaustive // the others are no acts of this place
 				case replace.CopyPlan:
 					s.lockedBy = job.Plan.ID
 				case replace.DropLock:
@@ -187,7 +187,7 @@ func TestTheOldHostIsOutBeforeTheNewcomerIsLetIn(t *testing.T) {
 	}
 	s.asks = true
 	s.play(t, root)
-	place := map[replace.Act]int{}
+	place := make(map[replace.Act]int)
 	for i, a := range s.log {
 		place[a] = i + 1
 	}

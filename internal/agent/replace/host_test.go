@@ -37,21 +37,26 @@ type cluster struct {
 func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
 	return c.maps[ns+"/"+name], nil
 }
+
 func (c *cluster) Secret(_ context.Context, ns, name string) (map[string][]byte, error) {
 	return c.secrets[ns+"/"+name], nil
 }
+
 func (c *cluster) PutSecret(_ context.Context, ns, name string, data map[string][]byte) error {
 	c.secrets[ns+"/"+name] = data
 	return nil
 }
+
 func (c *cluster) DeleteSecret(_ context.Context, ns, name string) error {
 	delete(c.secrets, ns+"/"+name)
 	return nil
 }
+
 func (c *cluster) SetConfigMapKeys(_ context.Context, ns, name string, data map[string]string) error {
 	c.maps[ns+"/"+name] = data
 	return nil
 }
+
 func (c *cluster) Lock(_ context.Context, ns, name, key string, data map[string]string) (string, error) {
 	if have := c.maps[ns+"/"+name]; have != nil {
 		return have[key], nil
@@ -59,23 +64,27 @@ func (c *cluster) Lock(_ context.Context, ns, name, key string, data map[string]
 	c.maps[ns+"/"+name] = data
 	return data[key], nil
 }
+
 func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
 	if c.maps[ns+"/"+name][key] == value {
 		delete(c.maps, ns+"/"+name)
 	}
 	return nil
 }
+
 func (c *cluster) PodsOn(context.Context, string) (int, error) { return c.pods, nil }
 func (c *cluster) DeletePodsOn(context.Context, string) error {
 	c.did, c.pods = append(c.did, "pods"), 0
 	return nil
 }
+
 func (c *cluster) DeleteNode(_ context.Context, _, uid string) error {
 	if c.did = append(c.did, "node"); c.node.UID == uid {
 		c.node = NodeFacts{}
 	}
 	return nil
 }
+
 func (c *cluster) VolumesOf(context.Context, string) ([]string, error)     { return nil, nil }
 func (c *cluster) NodeLastSeen(context.Context, string) (time.Time, error) { return c.lease, nil }
 func (c *cluster) Facts(context.Context, string) (NodeFacts, error)        { return c.node, nil }

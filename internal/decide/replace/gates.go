@@ -213,10 +213,10 @@ func (f Facts) gateVolumes(w Wish) Gate {
 }
 
 func (f Facts) gateName(w Wish) Gate {
-	switch {
-	case w.New.Name == "":
+	switch w.New.Name {
+	case "":
 		return shut("name", "--new-name", "the new host has no name")
-	case w.New.Name == f.Host:
+	case f.Host:
 		return shut("name", "--new-name", "%s is the name of this host", w.New.Name)
 	}
 	return open("name")

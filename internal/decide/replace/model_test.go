@@ -151,7 +151,9 @@ func (w world) seesCluster(f *Facts) {
 // acted returns the worlds after an act, one for each place at which it may be cut off.
 func (w world) acted(t *testing.T, d Decision) []world {
 	n := w
-	needsAPI := map[Act]*bool{CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, GiveName: &n.given, PutDevice: &n.account}
+	needsAPI := map[Act]*bool{ //nolint:exhaustive // the others are no acts of this place
+		CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, GiveName: &n.given, PutDevice: &n.account,
+	}
 	if to := needsAPI[d.Act]; to != nil {
 		*to = true
 	}
@@ -260,12 +262,14 @@ func (w world) mistakes() (out []string) {
 	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
 	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
 	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
-	is(w.stage == Whole && !(w.synced && w.verified && w.ringNew && !w.retirement && w.token && w.join && w.grave && w.account && !w.leftover), "whole, and something is missing")
+	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover), "whole, and something is missing")
 	return out
 }
 
 // takesOut are the acts that need a proof of the same moment.
-var takesOut = map[Act]bool{LeaveRing: true, Forget: true, DropPods: true, DropNode: true}
+var takesOut = map[Act]bool{ //nolint:exhaustive // the others are no acts of this place
+	LeaveRing: true, Forget: true, DropPods: true, DropNode: true,
+}
 
 func checkAct(t *testing.T, w world, d Decision) {
 	t.Helper()
@@ -275,7 +279,7 @@ func checkAct(t *testing.T, w world, d Decision) {
 	if d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Retired && w.stage == Planned && w.oldOn {
 		t.Fatalf("the old host is retired while it runs: %+v", w)
 	}
-	if d.Act == JoinRing && !(w.fences && w.asks && w.keyRuns && !w.retirement) {
+	if d.Act == JoinRing && (!w.fences || !w.asks || !w.keyRuns || w.retirement) {
 		t.Fatalf("the newcomer enters though it does not wait, or cannot be fenced: %+v", w)
 	}
 	if d.Rule == "nothing-fits" || d.Words == "" {
