@@ -28,12 +28,14 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/agent/parts"
 	"github.com/holdfast/holdfast/internal/agent/releases"
+	"github.com/holdfast/holdfast/internal/agent/replace"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/render/manifests"
 )
 
 func newRun(streams command.Streams) *cobra.Command {
@@ -171,9 +173,26 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { incidents.Run(ctx, loops); return nil })
 		steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
 		group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
+		replacement, err := newReplacement(s, log)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { loops.Run(ctx, replacement.Task()); return nil })
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// newReplacement returns what replaces the other control plane, where a person wants that.
+func newReplacement(s *site.Site, log *slog.Logger) (*replace.Agent, error) {
+	name, err := host.Name()
+	if err != nil {
+		return nil, err
+	}
+	return replace.New(replace.ThisHost(replace.Options{
+		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
+		Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
+	})), nil
 }
 
 // newShelf returns what has the wanted releases lie on this host.

@@ -32,7 +32,7 @@ holdfast-operator and the host's agent carry it out, also when the command has e
 its terminal is gone. A control plane boots only while the cluster carries on without it.`,
 	}
 	cmd.AddCommand(newHostList(streams), newHostShow(streams), newHostDrain(streams), newHostUncordon(streams), newHostReboot(streams), newHostPatch(streams),
-		newHostAdd(streams), newHostRemove(streams))
+		newHostAdd(streams), newHostRemove(streams), newHostReplace(streams))
 	return cmd
 }
 

@@ -84,6 +84,9 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
+// Repair names what mends the first problem that has a repair, empty for none.
+func (r Report) Repair() state.BMCRepair { return r.repair }
+
 // TestDevice checks, without changing anything, that a device could fence its
 // target: the BMC answers, is trusted, accepts the account, belongs to the
 // target, and offers the needed actions. It measures how quickly the BMC

@@ -55,6 +55,7 @@ func (d *daemon) assemble(p state.EtcdParameters) (*Keeper, error) {
 			Statement: statements.read,
 			Fenced:    d.files.Fenced,
 			Human:     d.files.Confirmation,
+			Retired:   d.files.Retired,
 			Power:     bmc.state,
 			Pulse:     sense.pulse.state,
 			GivesWay:  sense.race.given,

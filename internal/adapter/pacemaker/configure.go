@@ -19,6 +19,13 @@ func Configuration() host.Cmd { return host.Command("cibadmin", "--query") }
 // Reload makes Corosync on each running host read its corosync.conf again.
 func Reload() host.Cmd { return host.Command("corosync-cfgtool", "-R") }
 
+// Forget makes Pacemaker forget a node that is in corosync.conf no more. A part that was
+// done before is no mistake. Pacemaker no longer fences that node afterwards, so the caller
+// must know that it is off.
+func Forget(node string) host.Cmd {
+	return host.Command("crm_node", "--force", "--remove", node)
+}
+
 // Destroy removes this host from its cluster, with everything that the cluster
 // knows.
 func Destroy() host.Cmd { return host.Command("pcs", "cluster", "destroy") }
@@ -28,7 +35,7 @@ func Destroy() host.Cmd { return host.Command("pcs", "cluster", "destroy") }
 // destroys.
 var (
 	onCIB = []string{
-		"property set", "resource create", "resource update", "resource meta", "resource clone", "stonith create", "stonith update",
+		"property set", "resource create", "resource update", "resource meta", "resource clone", "stonith create", "stonith update", "stonith delete",
 		"constraint order", "constraint colocation", "constraint location", "constraint delete",
 	}
 	onCorosync = []string{"cluster setup", "cluster config"}

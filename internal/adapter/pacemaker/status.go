@@ -10,8 +10,8 @@ import (
 
 // Status is the part of Pacemaker's status that the setup needs.
 type Status struct {
-	// Online are the nodes that take part.
-	Online []string
+	// Nodes are all that it knows, Online those that take part.
+	Nodes, Online []string
 	// Running lists for each resource the nodes on which it runs and has not
 	// failed.
 	Running map[string][]string
@@ -49,6 +49,7 @@ func ReadStatus(ctx context.Context) (Status, error) {
 func statusOf(c crmmon.Cluster) Status {
 	s := Status{Running: map[string][]string{}}
 	for _, n := range c.Nodes {
+		s.Nodes = append(s.Nodes, n.Name)
 		if n.Online && !n.Pending {
 			s.Online = append(s.Online, n.Name)
 		}

@@ -29,6 +29,7 @@ func TestWhatRunsWhereIsReadFromPacemaker(t *testing.T) {
 		}
 	}
 	want := Status{
+		Nodes:  []string{"cp-1", "cp-2"},
 		Online: []string{"cp-1", "cp-2"},
 		Running: map[string][]string{
 			"cp-1_redfish": {"cp-2"}, "cp-2_redfish": {"cp-1"}, "kubelet": {"cp-1", "cp-2"}, "etcd": {"cp-1", "cp-2"},

@@ -163,6 +163,31 @@ func (f Files) WriteConfirmation(c state.Confirmation) error {
 	return nil
 }
 
+// Retired returns who was retired without a successor, unknown for nobody.
+func (f Files) Retired() (state.Fact[state.EtcdRetired], error) {
+	return read(f.Path(state.EtcdRetiredPath), asJSON[state.EtcdRetired])
+}
+
+// WriteRetired tells the etcd keeper that there is no peer.
+func (f Files) WriteRetired(r state.EtcdRetired) error {
+	if err := write(f.Path(state.EtcdRetiredPath), r); err != nil {
+		return fmt.Errorf("write that %s is retired: %w", r.Peer, err)
+	}
+	return nil
+}
+
+// RemoveRetired tells the etcd keeper that there is a peer again.
+func (f Files) RemoveRetired() error {
+	path := f.Path(state.EtcdRetiredPath)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tell the etcd keeper of a peer: %w", err)
+	}
+	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tell the etcd keeper of a peer: %w", err)
+	}
+	return nil
+}
+
 // read reads a file with one value; without a file the fact is unknown.
 func read[T any](path string, decode func([]byte) (T, error)) (state.Fact[T], error) {
 	data, err := os.ReadFile(path)

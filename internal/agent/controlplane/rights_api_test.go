@@ -49,6 +49,8 @@ var notOfAgents = map[string]string{
 	"CreateObject": "the administrator, of the agent's making", "AddRules": "the same",
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
+	"PodsOn": "the administrator, for a replacement", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
+	"SetConfigMapKeys": "the same", "Lock": "the same", "Unlock": "the same", "VolumesOf": "the same",
 	"Version": "kubelet's account, for the facts of an upgrade", "Bringer": "the administrator, of the unit that brings a part of a release",
 }
 

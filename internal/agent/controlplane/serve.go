@@ -56,6 +56,7 @@ func (r *Agent) serveConfig(ctx context.Context) error {
 		Render:    give.Render,
 		Admit:     give.Admit,
 		Bootstrap: give.Bootstrap,
+		Enter:     r.enter,
 		Renew:     r.renewer().Renew,
 		Progress:  progress,
 		ReadToken: r.Site.Identity.ProgressToken,

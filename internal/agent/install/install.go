@@ -158,9 +158,13 @@ func (r *run) steps() []step {
 		}
 		return append(list, step{name: "wait for nodes", do: r.waitCluster})
 	case state.RoleMaster:
-		return append(list,
+		list = append(list,
 			step{name: "write certificates", do: r.writeCertificates},
-			step{name: "write files of the API server", do: r.writeAPIServerFiles},
+			step{name: "write files of the API server", do: r.writeAPIServerFiles})
+		if r.oneOfTwo() {
+			list = append(list, step{name: "take the place of a lost host", do: r.takePlace})
+		}
+		return append(list,
 			step{name: "join control plane", do: r.kubeadmJoin},
 			step{name: "close files", do: closeFiles},
 			step{name: "join pod network", do: r.joinPodNetwork},

@@ -66,7 +66,7 @@ func (r *run) kubeadmJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate)}
+	before := kubeadm.Progress{Resuming: resuming, KubeletBootstrapped: host.Exists(kubeletConfig) && host.Exists(kubeadm.KubeletCertificate), Pair: host.Exists(placePath)}
 	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, before)
 	if err != nil {
 		return err

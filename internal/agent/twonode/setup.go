@@ -178,3 +178,24 @@ func (h *Host) apply(ctx context.Context, dir string, cib []byte, change func(af
 	}
 	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.ApplyCIB(before, after))
 }
+
+// Fences brings Pacemaker's configuration to two hosts of which one is new, and takes the
+// devices of a host away that is none of them. It is the set-up without its waits: the new
+// host is not there yet.
+func (h *Host) Fences(ctx context.Context, in twonode.Input, drop []string) error {
+	alone := h.withoutSecrets()
+	if len(drop) > 0 {
+		cib, err := alone.Run(ctx, pacemaker.Configuration())
+		if err != nil {
+			return err
+		}
+		var steps []twonode.Command
+		for _, id := range drop {
+			steps = append(steps, twonode.Command{Args: []string{"stonith", "delete", id, "--force"}, Why: "its host was replaced"})
+		}
+		if err := alone.push(ctx, setBackWork, steps, cib); err != nil {
+			return err
+		}
+	}
+	return alone.configure(ctx, twonode.Wanted(in))
+}

@@ -29,7 +29,7 @@ func dumbProof(s state.EtcdSnapshot) bool {
 	if !s.Pacemaker.Contact.Value {
 		f, h := s.Proofs.Fenced, s.Proofs.Human
 		return f.Known && f.Value.State == "Off" && f.Value.Boot == s.Boot && f.Value.At > s.Pacemaker.Joined ||
-			h.Known && h.Value.Boot == s.Boot && h.Value.At > s.Pacemaker.Joined
+			h.Known && h.Value.Boot == s.Boot && h.Value.At > s.Pacemaker.Joined || dumbRetired(s)
 	}
 	p := s.Statement
 	if !p.Known || p.Value.Ring != s.Pacemaker.Ring {
@@ -40,6 +40,16 @@ func dumbProof(s state.EtcdSnapshot) bool {
 	yields := p.Value.Record.Yields == 0xb
 	renounces := stopped && p.Value.Record.State == state.EtcdLearner && p.Value.Record.Member != 0xb
 	return waits || yields || renounces
+}
+
+// dumbRetired reports whether a lone survivor knows that it has no peer.
+func dumbRetired(s state.EtcdSnapshot) bool {
+	members := s.Local.Members
+	if state.Is(s.Local.Running, false) {
+		members = state.Fact[[]state.EtcdMember]{Value: s.Data.Value.Members, Known: s.Data.Known && s.Data.Value.Copy == state.CopyWhole}
+	}
+	other := slices.ContainsFunc(members.Value, func(m state.EtcdMember) bool { return m.ID != s.Record.Value.Member && !m.Learner })
+	return s.Proofs.Retired.Known && s.Proofs.Retired.Value.Peer == s.Peer && s.Record.Value.State == state.EtcdSole && members.Known && !other
 }
 
 // dumbEligible reports whether the record allows going on without the peer.
@@ -218,19 +228,34 @@ func dimensions() []dimension {
 			}
 		}),
 		pick(stallFacts(), func(s *state.EtcdSnapshot, f change) { f(s) }),
+		pick([]change{func(*state.EtcdSnapshot) {}, retires("beta"), all(retires("beta"), onlyMember), retires("gamma")}, func(s *state.EtcdSnapshot, f change) { f(s) }),
+	}
+}
+
+// retires gives a host the file that says who was retired.
+func retires(peer string) change {
+	return func(s *state.EtcdSnapshot) { s.Proofs.Retired = state.Known(state.EtcdRetired{Peer: peer, Plan: "p1"}) }
+}
+
+// onlyMember takes the peer out of etcd's members.
+func onlyMember(s *state.EtcdSnapshot) {
+	own := func(list []state.EtcdMember) []state.EtcdMember {
+		return slices.DeleteFunc(slices.Clone(list), func(m state.EtcdMember) bool { return m.ID != 0xa })
+	}
+	s.Local.Members.Value, s.Data.Value.Members = own(s.Local.Members.Value), own(s.Data.Value.Members)
+}
+
+func all(changes ...change) change {
+	return func(s *state.EtcdSnapshot) {
+		for _, c := range changes {
+			c(s)
+		}
 	}
 }
 
 // stallFacts are the facts that a pair may find out while it commits nothing. A
 // host finds itself sick only then.
 func stallFacts() []change {
-	all := func(changes ...change) change {
-		return func(s *state.EtcdSnapshot) {
-			for _, c := range changes {
-				c(s)
-			}
-		}
-	}
 	long := stalls(StallAfter)
 	return []change{
 		all(), secondByName, all(long), all(long, secondByName), all(long, sick), all(long, peerSick), all(long, sick, peerSick),
@@ -238,7 +263,7 @@ func stallFacts() []change {
 	}
 }
 
-var full = flag.Bool("full", false, "try all of the 150 million snapshots, not a sample of them")
+var full = flag.Bool("full", false, "try all of the 600 million snapshots, not a sample of them")
 
 // sample visits a seeded choice of combinations, because all of them take some ten
 // minutes.

@@ -138,6 +138,11 @@ var inertRules = []rule{
 		func(v *view) bool { return !v.selfVoter() }, restoreCommand,
 	},
 	{
+		"alone.retired", "sole, and the peer was retired for good",
+		"this host was the survivor and its peer was retired: it goes on alone until another host takes the peer's place", state.EtcdGrantQuorum,
+		func(v *view) bool { return v.retired() }, nil,
+	},
+	{
 		"alone.survivor", "the record allows a start alone, and the peer was fenced and its BMC reads Off, or an administrator confirmed that it is off",
 		"this host was the survivor and the peer is off: it goes on alone", state.EtcdGrantQuorum,
 		func(v *view) bool {

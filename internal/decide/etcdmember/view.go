@@ -203,6 +203,14 @@ func (v *view) peerBlank() bool { return v.peerIn(state.EtcdNone) && v.peerCopyI
 // present version of the own record.
 func (v *view) answered() bool { return v.said && v.peer.SeenSeq >= v.own.Seq }
 
+// retired reports whether there is no peer: it was retired for good, and its successor is
+// not in Corosync's cluster yet. It counts only for the record of a lone survivor, who
+// holds every acknowledged write, and while no other voter is listed.
+func (v *view) retired() bool {
+	r := v.s.Proofs.Retired
+	return r.Known && r.Value.Peer == v.s.Peer && v.absent && v.in(state.EtcdSole) && v.membersKnown && !v.otherVoter()
+}
+
 // proof returns why the peer cannot act, and false where nothing proves it.
 func (v *view) proof() (state.EtcdProof, bool) {
 	switch {
@@ -212,6 +220,8 @@ func (v *view) proof() (state.EtcdProof, bool) {
 	case v.confirmed():
 		h := v.s.Proofs.Human.Value
 		return state.EtcdProof{Kind: state.ProofHuman, Detail: h.Who + ": " + h.Why}, true
+	case v.retired():
+		return state.EtcdProof{Kind: state.ProofRetired, Detail: v.s.Peer + " was retired by the replacement " + v.s.Proofs.Retired.Value.Plan}, true
 	case v.yielded():
 		return state.EtcdProof{Kind: state.ProofYielded, Detail: v.s.Peer + " gave up member " + v.other.ID.String()}, true
 	case v.renounced() && (v.in(state.EtcdPair) || v.answered()):

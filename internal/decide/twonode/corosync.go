@@ -1,6 +1,10 @@
 package twonode
 
-import "github.com/holdfast/holdfast/internal/model/corosync"
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/model/corosync"
+)
 
 // CorosyncOf returns the parts of a corosync.conf that the set-up needs.
 func CorosyncOf(conf corosync.Conf) Corosync {
@@ -41,4 +45,12 @@ func (c Corosync) Plain() string {
 		}
 	}
 	return ""
+}
+
+// Is returns an error unless this is the cluster of the two hosts of an input.
+func (c Corosync) Is(in Input) error {
+	if !sameNodes(c.Nodes, in.Nodes) || !c.TwoNode || c.WaitsNot || c.Plain() != "" {
+		return fmt.Errorf("corosync.conf names %s and not %s as two hosts, or is not encrypted; nothing was changed", listNodes(c.Nodes), listNodes(in.Nodes))
+	}
+	return nil
 }

@@ -4,6 +4,7 @@
 //	GET, HEAD /config/<role>                  join token of that role, of a pointer
 //	POST      /hosts/<host>                   admission, of that configuration
 //	POST      /hosts/<host>/bootstrap-token   the host's own token, of its admission
+//	POST      /hosts/<host>/enter             the host's own token
 //	POST      /certificate                    the key of a worker's expired certificate
 //	POST      /progress/<host>                the host's own token
 //	GET, HEAD /progress                       read token
@@ -56,6 +57,9 @@ type Options struct {
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
 	// Bootstrap returns a host's bootstrap token in exchange for its own token.
 	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
+	// Enter answers a control plane that asks to take the place of a lost one. nil
+	// means that nobody does.
+	Enter func(ctx context.Context, own jointoken.Claims, request []byte) (Entry, error)
 	// Renew returns the certificate that a worker requests with an expired one. The
 	// host has proved that it has the key of the shown certificate, and nothing else
 	// about that is checked before. nil means that nobody gets one.
@@ -103,6 +107,7 @@ func New(o Options) http.Handler {
 	mux.Handle("/config/{role}", reading(http.HandlerFunc(s.config)))
 	mux.Handle("/hosts/{host}", allowing(http.HandlerFunc(s.admit), http.MethodPost))
 	mux.Handle("/hosts/{host}/bootstrap-token", allowing(http.HandlerFunc(s.bootstrapToken), http.MethodPost))
+	mux.Handle("/hosts/{host}/enter", allowing(http.HandlerFunc(s.enter), http.MethodPost))
 	mux.Handle(certificatePath, allowing(http.HandlerFunc(s.certificate), http.MethodPost))
 	mux.Handle("/progress", reading(http.HandlerFunc(s.readProgress)))
 	mux.Handle("/progress/{host}", allowing(http.HandlerFunc(s.postProgress), http.MethodPost))

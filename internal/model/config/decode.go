@@ -128,7 +128,7 @@ func (d *decoder) value(n *yaml.Node, out reflect.Value, path *field.Path) {
 
 func (d *decoder) tooLarge() {
 	if !slices.Contains(d.broken, "") {
-		d.errs = append(d.errs, documentError("is too large for one " + d.what))
+		d.errs = append(d.errs, documentError("is too large for one "+d.what))
 		d.broken = append(d.broken, "")
 	}
 }

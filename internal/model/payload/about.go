@@ -64,6 +64,8 @@ const (
 	FormatFolder = "release-folder"
 	// FormatStep is the input of a step for two control planes.
 	FormatStep = "step-input"
+	// FormatReplacement is the plan by which a lost host is replaced.
+	FormatReplacement = "replacement-plan"
 )
 
 // The numbers that a test compares with the constants of the code.
@@ -102,6 +104,7 @@ func formats() []Format {
 		numbered(FormatJournal),
 		numbered(FormatAnnotations),
 		numbered(FormatFolder),
+		numbered(FormatReplacement),
 		plain("fence-evidence"),       // /run/holdfast/fenced/NODE.json
 		plain("fence-history"),        // history.jsonl and confirmations.jsonl
 		plain("fencing-device"),       // /etc/holdfast/fencing/NODE.json

@@ -73,6 +73,9 @@ type Progress struct {
 	// KubeletBootstrapped is true if kubelet has its own certificate. Then its
 	// phase is skipped: kubeadm refuses to repeat it for a node that is ready.
 	KubeletBootstrapped bool
+	// Pair is true where the host takes the place of a lost one of two: Pacemaker starts
+	// etcd, as the pair does it. kubelet was started before.
+	Pair bool
 }
 
 // Join renders the configuration of `kubeadm join` for another control plane or
@@ -89,6 +92,11 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 	}
 	if before.KubeletBootstrapped {
 		join.SkipPhases = []string{"kubelet-start"}
+	}
+	if before.Pair {
+		// The host's own etcd holds its folder and its ports by now.
+		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
+		join.SkipPhases = []string{"check-etcd", "kubelet-start", "etcd-join"}
 	}
 	if role.ControlPlane() {
 		join.ControlPlane = &joinControlPlane{LocalAPIEndpoint: local(host)}

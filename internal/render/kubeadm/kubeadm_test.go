@@ -183,3 +183,20 @@ func TestNodePortsAnswerAtEveryAddressOfAHostAlsoAtOneThatMoves(t *testing.T) {
 		t.Errorf("%v in\n%s", err, got)
 	}
 }
+
+// A host that takes the place of a lost one of two has its etcd from Pacemaker: kubeadm adds
+// no member and starts none. The names are those of kubeadm's phases; kubeadm refuses others.
+func TestAHostThatTakesAPlaceLeavesEtcdToPacemaker(t *testing.T) {
+	s := sitetest.New(t, sitetest.TwoDual)
+	for _, before := range []kubeadm.Progress{{Pair: true}, {Pair: true, Resuming: true, KubeletBootstrapped: true}} {
+		conf, err := kubeadm.Join(s, state.RoleMaster, facts(false, "10.98.0.12", "fd98::12"), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"- check-etcd\n", "- kubelet-start\n", "- etcd-join\n", "- all\n"} {
+			if !strings.Contains(string(conf), want) {
+				t.Errorf("%+v: no %q in\n%s", before, want, conf)
+			}
+		}
+	}
+}

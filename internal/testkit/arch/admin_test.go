@@ -15,6 +15,8 @@ var administrators = map[string]string{
 	"internal/agent/install/kubeadm.go":       "the installation, before anybody has a right",
 	"internal/agent/controlplane/identity.go": "what only an administrator may make, as far as it is missing",
 	"internal/agent/parts/unit.go":            "roles and kinds of a release, in an upgrade, for minutes",
+	"internal/agent/replace/host.go":          "a replacement, which a person wished: agents have no right to delete nodes and pods",
+	"internal/cli/host_replace_join.go":       "a person's command on a host",
 	"internal/decide/leafcert/leaves.go":      "its certificate is renewed, and nothing is asked with it",
 	"internal/cli/place/flags.go":             "the help of a person's commands",
 	"internal/cli/place/kubeconfig.go":        "a person's commands",

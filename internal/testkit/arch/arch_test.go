@@ -60,6 +60,7 @@ var layers = map[string]layer{
 	"internal/adapter/hostconfig":   effect,
 	"internal/adapter/updates":      effect,
 	"internal/adapter/records":      effect,
+	"internal/adapter/replacement":  effect,
 	"internal/pace":                 effect,
 	"internal/adapter/eventlog":     effect,
 	"internal/adapter/backup":       effect,

@@ -27,11 +27,12 @@ var dangerous = map[string][]string{
 	"internal/adapter/pacemaker.EditCIB":      {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.EditCorosync": {"internal/agent/twonode"},
 	"internal/adapter/pacemaker.ApplyCIB":     {"internal/agent/twonode"},
-	"internal/adapter/pacemaker.Reload":       {"internal/agent/twonode"},
+	"internal/adapter/pacemaker.Reload":       {"internal/agent/replace", "internal/agent/twonode"},
+	"internal/adapter/pacemaker.Forget":       {"internal/agent/replace"}, // with a proof of the same moment
 	"internal/adapter/etcd.StartStandIn":      {"internal/keeper"},
 	"internal/adapter/etcd.Empty":             {"internal/keeper"},
-	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/cli"}, // quorum confirm cuts the power first
-	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},     // all power orders take its result
+	"internal/fence.Run":                      {"cmd/fence-holdfast", "internal/agent/replace", "internal/cli"}, // a replacement and quorum confirm cut the power first
+	"internal/adapter/redfish.Open":           {"internal/fence", "internal/lab"},                               // all power orders take its result
 }
 
 func TestWhatCannotBeUndoneIsDoneFromOnePlace(t *testing.T) {

@@ -21,6 +21,7 @@ var namesRecords = map[string]string{
 	"internal/agent/controlplane":    "watches the proofs",
 	"internal/agent/pacemakerstatus": "watches the proofs",
 	"internal/agent/incident":        "watches them, and says where a fact is from",
+	"internal/agent/replace":         "looks whether the two hosts were set up",
 	"internal/agent/twonode":         "tells a person",
 	"internal/cli":                   "tells a person",
 	"internal/decide/explain":        "tells a person",

@@ -40,6 +40,8 @@ type Sources struct {
 	Statement func(ctx context.Context, peer string) (state.EtcdStatement, bool, error)
 	Fenced    func(peer string) (state.Fact[state.EtcdFenced], error)
 	Human     func() (state.Fact[state.Confirmation], error)
+	// Retired says who was retired without a successor. It may be nil.
+	Retired func() (state.Fact[state.EtcdRetired], error)
 	// Power returns the recent answer of the peer's BMC, unknown if nobody asked
 	// it.
 	Power func() state.Fact[string]
@@ -248,6 +250,12 @@ func (o *Observer) proofs(s *state.EtcdSnapshot) {
 	}
 	if h, err := o.Human(); err == nil {
 		s.Proofs.Human = h
+	}
+	if o.Retired == nil {
+		return
+	}
+	if r, err := o.Retired(); err == nil {
+		s.Proofs.Retired = r
 	}
 }
 

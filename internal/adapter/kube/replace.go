@@ -1,0 +1,178 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The requests of a replacement. The agent makes them as the administrator: its own
+// account has no right to delete nodes and pods.
+
+// PodsOn returns the number of pods that are bound to a node.
+func (c *Client) PodsOn(ctx context.Context, node string) (int, error) {
+	list, err := c.podsOn(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	return len(list.Items), nil
+}
+
+func (c *Client) podsOn(ctx context.Context, node string) (*corev1.PodList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", node, err)
+	}
+	return list, nil
+}
+
+// DeletePodsOn deletes all pods that are bound to a node, without waiting for a kubelet.
+// The caller must know that the host is off.
+func (c *Client) DeletePodsOn(ctx context.Context, node string) error {
+	list, err := c.podsOn(ctx, node)
+	if err != nil {
+		return err
+	}
+	for _, p := range list.Items {
+		if err := c.deletePod(ctx, &p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletePod deletes this very pod, not a later one of its name.
+func (c *Client) deletePod(ctx context.Context, p *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.set.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return nil
+}
+
+// DeleteNode deletes a node if it is the one with this UID; it is no error if there is no
+// such one.
+func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.set.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(uid)})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete node %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteSecret deletes a Secret; it is no error if there is none.
+func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.set.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// SetConfigMapKeys writes keys of a ConfigMap, which it creates if there is none. Its other
+// keys stay, since they have other writers.
+func (c *Client) SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects := c.set.CoreV1().ConfigMaps(namespace)
+	got, err := objects.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
+	case err == nil:
+		if got.Data == nil {
+			got.Data = map[string]string{}
+		}
+		maps.Copy(got.Data, data)
+		_, err = objects.Update(ctx, got, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// Lock creates a ConfigMap, or says who has it: of two that create one, etcd lets one win.
+// It returns the value of the key that counts.
+func (c *Client) Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects := c.set.CoreV1().ConfigMaps(namespace)
+	_, err := objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err == nil {
+		return data[key], nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("create ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	got, err := objects.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return got.Data[key], nil
+}
+
+// Unlock deletes a ConfigMap whose key has a value; one of another value stays.
+func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects := c.set.CoreV1().ConfigMaps(namespace)
+	got, err := objects.Get(ctx, name, metav1.GetOptions{})
+	if err == nil && got.Data[key] != value {
+		return nil
+	}
+	if err == nil {
+		err = objects.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(got.UID))}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
+func (c *Client) VolumesOf(ctx context.Context, node string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.set.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	var out []string
+	for _, v := range list.Items {
+		if tiedTo(&v, node) {
+			out = append(out, v.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// tiedTo reports whether a volume can be used on this node alone.
+func tiedTo(v *corev1.PersistentVolume, node string) bool {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		return false
+	}
+	terms := v.Spec.NodeAffinity.Required.NodeSelectorTerms
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{node})
+		})
+	})
+}

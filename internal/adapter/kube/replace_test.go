@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/holdfast/holdfast/internal/testkit/apitest"
+)
+
+func TestAReplacementTakesAwayWhatIsOfTheOldNodeAlone(t *testing.T) {
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, c := t.Context(), &Client{set: set}
+	node, err := set.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, on := range map[string]string{"a": "lost", "b": "lost", "c": "whole"} {
+		_, err := set.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{NodeName: on, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "x", Image: "x"}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := c.PodsOn(ctx, "lost"); n != 2 || err != nil {
+		t.Fatalf("%d pods, %v", n, err)
+	}
+	for range 2 {
+		if err := c.DeletePodsOn(ctx, "lost"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost, err := c.PodsOn(ctx, "lost")
+	whole, errWhole := c.PodsOn(ctx, "whole")
+	if lost != 0 || whole != 1 || err != nil || errWhole != nil {
+		t.Errorf("%d and %d pods are left, %v, %v", lost, whole, err, errWhole)
+	}
+	if err := c.DeleteNode(ctx, "lost", "another-uid"); err != nil {
+		t.Error(err)
+	}
+	if n, err := c.Node(ctx, "lost"); n == nil || err != nil {
+		t.Errorf("the Node of another host was deleted: %v", err)
+	}
+	for range 2 {
+		if err := c.DeleteNode(ctx, "lost", string(node.UID)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, err := c.Node(ctx, "lost"); n != nil || err != nil {
+		t.Errorf("%v, %v", n, err)
+	}
+}
+
+func TestOfTwoThatLockOneWins(t *testing.T) {
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, c := t.Context(), &Client{set: set}
+	for _, id := range []string{"first", "second", "first"} {
+		if has, err := c.Lock(ctx, "default", "lock", "id", map[string]string{"id": id}); has != "first" || err != nil {
+			t.Errorf("%s: %s, %v", id, has, err)
+		}
+	}
+	for _, id := range []string{"second", "first", "first"} {
+		if err := c.Unlock(ctx, "default", "lock", "id", id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if data, err := c.ConfigMap(ctx, "default", "lock"); err != nil || (data == nil) != (id == "first") {
+			t.Errorf("after %s: %v, %v", id, data, err)
+		}
+	}
+	for _, key := range []string{"a", "b"} {
+		if err := c.SetConfigMapKeys(ctx, "default", "keys", map[string]string{key: "x"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if data, err := c.ConfigMap(ctx, "default", "keys"); len(data) != 2 || err != nil {
+		t.Errorf("a key of another writer went: %v, %v", data, err)
+	}
+}
+
+func TestAVolumeOfOneHostIsFound(t *testing.T) {
+	api := apitest.Need(t, server)
+	set, err := kubernetes.NewForConfig(api.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tied := func(hosts ...string) *corev1.VolumeNodeAffinity {
+		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}},
+		}}}}
+	}
+	for name, affinity := range map[string]*corev1.VolumeNodeAffinity{"of-lost": tied("lost"), "of-whole": tied("whole"), "of-both": tied("lost", "whole"), "of-all": nil} {
+		_, err := set.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, NodeAffinity: affinity,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := (&Client{set: set}).VolumesOf(t.Context(), "lost"); len(got) != 1 || got[0] != "of-lost" || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}

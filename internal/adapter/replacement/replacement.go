@@ -1,0 +1,164 @@
+// Package replacement has the files between `holdfast host replace` and the agent of the
+// host that stays (docs/adr/0083). It carries no feature: package decide/replace decides,
+// agent/replace acts.
+package replacement
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The files of a replacement. The first has one writer, the command; the agent writes the
+// others. What lies below /run ends with the boot.
+const (
+	WishPath     = "/var/lib/holdfast/replace/wish.json"
+	PlanPath     = "/var/lib/holdfast/replace/plan.json"
+	SecretsPath  = "/var/lib/holdfast/replace/secrets.json"
+	NewcomerPath = "/run/holdfast/replace/newcomer.json"
+	DoingPath    = "/run/holdfast/replace/doing.json"
+)
+
+// Order is what the command writes: the wish, and the accounts that it needs.
+type Order struct {
+	Wish replace.Wish `json:"wish"`
+	// Device is that of the new host. Own has the new account of this host's own BMC,
+	// empty if it is kept.
+	Device state.FencingDevice `json:"device"`
+	Own    Account             `json:"own,omitzero"`
+}
+
+// Account is one of a BMC.
+type Account struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// Secrets are what the agent makes for a plan, once.
+type Secrets struct {
+	Plan    string `json:"plan"`
+	Token   string `json:"token"`
+	JoinKey []byte `json:"joinKey"`
+}
+
+// Doing is what the command shows of the last decision.
+type Doing struct {
+	Step, Rule, Words, Way string
+	Act                    replace.Act
+	// Wish is the ID of the wish that it is about, Gates all of its gates while nothing was
+	// begun.
+	Wish  string         `json:",omitempty"`
+	Gates []replace.Gate `json:",omitempty"`
+	// Problem is why the act failed the last time, empty if it did not.
+	Problem string `json:",omitempty"`
+}
+
+// Store has the files of one host.
+type Store struct {
+	Root string
+	// Write replaces a file durably.
+	Write func(path string, data []byte, mode fs.FileMode) error
+}
+
+// ThisStore returns the one of this host.
+func ThisStore() Store { return Store{Write: host.WriteFileAtomic} }
+
+// Path returns the path of a file of the host.
+func (s Store) Path(name string) string { return filepath.Join("/", s.Root, name) }
+
+// Order returns the command's last order, nil for none.
+func (s Store) Order() (*Order, error) { return load[Order](s, WishPath) }
+
+// PutOrder writes an order.
+func (s Store) PutOrder(o Order) error { return s.put(WishPath, o) }
+
+// DropOrder takes an order away, with the accounts in it.
+func (s Store) DropOrder() error { return s.drop(WishPath) }
+
+// DropSecrets takes the secrets of a plan away that is over.
+func (s Store) DropSecrets() error { return s.drop(SecretsPath) }
+
+// HasSecrets reports whether there are secrets of any plan, and true if that is unknown.
+func (s Store) HasSecrets() bool {
+	_, err := os.Lstat(s.Path(SecretsPath))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func (s Store) drop(path string) error {
+	err := os.Remove(s.Path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Plan returns the plan, nil for none. One that a later release has written is returned
+// with its number.
+func (s Store) Plan() (*replace.Plan, error) { return load[replace.Plan](s, PlanPath) }
+
+// Doing returns the last decision of this boot, nil for none.
+func (s Store) Doing() (*Doing, error) { return load[Doing](s, DoingPath) }
+
+// PutPlan writes the plan.
+func (s Store) PutPlan(p replace.Plan) error { return s.put(PlanPath, p) }
+
+// PutDoing writes the last decision.
+func (s Store) PutDoing(d Doing) error { return s.put(DoingPath, d) }
+
+// PutSecrets writes those of a plan.
+func (s Store) PutSecrets(v Secrets) error { return s.put(SecretsPath, v) }
+
+// Request is what a newcomer says when it asks to enter.
+type Request struct {
+	Machine state.Machine `json:"machine"`
+	Address string        `json:"address"`
+	Arch    string        `json:"arch"`
+	At      time.Time     `json:"at"`
+}
+
+// PutRequest keeps what a newcomer said last.
+func (s Store) PutRequest(r Request) error { return s.put(NewcomerPath, r) }
+
+// Request returns what a newcomer said last in this boot, nil for nobody.
+func (s Store) Request() (*Request, error) { return load[Request](s, NewcomerPath) }
+
+// Secrets returns those of a plan, zero if there are none.
+func (s Store) Secrets(plan string) (Secrets, error) {
+	have, err := load[Secrets](s, SecretsPath)
+	if err != nil || have == nil || have.Plan != plan {
+		return Secrets{}, err
+	}
+	return *have, nil
+}
+
+func (s Store) put(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.Write(s.Path(path), data, state.SecretFileMode)
+}
+
+// load reads a file; one that cannot be read is an error, and never taken for none.
+func load[T any](s Store, path string) (*T, error) {
+	data, err := os.ReadFile(s.Path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	value := new(T)
+	if err := json.Unmarshal(data, value); err != nil {
+		return nil, fmt.Errorf("read %s: it is damaged: %w", path, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,136 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/state"
+	renderhost "github.com/holdfast/holdfast/internal/render/host"
+	"github.com/holdfast/holdfast/internal/render/kubeadm"
+)
+
+// placePath exists once this host has taken the place of a lost one: Pacemaker starts its
+// etcd, and kubeadm does not touch that.
+const placePath = "/var/lib/holdfast/install/place"
+
+// The pauses of a host that waits to be let in. The host that stays takes one that has not
+// asked for ten seconds for gone; a bootstrap token lives for an hour.
+const (
+	placeInterval = time.Second
+	prepareAnew   = 30 * time.Minute
+)
+
+// takePlace lets this host take the place of a lost control plane of two, where the
+// configuration server says that it does (docs/adr/0083). Everything that etcd needs is here
+// before this host enters Corosync's cluster, because Pacemaker starts etcd then.
+func (r *run) takePlace(ctx context.Context) error {
+	if host.Exists(placePath) {
+		return nil
+	}
+	request, err := r.ownMachine()
+	if err != nil {
+		return err
+	}
+	var prepared time.Time
+	var entry configserver.Entry
+	err = r.poll(ctx, placeInterval, func(ctx context.Context) (bool, string, error) {
+		var err error
+		if entry, err = r.server.enter(ctx, request); err != nil || !entry.Needed {
+			return err == nil, "", err
+		}
+		if r.Now().Sub(prepared).Abs() > prepareAnew {
+			if err := r.prepare(ctx); err != nil {
+				return false, "", err
+			}
+			prepared = r.Now()
+			return false, entry.Waits, nil // the answer is old by now
+		}
+		return entry.Waits == "", entry.Waits, nil
+	})
+	if err != nil || !entry.Needed {
+		return err
+	}
+	return r.enter(ctx, entry)
+}
+
+// ownMachine is what this host says of itself.
+func (r *run) ownMachine() ([]byte, error) {
+	uuid, serial, err := fence.OwnIdentity()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.facts.Addresses) == 0 {
+		return nil, errors.New("this host knows no address of its own")
+	}
+	return json.Marshal(map[string]any{
+		"machine": state.Machine{UUID: uuid, Serial: serial}, "address": r.facts.Addresses[0].String(), "arch": runtime.GOARCH,
+	})
+}
+
+// prepare makes certificates, static pods and kubelet's configuration. kubelet then waits
+// for this host's API server, and that for etcd.
+func (r *run) prepare(ctx context.Context) error {
+	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
+		return err
+	}
+	conf, err := kubeadm.Join(r.Site, r.Site.Role, r.facts, kubeadm.Progress{Resuming: true})
+	if err != nil {
+		return err
+	}
+	if err := r.writeKubeadmConfig(conf); err != nil {
+		return err
+	}
+	if err := r.writeAccess(ctx, kubeadm.Progress{}); err != nil {
+		return err
+	}
+	if err := r.askAnew(ctx, kubeadm.Progress{}); err != nil {
+		return err
+	}
+	if err := r.kubeadm(ctx, "join", "phase", "control-plane-prepare", "all", "--config", kubeadmConfig); err != nil {
+		return err
+	}
+	return r.kubeadm(ctx, "join", "phase", "kubelet-start", "--config", kubeadmConfig)
+}
+
+// enter puts this host into Corosync's cluster. The mark comes first: from here on etcd is
+// Pacemaker's.
+func (r *run) enter(ctx context.Context, entry configserver.Entry) error {
+	var in decide.Input
+	if err := json.Unmarshal(entry.Input, &in); err != nil {
+		return errors.New("the configuration server's answer is not the input of two hosts")
+	}
+	if err := in.Validate(decide.Auth); err != nil {
+		return fmt.Errorf("the configuration server's answer: %w", err)
+	}
+	if err := twonode.NewHost(r.Log).Enter(ctx, in, entry.Conf); err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(placePath, nil, state.DefaultFileMode)
+}
+
+// enter asks to take the place of a lost host.
+func (s *server) enter(ctx context.Context, request []byte) (configserver.Entry, error) {
+	own, err := s.token(ctx)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	data, err := s.post(ctx, "/hosts/"+url.PathEscape(s.host)+"/enter", own, request)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	var entry configserver.Entry
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return configserver.Entry{}, errors.New("the configuration server's answer is no entry")
+	}
+	return entry, nil
+}

@@ -1,0 +1,281 @@
+package replace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// world returns the acts of this host.
+func (h *here) world() World {
+	return World{Look: h.look, Do: map[replace.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
+		replace.CopyPlan: h.copyPlan, replace.DropLock: h.dropLock, replace.SwitchOff: h.switchOff, replace.ChangeKey: h.changeKey, replace.PutToken: h.putToken,
+		replace.ChangeJoin: h.changeJoin, replace.PutGrave: h.putGrave, replace.GiveName: h.giveName, replace.DropPods: h.dropPods, replace.DropNode: h.dropNode, replace.DropSecret: h.dropSecret,
+		replace.LeaveRing: h.leaveRing, replace.Forget: h.forget, replace.Retire: h.retire, replace.DropRetire: h.dropRetire, replace.DropMember: h.dropMember,
+		replace.PutDevice: h.putDevice, replace.SetFencing: h.setFencing, replace.JoinRing: h.joinRing,
+	}}
+}
+
+// in gives an act the cluster.
+func (h *here) in(do func(API) error) error {
+	api, err := h.open()
+	if err != nil {
+		return err
+	}
+	return do(api)
+}
+
+// proven returns an error unless the old host is off in this moment. It is asked right
+// before something of that host is taken away, though the look asked it as well.
+func (h *here) proven(ctx context.Context, job Job) error {
+	f := replace.Facts{Plan: job.Plan, Host: h.Host}
+	h.keeper(ctx, &f)
+	h.old(ctx, &f, job)
+	f.Now = h.now()
+	if !replace.Gone(f) {
+		return fmt.Errorf("nothing proves in this moment that %s is off", job.Plan.Old.Name)
+	}
+	return nil
+}
+
+// copyPlan takes the lock. Of two hosts that each replace the other one, one gets it.
+func (h *here) copyPlan(ctx context.Context, job Job) error {
+	text, err := json.Marshal(job.Plan)
+	if err != nil {
+		return err
+	}
+	return h.in(func(api API) error {
+		_, err := api.Lock(ctx, system, lockName, lockKey, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
+		return err
+	})
+}
+
+func (h *here) dropLock(ctx context.Context, job Job) error {
+	return h.in(func(api API) error { return api.Unlock(ctx, system, lockName, lockKey, job.Plan.ID) })
+}
+
+// switchOff refuses where the device is the newcomer's already.
+func (h *here) switchOff(ctx context.Context, job Job) error {
+	dev, err := h.files.Device(job.Plan.Old.Name)
+	if err != nil {
+		return err
+	}
+	if job.Plan.Newcomer.Machine.UUID != "" && dev.UUID == job.Plan.Newcomer.Machine.UUID {
+		return fmt.Errorf("the device of %s is that of the machine that takes its place: it is not switched off", job.Plan.Old.Name)
+	}
+	return h.off(ctx, job.Plan.Old.Name)
+}
+
+// changeKey gives Corosync a key that the old host does not have. The host is alone in its
+// ring, so nobody else has to follow.
+func (h *here) changeKey(ctx context.Context, job Job) error {
+	if err := h.proven(ctx, job); err != nil {
+		return err
+	}
+	if err := host.WriteFileAtomic(h.path(twonode.CorosyncKey), h.key(job.Secrets.Token), 0o400); err != nil {
+		return err
+	}
+	_, err := h.run(ctx, pacemaker.Reload())
+	return err
+}
+
+// putToken gives the cluster the secret of the new key, and the new account of this host's
+// own BMC, where there is one: Jobs give both to the newcomer.
+func (h *here) putToken(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		if own := job.own(); own.Password != "" {
+			account := map[string][]byte{"username": []byte(own.Username), "password": []byte(own.Password)}
+			if err := api.PutSecret(ctx, fence.SecretNamespace, fence.SecretPrefix+h.Host, account); err != nil {
+				return err
+			}
+		}
+		return api.PutSecret(ctx, etcdSpace, tokenName, map[string][]byte{tokenKey: []byte(job.Secrets.Token)})
+	})
+}
+
+// own returns the new account of this host's BMC, empty if it is kept.
+func (j Job) own() replacement.Account {
+	if j.Order == nil || j.Plan == nil || j.Order.Wish.ID != j.Plan.ID {
+		return replacement.Account{}
+	}
+	return j.Order.Own
+}
+
+func (h *here) changeJoin(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		return api.PutSecret(ctx, jointoken.KeyNamespace, jointoken.KeySecret, map[string][]byte{jointoken.KeyField: job.Secrets.JoinKey})
+	})
+}
+
+// putGrave writes the tombstone with the Node's own UID, so that the newcomer's Node of the
+// same name is nobody's that was taken out.
+func (h *here) putGrave(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		p := job.Plan
+		node, err := api.Facts(ctx, p.Old.Name)
+		if err != nil {
+			return err
+		}
+		entry := retired.Host{
+			Name: p.Old.Name, UID: p.Old.UID, System: p.Old.Machine.UUID, ControlPlane: true, When: p.Begun, By: p.By, Why: "holdfast host replace", Off: true,
+		}
+		if node.UID == p.Old.UID {
+			entry.Machine = node.MachineID
+		}
+		text, err := entry.Marshal()
+		if err != nil {
+			return err
+		}
+		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{p.Old.Name: text})
+	})
+}
+
+// giveName says in the tombstone that the name belongs to a host again. What it says of the
+// old machine stays.
+func (h *here) giveName(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
+		if err != nil {
+			return err
+		}
+		list, unread := retired.Read(graves)
+		entry, there := list.Of(job.Plan.New.Name)
+		if !there {
+			return errors.Join(errors.New("there is no tombstone of the old host"), unread)
+		}
+		entry.Again = h.now()
+		text, err := entry.Marshal()
+		if err != nil {
+			return err
+		}
+		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{entry.Name: text})
+	})
+}
+
+func (h *here) dropPods(ctx context.Context, job Job) error {
+	if err := h.proven(ctx, job); err != nil {
+		return err
+	}
+	return h.in(func(api API) error { return api.DeletePodsOn(ctx, job.Plan.Old.Name) })
+}
+
+func (h *here) dropNode(ctx context.Context, job Job) error {
+	if err := h.proven(ctx, job); err != nil {
+		return err
+	}
+	return h.in(func(api API) error { return api.DeleteNode(ctx, job.Plan.Old.Name, job.Plan.Old.UID) })
+}
+
+func (h *here) dropSecret(ctx context.Context, job Job) error {
+	return h.in(func(api API) error {
+		return api.DeleteSecret(ctx, fence.SecretNamespace, fence.SecretPrefix+job.Plan.Old.Name)
+	})
+}
+
+func (h *here) leaveRing(ctx context.Context, job Job) error {
+	if err := h.proven(ctx, job); err != nil {
+		return err
+	}
+	return h.editRing(ctx, func(conf []byte) ([]byte, error) { return decide.Leave(conf, job.Plan.Old.Name) })
+}
+
+func (h *here) joinRing(ctx context.Context, job Job) error {
+	return h.editRing(ctx, func(conf []byte) ([]byte, error) {
+		return decide.Enter(conf, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address})
+	})
+}
+
+func (h *here) editRing(ctx context.Context, edit func([]byte) ([]byte, error)) error {
+	have, err := os.ReadFile(h.path(corosync.Path))
+	if err != nil {
+		return err
+	}
+	conf, err := edit(have)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(conf, have) {
+		if err := host.WriteFileAtomic(h.path(corosync.Path), conf, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = h.run(ctx, pacemaker.Reload())
+	return err
+}
+
+// forget makes Pacemaker forget the old host: from then on it fences nobody of that name.
+func (h *here) forget(ctx context.Context, job Job) error {
+	if err := h.proven(ctx, job); err != nil {
+		return err
+	}
+	_, err := h.run(ctx, pacemaker.Forget(job.Plan.Old.Name))
+	return err
+}
+
+func (h *here) retire(_ context.Context, job Job) error {
+	return h.files.WriteRetired(state.EtcdRetired{Peer: job.Plan.Old.Name, Plan: job.Plan.ID, At: h.now().UTC()})
+}
+
+func (h *here) dropRetire(context.Context, Job) error { return h.files.RemoveRetired() }
+
+// dropMember removes a learner that the old host left. etcd lets a lone voter do so.
+func (h *here) dropMember(ctx context.Context, _ Job) error {
+	var f replace.Facts
+	h.keeper(ctx, &f)
+	if !state.Is(f.Voters, 1) || !f.Learner.Known || f.Learner.Value == 0 {
+		return fmt.Errorf("the members of etcd changed meanwhile")
+	}
+	c, err := etcd.Open(etcd.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	return c.RemoveMember(ctx, f.Learner.Value)
+}
+
+// putDevice tests the new host's device as that of the machine that asks, and writes it
+// here and into the cluster.
+func (h *here) putDevice(ctx context.Context, job Job) error {
+	asks, err := h.plans().Request()
+	if err != nil || asks == nil || job.Order == nil {
+		return fmt.Errorf("the newcomer or the order of the command is gone (%w)", err)
+	}
+	dev := job.Order.Device
+	dev.Target, dev.UUID, dev.Serial = job.Plan.New.Name, asks.Machine.UUID, asks.Machine.Serial
+	return h.in(func(api API) error {
+		_, told, err := h.store.Rotate(ctx, dev, api)
+		if err != nil {
+			return err
+		}
+		return told
+	})
+}
+
+// setFencing brings Pacemaker to this host and the newcomer.
+func (h *here) setFencing(ctx context.Context, job Job) error {
+	text, err := h.run(ctx, pacemaker.Configuration())
+	if err != nil {
+		return err
+	}
+	cib, err := decide.ParseCIB(text)
+	if err != nil {
+		return err
+	}
+	return h.fences(ctx, h.input(job), h.strange(cib, job.Plan))
+}

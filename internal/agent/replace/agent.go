@@ -1,0 +1,177 @@
+// Package replace carries the replacement of a lost host out, on the host that stays
+// (docs/adr/0083). decide/replace says what comes next; this package looks, does one act,
+// and looks again. It owns the files below /var/lib/holdfast/replace but the wish, and
+// remembers nothing else, so it may be killed at any line. It never takes the old host out
+// of anything without a proof that was asked for in the same look.
+package replace
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/keys"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+)
+
+// Job is what a look and an act are about.
+type Job struct {
+	Plan    *replace.Plan
+	Order   *replacement.Order
+	Secrets replacement.Secrets
+}
+
+// World is everything that a replacement touches beside its own files.
+type World struct {
+	// Look gathers the facts. What it cannot find out stays unknown.
+	Look func(ctx context.Context, job Job) replace.Facts
+	// Do has one function for each act that changes the world.
+	Do map[replace.Act]func(ctx context.Context, job Job) error
+}
+
+// Agent carries plans out.
+type Agent struct {
+	Store  replacement.Store
+	World  World
+	Random io.Reader
+}
+
+// New returns the agent of this host.
+func New(world World) *Agent {
+	return &Agent{Store: replacement.ThisStore(), World: world, Random: rand.Reader}
+}
+
+// The pauses between two looks, and the limit of one run.
+const (
+	often = 2 * time.Second
+	limit = 10 * time.Minute
+)
+
+// Task returns the task that carries plans out. Without a wish and a plan it reads two
+// files and ends.
+func (a *Agent) Task() loop.Task {
+	return loop.Task{Name: "replacement of a host", Every: often, Retry: often, Limit: limit, Step: a.Step}
+}
+
+// Step does all acts that can be done now.
+func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
+	out := loop.Result{}
+	for ctx.Err() == nil {
+		job, err := a.job()
+		if err != nil || a.idle(job) {
+			return out, err
+		}
+		f := a.World.Look(ctx, job)
+		f.Plan = job.Plan
+		if job.Order != nil {
+			f.Wish = &job.Order.Wish
+		}
+		d := replace.Decide(f)
+		if d.Act == replace.Wait {
+			return out, a.tell(d, f, nil)
+		}
+		if d.Act == replace.Idle {
+			return out, errors.Join(a.tell(d, f, nil), a.Store.DropOrder(), a.Store.DropSecrets())
+		}
+		err = a.act(ctx, d, job)
+		if told := a.tell(d, f, err); err != nil || told != nil {
+			return out, errors.Join(err, told)
+		}
+		out.Changed = d.Words
+	}
+	return out, context.Cause(ctx)
+}
+
+func (a *Agent) job() (Job, error) {
+	var job Job
+	var errs [3]error
+	job.Order, errs[0] = a.Store.Order()
+	job.Plan, errs[1] = a.Store.Plan()
+	if job.Plan != nil {
+		job.Secrets, errs[2] = a.Store.Secrets(job.Plan.ID)
+	}
+	return job, errors.Join(errs[:]...)
+}
+
+// idle reports whether there is nothing to decide. A plan that is over leaves its secrets
+// until the cluster's copy is gone.
+func (a *Agent) idle(j Job) bool {
+	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets())
+}
+
+// act does one act. What a plan needs is made before the plan is written.
+func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
+	switch d.Act { //nolint:exhaustive // the others are no acts of this place
+	case replace.WritePlan:
+		if d.Plan.Stage == replace.Planned {
+			if err := a.makeSecrets(d.Plan.ID); err != nil {
+				return err
+			}
+		}
+		return a.Store.PutPlan(*d.Plan)
+	case replace.ChangeKey:
+		if err := a.do(ctx, d.Act, job); err != nil {
+			return err
+		}
+		done := *job.Plan
+		done.Reloaded = true
+		return a.Store.PutPlan(done)
+	}
+	return a.do(ctx, d.Act, job)
+}
+
+func (a *Agent) do(ctx context.Context, act replace.Act, job Job) error {
+	if job.Secrets.Plan != job.Plan.ID && act != replace.DropLock && act != replace.SwitchOff {
+		return fmt.Errorf("%s: the secrets of the plan %s are missing: its file was removed; take the plan back, or put the file back", act, job.Plan.ID)
+	}
+	do := a.World.Do[act]
+	if do == nil {
+		return fmt.Errorf("%s: this release does not know how", act)
+	}
+	if err := do(ctx, job); err != nil {
+		return fmt.Errorf("replace %s: %s: %w", job.Plan.Old.Name, act, err)
+	}
+	return nil
+}
+
+// tokenBytes is the length of the secret of the two hosts.
+const tokenBytes = 32
+
+// makeSecrets makes those of a plan, once: a second try must not make others.
+func (a *Agent) makeSecrets(plan string) error {
+	have, err := a.Store.Secrets(plan)
+	if err != nil || have.Plan == plan {
+		return err
+	}
+	raw := make([]byte, tokenBytes)
+	if _, err := io.ReadFull(a.Random, raw); err != nil {
+		return err
+	}
+	key, err := keys.JoinKey(a.Random)
+	if err != nil {
+		return err
+	}
+	return a.Store.PutSecrets(replacement.Secrets{Plan: plan, Token: hex.EncodeToString(raw), JoinKey: key})
+}
+
+// tell writes the last decision for the command, if it is another one.
+func (a *Agent) tell(d replace.Decision, f replace.Facts, failed error) error {
+	now := replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Act: d.Act}
+	if failed != nil {
+		now.Problem = failed.Error()
+	}
+	if f.Wish != nil && (d.Rule == "rest.refuse" || d.Rule == "rest.dry") {
+		now.Wish, now.Gates = f.Wish.ID, replace.Gates(f, *f.Wish)
+	}
+	if was, err := a.Store.Doing(); err == nil && was != nil && reflect.DeepEqual(*was, now) {
+		return nil
+	}
+	return a.Store.PutDoing(now)
+}

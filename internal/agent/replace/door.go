@@ -1,0 +1,102 @@
+package replace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/install/configserver"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Door answers hosts that ask to take the place of a lost one. The configuration server of
+// the host that stays asks it.
+type Door struct {
+	Store replacement.Store
+	// Cluster is the name from which the hosts' key is made.
+	Cluster string
+	// Manifest renders the manifest of etcd for one of the two hosts.
+	Manifest func(nodes []decide.Node, self string) ([]byte, error)
+	Now      func() time.Time
+}
+
+// Ask takes in what a host says of itself, and answers with what it needs once the plan has
+// let it in.
+func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver.Entry, error) {
+	plan, err := d.Store.Plan()
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	if plan == nil || plan.Stage.Over() || plan.New.Name != name {
+		return d.strange(name, plan)
+	}
+	var r replacement.Request
+	if err := json.Unmarshal(request, &r); err != nil || r.Machine == (state.Machine{}) || r.Address == "" {
+		return configserver.Entry{}, joining.Refusal("the host does not say which machine it is, and at which address: its SMBIOS has neither UUID nor serial number")
+	}
+	r.At = d.Now()
+	if err := d.Store.PutRequest(r); err != nil {
+		return configserver.Entry{}, err
+	}
+	if plan.Stage != replace.Joining || plan.Newcomer != (replace.Newcomer{Machine: r.Machine, Address: r.Address}) {
+		return configserver.Entry{Needed: true, Waits: d.words()}, nil
+	}
+	return d.open(plan)
+}
+
+// strange answers a host that no plan names.
+func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, error) {
+	if plan != nil && !plan.Stage.Over() {
+		return configserver.Entry{}, joining.Refusal(fmt.Sprintf("%s takes the place of %s here, not %s", plan.New.Name, plan.Old.Name, name))
+	}
+	if host.Exists(d.Store.Path(state.EtcdParametersPath)) && (plan == nil || plan.New.Name != name) {
+		return configserver.Entry{}, joining.Refusal("both control planes of this site are set up: a host takes the place of a lost one by `holdfast host replace` on the host that stays")
+	}
+	return configserver.Entry{}, nil
+}
+
+// words says what the plan does or waits for.
+func (d *Door) words() string {
+	if doing, err := d.Store.Doing(); err == nil && doing != nil {
+		return doing.Words
+	}
+	return "the plan of the replacement begins"
+}
+
+// open gives the newcomer what it needs, once corosync.conf here names it.
+func (d *Door) open(plan *replace.Plan) (configserver.Entry, error) {
+	conf, err := os.ReadFile(d.Store.Path(corosync.Path))
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	read, err := corosync.Parse(conf)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	nodes := decide.CorosyncOf(read).Nodes
+	if len(nodes) != 2 || nodes[0].Name != plan.New.Name && nodes[1].Name != plan.New.Name {
+		return configserver.Entry{Needed: true, Waits: d.words()}, nil
+	}
+	secrets, err := d.Store.Secrets(plan.ID)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	manifest, err := d.Manifest(nodes, plan.New.Name)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	in := decide.Input{Cluster: d.Cluster, Nodes: nodes, Self: plan.New.Name, Token: secrets.Token, Manifest: string(manifest)}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return configserver.Entry{}, err
+	}
+	return configserver.Entry{Needed: true, Input: text, Conf: conf}, nil
+}

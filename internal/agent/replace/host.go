@@ -1,0 +1,297 @@
+package replace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/install/release"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/report/explain"
+)
+
+// Options are what a host gives to the agent.
+type Options struct {
+	// Host is its name, Cluster the name from which the hosts' key is made, and
+	// ControlPlanes the number that the site has for its life.
+	Host, Cluster string
+	ControlPlanes int
+	// Backup returns the time of the newest good backup; nil where nobody knows.
+	Backup func(context.Context) state.Fact[time.Time]
+	Log    *log.Logger
+}
+
+// here is this host, with functions that a test replaces.
+type here struct {
+	Options
+	root   string
+	files  records.Files
+	store  fence.Store
+	run    func(context.Context, host.Cmd) ([]byte, error)
+	report func(context.Context) (state.EtcdReport, error)
+	status func(context.Context) (pacemaker.Status, error)
+	power  func(ctx context.Context, target string) (string, error)
+	test   func(context.Context, state.FencingDevice) fence.Report
+	off    func(ctx context.Context, target string) error
+	own    func() (state.Machine, error)
+	dial   func(ctx context.Context, address string) error
+	open   func() (API, error)
+	fences func(ctx context.Context, in decide.Input, drop []string) error
+	now    func() time.Time
+
+	// seen is the Lease of the old host when its BMC was first read as Off.
+	seen, seenOff time.Time
+}
+
+// ThisHost returns the world of this host.
+func ThisHost(o Options) World { return thisHost(o).world() }
+
+func thisHost(o Options) *here {
+	return &here{
+		Options: o, store: fence.NewStore(), run: host.Run, status: pacemaker.ReadStatus, power: fence.Power, test: fence.TestDevice, off: switchOff, now: time.Now,
+		report: func(ctx context.Context) (state.EtcdReport, error) { return explain.Ask(ctx, state.EtcdSocketPath) },
+		own: func() (state.Machine, error) {
+			uuid, serial, err := fence.OwnIdentity()
+			return state.Machine{UUID: uuid, Serial: serial}, err
+		},
+		dial: dial, open: openAPI,
+		fences: func(ctx context.Context, in decide.Input, drop []string) error {
+			return twonode.NewHost(o.Log.Writer()).Fences(ctx, in, drop)
+		},
+	}
+}
+
+// openAPI opens the cluster as the administrator: a replacement is a person's wish, and the
+// agent's own account has no right to delete nodes.
+func openAPI() (API, error) {
+	c, err := kube.Open(state.AdminKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return client{c}, nil
+}
+
+// client is the API with what the Client says in the words of a replacement.
+type client struct{ *kube.Client }
+
+// Facts returns what a Node says of its host; none is known not to be there.
+func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
+	n, err := c.Node(ctx, name)
+	if err != nil || n == nil {
+		return NodeFacts{}, err
+	}
+	out := NodeFacts{Node: replace.Node{There: true, UID: string(n.UID)}, MachineID: n.Status.NodeInfo.MachineID}
+	out.Machine, _ = state.ParseMachine(n.Annotations[state.AnnotationMachine])
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP && out.Address == "" {
+			out.Address = a.Address
+		}
+	}
+	for _, is := range n.Status.Conditions {
+		if is.Type == corev1.NodeReady {
+			out.Ready = is.Status == corev1.ConditionTrue
+		}
+	}
+	return out, nil
+}
+
+// Conditions returns what the operator says of the set-up of the two hosts.
+func (c client) Conditions(ctx context.Context) ([]handover.Condition, error) {
+	e, err := c.Etcd(ctx)
+	if err != nil || e == nil {
+		return nil, err
+	}
+	var out []handover.Condition
+	for _, is := range e.Status.Conditions {
+		out = append(out, handover.Of(is))
+	}
+	return out, nil
+}
+
+// switchOff cuts the power of a host as a fence would, and leaves it off.
+func switchOff(ctx context.Context, target string) error {
+	var errs bytes.Buffer
+	if fence.Run(ctx, command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, []string{"--action=off", "--plug=" + target}) == 0 {
+		return nil
+	}
+	return errors.New(strings.TrimSpace(errs.String()))
+}
+
+// dialTime bounds one try to reach the old host.
+const dialTime = time.Second
+
+func dial(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err
+}
+
+// plans has the files of the replacement.
+func (h *here) plans() replacement.Store { return replacement.Store{Root: h.root} }
+
+func (h *here) path(p string) string { return filepath.Join("/", h.root, p) }
+
+// look gathers the facts about this host, the old one and the newcomer; what the cluster
+// says comes last but one, and the power of the old host last: it must be fresh.
+func (h *here) look(ctx context.Context, job Job) replace.Facts {
+	f := replace.Facts{Host: h.Host, ControlPlanes: h.ControlPlanes}
+	h.keeper(ctx, &f)
+	h.disk(ctx, &f, job)
+	h.newcomer(ctx, &f, job)
+	h.cluster(ctx, &f, job)
+	h.old(ctx, &f, job)
+	f.Now = h.now()
+	return f
+}
+
+func (h *here) keeper(ctx context.Context, f *replace.Facts) {
+	r, err := h.report(ctx)
+	if err != nil {
+		return
+	}
+	s := r.Snapshot
+	f.Peer, f.Contact = s.Peer, s.Pacemaker.Contact
+	f.Record = state.Fact[state.EtcdState]{Known: s.Record.Known, Value: s.Record.Value.State}
+	if s.Local.Running.Known {
+		f.Serves = state.Known(s.Local.Running.Value && s.Local.Leader.Known && s.Local.Leader.Value != 0)
+	}
+	f.StandIn = state.Fact[bool]{Known: s.Local.StandIn.Known, Value: s.Local.StandIn.Value != 0}
+	if !s.Local.Members.Known {
+		return
+	}
+	voters, learner := 0, state.MemberID(0)
+	for _, m := range s.Local.Members.Value {
+		if m.Learner {
+			learner = m.ID
+			continue
+		}
+		voters++
+	}
+	f.Voters, f.Learner = state.Known(voters), state.Known(learner)
+}
+
+// disk reads this host's own files, and asks Pacemaker.
+func (h *here) disk(ctx context.Context, f *replace.Facts, job Job) {
+	if conf, err := h.conf(); err == nil {
+		var names []string
+		for _, n := range conf.Nodes {
+			names = append(names, n.Name)
+		}
+		f.Ring = state.Known(names)
+	}
+	if s, err := h.status(ctx); err == nil {
+		f.Known = state.Known(s.Nodes)
+	}
+	if key, err := os.ReadFile(h.path(twonode.CorosyncKey)); err == nil && job.Secrets.Token != "" {
+		f.Key = state.Known(bytes.Equal(key, h.key(job.Secrets.Token)))
+	}
+	if r, err := h.files.Retired(); err == nil {
+		f.Retirement = state.Known(r.Known)
+	}
+	f.Room = h.room()
+	_, err := release.Current(h.path(""))
+	f.Ships = state.Known(err == nil)
+	if job.Plan != nil {
+		h.fencing(ctx, f, job)
+	}
+}
+
+func (h *here) conf() (corosync.Conf, error) {
+	text, err := os.ReadFile(h.path(corosync.Path))
+	if err != nil {
+		return corosync.Conf{}, err
+	}
+	return corosync.Parse(text)
+}
+
+// key returns the key of Corosync that is made from a token.
+func (h *here) key(token string) []byte {
+	return decide.CorosyncKey(decide.Input{Cluster: h.Cluster, Token: token})
+}
+
+// databases is how often etcd's database must fit on its disk: a backup, a snapshot for
+// the newcomer and what is written meanwhile.
+const databases = 3
+
+func (h *here) room() state.Fact[bool] {
+	info, err := os.Stat(h.path(state.EtcdDataDir + "/member/snap/db"))
+	if err != nil {
+		return state.Fact[bool]{}
+	}
+	free, err := host.FreeSpace(h.path(state.EtcdDataDir))
+	return state.Fact[bool]{Known: err == nil, Value: free >= databases*uint64(max(info.Size(), 0))} //nolint:gosec // no size is negative
+}
+
+// fencing looks for the new host's device, in its file and in Pacemaker.
+func (h *here) fencing(ctx context.Context, f *replace.Facts, job Job) {
+	p := job.Plan
+	dev, err := h.files.Device(p.New.Name)
+	switch {
+	case err == nil:
+		f.Device = state.Known(dev.Address == p.New.BMC && dev.UUID == f.Asks.Machine.UUID && dev.Serial == f.Asks.Machine.Serial)
+	case errors.Is(err, fs.ErrNotExist):
+		f.Device = state.Known(false)
+	}
+	text, err := h.run(ctx, pacemaker.Configuration())
+	if err != nil {
+		return
+	}
+	cib, err := decide.ParseCIB(text)
+	if err != nil {
+		return
+	}
+	steps, err := decide.Steps(cib, decide.Wanted(h.input(job)))
+	f.Fences = state.Fact[bool]{Known: err == nil, Value: len(steps) == 0 && len(h.strange(cib, p)) == 0}
+}
+
+// strange returns the resources of ours that are about the old host alone.
+func (h *here) strange(cib decide.Config, p *replace.Plan) (out []string) {
+	for _, r := range cib.Resources {
+		if p.Old.Name != p.New.Name && r.ID == decide.DeviceOf(p.Old.Name) {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
+// input is the set-up of this host and the newcomer.
+func (h *here) input(job Job) decide.Input {
+	in := decide.Input{Cluster: h.Cluster, Self: h.Host, Token: job.Secrets.Token}
+	if conf, err := h.conf(); err == nil {
+		for _, n := range conf.Nodes {
+			if n.Name == h.Host && len(n.Addresses) > 0 {
+				in.Nodes = append(in.Nodes, decide.Node{Name: n.Name, Address: n.Addresses[0]})
+			}
+		}
+	}
+	return decide.Input{
+		Cluster: in.Cluster, Self: in.Self, Token: in.Token,
+		Nodes: append(in.Nodes, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address}),
+	}
+}

@@ -1,0 +1,299 @@
+package replace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/agent/twonode"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	decide "github.com/holdfast/holdfast/internal/decide/twonode"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+// cluster is an API of values.
+type cluster struct {
+	maps    map[string]map[string]string
+	secrets map[string]map[string][]byte
+	node    NodeFacts
+	pods    int
+	lease   time.Time
+	did     []string
+}
+
+func (c *cluster) ConfigMap(_ context.Context, ns, name string) (map[string]string, error) {
+	return c.maps[ns+"/"+name], nil
+}
+
+func (c *cluster) Secret(_ context.Context, ns, name string) (map[string][]byte, error) {
+	return c.secrets[ns+"/"+name], nil
+}
+
+func (c *cluster) PutSecret(_ context.Context, ns, name string, data map[string][]byte) error {
+	c.secrets[ns+"/"+name] = data
+	return nil
+}
+
+func (c *cluster) DeleteSecret(_ context.Context, ns, name string) error {
+	delete(c.secrets, ns+"/"+name)
+	return nil
+}
+
+func (c *cluster) SetConfigMapKeys(_ context.Context, ns, name string, data map[string]string) error {
+	c.maps[ns+"/"+name] = data
+	return nil
+}
+
+func (c *cluster) Lock(_ context.Context, ns, name, key string, data map[string]string) (string, error) {
+	if have := c.maps[ns+"/"+name]; have != nil {
+		return have[key], nil
+	}
+	c.maps[ns+"/"+name] = data
+	return data[key], nil
+}
+
+func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {
+	if c.maps[ns+"/"+name][key] == value {
+		delete(c.maps, ns+"/"+name)
+	}
+	return nil
+}
+
+func (c *cluster) PodsOn(context.Context, string) (int, error) { return c.pods, nil }
+func (c *cluster) DeletePodsOn(context.Context, string) error {
+	c.did, c.pods = append(c.did, "pods"), 0
+	return nil
+}
+
+func (c *cluster) DeleteNode(_ context.Context, _, uid string) error {
+	if c.did = append(c.did, "node"); c.node.UID == uid {
+		c.node = NodeFacts{}
+	}
+	return nil
+}
+
+func (c *cluster) VolumesOf(context.Context, string) ([]string, error)     { return nil, nil }
+func (c *cluster) NodeLastSeen(context.Context, string) (time.Time, error) { return c.lease, nil }
+func (c *cluster) Facts(context.Context, string) (NodeFacts, error)        { return c.node, nil }
+func (c *cluster) Conditions(context.Context) ([]handover.Condition, error) {
+	return []handover.Condition{{Type: handover.SetupProgressing}, {Type: handover.SetupDegraded}}, nil
+}
+
+// lab is a host of values: cp-2 of corosync.conf is lost, cp-1 stays.
+type lab struct {
+	*here
+	api      *cluster
+	power    string
+	mute     bool
+	contact  bool
+	answers  bool
+	clock    time.Time
+	commands []string
+	nodes    []string
+}
+
+func newLab(t *testing.T) (*lab, Job) {
+	t.Helper()
+	root := t.TempDir()
+	conf, err := os.ReadFile("../../decide/twonode/testdata/corosync.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{
+		power: state.PowerOff, clock: noon, nodes: []string{"cp-1", "cp-2"},
+		api: &cluster{maps: map[string]map[string]string{}, secrets: map[string]map[string][]byte{}, pods: 3, node: NodeFacts{
+			Node: replace.Node{There: true, UID: "u"}, Address: "10.98.0.12", Machine: state.Machine{UUID: "old", Serial: "S2"}, MachineID: "m-old",
+		}},
+	}
+	l.here = &here{
+		Options: Options{Host: "cp-1", Cluster: "site-1", ControlPlanes: 2}, root: root, files: records.Files{Root: root}, now: func() time.Time { return l.clock },
+		report: func(context.Context) (state.EtcdReport, error) { return l.said(), nil },
+		status: func(context.Context) (pacemaker.Status, error) { return pacemaker.Status{Nodes: l.nodes}, nil },
+		run: func(_ context.Context, c host.Cmd) ([]byte, error) {
+			l.commands = append(l.commands, c.String())
+			if strings.HasPrefix(c.String(), "crm_node") {
+				l.nodes = []string{"cp-1"}
+			}
+			return []byte("<cib/>"), nil
+		},
+		off: func(context.Context, string) error { l.power = state.PowerOff; return nil },
+		test: func(_ context.Context, d state.FencingDevice) fence.Report {
+			if d.UUID == "new" {
+				return fence.Report{Identity: fence.IdentityMatches}
+			}
+			return fence.Report{Identity: fence.IdentityDiffers, Problems: []string{"another machine"}}
+		},
+		own: func() (state.Machine, error) { return state.Machine{UUID: "own"}, nil },
+		dial: func(context.Context, string) error {
+			if l.answers {
+				return nil
+			}
+			return errors.New("no route")
+		},
+		open: func() (API, error) { return l.api, nil },
+	}
+	l.here.power = func(context.Context, string) (string, error) { return l.power, l.silence() }
+	for path, data := range map[string][]byte{corosync.Path: conf, twonode.CorosyncKey: []byte("old key")} {
+		if err := powercut.WriteFile(l.path(path), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := replace.Plan{
+		Format: 1, ID: "p1", By: "ada", Begun: noon, Stage: replace.Retired, New: replace.New{Name: "cp-2", BMC: "https://bmc"},
+		Old: replace.Old{Name: "cp-2", Address: "10.98.0.12", UID: "u", Machine: state.Machine{UUID: "old", Serial: "S2"}},
+	}
+	return l, Job{Plan: &plan, Order: &order, Secrets: replacement.Secrets{Plan: "p1", Token: strings.Repeat("s", 32), JoinKey: []byte("join")}}
+}
+
+func (l *lab) silence() error {
+	if l.mute {
+		return errors.New("it does not answer")
+	}
+	return nil
+}
+
+func (l *lab) said() state.EtcdReport {
+	own := []state.EtcdMember{{ID: 1, Name: "cp-1"}}
+	return state.EtcdReport{Snapshot: state.EtcdSnapshot{
+		Host: "cp-1", Peer: "cp-2", Record: state.Known(state.EtcdRecord{State: state.EtcdSole}), Pacemaker: state.EtcdPacemaker{Contact: state.Known(l.contact)},
+		Local: state.EtcdLocal{Running: state.Known(true), Leader: state.Known(state.MemberID(1)), Members: state.Known(own), StandIn: state.Known(state.MemberID(0))},
+	}}
+}
+
+// L1: the proof is asked for once more in the act itself.
+func TestNothingIsTakenAwayFromAHostThatMayRun(t *testing.T) {
+	for name, change := range map[string]func(*lab){
+		"its BMC reads On":             func(l *lab) { l.power = "On" },
+		"its BMC is silent":            func(l *lab) { l.mute = true },
+		"it is in contact":             func(l *lab) { l.contact = true },
+		"it answers on its network":    func(l *lab) { l.answers = true },
+		"its kubelet renews its Lease": func(l *lab) { l.seen, l.seenOff, l.api.lease = noon, noon, noon.Add(time.Second) },
+	} {
+		l, job := newLab(t)
+		change(l)
+		for _, act := range []replace.Act{replace.ChangeKey, replace.DropPods, replace.DropNode, replace.LeaveRing, replace.Forget} {
+			if err := l.world().Do[act](t.Context(), job); err == nil || !strings.Contains(err.Error(), "nothing proves") {
+				t.Errorf("%s: %s: %v", name, act, err)
+			}
+		}
+		if len(l.commands)+len(l.api.did) > 0 {
+			t.Errorf("%s: %v, %v", name, l.commands, l.api.did)
+		}
+	}
+}
+
+func TestAHostThatIsOffIsTakenOutOfEverything(t *testing.T) {
+	l, job := newLab(t)
+	do := l.world().Do
+	for _, act := range []replace.Act{
+		replace.ChangeKey, replace.PutToken, replace.ChangeJoin, replace.PutGrave, replace.DropPods, replace.DropNode, replace.LeaveRing, replace.Forget, replace.Retire,
+	} {
+		for range 2 { // each may be done again
+			if err := do[act](t.Context(), job); err != nil {
+				t.Fatalf("%s: %v", act, err)
+			}
+		}
+	}
+	job.Plan.Reloaded = true
+	f := l.look(t.Context(), job)
+	f.Plan = job.Plan
+	if d := replace.Decide(f); d.Rule != "retired.install" {
+		t.Errorf("after all of it: %+v\n%+v", d, f)
+	}
+	key, err := os.ReadFile(l.path(twonode.CorosyncKey))
+	if want := decide.CorosyncKey(decide.Input{Cluster: "site-1", Token: job.Secrets.Token}); err != nil || string(key) != string(want) {
+		t.Error("the key is not the one of which the Jobs know", err)
+	}
+	if !slices.Contains(l.commands, pacemaker.Forget("cp-2").String()) || !slices.Contains(l.commands, pacemaker.Reload().String()) {
+		t.Error(l.commands)
+	}
+	list, err := retired.Read(l.api.maps["kube-system/holdfast-retired"])
+	if grave, there := list.Of("cp-2"); err != nil || !there || grave.UID != "u" || grave.Machine != "m-old" || grave.System != "old" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := l.giveName(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if g := l.look(t.Context(), job); !state.Is(g.Given, true) || !state.Is(f.Given, false) || !state.Is(g.Tombstone, true) {
+		t.Errorf("the name: %+v, then %+v", f.Given, g.Given)
+	}
+	if r, err := l.files.Retired(); err != nil || !r.Known || r.Value.Peer != "cp-2" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestTheNewcomersRingHasBothHosts(t *testing.T) {
+	l, job := newLab(t)
+	if err := l.leaveRing(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	job.Plan.Newcomer = replace.Newcomer{Machine: state.Machine{UUID: "new"}, Address: "10.98.0.99"}
+	if err := l.joinRing(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := l.conf()
+	if err != nil || !conf.TwoNode || len(conf.Nodes) != 2 || fmt.Sprint(conf.Nodes[1]) != "{cp-2 [10.98.0.99]}" {
+		t.Errorf("%+v, %v", conf, err)
+	}
+}
+
+// L5: the other host began one, too.
+func TestOfTwoThatReplaceEachOtherOneHasTheLock(t *testing.T) {
+	l, job := newLab(t)
+	l.api.maps["kube-system/holdfast-replace"] = map[string]string{lockKey: "p2"}
+	if err := l.copyPlan(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	f := l.look(t.Context(), job)
+	f.Plan = job.Plan
+	f.Plan.Stage = replace.Planned
+	if d := replace.Decide(f); d.Rule != "planned.lost-lock" || d.Plan.Stage != replace.Aborted {
+		t.Errorf("%+v", d)
+	}
+	if err := l.dropLock(t.Context(), job); err != nil || l.api.maps["kube-system/holdfast-replace"] == nil {
+		t.Error("somebody else's lock was taken", err)
+	}
+}
+
+func TestTheNewcomerIsNotSwitchedOffAsTheOldHost(t *testing.T) {
+	l, job := newLab(t)
+	dev := state.FencingDevice{Target: "cp-2", Address: "https://bmc", Username: "u", Password: "p", UUID: "new"}
+	if _, err := l.files.WriteDevice(dev); err != nil {
+		t.Fatal(err)
+	}
+	job.Plan.Newcomer, l.power = replace.Newcomer{Machine: state.Machine{UUID: "new"}}, "On"
+	if err := l.switchOff(t.Context(), job); err == nil || l.power != "On" {
+		t.Errorf("%v, %s", err, l.power)
+	}
+}
+
+// L23: whose Lease is renewed is not off. The time in it is of another clock.
+func TestALeaseThatChangesIsALivingKubelet(t *testing.T) {
+	l, job := newLab(t)
+	l.api.lease = noon.Add(-time.Hour)
+	if f := l.look(t.Context(), job); f.Alive.Known {
+		t.Errorf("at the first look: %+v", f.Alive)
+	}
+	l.clock = noon.Add(leaseTime + time.Second)
+	if f := l.look(t.Context(), job); !state.Is(f.Alive, false) {
+		t.Errorf("unchanged: %+v", f.Alive)
+	}
+	l.api.lease = l.api.lease.Add(time.Second)
+	if f := l.look(t.Context(), job); !state.Is(f.Alive, true) {
+		t.Errorf("renewed: %+v", f.Alive)
+	}
+}

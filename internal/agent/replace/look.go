@@ -1,0 +1,249 @@
+package replace
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/redfish"
+	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
+	"github.com/holdfast/holdfast/internal/fence"
+	"github.com/holdfast/holdfast/internal/model/retired"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// newcomer looks who asks, and tests the BMC of the new host: first against this host's own
+// identity, which no other machine may have.
+func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
+	if r, err := h.plans().Request(); err == nil && r != nil && job.Plan != nil {
+		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
+		f.Arch = state.Known(r.Arch == runtime.GOARCH)
+	}
+	if job.Order == nil || job.Plan != nil && job.Plan.Stage != replace.Planned && f.Asks == (replace.Newcomer{}) {
+		return
+	}
+	own, err := h.own()
+	if err != nil {
+		return
+	}
+	dev := job.Order.Device
+	dev.UUID, dev.Serial = own.UUID, own.Serial
+	switch r := h.test(ctx, dev); r.Identity {
+	case fence.IdentityDiffers:
+		f.Reached, f.Ours = state.Known(true), state.Known(false)
+	case fence.IdentityMatches:
+		f.Reached, f.Ours = state.Known(true), state.Known(true)
+	case fence.IdentityUnknown, fence.IdentityNamed:
+		f.Reached = state.Known(false)
+	}
+	if f.Asks == (replace.Newcomer{}) {
+		return
+	}
+	dev.UUID, dev.Serial = f.Asks.Machine.UUID, f.Asks.Machine.Serial
+	switch r := h.test(ctx, dev); {
+	case r.Err() == nil:
+		f.Matches = state.Known(true)
+	case r.Identity == fence.IdentityDiffers:
+		f.Matches = state.Known(false)
+	}
+}
+
+// ports are those at which a control plane answers: its kubelet, its API server, its etcd.
+var ports = []string{"10250", "6443", "2380"}
+
+// old looks at the lost host, while its device is still here.
+func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
+	name := ""
+	switch {
+	case job.Plan != nil && !job.Plan.Stage.Over():
+		if job.Plan.Stage == replace.Joining || yes(f.Device) {
+			return // the device is the newcomer's
+		}
+		name, f.OldAddress, f.OldMachine = job.Plan.Old.Name, job.Plan.Old.Address, job.Plan.Old.Machine
+	case job.Order != nil:
+		name = job.Order.Wish.Old
+	}
+	if f.OldAddress != "" {
+		f.Answers = h.answers(ctx, f.OldAddress)
+	}
+	f.PowerAt = h.now()
+	power, err := h.power(ctx, name)
+	if err != nil {
+		if f.Silent = redfish.ReasonOf(err) == redfish.Unreachable; f.Silent {
+			f.PowerAt = h.now() // it gave no answer until now
+			h.lease(ctx, f, name)
+		}
+		return
+	}
+	f.Power = state.Known(power)
+	h.lease(ctx, f, name)
+}
+
+func yes(f state.Fact[bool]) bool { return state.Is(f, true) }
+
+// answers asks each port once. One that refuses is a host that runs, too.
+func (h *here) answers(ctx context.Context, address string) state.Fact[bool] {
+	for _, port := range ports {
+		err := h.dial(ctx, net.JoinHostPort(address, port))
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			return state.Known(true)
+		}
+	}
+	return state.Fact[bool]{Known: ctx.Err() == nil}
+}
+
+// leaseTime is how long an unchanged Lease must have been watched: kubelets renew theirs
+// several times in that time.
+const leaseTime = 20 * time.Second
+
+// lease compares the old host's Lease with what it was when the host was first seen to be
+// off or silent. Only the change counts, since the time in it is of the old host's clock.
+func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
+	if f.Power.Known && f.Power.Value != state.PowerOff {
+		f.Alive, h.seenOff = state.Known(false), time.Time{} // it is switched off first
+		return
+	}
+	api, err := h.open()
+	if err != nil {
+		return
+	}
+	last, err := api.NodeLastSeen(ctx, name)
+	if err != nil {
+		return
+	}
+	if h.seenOff.IsZero() {
+		h.seen, h.seenOff = last, h.now()
+	}
+	if changed := !last.Equal(h.seen); changed || h.now().Sub(h.seenOff) > leaseTime {
+		f.Alive = state.Known(changed)
+	}
+}
+
+// The places in the cluster.
+const (
+	system    = "kube-system"
+	lockName  = "holdfast-replace"
+	lockKey   = "plan-id"
+	lockCopy  = "plan"
+	etcdSpace = "openshift-etcd"
+	tokenName = "pacemaker-auth"
+	tokenKey  = "token"
+)
+
+// API is what a replacement asks of the cluster.
+type API interface {
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
+	DeleteSecret(ctx context.Context, namespace, name string) error
+	SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error
+	Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error)
+	Unlock(ctx context.Context, namespace, name, key, value string) error
+	PodsOn(ctx context.Context, node string) (int, error)
+	DeletePodsOn(ctx context.Context, node string) error
+	DeleteNode(ctx context.Context, name, uid string) error
+	VolumesOf(ctx context.Context, node string) ([]string, error)
+	NodeLastSeen(ctx context.Context, node string) (time.Time, error)
+	Facts(ctx context.Context, node string) (NodeFacts, error)
+	Conditions(ctx context.Context) ([]handover.Condition, error)
+}
+
+// NodeFacts is what a Node says of a host.
+type NodeFacts struct {
+	replace.Node
+	Address string
+	Machine state.Machine
+	// MachineID is the machine id of the operating system.
+	MachineID string
+}
+
+func fact[T any](value T, err error) state.Fact[T] {
+	if err != nil {
+		return state.Fact[T]{}
+	}
+	return state.Known(value)
+}
+
+// cluster reads what the API says. What it does not say stays unknown.
+func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
+	api, err := h.open()
+	if err != nil {
+		return
+	}
+	lock, err := api.ConfigMap(ctx, system, lockName)
+	f.Lock = fact(lock[lockKey], err)
+	name, next := names(job)
+	node, err := api.Facts(ctx, name)
+	f.OldNode, f.OldAddress, f.OldMachine = fact(node.Node, err), node.Address, node.Machine
+	h.remember(f, name)
+	pods, err := api.PodsOn(ctx, name)
+	f.Pods = fact(pods, err)
+	volumes, err := api.VolumesOf(ctx, name)
+	f.Volumes = fact(volumes, err)
+	record, err := api.ConfigMap(ctx, annotation.RecordNamespace, annotation.RecordName)
+	f.Work = fact(hold.Of(fact(record[annotation.RecordKey], err), nil).Rewrite, err)
+	if h.Backup != nil {
+		f.Backup = h.Backup(ctx)
+	}
+	h.refused(ctx, f, api, job)
+	if job.Plan == nil {
+		return
+	}
+	h.secrets(ctx, f, api, job, next)
+	graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
+	list, unread := retired.Read(graves)
+	grave, there := list.Of(name)
+	if err == nil && (unread == nil || there) {
+		f.Tombstone = state.Known(there && grave.UID == job.Plan.Old.UID)
+		f.Given = state.Known(there && !grave.Open())
+	}
+	conditions, err := api.Conditions(ctx)
+	f.Verified = fact(setUp(conditions), err)
+}
+
+// remember fills in what this host knows of the old one where its Node says nothing.
+func (h *here) remember(f *replace.Facts, name string) {
+	if conf, err := h.conf(); err == nil && f.OldAddress == "" {
+		for _, n := range conf.Nodes {
+			if n.Name == name && len(n.Addresses) > 0 {
+				f.OldAddress = n.Addresses[0]
+			}
+		}
+	}
+	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
+		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
+	}
+}
+
+func names(job Job) (old, next string) {
+	if job.Plan != nil && !job.Plan.Stage.Over() {
+		return job.Plan.Old.Name, job.Plan.New.Name
+	}
+	if job.Order != nil {
+		return job.Order.Wish.Old, job.Order.Wish.New.Name
+	}
+	return "", ""
+}
+
+// setUp reports whether every Job of the two hosts is done, among them the tests of both
+// BMCs. The new token made all of them begin anew.
+func setUp(conditions []handover.Condition) bool {
+	done := false
+	for _, c := range conditions {
+		switch c.Type {
+		case handover.SetupProgressing:
+			done = !c.Status
+		case handover.SetupDegraded:
+			if c.Status {
+				return false
+			}
+		}
+	}
+	return done
+}

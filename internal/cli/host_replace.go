@@ -1,0 +1,483 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// replaceFlags holds the flags of host replace.
+type replaceFlags struct {
+	newName, uuid, by, reason, gone, joinFile, output string
+	bmc                                               replaceBMC
+	ownUser, ownPassword                              string
+	lost                                              []string
+	keepAccount, noBackup, dryRun, yes, abort         bool
+	timeout, joinLife                                 time.Duration
+}
+
+// replaceBMC is the BMC of the new host, in the words of the install configuration.
+type replaceBMC struct{ address, username, passwordFile, verification, fingerprint, tls string }
+
+func newHostReplace(streams Streams) *cobra.Command {
+	f := replaceFlags{timeout: time.Hour, joinLife: 24 * time.Hour}
+	cmd := &cobra.Command{
+		Use:   "replace NAME",
+		Short: "Replace the other control plane of two, which was lost, by another machine",
+		Long: `Takes the lost host NAME out of everything and lets another machine take its place,
+under the same name. Run it as root on the control plane that stays. Its record of etcd
+must say sole (holdfast quorum show): that the other host is silent is no proof.
+
+The command writes the wish and follows it; the agent of this host carries the plan out,
+also when the command has ended or this host was booted. First all gates are told that are
+closed, with what to type. Until the old host is retired --abort takes the plan back, and so
+does the old host when it returns. From then on the plan only goes forward, and the old host
+stays inert if it wakes up: it has no key of Corosync any more.
+
+The new machine is installed with the file that --join-file writes. It is let in when its
+BMC is proved to be part of it. When the command ends, either host may be lost.
+
+The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
+directory afterwards, before it makes another pointer.
+
+Exit codes: 0 the replacement is whole (with --dry-run: all gates are open; with --abort: it
+is taken back); 3 a person is needed, the words say for what; 4 it was not whole at the
+timeout, and goes on; 7 refused, because a gate is closed or there is no way back; 8 not
+confirmed; 1 it failed; 2 wrong usage.`,
+		Example: `  sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --dry-run
+  sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --join-file cp-2.ign
+  sudo holdfast host replace cp-2                  follow the plan that there is
+  sudo holdfast host replace cp-2 --abort`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if os.Geteuid() != 0 {
+				return &UsageError{Err: errors.New("host replace works on this host's own files: run it with sudo on the control plane that stays")}
+			}
+			r := hostReplacement{replaceFlags: f, streams: streams, store: replacement.ThisStore(), name: args[0], sleep: host.Sleep, now: time.Now, pointer: joinPointer}
+			return r.run(cmd.Context())
+		},
+	}
+	f.register(cmd)
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		others, _ := records.Files{}.Targets() // without an answer there is no suggestion
+		return others, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func (f *replaceFlags) register(cmd *cobra.Command) {
+	formatFlag(cmd, &f.output)
+	timeoutFlag(cmd, &f.timeout)
+	flags := cmd.Flags()
+	flags.StringVar(&f.newName, "new-name", "", "name of the new host (default: NAME)")
+	flags.StringVar(&f.uuid, "uuid", "", "UUID of the new machine: no other one is let in")
+	flags.StringVar(&f.bmc.address, "bmc-address", "", "address of the new host's BMC, as in install-config.yaml")
+	flags.StringVar(&f.bmc.username, "bmc-username", "", "user at that BMC")
+	flags.StringVar(&f.bmc.passwordFile, "bmc-password-file", "", "file with the password, without its last line break; - is the standard input")
+	flags.StringVar(&f.bmc.verification, "bmc-certificate-verification", bmc.VerificationEnabled, "Enabled or Disabled")
+	flags.StringVar(&f.bmc.fingerprint, "bmc-fingerprint", "", "SHA-256 of the only certificate to trust")
+	flags.StringVar(&f.bmc.tls, "bmc-tls", bmc.TLSDefault, "Default or Legacy")
+	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, with its new password")
+	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", "file with the new password of this host's own BMC: the old host knows the old one")
+	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "leave the account by which the old host could switch this one off")
+	flags.StringVar(&f.gone, "is-gone", "", "serial number of the old machine, if its BMC is silent and you have seen that it has no power")
+	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
+	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
+	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
+	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is good")
+	flags.StringVar(&f.by, "by", cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER")), "who replaces the host")
+	flags.StringVar(&f.reason, "reason", "", "why")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.BoolVar(&f.abort, "abort", false, "take the plan back, while the old host is not retired")
+}
+
+// check returns all mistakes of the command line at once.
+func (f *replaceFlags) check() error {
+	var mistakes []error
+	wrong := func(format string, a ...any) { mistakes = append(mistakes, fmt.Errorf(format, a...)) }
+	if f.newName != "" {
+		wrong("--new-name: this release lets a new machine in under the name of the lost host only, because the site's configuration names both control planes")
+	}
+	if f.bmc.address != "" {
+		if _, err := bmc.Parse(f.bmc.address); err != nil {
+			wrong("--bmc-address: %w", err)
+		}
+		if f.bmc.username == "" || f.bmc.passwordFile == "" {
+			wrong("--bmc-address: needs --bmc-username and --bmc-password-file, too")
+		}
+	}
+	if v := f.bmc.verification; v != bmc.VerificationEnabled && v != bmc.VerificationDisabled {
+		wrong("--bmc-certificate-verification %q: must be Enabled or Disabled", v)
+	}
+	if v := f.bmc.tls; v != bmc.TLSDefault && v != bmc.TLSLegacy {
+		wrong("--bmc-tls %q: must be Default or Legacy", v)
+	}
+	if (f.ownUser == "") != (f.ownPassword == "") {
+		wrong("--own-bmc-username: goes with --own-bmc-password-file")
+	}
+	if f.ownPassword != "" && f.keepAccount {
+		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
+	}
+	if f.abort && (f.dryRun || f.bmc.address != "" || f.joinFile != "") {
+		wrong("--abort: takes no other plan")
+	}
+	if f.by == "" {
+		wrong("--by: must name who replaces the host")
+	}
+	if f.joinLife < time.Minute || f.joinLife > 7*24*time.Hour {
+		wrong("--join-life %s: must be 1m0s to 168h0m0s", f.joinLife)
+	}
+	if err := positive(f.timeout); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	if len(mistakes) > 0 {
+		return &UsageError{Err: errors.Join(mistakes...)}
+	}
+	return nil
+}
+
+// hostReplacement is one run of the command.
+type hostReplacement struct {
+	replaceFlags
+	streams Streams
+	store   replacement.Store
+	name    string
+	sleep   func(context.Context, time.Duration) error
+	now     func() time.Time
+	// pointer makes the Ignition file of a new machine.
+	pointer func(ctx context.Context, name string, life time.Duration) ([]byte, error)
+}
+
+func (r *hostReplacement) run(ctx context.Context) error {
+	plan, err := r.store.Plan()
+	if err != nil {
+		return err
+	}
+	active := plan != nil && !plan.Stage.Over()
+	switch {
+	case active && plan.Old.Name != r.name:
+		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: follow that first", plan.Old.Name, r.name)
+	case r.abort:
+		return r.takeBack(ctx, plan, active)
+	case active && r.bmc.address == "":
+		return r.follow(ctx, plan.ID)
+	case r.bmc.address == "":
+		return &UsageError{Err: errors.New("--bmc-address: is needed to begin: a host that nobody can fence cannot be one of two")}
+	case active && plan.Stage == decide.Joining:
+		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan takes nothing in any more: run the command without --bmc-address to follow it")
+	case active && r.dryRun:
+		return coded(command.ExitRefused, "refused: the replacement of %s is under way: run the command without --dry-run and --bmc-address to follow it", r.name)
+	case active:
+		return r.begin(ctx, plan.ID) // the plan takes in what is said now
+	}
+	return r.begin(ctx, "")
+}
+
+// begin shows what will be done, asks, writes the order and follows it.
+func (r *hostReplacement) begin(ctx context.Context, plan string) error {
+	o, err := r.order()
+	if err != nil {
+		return err
+	}
+	o.Wish.ID = cmp.Or(plan, o.Wish.ID)
+	r.say("%s", planText(o.Wish))
+	if r.dryRun {
+		return r.dry(ctx, o)
+	}
+	if err := r.confirm(ctx); err != nil {
+		return err
+	}
+	if err := r.store.PutOrder(o); err != nil {
+		return err
+	}
+	return r.follow(ctx, o.Wish.ID)
+}
+
+// dry has the agent look at the gates, and tells of each.
+func (r *hostReplacement) dry(ctx context.Context, o replacement.Order) error {
+	if err := r.store.PutOrder(o); err != nil {
+		return err
+	}
+	limited, stop := context.WithTimeout(ctx, gatesTime)
+	defer stop()
+	var gates []decide.Gate
+	for {
+		doing, err := r.store.Doing()
+		if err != nil {
+			return errors.Join(err, r.store.DropOrder())
+		}
+		if doing != nil && doing.Wish == o.Wish.ID {
+			gates = doing.Gates
+		}
+		if gates != nil && len(decide.Closed(gates)) == 0 || r.sleep(limited, followEvery) != nil {
+			break // some facts are known only after a while
+		}
+	}
+	if err := r.store.DropOrder(); err != nil {
+		return err
+	}
+	if gates == nil {
+		return errors.New("the agent of this host did not look at the gates: journalctl -u holdfast-agent")
+	}
+	return r.showGates(gates)
+}
+
+func (r *hostReplacement) showGates(gates []decide.Gate) error {
+	if r.output == "json" || r.output == "yaml" {
+		if err := printData(r.streams.Out, r.output, gates); err != nil {
+			return err
+		}
+	} else {
+		for _, g := range gates {
+			if g.Open {
+				_, _ = fmt.Fprintf(r.streams.Out, "%-8s open\n", g.ID)
+				continue
+			}
+			_, _ = fmt.Fprintf(r.streams.Out, "%-8s closed: %s (type: %s)\n", g.ID, g.Words, g.Way)
+		}
+	}
+	if shut := decide.Closed(gates); len(shut) > 0 {
+		return coded(command.ExitRefused, "%d gates are closed; nothing was changed", len(shut))
+	}
+	return nil
+}
+
+func (r *hostReplacement) order() (replacement.Order, error) {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // it never fails
+	o := replacement.Order{
+		Wish: decide.Wish{
+			ID: hex.EncodeToString(id), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
+			At: r.now().UTC(), Dry: r.dryRun,
+			Accepts: decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone},
+		},
+		Device: state.FencingDevice{
+			Target: r.name, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
+			Fingerprint: r.bmc.fingerprint, LegacyTLS: r.bmc.tls == bmc.TLSLegacy,
+		},
+		Own: replacement.Account{Username: r.ownUser},
+	}
+	var err error
+	if o.Device.Password, err = r.password(r.bmc.passwordFile); err != nil {
+		return o, err
+	}
+	if r.ownPassword != "" {
+		o.Own.Password, err = r.password(r.ownPassword)
+	}
+	return o, err
+}
+
+func (r *hostReplacement) password(file string) (string, error) {
+	if file == "-" {
+		return readPassword(r.streams.In)
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	password, err := readPassword(in)
+	return password, errors.Join(err, in.Close())
+}
+
+// planText is what a person confirms.
+func planText(w decide.Wish) string {
+	var out strings.Builder
+	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
+	line("%s is replaced by another machine of the same name.", w.Old)
+	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
+	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
+	line("  new BMC: %s", w.New.BMC)
+	if w.New.UUID != "" {
+		line("  new machine: UUID %s, no other one is let in", w.New.UUID)
+	}
+	if len(w.Accepts.Lost) > 0 {
+		line("  lost with it: %s", strings.Join(w.Accepts.Lost, ", "))
+	}
+	if w.Accepts.KeepAccount {
+		line("  it keeps an account at this host's BMC: wipe its disk")
+	}
+	if w.Accepts.NoBackup {
+		line("  without a backup: until the new host is whole, one disk holds everything")
+	}
+	if w.Accepts.Gone != "" {
+		line("  proof: you say that the machine with the serial number %s has no power", w.Accepts.Gone)
+	} else {
+		line("  proof: its BMC must read Off in the moment in which it is taken out")
+	}
+	line("  the way back ends when it is retired, some seconds after the gates are open")
+	return out.String()
+}
+
+func (r *hostReplacement) confirm(ctx context.Context) error {
+	if r.yes {
+		return nil
+	}
+	answer, err := askAdministrator(ctx, r.streams, "To continue, type the name of the lost host: ")
+	if err != nil {
+		return err
+	}
+	if answer != r.name {
+		return coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
+	}
+	return nil
+}
+
+// takeBack asks the agent to take a plan back, and waits for it.
+func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, active bool) error {
+	order, err := r.store.Order()
+	switch {
+	case err != nil:
+		return err
+	case !active && order != nil && order.Wish.Old == r.name && (plan == nil || plan.ID != order.Wish.ID):
+		return r.store.DropOrder() // a wish whose gates are closed
+	case !active:
+		return coded(command.ExitRefused, "there is no plan for %s that could be taken back", r.name)
+	case plan.Stage != decide.Planned:
+		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
+	case order == nil:
+		order = &replacement.Order{}
+	}
+	order.Wish.ID, order.Wish.Old, order.Wish.Abort = plan.ID, plan.Old.Name, true
+	if err := r.store.PutOrder(*order); err != nil {
+		return err
+	}
+	return r.follow(ctx, plan.ID)
+}
+
+// gatesTime is how long closed gates may stay closed before the command gives up: some facts
+// are known only after a while.
+const gatesTime = 45 * time.Second
+
+// follow shows what the agent does until the plan is over, a person is needed, or the time
+// is up.
+func (r *hostReplacement) follow(ctx context.Context, id string) error {
+	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
+	defer stop()
+	said, wrote, began := "", false, r.now()
+	for {
+		plan, err := r.store.Plan()
+		if err != nil {
+			return err
+		}
+		doing, err := r.store.Doing()
+		if err != nil {
+			return err
+		}
+		if plan != nil && plan.ID == id && plan.Stage.Over() {
+			return r.ended(plan)
+		}
+		if doing != nil && doing.Words+doing.Problem != said {
+			said = doing.Words + doing.Problem
+			r.show(doing)
+		}
+		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && r.now().Sub(began) > gatesTime {
+			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
+		}
+		if doing != nil && doing.Rule == "retired.install" && !wrote {
+			if wrote, err = true, r.writeJoin(limited); err != nil {
+				return err
+			}
+		}
+		if r.sleep(limited, followEvery) != nil {
+			return r.unfinished(context.Cause(limited), doing)
+		}
+	}
+}
+
+func (r *hostReplacement) show(d *replacement.Doing) {
+	text := strings.TrimSpace(d.Step + " " + d.Words)
+	if d.Way != "" {
+		text += " (type: " + d.Way + ")"
+	}
+	if d.Problem != "" {
+		text += "; it failed and is tried again: " + d.Problem
+	}
+	r.say("%s", text)
+}
+
+func (r *hostReplacement) refused(gates []decide.Gate) error {
+	var lines []string
+	for _, g := range gates {
+		lines = append(lines, fmt.Sprintf("%s: %s (type: %s)", g.ID, g.Words, g.Way))
+	}
+	slices.Sort(lines)
+	return coded(command.ExitRefused, "refused, nothing was changed:\n  %s", strings.Join(lines, "\n  "))
+}
+
+func (r *hostReplacement) ended(plan *decide.Plan) error {
+	if r.output == "json" || r.output == "yaml" {
+		return printData(r.streams.Out, r.output, plan)
+	}
+	if plan.Stage == decide.Aborted {
+		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, plan.Old.Name)
+		if err == nil && !r.abort {
+			err = coded(command.ExitRefused, "the replacement of %s was taken back", plan.Old.Name)
+		}
+		return err
+	}
+	_, err := fmt.Fprintf(r.streams.Out, "%s was replaced: either host may be lost\n", plan.Old.Name)
+	return err
+}
+
+// unfinished explains an end before the plan's.
+func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
+	again := "to follow it: sudo holdfast host replace " + r.name
+	switch {
+	case !errors.Is(cause, errNotYet):
+		return fmt.Errorf("interrupted: the plan goes on; %s", again)
+	case d != nil && d.Way != "":
+		return coded(command.ExitAttention, "not whole after %s: %s (type: %s); %s", r.timeout, d.Words, d.Way, again)
+	}
+	return coded(command.ExitRecovers, "not whole after %s, and it goes on; %s", r.timeout, again)
+}
+
+// writeJoin writes the Ignition file of the new machine, where one is wanted.
+func (r *hostReplacement) writeJoin(ctx context.Context) error {
+	if r.joinFile == "" {
+		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
+		return nil
+	}
+	data, err := r.pointer(ctx, r.name, r.joinLife)
+	if err != nil {
+		return fmt.Errorf("make the join file: %w", err)
+	}
+	if err := host.WriteFileAtomic(r.joinFile, data, state.SecretFileMode); err != nil {
+		return err
+	}
+	valid := ""
+	if r.uuid != "" {
+		valid = ", for the machine with the UUID " + r.uuid
+	}
+	r.say("%s: install the new machine with it; good for %s%s", r.joinFile, r.joinLife, valid)
+	return nil
+}
+
+// say prints progress for a person, on the error stream.
+func (r *hostReplacement) say(format string, a ...any) {
+	_, _ = io.WriteString(r.streams.Err, strings.TrimRight(fmt.Sprintf(format, a...), "\n")+"\n")
+}

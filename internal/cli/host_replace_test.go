@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/testkit/powercut"
+)
+
+// replaceRun is one run of the command, with an agent that a test plays.
+type replaceRun struct {
+	hostReplacement
+	out, errs bytes.Buffer
+	clock     time.Time
+}
+
+// newReplaceRun returns a run; agent is called while the command waits, with the number of
+// the wait.
+func newReplaceRun(t *testing.T, agent func(n int, r *replaceRun)) *replaceRun {
+	t.Helper()
+	dir := t.TempDir()
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &replaceRun{clock: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+	waits := 0
+	r.hostReplacement = hostReplacement{
+		replaceFlags: replaceFlags{
+			bmc: replaceBMC{address: "redfish://192.0.2.112/redfish/v1/Systems/1", username: "fencer", passwordFile: password},
+			by:  "ada", yes: true, timeout: time.Hour, joinLife: time.Hour, joinFile: filepath.Join(dir, "cp-2.ign"),
+		},
+		streams: Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.errs}, name: "cp-2",
+		store: replacement.Store{Root: dir, Write: powercut.WriteFile},
+		now:   func() time.Time { return r.clock },
+		pointer: func(_ context.Context, name string, _ time.Duration) ([]byte, error) {
+			return []byte("pointer of " + name), nil
+		},
+		sleep: func(ctx context.Context, d time.Duration) error {
+			if waits++; waits > 50 {
+				t.Fatal("the command waits for ever")
+			}
+			r.clock = r.clock.Add(d)
+			agent(waits, r)
+			return context.Cause(ctx)
+		},
+	}
+	return r
+}
+
+func (r *replaceRun) orderID(t *testing.T) string {
+	t.Helper()
+	o, err := r.store.Order()
+	if err != nil || o == nil {
+		t.Fatalf("%v, %v", o, err)
+	}
+	return o.Wish.ID
+}
+
+func put(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exitOfReplace(err error) int {
+	if c, ok := errors.AsType[*command.Coded](err); ok {
+		return c.Code
+	}
+	if err != nil {
+		return command.ExitFailed
+	}
+	return command.ExitOK
+}
+
+func TestAReplacementIsFollowedToItsEnd(t *testing.T) {
+	id := ""
+	r := newReplaceRun(t, func(n int, r *replaceRun) {
+		switch n {
+		case 1:
+			id = r.orderID(t)
+			put(t, r.store.PutPlan(decide.Plan{ID: id, Old: decide.Old{Name: "cp-2"}, Stage: decide.Retired}), r.store.PutDoing(replacement.Doing{Step: "R4", Rule: "retired.install", Words: "waits for cp-2"}))
+		case 3:
+			put(t, r.store.PutPlan(decide.Plan{ID: id, Old: decide.Old{Name: "cp-2"}, Stage: decide.Whole}))
+		}
+	})
+	put(t, r.run(t.Context()))
+	o, err := r.store.Order()
+	if err != nil || o.Device.Password != "geheim" || o.Wish.Old != "cp-2" || o.Wish.By != "ada" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	info, err := os.Stat(r.joinFile)
+	if err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(r.out.String(), "either host may be lost") {
+		t.Errorf("%v, %v, %q, %q", info, err, r.out.String(), r.errs.String())
+	}
+	if text := r.out.String() + r.errs.String(); strings.Contains(text, "geheim") {
+		t.Error("the password was said")
+	}
+}
+
+func TestAWishWhoseGatesStayClosedIsTakenBack(t *testing.T) {
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		put(t, r.store.PutDoing(replacement.Doing{Rule: "rest.refuse", Words: "no", Wish: r.orderID(t), Gates: []decide.Gate{
+			{ID: "sole", Words: "the record says pair", Way: "holdfast quorum show"}, {ID: "room", Open: true}, {ID: "bmc", Words: "silent", Way: "x"},
+		}}))
+	})
+	err := r.run(t.Context())
+	if !strings.Contains(err.Error(), "sole: the record says pair (type: holdfast quorum show)") || !strings.Contains(err.Error(), "bmc: ") || strings.Contains(err.Error(), "room") {
+		t.Error(err)
+	}
+	if o, err := r.store.Order(); o != nil || err != nil {
+		t.Errorf("the wish stands: %v, %v", o, err)
+	}
+}
+
+func TestADryRunTellsOfEachGateAndLeavesNothing(t *testing.T) {
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		put(t, r.store.PutDoing(replacement.Doing{Rule: "rest.dry", Wish: r.orderID(t), Gates: []decide.Gate{{ID: "sole", Open: true}, {ID: "room", Open: true}}}))
+	})
+	r.dryRun = true
+	put(t, r.run(t.Context()))
+	if o, err := r.store.Order(); o != nil || err != nil || !strings.Contains(r.out.String(), "sole     open") {
+		t.Errorf("%v, %v, %q", o, err, r.out.String())
+	}
+}
+
+func TestThereIsNoWayBackFromARetiredHost(t *testing.T) {
+	r := newReplaceRun(t, func(int, *replaceRun) {})
+	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Retired}))
+	r.abort, r.bmc = true, replaceBMC{}
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitRefused || !strings.Contains(err.Error(), "only the way forward") {
+		t.Error(err)
+	}
+}
+
+func TestAPlanIsTakenBackWhenAsked(t *testing.T) {
+	r := newReplaceRun(t, func(_ int, r *replaceRun) {
+		o, err := r.store.Order()
+		put(t, err)
+		if !o.Wish.Abort || o.Wish.ID != "p1" {
+			t.Fatalf("%+v", o)
+		}
+		put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Aborted, Ended: "an administrator took it back"}))
+	})
+	put(t, r.store.PutPlan(decide.Plan{ID: "p1", Old: decide.Old{Name: "cp-2"}, Stage: decide.Planned}))
+	r.abort, r.bmc = true, replaceBMC{}
+	put(t, r.run(t.Context()))
+	if !strings.Contains(r.out.String(), "taken back") {
+		t.Error(r.out.String())
+	}
+}
+
+func TestOnlyTheNameOfTheLostHostConfirms(t *testing.T) {
+	r := newReplaceRun(t, func(int, *replaceRun) {})
+	r.yes, r.streams.In = false, strings.NewReader("yes\n")
+	if err := r.run(t.Context()); exitOfReplace(err) != command.ExitNotConfirmed {
+		t.Error(err)
+	}
+	if o, err := r.store.Order(); o != nil || err != nil {
+		t.Errorf("%v, %v", o, err)
+	}
+}
+
+func TestAllMistakesOfAReplacementAreToldAtOnce(t *testing.T) {
+	code, _, errs := runLine(t, "host", "replace", "cp-2", "--new-name", "cp-9", "--bmc-address", "ftp://x", "--bmc-tls", "Old", "--own-bmc-username", "u", "--timeout", "0s", "--by", "ada")
+	for _, want := range []string{"--new-name", "--bmc-address", "--bmc-password-file", "--bmc-tls", "--own-bmc-username", "--timeout"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("%s is not told: %s", want, errs)
+		}
+	}
+	if code != command.ExitUsage {
+		t.Errorf("exit code %d", code)
+	}
+}

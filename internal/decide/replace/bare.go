@@ -1,0 +1,43 @@
+package replace
+
+import (
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// gone reports whether the old host is off in this moment.
+func (f Facts) gone() bool { _, ok := f.off(f.Plan.Accepts.Gone); return ok }
+
+// bare reports whether nothing of the old host is left, as far as everything about it is
+// known.
+func (f Facts) bare() bool {
+	return f.Plan.Reloaded && yes(f.Key) && yes(f.Token) && yes(f.JoinKey) && yes(f.Tombstone) && no(f.Leftover) && yes(f.Retirement) &&
+		f.OldNode.Known && (!f.OldNode.Value.There || f.OldNode.Value.UID != f.Plan.Old.UID) && state.Is(f.Pods, 0) &&
+		f.Ring.Known && f.Known.Known && state.Is(f.Voters, 1) && state.Is(f.Learner, 0)
+}
+
+func equalUUID(a, b string) bool {
+	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
+}
+
+// Line is a row of the table of rules, for a reader.
+type Line struct {
+	Step, Rule string
+	Act        Act
+}
+
+// Rules returns the rules in their order.
+func Rules() []Line {
+	var out []Line
+	for _, list := range [][]rule{restRules, amendRules, plannedRules, alarmRules, retiredRules, joiningRules} {
+		for _, r := range list {
+			out = append(out, Line{r.step, r.id, r.act})
+		}
+	}
+	return out
+}
+
+// Gone reports whether the old host of the plan is off in this moment, for an act that
+// takes it out of something.
+func Gone(f Facts) bool { return f.gone() }

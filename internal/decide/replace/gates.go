@@ -1,0 +1,223 @@
+package replace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Gate is something that must hold before a replacement begins, and until the old host is
+// retired.
+type Gate struct {
+	ID string `json:"id"`
+	// Open is true if it holds. Words say why it does not, Way what to type.
+	Open  bool   `json:"open"`
+	Words string `json:"words,omitempty"`
+	Way   string `json:"way,omitempty"`
+}
+
+func open(id string) Gate { return Gate{ID: id, Open: true} }
+
+func shut(id, way, format string, a ...any) Gate {
+	return Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
+}
+
+// Commands that the words name.
+const (
+	quorumShow = "holdfast quorum show"
+	statusShow = "holdfast status"
+)
+
+// Gates returns every gate for the wish of a replacement, or for a plan that is not yet
+// past its way back.
+func Gates(f Facts, w Wish) []Gate {
+	return []Gate{
+		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
+		f.gateWork(), f.gateRoom(), f.gateRelease(), f.gateBMC(w), f.gateAccount(w), f.gateVolumes(w), f.gateName(w),
+	}
+}
+
+// Closed returns the gates that are not open.
+func Closed(gates []Gate) []Gate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.Open })
+}
+
+func (f Facts) gateTwo() Gate {
+	if f.ControlPlanes != 2 {
+		return shut("two", "docs/runbook/replace-host.md",
+			"this site has %d control planes: this command replaces one of two", f.ControlPlanes)
+	}
+	return open("two")
+}
+
+func (f Facts) gateHere(w Wish) Gate {
+	switch {
+	case w.Old == f.Host:
+		return shut("here", "run the command on the other control plane", "%s is this host: the command runs on the host that stays", w.Old)
+	case f.Peer == "":
+		return shut("here", quorumShow, "the etcd keeper of this host names no peer")
+	case w.Old != f.Peer:
+		return shut("here", statusShow, "%s is not the other control plane: that is %s", w.Old, f.Peer)
+	}
+	return open("here")
+}
+
+// gateSole is the heart of it: only the record `sole` says that the other host holds no
+// write that this one lacks.
+func (f Facts) gateSole(w Wish) Gate {
+	switch {
+	case !f.Record.Known:
+		return shut("sole", quorumShow, "the record of etcd on this host is unknown")
+	case f.Record.Value == state.EtcdSole:
+		return open("sole")
+	case f.Record.Value == state.EtcdPair:
+		return shut("sole", quorumShow, "the record of this host says pair: nothing has proved yet that %s is off, and that it is silent is no proof. "+
+			"Once its BMC reads Off, or you have confirmed it, etcd here goes on alone and the record says sole", w.Old)
+	case f.Record.Value == state.EtcdTakingOver:
+		return shut("sole", quorumShow, "this host is taking over: wait until its record says sole")
+	}
+	return shut("sole", quorumShow, "the record of this host says %s: only a host whose record says sole holds every write by itself", f.Record.Value)
+}
+
+func (f Facts) gateSilent(w Wish) Gate {
+	switch {
+	case !f.Contact.Known:
+		return shut("silent", quorumShow, "it is unknown whether %s is in contact", w.Old)
+	case f.Contact.Value:
+		return shut("silent", "sudo poweroff on "+w.Old, "%s runs and is in contact with this host: it is not lost, and joins again by itself", w.Old)
+	case yes(f.Answers):
+		return shut("silent", "holdfast fencing verify", "something answers at the address of %s as a host of this cluster", w.Old)
+	case yes(f.Alive):
+		return shut("silent", "holdfast fencing verify", "the kubelet of %s still renews its Lease, though its BMC reads Off: that is another machine's BMC", w.Old)
+	case !f.Answers.Known || !f.Alive.Known:
+		return shut("silent", statusShow, "it is unknown whether %s still answers", w.Old)
+	}
+	return open("silent")
+}
+
+// gateOff holds if the old host is off, or can be switched off by the plan.
+func (f Facts) gateOff(w Wish) Gate {
+	switch serial := f.OldMachine.Serial; {
+	case f.Power.Known:
+		return open("off") // On is switched off by the first step
+	case !f.Silent:
+		return shut("off", "holdfast fencing verify", "the BMC of %s was not asked", w.Old)
+	case w.Accepts.Gone == "":
+		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent: look at the machine, see that it has no power, and type its serial number", w.Old)
+	case serial == "":
+		return shut("off", "docs/runbook/replace-host.md", "%s never told its serial number: that cannot be compared with what you typed", w.Old)
+	case w.Accepts.Gone != serial:
+		return shut("off", "--is-gone "+serial, "%s is not the serial number of %s: did you look at the right machine", w.Accepts.Gone, w.Old)
+	}
+	return open("off")
+}
+
+func (f Facts) gateEtcd() Gate {
+	switch {
+	case !yes(f.Serves):
+		return shut("etcd", quorumShow, "etcd on this host does not answer, or knows no leader")
+	case !no(f.StandIn):
+		return shut("etcd", quorumShow, "a stand-in votes, or may")
+	}
+	return open("etcd")
+}
+
+func (f Facts) gateAlone() Gate {
+	switch {
+	case !f.Voters.Known:
+		return shut("alone", quorumShow, "the members of etcd are unknown")
+	case f.Voters.Value != 1:
+		return shut("alone", quorumShow, "etcd has %d voters: a lone survivor has one", f.Voters.Value)
+	}
+	return open("alone")
+}
+
+func (f Facts) gateBackup(w Wish) Gate {
+	const way = "holdfast backup now --wait, or --without-backup"
+	switch {
+	case w.Accepts.NoBackup:
+		return open("backup")
+	case !f.Backup.Known:
+		return shut("backup", way, "it is unknown whether there is a good backup: from here on one disk holds everything")
+	case f.Backup.Value.IsZero():
+		return shut("backup", way, "there is no good backup: from here on one disk holds everything")
+	case f.Now.Sub(f.Backup.Value) > backupAge:
+		return shut("backup", way, "the newest good backup is older than %.0f hours", backupAge.Hours())
+	}
+	return open("backup")
+}
+
+func (f Facts) gateWork() Gate {
+	switch {
+	case f.Lock.Known && f.Lock.Value != "" && (f.Plan == nil || f.Plan.ID != f.Lock.Value):
+		return shut("work", "kubectl -n kube-system get configmap holdfast-replace -o yaml", "another replacement is under way")
+	case !f.Lock.Known:
+		return shut("work", statusShow, "the API does not say whether another replacement is under way")
+	case !f.Work.Known:
+		return shut("work", statusShow, "it is unknown what else changes hosts now")
+	case f.Work.Value != "":
+		return shut("work", statusShow, "%s", f.Work.Value)
+	}
+	return open("work")
+}
+
+func (f Facts) gateRoom() Gate {
+	if !yes(f.Room) {
+		return shut("room", "df -h /var/lib/etcd", "the disk of etcd on this host has no room for three of its databases, or that is unknown")
+	}
+	return open("room")
+}
+
+func (f Facts) gateRelease() Gate {
+	if !yes(f.Ships) {
+		return shut("release", "holdfast release", "this host lacks the release or etcd's image that the new host gets from it, or that is unknown")
+	}
+	return open("release")
+}
+
+func (f Facts) gateBMC(w Wish) Gate {
+	switch {
+	case w.New.BMC == "":
+		return shut("bmc", "--bmc-address", "the address of the new host's BMC is missing: a host that nobody can fence cannot be one of two")
+	case !yes(f.Reached):
+		return shut("bmc", "holdfast fencing pin", "the BMC at %s does not answer from this host, or refuses the account", w.New.BMC)
+	case yes(f.Ours):
+		return shut("bmc", "--bmc-address", "the BMC at %s is that of this host: are the two plugs swapped", w.New.BMC)
+	case !f.Ours.Known:
+		return shut("bmc", "--uuid", "the BMC at %s does not say which machine it is part of", w.New.BMC)
+	}
+	return open("bmc")
+}
+
+// gateAccount keeps an old host from switching this one off: it has the account of this
+// host's BMC on its disk.
+func (f Facts) gateAccount(w Wish) Gate {
+	if w.Accepts.KeepAccount || yes(f.Refused) {
+		return open("account")
+	}
+	return shut("account", "--own-bmc-password-file FILE, or --keep-bmc-account",
+		"%s has the account of this host's BMC on its disk, and could switch this host off after a person's confirmation there: change the password at the BMC, then name the new one", w.Old)
+}
+
+func (f Facts) gateVolumes(w Wish) Gate {
+	if !f.Volumes.Known {
+		return shut("volumes", statusShow, "it is unknown which volumes lie on %s", w.Old)
+	}
+	lost := slices.DeleteFunc(slices.Clone(f.Volumes.Value), func(v string) bool { return slices.Contains(w.Accepts.Lost, v) })
+	if len(lost) > 0 {
+		return shut("volumes", "--accept-lost "+strings.Join(lost, ","), "the data of these volumes lie on %s alone and are lost with it: %s", w.Old, strings.Join(lost, ", "))
+	}
+	return open("volumes")
+}
+
+func (f Facts) gateName(w Wish) Gate {
+	switch w.New.Name {
+	case "":
+		return shut("name", "--new-name", "the new host has no name")
+	case f.Host:
+		return shut("name", "--new-name", "%s is the name of this host", w.New.Name)
+	}
+	return open("name")
+}

@@ -1,0 +1,372 @@
+package replace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// world is two hosts, a newcomer and a cluster during one replacement. It is compared as a
+// whole, so the model test visits every one that can be reached.
+type world struct {
+	sameName, mute bool // of the case
+
+	// The host that stays.
+	up, etcd            bool
+	record              state.EtcdState
+	keyFile, keyRuns    bool // the new key
+	ringOld, ringNew    bool
+	cibOld              bool
+	retirement, fences  bool
+	device              bool
+	stage               Stage
+	reloaded, newcomers bool // of the plan
+	abort, gone         bool // the wish
+
+	// The old host.
+	oldOn, oldCopy bool // oldCopy: it has joined etcd again
+	learner        bool // that a host left in etcd's membership
+
+	// The cluster.
+	lock, grave, given, token, join, account, leftover, pods bool
+	node                                                     string // none, old, new
+
+	// The newcomer.
+	asks, entered, synced, verified bool
+}
+
+func start(sameName, mute bool) world {
+	return world{
+		sameName: sameName, mute: mute, up: true, etcd: true, record: state.EtcdSole, ringOld: true, cibOld: true,
+		stage: Planned, pods: true, node: "old", gone: mute, leftover: !sameName,
+	}
+}
+
+// contact is true while Corosync on both hosts hears the other one.
+func (w world) oldContact() bool { return w.up && w.oldOn && w.ringOld && !w.keyRuns }
+func (w world) newContact() bool { return w.up && w.entered && w.ringNew && w.keyRuns }
+
+const oldName = "cp-2"
+
+func (w world) newName() string {
+	if w.sameName {
+		return oldName
+	}
+	return "cp-3"
+}
+
+var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+func (w world) plan() *Plan {
+	p := &Plan{
+		Format: Format, ID: "p1", Survivor: "cp-1", Stage: w.stage, Reloaded: w.reloaded, By: "ada",
+		Old: Old{Name: oldName, UID: "u-old", Machine: state.Machine{Serial: "S2"}}, New: New{Name: w.newName(), BMC: "https://bmc"},
+	}
+	p.Accepts.NoBackup = true
+	if w.gone {
+		p.Accepts.Gone = "S2"
+	}
+	if w.newcomers {
+		p.Newcomer = machine
+	}
+	return p
+}
+
+var machine = Newcomer{Machine: state.Machine{UUID: "new"}, Address: "192.0.2.13"}
+
+// facts is what the agent of the host that stays can see.
+func (w world) facts() Facts {
+	f := Facts{
+		Now: noon, Host: "cp-1", Plan: w.plan(), Peer: oldName, PowerAt: noon, ControlPlanes: 2,
+		Record: state.Known(w.record), Contact: state.Known(w.oldContact() || w.newContact()), Serves: state.Known(w.etcd), StandIn: state.Known(false),
+		Answers: state.Known(w.oldOn && !w.entered), Alive: state.Known(false),
+		OldMachine: state.Machine{Serial: "S2"}, Key: state.Known(w.keyFile), Refused: state.Known(true), Retirement: state.Known(w.retirement),
+		Device: state.Known(w.device), Fences: state.Known(w.fences), Room: state.Known(true), Ships: state.Known(true), Work: state.Known(""),
+		Volumes: state.Known[[]string](nil), Reached: state.Known(true), Ours: state.Known(false), Matches: state.Known(true), Arch: state.Known(true),
+		Verified: state.Known(w.verified),
+	}
+	if w.abort {
+		f.Wish = &Wish{ID: "p1", Abort: true}
+	}
+	w.seesOld(&f)
+	w.seesHost(&f)
+	w.seesCluster(&f)
+	if w.asks {
+		f.Asks, f.AskedAt = machine, noon
+	}
+	return f
+}
+
+func (w world) seesOld(f *Facts) {
+	switch {
+	case w.mute:
+		f.Silent = true
+	case w.oldOn:
+		f.Power = state.Known("On")
+	default:
+		f.Power = state.Known(state.PowerOff)
+	}
+}
+
+func (w world) seesHost(f *Facts) {
+	ring, known := []string{"cp-1"}, []string{"cp-1"}
+	if w.ringOld {
+		ring = append(ring, oldName)
+	}
+	if w.cibOld {
+		known = append(known, oldName)
+	}
+	if w.ringNew {
+		ring = append(ring, w.newName())
+	}
+	f.Ring, f.Known = state.Known(ring), state.Known(known)
+}
+
+func (w world) seesCluster(f *Facts) {
+	if !w.etcd {
+		return
+	}
+	voters, learner := 1, state.MemberID(0)
+	if w.record == state.EtcdPair {
+		voters = 2
+	}
+	if w.learner {
+		learner = 7
+	}
+	lock, pods := "", 0
+	if w.lock {
+		lock = "p1"
+	}
+	if w.pods {
+		pods = 3
+	}
+	node := Node{There: w.node != "none", UID: "u-" + w.node}
+	f.Voters, f.Learner, f.Lock, f.Pods, f.OldNode = state.Known(voters), state.Known(learner), state.Known(lock), state.Known(pods), state.Known(node)
+	f.Tombstone, f.Given, f.Token, f.JoinKey = state.Known(w.grave), state.Known(w.given), state.Known(w.token), state.Known(w.join)
+	f.Account, f.Leftover = state.Known(w.account), state.Known(w.leftover)
+}
+
+// acted returns the worlds after an act, one for each place at which it may be cut off.
+func (w world) acted(t *testing.T, d Decision) []world {
+	n := w
+	needsAPI := map[Act]*bool{ //nolint:exhaustive // the others are no acts of this place
+		CopyPlan: &n.lock, PutToken: &n.token, ChangeJoin: &n.join, PutGrave: &n.grave, GiveName: &n.given, PutDevice: &n.account,
+	}
+	if to := needsAPI[d.Act]; to != nil {
+		*to = true
+	}
+	switch d.Act {
+	case WritePlan:
+		n.stage, n.newcomers = d.Plan.Stage, d.Plan.Newcomer != (Newcomer{})
+	case SwitchOff:
+		n.oldOn, n.oldCopy = false, false
+	case ChangeKey:
+		n.keyFile = true
+		half, unmarked := n, n
+		unmarked.keyRuns = n.up
+		n.keyRuns, n.reloaded = n.up, n.up
+		return []world{half, unmarked, n}
+	case DropPods:
+		n.pods = false
+	case DropNode:
+		n.node = "none"
+	case DropSecret:
+		n.leftover = false
+	case LeaveRing:
+		n.ringOld = false
+	case Forget:
+		half := n // crm_node ended halfway
+		n.cibOld = false
+		return []world{half, n}
+	case Retire, DropRetire:
+		n.retirement = d.Act == Retire
+	case DropMember:
+		n.learner = false
+	case PutDevice:
+		half := n
+		half.account = false
+		half.device, n.device = true, true
+		return []world{half, n}
+	case SetFencing:
+		n.fences = true
+	case JoinRing:
+		n.ringNew = true
+	case DropLock:
+		n.lock = false
+	case CopyPlan, PutToken, ChangeJoin, PutGrave, GiveName, Wait, Idle:
+	default:
+		t.Fatalf("unknown act %q", d.Act)
+	}
+	return []world{n}
+}
+
+// happens returns the worlds after each thing that happens without the agent.
+func (w world) happens() map[string]world {
+	out := map[string]world{}
+	add := func(what string, when bool, change func(*world)) {
+		if when {
+			n := w
+			change(&n)
+			out[what] = n
+		}
+	}
+	add("the old host wakes up", !w.oldOn && w.stage != Aborted, func(n *world) { n.oldOn = true })
+	add("a person switches the old host off", w.oldOn, func(n *world) {
+		n.oldOn, n.oldCopy = false, false
+		if n.record == state.EtcdPair && !n.synced { // the ordinary take-over of a lost peer
+			n.record = state.EtcdSole
+		}
+	})
+	add("the old host joins etcd again as a learner", w.oldContact() && w.etcd && w.record == state.EtcdSole, func(n *world) { n.learner = true })
+	add("the old host is pair again", w.oldContact() && w.learner && w.etcd, func(n *world) { n.learner, n.oldCopy, n.record = false, true, state.EtcdPair })
+	add("power cut of the host that stays", w.up, func(n *world) { n.up, n.etcd, n.keyRuns = false, false, false })
+	add("the host that stays boots", !w.up, func(n *world) { n.up, n.keyRuns = true, w.keyFile })
+	add("its keeper starts alone, by a proof or by the retirement", w.up && !w.etcd && w.record == state.EtcdSole && w.mayStartAlone(), func(n *world) { n.etcd = true })
+	add("its keeper starts with its peer", w.up && !w.etcd && (w.oldContact() || w.newContact()), func(n *world) { n.etcd = true })
+	add("the administrator takes it back", !w.abort && w.stage == Planned, func(n *world) { n.abort = true })
+	add("the newcomer is installed and asks", w.up && !w.asks && !w.stage.Over(), func(n *world) { n.asks = true })
+	add("the newcomer stops asking", w.asks && !w.entered, func(n *world) { n.asks = false })
+	add("the newcomer enters", w.asks && w.ringNew && !w.entered && w.up, func(n *world) { n.entered = true })
+	add("power cut of the newcomer", w.entered && !w.synced, func(n *world) { n.entered = false })
+	add("the newcomer becomes pair", w.newContact() && w.etcd && !w.synced, func(n *world) { n.synced, n.record, n.node = true, state.EtcdPair, "new" })
+	add("both test their fencing", w.synced && w.newContact() && !w.verified, func(n *world) { n.verified = true })
+	return out
+}
+
+// mayStartAlone is the keeper's rule: the peer is proved off in this boot, or there is no
+// peer because the plan retired it. A person confirms where the BMC is silent.
+func (w world) mayStartAlone() bool {
+	switch {
+	case w.retirement:
+		return true
+	case w.ringNew:
+		return !w.entered
+	}
+	return !w.oldOn
+}
+
+// mistakes names every invariant that a world breaks.
+func (w world) mistakes() (out []string) {
+	is := func(bad bool, what string) {
+		if bad {
+			out = append(out, what)
+		}
+	}
+	is(w.given && w.stage != Joining && w.stage != Whole, "the name is given away before the newcomer was verified")
+	is(w.ringNew && w.sameName && !w.given, "the newcomer entered, and may not make its Node")
+	is(w.retirement && (w.ringNew || w.ringOld || !w.keyFile), "the keeper is told that there is no peer while there is one")
+	is(w.ringNew && !w.keyFile, "the newcomer entered before the key was changed")
+	is(w.oldContact() && w.newContact(), "the old host and the newcomer are in contact at the same time")
+	is(w.oldContact() && w.reloaded, "the old host is in contact after the key was changed")
+	is(w.synced && (w.ringOld && !w.sameName || w.pods || w.node == "old"), "the newcomer is whole while a part of the old host is left")
+	is(w.stage == Aborted && (w.keyFile || w.grave || w.node != "old" || !w.pods || !w.ringOld || w.token || w.join), "the plan was taken back after something was changed")
+	is(w.stage == Whole && (!w.synced || !w.verified || !w.ringNew || w.retirement || !w.token || !w.join || !w.grave || !w.account || w.leftover), "whole, and something is missing")
+	return out
+}
+
+// takesOut are the acts that need a proof of the same moment.
+var takesOut = map[Act]bool{ //nolint:exhaustive // the others are no acts of this place
+	LeaveRing: true, Forget: true, DropPods: true, DropNode: true,
+}
+
+func checkAct(t *testing.T, w world, d Decision) {
+	t.Helper()
+	if takesOut[d.Act] && w.oldOn {
+		t.Fatalf("%s while the old host runs: %+v", d.Act, w)
+	}
+	if d.Act == WritePlan && d.Plan != nil && d.Plan.Stage == Retired && w.stage == Planned && w.oldOn {
+		t.Fatalf("the old host is retired while it runs: %+v", w)
+	}
+	if d.Act == JoinRing && (!w.fences || !w.asks || !w.keyRuns || w.retirement) {
+		t.Fatalf("the newcomer enters though it does not wait, or cannot be fenced: %+v", w)
+	}
+	if d.Rule == "nothing-fits" || d.Words == "" {
+		t.Fatalf("not explained: %+v: %+v", d, w)
+	}
+	if d.Act == WritePlan && d.Plan == nil {
+		t.Fatalf("%s writes no plan", d.Rule)
+	}
+}
+
+// TestEveryReplacementEndsWholeOrUnchanged visits every state of the world that crashes,
+// power cuts and an old host that wakes up can bring about, and follows each to its end.
+func TestEveryReplacementEndsWholeOrUnchanged(t *testing.T) {
+	for _, sameName := range []bool{true, false} {
+		for _, mute := range []bool{false, true} {
+			t.Run(fmt.Sprintf("same name %t, BMC silent %t", sameName, mute), func(t *testing.T) {
+				explore(t, start(sameName, mute))
+			})
+		}
+	}
+}
+
+func explore(t *testing.T, first world) {
+	before := map[world][]world{first: nil} // how each world is reached
+	queue, used := []world{first}, map[string]int{}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		if bad := w.mistakes(); len(bad) > 0 {
+			t.Fatalf("%v: %+v", bad, w)
+		}
+		for _, n := range w.next(t, used) {
+			if _, seen := before[n]; !seen {
+				queue = append(queue, n)
+			}
+			before[n] = append(before[n], w)
+		}
+	}
+	t.Logf("%d states", len(before))
+	leads := reaching(before)
+	for w := range before {
+		if !leads[w] {
+			t.Fatalf("no way leads to an end, and the decision is %+v: %+v", Decide(w.facts()), w)
+		}
+	}
+	for _, rule := range []string{"retired.key", "retired.pods", "retired.ring", "retired.forget", "retired.keeper", "joining.ring", "joining.whole", "planned.came-back", "alarm.came-back"} {
+		if used[rule] == 0 {
+			t.Errorf("rule %s was never used", rule)
+		}
+	}
+}
+
+// next returns the worlds that follow: the agent acts where its host is up, or something
+// happens.
+func (w world) next(t *testing.T, used map[string]int) []world {
+	var out []world
+	if w.up {
+		d := Decide(w.facts())
+		used[d.Rule]++
+		checkAct(t, w, d)
+		out = append(out, w.acted(t, d)...)
+	}
+	for _, n := range w.happens() {
+		out = append(out, n)
+	}
+	return out
+}
+
+// reaching returns the worlds from which a plan that is over and unlocked can be reached.
+func reaching(before map[world][]world) map[world]bool {
+	leads := map[world]bool{}
+	var queue []world
+	for w := range before {
+		if w.stage.Over() && !w.lock {
+			leads[w] = true
+			queue = append(queue, w)
+		}
+	}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		for _, b := range before[w] {
+			if !leads[b] {
+				leads[b] = true
+				queue = append(queue, b)
+			}
+		}
+	}
+	return leads
+}

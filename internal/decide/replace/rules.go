@@ -1,0 +1,444 @@
+package replace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// Act is what the agent does for one decision. Each changes one thing, and may be cut off
+// and done again.
+type Act string
+
+// The acts.
+const (
+	Wait Act = "wait" // something happens by itself, or a person has to act
+	Idle Act = "idle" // nothing is wanted, or all is done
+
+	WritePlan  Act = "write-plan"  // the decision holds it
+	CopyPlan   Act = "copy-plan"   // the plan to the cluster: it is the lock, too
+	SwitchOff  Act = "switch-off"  // the old host, and leave it off
+	ChangeKey  Act = "change-key"  // Corosync's key file, then its reload, then the plan says so
+	PutToken   Act = "put-token"   // the secret of which the key is made, for the Jobs
+	ChangeJoin Act = "change-join" // the key of join secrets
+	PutGrave   Act = "put-grave"   // the tombstone of the old host
+	DropPods   Act = "drop-pods"
+	DropNode   Act = "drop-node"
+	DropSecret Act = "drop-secret"
+	LeaveRing  Act = "leave-ring" // the old host goes out of corosync.conf, Corosync reads it
+	Forget     Act = "forget"     // Pacemaker forgets the old host
+	Retire     Act = "retire"     // the file by which the etcd keeper knows that it has no peer
+	DropMember Act = "drop-member"
+	PutDevice  Act = "put-device" // the new host's device, here and in the cluster
+	DropRetire Act = "drop-retire"
+	GiveName   Act = "give-name"   // the new host may make a Node of the old one's name
+	SetFencing Act = "set-fencing" // Pacemaker's devices and etcd's addresses
+	JoinRing   Act = "join-ring"   // the newcomer into corosync.conf, Corosync reads it
+	DropLock   Act = "drop-lock"   // the cluster's copy says that it is over
+)
+
+// Decision is the next act.
+type Decision struct {
+	// Step is R1 to R8 of docs/adr/0083, Rule the rule that decided.
+	Step string
+	Rule string
+	Act  Act
+	// Words say what is done or waited for, for a person. Way is what a person types, if
+	// only a person can go on.
+	Words string
+	Way   string
+	// Plan must be on the disk before anything else happens.
+	Plan *Plan
+}
+
+type rule struct {
+	step, id string
+	act      Act
+	when     func(Facts) bool
+	words    func(Facts) string
+	way      func(Facts) string
+	plan     func(Facts) *Plan
+}
+
+// Decide returns the next act. The same facts give the same decision.
+func Decide(f Facts) Decision {
+	if f.Plan != nil && f.Plan.Format > Format {
+		return Decision{Rule: "plan.newer", Act: Wait, Words: "a later release has written the plan of a replacement: upgrade this host first", Way: statusShow}
+	}
+	for _, r := range table(f) {
+		if !r.when(f) {
+			continue
+		}
+		d := Decision{Step: r.step, Rule: r.id, Act: r.act, Words: r.words(f)}
+		if r.way != nil {
+			d.Way = r.way(f)
+		}
+		if r.plan != nil {
+			d.Plan = r.plan(f)
+		}
+		return d
+	}
+	return Decision{Rule: "nothing-fits", Act: Wait, Words: "no rule fits: please report this plan", Way: statusShow}
+}
+
+func table(f Facts) []rule {
+	switch {
+	case f.Plan == nil || f.Plan.Stage.Over():
+		return restRules
+	case f.Plan.Stage == Planned:
+		return slices.Concat(amendRules, plannedRules)
+	case f.Plan.Stage == Retired:
+		return slices.Concat(amendRules, alarmRules, retiredRules)
+	case f.Plan.Stage == Joining:
+		return joiningRules
+	}
+	return nil
+}
+
+func says(format string, of ...func(Facts) string) func(Facts) string {
+	return func(f Facts) string {
+		var a []any
+		for _, o := range of {
+			a = append(a, o(f))
+		}
+		return fmt.Sprintf(format, a...)
+	}
+}
+
+func old(f Facts) string  { return f.Plan.Old.Name }
+func next(f Facts) string { return f.Plan.New.Name }
+func here(f Facts) string { return f.Host }
+
+func always(Facts) bool { return true }
+
+// with returns the plan after a change.
+func with(f Facts, change func(*Plan)) *Plan {
+	p := *f.Plan
+	change(&p)
+	p.Written = f.Now
+	return &p
+}
+
+func to(s Stage) func(Facts) *Plan {
+	return func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage = s }) }
+}
+
+// begins reports whether a wish is for a plan that does not exist.
+func begins(f Facts) bool {
+	return f.Wish != nil && !f.Wish.Abort && f.Now.Sub(f.Wish.At).Abs() < wishLife && (f.Plan == nil || f.Plan.ID != f.Wish.ID)
+}
+
+var restRules = []rule{
+	{
+		step: "R8", id: "rest.lock", act: DropLock,
+		when:  func(f Facts) bool { return f.Plan != nil && f.Lock.Known && f.Lock.Value == f.Plan.ID },
+		words: says("the cluster's copy of the plan says that it is over"),
+	},
+	{
+		step: "R8", id: "rest.lock-unknown", act: Wait, when: func(f Facts) bool { return f.Plan != nil && !f.Lock.Known },
+		words: says("the API does not say whether the cluster's copy of the plan is gone"),
+	},
+	{
+		step: "R1", id: "rest.dry", act: Wait,
+		when: func(f Facts) bool { return begins(f) && f.Wish.Dry },
+		words: func(f Facts) string {
+			return "the gates of a replacement of " + f.Wish.Old + " were looked at: nothing was changed"
+		},
+	},
+	{
+		step: "R1", id: "rest.begin", act: WritePlan,
+		when:  func(f Facts) bool { return begins(f) && len(Closed(Gates(f, *f.Wish))) == 0 },
+		words: func(f Facts) string { return "the plan of the replacement of " + f.Wish.Old + " is written" },
+		plan:  func(f Facts) *Plan { p := Begin(f, *f.Wish); return &p },
+	},
+	{
+		step: "R1", id: "rest.refuse", act: Wait,
+		when:  begins,
+		words: func(f Facts) string { return Closed(Gates(f, *f.Wish))[0].Words },
+		way:   func(f Facts) string { return Closed(Gates(f, *f.Wish))[0].Way },
+	},
+	{step: "R8", id: "rest", act: Idle, when: always, words: says("no host is being replaced")},
+}
+
+// amends reports whether the administrator said something else since the plan was begun.
+func amends(f Facts) bool {
+	w := f.Wish
+	return w != nil && !w.Abort && w.ID == f.Plan.ID && w.Old == f.Plan.Old.Name && w.New.Name == f.Plan.New.Name &&
+		(w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
+}
+
+// amendRules take in what the administrator said since: another BMC of the new host, the
+// serial number of the old one. Once the newcomer was let in that is over.
+var amendRules = []rule{{
+	step: "R1", id: "amend", act: WritePlan, when: amends,
+	words: says("the plan takes in what the administrator changed"),
+	plan:  func(f Facts) *Plan { return with(f, func(p *Plan) { p.New, p.Accepts = f.Wish.New, f.Wish.Accepts }) },
+}}
+
+// wished returns the wish of the plan, for the gates.
+func wished(f Facts) Wish {
+	p := f.Plan
+	return Wish{ID: p.ID, Old: p.Old.Name, New: p.New, By: p.By, Accepts: p.Accepts}
+}
+
+func abort(why func(Facts) string) func(Facts) *Plan {
+	return func(f Facts) *Plan {
+		return with(f, func(p *Plan) { p.Stage, p.Ended = Aborted, why(f) })
+	}
+}
+
+func asksAbort(f Facts) bool { return f.Wish != nil && f.Wish.Abort && f.Wish.ID == f.Plan.ID }
+
+func cameBack(f Facts) bool {
+	return yes(f.Contact) || f.Record.Known && f.Record.Value != state.EtcdSole
+}
+
+// plannedRules are R1: everything can still be taken back.
+var plannedRules = []rule{
+	{
+		step: "R1", id: "planned.abort", act: WritePlan, when: asksAbort,
+		words: says("the plan is taken back, as was asked: nothing was changed at %s", old),
+		plan:  abort(says("an administrator took it back")),
+	},
+	{
+		step: "R1", id: "planned.came-back", act: WritePlan, when: cameBack,
+		words: says("%s is back, and joins again as after any loss: the plan takes itself back", old),
+		plan:  abort(says("%s came back before it was retired", old)),
+	},
+	{
+		step: "R1", id: "planned.lost-lock", act: WritePlan,
+		when:  func(f Facts) bool { return f.Lock.Known && f.Lock.Value != "" && f.Lock.Value != f.Plan.ID },
+		words: says("another replacement holds the lock: this plan takes itself back"),
+		plan:  abort(says("another replacement was under way")),
+	},
+	{
+		step: "R1", id: "planned.lock", act: CopyPlan,
+		when:  func(f Facts) bool { return state.Is(f.Lock, "") },
+		words: says("the cluster gets a copy of the plan, which keeps other work away"),
+	},
+	{
+		// Switched off first: a host whose mainboard is dead may read On.
+		step: "R1", id: "planned.off", act: SwitchOff,
+		when: func(f Facts) bool {
+			return f.Power.Known && f.Power.Value != state.PowerOff && no(f.Contact) && state.Is(f.Lock, f.Plan.ID)
+		},
+		words: says("%s is switched off through its BMC, and stays off", old),
+	},
+	{
+		step: "R1", id: "planned.gates", act: Wait,
+		when:  func(f Facts) bool { return len(Closed(Gates(f, wished(f)))) > 0 },
+		words: func(f Facts) string { return Closed(Gates(f, wished(f)))[0].Words },
+		way:   func(f Facts) string { return Closed(Gates(f, wished(f)))[0].Way },
+	},
+	{
+		step: "R1", id: "planned.unproved", act: Wait,
+		when:  func(f Facts) bool { _, ok := f.off(f.Plan.Accepts.Gone); return !ok },
+		words: says("nothing proves in this moment that %s is off", old),
+	},
+	{
+		step: "R2", id: "planned.retire", act: WritePlan, when: always,
+		words: says("%s is retired: from here on the plan only goes forward", old),
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) {
+				p.Stage = Retired
+				p.Proof, _ = f.off(p.Accepts.Gone)
+			})
+		},
+	},
+}
+
+// alarmRules hold everything up where the old host speaks though it should not.
+var alarmRules = []rule{
+	{
+		// Nothing was changed yet but the plan, so the way back is still there.
+		step: "R2", id: "alarm.came-back", act: WritePlan,
+		when:  func(f Facts) bool { return !f.Plan.Reloaded && no(f.Key) && cameBack(f) },
+		words: says("%s came back before Corosync's key was changed: the plan takes itself back", old),
+		plan:  abort(says("%s came back before Corosync's key was changed", old)),
+	},
+	{
+		step: "R2", id: "alarm.half", act: SwitchOff,
+		when: func(f Facts) bool {
+			return !f.Plan.Reloaded && cameBack(f) && f.Power.Known && f.Power.Value != state.PowerOff
+		},
+		words: says("%s came back in the moment in which Corosync's key was changed: it is switched off", old),
+	},
+	{
+		step: "R2", id: "alarm.speaks", act: Wait, when: cameBack,
+		words: says("%s is in contact, or was, though it is retired: nothing is done until it is off and etcd on this host is alone", old),
+		way:   says("switch %s off and pull its network cables", old),
+	},
+}
+
+// retiredRules are R2 to R5: the old host is taken out of everything, and the newcomer is
+// awaited. The key comes first: without it the old host can do nothing to the others.
+var retiredRules = []rule{
+	{
+		step: "R2", id: "retired.key", act: ChangeKey,
+		when:  func(f Facts) bool { return !f.Plan.Reloaded || no(f.Key) },
+		words: says("Corosync on %s gets a new key, which %s does not have", here, old),
+	},
+	{
+		step: "R2", id: "retired.token", act: PutToken, when: func(f Facts) bool { return no(f.Token) },
+		words: says("the cluster gets the secret of the new key"),
+	},
+	{
+		step: "R2", id: "retired.join", act: ChangeJoin, when: func(f Facts) bool { return no(f.JoinKey) },
+		words: says("the key of join secrets is replaced: those that %s holds open nothing any more", old),
+	},
+	{
+		step: "R3", id: "retired.grave", act: PutGrave, when: func(f Facts) bool { return no(f.Tombstone) },
+		words: says("the cluster remembers that %s was retired, so that nothing makes its Node again", old),
+	},
+	{
+		// Before the Node: the new kubelet of the same name would find them and may read
+		// their Secrets.
+		step: "R3", id: "retired.pods", act: DropPods,
+		when:  func(f Facts) bool { return f.Pods.Known && f.Pods.Value > 0 && yes(f.Tombstone) && f.gone() },
+		words: says("the pods of %s are deleted: it is off, so they do not run", old),
+	},
+	{
+		step: "R3", id: "retired.node", act: DropNode,
+		when: func(f Facts) bool {
+			return f.OldNode.Known && f.OldNode.Value.There && f.OldNode.Value.UID == f.Plan.Old.UID && state.Is(f.Pods, 0) && yes(f.Tombstone) && f.gone()
+		},
+		words: says("the Node of %s is deleted", old),
+	},
+	{
+		step: "R3", id: "retired.secret", act: DropSecret, when: func(f Facts) bool { return yes(f.Leftover) },
+		words: says("the Secret with the BMC of %s is deleted", old),
+	},
+	{
+		step: "R3", id: "retired.off", act: SwitchOff,
+		when: func(f Facts) bool {
+			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && f.Power.Known && f.Power.Value != state.PowerOff
+		},
+		words: says("%s was switched on again: it is switched off", old),
+	},
+	{
+		step: "R3", id: "retired.ring", act: LeaveRing,
+		when:  func(f Facts) bool { return f.in(f.Plan.Old.Name, f.Ring) && f.gone() },
+		words: says("Corosync on %s goes on without %s", here, old),
+	},
+	{
+		step: "R3", id: "retired.forget", act: Forget,
+		when: func(f Facts) bool {
+			return f.in(f.Plan.Old.Name, f.Known) && f.Ring.Known && !f.in(f.Plan.Old.Name, f.Ring) && f.gone()
+		},
+		words: says("Pacemaker forgets %s", old),
+	},
+	{
+		// Only now: while the old host was in Corosync's list there was a peer.
+		step: "R3", id: "retired.keeper", act: Retire,
+		when: func(f Facts) bool {
+			return no(f.Retirement) && f.Ring.Known && f.Known.Known && !f.in(f.Plan.Old.Name, f.Ring) && !f.in(f.Plan.Old.Name, f.Known)
+		},
+		words: says("the etcd keeper of %s learns that it has no peer: it starts alone after a power cut", here),
+	},
+	{
+		step: "R3", id: "retired.member", act: DropMember,
+		when:  func(f Facts) bool { return f.Learner.Known && f.Learner.Value != 0 && state.Is(f.Voters, 1) },
+		words: says("a learner is removed that %s left behind", old),
+	},
+	{
+		step: "R3", id: "retired.unproved", act: Wait,
+		when: func(f Facts) bool {
+			return (f.in(f.Plan.Old.Name, f.Ring) || f.in(f.Plan.Old.Name, f.Known)) && !f.gone()
+		},
+		words: says("nothing proves in this moment that %s is off, so it is not taken out of Corosync", old),
+		way:   says("switch %s off; if its BMC is dead: holdfast host replace --is-gone SERIAL", old),
+	},
+	{
+		step: "R3", id: "retired.unknown", act: Wait, when: func(f Facts) bool { return !f.bare() },
+		words: says("the API or this host does not say yet whether everything of %s is gone", old),
+	},
+	{
+		step: "R4", id: "retired.install", act: Wait, when: func(f Facts) bool { return !f.waits() },
+		words: says("waits for %s: install the new machine with its join file", next),
+		way:   says("holdfast host replace --join-file FILE"),
+	},
+	{
+		step: "R5", id: "retired.other-machine", act: Wait,
+		when: func(f Facts) bool {
+			return f.Plan.New.UUID != "" && !equalUUID(f.Plan.New.UUID, f.Asks.Machine.UUID)
+		},
+		words: func(f Facts) string {
+			return "a machine with the UUID " + f.Asks.Machine.UUID + " asks to enter as " + next(f) + ", and the plan names " + f.Plan.New.UUID + ": it is not let in"
+		},
+		way: says("install the machine that the plan names"),
+	},
+	{
+		step: "R5", id: "retired.arch", act: Wait, when: func(f Facts) bool { return !yes(f.Arch) },
+		words: says("%s is a machine of another architecture than %s, or has not said which: it is not let in", next, here),
+	},
+	{
+		step: "R5", id: "retired.bmc", act: Wait, when: func(f Facts) bool { return !yes(f.Matches) || !no(f.Ours) },
+		words: func(f Facts) string {
+			return "the BMC at " + f.Plan.New.BMC + " is not known to be part of the machine that asks to enter as " + next(f) + " (UUID " + f.Asks.Machine.UUID + "): it is not let in"
+		},
+		way: says("compare cables and the BMC's address"),
+	},
+	{
+		step: "R5", id: "retired.device", act: PutDevice, when: func(f Facts) bool { return !yes(f.Device) || !yes(f.Account) },
+		words: says("%s gets the device by which it can fence %s", here, next),
+	},
+	{
+		step: "R5", id: "retired.admit", act: WritePlan, when: always,
+		words: says("%s was verified and may enter", next),
+		plan: func(f Facts) *Plan {
+			return with(f, func(p *Plan) { p.Stage, p.Newcomer = Joining, f.Asks })
+		},
+	},
+}
+
+// joiningRules are R6 to R8: the newcomer enters, and the rules of the pair do the rest.
+var joiningRules = []rule{
+	{
+		// From here on there is a peer again, and only a proof says that it cannot act.
+		step: "R6", id: "joining.peer", act: DropRetire, when: func(f Facts) bool { return !no(f.Retirement) },
+		words: says("the etcd keeper of %s learns that it has a peer again", here),
+	},
+	{
+		// A guard keeps kubelets of retired names out until then.
+		step: "R6", id: "joining.name", act: GiveName, when: func(f Facts) bool { return !yes(f.Given) && f.Plan.New.Name == f.Plan.Old.Name },
+		words: says("the name %s is given to the new host", next),
+	},
+	{
+		// Before the ring: a host that is lost right after it entered must be fenced.
+		step: "R6", id: "joining.fencing", act: SetFencing, when: func(f Facts) bool { return !yes(f.Fences) },
+		words: says("Pacemaker on %s gets the device of %s", here, next),
+	},
+	{
+		// In one breath with the newcomer's start: a host that is listed and was never seen
+		// is fenced at Pacemaker's next election.
+		step: "R6", id: "joining.ring", act: JoinRing,
+		when: func(f Facts) bool {
+			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer
+		},
+		words: says("%s enters Corosync's cluster", next),
+	},
+	{
+		step: "R6", id: "joining.await", act: Wait, when: func(f Facts) bool { return !f.in(f.Plan.New.Name, f.Ring) },
+		words: says("waits until %s asks again", next),
+	},
+	{
+		step: "R6", id: "joining.contact", act: Wait,
+		when:  func(f Facts) bool { return !yes(f.Contact) },
+		words: says("waits for contact with %s", next),
+		way:   says("holdfast quorum show"),
+	},
+	{
+		step: "R7", id: "joining.sync", act: Wait, when: func(f Facts) bool { return !state.Is(f.Record, state.EtcdPair) },
+		words: says("%s gets etcd's data and becomes a voter", next),
+	},
+	{
+		step: "R8", id: "joining.verify", act: Wait, when: func(f Facts) bool { return !yes(f.Verified) },
+		words: says("waits until each host has tested that it can fence the other one"),
+		way:   says("holdfast fencing verify"),
+	},
+	{
+		step: "R8", id: "joining.whole", act: WritePlan, when: always,
+		words: says("either host may be lost"), plan: to(Whole),
+	},
+}

@@ -1,0 +1,51 @@
+package configserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/holdfast/holdfast/internal/decide/joining"
+	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func TestOnlyAControlPlaneByItsOwnTokenIsToldTheKeyOfTheHosts(t *testing.T) {
+	s := newSite(t, func(o *Options) {
+		o.Enter = func(_ context.Context, own jointoken.Claims, request []byte) (Entry, error) {
+			if string(request) == "strange" {
+				return Entry{}, joining.Refusal("no plan names " + own.Host)
+			}
+			return Entry{Needed: true, Input: []byte(`{"token":"key of the hosts"}`)}, nil
+		}
+	})
+	own := tokenOf(t, jointoken.Host, state.RoleMaster, "cp-2")
+	for _, c := range []struct {
+		name, host, token, body, want string
+		status                        int
+	}{
+		{"its own token", "cp-2", own, "{}", "key of the hosts", 200},
+		{"refused by the plan", "cp-2", own, "strange", "no plan names cp-2", 409},
+		{"the token of another control plane", "cp-1", own, "{}", "another host's", 403},
+		{"a worker's", "worker-1", tokenOf(t, jointoken.Host, state.RoleWorker, "worker-1"), "{}", "only a control plane", 403},
+		{"a pointer's", "cp-2", token(t, state.RoleMaster), "{}", "not one of this cluster's", 401},
+		{"an admission", "cp-2", tokenOf(t, jointoken.Admission, state.RoleMaster, ""), "{}", "not one of this cluster's", 401},
+		{"none", "cp-2", "", "{}", "token", 401},
+		{"too much", "cp-2", own, strings.Repeat("x", maxEnter+1), "too long", 413},
+	} {
+		status, body, _ := s.ask(t, "POST", "/hosts/"+c.host+"/enter", "Bearer "+c.token, c.body)
+		if status != c.status || !strings.Contains(body, c.want) || c.status != 200 && strings.Contains(body, "key of the hosts") {
+			t.Errorf("%s: %d %q", c.name, status, body)
+		}
+	}
+	if strings.Contains(s.log.String(), "key of the hosts") {
+		t.Error("the log has the key")
+	}
+}
+
+func TestAServerWithoutReplacementsLetsNobodyEnter(t *testing.T) {
+	s := newSite(t, nil)
+	if status, _, _ := s.ask(t, "POST", "/hosts/cp-2/enter", "Bearer "+tokenOf(t, jointoken.Host, state.RoleMaster, "cp-2"), "{}"); status != 403 {
+		t.Error(status)
+	}
+}
