@@ -64,6 +64,8 @@ const (
 	FormatFolder = "release-folder"
 	// FormatStep is the input of a step for two control planes.
 	FormatStep = "step-input"
+	// FormatBackup is that of an archive of a backup and of its entry in the catalogue.
+	FormatBackup = "backup"
 )
 
 // The numbers that a test compares with the constants of the code.
@@ -102,6 +104,7 @@ func formats() []Format {
 		numbered(FormatJournal),
 		numbered(FormatAnnotations),
 		numbered(FormatFolder),
+		numbered(FormatBackup),
 		plain("fence-evidence"),       // /run/holdfast/fenced/NODE.json
 		plain("fence-history"),        // history.jsonl and confirmations.jsonl
 		plain("fencing-device"),       // /etc/holdfast/fencing/NODE.json
@@ -118,6 +121,7 @@ func formats() []Format {
 		plain("apply-journal"),        // /var/lib/holdfast/apply/state.json
 		plain("network-view"),         // nodes.json, settings.json
 		plain("site"),                 // /etc/holdfast/site.json
+		plain("backup-request"),       // /run/holdfast/backup/request.yaml and state.json
 		plain("rotation-annotations"), // where an authority's replacement stands
 		plain("keeper-socket"),        // what the etcd keeper answers on its host
 		plain("peer-link"),            // what the keepers of two hosts ask each other

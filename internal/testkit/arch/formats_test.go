@@ -28,6 +28,7 @@ var formatNumbers = map[string]string{
 	payload.FormatJournal:     "internal/decide/upgrade/parachute/journal.go format",
 	payload.FormatAnnotations: "internal/decide/upgrade/annotation/annotation.go format",
 	payload.FormatFolder:      "internal/install/release/disk.go recordFormat",
+	payload.FormatBackup:      "internal/model/backup/entry.go Format",
 }
 
 // otherNumbers are constants of numbers that no second release meets.
