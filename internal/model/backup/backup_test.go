@@ -224,8 +224,8 @@ func TestRetention(t *testing.T) {
 		have []string
 		go_  []string // hours
 	}{
-		"nothing":                                             {nil, nil},
-		"as many as wanted stay":                              {[]string{"1", "25"}, nil},
+		"nothing":                {nil, nil},
+		"as many as wanted stay": {[]string{"1", "25"}, nil},
 		"the oldest go, whatever their order in the list":     {[]string{"49", "1", "73", "25"}, []string{"73", "49"}},
 		"bad ones count for none":                             {[]string{"1!", "25", "49"}, nil},
 		"a bad one goes once a newer one is good":             {[]string{"1", "25!", "49"}, []string{"25"}},

@@ -76,7 +76,9 @@ func (g *gathering) path(p backup.HostPath) error {
 
 // temporary reports whether a file is one that somebody writes just now: its name is that
 // of host.WriteAtomic, or of a tool that does likewise.
-func temporary(name string) bool { return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp") }
+func temporary(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp")
+}
 
 func (g *gathering) file(path string, p backup.HostPath) error {
 	if g.seen[path] {

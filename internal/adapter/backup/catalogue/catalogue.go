@@ -83,7 +83,9 @@ func (c Catalogue) Entry(id string) (backup.Entry, error) {
 // Archive returns the path of the archive of a backup.
 func (c Catalogue) Archive(id string) string { return c.at(id, backup.ArchiveName(id)) }
 
-func (c Catalogue) at(names ...string) string { return filepath.Join(append([]string{c.Dir}, names...)...) }
+func (c Catalogue) at(names ...string) string {
+	return filepath.Join(append([]string{c.Dir}, names...)...)
+}
 
 // Lock keeps two programs from working here at once. It does not wait.
 func (c Catalogue) Lock() (unlock func(), err error) {

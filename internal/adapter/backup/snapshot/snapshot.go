@@ -186,8 +186,12 @@ type verification struct {
 	checks     []backup.Check
 }
 
-func (v *verification) pass(name, format string, args ...any) bool { return v.say(name, true, format, args...) }
-func (v *verification) fail(name, format string, args ...any) bool { return v.say(name, false, format, args...) }
+func (v *verification) pass(name, format string, args ...any) bool {
+	return v.say(name, true, format, args...)
+}
+func (v *verification) fail(name, format string, args ...any) bool {
+	return v.say(name, false, format, args...)
+}
 
 func (v *verification) say(name string, ok bool, format string, args ...any) bool {
 	v.checks = append(v.checks, backup.Check{Name: name, At: v.Now().UTC(), OK: ok, Says: fmt.Sprintf(format, args...)})

@@ -244,10 +244,14 @@ func TestATargetThatHangsForEverIsLeftBehind(t *testing.T) {
 // L60: servers differ in the checksums that they take.
 func TestTheFirstChecksumThatABucketTakesIsFoundAndKept(t *testing.T) {
 	for name, refuses := range map[string]func(*http.Request) bool{
-		"all":                          func(*http.Request) bool { return false },
-		"no MD5":                       func(r *http.Request) bool { return r.Header.Get("Content-Md5") != "" },
-		"no checksum of any kind":      func(r *http.Request) bool { return r.Header.Get("Content-Md5") != "" || r.Header.Get("X-Amz-Trailer") != "" },
-		"nothing without any checksum": func(r *http.Request) bool { return r.Header.Get("Content-Md5") == "" && r.Header.Get("X-Amz-Trailer") == "" },
+		"all":    func(*http.Request) bool { return false },
+		"no MD5": func(r *http.Request) bool { return r.Header.Get("Content-Md5") != "" },
+		"no checksum of any kind": func(r *http.Request) bool {
+			return r.Header.Get("Content-Md5") != "" || r.Header.Get("X-Amz-Trailer") != ""
+		},
+		"nothing without any checksum": func(r *http.Request) bool {
+			return r.Header.Get("Content-Md5") == "" && r.Header.Get("X-Amz-Trailer") == ""
+		},
 	} {
 		var refused atomic.Int32
 		where := s3Target(t, func(h http.Handler) http.Handler {
