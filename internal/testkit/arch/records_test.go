@@ -25,6 +25,7 @@ var namesRecords = map[string]string{
 	"internal/cli":                   "tells a person",
 	"internal/decide/explain":        "tells a person",
 	"internal/decide/confirm":        "tells a person",
+	"internal/model/backup":          "lists them among the files of a host that a backup holds",
 }
 
 // recordFiles returns the constants of state/files.go, by name.

@@ -195,8 +195,14 @@ func TestHostFilesAreGatheredWithWhatIsMissing(t *testing.T) {
 	must(t, os.Symlink("one", filepath.Join(root, "etc/link")))
 	must(t, syscall.Mkfifo(filepath.Join(root, "etc/dir/pipe"), 0o600))
 	g, err := Gather(root, []backup.HostPath{
-		{Path: "/etc/one", Required: true}, {Path: "/etc/dir", Folder: true}, {Path: "/etc/dir", Folder: true}, {Path: "/etc/link"},
-		{Path: "/etc/none"}, {Path: "/etc/quiet", Quiet: true}, {Path: "/etc/needed", Required: true}, {Path: "/etc/empty", Folder: true},
+		{Path: "/etc/one", Required: true},
+		{Path: "/etc/dir", Folder: true},
+		{Path: "/etc/dir", Folder: true},
+		{Path: "/etc/link"},
+		{Path: "/etc/none"},
+		{Path: "/etc/quiet", Quiet: true},
+		{Path: "/etc/needed", Required: true},
+		{Path: "/etc/empty", Folder: true},
 	})
 	must(t, err)
 	var paths []string

@@ -189,6 +189,7 @@ type verification struct {
 func (v *verification) pass(name, format string, args ...any) bool {
 	return v.say(name, true, format, args...)
 }
+
 func (v *verification) fail(name, format string, args ...any) bool {
 	return v.say(name, false, format, args...)
 }

@@ -56,7 +56,7 @@ func directoryTarget(t testing.TB) backup.Target {
 func s3Target(t testing.TB, before func(http.Handler) http.Handler) backup.Target {
 	store := s3mem.New()
 	must(t, store.CreateBucket("backups"))
-	var h http.Handler = gofakes3.New(store).Server()
+	h := gofakes3.New(store).Server()
 	if before != nil {
 		h = before(h)
 	}
