@@ -218,10 +218,12 @@ func (r *Run) once(ctx context.Context, req backup.Request) (_ backup.Entry, aga
 	}
 	entry.Missing, entry.Authorities = files.Missing, archive.Authorities(files.Files)
 	same := slices.Equal(entry.Authorities, archive.Authorities(before.Files))
-	entry.Checks = append(entry.Checks, r.check("authorities", same, "the authorities of this host were the same before and after the snapshot",
-		"an authority of this host changed while the snapshot was taken"))
+	check := r.check("authorities", same, "the authorities of this host were the same before and after the snapshot",
+		"an authority of this host changed while the snapshot was taken")
+	check.Again = !same
+	entry.Checks = append(entry.Checks, check)
 	if entry = entry.Judge(); !entry.Good {
-		return backup.Entry{}, !same || snapshot.Again(entry.Checks), fmt.Errorf("the backup is not good, and was thrown away: %s", entry.Why())
+		return backup.Entry{}, entry.Again(), fmt.Errorf("the backup is not good, and was thrown away: %s", entry.Why())
 	}
 	entry, err = r.pack(ctx, dir, entry, files.Files)
 	return entry, false, err

@@ -245,7 +245,7 @@ func TestRetention(t *testing.T) {
 		if diff := cmp.Diff(want, got.Go); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if (got.Kept != "") != (slices.Contains([]string{"nothing goes if the newest good one is old", "a bad new one does not make the good ones young"}, name)) {
+		if (got.Kept != "") != slices.Contains([]string{"nothing goes if the newest good one is old", "a bad new one does not make the good ones young"}, name) {
 			t.Errorf("%s: %q", name, got.Kept)
 		}
 	}

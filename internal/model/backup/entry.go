@@ -89,6 +89,9 @@ type Check struct {
 	OK   bool      `json:"ok"`
 	// Says has the figures, or why it failed.
 	Says string `json:"says,omitempty"`
+	// Again is true for one that failed because something else changed meanwhile: the
+	// next try may well pass.
+	Again bool `json:"again,omitempty"`
 }
 
 // Copy is the backup at a target.
@@ -135,6 +138,16 @@ func (e Entry) Why() string {
 		return "it was not checked"
 	}
 	return ""
+}
+
+// Again reports whether the first check that failed may pass in another try.
+func (e Entry) Again() bool {
+	for _, c := range e.Checks {
+		if !c.OK {
+			return c.Again
+		}
+	}
+	return false
 }
 
 // Encode writes an entry.

@@ -1,5 +1,10 @@
 package backup
 
+import (
+	"github.com/holdfast/holdfast/internal/model/corosync"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
 // HostPath is a file of a control plane that a restore needs and a snapshot of etcd lacks,
 // or a folder with all its files.
 type HostPath struct {
@@ -37,11 +42,10 @@ func HostPaths() []HostPath {
 		{Path: "/etc/holdfast/firewall", Folder: true, Quiet: true},
 		{Path: "/etc/holdfast/manifests", Folder: true, Quiet: true},
 		// Accounts and pins of BMCs, and what was learned of them.
-		{Path: "/etc/holdfast/fencing", Folder: true, Quiet: true},
+		{Path: state.FencingDir, Folder: true, Quiet: true},
 		// The rest of the authorities, and leaf certificates: these are made anew in a
 		// restore, and show what they were made for.
 		{Path: "/etc/kubernetes/pki", Folder: true},
-		{Path: "/etc/kubernetes/admin.conf"},
 		{Path: "/etc/kubernetes/controller-manager.conf"},
 		{Path: "/etc/kubernetes/scheduler.conf"},
 		{Path: "/etc/kubernetes/kubelet.conf"},
@@ -53,14 +57,14 @@ func HostPaths() []HostPath {
 		{Path: "/etc/containerd/config.toml"},
 		{Path: "/etc/cni/net.d", Folder: true},
 		// Records and state of ours.
-		{Path: "/var/lib/etcd/holdfast-record.json", Quiet: true},
-		{Path: "/var/lib/holdfast/etcd/parameters.json", Quiet: true},
+		{Path: state.EtcdRecordPath, Quiet: true},
+		{Path: state.EtcdParametersPath, Quiet: true},
 		{Path: "/var/lib/holdfast/authorities", Folder: true, Quiet: true},
 		{Path: "/var/lib/holdfast/network", Folder: true, Quiet: true},
 		{Path: "/var/lib/holdfast/fencing", Folder: true, Quiet: true},
 		{Path: "/var/lib/holdfast/release", Quiet: true},
 		// Two control planes: Corosync and Pacemaker.
-		{Path: "/etc/corosync/corosync.conf", Quiet: true},
+		{Path: corosync.Path, Quiet: true},
 		{Path: "/etc/corosync/authkey", Quiet: true},
 		{Path: "/var/lib/pacemaker/cib/cib.xml", Quiet: true},
 		{Path: "/var/lib/pcsd/known-hosts", Quiet: true},

@@ -66,6 +66,8 @@ const (
 	FormatStep = "step-input"
 	// FormatReplacement is the plan by which a lost host is replaced.
 	FormatReplacement = "replacement-plan"
+	// FormatBackup is that of an archive of a backup and of its entry in the catalogue.
+	FormatBackup = "backup"
 )
 
 // The numbers that a test compares with the constants of the code.
@@ -105,6 +107,7 @@ func formats() []Format {
 		numbered(FormatAnnotations),
 		numbered(FormatFolder),
 		numbered(FormatReplacement),
+		numbered(FormatBackup),
 		plain("fence-evidence"),       // /run/holdfast/fenced/NODE.json
 		plain("fence-history"),        // history.jsonl and confirmations.jsonl
 		plain("fencing-device"),       // /etc/holdfast/fencing/NODE.json
@@ -121,6 +124,7 @@ func formats() []Format {
 		plain("apply-journal"),        // /var/lib/holdfast/apply/state.json
 		plain("network-view"),         // nodes.json, settings.json
 		plain("site"),                 // /etc/holdfast/site.json
+		plain("backup-request"),       // /run/holdfast/backup/request.yaml and state.json
 		plain("rotation-annotations"), // where an authority's replacement stands
 		plain("backup-journal"),       // journal.json and wish.json in /var/lib/holdfast/backup
 		plain("keeper-socket"),        // what the etcd keeper answers on its host

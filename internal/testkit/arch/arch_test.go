@@ -160,7 +160,7 @@ var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Ti
 
 // onlyImporter names packages that have exactly one adapter.
 var onlyImporter = map[string][]string{
-	"os/exec":                             {"internal/adapter/host"},
+	"os/exec":                             {"internal/adapter/host", "internal/testkit/etcdtest"},
 	"github.com/stmcginnis/gofish":        {"internal/adapter/redfish"},
 	"github.com/minio/minio-go/v7":        {"internal/adapter/backup/target"},
 	"github.com/pkg/sftp":                 {"internal/adapter/backup/target"},

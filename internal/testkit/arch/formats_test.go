@@ -29,6 +29,7 @@ var formatNumbers = map[string]string{
 	payload.FormatAnnotations: "internal/decide/upgrade/annotation/annotation.go format",
 	payload.FormatFolder:      "internal/install/release/disk.go recordFormat",
 	payload.FormatReplacement: "internal/decide/replace/plan.go Format",
+	payload.FormatBackup:      "internal/model/backup/entry.go Format",
 }
 
 // otherNumbers are constants of numbers that no second release meets.

@@ -27,6 +27,7 @@ var namesRecords = map[string]string{
 	"internal/decide/explain":        "tells a person",
 	"internal/decide/confirm":        "tells a person",
 	"internal/decide/wiping":         "a host that is wiped has none of them any more",
+	"internal/model/backup":          "lists them among the files of a host that a backup holds",
 }
 
 // recordFiles returns the constants of state/files.go, by name.

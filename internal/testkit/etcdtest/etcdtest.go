@@ -13,7 +13,7 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
+	"os/exec" //nolint:depguard // a test ends this process with its own
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -71,6 +71,8 @@ func serves(t testing.TB, c *etcd.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
 	for {
 		s, err := c.Status(ctx)
 		if err == nil && s.Votes() {
@@ -79,7 +81,7 @@ func serves(t testing.TB, c *etcd.Client) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("etcd does not serve: %+v, %v", s, err)
-		case <-time.After(20 * time.Millisecond):
+		case <-ticks.C:
 		}
 	}
 }

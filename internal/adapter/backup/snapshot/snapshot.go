@@ -16,7 +16,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -190,6 +189,7 @@ type verification struct {
 func (v *verification) pass(name, format string, args ...any) bool {
 	return v.say(name, true, format, args...)
 }
+
 func (v *verification) fail(name, format string, args ...any) bool {
 	return v.say(name, false, format, args...)
 }
@@ -259,24 +259,13 @@ func (v *verification) hash() bool {
 		return v.pass(CheckHash, "%08x at revision %d; not compared with the living etcd: its database has %d MiB, and writes would wait while it hashes them",
 			h.Hash, h.HashRevision, v.seen.Status.DBSize>>20)
 	case live.CompactRevision != h.CompactRevision:
-		return v.fail(CheckHash, "etcd was compacted to revision %d between the hash and the snapshot, which has %d: %s", h.CompactRevision, live.CompactRevision, again)
+		v.fail(CheckHash, "etcd was compacted to revision %d between its hash, of revision %d, and the snapshot: the two cannot be compared", h.CompactRevision, live.CompactRevision)
+		v.checks[len(v.checks)-1].Again = true
+		return false
 	case live != h:
 		return v.fail(CheckHash, "restored is %08x at revision %d, and the living etcd has %08x at %d", h.Hash, h.HashRevision, live.Hash, live.HashRevision)
 	}
 	return v.pass(CheckHash, "%08x at revision %d, as the living etcd has it", h.Hash, h.HashRevision)
-}
-
-// again ends what a check says that another try may well pass.
-const again = "the two cannot be compared, and another try can"
-
-// Again reports whether checks failed for a reason that another try may not meet.
-func Again(checks []backup.Check) bool {
-	for _, c := range checks {
-		if !c.OK {
-			return strings.HasSuffix(c.Says, again)
-		}
-	}
-	return false
 }
 
 // ask runs etcdutl and reads what it says.

@@ -18,11 +18,11 @@ import (
 // directory is a folder of this host, or a mount.
 type directory struct{ backup.Directory }
 
-func openDirectory(d backup.Directory) (Target, error) {
+func openDirectory(d backup.Directory) Target {
 	if d.Marker == "" {
 		d.Marker = backup.DefaultMarker
 	}
-	return directory{d}, nil
+	return directory{d}
 }
 
 // ErrNoMarker is returned for a folder without its marker: most likely a mount is gone.

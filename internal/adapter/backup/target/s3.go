@@ -104,7 +104,7 @@ func (b *bucket) probe(ctx context.Context, name string) (checksum, error) {
 	}
 	var errs []error
 	for _, way := range checksums {
-		err := b.put(ctx, way, name, strings.NewReader(probeText), int64(len(probeText)))
+		err := b.try(ctx, way, name)
 		if err == nil {
 			known.Store(id, way)
 			_ = b.Remove(ctx, name) // an account that may only append leaves it there
@@ -118,8 +118,31 @@ func (b *bucket) probe(ctx context.Context, name string) (checksum, error) {
 	return "", errors.Join(errs...)
 }
 
+// try writes the probe and reads it back: a server that does not know the trailing form
+// stores its frame as if it were data.
+func (b *bucket) try(ctx context.Context, way checksum, name string) error {
+	if err := b.put(ctx, way, name, strings.NewReader(probeText), int64(len(probeText))); err != nil {
+		return err
+	}
+	r, err := b.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(io.LimitReader(r, 1<<16))
+	if err = errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	if string(got) != probeText {
+		return ErrOther
+	}
+	return nil
+}
+
 // formal reports whether a server refused the form of a request: another way may do.
 func formal(err error) bool {
+	if errors.Is(err, ErrOther) {
+		return true
+	}
 	code := minio.ToErrorResponse(err).StatusCode
 	return code == http.StatusBadRequest || code == http.StatusNotImplemented
 }

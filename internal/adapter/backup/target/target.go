@@ -38,7 +38,7 @@ func Open(ctx context.Context, t backup.Target) (Target, error) {
 	var err error
 	switch {
 	case t.Directory != nil:
-		out, err = openDirectory(*t.Directory)
+		out = openDirectory(*t.Directory)
 	case t.S3 != nil:
 		out, err = openBucket(*t.S3)
 	case t.SFTP != nil:
@@ -159,10 +159,12 @@ func leaving(ctx context.Context, do func() error) error {
 		return causeOf(ctx, err)
 	case <-ctx.Done():
 	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
 	select {
 	case err := <-ended:
 		return causeOf(ctx, err)
-	case <-time.After(grace):
+	case <-timer.C:
 		return context.Cause(ctx)
 	}
 }
