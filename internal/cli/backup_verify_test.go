@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 )
@@ -19,8 +22,7 @@ import (
 const etcdutlPlayed = `#!/bin/sh
 case "$*" in
 "snapshot status "*) echo '{"revision":4711,"totalKey":42,"totalSize":9}' ;;
-"snapshot restore "*) for a; do last=$a; done; while [ "$1" != --data-dir ]; do shift; done; mkdir -p "$2/member/snap" && echo x > "$2/member/snap/db" ;;
-hashkv*) echo '{"hash":HASH,"hashRevision":4700,"compactRevision":4000}' ;;
+"snapshot restore "*) for a; do last=$a; done; while [ "$1" != --data-dir ]; do shift; done; mkdir -p "$2/member/snap" && printf HASH > "$2/member/snap/db" ;;
 version) echo played ;;
 *) exit 9 ;;
 esac
@@ -62,6 +64,15 @@ func backupFiles(t *testing.T) (plain, sent, key string) {
 func TestABackupFileIsOpenedComparedAndRestoredWithoutASite(t *testing.T) {
 	plain, sent, key := backupFiles(t)
 	scratch := t.TempDir()
+	hashRestored = func(_ context.Context, dataDir string, revision int64) (etcd.KVHash, error) {
+		data, err := os.ReadFile(filepath.Join(dataDir, "member/snap/db"))
+		if err != nil {
+			return etcd.KVHash{}, err
+		}
+		hash, err := strconv.ParseUint(string(data), 10, 32)
+		return etcd.KVHash{Hash: uint32(hash), HashRevision: revision, CompactRevision: 4000}, err
+	}
+	t.Cleanup(func() { hashRestored = nil })
 	program := func(hash string) string {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "etcdutl")

@@ -1,10 +1,12 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,8 +19,8 @@ import (
 
 // Scratch says which etcd OpenScratch starts.
 type Scratch struct {
-	// Dir is a folder that root alone enters: etcd's sockets are in it.
-	Dir string
+	// Program is etcd; empty means the one in the path.
+	Program string
 	// DataDir is the data directory of one member; Name and PeerURL are that member's.
 	DataDir, Name, PeerURL string
 	// Log gets etcd's output.
@@ -28,8 +30,10 @@ type Scratch struct {
 // Alone is an etcd over data that belong to no running cluster. Nobody but this process
 // reaches it.
 type Alone struct {
-	kv    pb.KVClient
-	conn  *grpc.ClientConn
+	kv   pb.KVClient
+	conn *grpc.ClientConn
+	// dir has etcd's sockets: the path of one must be short. Nobody else enters it.
+	dir   string
 	end   context.CancelFunc
 	ended chan error
 }
@@ -48,12 +52,16 @@ const (
 
 // OpenScratch starts etcd, and waits until it answers.
 func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
-	client, peer := "unix://"+filepath.Join(s.Dir, "client.sock"), "unix://"+filepath.Join(s.Dir, "peer.sock")
+	dir, err := os.MkdirTemp("", "etcd-")
+	if err != nil {
+		return nil, err
+	}
+	client, peer := "unix://"+filepath.Join(dir, "client.sock"), "unix://"+filepath.Join(dir, "peer.sock")
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	a := &Alone{end: end, ended: make(chan error, 1)}
+	a := &Alone{dir: dir, end: end, ended: make(chan error, 1)}
 	go func() {
 		_, err := host.Run(running, host.Cmd{
-			Name: "etcd", Dir: s.Dir, Stdout: s.Log, Grace: scratchGrace,
+			Name: cmp.Or(s.Program, "etcd"), Dir: dir, Stdout: s.Log, Grace: scratchGrace,
 			Args: []string{
 				"--data-dir", s.DataDir, "--name", s.Name, "--log-level", "warn",
 				"--listen-client-urls", client, "--listen-peer-urls", peer,
@@ -68,7 +76,7 @@ func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(scratchMessage), grpc.WaitForReady(true)))
 	if err != nil {
 		end()
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	a.conn, a.kv = conn, pb.NewKVClient(conn)
 	if err := a.answers(ctx); err != nil {
@@ -102,12 +110,17 @@ func (a *Alone) Close() error {
 	select {
 	case err := <-a.ended:
 		a.end()
-		return fmt.Errorf("%w: %w", errEnded, err)
+		return errors.Join(fmt.Errorf("%w: %w", errEnded, err), os.RemoveAll(a.dir))
 	default:
 	}
 	a.end()
 	<-a.ended
-	return nil
+	return os.RemoveAll(a.dir)
+}
+
+// HashKV hashes all keys up to a revision.
+func (a *Alone) HashKV(ctx context.Context, revision int64) (KVHash, error) {
+	return hashKV(ctx, a.conn, revision)
 }
 
 // Each goes once through all keys with a prefix, in their order. do may put and delete the

@@ -38,7 +38,11 @@ type KVHash struct {
 // HashKV hashes all keys of the local member up to a revision. The member commits nothing
 // to its database meanwhile, so the time that it takes is one for which writes wait.
 func (c *Client) HashKV(ctx context.Context, revision int64) (KVHash, error) {
-	r, err := pb.NewMaintenanceClient(c.conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+	return hashKV(ctx, c.conn, revision)
+}
+
+func hashKV(ctx context.Context, conn *grpc.ClientConn, revision int64) (KVHash, error) {
+	r, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
 	if err != nil {
 		return KVHash{}, fmt.Errorf("have etcd hash its keys: %w", err)
 	}

@@ -164,7 +164,7 @@ const scrubLimit = 10 * time.Minute
 func (w work) scrub(ctx context.Context) (report Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
 	defer cancel()
-	e, err := etcd.OpenScratch(ctx, etcd.Scratch{Dir: w.dir, DataDir: w.data(), Name: w.Name, PeerURL: w.PeerURL, Log: w.Log})
+	e, err := etcd.OpenScratch(ctx, etcd.Scratch{DataDir: w.data(), Name: w.Name, PeerURL: w.PeerURL, Log: w.Log})
 	if err != nil {
 		return report, err
 	}

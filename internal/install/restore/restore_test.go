@@ -69,7 +69,7 @@ func living(t testing.TB, dir string) *etcd.Alone {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o700))
 	e, err := etcd.OpenScratch(t.Context(), etcd.Scratch{
-		Dir: dir, DataDir: filepath.Join(dir, "data"), Name: "cp-1", PeerURL: "https://192.0.2.11:2380", Log: io.Discard,
+		DataDir: filepath.Join(dir, "data"), Name: "cp-1", PeerURL: "https://192.0.2.11:2380", Log: io.Discard,
 	})
 	must(t, err)
 	return e
