@@ -16,6 +16,7 @@ import (
 	"os/exec" //nolint:depguard // a test ends this process with its own
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,28 @@ func Start(t testing.TB, args ...string) *Server {
 	t.Cleanup(func() { _ = c.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	serves(t, c)
 	return &Server{Client: c, URL: "https://" + client, Identity: id}
+}
+
+// Ctl runs etcdctl and returns what it printed.
+func (s *Server) Ctl(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), Program(t, "etcdctl"), append([]string{
+		"--endpoints", s.URL, "--cacert", s.Identity.CA, "--cert", s.Identity.Cert, "--key", s.Identity.Key,
+	}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("etcdctl %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// Lease grants a lease of an hour and returns its id in hex.
+func (s *Server) Lease(t testing.TB) string {
+	t.Helper()
+	words := strings.Fields(s.Ctl(t, "lease", "grant", "3600")) // lease ID granted with TTL(3600s)
+	if len(words) < 2 {
+		t.Fatalf("etcdctl granted %q", words)
+	}
+	return words[1]
 }
 
 func serves(t testing.TB, c *etcd.Client) {
