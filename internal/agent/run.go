@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/adapter/eventlog"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/deleted"
@@ -33,6 +35,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
+	"github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/manifests"
@@ -191,6 +194,10 @@ func newReplacement(s *site.Site, log *slog.Logger) (*replace.Agent, error) {
 	}
 	return replace.New(replace.ThisHost(replace.Options{
 		Host: name, Cluster: manifests.InfrastructureName(s.Config), ControlPlanes: s.Topology().ControlPlanes,
+		Backup: func(context.Context) state.Fact[time.Time] {
+			newest, err := (catalogue.Catalogue{Dir: backup.Dir}).Newest()
+			return state.Fact[time.Time]{Value: newest, Known: err == nil}
+		},
 		Log: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
 	})), nil
 }
@@ -214,7 +221,8 @@ func newDeleted(s *site.Site, net *hostnet.Network, view func() state.NetworkVie
 	return deleted.New(deleted.Options{
 		Kind: decide.Kind{ControlPlane: s.Role.ControlPlane(), Pacemaker: pair}, Now: time.Now, View: view,
 		Installed: func() bool { return host.Exists(install.CompletePath) },
-		Pair:      func() bool { return pair && records.Files{}.HasRecord() },
+		// while a host is replaced, Corosync's files and the CIB change on purpose
+		Pair: func() bool { return pair && records.Files{}.HasRecord() && !host.Exists(replacement.PlanPath) },
 		Tell: func(ctx context.Context, node, value string) error {
 			return net.Try(ctx, kubeconfig, func(ctx context.Context, c *kube.Client) error {
 				if value == "" {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,6 +55,18 @@ func (c Catalogue) List() ([]backup.Entry, []Broken, error) {
 	}
 	slices.SortFunc(entries, func(a, b backup.Entry) int { return strings.Compare(a.ID, b.ID) })
 	return entries, broken, nil
+}
+
+// Newest returns when the newest good backup was taken; zero if there is none.
+func (c Catalogue) Newest() (time.Time, error) {
+	entries, _, err := c.List()
+	var newest time.Time
+	for _, e := range entries {
+		if e.Good && e.Taken.After(newest) {
+			newest = e.Taken
+		}
+	}
+	return newest, err
 }
 
 // Entry reads the entry of a backup. An archive that is not there, or has another size than
