@@ -148,7 +148,8 @@ func Images() []ImageSpec {
 func host() ImageSpec {
 	files := inBin("kubernetes", "kubeadm", "kubectl", "kubelet")
 	files = append(files, inBin("containerd", "containerd", "containerd-shim-runc-v2", "ctr")...)
-	files = append(files, inBin("etcd", "etcdctl", "etcdutl")...)
+	// etcd itself tries backups, and has the data of one changed in a restore
+	files = append(files, inBin("etcd", "etcd", "etcdctl", "etcdutl")...)
 	files = append(files, inBin("standin", "etcd-standin")...)
 	for _, path := range cniPluginPaths {
 		files = append(files, ImageFile{Component: "cni-plugins", Binary: base(path), Path: "/opt/cni/bin/" + base(path)})
