@@ -167,6 +167,29 @@ func (a *Alone) Delete(ctx context.Context, key string) error {
 	return err
 }
 
+// Disarm takes back alarms: with one, etcd accepts no write, and an alarm is a part of the
+// data. What it was about must be mended by whoever uses the data.
+func (a *Alone) Disarm(ctx context.Context) error {
+	m := pb.NewMaintenanceClient(a.conn)
+	got, err := m.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
+	if err != nil {
+		return fmt.Errorf("ask etcd for its alarms: %w", err)
+	}
+	for _, alarm := range got.Alarms {
+		_, err := m.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: alarm.MemberID, Alarm: alarm.Alarm})
+		if err != nil {
+			return fmt.Errorf("take back etcd's alarm %s: %w", alarm.Alarm, err)
+		}
+	}
+	return nil
+}
+
+// Defragment gives the room of what was deleted back to the disk.
+func (a *Alone) Defragment(ctx context.Context) error {
+	_, err := pb.NewMaintenanceClient(a.conn).Defragment(ctx, &pb.DefragmentRequest{})
+	return err
+}
+
 // Compacted reports whether a revision cannot be read any more.
 func (a *Alone) Compacted(ctx context.Context, revision int64) bool {
 	_, err := a.kv.Range(ctx, &pb.RangeRequest{Key: []byte("/"), Revision: revision, CountOnly: true})

@@ -169,7 +169,13 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	return scrub(ctx, e)
+	if err := e.Disarm(ctx); err != nil {
+		return report, err
+	}
+	if report, err = scrub(ctx, e); err != nil {
+		return report, err
+	}
+	return report, e.Defragment(ctx)
 }
 
 // place makes the data those of etcd. The report is written first: with data beside it,
