@@ -132,12 +132,18 @@ func (a App) pod() corev1.PodSpec {
 // Deploy makes the application, and removes it at the end of the test.
 func (s *Site) Deploy(t *testing.T, a App) App {
 	t.Helper()
+	t.Cleanup(func() { s.Remove(t, a.objects()...) })
+	return s.Leave(t, a)
+}
+
+// Leave makes the application, and leaves it to the site.
+func (s *Site) Leave(t *testing.T, a App) App {
+	t.Helper()
 	for _, o := range a.objects() {
 		if err := s.API.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatalf("application %s: %v", a.Name, err)
 		}
 	}
-	t.Cleanup(func() { s.Remove(t, a.objects()...) })
 	err := Until(t.Context(), appWithin, time.Second, func() error {
 		return s.RolledOut(t.Context(), client.ObjectKey{Namespace: appNamespace, Name: a.Name})
 	})

@@ -29,7 +29,7 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 	s := up(t, *planes)
 	dir := t.TempDir()
 	app := labsite.App{Name: "shop", Host: "shop.apps." + s.Lab.Layout.ClusterDomain(), Controller: ingress.DefaultName, Replicas: 2, Graceful: true}
-	s.Deploy(t, app)
+	s.Leave(t, app)
 	s.create(secret("till", "before"), payments())
 	file := s.backup(dir)
 	s.create(secret("late", "after"))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/install/installer"
@@ -37,9 +38,14 @@ func (r restored) snapshot(ctx context.Context, b *lab.Lab, c *lab.Client) (err 
 	if r == "" {
 		return nil
 	}
-	root, err := b.Root(ctx, c, b.Layout.Hosts[0].Name)
-	if err != nil {
-		return err
+	root := ""
+	for { // the host is in its power-on self-test; the caller's time limits this
+		if root, err = b.Root(ctx, c, b.Layout.Hosts[0].Name); err == nil {
+			break
+		}
+		if waitErr := host.Sleep(ctx, time.Second); waitErr != nil {
+			return errors.Join(err, waitErr)
+		}
 	}
 	target := filepath.Join(root, site.RestorePath)
 	if host.Exists(target) {

@@ -98,7 +98,9 @@ func runUp(ctx context.Context, streams command.Streams, f upFlags) error {
 	if err != nil || options.Spec.Bare {
 		return err
 	}
-	if err := restored(f.restored).snapshot(ctx, b, c); err != nil {
+	copying, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	if err := restored(f.restored).snapshot(copying, b, c); err != nil {
 		return err
 	}
 	return waitForLab(ctx, streams, b, c, f.timeout)
