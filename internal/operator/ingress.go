@@ -24,6 +24,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/operator/certificates"
 	"github.com/holdfast/holdfast/internal/operator/ingress"
 	render "github.com/holdfast/holdfast/internal/render/operator"
@@ -63,7 +64,9 @@ func held(twoNode bool) map[client.Object]cache.ByObject {
 	held.Namespaces[ingress.NamespaceManaged] = cache.Config{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", ingress.PublishedCertificates),
 	}
-	out[&corev1.Secret{}], out[&corev1.ConfigMap{}] = held, in(configMaps...)
+	lists := in(configMaps...)
+	lists.Namespaces[retired.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", retired.ConfigMap)}
+	out[&corev1.Secret{}], out[&corev1.ConfigMap{}] = held, lists
 	out[&operatorv1.IngressController{}] = in(decide.Namespace)
 	for _, o := range []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},

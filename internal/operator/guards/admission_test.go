@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/model/retired"
-	render "github.com/holdfast/holdfast/internal/render/guards"
 )
 
 // nodeOn is a Node as the kubelet of a machine makes it.
@@ -73,17 +72,13 @@ func (s *site) comesTo(sentence string, refused bool, try func() error) {
 	s.t.Fatalf("%s: %v", sentence, err)
 }
 
-// It stands in the first file of the package, on purpose: once other tests have deleted
-// every guard that has a list, this API server judges a new one as if it had none (adr
-// 0085).
+// The guard is deleted for good and made again in between: an API server must know the
+// names from the guard alone (adr 0085).
 func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
-	s, ctx := newSite(t), t.Context()
-	g := render.RetiredHosts()
-	g.Policy.Name += "-here" // other tests of this package lift and delete the guard itself
-	g.Binding.Name, g.Binding.Spec.PolicyName = g.Policy.Name, g.Policy.Name
-	t.Cleanup(s.clearGuards)
-	must(t, client.IgnoreAlreadyExists(s.admin.Create(ctx, g.Policy)))
-	must(t, client.IgnoreAlreadyExists(s.admin.Create(ctx, g.Binding)))
+	k, ctx := newKeeper(t), t.Context()
+	s := k.site
+	stop := k.manage()
+	defer func() { stop() }()
 	const name = "taken-out"
 	kubelet := s.kubeletOf(ctx, name)
 	dry := func(n *corev1.Node) func() error {
@@ -93,6 +88,12 @@ func TestAHostThatWasTakenOutStaysOutUntilItsNameIsGivenAgain(t *testing.T) {
 	h := retired.Host{Name: name, Machine: "old", When: time.Now(), Why: `"again": never`}
 	s.lists(ctx, h)
 	s.comesTo("a host that was taken out does not make its Node again", true, dry(nodeOn(name, "old")))
+	stop()
+	stop = func() {}
+	s.clearGuards()
+	s.comesTo("the guard was deleted", false, dry(nodeOn(name, "old")))
+	stop = k.manage()
+	s.comesTo("the guard is back, and the host is out", true, dry(nodeOn(name, "old")))
 	s.comesTo("an administrator may", false, func() error { return s.admin.Create(ctx, nodeOn(name, "old"), client.DryRunAll) })
 
 	h.Again = time.Now()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
@@ -70,6 +71,21 @@ func (r *Reconciler) controlPlanes(ctx context.Context) ([]render.ControlPlane, 
 		}
 	}
 	return out, nil
+}
+
+// takenOut returns the list of hosts that were taken out, empty where nobody was.
+func (r *Reconciler) takenOut(ctx context.Context) (map[string]string, error) {
+	var list corev1.ConfigMap
+	key := client.ObjectKey{Namespace: retired.Namespace, Name: retired.ConfigMap}
+	if err := r.Client.Get(ctx, key, &list); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the list of hosts that were taken out, ConfigMap %s: %w", key, err)
+	}
+	return list.Data, nil
+}
+
+// isList reports whether a ConfigMap is the list of hosts that were taken out.
+func isList(o client.Object) bool {
+	return o.GetNamespace() == retired.Namespace && o.GetName() == retired.ConfigMap
 }
 
 // isAccount reports whether a Secret has the account of a control plane's BMC.

@@ -121,7 +121,7 @@ func TestADeletedGuardIsBackAtOnce(t *testing.T) {
 	k := newKeeper(t)
 	stop := k.manage()
 	defer stop()
-	want := len(render.All(nil)) + len(render.Always())
+	want := len(render.All(nil)) + len(render.Always(nil))
 	whole := func() bool { p, b := k.ours(); return len(p) == want && len(b) == want }
 	k.until(whole, func() string { return "the guards were not installed" })
 	for _, what := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
@@ -272,10 +272,10 @@ func TestAnotherTopologyHasTheGuardsOfEveryCluster(t *testing.T) {
 	k.guard()
 	k.look()
 	p, b := k.ours()
-	if len(p) != len(render.Always()) || len(b) != len(p) {
+	if len(p) != len(render.Always(nil)) || len(b) != len(p) {
 		t.Errorf("%d policies and %d bindings are left", len(p), len(b))
 	}
-	for _, g := range render.Always() {
+	for _, g := range render.Always(nil) {
 		if _, there := k.texts()["policy "+g.Name()]; !there {
 			t.Errorf("%s is not there", g.Name())
 		}

@@ -1,8 +1,8 @@
 // Package guards is the operator's controller of guards: admission policies that
 // keep a cluster of two control planes from being taken apart, and the accounts
-// on workers to their own hosts. The policies hold without the controller. It
+// on workers to their own hosts, and hosts out that were taken out. The policies hold without the controller. It
 // restores what somebody deleted or weakened, follows the names of the control
-// planes, and lifts a guard for as long as an administrator asks for. In a
+// planes and the list of hosts that were taken out, and lifts a guard for as long as an administrator asks for. In a
 // cluster of another kind it removes the guards of two control planes. Package
 // render/guards renders the policies.
 package guards
@@ -59,6 +59,7 @@ func (r *Reconciler) SetUp(mgr ctrl.Manager) error {
 		Watches(&admissionv1.ValidatingAdmissionPolicyBinding{}, all).
 		Watches(&configv1.Infrastructure{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: roleChanged})).
+		Watches(&corev1.ConfigMap{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(isList))).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(isAccount))).
 		Complete(r)
 }
@@ -81,7 +82,11 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	always, err := r.keepAll(ctx, have, render.Always(), false)
+	out, err := r.takenOut(ctx)
+	if err != nil {
+		return 0, err
+	}
+	always, err := r.keepAll(ctx, have, render.Always(out), false)
 	if err != nil {
 		return 0, err
 	}

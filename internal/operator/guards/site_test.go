@@ -11,12 +11,14 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast/holdfast/internal/model/config"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/model/topology"
 	render "github.com/holdfast/holdfast/internal/render/guards"
@@ -25,10 +27,12 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
-// inOwnNamespace limits the operator's cache of Secrets to its own namespace.
+// inOwnNamespace limits the operator's cache to what it may read: Secrets of its own
+// namespace, and the list of hosts that were taken out.
 func inOwnNamespace() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Namespaces: map[string]cache.Config{manifests.NamespaceEtcd: {}}},
+		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{retired.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", retired.ConfigMap)}}},
+		&corev1.Secret{}:    {Namespaces: map[string]cache.Config{manifests.NamespaceEtcd: {}}},
 	}}
 }
 
@@ -121,7 +125,7 @@ func (s *site) guard() {
 // with it, and the operator brings the one of retired hosts at its first look.
 func (s *site) guardNetwork() {
 	s.t.Helper()
-	for _, g := range render.Always() {
+	for _, g := range render.Always(nil) {
 		for _, o := range []client.Object{g.Policy, g.Binding} {
 			must(s.t, s.admin.Patch(s.t.Context(), o, client.Apply, client.FieldOwner("holdfast-install"), client.ForceOwnership)) //nolint:staticcheck // as kubectl does
 		}

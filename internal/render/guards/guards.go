@@ -59,8 +59,9 @@ type Guard struct {
 // Name returns the name of both objects.
 func (g Guard) Name() string { return g.Policy.Name }
 
-// Always returns the guards of every cluster.
-func Always() []Guard { return []Guard{PodNetwork(), RetiredHosts()} }
+// Always returns the guards of every cluster. out is the data of the ConfigMap that
+// lists hosts which were taken out.
+func Always(out map[string]string) []Guard { return []Guard{PodNetwork(), RetiredHosts(out)} }
 
 // All returns the additional guards of a cluster with these control planes.
 // Each guard depends on nothing but its object. It contains the names of the

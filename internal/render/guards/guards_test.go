@@ -20,10 +20,20 @@ func twoHosts() []ControlPlane {
 	}
 }
 
-func everyGuard() []Guard { return append(All(twoHosts()), Always()...) }
+// takenOut is a list with a host that is out, one whose name was given again, and an
+// entry that nobody can read.
+func takenOut() map[string]string {
+	return map[string]string{
+		"w-1": `{"name":"w-1","when":"2026-11-20T03:00:00Z","why":"\"again\": never"}`,
+		"w-2": `{"name":"w-2","when":"2026-11-20T03:00:00Z","again":"2026-11-21T03:00:00Z"}`,
+		"w-3": `{"name":"w-3"`,
+	}
+}
+
+func everyGuard() []Guard { return append(All(twoHosts()), Always(takenOut())...) }
 
 func TestTheGuardsMatchTheApprovedFiles(t *testing.T) {
-	for file, guards := range map[string][]Guard{"two.yaml": All(twoHosts()), "any.yaml": Always()} {
+	for file, guards := range map[string][]Guard{"two.yaml": All(twoHosts()), "any.yaml": Always(takenOut())} {
 		var all []byte
 		for _, g := range guards {
 			for _, o := range []any{g.Policy, g.Binding} {
@@ -39,7 +49,7 @@ func TestTheGuardsMatchTheApprovedFiles(t *testing.T) {
 }
 
 func TestAGuardSaysWhichClustersItIsFor(t *testing.T) {
-	for want, guards := range map[string][]Guard{twoNode: All(twoHosts()), anyCluster: Always()} {
+	for want, guards := range map[string][]Guard{twoNode: All(twoHosts()), anyCluster: Always(takenOut())} {
 		for _, g := range guards {
 			if g.Policy.Labels[Label] != want || g.Binding.Labels[Label] != want {
 				t.Errorf("%s: %q and %q", g.Name(), g.Policy.Labels[Label], g.Binding.Labels[Label])
@@ -64,10 +74,7 @@ func TestAGuardNeedsNothingButItselfAndFailsClosed(t *testing.T) {
 			t.Errorf("%s: its name is another's, or its binding is", g.Name())
 		}
 		seen[g.Name()] = true
-		// Retired hosts are a list, which changes without the operator. Where there is none,
-		// nobody was taken out.
-		list := g.Name() == RetiredHosts().Name()
-		if !list && (p.ParamKind != nil || b.ParamRef != nil) || b.MatchResources != nil || *p.FailurePolicy != admissionv1.Fail {
+		if p.ParamKind != nil || b.ParamRef != nil || b.MatchResources != nil || *p.FailurePolicy != admissionv1.Fail {
 			t.Errorf("%s: it needs parameters, or lets through what it cannot judge", g.Name())
 		}
 		for _, v := range p.Validations {
@@ -159,5 +166,15 @@ func TestALiftedGuardStillSaysItsWord(t *testing.T) {
 	}
 	if got := fmt.Sprint(g.Binding.Spec.ValidationActions); got != "[Deny Audit]" {
 		t.Errorf("the guard itself changed: %s", got)
+	}
+}
+
+func TestANameIsOutUntilItIsGivenAgainAndAlsoIfItsEntryCannotBeRead(t *testing.T) {
+	got := map[string]string{}
+	for _, v := range RetiredHosts(takenOut()).Policy.Spec.Variables {
+		got[v.Name] = strings.TrimPrefix(v.Expression, "dyn(object).metadata.name in ")
+	}
+	if got["out"] != `["w-1", "w-3"]` || got["listed"] != `["w-1", "w-2", "w-3"]` {
+		t.Errorf("out %s, listed %s", got["out"], got["listed"])
 	}
 }

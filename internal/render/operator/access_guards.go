@@ -1,14 +1,21 @@
 package operator
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/holdfast/holdfast/internal/model/retired"
+)
 
 // guardAccess gives the rights to keep the guards of two control planes, and to
 // remove remains of them in other clusters. Whoever may write policies may also
-// lift them, so users' accounts should not have these rights.
+// lift them, so users' accounts should not have these rights. The names of hosts that
+// were taken out are in a guard, so the operator reads their list.
 func guardAccess() []Object {
-	return inCluster("guards", Name+"-guards", rbacv1.PolicyRule{
+	list := rule("", read, "configmaps")
+	list.ResourceNames = []string{retired.ConfigMap}
+	return append(inNamespace("guards-retired", retired.Namespace, Name+"-guards", list), inCluster("guards", Name+"-guards", rbacv1.PolicyRule{
 		APIGroups: []string{"admissionregistration.k8s.io"},
 		Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 		Verbs:     []string{"create", "delete", "get", "list", "update", "watch"},
-	})
+	})...)
 }
