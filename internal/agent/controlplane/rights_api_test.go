@@ -37,6 +37,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/fence"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/render/manifests"
@@ -51,6 +52,7 @@ var notOfAgents = map[string]string{
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
 	"PodsOn": "the administrator, for a replacement", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
 	"SetConfigMapKeys": "the same", "Lock": "the same", "Unlock": "the same", "VolumesOf": "the same",
+	"Retire":  "the administrator, for a removal or a replacement",
 	"Version": "kubelet's account, for the facts of an upgrade", "Bringer": "the administrator, of the unit that brings a part of a release",
 }
 
@@ -197,7 +199,17 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 		"Annotate": func(ctx context.Context, k *kube.Client) error {
 			return k.Annotate(ctx, node, state.AnnotationMachine, "x")
 		},
-		"Node": func(ctx context.Context, k *kube.Client) error { _, err := k.Node(ctx, node); return err },
+		"Node":    func(ctx context.Context, k *kube.Client) error { _, err := k.Node(ctx, node); return err },
+		"Retired": func(ctx context.Context, k *kube.Client) error { _, err := k.Retired(ctx); return err },
+		"GiveAgain": func(ctx context.Context, k *kube.Client) error {
+			entry, err := retired.Host{Name: "worker-7", When: at}.Marshal()
+			if err != nil {
+				return err
+			}
+			c.apply(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"worker-7":%q}}`,
+				retired.ConfigMap, retired.Namespace, entry))
+			return k.GiveAgain(ctx, "worker-7", at)
+		},
 		"CreateNode": func(ctx context.Context, k *kube.Client) error { // with labels that kubelet may not set
 			return k.CreateNode(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-9", Labels: map[string]string{state.LabelControlPlane: ""}}})
 		},
