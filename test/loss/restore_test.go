@@ -3,6 +3,7 @@ package loss_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -67,11 +68,13 @@ func TestASiteIsRestoredOnBlankHosts(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.on(first, "cat /var/lib/etcd/holdfast-restore/report.json")), &report); err != nil || len(report.Suspended) == 0 {
 		t.Errorf("the report names no suspended job: %+v, %v", report, err)
 	}
-	if out := r.on(first, "holdfast status || true"); !strings.Contains(out, "ealthy") {
-		t.Errorf("status: %s", out)
-	} else {
-		t.Logf("%s", out)
-	}
+	r.eventually(3*time.Minute, "the site says that it is healthy", func() error {
+		out, err := r.Sh(t.Context(), first, "holdfast status")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 	r.knows(kubeconfig)
 }
 
