@@ -171,19 +171,27 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { loops.Run(ctx, kubelets.Task()); return nil })
 	if s.Role.ControlPlane() && s.Topology().Fencing {
-		group.Go(func() error { status.Run(ctx, loops); return nil })
-		incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
-		group.Go(func() error { incidents.Run(ctx, loops); return nil })
-		steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
-		group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
-		replacement, err := newReplacement(s, log)
-		if err != nil {
+		if err := runPair(ctx, group, s, log, loops, status); err != nil {
 			return err
 		}
-		group.Go(func() error { loops.Run(ctx, replacement.Task()); return nil })
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// runPair runs what only one of two control planes with fencing has.
+func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector) error {
+	group.Go(func() error { status.Run(ctx, loops); return nil })
+	incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
+	group.Go(func() error { incidents.Run(ctx, loops); return nil })
+	steps := twonode.NewHost(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
+	group.Go(func() error { loops.Run(ctx, steps.ReleaseTask()); return nil })
+	replacement, err := newReplacement(s, log)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { loops.Run(ctx, replacement.Task()); return nil })
+	return nil
 }
 
 // newReplacement returns what replaces the other control plane, where a person wants that.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/site"
 )
@@ -119,7 +118,7 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
-	in := newInstaller(command.Streams(streams), r.dir)
+	in := newInstaller(streams, r.dir)
 	_, err = archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
 		if member.Name != archive.SnapshotName {
 			return nil

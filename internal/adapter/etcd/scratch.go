@@ -33,9 +33,11 @@ type Alone struct {
 	kv   pb.KVClient
 	conn *grpc.ClientConn
 	// dir has etcd's sockets: the path of one must be short. Nobody else enters it.
-	dir   string
-	end   context.CancelFunc
-	ended chan error
+	dir string
+	end context.CancelFunc
+	// ended is closed when etcd has ended, with err.
+	ended chan struct{}
+	err   error
 }
 
 const (
@@ -58,9 +60,10 @@ func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
 	}
 	client, peer := "unix://"+filepath.Join(dir, "client.sock"), "unix://"+filepath.Join(dir, "peer.sock")
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	a := &Alone{dir: dir, end: end, ended: make(chan error, 1)}
+	a := &Alone{dir: dir, end: end, ended: make(chan struct{})}
 	go func() {
-		_, err := host.Run(running, host.Cmd{
+		defer close(a.ended)
+		_, a.err = host.Run(running, host.Cmd{
 			Name: cmp.Or(s.Program, "etcd"), Dir: dir, Stdout: s.Log, Grace: scratchGrace,
 			Args: []string{
 				"--data-dir", s.DataDir, "--name", s.Name, "--log-level", "warn",
@@ -70,7 +73,6 @@ func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
 				"--quota-backend-bytes", fmt.Sprint(scratchQuota),
 			},
 		})
-		a.ended <- err
 	}()
 	conn, err := grpc.NewClient(client, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(scratchMessage), grpc.WaitForReady(true)))
@@ -95,8 +97,7 @@ func (a *Alone) answers(ctx context.Context) error {
 	select {
 	case err := <-asked:
 		return err
-	case err := <-a.ended:
-		a.ended <- err // Close tells it
+	case <-a.ended: // Close tells why
 		return errEnded
 	}
 }
@@ -108,9 +109,9 @@ var errEnded = errors.New("etcd has ended")
 func (a *Alone) Close() error {
 	_ = a.conn.Close()
 	select {
-	case err := <-a.ended:
+	case <-a.ended:
 		a.end()
-		return errors.Join(fmt.Errorf("%w: %w", errEnded, err), os.RemoveAll(a.dir))
+		return errors.Join(fmt.Errorf("%w: %w", errEnded, a.err), os.RemoveAll(a.dir))
 	default:
 	}
 	a.end()

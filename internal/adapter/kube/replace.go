@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // The requests of a replacement. The agent makes them as the administrator: its own
@@ -138,7 +137,7 @@ func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string)
 		return nil
 	}
 	if err == nil {
-		err = objects.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(got.UID))}})
+		err = objects.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(got.UID)}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ConfigMap %s/%s: %w", namespace, name, err)

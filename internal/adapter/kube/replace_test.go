@@ -102,6 +102,7 @@ func TestAVolumeOfOneHostIsFound(t *testing.T) {
 		}}}}
 	}
 	for name, affinity := range map[string]*corev1.VolumeNodeAffinity{"of-lost": tied("lost"), "of-whole": tied("whole"), "of-both": tied("lost", "whole"), "of-all": nil} {
+		//nolint:exhaustive // a volume has storage alone
 		_, err := set.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: corev1.PersistentVolumeSpec{

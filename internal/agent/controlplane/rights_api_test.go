@@ -206,8 +206,8 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			if err != nil {
 				return err
 			}
-			c.apply(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"worker-7":%q}}`,
-				retired.ConfigMap, retired.Namespace, entry))
+			text := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"worker-7":%q}}`, retired.ConfigMap, retired.Namespace, entry)
+			c.apply(text) //nolint:contextcheck // kubectl has the test's
 			return k.GiveAgain(ctx, "worker-7", at)
 		},
 		"CreateNode": func(ctx context.Context, k *kube.Client) error { // with labels that kubelet may not set

@@ -192,8 +192,16 @@ func TestTheOldHostIsOutBeforeTheNewcomerIsLetIn(t *testing.T) {
 		place[a] = i + 1
 	}
 	for _, pair := range [][2]replace.Act{
-		{replace.CopyPlan, replace.ChangeKey}, {replace.ChangeKey, replace.LeaveRing}, {replace.PutGrave, replace.DropNode}, {replace.LeaveRing, replace.Forget},
-		{replace.Forget, replace.Retire}, {replace.Retire, replace.PutDevice}, {replace.DropRetire, replace.JoinRing}, {replace.SetFencing, replace.JoinRing}, {replace.GiveName, replace.JoinRing}, {replace.JoinRing, replace.DropLock},
+		{replace.CopyPlan, replace.ChangeKey},
+		{replace.ChangeKey, replace.LeaveRing},
+		{replace.PutGrave, replace.DropNode},
+		{replace.LeaveRing, replace.Forget},
+		{replace.Forget, replace.Retire},
+		{replace.Retire, replace.PutDevice},
+		{replace.DropRetire, replace.JoinRing},
+		{replace.SetFencing, replace.JoinRing},
+		{replace.GiveName, replace.JoinRing},
+		{replace.JoinRing, replace.DropLock},
 	} {
 		if place[pair[0]] == 0 || place[pair[1]] <= place[pair[0]] {
 			t.Errorf("%s comes not before %s: %v", pair[0], pair[1], s.log)

@@ -245,7 +245,7 @@ func (h *here) room() state.Fact[bool] {
 		return state.Fact[bool]{}
 	}
 	free, err := host.FreeSpace(h.path(state.EtcdDataDir))
-	return state.Fact[bool]{Known: err == nil, Value: free >= databases*uint64(max(info.Size(), 0))} //nolint:gosec // no size is negative
+	return state.Fact[bool]{Known: err == nil, Value: free >= databases*uint64(max(info.Size(), 0))}
 }
 
 // fencing looks for the new host's device, in its file and in Pacemaker.

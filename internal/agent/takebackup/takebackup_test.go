@@ -36,7 +36,7 @@ func TestABackupUnderWritesIsRestoredComparedSentEncryptedAndOpenedByItsRecipien
 	req := w.request(0)
 	s, err := w.Do(t.Context(), req)
 	stop()
-	_ = <-wrote // it ends with its context
+	<-wrote // it ends with its context
 	must(t, err)
 	if !s.Good || !s.Ended || len(s.NotSent) > 0 || s.Phase != backup.PhaseDone {
 		t.Errorf("%+v", s)

@@ -192,7 +192,7 @@ func (f Facts) wanted() Verdict {
 func (f Facts) due() (Begun, time.Time) {
 	j := f.journal()
 	slot := f.Schedule.Last(f.Now.Add(-f.Offset))
-	if f.Asked.Text != "" && f.Asked.Text != j.Asked && !(j.Ended && f.Now.Before(j.Again)) {
+	if f.Asked.Text != "" && f.Asked.Text != j.Asked && (!j.Ended || !f.Now.Before(j.Again)) {
 		since := f.Asked.At
 		if since.IsZero() || since.After(f.Now) {
 			since = f.Now

@@ -211,7 +211,7 @@ type Hindrance struct{ ID, Why string }
 // hinders returns the first reason not to begin a backup that has been due for a time.
 func hinders(s Situation, due time.Duration) *Hindrance {
 	for _, r := range rules {
-		if why := r.why(s, Begun{}); why != "" && !(r.soft && due >= patience) {
+		if why := r.why(s, Begun{}); why != "" && (!r.soft || due < patience) {
 			return &Hindrance{r.id, why}
 		}
 	}
@@ -221,7 +221,7 @@ func hinders(s Situation, due time.Duration) *Hindrance {
 // endsIt returns the first reason to end a backup that has begun.
 func endsIt(s Situation, b Begun, now time.Time) *Hindrance {
 	for _, r := range rules {
-		if why := r.why(s, b); why != "" && r.ends && !(r.soft && b.Late) {
+		if why := r.why(s, b); why != "" && r.ends && (!r.soft || !b.Late) {
 			return &Hindrance{r.id, why}
 		}
 	}

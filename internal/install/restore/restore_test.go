@@ -176,8 +176,8 @@ func TestARestoreThatIsCutOffBeginsAnew(t *testing.T) {
 		Snapshot: path, SHA256: sum, DataDir: filepath.Join(t.TempDir(), "etcd"),
 		Name: "till-1", PeerURL: "https://198.51.100.7:2380", Token: "another-life", Log: io.Discard,
 	}
-	for _, after := range []time.Duration{0, 20, 80, 200, 400} {
-		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+	for _, after := range []int{0, 20, 80, 200, 400} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(after)*time.Millisecond)
 		_, err := Run(ctx, o)
 		cancel()
 		if placed := len(globs(filepath.Join(o.DataDir, memberName))) > 0; placed != (err == nil) {
