@@ -82,7 +82,7 @@ func TestAHostsNewAddressIsToldAndNotTriedForEver(t *testing.T) {
 	if got := told(d); got != "nothing" {
 		t.Errorf("it is tried again: %s", got)
 	}
-	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "give the host its old address back") {
+	if c := condition(t, d, SetupDegraded); !c.Status || !strings.Contains(c.Message, "gets its old address back") {
 		t.Errorf("%+v", c)
 	}
 	s.Digests.Hosts = "hosts"
