@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/model/payload"
+	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
 const (
@@ -46,7 +48,8 @@ func dashboard() []Object {
 		// For etcd's pods, and the hosts' reports of incidents.
 		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
 			rule("", []string{"list"}, "configmaps", "pods"),
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName}, Verbs: []string{"get"}}, // the record of an upgrade
+			// the record of an upgrade, who was taken out, and whether somebody has opened a backup
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName, retired.ConfigMap, backup.ProofName}, Verbs: []string{"get"}},
 		}}},
 		{"dashboard-role-binding", &rbacv1.RoleBinding{
 			TypeMeta: rbac("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem), RoleRef: dashboardRole("Role"), Subjects: whose,
