@@ -36,7 +36,7 @@ func TestABackupUnderWritesIsRestoredComparedSentEncryptedAndOpenedByItsRecipien
 	req := w.request(0)
 	s, err := w.Do(t.Context(), req)
 	stop()
-	<-wrote // it ends with its context
+	t.Logf("the writer ended with its context: %v", <-wrote)
 	must(t, err)
 	if !s.Good || !s.Ended || len(s.NotSent) > 0 || s.Phase != backup.PhaseDone {
 		t.Errorf("%+v", s)
