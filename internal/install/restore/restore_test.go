@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/restore"
+	"github.com/holdfast/holdfast/internal/testkit/etcdtest"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -34,21 +36,7 @@ func must(t testing.TB, err error) {
 // programs puts the etcd of a release that was built on this machine first in the path.
 func programs(t testing.TB) {
 	t.Helper()
-	if cache, err := os.UserCacheDir(); err == nil {
-		for _, dir := range globs(filepath.Join(cache, "holdfast/steps/go-*/etcdutl")) {
-			t.Setenv("PATH", filepath.Dir(dir)+":"+os.Getenv("PATH"))
-			return
-		}
-	}
-	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
-		t.Fatal("no etcd was built on this machine: run make release")
-	}
-	t.Skip("NOT RUN: no etcd was built on this machine; make release builds one")
-}
-
-func globs(pattern string) []string {
-	found, _ := filepath.Glob(pattern)
-	return found
+	t.Setenv("PATH", filepath.Dir(etcdtest.Program(t, "etcdutl"))+":"+os.Getenv("PATH"))
 }
 
 // stored is an object as the API server stores it.
@@ -180,7 +168,7 @@ func TestARestoreThatIsCutOffBeginsAnew(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(after)*time.Millisecond)
 		_, err := Run(ctx, o)
 		cancel()
-		if placed := len(globs(filepath.Join(o.DataDir, memberName))) > 0; placed != (err == nil) {
+		if placed := host.Exists(filepath.Join(o.DataDir, memberName)); placed != (err == nil) {
 			t.Fatalf("after %d ms: data are there: %v, and the restore says: %v", after, placed, err)
 		}
 	}
