@@ -22,6 +22,7 @@ func hostAccess() []object {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
 	}
 	read := []string{"get", "list", "watch"}
+	everyHost := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}}
 	return []object{
 		{file: "10-host-access-role", value: &rbacv1.ClusterRole{
 			TypeMeta: kind("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: hostsName},
@@ -29,13 +30,23 @@ func hostAccess() []object {
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
 				{APIGroups: []string{"config.openshift.io"}, Resources: []string{"infrastructures"}, Verbs: read},
 				{APIGroups: []string{mcfgv1.GroupName}, Resources: []string{"machineconfigs"}, Verbs: []string{"get"}},
-				{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{retired.ConfigMap}, Verbs: []string{"get"}},
 			},
 		}},
 		{file: "10-host-access-binding", value: &rbacv1.ClusterRoleBinding{
 			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: hostsName},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: hostsName},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
+			Subjects: everyHost,
+		}},
+		{file: "10-host-retired-role", value: &rbacv1.Role{
+			TypeMeta: kind("Role"), ObjectMeta: metav1.ObjectMeta{Name: hostsName, Namespace: retired.Namespace},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{retired.ConfigMap}, Verbs: []string{"get"}},
+			},
+		}},
+		{file: "10-host-retired-binding", value: &rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: hostsName, Namespace: retired.Namespace},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: hostsName},
+			Subjects: everyHost,
 		}},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/ingress"
 	"github.com/holdfast/holdfast/internal/decide/joining"
 	"github.com/holdfast/holdfast/internal/install/installer"
+	"github.com/holdfast/holdfast/internal/model/retired"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/guards"
@@ -174,7 +175,8 @@ const (
 )
 
 // allowed returns the rights that accounts on workers may have, each as "GROUP
-// RESOURCE VERB", with the namespace if it holds in only one. Any other right
+// RESOURCE VERB", with the namespace if it holds in only one, and as
+// "RESOURCE=NAME" if it holds for one object. Any other right
 // leads from a worker to a control plane, or needs a decision: a Secret of
 // another namespace, a node, a pod that somebody makes, a role, an approval, a
 // token, a policy. Whoever adds a line gives the reason.
@@ -182,8 +184,10 @@ func allowed() map[string][]string {
 	const gateway = decide.GatewayGroup
 	out := map[string][]string{
 		// The identity of the hosts, and the virtual IPs. The machine configuration
-		// that a host is given, by its name: there is no right to list them.
-		hosts: append(of("", " nodes", "config.openshift.io infrastructures"), "machineconfiguration.openshift.io machineconfigs get"),
+		// that a host is given, by its name: there is no right to list them. The names
+		// of the hosts that were taken out: no host on that list makes its Node again.
+		hosts: append(of("", " nodes", "config.openshift.io infrastructures"),
+			"machineconfiguration.openshift.io machineconfigs get", retired.Namespace+"/ configmaps="+retired.ConfigMap+" get"),
 		// Names of Services and the addresses of their pods; no Secret, no
 		// ConfigMap.
 		dns: without(" get", of("", " endpoints", " services", " pods", " namespaces", "discovery.k8s.io endpointslices")),
@@ -203,7 +207,7 @@ func allowed() map[string][]string {
 		// taken, and to request its certificate, for an hour until it is a
 		// node. The approval is not included.
 		joiners: {
-			" nodes get", "kube-system/ configmaps get",
+			" nodes get", "kube-system/ configmaps=kubeadm-config get", "kube-system/ configmaps=kubelet-config get", "kube-system/ configmaps=kube-proxy get",
 			"certificates.k8s.io certificatesigningrequests create", "certificates.k8s.io certificatesigningrequests get",
 			"certificates.k8s.io certificatesigningrequests list", "certificates.k8s.io certificatesigningrequests watch",
 		},
@@ -242,9 +246,7 @@ func says(resources ...string) []string {
 	return out
 }
 
-// each returns every right of a rule, in the form of allowed. A right over
-// named objects counts as one over the kind, because a list of names soon
-// grows.
+// each returns every right of a rule, in the form of allowed.
 func each(namespace string, rule rbacv1.PolicyRule) []string {
 	if namespace != "" {
 		namespace += "/"
@@ -253,7 +255,13 @@ func each(namespace string, rule rbacv1.PolicyRule) []string {
 	for _, verb := range rule.Verbs {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				out = append(out, namespace+group+" "+resource+" "+verb)
+				right := namespace + group + " " + resource
+				if len(rule.ResourceNames) == 0 {
+					out = append(out, right+" "+verb)
+				}
+				for _, name := range rule.ResourceNames {
+					out = append(out, right+"="+name+" "+verb)
+				}
 			}
 		}
 		for _, url := range rule.NonResourceURLs {
