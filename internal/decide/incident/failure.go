@@ -228,7 +228,9 @@ func (t *teller) etcd() {
 	if t.f.states[t.f.by].Leads() && t.out.Cause != Trouble {
 		return
 	}
-	e := t.first(func(e event) bool { return serves(e) && t.by(e) })
+	// A pair that served until the peer left says nothing of the time after.
+	alone := t.first(func(e event) bool { return leads(e) && t.by(e) })
+	e := t.first(func(e event) bool { return serves(e) && t.by(e) && (alone == nil || !e.t.Before(alone.t)) })
 	switch {
 	case e == nil:
 		t.add(PhaseEtcd, nil, "no evidence that etcd took writes")

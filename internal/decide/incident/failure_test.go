@@ -47,6 +47,7 @@ func TestWhatAReportSaysOfEachPhase(t *testing.T) {
 		"the lost one does not count":             {lost + "3 cp-2 record 5 taking-over take-over.announce: why\n", PhaseDecided, unseen, ""},
 		"etcd writes alone":                       {lost + "3 cp-1 record 6 sole take-over.sole: why\n", PhaseEtcd, seen, "etcd on cp-1 took writes again, as the only voter"},
 		"etcd wrote on":                           {paired + "0 cp-2 wish stopped\n2 cp-1 record 5 sole equal.peer-departs: why\n", PhaseEtcd, seen, "etcd on cp-1 was the only voter; writes went on"},
+		"a pair that served before says nothing":  {paired + "0 cp-2 wish stopped\n1 cp-1 rule equal.idle idle: why\n4 cp-1 record 5 sole equal.peer-departs: why\n", PhaseEtcd, seen, "etcd on cp-1 was the only voter; writes went on"},
 		"a rule shows it too":                     {lost + "3 cp-1 rule gone.sole-alone idle: why\n", PhaseEtcd, seen, "etcd on cp-1 took writes"},
 		"no evidence of writes":                   {lost + "3 cp-1 rule gone.unproved wait: why\n", PhaseEtcd, unseen, "no evidence that etcd took writes"},
 		"writes of the lost one say nothing":      {lost + "3 cp-2 record 6 sole take-over.sole: why\n", PhaseEtcd, unseen, "no evidence that etcd took writes"},
