@@ -60,9 +60,10 @@ func (tr *trial) deletesNode(host string, within time.Duration) {
 	tr.Trial.Took("until the Node is back", time.Since(since))
 	tr.Eventually(time.Minute, "the Node is ready", func() error { return tr.NodesReady(tr.Context(), append(tr.ControlPlanes(), workersOf(tr.Site)...)...) })
 	tr.remains("no pod is started anew", func() error {
+		now := tr.podsOn(host)
 		for name, uid := range pods {
-			if is := tr.podsOn(host)[name]; is != uid {
-				return fmt.Errorf("pod %s is %q, was %s", name, is, uid)
+			if now[name] != uid {
+				return fmt.Errorf("pod %s is %q, was %s", name, now[name], uid)
 			}
 		}
 		return nil
