@@ -65,14 +65,19 @@ func TestMachineConfigUnderLoad(t *testing.T) {
 }
 
 // onlyKeptConnectionsEnd checks that no request failed that had a connection of its
-// own. A kept connection ends when the virtual IP leaves a host that boots; its
-// client has to open another one.
-func (tr *trial) onlyKeptConnectionsEnd(since time.Time) {
+// own, of the application's client or of those that are named. A kept connection ends
+// when the virtual IP leaves a host that boots; its client has to open another one.
+func (tr *trial) onlyKeptConnectionsEnd(since time.Time, clients ...string) {
 	tr.Helper()
-	loss := tr.Loss(application, since)
-	tr.Trial.Noticed(application, loss, true)
-	if loss.FailedNew > 0 {
-		tr.Errorf("%s: %d requests on connections of their own failed, want none: %s", application, loss.FailedNew, loss)
+	if len(clients) == 0 {
+		clients = []string{application}
+	}
+	for _, name := range clients {
+		loss := tr.Loss(name, since)
+		tr.Trial.Noticed(name, loss, true)
+		if loss.FailedNew > 0 {
+			tr.Errorf("%s: %d requests on connections of their own failed, want none: %s", name, loss.FailedNew, loss)
+		}
 	}
 }
 
