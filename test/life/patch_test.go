@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast/holdfast/internal/decide/rollout"
-	"github.com/holdfast/holdfast/internal/decide/updates"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // The update that a host gets, the package below etcd that it must not get on two
@@ -65,16 +62,7 @@ func (tr *trial) patch(host string) {
 		}
 	}
 	tr.tells(0, []string{told}, "host", "show", host)
-	tr.Eventually(time.Minute, "the distribution wants no reboot any more", func() error {
-		n, err := tr.node(host)
-		if err != nil {
-			return err
-		}
-		if said := n.Annotations[rollout.RebootRequired]; !state.Is(updates.Read(said).Wants, false) {
-			return fmt.Errorf("its node says %q", said)
-		}
-		return nil
-	})
+	tr.Eventually(time.Minute, "the distribution wants no reboot any more", func() error { return tr.requiresNothing(host) })
 	tr.asAfterPlannedBoot(host, since)
 }
 
