@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // The update that a host gets, the package below etcd that it must not get on two
