@@ -31,7 +31,7 @@ func TestTheEncryptionKeyIsReplacedUnderLoad(t *testing.T) {
 		since := tr.Now()
 		tr.says(0, "encryption", "rotate")
 		tr.Trial.Took("until it is replaced", time.Since(since))
-		tr.reads()
+		tr.readable()
 		tr.Noticed("", since)
 		tr.NothingFailed("replaced", since, tr.Clients()...)
 		tr.outages(since)
@@ -76,7 +76,7 @@ func (tr *trial) cutWhenKeys(is func(encryption.Keys) bool) {
 	tr.Logf("%s loses its power", victim)
 	command.ends(0)
 	tr.Trial.Took("until it is replaced", time.Since(since))
-	tr.reads()
+	tr.readable()
 	tr.Noticed("", since)
 	tr.outages(since)
 }
@@ -105,8 +105,8 @@ func (tr *trial) hides() {
 	tr.create(s)
 }
 
-// reads checks that each API server reads the Secret, and that all have one key alone.
-func (tr *trial) reads() {
+// readable checks that each API server reads the Secret, and that all have one key alone.
+func (tr *trial) readable() {
 	tr.Helper()
 	want := base64.StdEncoding.EncodeToString([]byte(hidesIt))
 	for _, h := range tr.ControlPlanes() {
