@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/encryption"
 	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/internal/model/site"
+	model "github.com/holdfast/holdfast/internal/model/site"
 )
 
 // TestTheEncryptionKeyIsReplacedUnderLoad replaces the key that encrypts Secrets in etcd,
@@ -181,7 +181,7 @@ func (tr *trial) opens(host, secret, answer string) error {
 	if err := os.WriteFile(root+header, []byte("Authorization: Bearer "+secret+"\n"), 0o600); err != nil {
 		return err
 	}
-	at := net.JoinHostPort(tr.Address(host, lab.V4).String(), fmt.Sprint(site.ConfigServerPort))
+	at := net.JoinHostPort(tr.Address(host, lab.V4).String(), fmt.Sprint(model.ConfigServerPort))
 	got, err := tr.Sh(tr.Context(), host, "curl --silent --insecure --head --max-time 5 --output /dev/null --write-out '%{http_code}' --header @"+header+" https://"+at+"/config/worker; rm "+header)
 	if err == nil && got != answer {
 		err = fmt.Errorf("%s answers %s, want %s", host, got, answer)
