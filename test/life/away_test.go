@@ -33,13 +33,7 @@ func TestAHostThatIsAwayHoldsItsPool(t *testing.T) {
 
 		tr.Switch(away, lab.ActionShutdown)
 		isOff(tr.Case, away)
-		tr.Eventually(labsite.WholeWithin, "its node is not ready", func() error {
-			n, err := tr.node(away)
-			if err == nil && labsite.Ready(n) {
-				err = errors.New("it is ready")
-			}
-			return err
-		})
+		tr.notReady(away)
 		given := tr.given()
 		tr.wish(good("after"))
 		tr.Eventually(labsite.WholeWithin, "the pool says who is away", func() error {
@@ -64,6 +58,18 @@ func TestAHostThatIsAwayHoldsItsPool(t *testing.T) {
 		tr.Noticed("", since)
 		tr.outages(since)
 		tr.nobodyFenced()
+	})
+}
+
+// notReady waits until the API takes a host that is off for one.
+func (tr *trial) notReady(host string) {
+	tr.Helper()
+	tr.Eventually(labsite.WholeWithin, "node "+host+" is not ready", func() error {
+		n, err := tr.node(host)
+		if err == nil && labsite.Ready(n) {
+			err = errors.New("it is ready")
+		}
+		return err
 	})
 }
 
@@ -96,7 +102,7 @@ func TestTheAPIGoesAwayInTheMiddle(t *testing.T) {
 		since := tr.Now()
 
 		tr.wish(slow("after"))
-		host := tr.reached(moment{phase: hostapply.Acting})
+		host := tr.reached(moment{name: "acting", is: inPhase(hostapply.Acting, false)})
 		for _, h := range tr.ControlPlanes() {
 			tr.Inject(lab.Fault{Host: h, Kind: lab.FaultProcessStop, Process: "kube-apiserver"})
 		}

@@ -170,7 +170,13 @@ const looks = 90 * time.Second
 // remains checks during several looks of the operator that something stays as it is.
 func (tr *trial) remains(what string, check func() error) {
 	tr.Helper()
-	for end := time.Now().Add(looks); time.Now().Before(end); {
+	tr.remainsUntil(time.Now().Add(looks), what, check)
+}
+
+// remainsUntil checks until a moment that something stays as it is.
+func (tr *trial) remainsUntil(end time.Time, what string, check func() error) {
+	tr.Helper()
+	for time.Now().Before(end) {
 		if err := check(); err != nil {
 			tr.Fatalf("%s: %v", what, err)
 		}

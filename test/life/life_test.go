@@ -147,6 +147,12 @@ func play(t *testing.T, scenario string, do func(*trial)) {
 	})
 }
 
+// leaveOut says in the results that a scenario is not played on this site, and why.
+func leaveOut(t *testing.T, scenario, why string) {
+	t.Helper()
+	t.Run(scenario, func(t *testing.T) { t.Skip(why) })
+}
+
 // front returns the address at which clients reach the API or routers: the first
 // virtual IP, or that of the only control plane, which needs none.
 func (tr *trial) front(vips []netip.Addr) netip.Addr {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,11 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/hostconfig"
-	"github.com/holdfast/holdfast/internal/decide/hostapply"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
-	"github.com/holdfast/holdfast/internal/lab"
-	"github.com/holdfast/holdfast/test/labsite"
 )
 
 // rolledWithin bounds a change over three control planes: each is watched for a
@@ -70,143 +65,25 @@ func TestMachineConfigUnderLoad(t *testing.T) {
 }
 
 // onlyKeptConnectionsEnd checks that no request failed that had a connection of its
-// own. A kept connection ends when the virtual IP leaves a host that boots; its
-// client has to open another one.
-func (tr *trial) onlyKeptConnectionsEnd(since time.Time) {
+// own, of the application's client or of those that are named. A kept connection ends
+// when the virtual IP leaves a host that boots; its client has to open another one.
+func (tr *trial) onlyKeptConnectionsEnd(since time.Time, clients ...string) {
 	tr.Helper()
-	loss := tr.Loss(application, since)
-	tr.Trial.Noticed(application, loss, true)
-	if loss.FailedNew > 0 {
-		tr.Errorf("%s: %d requests on connections of their own failed, want none: %s", application, loss.FailedNew, loss)
+	if len(clients) == 0 {
+		clients = []string{application}
 	}
-}
-
-// moment is a point on a host's way at which a power cut strikes.
-type moment struct {
-	phase hostapply.Phase
-	// back: on the way back from a configuration with a unit that fails.
-	back bool
-	// other: the other control plane loses its power, not the one on its way.
-	other bool
-}
-
-func (m moment) String() string {
-	way, who := "there", "the host on its way"
-	if m.back {
-		way = "back"
-	}
-	if m.other {
-		who = "the other host"
-	}
-	return fmt.Sprintf("power of %s cut while it is %s, way %s", who, m.phase, way)
-}
-
-// TestMachineConfigSurvivesPowerCuts cuts the power of a control plane at each
-// phase of a way. Whatever happens, both hosts end with the same whole
-// configuration, and no acknowledged write is lost.
-func TestMachineConfigSurvivesPowerCuts(t *testing.T) {
-	for _, back := range []bool{false, true} {
-		for _, other := range []bool{false, true} {
-			for _, phase := range []hostapply.Phase{hostapply.Writing, hostapply.Acting, hostapply.Checking} {
-				m := moment{phase, back, other}
-				if t.Failed() {
-					return
-				}
-				play(t, m.String(), func(tr *trial) { tr.cutAt(m) })
-			}
+	for _, name := range clients {
+		loss := tr.Loss(name, since)
+		tr.Trial.Noticed(name, loss, true)
+		if loss.FailedNew > 0 {
+			tr.Errorf("%s: %d requests on connections of their own failed, want none: %s", name, loss.FailedNew, loss)
 		}
 	}
-}
-
-// cutAt has a configuration rolled out, and cuts the power once at a moment.
-func (tr *trial) cutAt(m moment) {
-	tr.Helper()
-	text := fmt.Sprintf("cut-%d", time.Now().UnixMilli())
-	began := tr.Now()
-	if m.back {
-		tr.wish(bad(text))
-	} else {
-		tr.wish(good(text))
-	}
-	onTheWay := tr.reached(m)
-	victim := onTheWay
-	if m.other {
-		victim = tr.peer(onTheWay)
-	}
-	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
-	tr.Logf("%s loses its power, %s is %s", victim, onTheWay, m.phase)
-	if m.back {
-		tr.failed(onTheWay)
-		tr.wish(good(text))
-	}
-	tr.rolled(text)
-	tr.Trial.Took("until both hosts have it", time.Since(began))
-	tr.Noticed("", began)
-}
-
-// reached waits until a control plane is at a moment of its way, and returns it.
-func (tr *trial) reached(m moment) string {
-	tr.Helper()
-	journals := map[string]string{}
-	for _, h := range tr.ControlPlanes() {
-		root, err := tr.Lab.Root(tr.Context(), tr.Power, h)
-		if err != nil {
-			tr.Fatal(err)
-		}
-		journals[h] = filepath.Join(root, hostconfig.JournalPath)
-	}
-	found, last := "", ""
-	err := labsite.Until(tr.Context(), rolledWithin, 5*time.Millisecond, func() error {
-		for h, path := range journals {
-			var j hostapply.Journal
-			data, err := os.ReadFile(path)
-			if err != nil || json.Unmarshal(data, &j) != nil {
-				continue
-			}
-			if j.Target != "" && j.Phase == m.phase && j.Back == m.back {
-				found = h
-				return nil
-			}
-			if j.Target != "" {
-				last = fmt.Sprintf("%s: %+v", h, j)
-			}
-		}
-		return fmt.Errorf("no host was there, the last one that was on a way: %s", last)
-	})
-	if err != nil {
-		tr.Fatal(err)
-	}
-	return found
-}
-
-// failed waits until a host says that it went back.
-func (tr *trial) failed(host string) {
-	tr.Helper()
-	tr.Eventually(rolledWithin, host+" went back", func() error {
-		n, err := tr.node(host)
-		if err != nil {
-			return err
-		}
-		if a := n.Annotations; a[rollout.StateOf] != string(rollout.Degraded) || !strings.Contains(a[rollout.ReasonOf], unitName) {
-			return fmt.Errorf("%s: it is %s: %s", host, a[rollout.StateOf], a[rollout.ReasonOf])
-		}
-		return nil
-	})
 }
 
 func (tr *trial) node(name string) (*corev1.Node, error) {
 	var n corev1.Node
 	return &n, tr.API.Get(tr.Context(), client.ObjectKey{Name: name}, &n)
-}
-
-func (tr *trial) peer(host string) string {
-	for _, h := range tr.ControlPlanes() {
-		if h != host {
-			return h
-		}
-	}
-	tr.Fatal("there is one control plane")
-	return ""
 }
 
 // rolled waits until each control plane has the text, or nothing of the
@@ -275,9 +152,11 @@ func (tr *trial) has(host, text string) error {
 	return nil
 }
 
-// The parts of the configuration. Readers of filePath open it each time.
+// The parts of the configuration. Readers of filePath open it each time, and hosts boot
+// for bootFile.
 const (
 	filePath = "/etc/motd.d/60-life"
+	bootFile = "/etc/life.conf"
 	unitName = "life.service"
 	mcName   = "60-life"
 )
@@ -289,7 +168,7 @@ func good(text string) *mcfgv1.MachineConfig { return machineConfig(text, reads(
 func bad(text string) *mcfgv1.MachineConfig { return machineConfig(text, "/usr/bin/false") }
 
 func rebooting(text string) *mcfgv1.MachineConfig {
-	return machineConfig(text, reads(text), file("/etc/life.conf", text+"\n"))
+	return machineConfig(text, reads(text), file(bootFile, text+"\n"))
 }
 
 func reads(text string) string { return "/usr/bin/grep -q ^" + text + "$ " + filePath }

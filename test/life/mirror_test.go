@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/rollout"
 	"github.com/holdfast/holdfast/internal/lab"
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/test/labsite"
 )
 
 // The registry that nobody reaches, the file that names its mirror, and the mirror's
@@ -110,6 +112,100 @@ func TestAnImageIsPulledThroughAMirrorWithCredentials(t *testing.T) {
 	})
 }
 
+// The registry that nobody reaches of the set of mirrors, and the file that names its
+// mirror.
+const (
+	setOf   = "sets.example"
+	setFile = state.MirrorsFolder + setOf + "/hosts.toml"
+	setName = "life"
+)
+
+// TestAnImageIsPulledThroughASetOfMirrors names a mirror of a registry in an
+// ImageDigestMirrorSet. All control planes know it without a boot, and a pod gets its image
+// by the mirror. Once the set is deleted they know it no more. Mirrors of sets are asked by
+// HTTPS, so a person has the host trust the mirror's certificate before.
+//
+// It takes about six minutes.
+func TestAnImageIsPulledThroughASetOfMirrors(t *testing.T) {
+	open(t)
+	program, digest := builtRegistry(t)
+	play(t, "a set of mirrors", func(tr *trial) {
+		host := tr.ControlPlanes()[0]
+		boots := map[string]string{}
+		for _, h := range tr.ControlPlanes() {
+			boots[h] = tr.boot(h)
+		}
+		m := tr.runMirror(host, program, "")
+		m.trusted()
+		image := setOf + "/" + repository + "@" + digest
+		set := &configv1.ImageDigestMirrorSet{
+			ObjectMeta: metav1.ObjectMeta{Name: setName},
+			Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: []configv1.ImageDigestMirrors{
+				{Source: setOf, Mirrors: []configv1.ImageMirror{configv1.ImageMirror(m.at.String())}},
+			}},
+		}
+		tr.Cleanup(func() { tr.Remove(tr.T, pulling(host, image), set) })
+
+		since := tr.Now()
+		tr.create(set)
+		tr.settled("every control plane names the mirror", func(host string) error {
+			data, err := tr.ReadFile(tr.Context(), host, setFile)
+			if err == nil && !strings.Contains(string(data), "https://"+m.at.String()) {
+				err = fmt.Errorf("%s: %s does not name the mirror:\n%s", host, setFile, data)
+			}
+			return err
+		})
+		tr.Trial.Took("until all name the mirror", time.Since(since))
+		tr.create(pulling(host, image))
+		tr.Eventually(3*time.Minute, "the pod runs with the image of the mirror", func() error {
+			st, err := tr.container(host, image)
+			if err != nil {
+				return err
+			}
+			if end := st.State.Terminated; end == nil || end.ExitCode != 0 || !strings.Contains(st.ImageID, digest) {
+				return fmt.Errorf("its image is %q, its state is %+v", st.ImageID, st.State)
+			}
+			return m.said("granted ")
+		})
+		tr.delete(pulling(host, image))
+
+		tr.delete(set)
+		tr.settled("no control plane names the mirror", func(host string) error {
+			if _, err := tr.ReadFile(tr.Context(), host, setFile); !errors.Is(err, fs.ErrNotExist) {
+				return errors.Join(err, fmt.Errorf("%s: %s is still there", host, setFile))
+			}
+			return nil
+		})
+		for h, before := range boots {
+			if tr.boot(h) != before {
+				tr.Errorf("%s has booted, and nothing needed that", h)
+			}
+		}
+		tr.Noticed("", since)
+		tr.NothingFailed("named and taken back", since, application)
+		tr.noWriteGapAbove(busyGap)
+		tr.nobodyFenced()
+	})
+}
+
+// trusted has the host of a mirror trust its certificate. containerd reads those once, so
+// it is restarted. The test's end takes the certificate away.
+func (m *mirror) trusted() {
+	m.tr.Helper()
+	const file = "/usr/local/share/ca-certificates/life-registry.crt"
+	const again = "update-ca-certificates >/dev/null 2>&1 && systemctl restart containerd"
+	m.tr.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.tr.Context()), time.Minute)
+		defer cancel()
+		if _, err := m.tr.Sh(ctx, m.host, sbin+"rm -f "+file+"; "+again); err != nil {
+			m.tr.Errorf("take the mirror's certificate away: %v", err)
+		}
+	})
+	m.tr.On(m.host, sbin+"cp "+m.certificate+" "+file+" && "+again)
+	m.tr.Eventually(labsite.WholeWithin, "the site is whole after the restart of containerd", func() error { return m.tr.Whole(m.tr.Context()) })
+	m.tr.Steady("with the mirror's certificate")
+}
+
 // builtRegistry builds the registry, and returns its path and the digest of its image.
 func builtRegistry(t *testing.T) (program, digest string) {
 	t.Helper()
@@ -130,11 +226,13 @@ func builtRegistry(t *testing.T) (program, digest string) {
 type mirror struct {
 	tr         *trial
 	host, unit string
-	at         netip.AddrPort
+	// certificate is the file with the certificate of one that serves HTTPS.
+	certificate string
+	at          netip.AddrPort
 }
 
-// runMirror runs the registry on a host, for who has an account. The test's end stops
-// it and removes its files.
+// runMirror runs the registry on a host, for who has an account, or by HTTPS for everybody
+// if that is empty. The test's end stops it and removes its files.
 func (tr *trial) runMirror(host, program, account string) *mirror {
 	tr.Helper()
 	m := &mirror{
@@ -150,10 +248,15 @@ func (tr *trial) runMirror(host, program, account string) *mirror {
 		tr.Fatal(err)
 	}
 	there, secret := "/usr/local/bin/"+m.unit, "/root/"+m.unit
+	scheme, guards, toNobody := "http", "-account "+secret, "401"
+	if account == "" {
+		m.certificate = secret + ".crt"
+		scheme, guards, toNobody = "https", "-certificate "+m.certificate, "200"
+	}
 	tr.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tr.Context()), time.Minute)
 		defer cancel()
-		if _, err := tr.Sh(ctx, host, "systemctl stop "+m.unit+" || true; rm -f "+there+" "+secret); err != nil {
+		if _, err := tr.Sh(ctx, host, "systemctl stop "+m.unit+" || true; rm -f "+there+" "+secret+" "+m.certificate); err != nil {
 			tr.Errorf("stop the registry: %v", err)
 		}
 	})
@@ -161,10 +264,10 @@ func (tr *trial) runMirror(host, program, account string) *mirror {
 	if err != nil {
 		tr.Fatal(err)
 	}
-	tr.On(host, fmt.Sprintf("systemd-run --quiet --collect --unit=%s %s -listen %s -repository %s -account %s", m.unit, there, m.at, repository, secret))
+	tr.On(host, fmt.Sprintf("systemd-run --quiet --collect --unit=%s %s -listen %s -repository %s %s", m.unit, there, m.at, repository, guards))
 	tr.Eventually(time.Minute, "the registry answers", func() error {
-		out, err := tr.Sh(tr.Context(), host, "curl -s -o /dev/null -w '%{http_code}' http://"+m.at.String()+"/v2/")
-		if err == nil && out != "401" {
+		out, err := tr.Sh(tr.Context(), host, "curl -sk -o /dev/null -w '%{http_code}' "+scheme+"://"+m.at.String()+"/v2/")
+		if err == nil && out != toNobody {
 			err = fmt.Errorf("it answers %s to nobody", out)
 		}
 		return err

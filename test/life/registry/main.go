@@ -1,19 +1,29 @@
-// Command registry is a registry of images that wants a name and a password. It holds
-// one image, of this program itself, which prints a line and ends. The test of mirrors
-// runs it on a host of the lab.
+// Command registry is a registry of images that wants a name and a password, or one by
+// HTTPS for everybody. It holds one image, of this program itself, which prints a line and
+// ends. The tests of mirrors run it on a host of the lab.
 package main
 
 import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path"
 	"runtime"
@@ -32,7 +42,8 @@ import (
 var (
 	listen     = flag.String("listen", "", "address and port; without it only the image's digest is printed")
 	repository = flag.String("repository", "life/hello", "the image's name")
-	account    = flag.String("account", "", "file with NAME:PASSWORD")
+	account    = flag.String("account", "", "file with NAME:PASSWORD; without it everybody gets the image")
+	serving    = flag.String("certificate", "", "file to write a new certificate to, for HTTPS")
 	hello      = flag.Bool("hello", false, "print a line and end, as the image does")
 )
 
@@ -59,24 +70,62 @@ func run() error {
 		}
 		return err
 	}
-	want, err := os.ReadFile(*account)
-	if err != nil {
-		return err
-	}
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	if err := put(images, image); err != nil {
 		return fmt.Errorf("put the image: %w", err)
 	}
-	server := &http.Server{Addr: *listen, Handler: guarded(strings.TrimSpace(string(want)), images), ReadHeaderTimeout: 10 * time.Second}
-	return server.ListenAndServe()
+	want := ""
+	if *account != "" {
+		data, err := os.ReadFile(*account)
+		if err != nil {
+			return err
+		}
+		want = strings.TrimSpace(string(data))
+	}
+	server := &http.Server{Addr: *listen, Handler: guarded(want, images), ReadHeaderTimeout: 10 * time.Second}
+	if *serving == "" {
+		return server.ListenAndServe()
+	}
+	own, err := certificate(*listen, *serving)
+	if err != nil {
+		return fmt.Errorf("make the certificate: %w", err)
+	}
+	server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}
+	return server.ListenAndServeTLS("", "")
 }
 
-// guarded answers only who has the account, and writes who asked for what and how it
-// was answered.
+// certificate makes a certificate for an address and port, which signs itself, and writes
+// it to a file without its key.
+func certificate(at, file string) (tls.Certificate, error) {
+	address, err := netip.ParseAddrPort(at)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "life-registry"}, IPAddresses: []net.IP{address.Addr().AsSlice()},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, os.WriteFile(file, text, 0o600)
+}
+
+// guarded answers only who has the account, or everybody where there is none, and writes
+// who asked for what and how it was answered.
 func guarded(want string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		if subtle.ConstantTimeCompare([]byte(user+":"+password), []byte(want)) != 1 {
+		if want != "" && subtle.ConstantTimeCompare([]byte(user+":"+password), []byte(want)) != 1 {
 			log.Printf("refused %s %s", r.Method, r.URL.Path)
 			w.Header().Set("WWW-Authenticate", `Basic realm="life"`)
 			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)

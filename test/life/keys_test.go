@@ -1,0 +1,190 @@
+package life_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast/holdfast/internal/decide/encryption"
+	"github.com/holdfast/holdfast/internal/lab"
+	model "github.com/holdfast/holdfast/internal/model/site"
+)
+
+// TestTheEncryptionKeyIsReplacedUnderLoad replaces the key that encrypts Secrets in etcd,
+// without a power cut and with one of the last control plane in each step. The command
+// ends as if nothing had been, each API server reads what was written before, and without
+// a cut no request fails.
+//
+// A rotation takes five minutes, with a cut eight: half an hour in all.
+func TestTheEncryptionKeyIsReplacedUnderLoad(t *testing.T) {
+	play(t, "encryption key replaced", func(tr *trial) {
+		tr.hides()
+		since := tr.Now()
+		tr.says(0, "encryption", "rotate")
+		tr.Trial.Took("until it is replaced", time.Since(since))
+		tr.readable()
+		tr.Noticed("", since)
+		tr.NothingFailed("replaced", since, tr.Clients()...)
+		tr.outages(since)
+		tr.noWriteGapAbove(busyGap)
+		tr.nobodyFenced()
+	})
+	for _, q := range []struct {
+		step string
+		is   func(k encryption.Keys) bool
+	}{
+		{"to read the new key", func(k encryption.Keys) bool { return len(k) == 2 && k[0] < k[1] }},
+		{"to write with the new key", func(k encryption.Keys) bool { return len(k) == 2 && k[0] > k[1] }},
+		{"to drop the old key", func(k encryption.Keys) bool { return len(k) == 1 }},
+	} {
+		if t.Failed() {
+			return
+		}
+		play(t, "encryption key replaced, power cut while API servers are "+q.step, func(tr *trial) { tr.cutWhenKeys(q.is) })
+	}
+}
+
+// cutWhenKeys replaces the key of encryption, and cuts the power of the last control plane
+// once the keys are wanted that a step wants.
+func (tr *trial) cutWhenKeys(is func(encryption.Keys) bool) {
+	tr.Helper()
+	tr.hides()
+	planes, before := tr.ControlPlanes(), ""
+	if had, err := tr.wantedKeys(); err == nil {
+		before = had.String()
+	}
+	since := tr.Now()
+	command := tr.starts("encryption", "rotate")
+	tr.Eventually(10*time.Minute, "the step begins", func() error {
+		k, err := tr.wantedKeys()
+		if err == nil && (k.String() == before || !is(k)) {
+			err = fmt.Errorf("wanted are the keys %s, before the rotation %q", k, before)
+		}
+		return err
+	})
+	victim := planes[len(planes)-1]
+	tr.Inject(lab.Fault{Host: victim, Kind: lab.FaultReset})
+	tr.Logf("%s loses its power", victim)
+	command.ends(0)
+	tr.Trial.Took("until it is replaced", time.Since(since))
+	tr.readable()
+	tr.Noticed("", since)
+	tr.outages(since)
+}
+
+// wantedKeys returns the keys that each API server is to have. Before the first rotation
+// there are none.
+func (tr *trial) wantedKeys() (encryption.Keys, error) {
+	var cm corev1.ConfigMap
+	if err := tr.API.Get(tr.Context(), client.ObjectKey{Namespace: encryption.WishNamespace, Name: encryption.WishName}, &cm); err != nil {
+		return nil, err
+	}
+	return encryption.Parse(cm.Data[encryption.WishKeys])
+}
+
+// The Secret that is written before a rotation, and what it hides.
+const (
+	hidden  = "life-hidden"
+	hidesIt = "written before the rotation"
+)
+
+// hides writes a Secret. The test's end deletes it.
+func (tr *trial) hides() {
+	tr.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: hidden}, StringData: map[string]string{"text": hidesIt}}
+	tr.Cleanup(func() { tr.Remove(tr.T, s) })
+	tr.create(s)
+}
+
+// readable checks that each API server reads the Secret, and that all have one key alone.
+func (tr *trial) readable() {
+	tr.Helper()
+	want := base64.StdEncoding.EncodeToString([]byte(hidesIt))
+	for _, h := range tr.ControlPlanes() {
+		server := "https://" + net.JoinHostPort(tr.Address(h, lab.V4).String(), "6443")
+		tr.Eventually(2*time.Minute, "the API server of "+h+" reads what was written before", func() error {
+			got, err := tr.Sh(tr.Context(), h, "kubectl --kubeconfig /etc/kubernetes/admin.conf --server "+server+" --namespace "+metav1.NamespaceDefault+" get secret "+hidden+" -o jsonpath={.data.text}")
+			if err == nil && got != want {
+				err = fmt.Errorf("it reads %q, want %q", got, want)
+			}
+			return err
+		})
+	}
+	tr.tells(0, []string{"and no other key"}, "encryption", "status")
+}
+
+// TestTheKeyOfJoinSecretsIsReplacedUnderLoad replaces the key that signs join secrets.
+// Within seconds no control plane takes the secret of the install directory any more, and
+// each takes that of a new join file. No request fails.
+//
+// It takes two minutes.
+func TestTheKeyOfJoinSecretsIsReplacedUnderLoad(t *testing.T) {
+	play(t, "key of join secrets replaced", func(tr *trial) {
+		pointer, err := os.ReadFile(filepath.Join(tr.Lab.SiteDir(), "worker.ign"))
+		if err != nil {
+			tr.Fatal(err)
+		}
+		former := tr.secretIn(string(pointer))
+		for _, h := range tr.ControlPlanes() {
+			if err := tr.opens(h, former, "200"); err != nil {
+				tr.Fatalf("before the rotation: %v", err)
+			}
+		}
+		since := tr.Now()
+		tr.says(0, "join-secret", "rotate", "--dir", tr.Lab.SiteDir())
+		for _, h := range tr.ControlPlanes() {
+			tr.Eventually(noticed, h+" refuses the former secret", func() error { return tr.opens(h, former, "401") })
+		}
+		tr.Trial.Took("until the former secret is refused", time.Since(since))
+		// Nobody uses this file, and it says nothing to the cluster.
+		fresh := tr.secretIn(tr.On(tr.ControlPlanes()[0], "holdfast host add --role worker --ttl 10m --stdout"))
+		for _, h := range tr.ControlPlanes() {
+			tr.Eventually(noticed, h+" takes a new secret", func() error { return tr.opens(h, fresh, "200") })
+		}
+		tr.Noticed("", since)
+		tr.NothingFailed("replaced", since, tr.Clients()...)
+		tr.outages(since)
+		tr.noWriteGapAbove(busyGap)
+		tr.nobodyFenced()
+	})
+}
+
+// joinSecret finds the join secret in an Ignition config.
+var joinSecret = regexp.MustCompile(`Bearer ([^"\s]+)`)
+
+func (tr *trial) secretIn(config string) string {
+	tr.Helper()
+	found := joinSecret.FindStringSubmatch(config)
+	if found == nil {
+		tr.Fatal("the Ignition config has no join secret")
+	}
+	return found[1]
+}
+
+// opens returns nil if the configuration server of a host answers so to who asks for the
+// configuration of workers with a join secret. The secret stands in no command line.
+func (tr *trial) opens(host, secret, answer string) error {
+	root, err := tr.Lab.Root(tr.Context(), tr.Power, host)
+	if err != nil {
+		return err
+	}
+	const header = "/root/life-join-secret"
+	if err := os.WriteFile(root+header, []byte("Authorization: Bearer "+secret+"\n"), 0o600); err != nil {
+		return err
+	}
+	at := net.JoinHostPort(tr.Address(host, lab.V4).String(), fmt.Sprint(model.ConfigServerPort))
+	got, err := tr.Sh(tr.Context(), host, "curl --silent --insecure --head --max-time 5 --output /dev/null --write-out '%{http_code}' --header @"+header+" https://"+at+"/config/worker; rm "+header)
+	if err == nil && got != answer {
+		err = fmt.Errorf("%s answers %s, want %s", host, got, answer)
+	}
+	return err
+}
