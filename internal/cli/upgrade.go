@@ -190,6 +190,24 @@ func (f *verbFlags) verb(c client.Client, streams Streams, decide func(people.Up
 	return upgradeVerb{cluster: c, streams: streams, output: f.output, dryRun: f.dryRun, yes: f.yes, decide: decide}
 }
 
+// carryOut carries out a verb that asks, and follows it until the release that decide returns
+// runs on all hosts; commits waits for the commit, too. wish names it to who does not wait.
+func (f *verbFlags) carryOut(ctx context.Context, c client.Client, streams Streams, wish string, commits bool, decide func(people.Upgrade) (people.Change, string, error)) error {
+	digest := ""
+	verb := f.verb(c, streams, func(u people.Upgrade) (change people.Change, err error) {
+		change, digest, err = decide(u)
+		return change, err
+	})
+	if _, err := verb.run(ctx); err != nil || f.dryRun {
+		return err
+	}
+	if f.noWait {
+		_, err := fmt.Fprintf(streams.Err, "%s is wanted; to follow it: holdfast upgrade status --watch\n", wish)
+		return err
+	}
+	return upgradeFollow{cluster: c, streams: streams, output: f.output, timeout: f.timeout, digest: digest, commits: commits}.run(ctx)
+}
+
 // completeDigests completes the argument of a command with the releases that lie on
 // hosts. It says nothing of an API that does not answer.
 func (f *hostFlags) completeDigests(cmd *cobra.Command) {
