@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,29 +79,6 @@ func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error
 	err := c.set.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Secret %s/%s: %w", namespace, name, err)
-	}
-	return nil
-}
-
-// SetConfigMapKeys writes keys of a ConfigMap, which it creates if there is none. Its other
-// keys stay, since they have other writers.
-func (c *Client) SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	objects := c.set.CoreV1().ConfigMaps(namespace)
-	got, err := objects.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
-	case err == nil:
-		if got.Data == nil {
-			got.Data = map[string]string{}
-		}
-		maps.Copy(got.Data, data)
-		_, err = objects.Update(ctx, got, metav1.UpdateOptions{FieldManager: fieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
 	}
 	return nil
 }

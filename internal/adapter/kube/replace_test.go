@@ -80,14 +80,6 @@ func TestOfTwoThatLockOneWins(t *testing.T) {
 			t.Errorf("after %s: %v, %v", id, data, err)
 		}
 	}
-	for _, key := range []string{"a", "b"} {
-		if err := c.SetConfigMapKeys(ctx, "default", "keys", map[string]string{key: "x"}); err != nil {
-			t.Error(err)
-		}
-	}
-	if data, err := c.ConfigMap(ctx, "default", "keys"); len(data) != 2 || err != nil {
-		t.Errorf("a key of another writer went: %v, %v", data, err)
-	}
 }
 
 func TestAVolumeOfOneHostIsFound(t *testing.T) {

@@ -142,7 +142,8 @@ type API interface {
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 	DeleteSecret(ctx context.Context, namespace, name string) error
-	SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error
+	Retired(ctx context.Context, name string) (retired.List, error)
+	Retire(ctx context.Context, h retired.Host) error
 	Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error)
 	Unlock(ctx context.Context, namespace, name, key, value string) error
 	PodsOn(ctx context.Context, node string) (int, error)
@@ -196,13 +197,10 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	h.secrets(ctx, f, api, job, next)
-	graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
-	list, unread := retired.Read(graves)
-	grave, there := list.Of(name)
-	if err == nil && (unread == nil || there) {
-		f.Tombstone = state.Known(there && grave.UID == job.Plan.Old.UID)
-		f.Given = state.Known(there && !grave.Open())
-	}
+	graves, err := api.Retired(ctx, name)
+	grave, there := graves.Of(name)
+	f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
+	f.Given = fact(there && !grave.Open(), err)
 	conditions, err := api.Conditions(ctx)
 	f.Verified = fact(setUp(conditions), err)
 }
