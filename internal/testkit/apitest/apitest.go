@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -66,7 +68,8 @@ func Main(m *testing.M, api **API, controllers ...string) int {
 
 // MainWith is Main for a server that is set up in another way.
 func MainWith(m *testing.M, api **API, setup Setup) int {
-	flag.Parse() // before m.Run nobody else parses the flags
+	flag.Parse()                  // before m.Run nobody else parses the flags
+	log.SetLogger(logr.Discard()) // what has no logger of its own is only small talk of libraries
 	if testing.Short() {
 		return m.Run()
 	}
