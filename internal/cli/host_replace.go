@@ -68,6 +68,7 @@ confirmed; 1 it failed; 2 wrong usage.`,
   sudo holdfast host replace cp-2 --abort`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.by = cmp.Or(f.by, login())
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -109,7 +110,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
 	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is good")
-	flags.StringVar(&f.by, "by", cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER")), "who replaces the host")
+	flags.StringVar(&f.by, "by", "", "who replaces the host")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
@@ -283,25 +284,13 @@ func (r *hostReplacement) order() (replacement.Order, error) {
 		Own: replacement.Account{Username: r.ownUser},
 	}
 	var err error
-	if o.Device.Password, err = r.password(r.bmc.passwordFile); err != nil {
+	if o.Device.Password, err = passwordFrom(r.streams.In, r.bmc.passwordFile); err != nil {
 		return o, err
 	}
 	if r.ownPassword != "" {
-		o.Own.Password, err = r.password(r.ownPassword)
+		o.Own.Password, err = passwordFrom(r.streams.In, r.ownPassword)
 	}
 	return o, err
-}
-
-func (r *hostReplacement) password(file string) (string, error) {
-	if file == "-" {
-		return readPassword(r.streams.In)
-	}
-	in, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-	password, err := readPassword(in)
-	return password, errors.Join(err, in.Close())
 }
 
 // planText is what a person confirms.
@@ -337,14 +326,7 @@ func (r *hostReplacement) confirm(ctx context.Context) error {
 	if r.yes {
 		return nil
 	}
-	answer, err := askAdministrator(ctx, r.streams, "To continue, type the name of the lost host: ")
-	if err != nil {
-		return err
-	}
-	if answer != r.name {
-		return coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
-	return nil
+	return agreed(ctx, r.streams, "To continue, type the name of the lost host: ", r.name)
 }
 
 // takeBack asks the agent to take a plan back, and waits for it.

@@ -91,7 +91,7 @@ func (v upgradeVerb) run(ctx context.Context) (people.Change, error) {
 		return change, v.print(v.streams.Out, change)
 	}
 	if !v.yes {
-		if err := v.confirm(ctx, change); err != nil {
+		if err := agreed(ctx, v.streams, change.Text()+"Continue? Type yes: ", "yes"); err != nil {
 			return change, err
 		}
 	}
@@ -134,14 +134,6 @@ func (v upgradeVerb) print(out io.Writer, change people.Change) error {
 		return printData(out, v.output, change)
 	}
 	_, err := io.WriteString(out, change.Text())
-	return err
-}
-
-func (v upgradeVerb) confirm(ctx context.Context, change people.Change) error {
-	answer, err := askAdministrator(ctx, v.streams, change.Text()+"Continue? Type yes: ")
-	if err == nil && answer != "yes" {
-		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
 	return err
 }
 
