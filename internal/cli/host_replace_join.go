@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
@@ -37,4 +38,25 @@ func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, 
 	}
 	s.Identity.JoinUntil = time.Now().Add(life).UTC().Truncate(time.Second)
 	return installer.Pointer(s, state.RoleMaster, name)
+}
+
+// writeJoin writes the Ignition file of the new machine, where one is wanted.
+func (r *hostReplacement) writeJoin(ctx context.Context) error {
+	if r.joinFile == "" {
+		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
+		return nil
+	}
+	data, err := r.pointer(ctx, r.name, r.joinLife)
+	if err != nil {
+		return fmt.Errorf("make the join file: %w", err)
+	}
+	if err := host.WriteFileAtomic(r.joinFile, data, state.SecretFileMode); err != nil {
+		return err
+	}
+	valid := ""
+	if r.uuid != "" {
+		valid = ", for the machine with the UUID " + r.uuid
+	}
+	r.say("%s: install the new machine with it; good for %s%s", r.joinFile, r.joinLife, valid)
+	return nil
 }
