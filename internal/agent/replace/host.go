@@ -280,18 +280,26 @@ func (h *here) strange(cib decide.Config, p *replace.Plan) (out []string) {
 	return out
 }
 
+// address returns the address of a host in corosync.conf, empty if it has none there.
+func (h *here) address(name string) string {
+	conf, err := h.conf()
+	if err != nil {
+		return ""
+	}
+	for _, n := range conf.Nodes {
+		if n.Name == name && len(n.Addresses) > 0 {
+			return n.Addresses[0]
+		}
+	}
+	return ""
+}
+
 // input is the set-up of this host and the newcomer.
 func (h *here) input(job Job) decide.Input {
 	in := decide.Input{Cluster: h.Cluster, Self: h.Host, Token: job.Secrets.Token}
-	if conf, err := h.conf(); err == nil {
-		for _, n := range conf.Nodes {
-			if n.Name == h.Host && len(n.Addresses) > 0 {
-				in.Nodes = append(in.Nodes, decide.Node{Name: n.Name, Address: n.Addresses[0]})
-			}
-		}
+	if own := h.address(h.Host); own != "" {
+		in.Nodes = append(in.Nodes, decide.Node{Name: h.Host, Address: own})
 	}
-	return decide.Input{
-		Cluster: in.Cluster, Self: in.Self, Token: in.Token,
-		Nodes: append(in.Nodes, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address}),
-	}
+	in.Nodes = append(in.Nodes, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address})
+	return in
 }

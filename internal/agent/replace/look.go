@@ -207,12 +207,8 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 
 // remember fills in what this host knows of the old one where its Node says nothing.
 func (h *here) remember(f *replace.Facts, name string) {
-	if conf, err := h.conf(); err == nil && f.OldAddress == "" {
-		for _, n := range conf.Nodes {
-			if n.Name == name && len(n.Addresses) > 0 {
-				f.OldAddress = n.Addresses[0]
-			}
-		}
+	if f.OldAddress == "" {
+		f.OldAddress = h.address(name)
 	}
 	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
 		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
