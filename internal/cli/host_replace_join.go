@@ -3,27 +3,21 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
-	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // joinPointer makes the Ignition file of a new control plane from what this host has: the
 // site's authorities, and the key of join secrets that the cluster has now.
 func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, error) {
-	data, err := os.ReadFile(site.Path)
+	s, own, err := ownSite("/")
 	if err != nil {
 		return nil, err
-	}
-	s, err := site.Unmarshal(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", site.Path, err)
 	}
 	c, err := kube.Open(state.AdminKubeconfig)
 	if err != nil {
@@ -33,9 +27,7 @@ func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if key := secret[jointoken.KeyField]; len(key) > 0 {
-		s.Identity.JoinKey = key
-	}
+	s = signing(s, own, secret[jointoken.KeyField])
 	s.Identity.JoinUntil = time.Now().Add(life).UTC().Truncate(time.Second)
 	return installer.Pointer(s, state.RoleMaster, name)
 }
