@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,33 +120,13 @@ func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string)
 	return nil
 }
 
-// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
-func (c *Client) VolumesOf(ctx context.Context, node string) ([]string, error) {
+// Volumes returns all PersistentVolumes.
+func (c *Client) Volumes(ctx context.Context) ([]corev1.PersistentVolume, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := c.set.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
-	var out []string
-	for _, v := range list.Items {
-		if tiedTo(&v, node) {
-			out = append(out, v.Name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-// tiedTo reports whether a volume can be used on this node alone.
-func tiedTo(v *corev1.PersistentVolume, node string) bool {
-	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
-		return false
-	}
-	terms := v.Spec.NodeAffinity.Required.NodeSelectorTerms
-	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{node})
-		})
-	})
+	return list.Items, nil
 }

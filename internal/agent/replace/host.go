@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/removal"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -115,6 +117,19 @@ func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
 		}
 	}
 	return out, nil
+}
+
+// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
+func (c client) VolumesOf(ctx context.Context, name string) ([]string, error) {
+	volumes, err := c.Volumes(ctx)
+	var out []string
+	for i := range volumes {
+		if removal.OnlyOn(&volumes[i], name) {
+			out = append(out, volumes[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out, err
 }
 
 // Conditions returns what the operator says of the set-up of the two hosts.
