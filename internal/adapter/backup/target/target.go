@@ -96,19 +96,13 @@ func SendFrom(ctx context.Context, t Target, name string, f io.ReadSeeker, want 
 	if got.Size != want.Size || got.SHA256 != want.SHA256 {
 		// It must not be taken for a backup.
 		return errors.Join(fmt.Errorf("%s: %w: %d bytes with digest %s, want %d with %s", name, ErrOther, got.Size, got.SHA256, want.Size, want.SHA256),
-			removed(ctx, t, name))
+			Remove(context.WithoutCancel(ctx), t, name))
 	}
 	return nil
 }
 
 // removeLimit is the time for removing a file.
 const removeLimit = time.Minute
-
-func removed(ctx context.Context, t Target, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
-	defer cancel()
-	return leaving(ctx, func() error { return t.Remove(ctx, name) })
-}
 
 // Remove removes a file within a minute.
 func Remove(ctx context.Context, t Target, name string) error {
