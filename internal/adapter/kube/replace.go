@@ -82,24 +82,15 @@ func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error
 	return nil
 }
 
-// Lock creates a ConfigMap, or says who has it: of two that create one, etcd lets one win.
-// It returns the value of the key that counts.
-func (c *Client) Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error) {
+// Lock creates a ConfigMap, unless there is one: of two that create it, etcd lets one win.
+func (c *Client) Lock(ctx context.Context, namespace, name string, data map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects := c.set.CoreV1().ConfigMaps(namespace)
-	_, err := objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
-	if err == nil {
-		return data[key], nil
+	_, err := c.set.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ConfigMap %s/%s: %w", namespace, name, err)
 	}
-	if !apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("create ConfigMap %s/%s: %w", namespace, name, err)
-	}
-	got, err := objects.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
-	}
-	return got.Data[key], nil
+	return nil
 }
 
 // Unlock deletes a ConfigMap whose key has a value; one of another value stays.

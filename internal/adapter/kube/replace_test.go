@@ -67,8 +67,9 @@ func TestOfTwoThatLockOneWins(t *testing.T) {
 	}
 	ctx, c := t.Context(), &Client{set: set}
 	for _, id := range []string{"first", "second", "first"} {
-		if has, err := c.Lock(ctx, "default", "lock", "id", map[string]string{"id": id}); has != "first" || err != nil {
-			t.Errorf("%s: %s, %v", id, has, err)
+		err := c.Lock(ctx, "default", "lock", map[string]string{"id": id})
+		if data, unread := c.ConfigMap(ctx, "default", "lock"); data["id"] != "first" || err != nil || unread != nil {
+			t.Errorf("%s: %v, %v, %v", id, data, err, unread)
 		}
 	}
 	for _, id := range []string{"second", "first", "first"} {

@@ -61,8 +61,7 @@ func (h *here) copyPlan(ctx context.Context, job Job) error {
 		return err
 	}
 	return h.in(func(api API) error {
-		_, err := api.Lock(ctx, system, lockName, lockKey, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
-		return err
+		return api.Lock(ctx, system, lockName, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
 	})
 }
 

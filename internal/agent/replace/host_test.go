@@ -67,12 +67,11 @@ func (c *cluster) Retire(_ context.Context, h retired.Host) error {
 	return err
 }
 
-func (c *cluster) Lock(_ context.Context, ns, name, key string, data map[string]string) (string, error) {
-	if have := c.maps[ns+"/"+name]; have != nil {
-		return have[key], nil
+func (c *cluster) Lock(_ context.Context, ns, name string, data map[string]string) error {
+	if c.maps[ns+"/"+name] == nil {
+		c.maps[ns+"/"+name] = data
 	}
-	c.maps[ns+"/"+name] = data
-	return data[key], nil
+	return nil
 }
 
 func (c *cluster) Unlock(_ context.Context, ns, name, key, value string) error {

@@ -144,7 +144,7 @@ type API interface {
 	DeleteSecret(ctx context.Context, namespace, name string) error
 	Retired(ctx context.Context, name string) (retired.List, error)
 	Retire(ctx context.Context, h retired.Host) error
-	Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error)
+	Lock(ctx context.Context, namespace, name string, data map[string]string) error
 	Unlock(ctx context.Context, namespace, name, key, value string) error
 	PodsOn(ctx context.Context, node string) (int, error)
 	DeletePodsOn(ctx context.Context, node string) error
