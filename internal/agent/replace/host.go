@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/pacemaker"
@@ -104,17 +102,11 @@ func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
 	if err != nil || n == nil {
 		return NodeFacts{}, err
 	}
-	out := NodeFacts{Node: replace.Node{There: true, UID: string(n.UID)}, MachineID: n.Status.NodeInfo.MachineID}
-	out.Machine, _ = state.ParseMachine(n.Annotations[state.AnnotationMachine])
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP && out.Address == "" {
-			out.Address = a.Address
-		}
-	}
-	for _, is := range n.Status.Conditions {
-		if is.Type == corev1.NodeReady {
-			out.Ready = is.Status == corev1.ConditionTrue
-		}
+	is := kube.NodeOf(n)
+	out := NodeFacts{Node: replace.Node{There: true, UID: string(n.UID), Ready: is.Ready}, MachineID: n.Status.NodeInfo.MachineID}
+	out.Machine, _ = state.ParseMachine(is.Annotations[state.AnnotationMachine])
+	if len(is.Addresses) > 0 {
+		out.Address = is.Addresses[0].String()
 	}
 	return out, nil
 }

@@ -98,7 +98,7 @@ func (c *cluster) VolumesOf(context.Context, string) ([]string, error)     { ret
 func (c *cluster) NodeLastSeen(context.Context, string) (time.Time, error) { return c.lease, nil }
 func (c *cluster) Facts(context.Context, string) (NodeFacts, error)        { return c.node, nil }
 func (c *cluster) Conditions(context.Context) ([]handover.Condition, error) {
-	return []handover.Condition{{Type: handover.SetupProgressing}, {Type: handover.SetupDegraded}}, nil
+	return []handover.Condition{{Type: handover.SetupAvailable, Status: true}, {Type: handover.SetupProgressing}, {Type: handover.SetupDegraded}}, nil
 }
 
 // lab is a host of values: cp-2 of corosync.conf is lost, cp-1 stays.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
@@ -202,7 +203,8 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
 	f.Given = fact(there && !grave.Open(), err)
 	conditions, err := api.Conditions(ctx)
-	f.Verified = fact(setUp(conditions), err)
+	// The tests of both BMCs are among its Jobs: the new token made all of them begin anew.
+	f.Verified = fact(installation.OfTwoNode(conditions).Done, err)
 }
 
 // remember fills in what this host knows of the old one where its Node says nothing.
@@ -223,21 +225,4 @@ func names(job Job) (old, next string) {
 		return job.Order.Wish.Old, job.Order.Wish.New.Name
 	}
 	return "", ""
-}
-
-// setUp reports whether every Job of the two hosts is done, among them the tests of both
-// BMCs. The new token made all of them begin anew.
-func setUp(conditions []handover.Condition) bool {
-	done := false
-	for _, c := range conditions {
-		switch c.Type {
-		case handover.SetupProgressing:
-			done = !c.Status
-		case handover.SetupDegraded:
-			if c.Status {
-				return false
-			}
-		}
-	}
-	return done
 }
