@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -101,18 +100,11 @@ func (r *hostRemoval) drain(ctx context.Context, f removal.Facts) error {
 
 // mark writes the entry of the host, and leaves those of others alone.
 func (r *hostRemoval) mark(ctx context.Context, h retired.Host) error {
-	patch, err := h.Patch()
+	value, err := h.Marshal()
 	if err != nil {
 		return err
 	}
-	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}}
-	if err := r.cluster.Create(ctx, list.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
-	}
-	if err := r.cluster.Patch(ctx, list, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
-	}
-	return nil
+	return writeKeys(ctx, r.cluster, retired.Namespace, retired.ConfigMap, map[string]string{h.Name: value})
 }
 
 // detach sets the taint that lets pods and volumes of a host move that is off.
