@@ -56,11 +56,11 @@ type looked struct {
 
 // trouble is what is shown of a look that failed. Once the time is up, that is the reason, and
 // nothing is shown.
-func trouble(ctx context.Context, who, text string) looked {
+func trouble(ctx context.Context, who, what string, err error) looked {
 	if ctx.Err() != nil {
 		return looked{}
 	}
-	return looked{lines: []command.ViewLine{{Host: who, Doing: text}}}
+	return looked{lines: []command.ViewLine{{Host: who, Doing: what + ": " + firstLine(err.Error())}}}
 }
 
 // watch shows what it looks at until that is over. ended explains an end before that, of which
@@ -97,7 +97,7 @@ func (f follow) node(ctx context.Context, name string, doing func(*corev1.Node) 
 			return looked{}, fmt.Errorf("node %s was deleted meanwhile", name)
 		}
 		if err != nil {
-			return trouble(ctx, name, "the API does not answer: "+err.Error()), nil
+			return trouble(ctx, name, "the API does not answer", err), nil
 		}
 		text, over, err := doing(n)
 		found := looked{over: over}

@@ -45,7 +45,7 @@ func (r *hostRemoval) carryOut(ctx context.Context) (did []string, err error) {
 		case errors.As(err, &shut):
 			return looked{}, err
 		case err != nil:
-			return trouble(ctx, r.name, "tries again: "+firstLine(err.Error())), nil
+			return trouble(ctx, r.name, "tries again", err), nil
 		case step.Action == removal.Done:
 			return looked{over: true}, nil
 		}

@@ -41,7 +41,7 @@ func (f upgradeFollow) until(ctx context.Context) (people.Status, error) {
 	err := watch(ctx, f.streams.Err, f.timeout, func(ctx context.Context) (looked, error) {
 		s, err := f.look(ctx)
 		if err != nil {
-			return trouble(ctx, "site", "the API does not answer: "+err.Error()), nil
+			return trouble(ctx, "site", "the API does not answer", err), nil
 		}
 		last = s
 		over, err := f.over(s)
