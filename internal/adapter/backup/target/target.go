@@ -58,8 +58,6 @@ type Limits struct {
 	Idle time.Duration
 	// BytesPerSecond bounds writes; zero does not.
 	BytesPerSecond int64
-	// Said hears how many bytes were written, and then read back; nil does not.
-	Said func(done int64)
 }
 
 // Errors of a file that was sent.
@@ -134,7 +132,7 @@ func ReadBack(ctx context.Context, t Target, name string, l Limits) (backup.File
 func guard(ctx context.Context, l Limits, do func(context.Context, *meter) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	m := &meter{said: l.Said}
+	m := &meter{}
 	done := make(chan struct{})
 	defer close(done)
 	go m.watch(done, l.Idle, func() { cancel(ErrIdle) })
@@ -172,17 +170,7 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // meter counts the bytes of one operation.
-type meter struct {
-	moved atomic.Int64
-	said  func(int64)
-}
-
-func (m *meter) add(n int) {
-	all := m.moved.Add(int64(n))
-	if m.said != nil && n > 0 {
-		m.said(all)
-	}
-}
+type meter struct{ moved atomic.Int64 }
 
 // watch calls idle once nothing has moved for a time.
 func (m *meter) watch(done <-chan struct{}, limit time.Duration, idle func()) {
@@ -227,7 +215,7 @@ func (r *metered) Read(p []byte) (int, error) {
 		p = p[:most]
 	}
 	n, err := r.r.Read(p)
-	r.m.add(n)
+	r.m.moved.Add(int64(n))
 	if slow := Slow(r.ctx, int64(n), r.rate); slow != nil {
 		return n, slow
 	}
