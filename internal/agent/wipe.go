@@ -257,7 +257,7 @@ func another(n *corev1.Node, machine string) bool {
 // planes may read the list; for others the Node alone counts. While the Node is this
 // machine's, its removal has not ended, or it was added again.
 func takenOut(ctx context.Context, api *kube.Client, n *corev1.Node, name, machine string) string {
-	list, err := api.Retired(ctx)
+	list, err := api.Retired(ctx, name)
 	if err != nil {
 		return ""
 	}

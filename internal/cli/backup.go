@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -104,11 +103,8 @@ func gatherBackups(ctx context.Context, c client.Reader) (backupSite, error) {
 	var o corev1.ConfigMap
 	err = c.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)
 	switch {
-	case err == nil:
-		_ = json.Unmarshal([]byte(o.Data[backup.ProofKey]), &out.Proof.Value) // what nobody can read proves nothing
-		out.Proof.Known = true
-	case apierrors.IsNotFound(err):
-		out.Proof.Known = true
+	case err == nil, apierrors.IsNotFound(err):
+		out.Proof = state.Known(backup.ReadProof(o.Data))
 	case !apierrors.IsForbidden(err):
 		return out, fmt.Errorf("read ConfigMap %s/%s: %w", backup.ProofNamespace, backup.ProofName, err)
 	}

@@ -168,14 +168,8 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	}
 	if f.yes {
 		_, _ = io.WriteString(streams.Err, shown)
-	} else {
-		answer, err := askAdministrator(ctx, streams, shown+"Continue? Type yes: ")
-		if err == nil && answer != "yes" {
-			err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-		}
-		if err != nil {
-			return err
-		}
+	} else if err := agreed(ctx, streams, shown+"Continue? Type yes: ", "yes"); err != nil {
+		return err
 	}
 	if err := writeWish(ctx, c, before, spec, text); err != nil {
 		return err

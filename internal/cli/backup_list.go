@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/catalogue"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/page"
@@ -154,7 +153,6 @@ func verifiedAt(b backup.Brief) string {
 
 func newBackupShow(streams Streams) *cobra.Command {
 	var f backupFlags
-	dir := model.Dir
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one backup: what it is of, how it was checked, and where copies lie",
@@ -167,7 +165,7 @@ Exit codes: 0 it is good; 3 it is not; 1 it is not there, or nobody answers; 2 w
   ssh cp-1 sudo holdfast backup show 20261125T031700Z-cp-1 -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e, err := entryHere(dir, args[0]); err == nil {
+			if e, err := (catalogue.Catalogue{Dir: model.Dir}).Entry(args[0]); err == nil {
 				return printBackupEntry(streams.Out, f.output, e)
 			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 				return err
@@ -193,18 +191,6 @@ Exit codes: 0 it is good; 3 it is not; 1 it is not there, or nobody answers; 2 w
 	f.register(cmd)
 	f.completeIDs(cmd)
 	return cmd
-}
-
-// entryHere reads an entry of the catalogue of this host.
-func entryHere(dir, id string) (model.Entry, error) {
-	if !model.ValidID(id) {
-		return model.Entry{}, fs.ErrNotExist
-	}
-	text, err := os.ReadFile(filepath.Join(dir, id, model.EntryName))
-	if err != nil {
-		return model.Entry{}, err
-	}
-	return model.DecodeEntry(text)
 }
 
 func printBackupEntry(out io.Writer, format string, e model.Entry) error {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/backup"
 )
@@ -150,34 +149,16 @@ func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams St
 
 // followBackup returns what a host tells once it has answered a wish.
 func followBackup(ctx context.Context, c client.Client, streams Streams, name, wish string, timeout time.Duration) (backup.Host, error) {
-	limited, stop := context.WithTimeoutCause(ctx, timeout, errNotYet)
-	defer stop()
-	view, began := command.NewView(streams.Err), time.Now()
-	defer view.End()
 	last := backup.Host{Name: name}
-	for {
-		n, err := follow{cluster: c}.look(limited, name)
-		var missing *UsageError
-		switch {
-		case errors.As(err, &missing):
-			return last, fmt.Errorf("node %s was deleted meanwhile", name)
-		case err != nil && limited.Err() == nil:
-			view.Show([]command.ViewLine{{Host: name, Doing: "the API does not answer: " + err.Error()}}, time.Since(began))
-		case err == nil:
-			last = backup.HostOf(n.Name, n.Annotations)
-			doing, done := last.Says(wish)
-			view.Show([]command.ViewLine{{Host: name, Doing: doing}}, time.Since(began))
-			if done {
-				return last, nil
-			}
-			if n.Annotations[backup.WantedOf] != wish {
-				return last, coded(command.ExitFailed, "somebody else asked %s for another backup meanwhile; see: holdfast backup list", name)
-			}
+	err := follow{cluster: c, out: streams.Err, timeout: timeout}.node(ctx, name, func(n *corev1.Node) (string, bool, error) {
+		last = backup.HostOf(n.Name, n.Annotations)
+		doing, done := last.Says(wish)
+		if !done && n.Annotations[backup.WantedOf] != wish {
+			return doing, false, coded(command.ExitFailed, "somebody else asked %s for another backup meanwhile; see: holdfast backup list", name)
 		}
-		if host.Sleep(limited, followEvery) != nil {
-			return last, endedBackup(context.Cause(limited), last, wish, timeout)
-		}
-	}
+		return doing, done, nil
+	}, func(cause error) error { return endedBackup(cause, last, wish, timeout) })
+	return last, err
 }
 
 // endedBackup explains an end before the backup was there.

@@ -8,10 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast/holdfast/internal/cli/command"
@@ -104,17 +100,5 @@ func writeProof(ctx context.Context, c client.Client, proof backup.Proof) error 
 	if err != nil {
 		return err
 	}
-	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: backup.ProofNamespace, Name: backup.ProofName}, Data: map[string]string{backup.ProofKey: string(text)}}
-	err = c.Create(ctx, o.DeepCopy())
-	if apierrors.IsAlreadyExists(err) {
-		patch, wrong := json.Marshal(map[string]any{"data": o.Data})
-		if wrong != nil {
-			return wrong
-		}
-		err = c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
-	}
-	if err != nil {
-		return refusedByAPI(fmt.Errorf("write ConfigMap %s/%s: %w", backup.ProofNamespace, backup.ProofName, err))
-	}
-	return nil
+	return refusedByAPI(writeKeys(ctx, c, backup.ProofNamespace, backup.ProofName, map[string]string{backup.ProofKey: string(text)}))
 }

@@ -71,7 +71,7 @@ Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine
 }
 
 func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, file string) (err error) {
-	keys, err := f.keys()
+	keys, err := ageKeys(f.identity)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ func (f *backupVerifyFlags) run(ctx context.Context, streams Streams, file strin
 	return out.print(streams.Out, f.output)
 }
 
-// keys reads the private keys; empty for none.
-func (f *backupVerifyFlags) keys() (string, error) {
-	if f.identity == "" {
+// ageKeys reads the file of private keys that --identity names; empty for none.
+func ageKeys(file string) (string, error) {
+	if file == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(f.identity)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", &UsageError{Err: fmt.Errorf("--identity: %w", err)}
 	}

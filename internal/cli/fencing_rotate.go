@@ -259,16 +259,21 @@ const maxPassword = 4 << 10
 
 // password reads the new password; an empty one means no change.
 func (r *rotation) password(dev state.FencingDevice) (string, error) {
-	switch r.passwordFile {
-	case "":
+	if r.passwordFile == "" {
 		if r.pin || r.fingerprint+r.verification+r.tls+r.address+r.uuid+r.serial != "" {
 			return "", nil // only other values change
 		}
 		return r.prompt(dev)
-	case "-":
-		return readPassword(r.streams.In)
 	}
-	file, err := os.Open(r.passwordFile)
+	return passwordFrom(r.streams.In, r.passwordFile)
+}
+
+// passwordFrom reads a password from a file; - is the standard input.
+func passwordFrom(stdin io.Reader, path string) (string, error) {
+	if path == "-" {
+		return readPassword(stdin)
+	}
+	file, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read the new password: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,6 +154,23 @@ func changeNode(ctx context.Context, c client.Client, name string, change func(n
 			return err
 		}
 	}
+}
+
+// writeKeys writes keys of a ConfigMap, which it makes if there is none. Its other keys stay.
+func writeKeys(ctx context.Context, c client.Client, namespace, name string, data map[string]string) error {
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+	err := c.Create(ctx, o.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		patch, wrong := json.Marshal(map[string]any{"data": data})
+		if wrong != nil {
+			return wrong
+		}
+		err = c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return nil
 }
 
 // roles returns the roles of a node, as kubectl shows them.

@@ -221,16 +221,21 @@ func (a *addition) site(ctx context.Context) (*site.Site, error) {
 	return a.withKey(ctx, s, key)
 }
 
-// withKey returns the site with the cluster's key of join secrets where it has one of
-// its own, and otherwise with the one that was found.
+// withKey returns the site with the key that signs join secrets now.
 func (a *addition) withKey(ctx context.Context, s *site.Site, found []byte) (*site.Site, error) {
 	key, err := clusterJoinKey(ctx, a.cluster)
 	if err != nil {
 		return nil, err
 	}
+	return signing(s, found, key), nil
+}
+
+// signing returns the site with the cluster's key of join secrets where it has one of
+// its own, and otherwise with the one that was found.
+func signing(s *site.Site, found, cluster []byte) *site.Site {
 	out := *s
-	if out.Identity.JoinKey = found; len(key) >= jointoken.MinKeyBytes {
-		out.Identity.JoinKey = key
+	if out.Identity.JoinKey = found; len(cluster) >= jointoken.MinKeyBytes {
+		out.Identity.JoinKey = cluster
 	}
-	return &out, nil
+	return &out
 }

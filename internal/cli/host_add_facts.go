@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/joining"
@@ -92,30 +91,23 @@ func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, er
 
 // follow shows what the host does until its Node is Ready.
 func (a *addition) follow(ctx context.Context, s *site.Site) error {
-	limited, stop := context.WithTimeoutCause(ctx, a.timeout, errNotYet)
-	defer stop()
-	view, began := command.NewView(a.streams.Err), time.Now()
-	defer view.End()
 	reports := &configserver.Client{
 		Addresses: installer.ConfigServers(s), ServerName: s.APIName(), CA: s.Identity.ConfigCA.Cert, Token: s.Identity.ProgressToken,
 	}
-	for last := "has not asked for its configuration yet"; ; {
-		ready, doing := a.look(limited, reports.Progress)
+	last := "has not asked for its configuration yet"
+	return watch(ctx, a.streams.Err, a.timeout, func(ctx context.Context) (looked, error) {
+		ready, doing := a.look(ctx, reports.Progress)
 		if ready {
-			return nil
+			return looked{over: true}, nil
 		}
-		if doing != "" {
-			last = doing
-		}
-		view.Show([]command.ViewLine{{Host: a.name, Doing: last}}, time.Since(began))
-		if host.Sleep(limited, followEvery) == nil {
-			continue
-		}
-		if !errors.Is(context.Cause(limited), errNotYet) {
+		last = cmp.Or(doing, last)
+		return looked{lines: []command.ViewLine{{Host: a.name, Doing: last}}}, nil
+	}, func(cause error) error {
+		if !errors.Is(cause, errNotYet) {
 			return fmt.Errorf("interrupted: the join file stays valid, and the host goes on by itself: %s %s", a.name, last)
 		}
 		return coded(command.ExitRecovers, "%s is not ready after %s, and goes on: it %s; see: holdfast host show %s", a.name, a.timeout, last, a.name)
-	}
+	})
 }
 
 // look asks the API for the Node and, while there is none, the configuration server

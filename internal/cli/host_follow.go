@@ -47,34 +47,81 @@ func positive(timeout time.Duration) error {
 	return nil
 }
 
+// looked is what a command found that follows something.
+type looked struct {
+	lines []command.ViewLine
+	// over is true if it has come to its end, soon if the next look finds something else.
+	over, soon bool
+}
+
+// trouble is what is shown of a look that failed. Once the time is up, that is the reason, and
+// nothing is shown.
+func trouble(ctx context.Context, who, what string, err error) looked {
+	if ctx.Err() != nil {
+		return looked{}
+	}
+	return looked{lines: []command.ViewLine{{Host: who, Doing: what + ": " + firstLine(err.Error())}}}
+}
+
+// watch shows what it looks at until that is over. ended explains an end before that, of which
+// the cause is errNotYet or an interrupt.
+func watch(ctx context.Context, out io.Writer, timeout time.Duration, look func(context.Context) (looked, error), ended func(cause error) error) error {
+	limited, stop := context.WithTimeoutCause(ctx, timeout, errNotYet)
+	defer stop()
+	view, began := command.NewView(out), time.Now()
+	defer view.End()
+	for {
+		found, err := look(limited)
+		if len(found.lines) > 0 {
+			view.Show(found.lines, time.Since(began))
+		}
+		if err != nil || found.over {
+			return err
+		}
+		pause := followEvery
+		if found.soon {
+			pause = 0
+		}
+		if limited.Err() != nil || host.Sleep(limited, pause) != nil {
+			return ended(context.Cause(limited))
+		}
+	}
+}
+
+// node shows what doing says of a node until that is over.
+func (f follow) node(ctx context.Context, name string, doing func(*corev1.Node) (text string, over bool, err error), ended func(cause error) error) error {
+	return watch(ctx, f.out, f.timeout, func(ctx context.Context) (looked, error) {
+		n, err := f.look(ctx, name)
+		var missing *UsageError
+		if errors.As(err, &missing) {
+			return looked{}, fmt.Errorf("node %s was deleted meanwhile", name)
+		}
+		if err != nil {
+			return trouble(ctx, name, "the API does not answer", err), nil
+		}
+		text, over, err := doing(n)
+		found := looked{over: over}
+		if text != "" {
+			found.lines = []command.ViewLine{{Host: name, Doing: text}}
+		}
+		return found, err
+	}, ended)
+}
+
 // until shows what a host does until a look at its node says that it is done, and
 // returns that node.
 func (f follow) until(ctx context.Context, name string, done func(*corev1.Node) (bool, error)) (*corev1.Node, error) {
-	limited, stop := context.WithTimeoutCause(ctx, f.timeout, errNotYet)
-	defer stop()
-	view, began := command.NewView(f.out), time.Now()
-	defer view.End()
 	var last rollout.Activity
-	for {
-		n, err := f.look(limited, name)
-		var missing *UsageError
-		switch {
-		case errors.As(err, &missing):
-			return nil, fmt.Errorf("node %s was deleted meanwhile", name)
-		case err != nil && limited.Err() == nil:
-			view.Show([]command.ViewLine{{Host: name, Doing: "the API does not answer: " + err.Error()}}, time.Since(began))
-		case err == nil:
-			if last = rollout.Doing(n); last.Does != "" {
-				view.Show([]command.ViewLine{{Host: name, Doing: said(last)}}, time.Since(began))
-			}
-			if over, err := done(n); over || err != nil {
-				return n, err
-			}
+	var is *corev1.Node
+	err := f.node(ctx, name, func(n *corev1.Node) (text string, over bool, err error) {
+		is, last = n, rollout.Doing(n)
+		if last.Does != "" {
+			text = said(last)
 		}
-		if host.Sleep(limited, followEvery) != nil {
-			return nil, f.ended(context.Cause(limited), name, last)
-		}
-	}
+		over, err = done(n)
+		return text, over, err
+	}, func(cause error) error { return f.ended(cause, name, last) })
+	return is, err
 }
 
 func (f follow) look(ctx context.Context, name string) (*corev1.Node, error) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
-	"github.com/holdfast/holdfast/internal/model/config"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -90,14 +89,13 @@ func rolloutSite(ctx context.Context, c client.Reader, nodes []corev1.Node, now 
 		p.Target = pools.Items[i].Spec.Configuration.Name
 		site.Pools = append(site.Pools, p)
 	}
-	var cm corev1.ConfigMap
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "cluster-config-v1"}, &cm); client.IgnoreNotFound(err) != nil {
-		return site, fmt.Errorf("read the site's configuration: %w", err)
+	installed, err := clusterConfig(ctx, c)
+	if err != nil {
+		return site, err
 	}
-	if parsed, err := config.Unmarshal([]byte(cm.Data["install-config"])); err == nil {
-		site.ControlPlanes = parsed.ControlPlaneReplicas()
+	if installed != nil {
+		site.ControlPlanes = installed.ControlPlaneReplicas()
 	}
-	var err error
 	site.Spares, err = spares(ctx, c, now)
 	return site, err
 }

@@ -150,11 +150,7 @@ func (r *hostRemoval) confirm(ctx context.Context, p removalReport) error {
 		}
 		return nil
 	}
-	answer, err := askAdministrator(ctx, r.streams, p.text("would")+"To continue, type the name of the host: ")
-	if err == nil && answer != r.name {
-		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
-	return err
+	return agreed(ctx, r.streams, p.text("would")+"To continue, type the name of the host: ", r.name)
 }
 
 func (r *hostRemoval) print(p removalReport) error {

@@ -9,12 +9,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/drain"
@@ -39,36 +37,26 @@ type hostRemoval struct {
 // carryOut takes one step after the other until the host is out. It looks at the
 // cluster before each of them, because somebody else may have changed it.
 func (r *hostRemoval) carryOut(ctx context.Context) (did []string, err error) {
-	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
-	defer stop()
-	view, began := command.NewView(r.streams.Err), time.Now()
-	defer view.End()
 	last, inTheWay := "", false
-	for {
-		step, err := r.step(limited)
+	err = watch(ctx, r.streams.Err, r.timeout, func(ctx context.Context) (looked, error) {
+		step, err := r.step(ctx)
 		var shut *stoppedError
 		switch {
 		case errors.As(err, &shut):
-			return did, err
-		case err != nil && limited.Err() == nil:
-			view.Show([]command.ViewLine{{Host: r.name, Doing: "tries again: " + firstLine(err.Error())}}, time.Since(began))
-		case err == nil && step.Action == removal.Done:
-			return did, nil
-		case err == nil:
-			if step.Says != last {
-				did = append(did, step.Says)
-			}
-			last, inTheWay = step.Says, step.InTheWay
-			view.Show([]command.ViewLine{{Host: r.name, Doing: last}}, time.Since(began))
+			return looked{}, err
+		case err != nil:
+			return trouble(ctx, r.name, "tries again", err), nil
+		case step.Action == removal.Done:
+			return looked{over: true}, nil
 		}
-		pause := followEvery
-		if err == nil && step.Action != removal.Wait && step.Action != removal.Sweep {
-			pause = 0 // the next look shows another state
+		if step.Says != last {
+			did = append(did, step.Says)
 		}
-		if limited.Err() != nil || host.Sleep(limited, pause) != nil {
-			return did, r.ended(context.Cause(limited), last, inTheWay)
-		}
-	}
+		last, inTheWay = step.Says, step.InTheWay
+		soon := step.Action != removal.Wait && step.Action != removal.Sweep
+		return looked{lines: []command.ViewLine{{Host: r.name, Doing: last}}, soon: soon}, nil
+	}, func(cause error) error { return r.ended(cause, last, inTheWay) })
+	return did, err
 }
 
 // stoppedError is the end of a removal by a gate that shut meanwhile.
@@ -112,18 +100,11 @@ func (r *hostRemoval) drain(ctx context.Context, f removal.Facts) error {
 
 // mark writes the entry of the host, and leaves those of others alone.
 func (r *hostRemoval) mark(ctx context.Context, h retired.Host) error {
-	patch, err := h.Patch()
+	value, err := h.Marshal()
 	if err != nil {
 		return err
 	}
-	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}}
-	if err := r.cluster.Create(ctx, list.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
-	}
-	if err := r.cluster.Patch(ctx, list, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
-	}
-	return nil
+	return writeKeys(ctx, r.cluster, retired.Namespace, retired.ConfigMap, map[string]string{h.Name: value})
 }
 
 // detach sets the taint that lets pods and volumes of a host move that is off.

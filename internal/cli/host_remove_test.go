@@ -101,7 +101,12 @@ func evicts(t *testing.T, c client.Client, host string) {
 
 func TestAWorkerIsEmptiedWrittenDownDeletedAndSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, out := hostSite(t, traces("w-1")...), &bytes.Buffer{}
+		other, err := retired.Host{Name: "w-9", When: time.Now()}.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: retired.Namespace, Name: retired.ConfigMap}, Data: map[string]string{"w-9": other}}
+		c, out := hostSite(t, append(traces("w-1"), list)...), &bytes.Buffer{}
 		writesNode(t, c, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })
 		evicts(t, c, "w-1")
 		if err := removes(c, out).run(t.Context()); err != nil {
@@ -109,6 +114,9 @@ func TestAWorkerIsEmptiedWrittenDownDeletedAndSwept(t *testing.T) {
 		}
 		goneFrom(t, c, "w-1")
 		golden.Check(t, "host-remove.txt", out.Bytes())
+		if list, err := readRetired(t.Context(), c); err != nil || len(list.Value) != 2 {
+			t.Errorf("the entry of another host: %+v, %v", list, err)
+		}
 		out.Reset()
 		if err := removes(c, out).run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "w-1 is out of the cluster") {
 			t.Errorf("once more: %v, %s", err, out)
@@ -120,7 +128,7 @@ func TestAWorkerIsEmptiedWrittenDownDeletedAndSwept(t *testing.T) {
 // answer is lost. The next run goes on.
 func TestARemovalThatEndsAtAnyWriteGoesOn(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		for at := range 7 {
+		for at := range 6 {
 			synctest.Test(t, func(t *testing.T) {
 				plain := hostSite(t, traces("w-1")...)
 				writesNode(t, plain, "w-1", func(n *corev1.Node) { n.UID = "uid-w-1" })

@@ -3,14 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +16,6 @@ import (
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/model/bmc"
-	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // replaceFlags holds the flags of host replace.
@@ -68,6 +62,7 @@ confirmed; 1 it failed; 2 wrong usage.`,
   sudo holdfast host replace cp-2 --abort`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.by = cmp.Or(f.by, login())
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -109,7 +104,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
 	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is good")
-	flags.StringVar(&f.by, "by", cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER")), "who replaces the host")
+	flags.StringVar(&f.by, "by", "", "who replaces the host")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
@@ -218,133 +213,11 @@ func (r *hostReplacement) begin(ctx context.Context, plan string) error {
 	return r.follow(ctx, o.Wish.ID)
 }
 
-// dry has the agent look at the gates, and tells of each.
-func (r *hostReplacement) dry(ctx context.Context, o replacement.Order) error {
-	if err := r.store.PutOrder(o); err != nil {
-		return err
-	}
-	limited, stop := context.WithTimeout(ctx, gatesTime)
-	defer stop()
-	var gates []decide.Gate
-	for {
-		doing, err := r.store.Doing()
-		if err != nil {
-			return errors.Join(err, r.store.DropOrder())
-		}
-		if doing != nil && doing.Wish == o.Wish.ID {
-			gates = doing.Gates
-		}
-		if gates != nil && len(decide.Closed(gates)) == 0 || r.sleep(limited, followEvery) != nil {
-			break // some facts are known only after a while
-		}
-	}
-	if err := r.store.DropOrder(); err != nil {
-		return err
-	}
-	if gates == nil {
-		return errors.New("the agent of this host did not look at the gates: journalctl -u holdfast-agent")
-	}
-	return r.showGates(gates)
-}
-
-func (r *hostReplacement) showGates(gates []decide.Gate) error {
-	if r.output == "json" || r.output == "yaml" {
-		if err := printData(r.streams.Out, r.output, gates); err != nil {
-			return err
-		}
-	} else {
-		for _, g := range gates {
-			if g.Open {
-				_, _ = fmt.Fprintf(r.streams.Out, "%-8s open\n", g.ID)
-				continue
-			}
-			_, _ = fmt.Fprintf(r.streams.Out, "%-8s closed: %s (type: %s)\n", g.ID, g.Words, g.Way)
-		}
-	}
-	if shut := decide.Closed(gates); len(shut) > 0 {
-		return coded(command.ExitRefused, "%d gates are closed; nothing was changed", len(shut))
-	}
-	return nil
-}
-
-func (r *hostReplacement) order() (replacement.Order, error) {
-	id := make([]byte, 8)
-	_, _ = rand.Read(id) // it never fails
-	o := replacement.Order{
-		Wish: decide.Wish{
-			ID: hex.EncodeToString(id), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
-			At: r.now().UTC(), Dry: r.dryRun,
-			Accepts: decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone},
-		},
-		Device: state.FencingDevice{
-			Target: r.name, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
-			Fingerprint: r.bmc.fingerprint, LegacyTLS: r.bmc.tls == bmc.TLSLegacy,
-		},
-		Own: replacement.Account{Username: r.ownUser},
-	}
-	var err error
-	if o.Device.Password, err = r.password(r.bmc.passwordFile); err != nil {
-		return o, err
-	}
-	if r.ownPassword != "" {
-		o.Own.Password, err = r.password(r.ownPassword)
-	}
-	return o, err
-}
-
-func (r *hostReplacement) password(file string) (string, error) {
-	if file == "-" {
-		return readPassword(r.streams.In)
-	}
-	in, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-	password, err := readPassword(in)
-	return password, errors.Join(err, in.Close())
-}
-
-// planText is what a person confirms.
-func planText(w decide.Wish) string {
-	var out strings.Builder
-	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
-	line("%s is replaced by another machine of the same name.", w.Old)
-	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
-	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
-	line("  new BMC: %s", w.New.BMC)
-	if w.New.UUID != "" {
-		line("  new machine: UUID %s, no other one is let in", w.New.UUID)
-	}
-	if len(w.Accepts.Lost) > 0 {
-		line("  lost with it: %s", strings.Join(w.Accepts.Lost, ", "))
-	}
-	if w.Accepts.KeepAccount {
-		line("  it keeps an account at this host's BMC: wipe its disk")
-	}
-	if w.Accepts.NoBackup {
-		line("  without a backup: until the new host is whole, one disk holds everything")
-	}
-	if w.Accepts.Gone != "" {
-		line("  proof: you say that the machine with the serial number %s has no power", w.Accepts.Gone)
-	} else {
-		line("  proof: its BMC must read Off in the moment in which it is taken out")
-	}
-	line("  the way back ends when it is retired, some seconds after the gates are open")
-	return out.String()
-}
-
 func (r *hostReplacement) confirm(ctx context.Context) error {
 	if r.yes {
 		return nil
 	}
-	answer, err := askAdministrator(ctx, r.streams, "To continue, type the name of the lost host: ")
-	if err != nil {
-		return err
-	}
-	if answer != r.name {
-		return coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
-	return nil
+	return agreed(ctx, r.streams, "To continue, type the name of the lost host: ", r.name)
 }
 
 // takeBack asks the agent to take a plan back, and waits for it.
@@ -367,117 +240,4 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 		return err
 	}
 	return r.follow(ctx, plan.ID)
-}
-
-// gatesTime is how long closed gates may stay closed before the command gives up: some facts
-// are known only after a while.
-const gatesTime = 45 * time.Second
-
-// follow shows what the agent does until the plan is over, a person is needed, or the time
-// is up.
-func (r *hostReplacement) follow(ctx context.Context, id string) error {
-	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
-	defer stop()
-	said, wrote, began := "", false, r.now()
-	for {
-		plan, err := r.store.Plan()
-		if err != nil {
-			return err
-		}
-		doing, err := r.store.Doing()
-		if err != nil {
-			return err
-		}
-		if plan != nil && plan.ID == id && plan.Stage.Over() {
-			return r.ended(plan)
-		}
-		if doing != nil && doing.Words+doing.Problem != said {
-			said = doing.Words + doing.Problem
-			r.show(doing)
-		}
-		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && r.now().Sub(began) > gatesTime {
-			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
-		}
-		if doing != nil && doing.Rule == "retired.install" && !wrote {
-			if wrote, err = true, r.writeJoin(limited); err != nil {
-				return err
-			}
-		}
-		if r.sleep(limited, followEvery) != nil {
-			return r.unfinished(context.Cause(limited), doing)
-		}
-	}
-}
-
-func (r *hostReplacement) show(d *replacement.Doing) {
-	text := strings.TrimSpace(d.Step + " " + d.Words)
-	if d.Way != "" {
-		text += " (type: " + d.Way + ")"
-	}
-	if d.Problem != "" {
-		text += "; it failed and is tried again: " + d.Problem
-	}
-	r.say("%s", text)
-}
-
-func (r *hostReplacement) refused(gates []decide.Gate) error {
-	var lines []string
-	for _, g := range gates {
-		lines = append(lines, fmt.Sprintf("%s: %s (type: %s)", g.ID, g.Words, g.Way))
-	}
-	slices.Sort(lines)
-	return coded(command.ExitRefused, "refused, nothing was changed:\n  %s", strings.Join(lines, "\n  "))
-}
-
-func (r *hostReplacement) ended(plan *decide.Plan) error {
-	if r.output == "json" || r.output == "yaml" {
-		return printData(r.streams.Out, r.output, plan)
-	}
-	if plan.Stage == decide.Aborted {
-		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, plan.Old.Name)
-		if err == nil && !r.abort {
-			err = coded(command.ExitRefused, "the replacement of %s was taken back", plan.Old.Name)
-		}
-		return err
-	}
-	_, err := fmt.Fprintf(r.streams.Out, "%s was replaced: either host may be lost\n", plan.Old.Name)
-	return err
-}
-
-// unfinished explains an end before the plan's.
-func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
-	again := "to follow it: sudo holdfast host replace " + r.name
-	switch {
-	case !errors.Is(cause, errNotYet):
-		return fmt.Errorf("interrupted: the plan goes on; %s", again)
-	case d != nil && d.Way != "":
-		return coded(command.ExitAttention, "not whole after %s: %s (type: %s); %s", r.timeout, d.Words, d.Way, again)
-	}
-	return coded(command.ExitRecovers, "not whole after %s, and it goes on; %s", r.timeout, again)
-}
-
-// writeJoin writes the Ignition file of the new machine, where one is wanted.
-func (r *hostReplacement) writeJoin(ctx context.Context) error {
-	if r.joinFile == "" {
-		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
-		return nil
-	}
-	data, err := r.pointer(ctx, r.name, r.joinLife)
-	if err != nil {
-		return fmt.Errorf("make the join file: %w", err)
-	}
-	if err := host.WriteFileAtomic(r.joinFile, data, state.SecretFileMode); err != nil {
-		return err
-	}
-	valid := ""
-	if r.uuid != "" {
-		valid = ", for the machine with the UUID " + r.uuid
-	}
-	r.say("%s: install the new machine with it; good for %s%s", r.joinFile, r.joinLife, valid)
-	return nil
-}
-
-// say prints progress for a person, on the error stream.
-func (r *hostReplacement) say(format string, a ...any) {
-	_, _ = io.WriteString(r.streams.Err, strings.TrimRight(fmt.Sprintf(format, a...), "\n")+"\n")
 }

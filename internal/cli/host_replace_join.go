@@ -3,26 +3,21 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/install/installer"
 	"github.com/holdfast/holdfast/internal/model/jointoken"
-	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
 // joinPointer makes the Ignition file of a new control plane from what this host has: the
 // site's authorities, and the key of join secrets that the cluster has now.
 func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, error) {
-	data, err := os.ReadFile(site.Path)
+	s, own, err := ownSite("/")
 	if err != nil {
 		return nil, err
-	}
-	s, err := site.Unmarshal(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", site.Path, err)
 	}
 	c, err := kube.Open(state.AdminKubeconfig)
 	if err != nil {
@@ -32,9 +27,28 @@ func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if key := secret[jointoken.KeyField]; len(key) > 0 {
-		s.Identity.JoinKey = key
-	}
+	s = signing(s, own, secret[jointoken.KeyField])
 	s.Identity.JoinUntil = time.Now().Add(life).UTC().Truncate(time.Second)
 	return installer.Pointer(s, state.RoleMaster, name)
+}
+
+// writeJoin writes the Ignition file of the new machine, where one is wanted.
+func (r *hostReplacement) writeJoin(ctx context.Context) error {
+	if r.joinFile == "" {
+		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
+		return nil
+	}
+	data, err := r.pointer(ctx, r.name, r.joinLife)
+	if err != nil {
+		return fmt.Errorf("make the join file: %w", err)
+	}
+	if err := host.WriteFileAtomic(r.joinFile, data, state.SecretFileMode); err != nil {
+		return err
+	}
+	valid := ""
+	if r.uuid != "" {
+		valid = ", for the machine with the UUID " + r.uuid
+	}
+	r.say("%s: install the new machine with it; good for %s%s", r.joinFile, r.joinLife, valid)
+	return nil
 }

@@ -122,14 +122,7 @@ func (c *confirmation) obtain(ctx context.Context, d confirm.Decision) error {
 	if c.yes || c.phrase != "" {
 		return nil
 	}
-	answer, err := c.ask(ctx, "Continue? Type yes: ")
-	if err != nil {
-		return err
-	}
-	if answer != "yes" {
-		return coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
-	return nil
+	return agreed(ctx, c.streams, "Continue? Type yes: ", "yes")
 }
 
 func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
@@ -138,7 +131,7 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 		return coded(command.ExitNotConfirmed, "a yes is not enough here, nothing was changed: pass --phrase '%s'", phrase)
 	}
 	if given == "" {
-		answer, err := c.ask(ctx, fmt.Sprintf("To continue, type exactly: %s\n> ", phrase))
+		answer, err := askAdministrator(ctx, c.streams, fmt.Sprintf("To continue, type exactly: %s\n> ", phrase))
 		if err != nil {
 			return err
 		}
@@ -150,8 +143,13 @@ func (c *confirmation) obtainPhrase(ctx context.Context, phrase string) error {
 	return nil
 }
 
-func (c *confirmation) ask(ctx context.Context, question string) (string, error) {
-	return askAdministrator(ctx, c.streams, question)
+// agreed asks, and is an error unless the answer is the one that is wanted.
+func agreed(ctx context.Context, streams Streams, question, want string) error {
+	answer, err := askAdministrator(ctx, streams, question)
+	if err == nil && answer != want {
+		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
+	}
+	return err
 }
 
 // askAdministrator reads one line from the administrator. End of input counts as no

@@ -70,12 +70,9 @@ type restoring struct {
 const maxHostFile = 8 << 20
 
 func (r *restoring) run(ctx context.Context, streams Streams) error {
-	if r.identityFile != "" {
-		text, err := os.ReadFile(r.identityFile)
-		if err != nil {
-			return &UsageError{Err: fmt.Errorf("--identity: %w", err)}
-		}
-		r.identity = string(text)
+	var err error
+	if r.identity, err = ageKeys(r.identityFile); err != nil {
+		return err
 	}
 	// The first reading compares everything. Nothing is written before it has ended.
 	files, m, err := r.read(ctx)

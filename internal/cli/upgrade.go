@@ -91,7 +91,7 @@ func (v upgradeVerb) run(ctx context.Context) (people.Change, error) {
 		return change, v.print(v.streams.Out, change)
 	}
 	if !v.yes {
-		if err := v.confirm(ctx, change); err != nil {
+		if err := agreed(ctx, v.streams, change.Text()+"Continue? Type yes: ", "yes"); err != nil {
 			return change, err
 		}
 	}
@@ -134,14 +134,6 @@ func (v upgradeVerb) print(out io.Writer, change people.Change) error {
 		return printData(out, v.output, change)
 	}
 	_, err := io.WriteString(out, change.Text())
-	return err
-}
-
-func (v upgradeVerb) confirm(ctx context.Context, change people.Change) error {
-	answer, err := askAdministrator(ctx, v.streams, change.Text()+"Continue? Type yes: ")
-	if err == nil && answer != "yes" {
-		err = coded(command.ExitNotConfirmed, "not confirmed: nothing was changed")
-	}
 	return err
 }
 
@@ -188,6 +180,24 @@ func (f *verbFlags) registerVerb(cmd *cobra.Command, asks, follows bool) {
 
 func (f *verbFlags) verb(c client.Client, streams Streams, decide func(people.Upgrade) (people.Change, error)) upgradeVerb {
 	return upgradeVerb{cluster: c, streams: streams, output: f.output, dryRun: f.dryRun, yes: f.yes, decide: decide}
+}
+
+// carryOut carries out a verb that asks, and follows it until the release that decide returns
+// runs on all hosts; commits waits for the commit, too. wish names it to who does not wait.
+func (f *verbFlags) carryOut(ctx context.Context, c client.Client, streams Streams, wish string, commits bool, decide func(people.Upgrade) (people.Change, string, error)) error {
+	digest := ""
+	verb := f.verb(c, streams, func(u people.Upgrade) (change people.Change, err error) {
+		change, digest, err = decide(u)
+		return change, err
+	})
+	if _, err := verb.run(ctx); err != nil || f.dryRun {
+		return err
+	}
+	if f.noWait {
+		_, err := fmt.Fprintf(streams.Err, "%s is wanted; to follow it: holdfast upgrade status --watch\n", wish)
+		return err
+	}
+	return upgradeFollow{cluster: c, streams: streams, output: f.output, timeout: f.timeout, digest: digest, commits: commits}.run(ctx)
 }
 
 // completeDigests completes the argument of a command with the releases that lie on

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,17 +40,8 @@ known; 1 it failed; 2 wrong usage.`,
 }
 
 func (f verbFlags) commit(ctx context.Context, c client.Client, streams Streams) error {
-	to := ""
-	decide := func(u people.Upgrade) (people.Change, error) {
-		to = u.Record.To
-		return u.Commit()
-	}
-	if _, err := f.verb(c, streams, decide).run(ctx); err != nil || f.dryRun {
-		return err
-	}
-	if f.noWait {
-		_, err := fmt.Fprintln(streams.Err, "the commit is wanted; to follow it: holdfast upgrade status --watch")
-		return err
-	}
-	return upgradeFollow{cluster: c, streams: streams, output: f.output, timeout: f.timeout, digest: to, commits: true}.run(ctx)
+	return f.carryOut(ctx, c, streams, "the commit", true, func(u people.Upgrade) (people.Change, string, error) {
+		change, err := u.Commit()
+		return change, u.Record.To, err
+	})
 }

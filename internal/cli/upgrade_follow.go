@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -38,27 +37,17 @@ func (f upgradeFollow) run(ctx context.Context) error {
 }
 
 func (f upgradeFollow) until(ctx context.Context) (people.Status, error) {
-	limited, stop := context.WithTimeoutCause(ctx, f.timeout, errNotYet)
-	defer stop()
-	view, began := command.NewView(f.streams.Err), time.Now()
-	defer view.End()
 	var last people.Status
-	for {
-		s, err := f.look(limited)
-		switch {
-		case err != nil && limited.Err() == nil:
-			view.Show([]command.ViewLine{{Host: "site", Doing: "the API does not answer: " + err.Error()}}, time.Since(began))
-		case err == nil:
-			last = s
-			view.Show(linesOf(s), time.Since(began))
-			if over, err := f.over(s); over || err != nil {
-				return s, err
-			}
+	err := watch(ctx, f.streams.Err, f.timeout, func(ctx context.Context) (looked, error) {
+		s, err := f.look(ctx)
+		if err != nil {
+			return trouble(ctx, "site", "the API does not answer", err), nil
 		}
-		if host.Sleep(limited, followEvery) != nil {
-			return last, f.ended(context.Cause(limited), last)
-		}
-	}
+		last = s
+		over, err := f.over(s)
+		return looked{lines: linesOf(s), over: over}, err
+	}, func(cause error) error { return f.ended(cause, last) })
+	return last, err
 }
 
 func (f upgradeFollow) look(ctx context.Context) (people.Status, error) {

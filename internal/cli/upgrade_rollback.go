@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,17 +44,8 @@ known; 1 it failed; 2 wrong usage.`,
 }
 
 func (f verbFlags) rollback(ctx context.Context, c client.Client, streams Streams) error {
-	back := ""
-	decide := func(u people.Upgrade) (people.Change, error) {
-		back = u.Running
-		return u.Rollback()
-	}
-	if _, err := f.verb(c, streams, decide).run(ctx); err != nil || f.dryRun {
-		return err
-	}
-	if f.noWait {
-		_, err := fmt.Fprintln(streams.Err, "the way back is wanted; to follow it: holdfast upgrade status --watch")
-		return err
-	}
-	return upgradeFollow{cluster: c, streams: streams, output: f.output, timeout: f.timeout, digest: back}.run(ctx)
+	return f.carryOut(ctx, c, streams, "the way back", false, func(u people.Upgrade) (people.Change, string, error) {
+		change, err := u.Rollback()
+		return change, u.Running, err
+	})
 }

@@ -112,13 +112,8 @@ func (f startFlags) start(image string, now time.Time) (people.Start, error) {
 }
 
 func (f startFlags) run(ctx context.Context, c client.Client, streams Streams, start people.Start) error {
-	decide := func(u people.Upgrade) (people.Change, error) { return u.Start(start) }
-	if _, err := f.verb(c, streams, decide).run(ctx); err != nil || f.dryRun {
-		return err
-	}
-	if f.noWait {
-		_, err := fmt.Fprintln(streams.Err, "the upgrade is wanted; to follow it: holdfast upgrade status --watch")
-		return err
-	}
-	return upgradeFollow{cluster: c, streams: streams, output: f.output, timeout: f.timeout, digest: people.Digest(start.Image)}.run(ctx)
+	return f.carryOut(ctx, c, streams, "the upgrade", false, func(u people.Upgrade) (people.Change, string, error) {
+		change, err := u.Start(start)
+		return change, people.Digest(start.Image), err
+	})
 }

@@ -49,7 +49,7 @@ func (s Store) mark(target, what string) error {
 }
 
 func (s Store) unmarkPending(target string) error {
-	if err := os.Remove(s.pendingPath(target)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(s.pendingPath(target)); err != nil {
 		return fmt.Errorf("remove the mark of the pending Secret of %s: %w", target, err)
 	}
 	return nil

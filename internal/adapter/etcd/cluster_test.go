@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/model/state"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
@@ -29,21 +30,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// binary finds the etcd of a release that was built on this machine.
-func binary(t testing.TB) string {
-	t.Helper()
-	if cache, err := os.UserCacheDir(); err == nil {
-		if found, _ := filepath.Glob(filepath.Join(cache, "holdfast/steps/go-*/etcd")); len(found) > 0 {
-			return found[0]
-		}
-	}
-	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
-		t.Fatal("no etcd was built on this machine: run make release")
-	}
-	t.Skip("NOT RUN: no etcd was built on this machine; make release builds one")
-	return ""
 }
 
 // node is one etcd.
@@ -82,7 +68,7 @@ func (n *node) peerURL() string { return "https://" + n.peer }
 
 func (n *node) start(t testing.TB, args ...string) {
 	t.Helper()
-	n.cmd = exec.Command(binary(t), append([]string{
+	n.cmd = exec.Command(builttest.Program(t, "etcd"), append([]string{
 		"--name", n.name, "--data-dir", n.dir, "--log-level", "fatal",
 		"--listen-peer-urls", n.peerURL(), "--initial-advertise-peer-urls", n.peerURL(),
 		"--listen-client-urls", "https://" + n.client, "--advertise-client-urls", "https://" + n.client,

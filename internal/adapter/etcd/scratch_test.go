@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 )
 
 // TestAnAlarmInTheDataIsTakenBack: an etcd that had no room keeps that in its data, and a
 // restore of them would refuse the first write.
 func TestAnAlarmInTheDataIsTakenBack(t *testing.T) {
-	s := Scratch{Program: binary(t), DataDir: filepath.Join(t.TempDir(), "data"), Name: "x", PeerURL: "http://x.invalid:2380", Log: io.Discard}
+	s := Scratch{Program: builttest.Program(t, "etcd"), DataDir: filepath.Join(t.TempDir(), "data"), Name: "x", PeerURL: "http://x.invalid:2380", Log: io.Discard}
 	before, err := OpenScratch(t.Context(), s)
 	must(t, err)
 	_, err = pb.NewMaintenanceClient(before.conn).Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE})

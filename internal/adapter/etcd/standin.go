@@ -122,7 +122,7 @@ func (f standInFiles) start(req StandInRequest) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = in.Close() }() // the stand-in keeps the lock
-	if err := os.Remove(f.log()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(f.log()); err != nil {
 		return 0, err
 	}
 	out, err := os.OpenFile(f.result(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

@@ -104,6 +104,14 @@ func SyncFilesystem(path string) error {
 	return f.Close()
 }
 
+// RemoveFile removes a file. One that is not there is no error.
+func RemoveFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // WriteFiles writes each file below root with WriteFileAtomic, except files
 // that already have the wanted content and mode. It returns the paths that it
 // wrote.

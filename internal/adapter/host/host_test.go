@@ -207,3 +207,27 @@ func TestAProcessBelowAnotherRootSeesOnlyThat(t *testing.T) {
 		t.Errorf("a program of the root was found below an empty one: %v", err)
 	}
 }
+
+func TestAFileThatIsNotThereIsNoError(t *testing.T) {
+	type report struct{ Request string }
+	path := filepath.Join(t.TempDir(), "state.json")
+	for text, want := range map[string]string{`{"Request":"r1"}`: "r1", `{"Request":"r1"`: ""} {
+		if got, err := ReadState[report](path); err != nil || got.Request != "" {
+			t.Errorf("before anything was said: %+v, %v", got, err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadState[report](path); got.Request != want || (err == nil) != (want != "") || err != nil && !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		for range 2 {
+			if err := RemoveFile(path); err != nil || Exists(path) {
+				t.Error(err)
+			}
+		}
+	}
+	if err := RemoveFile(filepath.Dir(filepath.Dir(path))); err == nil {
+		t.Error("a folder with something in it was removed")
+	}
+}

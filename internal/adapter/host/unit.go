@@ -2,6 +2,11 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -28,6 +33,22 @@ func StartUnit(ctx context.Context, unit string, file state.File) error {
 func UnitWorks(ctx context.Context, unit string) (bool, error) {
 	is, err := UnitProperty(ctx, unit, "ActiveState")
 	return slices.Contains([]string{"activating", "active", "deactivating", "reloading"}, is), err
+}
+
+// ReadState reads the file of JSON in which a unit says how far it is; zero if it said nothing
+// in this boot.
+func ReadState[T any](path string) (said T, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return said, nil
+	}
+	if err != nil {
+		return said, err
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return *new(T), fmt.Errorf("read %s: %w", path, err)
+	}
+	return said, nil
 }
 
 // UnitProperty returns what systemd says of a unit.

@@ -2,8 +2,6 @@ package hostconfig
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -44,9 +42,4 @@ func ReadResult(root string) (Result, error) {
 }
 
 // ForgetResult removes what an earlier run has said.
-func ForgetResult(root string) error {
-	if err := os.Remove(filepath.Join(root, ResultPath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func ForgetResult(root string) error { return host.RemoveFile(filepath.Join(root, ResultPath)) }

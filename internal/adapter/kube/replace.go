@@ -3,8 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,47 +82,15 @@ func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error
 	return nil
 }
 
-// SetConfigMapKeys writes keys of a ConfigMap, which it creates if there is none. Its other
-// keys stay, since they have other writers.
-func (c *Client) SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error {
+// Lock creates a ConfigMap, unless there is one: of two that create it, etcd lets one win.
+func (c *Client) Lock(ctx context.Context, namespace, name string, data map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects := c.set.CoreV1().ConfigMaps(namespace)
-	got, err := objects.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
-	case err == nil:
-		if got.Data == nil {
-			got.Data = map[string]string{}
-		}
-		maps.Copy(got.Data, data)
-		_, err = objects.Update(ctx, got, metav1.UpdateOptions{FieldManager: fieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
+	_, err := c.set.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ConfigMap %s/%s: %w", namespace, name, err)
 	}
 	return nil
-}
-
-// Lock creates a ConfigMap, or says who has it: of two that create one, etcd lets one win.
-// It returns the value of the key that counts.
-func (c *Client) Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	objects := c.set.CoreV1().ConfigMaps(namespace)
-	_, err := objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
-	if err == nil {
-		return data[key], nil
-	}
-	if !apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("create ConfigMap %s/%s: %w", namespace, name, err)
-	}
-	got, err := objects.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
-	}
-	return got.Data[key], nil
 }
 
 // Unlock deletes a ConfigMap whose key has a value; one of another value stays.
@@ -145,33 +111,13 @@ func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string)
 	return nil
 }
 
-// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
-func (c *Client) VolumesOf(ctx context.Context, node string) ([]string, error) {
+// Volumes returns all PersistentVolumes.
+func (c *Client) Volumes(ctx context.Context) ([]corev1.PersistentVolume, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := c.set.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
-	var out []string
-	for _, v := range list.Items {
-		if tiedTo(&v, node) {
-			out = append(out, v.Name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-// tiedTo reports whether a volume can be used on this node alone.
-func tiedTo(v *corev1.PersistentVolume, node string) bool {
-	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
-		return false
-	}
-	terms := v.Spec.NodeAffinity.Required.NodeSelectorTerms
-	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{node})
-		})
-	})
+	return list.Items, nil
 }

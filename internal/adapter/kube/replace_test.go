@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -68,8 +67,9 @@ func TestOfTwoThatLockOneWins(t *testing.T) {
 	}
 	ctx, c := t.Context(), &Client{set: set}
 	for _, id := range []string{"first", "second", "first"} {
-		if has, err := c.Lock(ctx, "default", "lock", "id", map[string]string{"id": id}); has != "first" || err != nil {
-			t.Errorf("%s: %s, %v", id, has, err)
+		err := c.Lock(ctx, "default", "lock", map[string]string{"id": id})
+		if data, unread := c.ConfigMap(ctx, "default", "lock"); data["id"] != "first" || err != nil || unread != nil {
+			t.Errorf("%s: %v, %v, %v", id, data, err, unread)
 		}
 	}
 	for _, id := range []string{"second", "first", "first"} {
@@ -79,42 +79,5 @@ func TestOfTwoThatLockOneWins(t *testing.T) {
 		if data, err := c.ConfigMap(ctx, "default", "lock"); err != nil || (data == nil) != (id == "first") {
 			t.Errorf("after %s: %v, %v", id, data, err)
 		}
-	}
-	for _, key := range []string{"a", "b"} {
-		if err := c.SetConfigMapKeys(ctx, "default", "keys", map[string]string{key: "x"}); err != nil {
-			t.Error(err)
-		}
-	}
-	if data, err := c.ConfigMap(ctx, "default", "keys"); len(data) != 2 || err != nil {
-		t.Errorf("a key of another writer went: %v, %v", data, err)
-	}
-}
-
-func TestAVolumeOfOneHostIsFound(t *testing.T) {
-	api := apitest.Need(t, server)
-	set, err := kubernetes.NewForConfig(api.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tied := func(hosts ...string) *corev1.VolumeNodeAffinity {
-		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}},
-		}}}}
-	}
-	for name, affinity := range map[string]*corev1.VolumeNodeAffinity{"of-lost": tied("lost"), "of-whole": tied("whole"), "of-both": tied("lost", "whole"), "of-all": nil} {
-		//nolint:exhaustive // a volume has storage alone
-		_, err := set.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.PersistentVolumeSpec{
-				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, NodeAffinity: affinity,
-				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}},
-			},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := (&Client{set: set}).VolumesOf(t.Context(), "lost"); len(got) != 1 || got[0] != "of-lost" || err != nil {
-		t.Errorf("%v, %v", got, err)
 	}
 }

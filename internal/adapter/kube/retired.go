@@ -13,28 +13,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
-// Retired returns the list of hosts that were taken out of the cluster. An entry that
-// cannot be read is an error.
-func (c *Client) Retired(ctx context.Context) (retired.List, error) {
-	data, err := c.retiredData(ctx)
-	if err != nil {
+// Retired returns the list of hosts that were taken out of the cluster, as far as it is about
+// this name. An entry that cannot be read is an error.
+func (c *Client) Retired(ctx context.Context, name string) (retired.List, error) {
+	data, err := c.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
+	value, listed := data[name]
+	if err != nil || !listed {
 		return nil, err
 	}
-	return retired.Read(data)
-}
-
-// retiredData returns the data of the list, nil if there is none.
-func (c *Client) retiredData(ctx context.Context) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	got, err := c.set.CoreV1().ConfigMaps(retired.Namespace).Get(ctx, retired.ConfigMap, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get ConfigMap %s/%s: %w", retired.Namespace, retired.ConfigMap, err)
-	}
-	return got.Data, nil
+	return retired.Read(map[string]string{name: value})
 }
 
 // Retire writes the entry of a host, and leaves those of others alone.
@@ -63,16 +50,11 @@ func (c *Client) Retire(ctx context.Context, h retired.Host) error {
 // GiveAgain closes the entry of a name that is given to a host again. Without an open
 // entry it does nothing. The entries of other hosts do not matter.
 func (c *Client) GiveAgain(ctx context.Context, name string, now time.Time) error {
-	data, err := c.retiredData(ctx)
-	value, listed := data[name]
-	if err != nil || !listed {
+	list, err := c.Retired(ctx, name)
+	h, listed := list.Of(name)
+	if err != nil || !listed || !h.Open() {
 		return err
 	}
-	list, err := retired.Read(map[string]string{name: value})
-	if err != nil || !list[0].Open() {
-		return err
-	}
-	h := list[0]
 	h.Again = now
 	return c.Retire(ctx, h)
 }

@@ -213,7 +213,7 @@ func (m machine) remember(p Process, spec string) {
 // forget removes what is noted about an earlier process.
 func (m machine) forget() error {
 	for _, path := range []string{m.pidFile, m.noteFile} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := host.RemoveFile(path); err != nil {
 			return err
 		}
 	}

@@ -179,7 +179,7 @@ func (f Files) WriteRetired(r state.EtcdRetired) error {
 // RemoveRetired tells the etcd keeper that there is a peer again.
 func (f Files) RemoveRetired() error {
 	path := f.Path(state.EtcdRetiredPath)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(path); err != nil {
 		return fmt.Errorf("tell the etcd keeper of a peer: %w", err)
 	}
 	if err := host.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {

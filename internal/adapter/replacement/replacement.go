@@ -92,13 +92,7 @@ func (s Store) HasSecrets() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func (s Store) drop(path string) error {
-	err := os.Remove(s.Path(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (s Store) drop(path string) error { return host.RemoveFile(s.Path(path)) }
 
 // Plan returns the plan, nil for none. One that a later release has written is returned
 // with its number.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,18 +15,16 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/updates"
 )
 
-// redHat is a folder with packages of its own and a repository of files, for the dnf of
-// the machine that tests. The machine's own packages and repositories play no part.
+// redHat is one with dnf. The machine's own packages and repositories play no part.
 type redHat struct {
-	t    *testing.T
-	root string
-	dnf  dnf
+	rig
+	dnf dnf
 }
 
 func newRedHat(t *testing.T) *redHat {
 	t.Helper()
 	needs(t, "dnf", "rpm", "rpmbuild", "createrepo_c")
-	r := &redHat{t: t, root: t.TempDir()}
+	r := &redHat{rig: rig{t: t, root: t.TempDir()}}
 	for _, folder := range []string{"repository", "specs", "etc/dnf", "etc/yum.repos.d"} {
 		r.must(os.MkdirAll(r.at(folder), 0o755))
 	}
@@ -35,21 +32,8 @@ func newRedHat(t *testing.T) *redHat {
 	r.put("etc/dnf/dnf.conf", "[main]\ngpgcheck=1\ninstallonly_limit=3\nclean_requirements_on_remove=True\nbest=True\nskip_if_unavailable=False\n")
 	r.put("etc/yum.repos.d/site.repo", "[site]\nname=site\nbaseurl=file://"+r.at("repository")+"\ngpgcheck=0\nskip_if_unavailable=1\n")
 	r.dnf = dnf{run: host.Run, options: []string{"--installroot=" + r.root, "--releasever=9"}}
+	r.by = r.dnf
 	return r
-}
-
-func (r *redHat) must(err error) {
-	r.t.Helper()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-func (r *redHat) at(path string) string { return filepath.Join(r.root, path) }
-
-func (r *redHat) put(path, data string) {
-	r.t.Helper()
-	r.must(os.WriteFile(r.at(path), []byte(data), 0o644))
 }
 
 // rpm is a package. tags are lines of its head, and scripts stand after its description.
@@ -99,20 +83,6 @@ func (r *redHat) want(versions map[string]string) {
 			r.t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-}
-
-// asks has the unit do its work.
-func (r *redHat) asks(install bool) updates.Record {
-	r.t.Helper()
-	p := Patcher{
-		Store: NewStore(r.root), Holds: updates.Holds(true), Manager: r.dnf, Boot: func() (string, error) { return "1", nil },
-		Free: func() (map[string]uint64, error) { return map[string]uint64{"/": 10 << 30}, nil },
-	}
-	r.must(p.PutRequest(updates.Request{Wish: wish, Install: install}))
-	r.must(p.Patch(r.t.Context()))
-	record, err := p.Record()
-	r.must(err)
-	return record
 }
 
 // TestARealDnfInstallsWhatIsNewAndLeavesOutWhatEtcdRunsOn: a fourth kernel takes the

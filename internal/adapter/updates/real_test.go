@@ -14,12 +14,46 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/updates"
 )
 
-// debian is a folder with packages of its own and a repository of files, for the
-// apt-get and dpkg of the machine that tests.
-type debian struct {
+// rig is a folder with packages of its own and a repository of files, for a package
+// manager of the machine that tests.
+type rig struct {
 	t    *testing.T
 	root string
-	apt  apt
+	by   manager
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) at(path string) string { return filepath.Join(r.root, path) }
+
+func (r *rig) put(path, data string) {
+	r.t.Helper()
+	r.must(os.WriteFile(r.at(path), []byte(data), 0o644))
+}
+
+// asks has the unit do its work.
+func (r *rig) asks(install bool) updates.Record {
+	r.t.Helper()
+	p := Patcher{
+		Store: NewStore(r.root), Holds: updates.Holds(true), Manager: r.by, Boot: func() (string, error) { return "1", nil },
+		Free: func() (map[string]uint64, error) { return map[string]uint64{"/": 10 << 30}, nil },
+	}
+	r.must(p.PutRequest(updates.Request{Wish: wish, Install: install}))
+	r.must(p.Patch(r.t.Context()))
+	record, err := p.Record()
+	r.must(err)
+	return record
+}
+
+// debian is one with apt-get and dpkg.
+type debian struct {
+	rig
+	apt apt
 }
 
 // needs leaves a test out, in words, where root or one of the programs is missing. Where
@@ -47,7 +81,7 @@ func needs(t *testing.T, programs ...string) {
 func newDebian(t *testing.T) *debian {
 	t.Helper()
 	needs(t, "apt-get", "dpkg", "dpkg-deb")
-	d := &debian{t: t, root: t.TempDir()}
+	d := &debian{rig: rig{t: t, root: t.TempDir()}}
 	for _, folder := range []string{"repository", "etc/apt/preferences.d", "etc/apt/apt.conf.d", "etc/apt/trusted.gpg.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log/apt", "run"} {
 		d.must(os.MkdirAll(d.at(folder), 0o755))
 	}
@@ -60,21 +94,8 @@ func newDebian(t *testing.T) *debian {
 			"--option=Dir::Bin::dpkg=/usr/bin/dpkg", "--option=Dpkg::Options::=--root=" + d.root, "--option=Dpkg::Options::=--force-script-chrootless", "--option=Dir::Log::Terminal=",
 		},
 	}
+	d.by = d.apt
 	return d
-}
-
-func (d *debian) must(err error) {
-	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *debian) at(path string) string { return filepath.Join(d.root, path) }
-
-func (d *debian) put(path, data string) {
-	d.t.Helper()
-	d.must(os.WriteFile(d.at(path), []byte(data), 0o644))
 }
 
 // offers puts a package into the repository. It has a file of the configuration.
@@ -109,20 +130,6 @@ func (d *debian) has(name string) string {
 		return "none"
 	}
 	return string(out)
-}
-
-// asks has the unit do its work.
-func (d *debian) asks(install bool) updates.Record {
-	d.t.Helper()
-	p := Patcher{
-		Store: NewStore(d.root), Holds: updates.Holds(true), Manager: d.apt, Boot: func() (string, error) { return "1", nil },
-		Free: func() (map[string]uint64, error) { return map[string]uint64{"/": 10 << 30}, nil },
-	}
-	d.must(p.PutRequest(updates.Request{Wish: fmt.Sprint(wish), Install: install}))
-	d.must(p.Patch(d.t.Context()))
-	r, err := p.Record()
-	d.must(err)
-	return r
 }
 
 // TestARealAptInstallsWhatIsNewAndLeavesOutWhatEtcdRunsOn: a new kernel is a new

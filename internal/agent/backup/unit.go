@@ -2,11 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -19,7 +14,7 @@ import (
 func ThisUnit() Unit {
 	return Unit{
 		Start: func(ctx context.Context, request []byte) error {
-			if err := removed(model.StatePath); err != nil { // that of another request
+			if err := host.RemoveFile(model.StatePath); err != nil { // that of another request
 				return err
 			}
 			if err := host.WriteFileAtomic(model.RequestPath, request, 0o600); err != nil {
@@ -32,30 +27,9 @@ func ThisUnit() Unit {
 			return err
 		},
 		Works:  func(ctx context.Context) (bool, error) { return host.UnitWorks(ctx, renderhost.BackupUnit) },
-		State:  readState,
-		Forget: func() error { return removed(model.RequestPath) },
+		State:  func() (model.State, error) { return host.ReadState[model.State](model.StatePath) },
+		Forget: func() error { return host.RemoveFile(model.RequestPath) },
 	}
-}
-
-func removed(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func readState() (s model.State, err error) {
-	text, err := os.ReadFile(model.StatePath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return model.State{}, fmt.Errorf("read %s: %w", model.StatePath, err)
-	}
-	return s, nil
 }
 
 // Free returns how many bytes may still be written where backups lie.

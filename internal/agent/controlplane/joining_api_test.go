@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/jointoken"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -237,7 +237,7 @@ func TestKubeadmReadsTheClusterWithAHostsToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err = host.Run(t.Context(), host.Command(apitest.Program(t, "kubeadm"), "join", "phase", "preflight", "--config", conf, "--v=1"))
+		_, err = host.Run(t.Context(), host.Command(builttest.Program(t, "kubeadm"), "join", "phase", "preflight", "--config", conf, "--v=1"))
 		if wrong := name == "a wrong token"; (err != nil) != wrong {
 			t.Errorf("%s: %v", name, err)
 		}

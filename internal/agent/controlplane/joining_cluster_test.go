@@ -34,6 +34,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
@@ -98,7 +99,7 @@ func (c *joiningCluster) kubeadmInit(s *site.Site) {
 	c.node("cp-1", true, state.LabelControlPlane)
 	for _, phase := range [][]string{{"upload-config", "kubeadm"}, {"upload-config", "kubelet"}, {"addon", "kube-proxy"}, {"bootstrap-token"}} {
 		args := append(append([]string{"init", "phase"}, phase...), "--config", path, "--kubeconfig", c.api.Kubeconfig())
-		if _, err := host.Run(c.t.Context(), host.Command(apitest.Program(c.t, "kubeadm"), args...)); err != nil {
+		if _, err := host.Run(c.t.Context(), host.Command(builttest.Program(c.t, "kubeadm"), args...)); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ var notOfAgents = map[string]string{
 	"SetAnnotations": "kubelet's account", "Etcd": "the installation", "PodLogs": "a person",
 	"SwapSecretKey": "a person", "SwapConfigMapKey": "a person", "TokenSecrets": "a person", "ConfigMapsNamed": "a person",
 	"PodsOn": "the administrator, for a replacement", "DeletePodsOn": "the same", "DeleteNode": "the same", "DeleteSecret": "the same",
-	"SetConfigMapKeys": "the same", "Lock": "the same", "Unlock": "the same", "VolumesOf": "the same",
+	"Lock": "the same", "Unlock": "the same", "Volumes": "the same",
 	"Retire":  "the administrator, for a removal or a replacement",
 	"Version": "kubelet's account, for the facts of an upgrade", "Bringer": "the administrator, of the unit that brings a part of a release",
 }
@@ -200,7 +200,7 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 			return k.Annotate(ctx, node, state.AnnotationMachine, "x")
 		},
 		"Node":    func(ctx context.Context, k *kube.Client) error { _, err := k.Node(ctx, node); return err },
-		"Retired": func(ctx context.Context, k *kube.Client) error { _, err := k.Retired(ctx); return err },
+		"Retired": func(ctx context.Context, k *kube.Client) error { _, err := k.Retired(ctx, "worker-7"); return err },
 		"GiveAgain": func(ctx context.Context, k *kube.Client) error {
 			entry, err := retired.Host{Name: "worker-7", When: at}.Marshal()
 			if err != nil {

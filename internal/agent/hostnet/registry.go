@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
-	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
 // registry is the API of package registration.
@@ -15,15 +14,6 @@ type registry struct{ *kube.Client }
 // Retired implements registration.API. An entry of this host that cannot be read is
 // an error: nobody makes a Node again that may have been taken out.
 func (r registry) Retired(ctx context.Context, n *corev1.Node) (string, error) {
-	data, err := r.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
-	if err != nil {
-		return "", err
-	}
-	list, err := retired.Read(data)
-	if _, read := list.Of(n.Name); err != nil && !read {
-		if _, listed := data[n.Name]; listed {
-			return "", err
-		}
-	}
-	return list.Out(n.Name, string(n.UID), ""), nil
+	list, err := r.Client.Retired(ctx, n.Name)
+	return list.Out(n.Name, string(n.UID), ""), err
 }

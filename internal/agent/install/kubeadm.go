@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -125,10 +124,7 @@ func (r *run) askAnew(ctx context.Context, before kubeadm.Progress) error {
 	if err := r.systemctl(ctx, "stop", renderhost.KubeletUnit); err != nil { // kubeadm starts it
 		return err
 	}
-	if err := os.Remove(unansweredKey); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return host.RemoveFile(unansweredKey)
 }
 
 // joined reports whether an earlier run joined this host completely. kubeadm's

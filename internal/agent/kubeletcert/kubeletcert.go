@@ -218,7 +218,7 @@ func Put(root string, pair []byte, now time.Time, write func(path string, data [
 // that name, also after a power cut.
 func relink(link, path string) error {
 	next := link + ".holdfast"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(next); err != nil {
 		return err
 	}
 	if err := os.Symlink(filepath.Base(path), next); err != nil {

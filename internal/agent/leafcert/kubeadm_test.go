@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/leafcert"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
 
 // TestWhatKubeadmSignsIsRenewed has the release's kubeadm make all certificates of
 // a control plane, with a short life.
 func TestWhatKubeadmSignsIsRenewed(t *testing.T) {
-	program := apitest.Program(t, "kubeadm")
+	program := builttest.Program(t, "kubeadm")
 	site := sitetest.New(t, sitetest.OneNone+"certificateValidityPeriod: 10m\n")
 	conf, err := kubeadm.Init(site, state.HostFacts{NodeName: "cp-1", Addresses: []netip.Addr{netip.MustParseAddr("10.98.0.11")}}, false)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"strconv"
@@ -43,7 +42,7 @@ func ThisUnit() Unit {
 			if err := release.Placed("/", digest); err != nil {
 				return err
 			}
-			if err := os.Remove(StatePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := host.RemoveFile(StatePath); err != nil {
 				return err
 			}
 			if err := host.WriteFileAtomic(RequestPath, []byte(request), 0o644); err != nil {
@@ -60,22 +59,8 @@ func ThisUnit() Unit {
 			code, _ := strconv.Atoi(text) // without a number nothing is known of its end
 			return false, code, err
 		},
-		State: readState,
+		State: func() (State, error) { return host.ReadState[State](StatePath) },
 	}
-}
-
-func readState() (s State, err error) {
-	text, err := os.ReadFile(StatePath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, fmt.Errorf("read %s: %w", StatePath, err)
-	}
-	return s, nil
 }
 
 // OwnRelease returns the digest of the release whose program has a path.

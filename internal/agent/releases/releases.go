@@ -2,11 +2,8 @@ package releases
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -226,20 +223,6 @@ func ThisUnit() Unit {
 			return host.StartUnit(ctx, renderhost.FetchUnit, renderhost.Fetch())
 		},
 		Works: func(ctx context.Context) (bool, error) { return host.UnitWorks(ctx, renderhost.FetchUnit) },
-		State: readState,
+		State: func() (State, error) { return host.ReadState[State](StatePath) },
 	}
-}
-
-func readState() (s State, err error) {
-	text, err := os.ReadFile(StatePath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, fmt.Errorf("read %s: %w", StatePath, err)
-	}
-	return s, nil
 }

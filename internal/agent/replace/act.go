@@ -61,8 +61,7 @@ func (h *here) copyPlan(ctx context.Context, job Job) error {
 		return err
 	}
 	return h.in(func(api API) error {
-		_, err := api.Lock(ctx, system, lockName, lockKey, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
-		return err
+		return api.Lock(ctx, system, lockName, map[string]string{lockKey: job.Plan.ID, lockCopy: string(text)})
 	})
 }
 
@@ -138,11 +137,7 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 		if node.UID == p.Old.UID {
 			entry.Machine = node.MachineID
 		}
-		text, err := entry.Marshal()
-		if err != nil {
-			return err
-		}
-		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{p.Old.Name: text})
+		return api.Retire(ctx, entry)
 	})
 }
 
@@ -150,21 +145,16 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 // old machine stays.
 func (h *here) giveName(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
-		graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
+		list, err := api.Retired(ctx, job.Plan.New.Name)
 		if err != nil {
 			return err
 		}
-		list, unread := retired.Read(graves)
 		entry, there := list.Of(job.Plan.New.Name)
 		if !there {
-			return errors.Join(errors.New("there is no tombstone of the old host"), unread)
+			return errors.New("there is no tombstone of the old host")
 		}
 		entry.Again = h.now()
-		text, err := entry.Marshal()
-		if err != nil {
-			return err
-		}
-		return api.SetConfigMapKeys(ctx, retired.Namespace, retired.ConfigMap, map[string]string{entry.Name: text})
+		return api.Retire(ctx, entry)
 	})
 }
 

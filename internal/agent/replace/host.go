@@ -10,10 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
@@ -23,6 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/removal"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	decide "github.com/holdfast/holdfast/internal/decide/twonode"
 	"github.com/holdfast/holdfast/internal/fence"
@@ -102,19 +102,26 @@ func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
 	if err != nil || n == nil {
 		return NodeFacts{}, err
 	}
-	out := NodeFacts{Node: replace.Node{There: true, UID: string(n.UID)}, MachineID: n.Status.NodeInfo.MachineID}
-	out.Machine, _ = state.ParseMachine(n.Annotations[state.AnnotationMachine])
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP && out.Address == "" {
-			out.Address = a.Address
-		}
-	}
-	for _, is := range n.Status.Conditions {
-		if is.Type == corev1.NodeReady {
-			out.Ready = is.Status == corev1.ConditionTrue
-		}
+	is := kube.NodeOf(n)
+	out := NodeFacts{Node: replace.Node{There: true, UID: string(n.UID), Ready: is.Ready}, MachineID: n.Status.NodeInfo.MachineID}
+	out.Machine, _ = state.ParseMachine(is.Annotations[state.AnnotationMachine])
+	if len(is.Addresses) > 0 {
+		out.Address = is.Addresses[0].String()
 	}
 	return out, nil
+}
+
+// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
+func (c client) VolumesOf(ctx context.Context, name string) ([]string, error) {
+	volumes, err := c.Volumes(ctx)
+	var out []string
+	for i := range volumes {
+		if removal.OnlyOn(&volumes[i], name) {
+			out = append(out, volumes[i].Name)
+		}
+	}
+	slices.Sort(out)
+	return out, err
 }
 
 // Conditions returns what the operator says of the set-up of the two hosts.
@@ -280,18 +287,26 @@ func (h *here) strange(cib decide.Config, p *replace.Plan) (out []string) {
 	return out
 }
 
+// address returns the address of a host in corosync.conf, empty if it has none there.
+func (h *here) address(name string) string {
+	conf, err := h.conf()
+	if err != nil {
+		return ""
+	}
+	for _, n := range conf.Nodes {
+		if n.Name == name && len(n.Addresses) > 0 {
+			return n.Addresses[0]
+		}
+	}
+	return ""
+}
+
 // input is the set-up of this host and the newcomer.
 func (h *here) input(job Job) decide.Input {
 	in := decide.Input{Cluster: h.Cluster, Self: h.Host, Token: job.Secrets.Token}
-	if conf, err := h.conf(); err == nil {
-		for _, n := range conf.Nodes {
-			if n.Name == h.Host && len(n.Addresses) > 0 {
-				in.Nodes = append(in.Nodes, decide.Node{Name: n.Name, Address: n.Addresses[0]})
-			}
-		}
+	if own := h.address(h.Host); own != "" {
+		in.Nodes = append(in.Nodes, decide.Node{Name: h.Host, Address: own})
 	}
-	return decide.Input{
-		Cluster: in.Cluster, Self: in.Self, Token: in.Token,
-		Nodes: append(in.Nodes, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address}),
-	}
+	in.Nodes = append(in.Nodes, decide.Node{Name: job.Plan.New.Name, Address: job.Plan.Newcomer.Address})
+	return in
 }

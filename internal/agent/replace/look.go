@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/redfish"
 	"github.com/holdfast/holdfast/internal/decide/handover"
+	"github.com/holdfast/holdfast/internal/decide/installation"
 	"github.com/holdfast/holdfast/internal/decide/replace"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/hold"
@@ -142,8 +143,9 @@ type API interface {
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	PutSecret(ctx context.Context, namespace, name string, data map[string][]byte) error
 	DeleteSecret(ctx context.Context, namespace, name string) error
-	SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error
-	Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error)
+	Retired(ctx context.Context, name string) (retired.List, error)
+	Retire(ctx context.Context, h retired.Host) error
+	Lock(ctx context.Context, namespace, name string, data map[string]string) error
 	Unlock(ctx context.Context, namespace, name, key, value string) error
 	PodsOn(ctx context.Context, node string) (int, error)
 	DeletePodsOn(ctx context.Context, node string) error
@@ -196,25 +198,19 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 		return
 	}
 	h.secrets(ctx, f, api, job, next)
-	graves, err := api.ConfigMap(ctx, retired.Namespace, retired.ConfigMap)
-	list, unread := retired.Read(graves)
-	grave, there := list.Of(name)
-	if err == nil && (unread == nil || there) {
-		f.Tombstone = state.Known(there && grave.UID == job.Plan.Old.UID)
-		f.Given = state.Known(there && !grave.Open())
-	}
+	graves, err := api.Retired(ctx, name)
+	grave, there := graves.Of(name)
+	f.Tombstone = fact(there && grave.UID == job.Plan.Old.UID, err)
+	f.Given = fact(there && !grave.Open(), err)
 	conditions, err := api.Conditions(ctx)
-	f.Verified = fact(setUp(conditions), err)
+	// The tests of both BMCs are among its Jobs: the new token made all of them begin anew.
+	f.Verified = fact(installation.OfTwoNode(conditions).Done, err)
 }
 
 // remember fills in what this host knows of the old one where its Node says nothing.
 func (h *here) remember(f *replace.Facts, name string) {
-	if conf, err := h.conf(); err == nil && f.OldAddress == "" {
-		for _, n := range conf.Nodes {
-			if n.Name == name && len(n.Addresses) > 0 {
-				f.OldAddress = n.Addresses[0]
-			}
-		}
+	if f.OldAddress == "" {
+		f.OldAddress = h.address(name)
 	}
 	if dev, err := h.files.Device(name); err == nil && f.OldMachine == (state.Machine{}) {
 		f.OldMachine = state.Machine{UUID: dev.UUID, Serial: dev.Serial}
@@ -229,21 +225,4 @@ func names(job Job) (old, next string) {
 		return job.Order.Wish.Old, job.Order.Wish.New.Name
 	}
 	return "", ""
-}
-
-// setUp reports whether every Job of the two hosts is done, among them the tests of both
-// BMCs. The new token made all of them begin anew.
-func setUp(conditions []handover.Condition) bool {
-	done := false
-	for _, c := range conditions {
-		switch c.Type {
-		case handover.SetupProgressing:
-			done = !c.Status
-		case handover.SetupDegraded:
-			if c.Status {
-				return false
-			}
-		}
-	}
-	return done
 }

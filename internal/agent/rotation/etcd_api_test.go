@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
@@ -42,7 +43,7 @@ type realMember struct {
 func newRealMembers(t *testing.T) (*cluster, []*realMember) {
 	t.Helper()
 	apitest.Need(t, real)
-	program, server := apitest.Program(t, "etcd"), apitest.Program(t, "kube-apiserver")
+	program, server := builttest.Program(t, "etcd"), builttest.Program(t, "kube-apiserver")
 	c := newCluster(t, 3)
 	c.broken = true // real servers answer, not the simulated ones
 	var members []*realMember

@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
@@ -49,7 +50,7 @@ var robot = metav1.ObjectMeta{Name: "robot", Namespace: "default"}
 func newRealCluster(t *testing.T) (*cluster, []*realHost) {
 	t.Helper()
 	a := apitest.Need(t, real)
-	binary := apitest.Program(t, "kube-apiserver")
+	binary := builttest.Program(t, "kube-apiserver")
 	c := newCluster(t, 2)
 	c.broken = true // real servers answer, not the simulated ones
 	var hosts []*realHost

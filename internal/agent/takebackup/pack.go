@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
+	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
@@ -29,7 +30,8 @@ func (r *Run) pack(ctx context.Context, dir string, entry backup.Entry, files []
 	if entry, err = r.reread(ctx, file, entry); err != nil {
 		return entry, err
 	}
-	if err := r.Effect(func() error { return removeSnapshot(db) }); err != nil {
+	// The archive holds the snapshot by now.
+	if err := r.Effect(func() error { return host.RemoveFile(db) }); err != nil {
 		return entry, err
 	}
 	return entry, r.Effect(func() error { return r.Catalogue.Publish(entry) })

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -282,12 +281,4 @@ func (s *slowed) Write(p []byte) (int, error) {
 	s.n += int64(n)
 	s.said(s.n)
 	return n, target.Slow(s.ctx, int64(n), s.rate)
-}
-
-// removeSnapshot makes room: the archive holds the snapshot by now.
-func removeSnapshot(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }

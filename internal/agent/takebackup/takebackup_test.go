@@ -66,7 +66,7 @@ func TestABackupUnderWritesIsRestoredComparedSentEncryptedAndOpenedByItsRecipien
 	if text, err := os.ReadFile(filepath.Join(dir, "host_etc_holdfast_fencing_cp-2.json")); err != nil || string(text) != "account" || len(m.Members) != 11 {
 		t.Errorf("%s %v, %d members", text, err, len(m.Members))
 	}
-	if _, err := host.Run(t.Context(), host.Command(program, "snapshot", "restore", filepath.Join(dir, "snapshot.db"), "--data-dir", filepath.Join(dir, "data"))); err != nil {
+	if _, err := host.Run(t.Context(), host.Command(w.program, "snapshot", "restore", filepath.Join(dir, "snapshot.db"), "--data-dir", filepath.Join(dir, "data"))); err != nil {
 		t.Error(err)
 	}
 	if got := names(t, w.Catalogue.Dir); !slices.Equal(got, []string{".lock", req.ID + "/" + req.ID + ".tar", req.ID + "/entry.json"}) {

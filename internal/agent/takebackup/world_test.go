@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/backup/snapshot"
 	"github.com/holdfast/holdfast/internal/adapter/backup/target"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/etcdtest"
 )
 
@@ -34,6 +35,7 @@ func must(t testing.TB, err error) {
 type world struct {
 	*Run
 	etcd     *etcdtest.Server
+	program  string // etcdutl
 	root     string
 	nas      string
 	identity *age.X25519Identity
@@ -55,6 +57,7 @@ func newWorld(t testing.TB) *world {
 	var err error
 	w.identity, err = age.GenerateX25519Identity()
 	must(t, err)
+	w.program = builttest.Program(t, "etcdutl")
 	w.Run = w.run(w.etcd, filepath.Join(w.root, "var/lib/holdfast/backups"))
 	w.fill(t, 10) // etcdutl says of an empty database that it is at revision 0
 	return w
@@ -63,22 +66,11 @@ func newWorld(t testing.TB) *world {
 func (w *world) run(e snapshot.Etcd, dir string) *Run {
 	return &Run{
 		Catalogue: catalogue.Catalogue{Dir: dir}, Root: w.root, Paths: backup.HostPaths(),
-		Snapshot: snapshot.Taker{Etcd: e, Program: program, Now: time.Now, Free: func(string) (uint64, error) { return 1 << 50, nil }},
+		Snapshot: snapshot.Taker{Etcd: e, Program: w.program, Now: time.Now, Free: func(string) (uint64, error) { return 1 << 50, nil }},
 		Release:  func() backup.Release { return backup.Release{Version: "v0.1.0", Digest: "sha256:1"} },
 		Open:     target.Open, Now: time.Now, Say: func(s backup.State) { w.said = append(w.said, s) },
 		Effect: func(do func() error) error { return do() },
 	}
-}
-
-var program string
-
-func TestMain(m *testing.M) {
-	if cache, err := os.UserCacheDir(); err == nil {
-		if found, _ := filepath.Glob(filepath.Join(cache, "holdfast/steps/go-*/etcdutl")); len(found) > 0 {
-			program = found[0]
-		}
-	}
-	os.Exit(m.Run())
 }
 
 func (w *world) write(t testing.TB, path, text string) {

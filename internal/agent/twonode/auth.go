@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -250,13 +249,5 @@ func (h *Host) discard(path string) error {
 	if h.DryRun {
 		return nil
 	}
-	return h.discardAt(h.path(path))
-}
-
-func (h *Host) discardAt(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return host.RemoveFile(h.path(path))
 }

@@ -172,7 +172,7 @@ func (h *Host) apply(ctx context.Context, dir string, cib []byte, change func(af
 	if err := host.WriteFileAtomic(before, cib, 0o600); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(before), h.discardAt(after)) }()
+	defer func() { err = errors.Join(err, os.Remove(before), host.RemoveFile(after)) }()
 	if err := change(after); err != nil {
 		return err
 	}

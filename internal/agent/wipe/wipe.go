@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -86,11 +85,7 @@ func (w *Wiper) Wipe(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.says, err)
 		}
 	}
-	err := os.Remove(w.path(wiping.JournalPath))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return err
+	return host.RemoveFile(w.path(wiping.JournalPath))
 }
 
 // Finds lists what the inventory finds on this host.

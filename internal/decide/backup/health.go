@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,15 @@ const (
 	ProofName      = "holdfast-backup-proof"
 	ProofKey       = "proof"
 )
+
+// ReadProof reads the data of that ConfigMap. What nobody can read proves nothing.
+func ReadProof(data map[string]string) Proof {
+	var p Proof
+	if json.Unmarshal([]byte(data[ProofKey]), &p) != nil {
+		return Proof{}
+	}
+	return p
+}
 
 // Site is what is known of the backups of a site.
 type Site struct {

@@ -66,7 +66,7 @@ func (f Facts) lost() []string {
 	names := []string{f.Name, f.Node.Labels[corev1.LabelHostname]}
 	var out []string
 	for i := range f.Volumes {
-		if v := &f.Volumes[i]; onlyOn(v, names) {
+		if v := &f.Volumes[i]; OnlyOn(v, names...) {
 			out = append(out, volume(v))
 		}
 	}
@@ -82,8 +82,8 @@ func volume(v *corev1.PersistentVolume) string {
 	return text
 }
 
-// onlyOn reports whether every term of a volume's affinity asks for the host.
-func onlyOn(v *corev1.PersistentVolume, names []string) bool {
+// OnlyOn reports whether every term of a volume's affinity asks for the host of these names.
+func OnlyOn(v *corev1.PersistentVolume, names ...string) bool {
 	a := v.Spec.NodeAffinity
 	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) == 0 {
 		return false

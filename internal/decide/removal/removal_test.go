@@ -226,6 +226,29 @@ func TestThePlanNamesVolumesThatAreOnTheHostAlone(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatAnotherHostMayHaveIsNotOnOneAlone(t *testing.T) {
+	in := func(key string, hosts ...string) []corev1.NodeSelectorRequirement {
+		return []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: hosts}}
+	}
+	for name, c := range map[string]struct {
+		term corev1.NodeSelectorTerm
+		want bool
+	}{
+		"by its label":            {corev1.NodeSelectorTerm{MatchExpressions: in(corev1.LabelHostname, "w-1")}, true},
+		"by its name":             {corev1.NodeSelectorTerm{MatchFields: in("metadata.name", "w-1")}, true},
+		"another one":             {corev1.NodeSelectorTerm{MatchExpressions: in(corev1.LabelHostname, "w-2")}, false},
+		"one of two":              {corev1.NodeSelectorTerm{MatchExpressions: in(corev1.LabelHostname, "w-1", "w-2")}, false},
+		"by something else alone": {corev1.NodeSelectorTerm{MatchExpressions: in("zone", "w-1")}, false},
+		"and something else":      {corev1.NodeSelectorTerm{MatchExpressions: append(in("zone", "a"), in(corev1.LabelHostname, "w-1")...)}, true},
+	} {
+		v := &corev1.PersistentVolume{}
+		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{c.term}}}
+		if got := OnlyOn(v, "w-1"); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestThePlanIsApproved(t *testing.T) {
 	var text strings.Builder
 	for _, c := range []struct {

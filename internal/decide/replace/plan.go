@@ -56,8 +56,6 @@ type Plan struct {
 	// Reloaded is true once Corosync here runs with the key that the old host lacks:
 	// Corosync does not show which key it uses.
 	Reloaded bool `json:"reloaded,omitempty"`
-	// Backup is the backup that was made for this plan.
-	Backup string `json:"backup,omitempty"`
 	// Newcomer is the machine that was let in.
 	Newcomer Newcomer `json:"newcomer,omitzero"`
 	// Ended says why a plan was taken back.

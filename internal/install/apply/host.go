@@ -96,7 +96,7 @@ func mkdir(path string, mode fs.FileMode) error {
 }
 
 func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(path); err != nil {
 		return err
 	}
 	return host.SyncDir(filepath.Dir(path))
@@ -109,7 +109,7 @@ func replace(path string, place func(tmp string) error) error {
 		return err
 	}
 	tmp := filepath.Join(dir, "."+filepath.Base(path)+".holdfast")
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := host.RemoveFile(tmp); err != nil {
 		return err
 	}
 	if err := place(tmp); err != nil {

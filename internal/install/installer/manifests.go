@@ -63,7 +63,7 @@ func (in *Installer) saveManifests(st *saved, set manifestSet, files []state.Fil
 		return wrote, err
 	}
 	for _, path := range set.stale {
-		if err := os.Remove(filepath.Join(in.Dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := host.RemoveFile(filepath.Join(in.Dir, path)); err != nil {
 			return wrote, err
 		}
 		in.warn("removed %s: %s no longer asks for it", filepath.Join(in.Dir, path), ConfigFile)

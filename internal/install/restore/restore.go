@@ -8,8 +8,6 @@ package restore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/backup/archive"
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/restore"
@@ -65,10 +64,10 @@ type Report struct {
 // Run restores the snapshot, unless that was done before, and reports what it did.
 func Run(ctx context.Context, o Options) (Report, error) {
 	w := work{Options: o, dir: filepath.Join(o.DataDir, workName)}
-	if done, err := w.done(); err != nil || done != nil {
-		return deref(done), err
+	if r, done, err := w.done(); err != nil || done {
+		return r, err
 	}
-	if err := w.compare(); err != nil {
+	if err := w.compare(ctx); err != nil {
 		return Report{}, err
 	}
 	if err := w.unpack(ctx); err != nil {
@@ -82,13 +81,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return report, w.place(report)
 }
 
-func deref(r *Report) Report {
-	if r == nil {
-		return Report{}
-	}
-	return *r
-}
-
 // work is one restore.
 type work struct {
 	Options
@@ -100,16 +92,16 @@ func (w work) data() string { return filepath.Join(w.dir, "data") }
 
 // done returns the report of a restore that ended. Data that no restore of this snapshot
 // brought are an error: nothing is overwritten.
-func (w work) done() (*Report, error) {
+func (w work) done() (r Report, is bool, err error) {
 	if !host.Exists(filepath.Join(w.DataDir, memberName)) {
-		return nil, nil //nolint:nilnil // nothing was done yet
+		return Report{}, false, nil
 	}
-	r, err := readReport(filepath.Join(w.dir, reportName))
+	r, err = readReport(filepath.Join(w.dir, reportName))
 	if err != nil || r.SHA256 != w.SHA256 {
-		return nil, fmt.Errorf("%s has data of another etcd: a restore begins on a blank host, "+
+		return Report{}, false, fmt.Errorf("%s has data of another etcd: a restore begins on a blank host, "+
 			"so move them away if nobody needs them (mv %[1]s/%s %[1]s-before)", w.DataDir, memberName)
 	}
-	return &r, nil
+	return r, true, nil
 }
 
 func readReport(path string) (r Report, err error) {
@@ -121,18 +113,13 @@ func readReport(path string) (r Report, err error) {
 }
 
 // compare checks that the snapshot is the one that is meant.
-func (w work) compare() error {
-	f, err := os.Open(w.Snapshot)
+func (w work) compare(ctx context.Context) error {
+	got, err := archive.Digest(ctx, w.Snapshot)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != w.SHA256 {
-		return fmt.Errorf("%s is not the snapshot of this restore: its SHA-256 is %s, want %s", w.Snapshot, got, w.SHA256)
+	if got.SHA256 != w.SHA256 {
+		return fmt.Errorf("%s is not the snapshot of this restore: its SHA-256 is %s, want %s", w.Snapshot, got.SHA256, w.SHA256)
 	}
 	return nil
 }

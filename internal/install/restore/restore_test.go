@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/decide/restore"
-	"github.com/holdfast/holdfast/internal/testkit/etcdtest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 )
 
@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 // programs puts the etcd of a release that was built on this machine first in the path.
 func programs(t testing.TB) {
 	t.Helper()
-	t.Setenv("PATH", filepath.Dir(etcdtest.Program(t, "etcdutl"))+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", filepath.Dir(builttest.Program(t, "etcdutl"))+":"+os.Getenv("PATH"))
 }
 
 // stored is an object as the API server stores it.

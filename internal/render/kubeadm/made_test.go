@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/render/document"
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
-	"github.com/holdfast/holdfast/internal/testkit/apitest"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/golden"
 	"github.com/holdfast/holdfast/internal/testkit/sitetest"
 )
@@ -22,7 +22,7 @@ import (
 // own dry run: the pods of a control plane, kubelet's configuration and
 // kube-proxy. Other tests read these files: docs/cis.md is about them.
 func TestKubeadmMakesWhatIsApproved(t *testing.T) {
-	program := apitest.Program(t, "kubeadm")
+	program := builttest.Program(t, "kubeadm")
 	conf, err := kubeadm.Init(sitetest.New(t, sitetest.TwoDual), facts(false, "10.98.0.11", "fd98::11"), false)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 // has.
 func (a *API) backupProof(ctx context.Context, t *answers) error {
 	var o corev1.ConfigMap
-	var proof backup.Proof
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -25,11 +23,7 @@ func (a *API) backupProof(ctx context.Context, t *answers) error {
 		return nil
 	case err != nil && !absent(err):
 		return fmt.Errorf("read the proof of backups: %w", err)
-	case err == nil:
-		if json.Unmarshal([]byte(o.Data[backup.ProofKey]), &proof) != nil {
-			proof = backup.Proof{} // what nobody can read proves nothing
-		}
 	}
-	t.with(func(f *standing.Facts) { f.BackupProof = standing.Know(proof, saidAPI, t.now) })
+	t.with(func(f *standing.Facts) { f.BackupProof = standing.Know(backup.ReadProof(o.Data), saidAPI, t.now) })
 	return nil
 }

@@ -13,15 +13,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
-	"github.com/holdfast/holdfast/internal/install/release"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/render/guards"
 	"github.com/holdfast/holdfast/internal/render/manifests"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 )
 
 // programs lists the programs, in the order in which they are started.
@@ -67,7 +68,8 @@ func Main(m *testing.M, api **API, controllers ...string) int {
 
 // MainWith is Main for a server that is set up in another way.
 func MainWith(m *testing.M, api **API, setup Setup) int {
-	flag.Parse() // before m.Run nobody else parses the flags
+	flag.Parse()                  // before m.Run nobody else parses the flags
+	log.SetLogger(logr.Discard()) // what has no logger of its own is only small talk of libraries
 	if testing.Short() {
 		return m.Run()
 	}
@@ -121,24 +123,6 @@ func Need(t *testing.T, api *API) *API {
 	return api
 }
 
-// Program returns the path of a release's program that a test runs by itself.
-// Without a built one the test is skipped.
-func Program(t *testing.T, name string) string {
-	t.Helper()
-	cache, err := release.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := find(cache, name)
-	if err != nil && os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
-	return path
-}
-
 // Install applies manifests as an installation does: kinds, objects, statuses.
 func (a *API) Install(t *testing.T, files []state.File) {
 	t.Helper()
@@ -170,36 +154,14 @@ func (a *API) Kubectl(t *testing.T, args ...string) string {
 }
 
 func findAll() (map[string]string, error) {
-	cache, err := release.CacheDir()
-	if err != nil {
-		return nil, err
-	}
 	paths := map[string]string{}
 	var errs []error
 	for _, p := range append(programs, tool) {
-		path, err := find(cache, p)
+		path, err := builttest.Find(p)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		paths[p] = path
 	}
 	return paths, errors.Join(errs...)
-}
-
-// find returns the newest build of a program.
-func find(cache, program string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(cache, "steps", "go-*", program))
-	if err != nil {
-		return "", err
-	}
-	newest, when := "", time.Time{}
-	for _, path := range found {
-		if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
-			newest, when = path, info.ModTime()
-		}
-	}
-	if newest == "" {
-		return "", fmt.Errorf("%s is not in the build cache (run `holdfast release build` once)", program)
-	}
-	return newest, nil
 }

@@ -109,6 +109,7 @@ var layers = map[string]layer{
 	"internal/lab":                  lab,
 	"internal/testkit/access":       lab,
 	"internal/testkit/apitest":      lab,
+	"internal/testkit/builttest":    lab,
 	"internal/testkit/cis":          lab,
 	"internal/testkit/arch":         lab,
 	"internal/testkit/sim":          lab,

@@ -22,23 +22,9 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
-
-// Program finds a program of etcd that a release on this machine was built with.
-func Program(t testing.TB, name string) string {
-	t.Helper()
-	if cache, err := os.UserCacheDir(); err == nil {
-		if found, _ := filepath.Glob(filepath.Join(cache, "holdfast/steps/go-*", name)); len(found) > 0 {
-			return found[0]
-		}
-	}
-	if os.Getenv("HOLDFAST_REQUIRE_TOOLS") == "1" {
-		t.Fatalf("no %s was built on this machine: run make release", name)
-	}
-	t.Skipf("NOT RUN: no %s was built on this machine; make release builds one", name)
-	return ""
-}
 
 // Server is a running etcd.
 type Server struct {
@@ -52,7 +38,7 @@ type Server struct {
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	id, client, peer := certify(t), porttest.Address(t), porttest.Address(t)
-	cmd := exec.Command(Program(t, "etcd"), append([]string{ //nolint:noctx // it ends below
+	cmd := exec.Command(builttest.Program(t, "etcd"), append([]string{ //nolint:noctx // it ends below
 		"--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "fatal",
 		"--listen-peer-urls", "http://" + peer, "--initial-advertise-peer-urls", "http://" + peer, "--initial-cluster", "default=http://" + peer,
 		"--listen-client-urls", "https://" + client, "--advertise-client-urls", "https://" + client,
@@ -71,7 +57,7 @@ func Start(t testing.TB, args ...string) *Server {
 // Ctl runs etcdctl and returns what it printed.
 func (s *Server) Ctl(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), Program(t, "etcdctl"), append([]string{
+	out, err := exec.CommandContext(t.Context(), builttest.Program(t, "etcdctl"), append([]string{
 		"--endpoints", s.URL, "--cacert", s.Identity.CA, "--cert", s.Identity.Cert, "--key", s.Identity.Key,
 	}, args...)...).CombinedOutput()
 	if err != nil {

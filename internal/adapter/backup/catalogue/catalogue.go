@@ -72,6 +72,9 @@ func (c Catalogue) Newest() (time.Time, error) {
 // Entry reads the entry of a backup. An archive that is not there, or has another size than
 // the entry says, makes it bad: etcd's field has seen restores from empty files.
 func (c Catalogue) Entry(id string) (backup.Entry, error) {
+	if !backup.ValidID(id) {
+		return backup.Entry{}, fmt.Errorf("backup %q: %w", id, fs.ErrNotExist)
+	}
 	text, err := os.ReadFile(c.at(id, backup.EntryName))
 	if err != nil {
 		return backup.Entry{}, fmt.Errorf("backup %s: %w", id, err)

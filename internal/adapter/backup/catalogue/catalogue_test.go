@@ -1,6 +1,8 @@
 package catalogue
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +50,11 @@ func TestABackupAppearsAndDisappearsAtOnce(t *testing.T) {
 	}
 	if c.Remove("../x") == nil {
 		t.Error("a path is removed")
+	}
+	must(t, os.MkdirAll(filepath.Join(c.Dir, "mine"), 0o700))
+	must(t, os.WriteFile(filepath.Join(c.Dir, "mine", backup.EntryName), []byte("{}"), 0o600))
+	if _, err := c.Entry("mine"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is no backup: %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
 	"github.com/holdfast/holdfast/internal/model/backup"
+	"github.com/holdfast/holdfast/internal/testkit/builttest"
 	"github.com/holdfast/holdfast/internal/testkit/etcdtest"
 )
 
@@ -39,7 +40,7 @@ func (c *compacting) HashKV(ctx context.Context, rev int64) (etcd.KVHash, error)
 
 func taker(t testing.TB, e Etcd) Taker {
 	t.Helper()
-	return Taker{Etcd: e, Program: etcdtest.Program(t, "etcdutl"), Now: time.Now, Free: func(string) (uint64, error) { return 1 << 40, nil }}
+	return Taker{Etcd: e, Program: builttest.Program(t, "etcdutl"), Now: time.Now, Free: func(string) (uint64, error) { return 1 << 40, nil }}
 }
 
 func verify(t *testing.T, taker Taker, dir string) (backup.Database, []backup.Check) {

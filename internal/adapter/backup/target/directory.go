@@ -57,13 +57,13 @@ func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, siz
 		return err
 	}
 	if err := writeHalf(path+half, from, size); err != nil {
-		return errors.Join(err, gone(path+half))
+		return errors.Join(err, host.RemoveFile(path+half))
 	}
 	if err := errors.Join(context.Cause(ctx), d.mounted()); err != nil {
-		return errors.Join(err, gone(path+half))
+		return errors.Join(err, host.RemoveFile(path+half))
 	}
 	if err := os.Rename(path+half, path); err != nil {
-		return errors.Join(err, gone(path+half))
+		return errors.Join(err, host.RemoveFile(path+half))
 	}
 	return host.SyncDir(filepath.Dir(path))
 }
@@ -90,13 +90,6 @@ func writeHalf(path string, from io.Reader, size int64) (err error) {
 	return nil
 }
 
-func gone(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // Get implements Target.
 func (d directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	if err := d.mounted(); err != nil {
@@ -110,7 +103,7 @@ func (d directory) Remove(_ context.Context, name string) error {
 	if err := d.mounted(); err != nil {
 		return err
 	}
-	return gone(d.at(name))
+	return host.RemoveFile(d.at(name))
 }
 
 // Close implements Target.

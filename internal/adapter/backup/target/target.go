@@ -58,8 +58,6 @@ type Limits struct {
 	Idle time.Duration
 	// BytesPerSecond bounds writes; zero does not.
 	BytesPerSecond int64
-	// Said hears how many bytes were written, and then read back; nil does not.
-	Said func(done int64)
 }
 
 // Errors of a file that was sent.
@@ -96,19 +94,13 @@ func SendFrom(ctx context.Context, t Target, name string, f io.ReadSeeker, want 
 	if got.Size != want.Size || got.SHA256 != want.SHA256 {
 		// It must not be taken for a backup.
 		return errors.Join(fmt.Errorf("%s: %w: %d bytes with digest %s, want %d with %s", name, ErrOther, got.Size, got.SHA256, want.Size, want.SHA256),
-			removed(ctx, t, name))
+			Remove(context.WithoutCancel(ctx), t, name))
 	}
 	return nil
 }
 
 // removeLimit is the time for removing a file.
 const removeLimit = time.Minute
-
-func removed(ctx context.Context, t Target, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
-	defer cancel()
-	return leaving(ctx, func() error { return t.Remove(ctx, name) })
-}
 
 // Remove removes a file within a minute.
 func Remove(ctx context.Context, t Target, name string) error {
@@ -140,7 +132,7 @@ func ReadBack(ctx context.Context, t Target, name string, l Limits) (backup.File
 func guard(ctx context.Context, l Limits, do func(context.Context, *meter) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	m := &meter{said: l.Said}
+	m := &meter{}
 	done := make(chan struct{})
 	defer close(done)
 	go m.watch(done, l.Idle, func() { cancel(ErrIdle) })
@@ -178,17 +170,7 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // meter counts the bytes of one operation.
-type meter struct {
-	moved atomic.Int64
-	said  func(int64)
-}
-
-func (m *meter) add(n int) {
-	all := m.moved.Add(int64(n))
-	if m.said != nil && n > 0 {
-		m.said(all)
-	}
-}
+type meter struct{ moved atomic.Int64 }
 
 // watch calls idle once nothing has moved for a time.
 func (m *meter) watch(done <-chan struct{}, limit time.Duration, idle func()) {
@@ -233,7 +215,7 @@ func (r *metered) Read(p []byte) (int, error) {
 		p = p[:most]
 	}
 	n, err := r.r.Read(p)
-	r.m.add(n)
+	r.m.moved.Add(int64(n))
 	if slow := Slow(r.ctx, int64(n), r.rate); slow != nil {
 		return n, slow
 	}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+)
+
+// gatesTime is how long closed gates may stay closed before the command gives up: some facts
+// are known only after a while.
+const gatesTime = 45 * time.Second
+
+// follow shows what the agent does until the plan is over, a person is needed, or the time
+// is up.
+func (r *hostReplacement) follow(ctx context.Context, id string) error {
+	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
+	defer stop()
+	said, wrote, began := "", false, r.now()
+	for {
+		plan, err := r.store.Plan()
+		if err != nil {
+			return err
+		}
+		doing, err := r.store.Doing()
+		if err != nil {
+			return err
+		}
+		if plan != nil && plan.ID == id && plan.Stage.Over() {
+			return r.ended(plan)
+		}
+		if doing != nil && doing.Words+doing.Problem != said {
+			said = doing.Words + doing.Problem
+			r.show(doing)
+		}
+		if doing != nil && doing.Rule == "rest.refuse" && doing.Wish == id && r.now().Sub(began) > gatesTime {
+			return errors.Join(r.store.DropOrder(), r.refused(decide.Closed(doing.Gates)))
+		}
+		if doing != nil && doing.Rule == "retired.install" && !wrote {
+			if wrote, err = true, r.writeJoin(limited); err != nil {
+				return err
+			}
+		}
+		if r.sleep(limited, followEvery) != nil {
+			return r.unfinished(context.Cause(limited), doing)
+		}
+	}
+}
+
+func (r *hostReplacement) show(d *replacement.Doing) {
+	text := strings.TrimSpace(d.Step + " " + d.Words)
+	if d.Way != "" {
+		text += " (type: " + d.Way + ")"
+	}
+	if d.Problem != "" {
+		text += "; it failed and is tried again: " + d.Problem
+	}
+	r.say("%s", text)
+}
+
+func (r *hostReplacement) refused(gates []decide.Gate) error {
+	var lines []string
+	for _, g := range gates {
+		lines = append(lines, fmt.Sprintf("%s: %s (type: %s)", g.ID, g.Words, g.Way))
+	}
+	slices.Sort(lines)
+	return coded(command.ExitRefused, "refused, nothing was changed:\n  %s", strings.Join(lines, "\n  "))
+}
+
+func (r *hostReplacement) ended(plan *decide.Plan) error {
+	if r.output == "json" || r.output == "yaml" {
+		return printData(r.streams.Out, r.output, plan)
+	}
+	if plan.Stage == decide.Aborted {
+		_, err := fmt.Fprintf(r.streams.Out, "taken back: %s; nothing was changed at %s\n", plan.Ended, plan.Old.Name)
+		if err == nil && !r.abort {
+			err = coded(command.ExitRefused, "the replacement of %s was taken back", plan.Old.Name)
+		}
+		return err
+	}
+	_, err := fmt.Fprintf(r.streams.Out, "%s was replaced: either host may be lost\n", plan.Old.Name)
+	return err
+}
+
+// unfinished explains an end before the plan's.
+func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
+	again := "to follow it: sudo holdfast host replace " + r.name
+	switch {
+	case !errors.Is(cause, errNotYet):
+		return fmt.Errorf("interrupted: the plan goes on; %s", again)
+	case d != nil && d.Way != "":
+		return coded(command.ExitAttention, "not whole after %s: %s (type: %s); %s", r.timeout, d.Words, d.Way, again)
+	}
+	return coded(command.ExitRecovers, "not whole after %s, and it goes on; %s", r.timeout, again)
+}
+
+// say prints progress for a person, on the error stream.
+func (r *hostReplacement) say(format string, a ...any) {
+	_, _ = io.WriteString(r.streams.Err, strings.TrimRight(fmt.Sprintf(format, a...), "\n")+"\n")
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	"github.com/holdfast/holdfast/internal/cli/command"
+	decide "github.com/holdfast/holdfast/internal/decide/replace"
+	"github.com/holdfast/holdfast/internal/model/bmc"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+func (r *hostReplacement) order() (replacement.Order, error) {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // it never fails
+	o := replacement.Order{
+		Wish: decide.Wish{
+			ID: hex.EncodeToString(id), Old: r.name, New: decide.New{Name: r.name, BMC: r.bmc.address, UUID: r.uuid}, By: r.by, Why: r.reason,
+			At: r.now().UTC(), Dry: r.dryRun,
+			Accepts: decide.Accepts{Lost: r.lost, KeepAccount: r.keepAccount, NoBackup: r.noBackup, Gone: r.gone},
+		},
+		Device: state.FencingDevice{
+			Target: r.name, Address: r.bmc.address, Username: r.bmc.username, Insecure: r.bmc.verification == bmc.VerificationDisabled,
+			Fingerprint: r.bmc.fingerprint, LegacyTLS: r.bmc.tls == bmc.TLSLegacy,
+		},
+		Own: replacement.Account{Username: r.ownUser},
+	}
+	var err error
+	if o.Device.Password, err = passwordFrom(r.streams.In, r.bmc.passwordFile); err != nil {
+		return o, err
+	}
+	if r.ownPassword != "" {
+		o.Own.Password, err = passwordFrom(r.streams.In, r.ownPassword)
+	}
+	return o, err
+}
+
+// planText is what a person confirms.
+func planText(w decide.Wish) string {
+	var out strings.Builder
+	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
+	line("%s is replaced by another machine of the same name.", w.Old)
+	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
+	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
+	line("  new BMC: %s", w.New.BMC)
+	if w.New.UUID != "" {
+		line("  new machine: UUID %s, no other one is let in", w.New.UUID)
+	}
+	if len(w.Accepts.Lost) > 0 {
+		line("  lost with it: %s", strings.Join(w.Accepts.Lost, ", "))
+	}
+	if w.Accepts.KeepAccount {
+		line("  it keeps an account at this host's BMC: wipe its disk")
+	}
+	if w.Accepts.NoBackup {
+		line("  without a backup: until the new host is whole, one disk holds everything")
+	}
+	if w.Accepts.Gone != "" {
+		line("  proof: you say that the machine with the serial number %s has no power", w.Accepts.Gone)
+	} else {
+		line("  proof: its BMC must read Off in the moment in which it is taken out")
+	}
+	line("  the way back ends when it is retired, some seconds after the gates are open")
+	return out.String()
+}
+
+// dry has the agent look at the gates, and tells of each.
+func (r *hostReplacement) dry(ctx context.Context, o replacement.Order) error {
+	if err := r.store.PutOrder(o); err != nil {
+		return err
+	}
+	limited, stop := context.WithTimeout(ctx, gatesTime)
+	defer stop()
+	var gates []decide.Gate
+	for {
+		doing, err := r.store.Doing()
+		if err != nil {
+			return errors.Join(err, r.store.DropOrder())
+		}
+		if doing != nil && doing.Wish == o.Wish.ID {
+			gates = doing.Gates
+		}
+		if gates != nil && len(decide.Closed(gates)) == 0 || r.sleep(limited, followEvery) != nil {
+			break // some facts are known only after a while
+		}
+	}
+	if err := r.store.DropOrder(); err != nil {
+		return err
+	}
+	if gates == nil {
+		return errors.New("the agent of this host did not look at the gates: journalctl -u holdfast-agent")
+	}
+	return r.showGates(gates)
+}
+
+func (r *hostReplacement) showGates(gates []decide.Gate) error {
+	if r.output == "json" || r.output == "yaml" {
+		if err := printData(r.streams.Out, r.output, gates); err != nil {
+			return err
+		}
+	} else {
+		for _, g := range gates {
+			if g.Open {
+				_, _ = fmt.Fprintf(r.streams.Out, "%-8s open\n", g.ID)
+				continue
+			}
+			_, _ = fmt.Fprintf(r.streams.Out, "%-8s closed: %s (type: %s)\n", g.ID, g.Words, g.Way)
+		}
+	}
+	if shut := decide.Closed(gates); len(shut) > 0 {
+		return coded(command.ExitRefused, "%d gates are closed; nothing was changed", len(shut))
+	}
+	return nil
+}
