@@ -34,7 +34,7 @@ type replaceFlags struct {
 	timeout, joinLife                                 time.Duration
 }
 
-// replaceBMC is the BMC of the new host, in the words of the install configuration.
+// replaceBMC is the BMC of the new host; its fields are those of the install-config.
 type replaceBMC struct{ address, username, passwordFile, verification, fingerprint, tls string }
 
 func newHostReplace(streams Streams) *cobra.Command {
@@ -42,29 +42,29 @@ func newHostReplace(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replace NAME",
 		Short: "Replace the other control plane of two, which was lost, by another machine",
-		Long: `Takes the lost host NAME out of everything and lets another machine take its place,
-under the same name. Run it as root on the control plane that stays. Its record of etcd
-must say sole (holdfast quorum show): that the other host is silent is no proof.
+		Long: `Takes the lost host NAME out of the cluster and lets another machine take its place, under
+the same name. Run the command as root on the control plane that stays. Its record of etcd
+must say sole (holdfast quorum show): the silence of the other host is no proof.
 
-The command writes the wish and follows it; the agent of this host carries the plan out,
-also when the command has ended or this host was booted. First all gates are told that are
-closed, with what to type. Until the old host is retired --abort takes the plan back, and so
-does the old host when it returns. From then on the plan only goes forward, and the old host
-stays inert if it wakes up: it has no key of Corosync any more.
+The command writes the wish and follows the plan. The agent of this host carries the plan
+out, even if the command has ended or this host was booted. First the command names each
+closed gate, and what to type. Until the old host is retired you can take the plan back with
+--abort, and the plan takes itself back if the old host returns. After that the plan only goes
+forward, and the old host stays inert if it wakes up: it lacks Corosync's new key.
 
-The new machine is installed with the file that --join-file writes. It is let in when its
-BMC is proved to be part of it. When the command ends, either host may be lost.
+Install the new machine with the file that --join-file writes. The plan lets the machine in
+once it is proved that the BMC is part of it. When the command ends, either host may be lost.
 
 The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
 directory afterwards, before it makes another pointer.
 
 Exit codes: 0 the replacement is whole (with --dry-run: all gates are open; with --abort: it
-is taken back); 3 a person is needed, the words say for what; 4 it was not whole at the
-timeout, and goes on; 7 refused, because a gate is closed or there is no way back; 8 not
-confirmed; 1 it failed; 2 wrong usage.`,
+is taken back); 3 it was not whole at the timeout, and the message says what a person has to do;
+4 it was not whole at the timeout, and goes on by itself; 7 refused, because a gate is closed or
+there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --dry-run
   sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --join-file cp-2.ign
-  sudo holdfast host replace cp-2                  follow the plan that there is
+  sudo holdfast host replace cp-2                  follow the plan that has begun
   sudo holdfast host replace cp-2 --abort`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,14 +101,14 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.bmc.verification, "bmc-certificate-verification", bmc.VerificationEnabled, "Enabled or Disabled")
 	flags.StringVar(&f.bmc.fingerprint, "bmc-fingerprint", "", "SHA-256 of the only certificate to trust")
 	flags.StringVar(&f.bmc.tls, "bmc-tls", bmc.TLSDefault, "Default or Legacy")
-	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, with its new password")
+	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", "file with the new password of this host's own BMC: the old host knows the old one")
-	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "leave the account by which the old host could switch this one off")
+	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "keep the account with which the old host could switch this host off")
 	flags.StringVar(&f.gone, "is-gone", "", "serial number of the old machine, if its BMC is silent and you have seen that it has no power")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
-	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is good")
+	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is valid")
 	flags.StringVar(&f.by, "by", cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER")), "who replaces the host")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
@@ -138,13 +138,13 @@ func (f *replaceFlags) check() error {
 		wrong("--bmc-tls %q: must be Default or Legacy", v)
 	}
 	if (f.ownUser == "") != (f.ownPassword == "") {
-		wrong("--own-bmc-username: goes with --own-bmc-password-file")
+		wrong("--own-bmc-username: needs --own-bmc-password-file, and the other way round")
 	}
 	if f.ownPassword != "" && f.keepAccount {
 		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
 	}
 	if f.abort && (f.dryRun || f.bmc.address != "" || f.joinFile != "") {
-		wrong("--abort: takes no other plan")
+		wrong("--abort: cannot be combined with --dry-run, --bmc-address or --join-file")
 	}
 	if f.by == "" {
 		wrong("--by: must name who replaces the host")
@@ -181,19 +181,19 @@ func (r *hostReplacement) run(ctx context.Context) error {
 	active := plan != nil && !plan.Stage.Over()
 	switch {
 	case active && plan.Old.Name != r.name:
-		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: follow that first", plan.Old.Name, r.name)
+		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: wait until that replacement is over", plan.Old.Name, r.name)
 	case r.abort:
 		return r.takeBack(ctx, plan, active)
 	case active && r.bmc.address == "":
 		return r.follow(ctx, plan.ID)
 	case r.bmc.address == "":
-		return &UsageError{Err: errors.New("--bmc-address: is needed to begin: a host that nobody can fence cannot be one of two")}
+		return &UsageError{Err: errors.New("--bmc-address: is needed to begin, because a host that nobody can fence cannot be one of two")}
 	case active && plan.Stage == decide.Joining:
-		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan takes nothing in any more: run the command without --bmc-address to follow it")
+		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan can no longer be changed: run the command without --bmc-address to follow it")
 	case active && r.dryRun:
 		return coded(command.ExitRefused, "refused: the replacement of %s is under way: run the command without --dry-run and --bmc-address to follow it", r.name)
 	case active:
-		return r.begin(ctx, plan.ID) // the plan takes in what is said now
+		return r.begin(ctx, plan.ID) // the plan takes in the new flags
 	}
 	return r.begin(ctx, "")
 }
@@ -218,7 +218,7 @@ func (r *hostReplacement) begin(ctx context.Context, plan string) error {
 	return r.follow(ctx, o.Wish.ID)
 }
 
-// dry has the agent look at the gates, and tells of each.
+// dry has the agent look at the gates, and shows each.
 func (r *hostReplacement) dry(ctx context.Context, o replacement.Order) error {
 	if err := r.store.PutOrder(o); err != nil {
 		return err
@@ -304,13 +304,13 @@ func (r *hostReplacement) password(file string) (string, error) {
 	return password, errors.Join(err, in.Close())
 }
 
-// planText is what a person confirms.
+// planText describes the plan that a person confirms.
 func planText(w decide.Wish) string {
 	var out strings.Builder
 	line := func(format string, a ...any) { _, _ = fmt.Fprintf(&out, format+"\n", a...) }
 	line("%s is replaced by another machine of the same name.", w.Old)
-	line("  it is switched off, and its Node, its pods, its place in Corosync and Pacemaker are taken away")
-	line("  it stays inert if it wakes up: Corosync's key and the key of join secrets are replaced")
+	line("  it is switched off, and its Node, its pods and its entries in Corosync and Pacemaker are removed")
+	line("  it stays inert if it wakes up, because Corosync's key and the key of join secrets are replaced")
 	line("  new BMC: %s", w.New.BMC)
 	if w.New.UUID != "" {
 		line("  new machine: UUID %s, no other one is let in", w.New.UUID)
@@ -329,7 +329,7 @@ func planText(w decide.Wish) string {
 	} else {
 		line("  proof: its BMC must read Off in the moment in which it is taken out")
 	}
-	line("  the way back ends when it is retired, some seconds after the gates are open")
+	line("  you can take the plan back until it is retired, some seconds after the gates are open")
 	return out.String()
 }
 
@@ -356,7 +356,7 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 	case !active && order != nil && order.Wish.Old == r.name && (plan == nil || plan.ID != order.Wish.ID):
 		return r.store.DropOrder() // a wish whose gates are closed
 	case !active:
-		return coded(command.ExitRefused, "there is no plan for %s that could be taken back", r.name)
+		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
 	case plan.Stage != decide.Planned:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
 	case order == nil:
@@ -373,8 +373,8 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 // are known only after a while.
 const gatesTime = 45 * time.Second
 
-// follow shows what the agent does until the plan is over, a person is needed, or the time
-// is up.
+// follow shows what the agent does until the plan is over, the time is up, or the gates
+// stay closed.
 func (r *hostReplacement) follow(ctx context.Context, id string) error {
 	limited, stop := context.WithTimeoutCause(ctx, r.timeout, errNotYet)
 	defer stop()
@@ -444,7 +444,7 @@ func (r *hostReplacement) ended(plan *decide.Plan) error {
 	return err
 }
 
-// unfinished explains an end before the plan's.
+// unfinished returns the error for an end of the command before the end of the plan.
 func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
 	again := "to follow it: sudo holdfast host replace " + r.name
 	switch {
@@ -456,10 +456,10 @@ func (r *hostReplacement) unfinished(cause error, d *replacement.Doing) error {
 	return coded(command.ExitRecovers, "not whole after %s, and it goes on; %s", r.timeout, again)
 }
 
-// writeJoin writes the Ignition file of the new machine, where one is wanted.
+// writeJoin writes the Ignition file of the new machine, if --join-file names one.
 func (r *hostReplacement) writeJoin(ctx context.Context) error {
 	if r.joinFile == "" {
-		r.say("no join file was wanted: sudo holdfast host replace %s --join-file FILE", r.name)
+		r.say("no join file was written; to write one: sudo holdfast host replace %s --join-file FILE", r.name)
 		return nil
 	}
 	data, err := r.pointer(ctx, r.name, r.joinLife)
@@ -473,7 +473,7 @@ func (r *hostReplacement) writeJoin(ctx context.Context) error {
 	if r.uuid != "" {
 		valid = ", for the machine with the UUID " + r.uuid
 	}
-	r.say("%s: install the new machine with it; good for %s%s", r.joinFile, r.joinLife, valid)
+	r.say("%s: install the new machine with it; valid for %s%s", r.joinFile, r.joinLife, valid)
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The requests of a replacement. The agent makes them as the administrator: its own
-// account has no right to delete nodes and pods.
+// The requests of a replacement. The agent makes them as the administrator, because its own
+// account may not delete nodes and pods.
 
 // PodsOn returns the number of pods that are bound to a node.
 func (c *Client) PodsOn(ctx context.Context, node string) (int, error) {
@@ -48,7 +48,7 @@ func (c *Client) DeletePodsOn(ctx context.Context, node string) error {
 	return nil
 }
 
-// deletePod deletes this very pod, not a later one of its name.
+// deletePod deletes the pod with this UID, not a later one of its name.
 func (c *Client) deletePod(ctx context.Context, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -61,8 +61,8 @@ func (c *Client) deletePod(ctx context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// DeleteNode deletes a node if it is the one with this UID; it is no error if there is no
-// such one.
+// DeleteNode deletes a node if it still has this UID. It is no error if it has not, or if
+// there is none.
 func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
 	return nil
 }
 
-// DeleteSecret deletes a Secret; it is no error if there is none.
+// DeleteSecret deletes a Secret. It is no error if there is none.
 func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -84,8 +84,8 @@ func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error
 	return nil
 }
 
-// SetConfigMapKeys writes keys of a ConfigMap, which it creates if there is none. Its other
-// keys stay, since they have other writers.
+// SetConfigMapKeys writes keys of a ConfigMap, and creates it if there is none. It does not
+// change its other keys, which have other writers.
 func (c *Client) SetConfigMapKeys(ctx context.Context, namespace, name string, data map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -107,8 +107,8 @@ func (c *Client) SetConfigMapKeys(ctx context.Context, namespace, name string, d
 	return nil
 }
 
-// Lock creates a ConfigMap, or says who has it: of two that create one, etcd lets one win.
-// It returns the value of the key that counts.
+// Lock creates a ConfigMap, or finds the one that exists: if two create it at once, etcd lets
+// one win. It returns the value that key has then.
 func (c *Client) Lock(ctx context.Context, namespace, name, key string, data map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -127,7 +127,7 @@ func (c *Client) Lock(ctx context.Context, namespace, name, key string, data map
 	return got.Data[key], nil
 }
 
-// Unlock deletes a ConfigMap whose key has a value; one of another value stays.
+// Unlock deletes a ConfigMap if key has this value. Otherwise the ConfigMap stays.
 func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (c *Client) Unlock(ctx context.Context, namespace, name, key, value string)
 	return nil
 }
 
-// VolumesOf returns the volumes whose data lie on one host alone, by name, sorted.
+// VolumesOf returns the names of the volumes whose data lie only on one host, sorted.
 func (c *Client) VolumesOf(ctx context.Context, node string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func (c *Client) VolumesOf(ctx context.Context, node string) ([]string, error) {
 	return out, nil
 }
 
-// tiedTo reports whether a volume can be used on this node alone.
+// tiedTo reports whether a volume can be used only on this node.
 func tiedTo(v *corev1.PersistentVolume, node string) bool {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return false

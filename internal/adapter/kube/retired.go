@@ -37,7 +37,7 @@ func (c *Client) retiredData(ctx context.Context) (map[string]string, error) {
 	return got.Data, nil
 }
 
-// Retire writes the entry of a host, and leaves those of others alone.
+// Retire writes the entry of a host, and does not change those of others.
 func (c *Client) Retire(ctx context.Context, h retired.Host) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -60,8 +60,8 @@ func (c *Client) Retire(ctx context.Context, h retired.Host) error {
 	return nil
 }
 
-// GiveAgain closes the entry of a name that is given to a host again. Without an open
-// entry it does nothing. The entries of other hosts do not matter.
+// GiveAgain closes the entry of a name, because the name is given to a host again. It does
+// nothing if there is no open entry. It does not need to read the entries of other hosts.
 func (c *Client) GiveAgain(ctx context.Context, name string, now time.Time) error {
 	data, err := c.retiredData(ctx)
 	value, listed := data[name]

@@ -14,12 +14,12 @@ import (
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
-// ThisUnit returns the unit of this host. Its file is written when it is first needed, and
-// again once a release brings another one.
+// ThisUnit returns the unit of this host. The unit's file is written when it is needed first,
+// and again when a release brings another one.
 func ThisUnit() Unit {
 	return Unit{
 		Start: func(ctx context.Context, request []byte) error {
-			if err := removed(model.StatePath); err != nil { // that of another request
+			if err := removed(model.StatePath); err != nil { // the state of an earlier request
 				return err
 			}
 			if err := host.WriteFileAtomic(model.RequestPath, request, 0o600); err != nil {
@@ -58,7 +58,7 @@ func readState() (s model.State, err error) {
 	return s, nil
 }
 
-// Free returns how many bytes may still be written where backups lie.
+// Free returns how many bytes may still be written on the file system of the catalogue.
 func Free() (uint64, error) {
 	for dir := model.Dir; ; dir = filepath.Dir(dir) {
 		if host.Exists(dir) {

@@ -25,7 +25,8 @@ import (
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
 )
 
-// Program finds a program of etcd that a release on this machine was built with.
+// Program returns the path of a program of the etcd with which a release on this machine was
+// built. If there is none the test is skipped, or fails if HOLDFAST_REQUIRE_TOOLS is 1.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -43,12 +44,12 @@ func Program(t testing.TB, name string) string {
 // Server is a running etcd.
 type Server struct {
 	*etcd.Client
-	// URL and Identity are for other clients of it.
+	// URL and Identity are for other clients of this etcd.
 	URL      string
 	Identity etcd.Identity
 }
 
-// Start starts an etcd of one member that ends with the test.
+// Start starts an etcd of one member, which ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	id, client, peer := certify(t), porttest.Address(t), porttest.Address(t)
@@ -116,7 +117,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// certify makes one certificate that is authority, server and client.
+// certify makes one certificate that serves as authority, server and client.
 func certify(t testing.TB) etcd.Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
