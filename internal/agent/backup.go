@@ -23,22 +23,22 @@ func newBackup(streams command.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup",
 		Short: "Take the backup of this control plane that the agent asks for",
-		Long: `Take the backup that the agent has described in /run/holdfast/backup/request.yaml: a
+		Long: `Takes the backup that the agent has described in /run/holdfast/backup/request.yaml: a
 snapshot of etcd on this host, with the authorities, keys and settings that a restore
 needs beside it. The snapshot is restored into an empty folder and compared with the
 living etcd before anything counts as a backup. It then lies in
 /var/lib/holdfast/backups, and is sent to the targets of the request, encrypted to its
 recipients, and read back there. Nothing of etcd or the host is changed.
 
-The agent has this command run by holdfast-backup.service. A run that was cut off leaves
-nothing that counts: the next one removes it.`,
-		Example: `  # how far it is, or why it failed
+The agent starts holdfast-backup.service, which runs this command. If a run is cut off, nothing
+of it counts as a backup, and the next run removes what is left.`,
+		Example: `  # how far the backup is, or why it failed
   sudo jq . /run/holdfast/backup/state.json
 
   # which backups lie on this host, and whether each is good
   sudo jq -c '[.id, .good]' /var/lib/holdfast/backups/*/entry.json
 
-  # what it said
+  # the log of the runs
   sudo journalctl -u holdfast-backup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,7 +60,7 @@ nothing that counts: the next one removes it.`,
 func takeBackup(ctx context.Context, streams command.Streams) error {
 	text, err := os.ReadFile(backup.RequestPath)
 	if err != nil {
-		return fmt.Errorf("nobody wants a backup: %w", err)
+		return fmt.Errorf("there is no request for a backup: %w", err)
 	}
 	req, err := backup.DecodeRequest(text)
 	if err != nil {
@@ -79,19 +79,19 @@ func takeBackup(ctx context.Context, streams command.Streams) error {
 }
 
 func tellBackup(streams command.Streams, req backup.Request, s backup.State) error {
-	said := "removed what was not kept any more"
+	said := "removed backups that are not kept any more"
 	if req.ID != "" {
 		said = "took backup " + req.ID
 	}
 	for _, why := range append(s.NotSent, s.Left...) {
-		said += "\nnot at a target as it should be: " + strings.ReplaceAll(why, "\n", " ")
+		said += "\nproblem at a target: " + strings.ReplaceAll(why, "\n", " ")
 	}
 	_, err := fmt.Fprintln(streams.Out, said)
 	return err
 }
 
-// localEtcd returns a client of the etcd on this host, which listens on the loopback
-// address of its own family.
+// localEtcd returns a client of the etcd on this host, at the IPv4 or the IPv6 loopback
+// address, whichever answers. The caller closes it.
 func localEtcd(ctx context.Context) (*etcd.Client, error) {
 	var errs []error
 	var last *etcd.Client
@@ -114,8 +114,8 @@ func localEtcd(ctx context.Context) (*etcd.Client, error) {
 	return nil, fmt.Errorf("no backup is taken while etcd on this host does not serve, or is a learner: %w", errors.Join(errs...))
 }
 
-// thisRelease says what this host runs, as far as it knows. The program is one of the
-// current release.
+// thisRelease returns the release that this host runs. The digest is empty if it cannot be
+// read; the versions are those of this program, which is of that release.
 func thisRelease() backup.Release {
 	digest, err := release.Current("/")
 	if err != nil {

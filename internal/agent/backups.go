@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// etcdAnswers bounds a look at etcd.
+// etcdAnswers bounds one look at etcd.
 const etcdAnswers = 2 * time.Second
 
-// newBackups returns what has a control plane take its backups.
+// newBackups returns the loop that takes the backups of a control plane.
 func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	return backup.New(backup.Options{
 		Unit: backup.ThisUnit(), Store: backup.ThisStore(), Site: s.Domain(),
 		Open: func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
 		Etcd: etcdForBackups(s, view),
 		Catalogue: func() ([]model.Entry, error) {
-			// One whose entry nobody can read is left out: it never counts as good, and nobody removes it.
+			// A backup whose entry cannot be read is left out: it never counts as good, and stays.
 			entries, _, err := catalogue.Catalogue{Dir: model.Dir}.List()
 			return entries, err
 		},
@@ -37,7 +37,7 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	})
 }
 
-// etcdForBackups looks at etcd of this host: the etcd keeper tells of that of a pair, and
+// etcdForBackups returns a look at etcd of this host: of two hosts it asks the etcd keeper,
 // elsewhere the member itself.
 func etcdForBackups(s *site.Site, view func() state.NetworkView) func(context.Context) state.Fact[decide.Etcd] {
 	if s.Topology().Fencing {

@@ -179,7 +179,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	return group.Wait()
 }
 
-// runPair runs what only one of two control planes with fencing has.
+// runPair runs the loops that only one of two control planes with fencing has.
 func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog.Logger, loops *loop.Loops, status *pacemakerstatus.Collector) error {
 	group.Go(func() error { status.Run(ctx, loops); return nil })
 	incidents := incident.New(incident.Options{Site: s, Log: log, Now: time.Now})
@@ -194,7 +194,7 @@ func runPair(ctx context.Context, group *errgroup.Group, s *site.Site, log *slog
 	return nil
 }
 
-// newReplacement returns what replaces the other control plane, where a person wants that.
+// newReplacement returns the agent that replaces the other control plane if a person wants it.
 func newReplacement(s *site.Site, log *slog.Logger) (*replace.Agent, error) {
 	name, err := host.Name()
 	if err != nil {
@@ -218,8 +218,8 @@ func newShelf(s *site.Site, view func() state.NetworkView) *releases.Agent {
 	})
 }
 
-// newDeleted returns what notices files that somebody deleted. It tells by the
-// account of this host with most rights.
+// newDeleted returns the keeper that notices deleted files. It writes to the node with the
+// account of this host that has most rights.
 func newDeleted(s *site.Site, net *hostnet.Network, view func() state.NetworkView) *deleted.Keeper {
 	pair := s.Role.ControlPlane() && s.Topology().Fencing
 	kubeconfig := state.KubeletKubeconfig

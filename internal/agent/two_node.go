@@ -66,13 +66,13 @@ func newPutBack(streams command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put-back",
 		Short: "Put Corosync's list of the two hosts back, after somebody deleted it",
-		Long: `Put corosync.conf and its key back as this host had them last, and have the two
-hosts meet again. That is for a host on which somebody typed "pcs cluster node
-remove" or "pcs cluster destroy", or deleted the files. It needs neither the API
-nor the peer, reads no secret from anywhere, and changes no data of etcd: its
-record goes on to count.
+		Long: `Put corosync.conf and its key back as this host had them last, so that the two hosts
+meet again. Use it on a host on which somebody typed "pcs cluster node remove" or
+"pcs cluster destroy", or deleted the files. It needs neither the API nor the peer,
+fetches no secret from elsewhere, and changes no data of etcd: the record of this
+host still counts.
 
-A host that was replaced by another one stays alone: its key is an old one.`,
+A host that was replaced by another one stays alone, because its key is an old one.`,
 		Example: `  # show what would be done
   sudo holdfast-agent two-node put-back --dry-run
 

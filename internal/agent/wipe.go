@@ -45,8 +45,8 @@ with 'holdfast host remove'. Where the cluster cannot be asked, state with --is-
 that the host was removed. --give-up-cluster wipes a host whose whole cluster is given up,
 with all its data; stop the other hosts first.
 
-A wipe that was cut off is begun again by the same command, which then asks nothing. Boot
-the host afterwards: some rules of the kernel end only then.
+If a wipe was cut off, run the same command again: it goes on, and asks nothing. Boot the
+host afterwards: some rules of the kernel end only then.
 
 Exit codes: 0 the host is wiped; 7 refused, nothing was changed; 8 not confirmed, nothing
 was changed; 1 it failed, and can be run again; 2 wrong usage.`,
@@ -71,7 +71,7 @@ was changed; 1 it failed, and can be run again; 2 wrong usage.`,
 	return cmd
 }
 
-// wipeReport is what a wipe finds on the host.
+// wipeReport lists what a wipe finds on the host.
 type wipeReport struct {
 	Host    string   `json:"host"`
 	Deletes []string `json:"deletes"`
@@ -157,7 +157,7 @@ func (r wipeReport) print(out io.Writer, format string) error {
 
 func (r wipeReport) text() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "on %s these are deleted, and the units, pods and interfaces of Kubernetes are stopped:\n", r.Host)
+	fmt.Fprintf(&out, "the wipe deletes these on %s, and stops the units, pods and interfaces of Kubernetes:\n", r.Host)
 	for _, p := range r.Deletes {
 		out.WriteString("  " + p + "\n")
 	}
@@ -171,7 +171,7 @@ func (r wipeReport) text() string {
 	return out.String()
 }
 
-// wiper returns what wipes this host. It reads the site before that is deleted.
+// wiper returns the Wiper of this host. It reads the site before the wipe deletes it.
 func wiper(streams command.Streams, disks []string) *wipe.Wiper {
 	w := &wipe.Wiper{
 		Root: "/", Inventory: wiping.All(), Disks: disks, Run: host.Local, Mounts: wipe.Mounts, Unmount: wipe.Unmount,
@@ -221,9 +221,9 @@ func ownMachine() string {
 	return strings.TrimSpace(string(data))
 }
 
-// wipeAPI opens the cluster by the account of the agent or of kubelet. On a control
-// plane both go to its own API server, which may not be a part of the cluster any more,
-// so it asks at the cluster's address.
+// wipeAPI opens the cluster with the account of the agent or of kubelet. On a control plane
+// both accounts lead to its own API server, which may no longer be a part of the cluster, so
+// wipeAPI asks at the cluster's address.
 func wipeAPI() (*kube.Client, error) {
 	access := hostAccess()
 	if access == "" {
@@ -236,8 +236,8 @@ func wipeAPI() (*kube.Client, error) {
 	return kube.OpenAt(access, server)
 }
 
-// nodeStanding says what the cluster has of this host. A Node of its name on another
-// machine is another host's.
+// nodeStanding says how the cluster knows the host. A Node of its name on another machine
+// belongs to another host.
 func nodeStanding(n *corev1.Node, machine string) wiping.Node {
 	switch {
 	case n == nil, another(n, machine):
@@ -253,9 +253,9 @@ func another(n *corev1.Node, machine string) bool {
 	return says != "" && machine != "" && says != machine
 }
 
-// takenOut says who took this machine out, by the cluster's list. Only agents of control
-// planes may read the list; for others the Node alone counts. While the Node is this
-// machine's, its removal has not ended, or it was added again.
+// takenOut says who took this machine out, by the cluster's list; empty if nobody did. While
+// the Node is this machine's, its removal has not ended, or the host was added again. It is
+// empty, too, if the list cannot be read: then the Node alone counts.
 func takenOut(ctx context.Context, api *kube.Client, n *corev1.Node, name, machine string) string {
 	list, err := api.Retired(ctx, name)
 	if err != nil {

@@ -21,11 +21,11 @@ func newBackup(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Take backups of the site, say where they go, and prove that they can be opened",
-		Long: `Each control plane takes backups of etcd, and of what a restore needs beside it, by one
-schedule at a time of its own: once a day where nobody wishes anything else. A backup counts
-as good once it was restored into an empty folder and compared. They lie on the control planes,
-below /var/lib/holdfast/backups, and, once 'holdfast backup configure' named them, at targets
-outside: encrypted to public keys of age, whose private halves are not on the site.`,
+		Long: `Each control plane takes backups of etcd, and of the files that a restore needs besides. All
+follow one schedule, each at a time of its own: once a day unless you configure another one.
+A backup counts as good once it was restored into an empty folder and compared. Backups lie on
+the control planes, below /var/lib/holdfast/backups. 'holdfast backup configure' names targets
+outside, which get copies encrypted to public keys of age; the private keys are not on the site.`,
 	}
 	cmd.AddCommand(newBackupNow(streams), newBackupList(streams), newBackupShow(streams), newBackupConfigure(streams), newBackupVerify(streams), newBackupProve(streams))
 	return cmd
@@ -34,7 +34,8 @@ outside: encrypted to public keys of age, whose private halves are not on the si
 // backupFlags holds the flags of the commands about backups.
 type backupFlags struct{ hostFlags }
 
-// open opens the cluster that the flags name, after mistakes of other flags.
+// open opens the cluster that the flags name. mistakes are those of other flags, which it
+// returns together with its own before it opens anything.
 func (f *backupFlags) open(ctx context.Context, mistakes ...error) (client.Client, error) {
 	if err := f.place.Check(mistakes...); err != nil {
 		return nil, err
@@ -78,14 +79,14 @@ func (f *backupFlags) completeIDs(cmd *cobra.Command) {
 	}
 }
 
-// backupSite is what the API has of the backups of a site.
+// backupSite is what the API says about the backups of a site.
 type backupSite struct {
 	backup.Site
-	// Ready has the control planes whose kubelet reports.
+	// Ready is true for control planes whose kubelet reports.
 	Ready map[string]bool
 }
 
-// gatherBackups reads what the control planes tell.
+// gatherBackups reads what the control planes report about their backups.
 func gatherBackups(ctx context.Context, c client.Reader) (backupSite, error) {
 	out := backupSite{Site: backup.Site{Now: time.Now()}, Ready: map[string]bool{}}
 	nodes, err := hostNodes(ctx, c)

@@ -157,7 +157,7 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 	}
 	host := playedHost{c: c, name: node.Name}
 
-	line(command.ExitUnknown, "has not told anything", "list")
+	line(command.ExitUnknown, "has reported nothing", "list")
 	line(command.ExitRefused, "no control plane can take one", "now")
 	if err := host.answer(t.Context(), ""); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestARealAPITakesWhatASiteWantsOfItsBackups(t *testing.T) {
 	line(command.ExitOK, "read back there", "now", "--host", node.Name)
 	line(command.ExitUsage, "no such control plane", "now", "--host", "worker-1")
 	line(command.ExitOK, `"revision": 4711`, "show", "20261125T090000Z", "-o", "json")
-	line(command.ExitFailed, "no control plane tells of it", "show", "x")
+	line(command.ExitFailed, "no control plane reports it", "show", "x")
 
 	// The proof.
 	line(command.ExitAttention, "never-proven", "list")

@@ -37,15 +37,15 @@ func newBackupConfigure(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "configure -f FILE",
 		Short: "Say when backups are taken, how many are kept, and where they go",
-		Long: `Reads what the site wants of its backups, names every mistake at once, and writes it: the
-schedule and the number into the Backup "cluster" (config.openshift.io/v1alpha1), recipients and
-targets with their accounts into the Secret openshift-etcd/holdfast-backup. A file replaces all of
-the former wish. Then one control plane takes a backup, sends it to each target and reads it back
-there: what that says is printed. A target that refuses changes nothing about backups on the hosts;
-mend it, and run the command again.
+		Long: `Reads the configuration of backups from a file, names every mistake at once, and writes it to the
+cluster: the schedule and the number into the Backup "cluster" (config.openshift.io/v1alpha1),
+recipients and targets with their accounts into the Secret openshift-etcd/holdfast-backup. The file
+replaces the whole former configuration. Then one control plane takes a backup, sends it to each
+target and reads it back there, and the command prints the result. A target that fails changes
+nothing about backups on the hosts; mend it, and run the command again.
 
-The file has accounts in it: keep it where passwords are kept. Private keys of age do not belong
-in it, and not on the site.
+The file has accounts in it: keep it where passwords are kept. Private keys of age belong neither
+in it nor on the site.
 
 Exit codes: 0 it is written, and each target has a copy (with --dry-run: the file has no mistake,
 and the API server would take it); 3 it is written, and a target lacks the copy, or something was in
@@ -78,8 +78,8 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 	}
 	f.register(cmd)
 	timeoutFlag(cmd, &f.timeout)
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file with what the site wants; - reads standard input")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; check the file, and say what would change")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file with the configuration of backups; - reads standard input")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; check the file, and show what would change")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before it is written")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not have a control plane try the targets")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -89,7 +89,7 @@ file has mistakes; 8 not confirmed; 7 refused, nothing was written.`,
 // read reads the file.
 func (f *backupConfigureFlags) read(in io.Reader) (model.Config, error) {
 	if f.file == "" {
-		return model.Config{}, errors.New("--file: name the file with what the site wants; holdfast backup configure --help has an example")
+		return model.Config{}, errors.New("--file: name the file with the configuration of backups; holdfast backup configure --help has an example")
 	}
 	data, err := readFile(in, f.file)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *backupConfigureFlags) read(in io.Reader) (model.Config, error) {
 	return model.Parse(data, backup.CheckSchedule(time.LoadLocation))
 }
 
-// backupWish is what the API has of a wish, with the objects as they were read.
+// backupWish is the wish that the API has, with the objects as they were read.
 type backupWish struct {
 	object *configv1alpha1.Backup
 	secret *corev1.Secret
@@ -129,14 +129,14 @@ func wishedBackups(ctx context.Context, c client.Client) (backupWish, error) {
 	default:
 		in.Config = string(out.secret.Data[backup.SecretKey])
 	}
-	out.words = "nothing was wished: once a day, 7 kept, on the control planes alone"
+	out.words = "nothing was configured: once a day, 7 kept, on the control planes alone"
 	if in.Spec != nil || in.Config != "" {
 		out.words = describeWish(in)
 	}
 	return out, nil
 }
 
-// describeWish says a wish in a line.
+// describeWish describes a wish in one line, or says which mistakes it has.
 func describeWish(in backup.Inputs) string {
 	w, mistakes := backup.ReadWish(in, "", time.LoadLocation)
 	if len(mistakes) > 0 {
@@ -159,7 +159,7 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 		return err
 	}
 	shown := f.show(before, backup.Inputs{Spec: &spec, Config: string(text)}, config)
-	if err := writeWish(ctx, c, before, spec, text, client.DryRunAll); err != nil { // the API server says what it refuses before the first write
+	if err := writeWish(ctx, c, before, spec, text, client.DryRunAll); err != nil { // so the API server refuses mistakes before the first write
 		return err
 	}
 	if f.dryRun {
@@ -182,7 +182,7 @@ func (f *backupConfigureFlags) run(ctx context.Context, c client.Client, streams
 	return f.backupNowFlags.run(ctx, c, streams)
 }
 
-// show says what would change, without secrets.
+// show describes the change, without secrets.
 func (f *backupConfigureFlags) show(before backupWish, after backup.Inputs, config model.Config) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "before: %s\nafter:  %s\n", before.words, describeWish(after))
@@ -198,8 +198,8 @@ func (f *backupConfigureFlags) show(before backupWish, after backup.Inputs, conf
 	return out.String()
 }
 
-// writeWish writes both objects: the Secret first, so that no host sends to a place of which
-// it does not know the recipients.
+// writeWish writes both objects: first the Secret with targets and recipients together, so
+// that no host knows a target without its recipients, then the Backup with the schedule.
 func writeWish(ctx context.Context, c client.Client, before backupWish, spec configv1alpha1.EtcdBackupSpec, text []byte, options ...client.CreateOption) error {
 	dry := len(options) > 0
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: backup.SecretNamespace, Name: backup.SecretName}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{backup.SecretKey: text}}
@@ -223,8 +223,8 @@ func writeWish(ctx context.Context, c client.Client, before backupWish, spec con
 	return nil
 }
 
-// newBackupObject returns the object of a spec. The type would write a schedule that nobody
-// wishes as an empty text, which its own schema refuses.
+// newBackupObject returns the Backup with a spec. It is unstructured, because the type would
+// write a missing schedule as an empty text, which its own schema refuses.
 func newBackupObject(spec configv1alpha1.EtcdBackupSpec) *unstructured.Unstructured {
 	etcd := replacing(spec)
 	maps.DeleteFunc(etcd, func(_ string, v any) bool { return v == nil })
@@ -234,7 +234,7 @@ func newBackupObject(spec configv1alpha1.EtcdBackupSpec) *unstructured.Unstructu
 	return o
 }
 
-// replacing returns a spec for a merge patch that leaves nothing of the former one.
+// replacing returns a spec as a merge patch that replaces all fields of the former one.
 func replacing(spec configv1alpha1.EtcdBackupSpec) map[string]any {
 	keep := map[string]any{"retentionType": string(spec.RetentionPolicy.RetentionType), "retentionSize": nil}
 	if n := spec.RetentionPolicy.RetentionNumber; n != nil {
@@ -250,7 +250,7 @@ func emptyAsNil(text string) any {
 	return text
 }
 
-// patchWish changes an object as it was read, and no other state of it.
+// patchWish changes an object; it is refused if somebody changed the object since it was read.
 func patchWish(ctx context.Context, c client.Client, o client.Object, what map[string]any, dry bool) error {
 	what["metadata"] = map[string]any{"resourceVersion": o.GetResourceVersion()}
 	patch, err := json.Marshal(what)
@@ -261,7 +261,7 @@ func patchWish(ctx context.Context, c client.Client, o client.Object, what map[s
 	if dry {
 		options = append(options, client.DryRunAll)
 	}
-	target, _ := o.DeepCopyObject().(client.Object) // it was one
+	target, _ := o.DeepCopyObject().(client.Object) // a copy of an Object is one
 	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), options...)
 	if apierrors.IsConflict(err) {
 		return coded(command.ExitRefused, "somebody else changed it meanwhile: look, and run the command again")

@@ -28,11 +28,11 @@ type backupLine struct {
 // backupReport is what `backup list` prints for programs.
 type backupReport struct {
 	Backups []backupLine `json:"backups"`
-	// Hosts are what the control planes tell beside that.
+	// Hosts has what else each control plane reports.
 	Hosts []backupHost `json:"hosts"`
 }
 
-// backupHost is what one control plane tells.
+// backupHost is the report of one control plane about its backups.
 type backupHost struct {
 	Name     string          `json:"name"`
 	Silent   string          `json:"silent,omitempty"`
@@ -50,11 +50,11 @@ func newBackupList(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the backups on all control planes",
-		Long: `Lists the backups that the control planes tell of, the newest first, with the targets where a
-copy of each was read back. What lies at a target and on no host any more is not listed.
+		Long: `Lists the backups that the control planes report, the newest first, with the targets where a copy
+of each was read back. It does not list copies at a target of backups that no host has any more.
 
-Exit codes: 0 there is a good one; 3 there is none, or a problem with backups that status
-tells too; 6 no control plane tells of its backups; 1 the API does not answer; 2 wrong usage.`,
+Exit codes: 0 there is a good backup; 3 there is none, or status shows a problem with backups;
+6 no control plane reports its backups; 1 the API does not answer; 2 wrong usage.`,
 		Example: `  holdfast backup list
   holdfast backup list -o wide
   holdfast backup list -o json | jq -r '.backups[] | select(.good) | .id'`,
@@ -155,10 +155,10 @@ func newBackupShow(streams Streams) *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one backup: what it is of, how it was checked, and where copies lie",
-		Long: `Shows one backup that a control plane tells of; the beginning of its id is enough. As root on
-the host that has it, it shows everything that the catalogue says: versions, revision, raft
-index, hashes, every check, and the digests of the file here and at the targets.
+		Short: "Show one backup: when it was taken, how it was checked, and where copies lie",
+		Long: `Shows one backup that a control plane reports; the beginning of its id is enough. Run as root on
+the host that has the backup, with the whole id, it shows everything in the catalogue: versions,
+revision, raft index, hashes, every check, and the digests of the file here and at the targets.
 
 Exit codes: 0 it is good; 3 it is not; 1 it is not there, or nobody answers; 2 wrong usage.`,
 		Example: `  holdfast backup show 20261125T031700Z-cp-1

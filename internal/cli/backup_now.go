@@ -27,12 +27,12 @@ func newBackupNow(streams Streams) *cobra.Command {
 	f := backupNowFlags{timeout: time.Hour}
 	cmd := &cobra.Command{
 		Use:   "now",
-		Short: "Have a control plane take a backup now, and follow that",
-		Long: `Wants a backup of one control plane now, and follows it until it is good and every target
-has a copy that was read back, or until it failed. The wish stands at the node of the host;
-its agent carries it out also when the command has ended or its terminal is gone. What goes
-before a backup (a take-over, a member of etcd that catches up, a host that is away) goes
-before this one too, and is told.
+		Short: "Have a control plane take a backup now, and follow it",
+		Long: `Asks one control plane for a backup now, and follows it until it is good and every target has
+a copy that was read back, or until it failed. The wish is an annotation of the node; the agent
+of the host carries it out even if the command has ended or its terminal is gone. This backup
+gives way to the same things as any other (a take-over, a member of etcd that catches up, a
+host that is away), and the command says what it waits for.
 
 Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it would begin now);
 1 it failed; 3 it is good and a target lacks it, or something was in its way at the timeout
@@ -53,10 +53,10 @@ Exit codes: 0 the backup is good and lies at all targets (with --dry-run: it wou
 	}
 	f.register(cmd)
 	timeoutFlag(cmd, &f.timeout)
-	cmd.Flags().StringVar(&f.host, "host", "", "the control plane that takes it; without it one that is well")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for people who look at the backup")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until it is there")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say which host would take it, and what is in its way")
+	cmd.Flags().StringVar(&f.host, "host", "", "the control plane that takes it (default: one that can)")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why you want it, for people who look at the backup later")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until the backup is there")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing; say which host would take the backup, and what is in its way")
 	_ = cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
@@ -131,7 +131,7 @@ func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams St
 		return err
 	}
 	if h.Answer.Failed != "" {
-		return coded(command.ExitFailed, "%s made no good backup: %s; the schedule goes on. What it did: ssh %s sudo journalctl -u holdfast-backup", name, h.Answer.Failed, name)
+		return coded(command.ExitFailed, "%s made no good backup: %s; the schedule goes on. For the log: ssh %s sudo journalctl -u holdfast-backup", name, h.Answer.Failed, name)
 	}
 	site := backup.Site{Hosts: []backup.Host{h}}
 	_, b, err := site.Find(h.Answer.ID)
@@ -147,7 +147,7 @@ func (f *backupNowFlags) follow(ctx context.Context, c client.Client, streams St
 	return nil
 }
 
-// followBackup returns what a host tells once it has answered a wish.
+// followBackup waits until a host has answered a wish, and returns its last report.
 func followBackup(ctx context.Context, c client.Client, streams Streams, name, wish string, timeout time.Duration) (backup.Host, error) {
 	last := backup.Host{Name: name}
 	err := follow{cluster: c, out: streams.Err, timeout: timeout}.node(ctx, name, func(n *corev1.Node) (string, bool, error) {

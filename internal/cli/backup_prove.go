@@ -27,11 +27,11 @@ func newBackupProve(streams Streams) *cobra.Command {
 		Use:   "prove ID",
 		Short: "Tell the site that you have opened a backup with the private key",
 		Long: `Tells the site that somebody fetched a copy of this backup from a target and opened it with
-the private key, where that key is kept: 'holdfast backup verify FILE --identity KEY-FILE' does
-that and needs no site. The site cannot open its own backups, so it cannot know. Until somebody
-said so, and again once the recipients are others, status warns that it is not proven.
+the private key, on the machine where that key is kept. To open it there, without the site:
+'holdfast backup verify FILE --identity KEY-FILE'. The site cannot open its own backups, so
+status warns until somebody has proved one, and again after the recipients were changed.
 
-It stands in the ConfigMap kube-system/holdfast-backup-proof, with who said it and when.
+The ConfigMap kube-system/holdfast-backup-proof says who proved which backup, and when.
 
 Exit codes: 0 it is written (with --dry-run: it would be); 7 refused: the backup is not good,
 or no target has a copy of it; 1 it is not there, or the API does not answer; 2 wrong usage.`,
@@ -56,7 +56,7 @@ or no target has a copy of it; 1 it is not there, or the API does not answer; 2 
 	}
 	f.register(cmd)
 	f.completeIDs(cmd)
-	cmd.Flags().StringVar(&f.by, "by", "", "who opened it; without it the user of this session")
+	cmd.Flags().StringVar(&f.by, "by", "", "who opened the backup (default: the user of this session)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; say what would be written")
 	return cmd
 }
@@ -75,7 +75,7 @@ func (f *backupProveFlags) run(ctx context.Context, c client.Client, streams Str
 	case !b.Good:
 		return coded(command.ExitRefused, "refused, nothing was changed: backup %s is not good: %s", b.ID, b.Why)
 	case verifiedAt(b) == "":
-		return coded(command.ExitRefused, "refused, nothing was changed: no target has a copy of backup %s, and what lies on the host is not encrypted: it proves nothing about the key", b.ID)
+		return coded(command.ExitRefused, "refused, nothing was changed: no target has a copy of backup %s, and the file on the host is not encrypted: it proves nothing about the key", b.ID)
 	}
 	proof := backup.Proof{ID: b.ID, At: time.Now().UTC().Truncate(time.Second), By: f.by, Recipients: h.Recipients}
 	if !f.dryRun {

@@ -24,15 +24,15 @@ type backupVerifyFlags struct {
 	identity, etcdutl, scratch, output string
 }
 
-// backupVerified is what `backup verify` found.
+// backupVerified is the result of `backup verify`.
 type backupVerified struct {
 	ID    string      `json:"id"`
 	Entry model.Entry `json:"entry"`
-	// Opened is true if it was encrypted, and the private key opened it.
+	// Opened is true if the file was encrypted, and the private key opened it.
 	Opened bool `json:"opened"`
-	// Members is how many members were compared with their digests.
+	// Members is the number of members that were compared with their digests.
 	Members int `json:"members"`
-	// Checks are those of the snapshot, restored here; NotRestored says why there are none.
+	// Checks are those of the snapshot, restored here; NotRestored says why there is none.
 	Checks      []model.Check `json:"checks,omitempty"`
 	NotRestored string        `json:"notRestored,omitempty"`
 }
@@ -42,16 +42,16 @@ func newBackupVerify(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Open a backup file, compare each member, and restore it into an empty folder",
-		Long: `Reads a whole backup file, of a host or of a target, and needs no site: run it where the
-private key is kept, and not on the site. It opens what is encrypted, compares each member with its
-digest, restores the snapshot into an empty folder with etcdutl, and compares its keys by the hash
-that the living etcd had. The folder holds the site's secrets for that time, readable by you alone,
-and is removed.
+		Long: `Reads a whole backup file, from a host or from a target, and needs no site: run it where the
+private key is kept, and not on the site. It opens an encrypted file, compares each member with
+its digest, restores the snapshot into an empty folder with etcdutl, and compares its keys by the
+hash that the living etcd had. For that time the folder holds the site's secrets, readable by you
+alone; then it is removed.
 
-Without etcdutl on this machine the file is opened and compared, and not restored. It is on each
-control plane, and in every build of etcd; take one of the site's version or newer.
+Without etcdutl on this machine the file is opened and compared, but not restored. Each control
+plane has etcdutl, and so has every build of etcd; take the site's version or a newer one.
 
-What it found is remembered nowhere: 'holdfast backup prove ID' tells the site.
+The command writes nothing about the result: to tell the site, run 'holdfast backup prove ID'.
 
 Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine has no etcdutl;
 1 damaged, or the key does not open it; 2 wrong usage.`,
@@ -66,7 +66,7 @@ Exit codes: 0 whole, and restored; 3 whole, and not restored, since this machine
 	formatFlag(cmd, &f.output)
 	cmd.Flags().StringVar(&f.identity, "identity", "", "file with private keys of age, as age-keygen writes it")
 	cmd.Flags().StringVar(&f.etcdutl, "etcdutl", filepath.Base(snapshot.Program), "etcdutl, by its name or its path")
-	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for the database twice; without it that for temporary files")
+	cmd.Flags().StringVar(&f.scratch, "scratch", "", "folder on a disk with room for twice the database (default: the folder for temporary files)")
 	return cmd
 }
 
@@ -106,7 +106,7 @@ func ageKeys(file string) (string, error) {
 	return string(text), nil
 }
 
-// snapshotInto takes the snapshot of an archive into a folder.
+// snapshotInto copies the snapshot of an archive into a folder.
 func snapshotInto(dir string) archive.Take {
 	return func(m archive.Member, contents io.Reader) error {
 		if m.Name != archive.SnapshotName {
@@ -124,8 +124,8 @@ func snapshotInto(dir string) archive.Take {
 // isEncrypted reports whether a file is one of age.
 func isEncrypted(file string) bool { return filepath.Ext(file) == filepath.Ext(model.SentSuffix) }
 
-// restore restores the snapshot that lies in a folder, and compares it with what the
-// living etcd had. The error says why there is no etcdutl.
+// restore restores the snapshot that lies in a folder, and compares it with the keys of
+// the living etcd. An error means that etcdutl does not run here.
 func (f *backupVerifyFlags) restore(ctx context.Context, dir string, db model.Database) ([]model.Check, error) {
 	if _, err := host.Run(ctx, host.Command(f.etcdutl, "version")); err != nil {
 		return nil, fmt.Errorf("%s does not run here: %w", f.etcdutl, err)
@@ -140,7 +140,7 @@ func (f *backupVerifyFlags) restore(ctx context.Context, dir string, db model.Da
 	return checks, nil
 }
 
-// print prints what was found, and returns the exit code.
+// print prints the result, and returns the exit code.
 func (v backupVerified) print(out io.Writer, format string) error {
 	if format == "json" || format == "yaml" {
 		if err := printData(out, format, v); err != nil {
@@ -168,7 +168,7 @@ func (v backupVerified) print(out io.Writer, format string) error {
 	return err
 }
 
-// verdict returns the exit code of what was found.
+// verdict returns the exit code of the result.
 func (v backupVerified) verdict() error {
 	for _, c := range v.Checks {
 		if !c.OK {
@@ -181,6 +181,6 @@ func (v backupVerified) verdict() error {
 	return nil
 }
 
-// hashRestored hashes the keys of a restored copy; nil has etcd do it, which lies beside
-// etcdutl. Tests play it.
+// hashRestored hashes the keys of a restored copy; if it is nil, the etcd beside etcdutl
+// does it. Tests set it.
 var hashRestored func(ctx context.Context, dataDir string, revision int64) (etcd.KVHash, error)

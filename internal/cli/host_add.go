@@ -36,10 +36,10 @@ func newHostAdd(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add [NAME]",
 		Short: "Make the join file of a host that is to join the running cluster",
-		Long: `Asks the cluster whether it has a place for the host under this name, and writes join-NAME.ign:
-the Ignition config with which the host fetches its configuration. It holds a secret for
-that one host and a limited time; give the file to the host and to nobody else. Without a
-name any host of the role may use it, and the file is join-ROLE.ign.
+		Long: `Asks the cluster whether it has a place for the host under this name, and writes join-NAME.ign.
+With this Ignition config the host fetches its configuration. The file holds a secret for
+that one host and a limited time; give it to the host and to nobody else. Without a
+name any host of the role may use the file, and it is join-ROLE.ign.
 
 The key of the secret is in the install directory (--dir) and on each control plane. Without
 --dir run the command on a control plane, as root:
@@ -83,7 +83,7 @@ the timeout, and goes on; 7 refused, nothing was written; 1 it failed; 2 wrong u
 	return cmd
 }
 
-// mistakes returns all mistakes of the flags.
+// mistakes returns all mistakes of the flags, joined.
 func (f *addFlags) mistakes(name string) error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -119,7 +119,8 @@ type addReport struct {
 	Host  string   `json:"host,omitempty"`
 	Role  string   `json:"role"`
 	Notes []string `json:"notes,omitempty"`
-	// File is the join file, Until the end of its secret. Both are empty in a dry run.
+	// File is the path of the join file, Until the time at which its secret ends. Both are
+	// empty in a dry run, and File is empty if the file went to standard output.
 	File  string `json:"file,omitempty"`
 	Until string `json:"until,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
@@ -183,7 +184,7 @@ func (a *addition) print(r addReport) error {
 	}
 	out := a.streams.Out
 	if a.stdout {
-		out = a.streams.Err // the join file is on the other one
+		out = a.streams.Err // standard output has the join file
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 	for _, n := range r.Notes {

@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// ownSite reads the site of this host, and its key of join secrets. Control planes
-// alone have one.
+// ownSite reads the site of this host, and its key of join secrets. Only control planes
+// have that key.
 func ownSite(root string) (*site.Site, []byte, error) {
 	data, err := os.ReadFile(filepath.Join(root, site.Path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -48,7 +48,7 @@ func ownSite(root string) (*site.Site, []byte, error) {
 	return s, key, err
 }
 
-// clusterJoinKey reads the key that replaced the installation's, nil if none did.
+// clusterJoinKey reads the key that replaced the installation's, nil if none replaced it.
 func clusterJoinKey(ctx context.Context, c client.Reader) ([]byte, error) {
 	var s corev1.Secret
 	err := c.Get(ctx, client.ObjectKey{Namespace: jointoken.KeyNamespace, Name: jointoken.KeySecret}, &s)
@@ -58,7 +58,7 @@ func clusterJoinKey(ctx context.Context, c client.Reader) ([]byte, error) {
 	return s.Data[jointoken.KeyField], nil
 }
 
-// gather reads what decides about the new host.
+// gather reads the facts about the new host.
 func (a *addition) gather(ctx context.Context, s *site.Site) (joining.Adding, error) {
 	out := joining.Adding{Role: state.Role(a.role), Host: a.name, Networks: s.Config.MachineNetworks(), VIPs: s.VIPs()}
 	for _, text := range a.addresses {

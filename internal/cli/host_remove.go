@@ -27,23 +27,23 @@ func newHostRemove(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Take a worker out of the cluster for good",
-		Long: `Moves the pods of the worker to other hosts, writes that it was taken out, so that nothing
-makes its Node again, and deletes its Node and what is left under its name. The host
-itself is not touched: wipe it with 'sudo holdfast-agent wipe' on it.
+		Long: `Moves the pods of the worker to other hosts, writes down that it was taken out, so that nothing
+makes its Node again, and deletes its Node and all objects that are left under its name. The
+command does not touch the host itself: run 'sudo holdfast-agent wipe' there.
 
-A worker that does not answer cannot be emptied. See yourself that it is off, and say so
-with --is-off NAME. The command believes it only where nothing shows that the host lives.
-Kubernetes then gives its pods and volumes to others: if the host still runs, two of them
-write to one volume.
+The pods of a worker that does not answer cannot be moved. See yourself that it is off, and say
+so with --is-off NAME. The command believes it only if nothing shows that the host lives.
+Kubernetes then gives the pods and volumes of the host to other hosts: if it still runs, two
+hosts write to one volume.
 
-The command can be interrupted and run again at any time: it goes on where it was. To
-take it back before the Node is deleted: holdfast host uncordon NAME.
+You can interrupt the command and run it again at any time: it goes on where it was. To take
+the removal back before the Node is deleted: holdfast host uncordon NAME.
 
 A control plane is not removed by this command; it says what to do instead.
 
 Exit codes: 0 the host is out of the cluster (with --dry-run: nothing is in the way);
-3 somebody was in the way until the timeout (with --dry-run: would be); 4 it was not done
-at the timeout; 7 refused, nothing was changed; 8 not confirmed, nothing was changed;
+3 something was in the way until the timeout (with --dry-run: would be); 4 it was not
+done at the timeout; 7 refused, nothing was changed; 8 not confirmed, nothing was changed;
 1 it failed, or the host came back meanwhile; 2 wrong usage.`,
 		Example: `  holdfast host remove worker-3 --dry-run
   holdfast host remove worker-3
@@ -62,7 +62,7 @@ at the timeout; 7 refused, nothing was changed; 8 not confirmed, nothing was cha
 	f.completeHosts(cmd)
 	timeoutFlag(cmd, &f.timeout)
 	flags := cmd.Flags()
-	flags.StringVar(&f.isOff, "is-off", "", "state that the host is off for good: its name once more")
+	flags.StringVar(&f.isOff, "is-off", "", "state that the host is off for good, by its name once more")
 	flags.BoolVar(&f.loses, "accept-loss", false, "with --yes: accept that data on volumes of this host alone is lost")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "change nothing; show each step, and what is lost")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask for the name of the host")
@@ -80,7 +80,7 @@ func (f *removeFlags) mistake(name string) error {
 // removalReport is the output of host remove.
 type removalReport struct {
 	Host string `json:"host"`
-	// Steps are those that are to be taken, or were.
+	// Steps are the steps that the command would take, or took.
 	Steps    []string `json:"steps"`
 	Moves    []string `json:"moves,omitempty"`
 	InTheWay string   `json:"inTheWay,omitempty"`
@@ -90,7 +90,7 @@ type removalReport struct {
 	Removed bool `json:"removed"`
 }
 
-// run shows what follows, asks, and carries it out.
+// run shows the plan, asks, and carries it out.
 func (r *hostRemoval) run(ctx context.Context) error {
 	f, err := r.gather(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *hostRemoval) run(ctx context.Context) error {
 	return r.print(report)
 }
 
-// refusedBy is the error of gates that are shut before anything was changed.
+// refusedBy returns the error for gates that are closed before anything was changed.
 func refusedBy(shut []removal.Gate) error {
 	if len(shut) == 0 {
 		return nil
@@ -141,8 +141,8 @@ func gateLines(shut []removal.Gate) string {
 	return strings.Join(out, "\n")
 }
 
-// confirm asks for the name of the host. Without a question, a loss of data needs a
-// flag of its own.
+// confirm asks for the name of the host. With --yes it asks nothing, and needs another
+// flag if data would be lost.
 func (r *hostRemoval) confirm(ctx context.Context, p removalReport) error {
 	if r.yes {
 		if len(p.Lost) > 0 && !r.loses {
@@ -171,7 +171,7 @@ func (p removalReport) text(mode string) string {
 	if p.Removed {
 		fmt.Fprintf(&out, "%s is out of the cluster\n", p.Host)
 	} else {
-		fmt.Fprintf(&out, "to remove %s, this %s:\n", p.Host, mode)
+		fmt.Fprintf(&out, "to remove %s, the command %s:\n", p.Host, mode)
 		for i, s := range p.Steps {
 			fmt.Fprintf(&out, "  %d. %s\n", i+1, s)
 		}
@@ -186,7 +186,7 @@ func (p removalReport) text(mode string) string {
 	return out.String()
 }
 
-// ended explains an end before the host was out.
+// ended returns the error for an end before the host was out.
 func (r *hostRemoval) ended(cause error, last string, inTheWay bool) error {
 	again := "holdfast host remove " + r.name
 	if r.isOff != "" {

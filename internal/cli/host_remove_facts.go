@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// gather reads what decides about the removal.
+// gather reads the facts about the removal.
 func (r *hostRemoval) gather(ctx context.Context) (removal.Facts, error) {
 	f := removal.Facts{Now: r.now(), Name: r.name, Off: r.isOff == r.name}
 	for _, read := range []func(context.Context, *removal.Facts) error{r.nodes, r.pods, r.volumes, r.retired, r.traces, r.site, r.upgrade} {
@@ -118,7 +118,7 @@ func (r *hostRemoval) traces(ctx context.Context, f *removal.Facts) error {
 	return nil
 }
 
-// site reads which control planes the site has by its configuration.
+// site reads from the site's configuration which control planes it has.
 func (r *hostRemoval) site(ctx context.Context, f *removal.Facts) error {
 	c, err := clusterConfig(ctx, r.cluster)
 	if c != nil {
@@ -137,7 +137,7 @@ func clusterConfig(ctx context.Context, c client.Reader) (*config.InstallConfig,
 	}
 	parsed, err := config.Unmarshal([]byte(cm.Data["install-config"]))
 	if err != nil || cm.Data["install-config"] == "" {
-		return nil, nil //nolint:nilerr,nilnil // it only adds to what the nodes say
+		return nil, nil //nolint:nilerr,nilnil // the nodes say the most of it
 	}
 	return parsed, nil
 }
@@ -147,7 +147,7 @@ func (r *hostRemoval) upgrade(ctx context.Context, f *removal.Facts) (err error)
 	return err
 }
 
-// upgradeUnderWay says what an upgrade of the site does now, empty if there is none.
+// upgradeUnderWay says what an upgrade of the site does now; empty if none is under way.
 func upgradeUnderWay(ctx context.Context, c client.Reader, now time.Time) (string, error) {
 	u, err := gatherUpgrade(ctx, c, now)
 	if err != nil {
@@ -163,13 +163,13 @@ func upgradeUnderWay(ctx context.Context, c client.Reader, now time.Time) (strin
 	}
 }
 
-// kubeletPort is where kubelet takes connections, answerLimit bounds a try.
+// kubeletPort is the port at which kubelet takes connections; answerLimit bounds one try.
 const (
 	kubeletPort = "10250"
 	answerLimit = 2 * time.Second
 )
 
-// alive reports whether the kubelet of a node takes connections at any address.
+// alive reports whether the kubelet of a node takes connections at any internal address.
 func (r *hostRemoval) alive(ctx context.Context, n *corev1.Node) bool {
 	return n != nil && slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
 		return a.Type == corev1.NodeInternalIP && r.answers(ctx, a.Address)

@@ -30,7 +30,7 @@ type hostRemoval struct {
 	now     func() time.Time
 	// answers reports whether a kubelet takes connections at an address.
 	answers func(ctx context.Context, address string) bool
-	// by names the person.
+	// by is the name of the person.
 	by string
 }
 
@@ -59,7 +59,7 @@ func (r *hostRemoval) carryOut(ctx context.Context) (did []string, err error) {
 	return did, err
 }
 
-// stoppedError is the end of a removal by a gate that shut meanwhile.
+// stoppedError ends a removal because a gate closed on the way.
 type stoppedError struct{ shut []removal.Gate }
 
 func (e *stoppedError) Error() string { return "stopped on the way:\n" + gateLines(e.shut) }
@@ -88,7 +88,7 @@ func (r *hostRemoval) step(ctx context.Context) (removal.Step, error) {
 	case removal.Sweep:
 		err = r.sweep(ctx, step.Left)
 	case removal.Wait, removal.Done:
-	case removal.Unknown: // somebody else swept it, and took the entry away
+	case removal.Unknown: // somebody else deleted the rest, and the entry too
 		step.Action = removal.Done
 	}
 	return step, err
@@ -98,7 +98,7 @@ func (r *hostRemoval) drain(ctx context.Context, f removal.Facts) error {
 	return annotate(ctx, r.cluster, f.Node, map[string]*string{drain.Wanted: new(f.Now.UTC().Format(time.RFC3339))}, false)
 }
 
-// mark writes the entry of the host, and leaves those of others alone.
+// mark writes the entry of the host, and does not change those of others.
 func (r *hostRemoval) mark(ctx context.Context, h retired.Host) error {
 	value, err := h.Marshal()
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *hostRemoval) mark(ctx context.Context, h retired.Host) error {
 	return writeKeys(ctx, r.cluster, retired.Namespace, retired.ConfigMap, map[string]string{h.Name: value})
 }
 
-// detach sets the taint that lets pods and volumes of a host move that is off.
+// detach sets the taint that lets the pods and volumes of a host move once it is off.
 func (r *hostRemoval) detach(ctx context.Context, n *corev1.Node) error {
 	taints := append([]corev1.Taint{{Key: outofservice.Key, Value: outofservice.Value, Effect: outofservice.Effect}}, n.Spec.Taints...)
 	patch, err := json.Marshal(map[string]any{
@@ -123,7 +123,7 @@ func (r *hostRemoval) detach(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// deleteNode deletes the node that was looked at, and no later one of its name.
+// deleteNode deletes the node that was looked at, and not a later one of its name.
 func (r *hostRemoval) deleteNode(ctx context.Context, n *corev1.Node) error {
 	err := r.cluster.Delete(ctx, n.DeepCopy(), client.Preconditions{UID: &n.UID})
 	if client.IgnoreNotFound(err) != nil {
@@ -132,7 +132,8 @@ func (r *hostRemoval) deleteNode(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// sweep deletes what is left under the name. Each thing is the one that was looked at.
+// sweep deletes the objects that are left under the name. Pods and attachments are deleted
+// by their UIDs, so later ones of the same name stay.
 func (r *hostRemoval) sweep(ctx context.Context, left removal.Left) error {
 	var errs []error
 	remove := func(o client.Object, options ...client.DeleteOption) {

@@ -28,7 +28,7 @@ type replaceFlags struct {
 	timeout, joinLife                                 time.Duration
 }
 
-// replaceBMC is the BMC of the new host, in the words of the install configuration.
+// replaceBMC is the BMC of the new host; its fields are those of the install-config.
 type replaceBMC struct{ address, username, passwordFile, verification, fingerprint, tls string }
 
 func newHostReplace(streams Streams) *cobra.Command {
@@ -36,29 +36,29 @@ func newHostReplace(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replace NAME",
 		Short: "Replace the other control plane of two, which was lost, by another machine",
-		Long: `Takes the lost host NAME out of everything and lets another machine take its place,
-under the same name. Run it as root on the control plane that stays. Its record of etcd
-must say sole (holdfast quorum show): that the other host is silent is no proof.
+		Long: `Takes the lost host NAME out of the cluster and lets another machine take its place, under
+the same name. Run the command as root on the control plane that stays. Its record of etcd
+must say sole (holdfast quorum show): the silence of the other host is no proof.
 
-The command writes the wish and follows it; the agent of this host carries the plan out,
-also when the command has ended or this host was booted. First all gates are told that are
-closed, with what to type. Until the old host is retired --abort takes the plan back, and so
-does the old host when it returns. From then on the plan only goes forward, and the old host
-stays inert if it wakes up: it has no key of Corosync any more.
+The command writes the wish and follows the plan. The agent of this host carries the plan
+out, even if the command has ended or this host was booted. First the command names each
+closed gate, and what to type. Until the old host is retired you can take the plan back with
+--abort, and the plan takes itself back if the old host returns. After that the plan only goes
+forward, and the old host stays inert if it wakes up: it lacks Corosync's new key.
 
-The new machine is installed with the file that --join-file writes. It is let in when its
-BMC is proved to be part of it. When the command ends, either host may be lost.
+Install the new machine with the file that --join-file writes. The plan lets the machine in
+once it is proved that the BMC is part of it. When the command ends, either host may be lost.
 
 The key of join secrets is replaced, too: run 'holdfast join-secret rotate' in the install
 directory afterwards, before it makes another pointer.
 
 Exit codes: 0 the replacement is whole (with --dry-run: all gates are open; with --abort: it
-is taken back); 3 a person is needed, the words say for what; 4 it was not whole at the
-timeout, and goes on; 7 refused, because a gate is closed or there is no way back; 8 not
-confirmed; 1 it failed; 2 wrong usage.`,
+is taken back); 3 it was not whole at the timeout, and the message says what a person has to do;
+4 it was not whole at the timeout, and goes on by itself; 7 refused, because a gate is closed or
+there is no way back; 8 not confirmed; 1 it failed; 2 wrong usage.`,
 		Example: `  sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --dry-run
   sudo holdfast host replace cp-2 --bmc-address redfish://192.0.2.112/redfish/v1/Systems/1 --bmc-username fencer --bmc-password-file /root/bmc --join-file cp-2.ign
-  sudo holdfast host replace cp-2                  follow the plan that there is
+  sudo holdfast host replace cp-2                  follow the plan that has begun
   sudo holdfast host replace cp-2 --abort`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,9 +96,9 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.bmc.verification, "bmc-certificate-verification", bmc.VerificationEnabled, "Enabled or Disabled")
 	flags.StringVar(&f.bmc.fingerprint, "bmc-fingerprint", "", "SHA-256 of the only certificate to trust")
 	flags.StringVar(&f.bmc.tls, "bmc-tls", bmc.TLSDefault, "Default or Legacy")
-	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, with its new password")
+	flags.StringVar(&f.ownUser, "own-bmc-username", "", "user at this host's own BMC, whose password was changed")
 	flags.StringVar(&f.ownPassword, "own-bmc-password-file", "", "file with the new password of this host's own BMC: the old host knows the old one")
-	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "leave the account by which the old host could switch this one off")
+	flags.BoolVar(&f.keepAccount, "keep-bmc-account", false, "keep the account with which the old host could switch this host off")
 	flags.StringVar(&f.gone, "is-gone", "", "serial number of the old machine, if its BMC is silent and you have seen that it has no power")
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
@@ -133,13 +133,13 @@ func (f *replaceFlags) check() error {
 		wrong("--bmc-tls %q: must be Default or Legacy", v)
 	}
 	if (f.ownUser == "") != (f.ownPassword == "") {
-		wrong("--own-bmc-username: goes with --own-bmc-password-file")
+		wrong("--own-bmc-username: needs --own-bmc-password-file, and the other way round")
 	}
 	if f.ownPassword != "" && f.keepAccount {
 		wrong("--keep-bmc-account: cannot be combined with --own-bmc-password-file")
 	}
 	if f.abort && (f.dryRun || f.bmc.address != "" || f.joinFile != "") {
-		wrong("--abort: takes no other plan")
+		wrong("--abort: cannot be combined with --dry-run, --bmc-address or --join-file")
 	}
 	if f.by == "" {
 		wrong("--by: must name who replaces the host")
@@ -176,19 +176,19 @@ func (r *hostReplacement) run(ctx context.Context) error {
 	active := plan != nil && !plan.Stage.Over()
 	switch {
 	case active && plan.Old.Name != r.name:
-		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: follow that first", plan.Old.Name, r.name)
+		return coded(command.ExitRefused, "refused: this host replaces %s, not %s: wait until that replacement is over", plan.Old.Name, r.name)
 	case r.abort:
 		return r.takeBack(ctx, plan, active)
 	case active && r.bmc.address == "":
 		return r.follow(ctx, plan.ID)
 	case r.bmc.address == "":
-		return &UsageError{Err: errors.New("--bmc-address: is needed to begin: a host that nobody can fence cannot be one of two")}
+		return &UsageError{Err: errors.New("--bmc-address: is needed to begin, because a host that nobody can fence cannot be one of two")}
 	case active && plan.Stage == decide.Joining:
-		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan takes nothing in any more: run the command without --bmc-address to follow it")
+		return coded(command.ExitRefused, "refused: the new machine was let in, so the plan can no longer be changed: run the command without --bmc-address to follow it")
 	case active && r.dryRun:
 		return coded(command.ExitRefused, "refused: the replacement of %s is under way: run the command without --dry-run and --bmc-address to follow it", r.name)
 	case active:
-		return r.begin(ctx, plan.ID) // the plan takes in what is said now
+		return r.begin(ctx, plan.ID) // the plan takes in the new flags
 	}
 	return r.begin(ctx, "")
 }
@@ -229,7 +229,7 @@ func (r *hostReplacement) takeBack(ctx context.Context, plan *decide.Plan, activ
 	case !active && order != nil && order.Wish.Old == r.name && (plan == nil || plan.ID != order.Wish.ID):
 		return r.store.DropOrder() // a wish whose gates are closed
 	case !active:
-		return coded(command.ExitRefused, "there is no plan for %s that could be taken back", r.name)
+		return coded(command.ExitRefused, "there is no plan for %s to take back", r.name)
 	case plan.Stage != decide.Planned:
 		return coded(command.ExitRefused, "refused: %s is retired, so there is only the way forward: holdfast host replace %s", r.name, r.name)
 	case order == nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// joinPointer makes the Ignition file of a new control plane from what this host has: the
-// site's authorities, and the key of join secrets that the cluster has now.
+// joinPointer makes the Ignition file of a new control plane, valid for life, from the
+// site's authorities on this host and the key of join secrets that the cluster has now.
 func joinPointer(ctx context.Context, name string, life time.Duration) ([]byte, error) {
 	s, own, err := ownSite("/")
 	if err != nil {

@@ -25,17 +25,18 @@ func newRestore(streams Streams) *cobra.Command {
 		Use:   "restore --from FILE --dir DIR",
 		Short: "Prepare the installation of a site that begins with the data of a backup",
 		Long: `Makes an install directory from a backup: install-config.yaml, the site's keys, and the
-snapshot of its etcd. The site is then installed as a new one, on blank hosts, and its
-first host begins with the data of the backup. Hosts, addresses, BMCs, even their number
-may be others: change install-config.yaml before you create the Ignition configs.
+snapshot of its etcd. You then install the site like a new one, on blank hosts, and its
+first host begins with the data of the backup. The hosts, their number, addresses and BMCs
+may differ: change install-config.yaml before you create the Ignition configs.
 
-Objects come back as they were. Left out is what belongs to hosts and moments that are
-gone, as nodes, pods and leases. CronJobs are suspended and volumes are kept until you say
+Objects come back as they were, except those of hosts and moments that are gone, such as
+nodes, pods and leases. CronJobs are suspended and volumes are kept until you say
 otherwise: the first host writes the list to /var/lib/etcd/holdfast-restore/report.json.
 
 Everything that was written after the backup is lost. Never restore a site while a host of
-it still serves: both would answer at its addresses. A host of before that wakes up later
-finds another etcd, another Corosync key and other join secrets, and does nothing.
+it still serves: both would answer at its addresses. A former host of two that wakes up later
+does nothing, because etcd, Corosync's key and the join secrets are others now. A former
+lone control plane would serve: wipe it before you switch it on.
 
 Exit codes: 0 the directory is ready; 1 the backup cannot be read, or is damaged; 2 wrong
 usage.`,
@@ -46,7 +47,7 @@ usage.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.from == "" || r.dir == "" {
-				return &UsageError{Err: errors.New("--from and --dir are needed: the file of a backup, and a directory that is empty or not there")}
+				return &UsageError{Err: errors.New("--from and --dir are needed: the file of a backup, and a directory that is empty or does not exist")}
 			}
 			return r.run(cmd.Context(), streams)
 		},
@@ -54,7 +55,7 @@ usage.`,
 	cmd.Flags().StringVar(&r.from, "from", "", "file of a backup, encrypted or not")
 	cmd.Flags().StringVar(&r.identityFile, "identity", "", "file with the private key of age that opens it")
 	cmd.Flags().StringVar(&r.dir, "dir", "", "install directory to make")
-	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "read and compare the whole backup, say what it has, and write nothing")
+	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "read and compare the whole backup, say what is in it, and write nothing")
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) error {
 	}
 	b, err := installer.OfHost(files)
 	if err != nil {
-		return fmt.Errorf("%s is whole, and lacks what a restore needs: %w", r.from, err)
+		return fmt.Errorf("%s is whole, but lacks files that a restore needs: %w", r.from, err)
 	}
 	b.ID, b.Taken = m.ID, m.Entry.Taken
 	r.tell(streams.Out, m)
@@ -96,7 +97,7 @@ func (r *restoring) run(ctx context.Context, streams Streams) error {
 	return err
 }
 
-// read returns the files of the host by their paths.
+// read reads and compares the whole archive, and returns the files of the host by path.
 func (r *restoring) read(ctx context.Context) (map[string][]byte, archive.Manifest, error) {
 	files := map[string][]byte{}
 	m, err := archive.OpenFile(ctx, r.from, r.identity, func(member archive.Member, contents io.Reader) error {
@@ -110,7 +111,8 @@ func (r *restoring) read(ctx context.Context) (map[string][]byte, archive.Manife
 	return files, m, err
 }
 
-// write makes the directory: the second reading gives the snapshot.
+// write makes the directory. It reads the archive a second time, for the snapshot, and
+// returns the fields that the backup has no value for.
 func (r *restoring) write(ctx context.Context, streams Streams, b installer.Backup) (missing []string, err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func (r *restoring) write(ctx context.Context, streams Streams, b installer.Back
 	return missing, nil
 }
 
-// tell says what the backup is.
+// tell describes the backup.
 func (r *restoring) tell(w io.Writer, m archive.Manifest) {
 	e := m.Entry
 	_, _ = fmt.Fprintf(w, "%s of host %s of site %s, taken %s (%s ago)\n", m.ID, e.Host, e.Site,
@@ -138,22 +140,22 @@ func (r *restoring) tell(w io.Writer, m archive.Manifest) {
 	_, _ = fmt.Fprintf(w, "%d keys at revision %d, Kubernetes %s, release %s\n", e.Database.Keys, e.Database.Revision,
 		e.Release.Kubernetes, cmp.Or(e.Release.Digest, "unknown"))
 	if !e.Good {
-		_, _ = fmt.Fprintln(w, "this backup was never restored into an etcd for a trial")
+		_, _ = fmt.Fprintln(w, "this backup is not good: it did not pass all its checks on the host")
 	}
 }
 
-// next says what a person does now.
+// next says what a person has to do now.
 func (r *restoring) next(missing []string) string {
 	var out strings.Builder
 	config := filepath.Join(r.dir, installer.ConfigFile)
 	if len(missing) > 0 {
-		fmt.Fprintf(&out, "\nThe backup of one host lacks these, write them into %s:\n", config)
+		fmt.Fprintf(&out, "\nA backup has the files of one host and lacks these fields: write them into %s:\n", config)
 		for _, field := range missing {
 			fmt.Fprintf(&out, "  %s\n", field)
 		}
 	}
 	snapshot := filepath.Join(r.dir, installer.SnapshotFile)
-	fmt.Fprintf(&out, "\nNext:\n  look at %s: hosts, addresses and BMCs may be others now\n", config)
+	fmt.Fprintf(&out, "\nNext:\n  look at %s: change the hosts, addresses and BMCs that differ now\n", config)
 	fmt.Fprintf(&out, "  %s\n", host.Command("holdfast", "create", "ignition-configs", "--dir", r.dir))
 	fmt.Fprintf(&out, "  install the hosts as new ones, and copy %s to %s on the first\n", snapshot, site.RestorePath)
 	return out.String()

@@ -84,7 +84,7 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Repair names what mends the first problem that has a repair, empty for none.
+// Repair returns the repair of the first problem that has one, empty if none has.
 func (r Report) Repair() state.BMCRepair { return r.repair }
 
 // TestDevice checks, without changing anything, that a device could fence its

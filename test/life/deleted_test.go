@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// noticed is how soon what somebody deleted must be noticed, mended or told.
+// noticed is the time within which a deletion must be noticed, and mended or told.
 const noticed = 10 * time.Second
 
 // TestANodeThatSomebodyDeletesIsBackAsItWas deletes the Node of each host, also while
@@ -258,8 +258,8 @@ func (tr *trial) hasCopies(host string) {
 	})
 }
 
-// misses returns nil if the agent of a host misses what these words say, or nothing
-// where they are empty.
+// misses returns nil if the agent of a host reports a missing thing with these words, or, if
+// they are empty, reports nothing.
 func (tr *trial) misses(host, words string) error {
 	text, err := tr.ReadFile(tr.Context(), host, state.DeletedStatusPath)
 	if err != nil {

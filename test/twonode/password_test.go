@@ -134,8 +134,8 @@ const (
 	apiServerAway = "/etc/kubernetes/kube-apiserver.yaml.away"
 )
 
-// staysAway is the command after which the agent does not put a file back that
-// somebody takes away, and mayReturn ends that.
+// staysAway keeps the agent from putting a file back that somebody takes away, and mayReturn ends
+// that.
 func staysAway(path string) string { return "echo " + path + " > " + deleted.LeavePath }
 
 const mayReturn = "rm -f " + deleted.LeavePath

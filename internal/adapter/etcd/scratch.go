@@ -17,42 +17,42 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/host"
 )
 
-// Scratch says which etcd OpenScratch starts.
+// Scratch describes the etcd that OpenScratch starts.
 type Scratch struct {
-	// Program is etcd; empty means the one in the path.
+	// Program is the path of etcd; empty for the one in PATH.
 	Program string
-	// DataDir is the data directory of one member; Name and PeerURL are that member's.
+	// DataDir is the data directory of one member; Name and PeerURL are those of that member.
 	DataDir, Name, PeerURL string
-	// Log gets etcd's output.
+	// Log receives etcd's output.
 	Log io.Writer
 }
 
-// Alone is an etcd over data that belong to no running cluster. Nobody but this process
-// reaches it.
+// Alone is an etcd over the data of no running cluster. Only this process reaches it. The
+// caller closes it.
 type Alone struct {
 	kv   pb.KVClient
 	conn *grpc.ClientConn
-	// dir has etcd's sockets: the path of one must be short. Nobody else enters it.
+	// dir has etcd's sockets, whose paths must be short. Nobody else may enter it.
 	dir string
 	end context.CancelFunc
-	// ended is closed when etcd has ended, with err.
+	// ended is closed once etcd has ended; err then says how.
 	ended chan struct{}
 	err   error
 }
 
 const (
-	// scratchMessage bounds an answer, in bytes: scratchPage objects of etcd's own limit.
+	// scratchMessage bounds an answer, in bytes: scratchPage objects of the largest size.
 	scratchMessage = 64 << 20
 	// scratchPage is how many keys are read at once. An object has at most 1.5 MiB.
 	scratchPage = 40
-	// scratchQuota lets data be changed that were at their limit: the most that etcd
-	// advises.
+	// scratchQuota, in bytes, is the most that etcd advises. With it data that had reached
+	// their quota can be changed.
 	scratchQuota = 8 << 30
-	// scratchGrace is the time that etcd gets to end in order.
+	// scratchGrace is the time that etcd gets for an orderly end.
 	scratchGrace = 30 * time.Second
 )
 
-// OpenScratch starts etcd, and waits until it answers.
+// OpenScratch starts etcd over a data directory, and waits until it answers.
 func OpenScratch(ctx context.Context, s Scratch) (*Alone, error) {
 	dir, err := os.MkdirTemp("", "etcd-")
 	if err != nil {
@@ -102,10 +102,10 @@ func (a *Alone) answers(ctx context.Context) error {
 	}
 }
 
-// errEnded says that etcd ended before anybody asked it to.
+// errEnded says that etcd ended before it was asked to.
 var errEnded = errors.New("etcd has ended")
 
-// Close ends etcd. It need not end in order: what it has acknowledged is on its disk.
+// Close ends etcd. The end need not be orderly: writes that were acknowledged are on the disk.
 func (a *Alone) Close() error {
 	_ = a.conn.Close()
 	select {
@@ -119,13 +119,13 @@ func (a *Alone) Close() error {
 	return os.RemoveAll(a.dir)
 }
 
-// HashKV hashes all keys up to a revision.
+// HashKV hashes the keys from the compacted revision up to a revision.
 func (a *Alone) HashKV(ctx context.Context, revision int64) (KVHash, error) {
 	return hashKV(ctx, a.conn, revision)
 }
 
-// Each goes once through all keys with a prefix, in their order. do may put and delete the
-// key that it is given. It returns the revision that the first page was read at.
+// Each calls do for all keys with a prefix, in their order. do may put and delete the key that
+// it is given. Each returns the revision at which the first page was read.
 func (a *Alone) Each(ctx context.Context, prefix string, do func(key string, value []byte) error) (revision int64, err error) {
 	key, end := []byte(prefix), prefixEnd(prefix)
 	for {
@@ -148,8 +148,8 @@ func (a *Alone) Each(ctx context.Context, prefix string, do func(key string, val
 	}
 }
 
-// prefixEnd is the first key behind all with a prefix. A prefix must not be empty, nor end
-// in the highest byte.
+// prefixEnd returns the first key behind all keys with a prefix. A prefix must not be empty,
+// nor end in the highest byte.
 func prefixEnd(prefix string) []byte {
 	end := []byte(prefix)
 	end[len(end)-1]++
@@ -168,8 +168,8 @@ func (a *Alone) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Disarm takes back alarms: with one, etcd accepts no write, and an alarm is a part of the
-// data. What it was about must be mended by whoever uses the data.
+// Disarm takes back all alarms. An alarm is a part of the data, and etcd accepts no write
+// while one stands. The caller has to mend the reason of the alarm.
 func (a *Alone) Disarm(ctx context.Context) error {
 	m := pb.NewMaintenanceClient(a.conn)
 	got, err := m.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
@@ -185,13 +185,13 @@ func (a *Alone) Disarm(ctx context.Context) error {
 	return nil
 }
 
-// Defragment gives the room of what was deleted back to the disk.
+// Defragment gives the disk space of deleted keys back.
 func (a *Alone) Defragment(ctx context.Context) error {
 	_, err := pb.NewMaintenanceClient(a.conn).Defragment(ctx, &pb.DefragmentRequest{})
 	return err
 }
 
-// Compacted reports whether a revision cannot be read any more.
+// Compacted reports whether a read at a revision fails, as after its compaction.
 func (a *Alone) Compacted(ctx context.Context, revision int64) bool {
 	_, err := a.kv.Range(ctx, &pb.RangeRequest{Key: []byte("/"), Revision: revision, CountOnly: true})
 	return err != nil

@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrCut is returned for a snapshot that ended before its sum, or does not have it.
+// ErrCut is returned for a snapshot that ended before its sum, or does not match it.
 var ErrCut = errors.New("the snapshot is not whole")
 
-// page is the least size of which every size of a database is a multiple.
+// page divides the size of every database, in bytes.
 const page = 512
 
-// Latest reads the latest revision in a way that needs a quorum: whatever was
-// acknowledged before the call has no greater one.
+// Latest reads the latest revision with a quorum: every write that was acknowledged before
+// the call has at most this revision.
 func (c *Client) Latest(ctx context.Context) (int64, error) {
 	r, err := pb.NewKVClient(c.conn).Range(ctx, &pb.RangeRequest{Key: []byte(markers), Limit: 1, KeysOnly: true})
 	if err != nil {
@@ -28,15 +28,15 @@ func (c *Client) Latest(ctx context.Context) (int64, error) {
 	return r.Header.GetRevision(), nil
 }
 
-// KVHash is a hash of the keys from one revision to another one.
+// KVHash is a hash of the keys between two revisions.
 type KVHash struct {
 	Hash            uint32 `json:"hash"`
 	HashRevision    int64  `json:"hashRevision"`
 	CompactRevision int64  `json:"compactRevision"`
 }
 
-// HashKV hashes all keys of the local member up to a revision. The member commits nothing
-// to its database meanwhile, so the time that it takes is one for which writes wait.
+// HashKV hashes all keys of the local member up to a revision. Writes wait meanwhile, because
+// the member commits nothing to its database.
 func (c *Client) HashKV(ctx context.Context, revision int64) (KVHash, error) {
 	return hashKV(ctx, c.conn, revision)
 }
@@ -49,9 +49,9 @@ func hashKV(ctx context.Context, conn *grpc.ClientConn, revision int64) (KVHash,
 	return KVHash{Hash: r.Hash, HashRevision: r.HashRevision, CompactRevision: r.CompactRevision}, nil
 }
 
-// Snapshot writes the database of the local member as it is at one moment, with the sum
-// that etcd sends at its end. Without that sum, or with a wrong one, the error is ErrCut. A
-// slow writer makes etcd keep pages that it would free.
+// Snapshot writes the database of the local member as it is at one moment, and returns its
+// size in bytes. The error is ErrCut if the sum that etcd sends at the end is missing or
+// wrong. While w is slow, etcd keeps pages that it would otherwise free.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (size int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,8 +62,8 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (size int64, err err
 	return receive(stream, w)
 }
 
-// receive writes what comes. The last message is the sum of everything before it: so each
-// message is held back until the next one has come.
+// receive writes the messages of a stream. It holds each message back until the next one has
+// come, because the last message is the sum of all others.
 func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], w io.Writer) (size int64, err error) {
 	sum, last := sha256.New(), []byte(nil)
 	for {
@@ -82,10 +82,10 @@ func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], w io.Writer
 		size += int64(len(last))
 	}
 	if len(last) != sha256.Size || size%page != sha256.Size {
-		return size, fmt.Errorf("%w: %d bytes came and no sum", ErrCut, size)
+		return size, fmt.Errorf("%w: %d bytes came, without a sum", ErrCut, size)
 	}
 	if !bytes.Equal(sum.Sum(nil), last) {
-		return size, fmt.Errorf("%w: its sum is another one", ErrCut)
+		return size, fmt.Errorf("%w: its sum does not match", ErrCut)
 	}
 	return size, nil
 }

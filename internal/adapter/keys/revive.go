@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast/holdfast/internal/model/site"
 )
 
-// Authorities are the files of a control plane that sign for its site, each with the key
-// beside it. A rotation may have replaced those with which the site was installed.
+// Authorities are the authorities of a control plane, each certificate with its key. They may
+// differ from those of the installation, since a rotation may have replaced them.
 type Authorities struct{ Kubernetes, Etcd, FrontProxy, ServiceSigner site.KeyPair }
 
-// Revive returns the identity of a site that is restored: it keeps what its people, pods
-// and stored secrets know it by, and gets new secrets for hosts that join, and a new pair
-// for its administrator.
+// Revive returns the identity of a site that is restored. The site keeps the authorities and
+// keys by which its people, pods and stored secrets know it; it gets new secrets for hosts
+// that join, and a new key pair for its administrator.
 func Revive(old site.Identity, now Authorities, at time.Time, random io.Reader) (site.Identity, error) {
 	g := generator{now: at.UTC().Truncate(time.Second), random: random}
 	id := old
@@ -43,7 +43,7 @@ func Revive(old site.Identity, now Authorities, at time.Time, random io.Reader) 
 	return id, g.err
 }
 
-// Life returns a name that no other life of a site has.
+// Life returns a random name for a life of a site.
 func Life(random io.Reader) (string, error) {
 	g := generator{random: random}
 	text := strings.ToLower(g.text(32))

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Backup returns the wish of a name for when backups are taken, nil if there is none. A
-// site of an earlier release does not even have the kind.
+// Backup returns the Backup of a name, nil if there is none or if the API does not have the
+// kind, as on a site of an earlier release.
 func (c *Client) Backup(ctx context.Context, name string) (*configv1alpha1.Backup, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

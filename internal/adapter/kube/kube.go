@@ -133,7 +133,7 @@ func (c *Client) AddLabels(ctx context.Context, node string, labels []string) er
 	return nil
 }
 
-// NodeOf returns what Holdfast's programs read of a node.
+// NodeOf returns the parts of a node that Holdfast's programs read.
 func NodeOf(n *corev1.Node) state.Node {
 	out := state.Node{
 		Name: n.Name, Labels: n.Labels, Created: n.CreationTimestamp.Time, Addresses: internal(n.Status.Addresses),

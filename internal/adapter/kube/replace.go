@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The requests of a replacement. The agent makes them as the administrator: its own
-// account has no right to delete nodes and pods.
+// The requests of a replacement. The agent makes them as the administrator, because its own
+// account may not delete nodes and pods.
 
 // PodsOn returns the number of pods that are bound to a node.
 func (c *Client) PodsOn(ctx context.Context, node string) (int, error) {
@@ -46,7 +46,7 @@ func (c *Client) DeletePodsOn(ctx context.Context, node string) error {
 	return nil
 }
 
-// deletePod deletes this very pod, not a later one of its name.
+// deletePod deletes the pod with this UID, not a later one of its name.
 func (c *Client) deletePod(ctx context.Context, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -59,8 +59,8 @@ func (c *Client) deletePod(ctx context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// DeleteNode deletes a node if it is the one with this UID; it is no error if there is no
-// such one.
+// DeleteNode deletes a node if it still has this UID. It is no error if it has not, or if
+// there is none.
 func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
 	return nil
 }
 
-// DeleteSecret deletes a Secret; it is no error if there is none.
+// DeleteSecret deletes a Secret. It is no error if there is none.
 func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

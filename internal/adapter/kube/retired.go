@@ -24,7 +24,7 @@ func (c *Client) Retired(ctx context.Context, name string) (retired.List, error)
 	return retired.Read(map[string]string{name: value})
 }
 
-// Retire writes the entry of a host, and leaves those of others alone.
+// Retire writes the entry of a host, and does not change those of others.
 func (c *Client) Retire(ctx context.Context, h retired.Host) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (c *Client) Retire(ctx context.Context, h retired.Host) error {
 	return nil
 }
 
-// GiveAgain closes the entry of a name that is given to a host again. Without an open
-// entry it does nothing. The entries of other hosts do not matter.
+// GiveAgain closes the entry of a name, because the name is given to a host again. It does
+// nothing if there is no open entry. It does not need to read the entries of other hosts.
 func (c *Client) GiveAgain(ctx context.Context, name string, now time.Time) error {
 	list, err := c.Retired(ctx, name)
 	h, listed := list.Of(name)

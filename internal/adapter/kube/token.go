@@ -37,8 +37,8 @@ const (
 	tokenSaysTrue = "true"
 )
 
-// What finds the bootstrap tokens of a host: their label, and the annotation with
-// the name of the host. TokenNamespace is where they are.
+// LabelToken marks the bootstrap tokens of joining hosts, AnnotationTokenHost has the name of
+// a token's host, and TokenNamespace is their namespace.
 const (
 	LabelToken          = tokenLabel
 	AnnotationTokenHost = tokenHost

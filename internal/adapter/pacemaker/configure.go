@@ -19,9 +19,9 @@ func Configuration() host.Cmd { return host.Command("cibadmin", "--query") }
 // Reload makes Corosync on each running host read its corosync.conf again.
 func Reload() host.Cmd { return host.Command("corosync-cfgtool", "-R") }
 
-// Forget makes Pacemaker forget a node that is in corosync.conf no more. A part that was
-// done before is no mistake. Pacemaker no longer fences that node afterwards, so the caller
-// must know that it is off.
+// Forget makes Pacemaker forget a node that is no longer in corosync.conf. It can be run
+// again. Afterwards Pacemaker does not fence that node, so the caller must know that the
+// node is off.
 func Forget(node string) host.Cmd {
 	return host.Command("crm_node", "--force", "--remove", node)
 }

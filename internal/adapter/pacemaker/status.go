@@ -10,7 +10,7 @@ import (
 
 // Status is the part of Pacemaker's status that the setup needs.
 type Status struct {
-	// Nodes are all that it knows, Online those that take part.
+	// Nodes has all nodes that Pacemaker knows, Online those that take part.
 	Nodes, Online []string
 	// Running lists for each resource the nodes on which it runs and has not
 	// failed.

@@ -163,7 +163,7 @@ func (f Files) WriteConfirmation(c state.Confirmation) error {
 	return nil
 }
 
-// Retired returns who was retired without a successor, unknown for nobody.
+// Retired returns the retired peer that has no successor yet, unknown if there is none.
 func (f Files) Retired() (state.Fact[state.EtcdRetired], error) {
 	return read(f.Path(state.EtcdRetiredPath), asJSON[state.EtcdRetired])
 }

@@ -1,6 +1,6 @@
-// Package replacement has the files between `holdfast host replace` and the agent of the
-// host that stays (docs/adr/0083). It carries no feature: package decide/replace decides,
-// agent/replace acts.
+// Package replacement reads and writes the files that `holdfast host replace` and the agent of
+// the host that stays exchange (docs/adr/0083). It decides nothing: that is decide/replace,
+// and agent/replace acts.
 package replacement
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// The files of a replacement. The first has one writer, the command; the agent writes the
-// others. What lies below /run ends with the boot.
+// The files of a replacement. The command writes the first one, the agent all others. Files
+// below /run are gone after a boot.
 const (
 	WishPath     = "/var/lib/holdfast/replace/wish.json"
 	PlanPath     = "/var/lib/holdfast/replace/plan.json"
@@ -27,48 +27,48 @@ const (
 	DoingPath    = "/run/holdfast/replace/doing.json"
 )
 
-// Order is what the command writes: the wish, and the accounts that it needs.
+// Order is written by the command: the wish, and the accounts that the wish needs.
 type Order struct {
 	Wish replace.Wish `json:"wish"`
-	// Device is that of the new host. Own has the new account of this host's own BMC,
-	// empty if it is kept.
+	// Device is the fencing device of the new host. Own has the new account of this host's
+	// own BMC, empty if the account is kept.
 	Device state.FencingDevice `json:"device"`
 	Own    Account             `json:"own,omitzero"`
 }
 
-// Account is one of a BMC.
+// Account is an account of a BMC.
 type Account struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
 
-// Secrets are what the agent makes for a plan, once.
+// Secrets are those that the agent makes once for a plan.
 type Secrets struct {
 	Plan    string `json:"plan"`
 	Token   string `json:"token"`
 	JoinKey []byte `json:"joinKey"`
 }
 
-// Doing is what the command shows of the last decision.
+// Doing is the last decision of the agent, for the command.
 type Doing struct {
 	Step, Rule, Words, Way string
 	Act                    replace.Act
-	// Wish is the ID of the wish that it is about, Gates all of its gates while nothing was
-	// begun.
+	// Wish is the ID of the wish that the decision is about. Gates has all of its gates
+	// before anything has begun.
 	Wish  string         `json:",omitempty"`
 	Gates []replace.Gate `json:",omitempty"`
-	// Problem is why the act failed the last time, empty if it did not.
+	// Problem is the error of the last act, empty if the act succeeded.
 	Problem string `json:",omitempty"`
 }
 
-// Store has the files of one host.
+// Store reads and writes the files of one host.
 type Store struct {
 	Root string
 	// Write replaces a file durably.
 	Write func(path string, data []byte, mode fs.FileMode) error
 }
 
-// ThisStore returns the one of this host.
+// ThisStore returns the store of this host.
 func ThisStore() Store { return Store{Write: host.WriteFileAtomic} }
 
 // Path returns the path of a file of the host.
@@ -80,13 +80,13 @@ func (s Store) Order() (*Order, error) { return load[Order](s, WishPath) }
 // PutOrder writes an order.
 func (s Store) PutOrder(o Order) error { return s.put(WishPath, o) }
 
-// DropOrder takes an order away, with the accounts in it.
+// DropOrder removes the order, with the accounts in it.
 func (s Store) DropOrder() error { return s.drop(WishPath) }
 
-// DropSecrets takes the secrets of a plan away that is over.
+// DropSecrets removes the secrets of a plan that is over.
 func (s Store) DropSecrets() error { return s.drop(SecretsPath) }
 
-// HasSecrets reports whether there are secrets of any plan, and true if that is unknown.
+// HasSecrets reports whether there are secrets of any plan. It is true if that is unknown.
 func (s Store) HasSecrets() bool {
 	_, err := os.Lstat(s.Path(SecretsPath))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -94,8 +94,8 @@ func (s Store) HasSecrets() bool {
 
 func (s Store) drop(path string) error { return host.RemoveFile(s.Path(path)) }
 
-// Plan returns the plan, nil for none. One that a later release has written is returned
-// with its number.
+// Plan returns the plan, nil for none. The plan may have a higher format number than this
+// release reads; the caller must compare it.
 func (s Store) Plan() (*replace.Plan, error) { return load[replace.Plan](s, PlanPath) }
 
 // Doing returns the last decision of this boot, nil for none.
@@ -107,10 +107,10 @@ func (s Store) PutPlan(p replace.Plan) error { return s.put(PlanPath, p) }
 // PutDoing writes the last decision.
 func (s Store) PutDoing(d Doing) error { return s.put(DoingPath, d) }
 
-// PutSecrets writes those of a plan.
+// PutSecrets writes the secrets of a plan.
 func (s Store) PutSecrets(v Secrets) error { return s.put(SecretsPath, v) }
 
-// Request is what a newcomer says when it asks to enter.
+// Request is the request of a newcomer that asks to enter.
 type Request struct {
 	Machine state.Machine `json:"machine"`
 	Address string        `json:"address"`
@@ -118,13 +118,13 @@ type Request struct {
 	At      time.Time     `json:"at"`
 }
 
-// PutRequest keeps what a newcomer said last.
+// PutRequest writes the last request of a newcomer.
 func (s Store) PutRequest(r Request) error { return s.put(NewcomerPath, r) }
 
-// Request returns what a newcomer said last in this boot, nil for nobody.
+// Request returns the last request of a newcomer in this boot, nil for none.
 func (s Store) Request() (*Request, error) { return load[Request](s, NewcomerPath) }
 
-// Secrets returns those of a plan, zero if there are none.
+// Secrets returns the secrets of a plan, zero if there are none.
 func (s Store) Secrets(plan string) (Secrets, error) {
 	have, err := load[Secrets](s, SecretsPath)
 	if err != nil || have == nil || have.Plan != plan {
@@ -141,7 +141,7 @@ func (s Store) put(path string, value any) error {
 	return s.Write(s.Path(path), data, state.SecretFileMode)
 }
 
-// load reads a file; one that cannot be read is an error, and never taken for none.
+// load reads a file. It returns nil if there is none, and an error if it cannot be read.
 func load[T any](s Store, path string) (*T, error) {
 	data, err := os.ReadFile(s.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -66,7 +66,7 @@ func (a *Approver) judge(ctx context.Context, r joining.Request, id string) erro
 		if err := a.API.UseBootstrapToken(ctx, id, r.Name); err != nil {
 			return err
 		}
-		// From here on the name belongs to a host again that may have been taken out.
+		// The name may be that of a host that was taken out. From here on a host has it again.
 		if err := a.API.GiveAgain(ctx, token.Host, a.Now()); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
-// act does what was decided, and names the change.
+// act carries a decision out, and describes the change.
 func (a *Agent) act(ctx context.Context, v decide.Verdict, f decide.Facts) (string, error) {
 	switch v.Action {
 	case decide.Begin:
@@ -25,8 +25,8 @@ func (a *Agent) act(ctx context.Context, v decide.Verdict, f decide.Facts) (stri
 	return "", nil
 }
 
-// begin starts the unit. The journal goes first: a start that nobody remembers would be
-// followed by another one.
+// begin starts the unit. It writes the journal first: the agent would follow a start that it
+// does not remember by another one.
 func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (string, error) {
 	r := a.wish.Request(b, a.Site, a.Node(), spent)
 	text, err := r.Encode()
@@ -39,7 +39,7 @@ func (a *Agent) begin(ctx context.Context, b decide.Begun, spent []string) (stri
 		return "", err
 	}
 	if a.unbegun = a.Start(ctx, text); a.unbegun != nil {
-		return "", a.unbegun // the next look takes that in as its end
+		return "", a.unbegun // the next look takes this error for the end of the run
 	}
 	if b.Reason == decide.Tend {
 		return "tends its backups: " + tends(r), nil
@@ -58,21 +58,22 @@ func tends(r model.Request) string {
 	return strings.Join(out, "; ")
 }
 
-// end has the unit end, and remembers why: what was ended is no failure.
+// end ends the unit, and writes the reason into the journal, so that the end is no failure.
 func (a *Agent) end(ctx context.Context, v decide.Verdict) (changed string, err error) {
 	if b := a.journal.Begun; b != nil && b.Stop == "" {
 		stopped := *b
 		stopped.Stop = v.Why
 		j := a.journal
 		j.Begun = &stopped
-		// The unit is ended also if the disk takes nothing: a full disk may be the reason.
+		// The unit is ended even if the journal cannot be written: a full disk may be the reason.
 		err = a.remember(j)
 		changed = fmt.Sprintf("ends backup %s: %s", b.ID, v.Why)
 	}
 	return changed, errors.Join(a.Stop(ctx), err)
 }
 
-// takeIn looks how a run of the unit ended. The catalogue alone says that a backup is good.
+// takeIn looks how a run of the unit ended. Only the catalogue decides whether the backup is
+// good.
 func (a *Agent) takeIn(f decide.Facts) (string, error) {
 	b := *a.journal.Begun
 	entries, err := a.Catalogue()
@@ -108,7 +109,7 @@ func find(entries []model.Entry, id string) (model.Entry, bool) {
 	return model.Entry{}, false
 }
 
-// whyLost says why no good backup came of a run.
+// whyLost says why a run made no good backup.
 func (a *Agent) whyLost(entry model.Entry, is bool, said model.State, unread error) string {
 	switch {
 	case is:

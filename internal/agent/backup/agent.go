@@ -1,12 +1,12 @@
-// Package backup has a control plane take its backups: it reads what the site wants, has
-// the unit render/host.BackupUnit do the work, ends it when something goes before, and
-// tells the cluster how it went. Package decide/backup decides; the unit's program, in
-// another package, takes the backup.
+// Package backup has a control plane take its backups: it reads the wish of the site, starts
+// the unit render/host.BackupUnit for the work, ends it if something more important comes, and
+// tells the cluster about its backups. Package decide/backup decides; package takebackup, which
+// the unit runs, takes the backup.
 //
 // It owns Folder, the request of the unit, the unit's file, and the annotation
-// decide/backup.Annotation of this host's node. It writes nothing to where backups lie.
-// A schedule goes on while the API is away: the last wish without mistakes lies on the
-// host's disk.
+// decide/backup.Annotation of this host's node. It writes nothing into the catalogue of backups.
+// The schedule goes on while the API is away, because the last wish without mistakes lies on
+// the host's disk.
 package backup
 
 import (
@@ -29,15 +29,15 @@ const (
 	retry    = 10 * time.Second
 	maxRetry = time.Minute
 	limit    = 45 * time.Second
-	// askEvery is the pause between two reads of the wish, and catalogueEvery that
-	// between two reads of the catalogue while nothing is known to change it.
+	// askEvery is the pause between two reads of the wish; catalogueEvery is that between
+	// two reads of the catalogue while no run ends.
 	askEvery       = time.Minute
 	catalogueEvery = 10 * time.Minute
-	// tellEvery is the least time between two writes about a backup that is on its way.
+	// tellEvery is the least time between two writes about a backup that is being taken.
 	tellEvery = 5 * time.Second
 )
 
-// API is what of the API the host needs.
+// API is the part of the API that the loop needs.
 type API interface {
 	// Backup and Secret return nil for an object that is not there.
 	Backup(ctx context.Context, name string) (*configv1alpha1.Backup, error)
@@ -45,23 +45,23 @@ type API interface {
 	Annotate(ctx context.Context, node, name, value string) error
 }
 
-// Unit is what the agent has of the unit that takes backups.
+// Unit has the functions by which the agent handles the unit that takes backups.
 type Unit struct {
-	// Start has the unit carry a request out, which holds credentials.
+	// Start has the unit carry out a request. The request holds credentials.
 	Start func(ctx context.Context, request []byte) error
-	// Stop has it end at once, without waiting for that.
+	// Stop ends the unit, and does not wait for the end.
 	Stop func(ctx context.Context) error
-	// Works reports whether it works.
+	// Works reports whether the unit runs.
 	Works func(ctx context.Context) (bool, error)
-	// State returns what it said last in this boot; zero if it said nothing.
+	// State returns the last state that the unit wrote in this boot; zero if there is none.
 	State func() (model.State, error)
 	// Forget removes the last request, with its credentials.
 	Forget func() error
 }
 
-// Store is where the host remembers its journal and the last wish without mistakes.
+// Store is the folder of the journal and of the last wish without mistakes.
 type Store struct {
-	// Read returns fs.ErrNotExist for a file that is not there.
+	// Read returns the content of a file, and fs.ErrNotExist if there is none.
 	Read  func(name string) ([]byte, error)
 	Write func(name string, data []byte) error
 }
@@ -71,18 +71,18 @@ type Options struct {
 	Unit
 	Store
 	Site string
-	// Open returns a way to the API.
+	// Open opens the API.
 	Open func() (API, error)
 	// Etcd looks at etcd of this host.
 	Etcd func(ctx context.Context) state.Fact[decide.Etcd]
 	// Catalogue reads the entries of this host's backups.
 	Catalogue func() ([]model.Entry, error)
-	// Free returns how many bytes may still be written where backups lie.
+	// Free returns how many bytes may still be written on the file system of the catalogue.
 	Free func() (uint64, error)
-	// Synchronised reports whether the clock is, Up for how long this host has run.
+	// Synchronised reports whether the clock is synchronised, Up how long this host has run.
 	Synchronised func() (bool, error)
 	Up           func() (time.Duration, error)
-	// Node returns the name of this host's node, empty while that is not known.
+	// Node returns the name of this host's node, empty while it is not known.
 	Node  func() string
 	Zones decide.Zones
 	Now   func() time.Time
@@ -95,7 +95,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	nodes   []state.Node   // as the watch has them
-	anew    bool           // a person has just asked: the wish of the site may be new too
+	anew    bool           // a person has just asked for a backup: the wish of the site may be new too
 	summary decide.Summary // for metrics
 
 	// Only the loop uses these.
@@ -107,7 +107,7 @@ type Agent struct {
 	refused []string
 	lasts   period
 	entries []model.Entry
-	read    time.Time // when the catalogue was
+	read    time.Time // when the catalogue was read last
 	unbegun error     // why the unit was not started
 	told    string
 	toldAt  time.Time
@@ -124,8 +124,8 @@ func (a *Agent) Task() loop.Task {
 	}
 }
 
-// Nodes hears the nodes of the API. A new wish of a person, and an annotation that somebody
-// removed, wake the loop.
+// Nodes takes in the nodes of the API. A new wish of a person wakes the loop, and so does
+// the removal of the annotation that the host wrote.
 func (a *Agent) Nodes(list []state.Node) {
 	name := a.Node()
 	a.mu.Lock()
@@ -147,15 +147,15 @@ func own(list []state.Node, name string) map[string]string {
 	return nil
 }
 
-// heard returns the nodes as the watch has them last.
+// heard returns the nodes that the watch brought last.
 func (a *Agent) heard() []state.Node {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.nodes
 }
 
-// step looks once, and does what is decided. What the API answers decides nothing about
-// backups: its errors are told, and the loop goes on.
+// step looks once, and carries out what is decided. Errors of the API are reported, and keep
+// no backup from being taken.
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	if a.Node() == "" {
 		return loop.Result{Again: askEvery}, nil
@@ -170,7 +170,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	}
 	v := decide.Decide(facts)
 	changed, err := a.act(ctx, v, facts)
-	if v.Action == decide.TakeIn && err == nil { // what follows from it is decided with the next look
+	if v.Action == decide.TakeIn && err == nil { // the next look, a second later, decides what follows
 		v.Again = time.Second
 	}
 	untold := a.tell(ctx, v)
@@ -180,7 +180,7 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	return loop.Result{Again: v.Again, Changed: changed}, errors.Join(unread, untold)
 }
 
-// look gathers what is decided from.
+// look gathers the facts for the decision.
 func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 	works, err := a.Works(ctx)
 	if err != nil {
@@ -211,11 +211,12 @@ func (a *Agent) look(ctx context.Context) (decide.Facts, error) {
 
 // period is the longest time between two times of a schedule.
 type period struct {
-	of time.Time // the next time of the schedule then
+	of time.Time // the next time of the schedule when it was computed
 	is time.Duration
 }
 
-// period returns that of the schedule, which is worth remembering: it looks at a month.
+// period returns the period of the schedule. It is remembered, since computing it looks at a
+// month of the schedule.
 func (a *Agent) period(now time.Time) time.Duration {
 	if next := a.wish.Schedule.Next(now); a.lasts.is == 0 || !next.Equal(a.lasts.of) {
 		a.lasts = period{of: next, is: a.wish.Schedule.Period(now)}
@@ -223,7 +224,7 @@ func (a *Agent) period(now time.Time) time.Duration {
 	return a.lasts.is
 }
 
-// readCatalogue reads the entries if they may have changed.
+// readCatalogue reads the entries, unless they were read a short time ago.
 func (a *Agent) readCatalogue(now time.Time) error {
 	if age := now.Sub(a.read); !a.read.IsZero() && age >= 0 && age < catalogueEvery {
 		return nil

@@ -14,7 +14,7 @@ var (
 	since    = metric.Describe("backup_since_timestamp_seconds", "Since when this host takes backups.")
 	periods  = metric.Describe("backup_period_seconds", "The longest time between two backups of the schedule.")
 	failures = metric.Describe("backup_failures", "How many tries in a row made no good backup.")
-	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken of which a copy was read back at a target; before the first one, since when there is something to send.", "target")
+	sent     = metric.Describe("backup_sent_timestamp_seconds", "When the newest good backup was taken whose copy was read back at a target; before the first copy, when the oldest backup for that target was taken.", "target")
 )
 
 // Describe implements prometheus.Collector.
@@ -48,7 +48,7 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// sentAt returns for each target when the newest backup there was taken.
+// sentAt returns for each target the time that its metric has.
 func sentAt(s decide.Summary) map[string]time.Time {
 	out := map[string]time.Time{}
 	site := decide.Site{Hosts: []decide.Host{{Summary: s}}}

@@ -14,14 +14,14 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
 )
 
-// Folder has what a host remembers of its backups beside their catalogue.
+// Folder has the files in which a host remembers its backups, apart from their catalogue.
 const (
 	Folder      = "/var/lib/holdfast/backup"
 	journalName = "journal.json"
 	wishName    = "wish.json" // with credentials
 )
 
-// ThisStore is that of this host.
+// ThisStore returns the store of this host.
 func ThisStore() Store {
 	return Store{
 		Read: func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(Folder, name)) },
@@ -31,8 +31,9 @@ func ThisStore() Store {
 	}
 }
 
-// load reads what the host remembers, once. A journal that nobody can read counts as none:
-// the next backup comes early. A wish that nobody can read waits for the API.
+// load reads the journal and the wish, once. If the journal is damaged it counts as empty,
+// and the next backup comes early. If the wish is damaged, the default wish counts until the
+// API answers.
 func (a *Agent) load() error {
 	if a.loaded {
 		return nil
@@ -71,7 +72,7 @@ func (a *Agent) decode(name string, out any) error {
 	return nil
 }
 
-// remember writes the journal before it counts.
+// remember writes the journal to the disk, and only then takes it over.
 func (a *Agent) remember(j decide.Journal) error {
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -84,8 +85,8 @@ func (a *Agent) remember(j decide.Journal) error {
 	return nil
 }
 
-// ask reads the wish of the site. One with mistakes is told, and the last one without them
-// is followed.
+// ask reads the wish of the site. If that has mistakes, they are reported, and the last wish
+// without mistakes is followed.
 func (a *Agent) ask(ctx context.Context) error {
 	a.mu.Lock()
 	anew := a.anew

@@ -6,7 +6,7 @@ import (
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
 )
 
-// tell writes the summary to the node where it says something new, or is gone from there.
+// tell writes the summary to the node if it has changed, or was removed from there.
 func (a *Agent) tell(ctx context.Context, v decide.Verdict) error {
 	s := a.say(v)
 	a.mu.Lock()
@@ -20,7 +20,7 @@ func (a *Agent) tell(ctx context.Context, v decide.Verdict) error {
 		return nil
 	}
 	if err == nil && s.Doing != nil && before.Doing != nil && now.Sub(a.toldAt).Abs() < tellEvery {
-		return nil // another phase
+		return nil // only the phase is another one
 	}
 	s.At = now.UTC().Round(0)
 	text, err := s.Text()

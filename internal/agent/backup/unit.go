@@ -9,8 +9,8 @@ import (
 	renderhost "github.com/holdfast/holdfast/internal/render/host"
 )
 
-// ThisUnit returns the unit of this host. Its file is written when it is first needed, and
-// again once a release brings another one.
+// ThisUnit returns the unit of this host. The unit's file is written when it is needed first,
+// and again when a release brings another one.
 func ThisUnit() Unit {
 	return Unit{
 		Start: func(ctx context.Context, request []byte) error {

@@ -42,7 +42,7 @@ type world struct {
 	others      []state.Node
 	writes      int
 
-	// The unit: what it works at, until when, and what comes of it.
+	// The unit: the request that it carries out, the time of its end, and how it ends.
 	request   *model.Request
 	works     bool
 	until     time.Time

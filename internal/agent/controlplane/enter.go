@@ -28,7 +28,7 @@ func (r *Agent) enter(ctx context.Context, own jointoken.Claims, request []byte)
 	return door.Ask(ctx, own.Host, request)
 }
 
-// etcdsManifest renders the manifest of etcd for one of two hosts, as the operator does.
+// etcdsManifest renders etcd's manifest for one of two hosts, as the operator does.
 func etcdsManifest(nodes []decide.Node, self string) ([]byte, error) {
 	bundle, err := os.ReadFile(state.EtcdPKIDir + "/ca.crt")
 	if err != nil {

@@ -19,15 +19,14 @@ import (
 // keptObjects is the folder with the copies of kubeadm's ConfigMaps.
 const keptObjects = "/var/lib/holdfast/objects"
 
-// mapAPI is what kubeadm's ConfigMaps are read and made by: an administrator's
-// account.
+// mapAPI reads and makes kubeadm's ConfigMaps, with an administrator's account.
 type mapAPI interface {
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	PutConfigMap(ctx context.Context, namespace, name string, labels, data map[string]string) error
 }
 
-// keptMaps makes ConfigMaps of kubeadm's again that somebody deleted: joins and
-// upgrades read them, and nobody else notices that they are gone.
+// keptMaps makes ConfigMaps of kubeadm's again after somebody deleted them: joins and
+// upgrades read them, and nothing else notices that they are gone.
 type keptMaps struct {
 	dir  string
 	now  func() time.Time
@@ -35,7 +34,7 @@ type keptMaps struct {
 	maps map[string]*keptMap
 }
 
-// keptMap is what is known of one of them.
+// keptMap has the facts about one of them.
 type keptMap struct {
 	data map[string]string
 	seen bool
@@ -84,7 +83,7 @@ func (k *keptMaps) one(ctx context.Context, api mapAPI, m deleted.ConfigMap) err
 
 func (k *keptMaps) path(name string) string { return filepath.Join(k.dir, name+".json") }
 
-// load reads what an earlier agent kept. An unreadable file counts as none.
+// load reads the copy that an earlier agent kept. A file that cannot be read counts as none.
 func (k *keptMaps) load(name string) (*keptMap, error) {
 	if one := k.maps[name]; one != nil {
 		return one, nil

@@ -100,8 +100,8 @@ func (r *Agent) objectsTask() loop.Task {
 	}}
 }
 
-// keepMaps keeps copies of kubeadm's ConfigMaps and makes those again that are
-// missing. A host without an administrator's account leaves that to the other ones.
+// keepMaps keeps copies of kubeadm's ConfigMaps, and makes those that are missing again.
+// A host without an administrator's account leaves both to the other hosts.
 func (r *Agent) keepMaps(ctx context.Context, k *keptMaps) error {
 	admin, err := r.admin()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
-// Package deleted notices within seconds what somebody deleted on this host, puts
-// back what it has a copy of (decide/deleted), and tells the rest in a file of the
+// Package deleted notices within seconds that somebody deleted something on this host. It
+// puts a file back if it has a copy (decide/deleted), and reports the rest in a file of the
 // host and in an annotation of its node. It owns the copies in Dir. It puts a file
-// back only where it is missing, and never changes one that is there.
+// back only if it is missing, and never changes one that is there.
 package deleted
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// every is the pause between two looks. One looks at the names of some thirty
+// every is the pause between two looks. A look asks for the names of about thirty
 // files.
 const every = 3 * time.Second
 
-// A node is told within tellTime, and after a failure not again before tellAgain: an
-// API that is down must not keep a look waiting for what is missing.
+// tellTime bounds a write to the node, and after a failure the next one waits for
+// tellAgain: an API that is down must not delay the look for missing files.
 const (
 	tellTime  = 5 * time.Second
 	tellAgain = 30 * time.Second
@@ -40,16 +40,16 @@ const limit = time.Minute
 // pacemakerRuns is a link that systemd keeps while the unit is active.
 const pacemakerRuns = "/run/systemd/units/invocation:pacemaker.service"
 
-// Options holds what the keeper needs.
+// Options holds the functions that the keeper needs.
 type Options struct {
-	// Root comes before every path; it is empty on a real host.
+	// Root is put before every path; it is empty on a real host.
 	Root string
 	Kind deleted.Kind
 	Now  func() time.Time
-	// View is what this host knows of the network, and so of the other hosts.
+	// View returns the view of the network, which names the other hosts.
 	View func() state.NetworkView
 	// Installed reports whether the host is installed, Pair whether it is one of two
-	// whose etcd Pacemaker runs.
+	// hosts on which Pacemaker runs etcd.
 	Installed, Pair func() bool
 	// Tell sets the annotation of this host's node; an empty value removes it.
 	Tell func(ctx context.Context, node, value string) error
@@ -61,9 +61,9 @@ type Keeper struct {
 	store     *Store
 	installed bool
 	gone      map[string]time.Time   // since when a file is missing
-	put       map[string][]time.Time // when it was put back
+	put       map[string][]time.Time // the times at which it was put back
 	wrote     *state.DeletedStatus
-	failed    time.Time // when the node could not be told last
+	failed    time.Time // when a write to the node failed last
 }
 
 // New returns the keeper of this host.
@@ -79,7 +79,7 @@ func (k *Keeper) Task() loop.Task {
 	}}
 }
 
-// step looks once.
+// step looks once, puts back what it may, and reports the rest.
 func (k *Keeper) step(ctx context.Context) (string, error) {
 	k.installed = k.installed || k.Installed()
 	if !k.installed {
@@ -94,7 +94,7 @@ func (k *Keeper) step(ctx context.Context) (string, error) {
 	return back, errors.Join(errPut, k.keep(in), k.write(v.Lost, in.Now), k.tell(ctx, v.Lost))
 }
 
-// look gathers what is missing.
+// look gathers the facts for the decision.
 func (k *Keeper) look() (deleted.Input, error) {
 	now := k.Now()
 	view := k.View()
@@ -132,7 +132,7 @@ func other(v state.NetworkView) string {
 	return ""
 }
 
-// leave reads which paths an administrator wants to stay away.
+// leave reads the paths that an administrator wants to stay away.
 func (k *Keeper) leave() ([]string, error) {
 	data, err := os.ReadFile(k.store.path(deleted.LeavePath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -154,18 +154,18 @@ func (k *Keeper) pair() (*deleted.Pair, error) {
 	}, err
 }
 
-// isThere reports whether a name exists, also that of a link which leads nowhere.
+// isThere reports whether a name exists, even if it is a link that leads nowhere.
 func isThere(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// putBack puts files back and returns what it did, for the log.
+// putBack puts files back and describes that for the log.
 func (k *Keeper) putBack(list []string, now time.Time) (string, error) {
 	var done []string
 	var errs []error
 	for _, p := range list {
-		k.put[p] = append(deleted.Lately(k.put[p], now), now) // one that fails counts too
+		k.put[p] = append(deleted.Lately(k.put[p], now), now) // a try that fails counts too
 		if err := k.store.Put(p); err != nil {
 			errs = append(errs, err)
 			continue
@@ -178,7 +178,7 @@ func (k *Keeper) putBack(list []string, now time.Time) (string, error) {
 	return "somebody deleted files of this host: put back " + strings.Join(done, ", "), errors.Join(errs...)
 }
 
-// keep copies what is there. What is missing is no error: it was told.
+// keep copies the files that are there. A missing file is no error here.
 func (k *Keeper) keep(in deleted.Input) error {
 	var errs []error
 	for _, f := range in.Files {
@@ -199,7 +199,7 @@ func present(err error) error {
 	return err
 }
 
-// write writes the file for programs of the host, when it changes.
+// write writes the list for programs of the host, if it has changed.
 func (k *Keeper) write(lost []state.Deleted, now time.Time) error {
 	if k.wrote != nil && slices.Equal(k.wrote.Lost, lost) {
 		return nil
@@ -216,7 +216,7 @@ func (k *Keeper) write(lost []state.Deleted, now time.Time) error {
 	return nil
 }
 
-// tell keeps the annotation of this host's node in step.
+// tell writes the list to the annotation of this host's node, if it differs.
 func (k *Keeper) tell(ctx context.Context, lost []state.Deleted) error {
 	v := k.View()
 	self, listed := v.Self()
@@ -238,7 +238,7 @@ func (k *Keeper) tell(ctx context.Context, lost []state.Deleted) error {
 	defer cancel()
 	if err := k.Tell(ctx, self.Name, want); err != nil {
 		k.failed = k.Now()
-		return fmt.Errorf("tell what is missing on this host: %w", err)
+		return fmt.Errorf("write to the node what is missing on this host: %w", err)
 	}
 	return nil
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
-// Dir is the folder with the copies. It lies apart from what it holds copies of,
-// and only root reads it: some of them are keys.
+// Dir is the folder with the copies. It is not below the folders of the originals, and
+// only root reads it, because some copies are keys.
 const Dir = twonode.KeptDir
 
-// rests is how long a file must not have changed before it is copied: whoever
-// writes it is done, and what it did was seen to work or not.
+// rests is how long a file must not have changed before it is copied. By then the
+// change is complete, and its author has seen whether it works.
 const rests = 30 * time.Second
 
-// maxCopy bounds a file that is copied. The largest has some 10 kB.
+// maxCopy bounds a file that is copied, in bytes. The largest has some 10 kB.
 const maxCopy = 1 << 20
 
 // Store keeps copies of files of a host.
 type Store struct {
-	// Root comes before every path; it is empty on a real host.
+	// Root is put before every path; it is empty on a real host.
 	Root string
 	Now  func() time.Time
 
-	seen map[string]seen // what was copied last
+	seen map[string]seen // the version that was copied last
 }
 
-// seen tells one version of a file from the next without reading it.
+// seen identifies a version of a file without reading it.
 type seen struct {
 	size int64
 	time time.Time
@@ -52,8 +52,8 @@ func (s *Store) copyOf(p string) string {
 // Has reports whether there is a copy of a file.
 func (s *Store) Has(p string) bool { return host.Exists(s.copyOf(p)) }
 
-// Keep copies a file that has rested, if its copy differs. good says whether the
-// content is worth keeping.
+// Keep copies a file that has rested, if its copy differs. good reports whether the
+// content is worth a copy; nil accepts any.
 func (s *Store) Keep(p string, good func([]byte) bool) error {
 	info, err := os.Stat(s.path(p))
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) Keep(p string, good func([]byte) bool) error {
 	return nil
 }
 
-// mkdir makes a folder of copies, the first one for root alone.
+// mkdir makes a folder of copies. Only root may enter it.
 func (s *Store) mkdir(dir string) error {
 	top := s.copyOf("")
 	if err := os.MkdirAll(top, 0o700); err != nil {
@@ -106,7 +106,7 @@ func read(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Put puts a file back as it was.
+// Put restores a file from its copy, with the mode of the copy.
 func (s *Store) Put(p string) error {
 	info, err := os.Stat(s.copyOf(p))
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Store) Put(p string) error {
 	return nil
 }
 
-// goodFor returns what makes a file worth a copy: a static pod has to be one.
+// goodFor returns the check of Keep for a path: a static manifest must hold a pod.
 func goodFor(p string) func([]byte) bool {
 	if !strings.HasPrefix(p, "/etc/kubernetes/manifests/") {
 		return nil
@@ -141,8 +141,8 @@ func goodFor(p string) func([]byte) bool {
 	}
 }
 
-// KeepCorosync copies what puts this host into the cluster of two: both files or
-// none.
+// KeepCorosync copies Corosync's key and configuration, if both are there and make this
+// host one of two.
 func (s *Store) KeepCorosync(self string) error {
 	ours := func(data []byte) bool {
 		conf, err := corosync.Parse(data)

@@ -11,8 +11,8 @@ import (
 // registry is the API of package registration.
 type registry struct{ *kube.Client }
 
-// Retired implements registration.API. An entry of this host that cannot be read is
-// an error: nobody makes a Node again that may have been taken out.
+// Retired implements registration.API. It is an error if the entry of this host cannot be
+// read, so that the Node of a host which may have been taken out is not made again.
 func (r registry) Retired(ctx context.Context, n *corev1.Node) (string, error) {
 	list, err := r.Client.Retired(ctx, n.Name)
 	return list.Out(n.Name, string(n.UID), ""), err

@@ -19,20 +19,20 @@ import (
 	"github.com/holdfast/holdfast/internal/render/kubeadm"
 )
 
-// placePath exists once this host has taken the place of a lost one: Pacemaker starts its
-// etcd, and kubeadm does not touch that.
+// placePath exists once this host has taken the place of a lost one. From then on Pacemaker
+// starts its etcd, and kubeadm leaves etcd alone.
 const placePath = "/var/lib/holdfast/install/place"
 
-// The pauses of a host that waits to be let in. The host that stays takes one that has not
-// asked for ten seconds for gone; a bootstrap token lives for an hour.
+// The pauses of a host that waits to be let in. The host that stays no longer counts a newcomer
+// that has not asked for ten seconds. A bootstrap token lasts an hour.
 const (
 	placeInterval = time.Second
 	prepareAnew   = 30 * time.Minute
 )
 
-// takePlace lets this host take the place of a lost control plane of two, where the
-// configuration server says that it does (docs/adr/0083). Everything that etcd needs is here
-// before this host enters Corosync's cluster, because Pacemaker starts etcd then.
+// takePlace lets this host take the place of a lost control plane of two, if the configuration
+// server says that it has to (docs/adr/0083). It prepares everything that etcd needs before
+// this host enters Corosync's cluster, because Pacemaker starts etcd then.
 func (r *run) takePlace(ctx context.Context) error {
 	if host.Exists(placePath) {
 		return nil
@@ -53,7 +53,7 @@ func (r *run) takePlace(ctx context.Context) error {
 				return false, "", err
 			}
 			prepared = r.Now()
-			return false, entry.Waits, nil // the answer is old by now
+			return false, entry.Waits, nil // the answer is too old by now: ask again
 		}
 		return entry.Waits == "", entry.Waits, nil
 	})
@@ -63,7 +63,7 @@ func (r *run) takePlace(ctx context.Context) error {
 	return r.enter(ctx, entry)
 }
 
-// ownMachine is what this host says of itself.
+// ownMachine returns the request of this host: its machine, address and architecture.
 func (r *run) ownMachine() ([]byte, error) {
 	uuid, serial, err := fence.OwnIdentity()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *run) ownMachine() ([]byte, error) {
 }
 
 // prepare makes certificates, static pods and kubelet's configuration. kubelet then waits
-// for this host's API server, and that for etcd.
+// for this host's API server, which waits for etcd.
 func (r *run) prepare(ctx context.Context) error {
 	if err := r.systemctl(ctx, "start", renderhost.ContainerdUnit); err != nil {
 		return err
@@ -102,8 +102,8 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.kubeadm(ctx, "join", "phase", "kubelet-start", "--config", kubeadmConfig)
 }
 
-// enter puts this host into Corosync's cluster. The mark comes first: from here on etcd is
-// Pacemaker's.
+// enter puts this host into Corosync's cluster, and then writes placePath: from then on etcd
+// is Pacemaker's. A run that was cut off before that begins again.
 func (r *run) enter(ctx context.Context, entry configserver.Entry) error {
 	var in decide.Input
 	if err := json.Unmarshal(entry.Input, &in); err != nil {

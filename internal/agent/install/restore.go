@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// takeBackup waits for the snapshot of the backup that this site is restored from, and
+// takeBackup waits for the snapshot of the backup from which this site is restored, and
 // makes it the data of this host's etcd.
 func (r *run) takeBackup(ctx context.Context) error {
 	path := filepath.Join(r.root, site.RestorePath)

@@ -35,8 +35,8 @@ type observer struct {
 	log *slog.Logger
 	// settings returns what Pacemaker's files say and what they should say.
 	settings func() (have, want twonode.Config, err error)
-	// taken reports whether etcd of this host is run by Pacemaker, so that its
-	// configuration was made once.
+	// taken reports whether Pacemaker runs etcd of this host. Its configuration was
+	// complete then.
 	taken func() bool
 
 	mu         sync.Mutex

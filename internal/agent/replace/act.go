@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// world returns the acts of this host.
+// world returns the World of this host.
 func (h *here) world() World {
 	return World{Look: h.look, Do: map[replace.Act]func(context.Context, Job) error{ //nolint:exhaustive // the others are no acts of this place
 		replace.CopyPlan: h.copyPlan, replace.DropLock: h.dropLock, replace.SwitchOff: h.switchOff, replace.ChangeKey: h.changeKey, replace.PutToken: h.putToken,
@@ -32,7 +32,7 @@ func (h *here) world() World {
 	}}
 }
 
-// in gives an act the cluster.
+// in opens the cluster and calls do with it.
 func (h *here) in(do func(API) error) error {
 	api, err := h.open()
 	if err != nil {
@@ -41,8 +41,8 @@ func (h *here) in(do func(API) error) error {
 	return do(api)
 }
 
-// proven returns an error unless the old host is off in this moment. It is asked right
-// before something of that host is taken away, though the look asked it as well.
+// proven returns an error unless the old host is off in this moment. An act asks it right before
+// it removes something of that host, although the look before it has asked the same.
 func (h *here) proven(ctx context.Context, job Job) error {
 	f := replace.Facts{Plan: job.Plan, Host: h.Host}
 	h.keeper(ctx, &f)
@@ -54,7 +54,7 @@ func (h *here) proven(ctx context.Context, job Job) error {
 	return nil
 }
 
-// copyPlan takes the lock. Of two hosts that each replace the other one, one gets it.
+// copyPlan takes the lock. If two hosts replace each other, only one gets it.
 func (h *here) copyPlan(ctx context.Context, job Job) error {
 	text, err := json.Marshal(job.Plan)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *here) dropLock(ctx context.Context, job Job) error {
 	return h.in(func(api API) error { return api.Unlock(ctx, system, lockName, lockKey, job.Plan.ID) })
 }
 
-// switchOff refuses where the device is the newcomer's already.
+// switchOff switches the old host off. It refuses if the device is the newcomer's already.
 func (h *here) switchOff(ctx context.Context, job Job) error {
 	dev, err := h.files.Device(job.Plan.Old.Name)
 	if err != nil {
@@ -81,8 +81,8 @@ func (h *here) switchOff(ctx context.Context, job Job) error {
 	return h.off(ctx, job.Plan.Old.Name)
 }
 
-// changeKey gives Corosync a key that the old host does not have. The host is alone in its
-// ring, so nobody else has to follow.
+// changeKey gives Corosync a key that the old host does not have. This host is alone in the
+// membership, so no other one needs the key.
 func (h *here) changeKey(ctx context.Context, job Job) error {
 	if err := h.proven(ctx, job); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (h *here) changeKey(ctx context.Context, job Job) error {
 	return err
 }
 
-// putToken gives the cluster the secret of the new key, and the new account of this host's
-// own BMC, where there is one: Jobs give both to the newcomer.
+// putToken gives the cluster the secret of the new key and, if there is one, the new account of
+// this host's own BMC. Jobs bring both to the newcomer.
 func (h *here) putToken(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
 		if own := job.own(); own.Password != "" {
@@ -122,8 +122,8 @@ func (h *here) changeJoin(ctx context.Context, job Job) error {
 	})
 }
 
-// putGrave writes the tombstone with the Node's own UID, so that the newcomer's Node of the
-// same name is nobody's that was taken out.
+// putGrave writes the tombstone of the old host, with the UID of the old Node, so that the guard
+// lets the newcomer have a Node of the same name.
 func (h *here) putGrave(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
 		p := job.Plan
@@ -141,8 +141,8 @@ func (h *here) putGrave(ctx context.Context, job Job) error {
 	})
 }
 
-// giveName says in the tombstone that the name belongs to a host again. What it says of the
-// old machine stays.
+// giveName writes into the tombstone that a host has the name again. The tombstone keeps
+// the identity of the old machine.
 func (h *here) giveName(ctx context.Context, job Job) error {
 	return h.in(func(api API) error {
 		list, err := api.Retired(ctx, job.Plan.New.Name)
@@ -209,7 +209,7 @@ func (h *here) editRing(ctx context.Context, edit func([]byte) ([]byte, error)) 
 	return err
 }
 
-// forget makes Pacemaker forget the old host: from then on it fences nobody of that name.
+// forget makes Pacemaker forget the old host. From then on it fences no host of that name.
 func (h *here) forget(ctx context.Context, job Job) error {
 	if err := h.proven(ctx, job); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (h *here) retire(_ context.Context, job Job) error {
 
 func (h *here) dropRetire(context.Context, Job) error { return h.files.RemoveRetired() }
 
-// dropMember removes a learner that the old host left. etcd lets a lone voter do so.
+// dropMember removes a learner that the old host left behind. A lone voter may do that.
 func (h *here) dropMember(ctx context.Context, _ Job) error {
 	var f replace.Facts
 	h.keeper(ctx, &f)
@@ -239,7 +239,7 @@ func (h *here) dropMember(ctx context.Context, _ Job) error {
 	return c.RemoveMember(ctx, f.Learner.Value)
 }
 
-// putDevice tests the new host's device as that of the machine that asks, and writes it
+// putDevice tests that the new host's device belongs to the machine that asks, and writes it
 // here and into the cluster.
 func (h *here) putDevice(ctx context.Context, job Job) error {
 	asks, err := h.plans().Request()
@@ -257,7 +257,7 @@ func (h *here) putDevice(ctx context.Context, job Job) error {
 	})
 }
 
-// setFencing brings Pacemaker to this host and the newcomer.
+// setFencing sets up Pacemaker's devices for this host and the newcomer.
 func (h *here) setFencing(ctx context.Context, job Job) error {
 	text, err := h.run(ctx, pacemaker.Configuration())
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package replace carries the replacement of a lost host out, on the host that stays
-// (docs/adr/0083). decide/replace says what comes next; this package looks, does one act,
-// and looks again. It owns the files below /var/lib/holdfast/replace but the wish, and
-// remembers nothing else, so it may be killed at any line. It never takes the old host out
-// of anything without a proof that was asked for in the same look.
+// Package replace carries out the replacement of a lost host, on the host that stays
+// (docs/adr/0083). decide/replace says what comes next. This package looks, does one act,
+// and looks again. It owns the files below /var/lib/holdfast/replace except the wish. It
+// remembers nothing else, so it may be killed at any line. It never removes anything of the
+// old host without a proof from the same look.
 package replace
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/replace"
 )
 
-// Job is what a look and an act are about.
+// Job is the input of a look and of an act. Plan and Order are nil if there is none.
 type Job struct {
 	Plan    *replace.Plan
 	Order   *replacement.Order
 	Secrets replacement.Secrets
 }
 
-// World is everything that a replacement touches beside its own files.
+// World has the effects of a replacement, apart from its own files.
 type World struct {
-	// Look gathers the facts. What it cannot find out stays unknown.
+	// Look gathers the facts. A fact that it cannot find out stays unknown.
 	Look func(ctx context.Context, job Job) replace.Facts
 	// Do has one function for each act that changes the world.
 	Do map[replace.Act]func(ctx context.Context, job Job) error
@@ -54,13 +54,13 @@ const (
 	limit = 10 * time.Minute
 )
 
-// Task returns the task that carries plans out. Without a wish and a plan it reads two
-// files and ends.
+// Task returns the task that carries plans out. If there is neither a wish nor a plan, it
+// reads two files and ends.
 func (a *Agent) Task() loop.Task {
 	return loop.Task{Name: "replacement of a host", Every: often, Retry: often, Limit: limit, Step: a.Step}
 }
 
-// Step does all acts that can be done now.
+// Step does one act after the other, until it has to wait or nothing is left to do.
 func (a *Agent) Step(ctx context.Context) (loop.Result, error) {
 	out := loop.Result{}
 	for ctx.Err() == nil {
@@ -100,13 +100,13 @@ func (a *Agent) job() (Job, error) {
 	return job, errors.Join(errs[:]...)
 }
 
-// idle reports whether there is nothing to decide. A plan that is over leaves its secrets
+// idle reports whether there is nothing to decide. A plan that is over keeps its secrets
 // until the cluster's copy is gone.
 func (a *Agent) idle(j Job) bool {
 	return j.Order == nil && (j.Plan == nil || j.Plan.Stage.Over() && !a.Store.HasSecrets())
 }
 
-// act does one act. What a plan needs is made before the plan is written.
+// act does one act. Before it writes a new plan it makes the secrets of that plan.
 func (a *Agent) act(ctx context.Context, d replace.Decision, job Job) error {
 	switch d.Act { //nolint:exhaustive // the others are no acts of this place
 	case replace.WritePlan:
@@ -141,10 +141,10 @@ func (a *Agent) do(ctx context.Context, act replace.Act, job Job) error {
 	return nil
 }
 
-// tokenBytes is the length of the secret of the two hosts.
+// tokenBytes is the length of the two hosts' secret, in bytes.
 const tokenBytes = 32
 
-// makeSecrets makes those of a plan, once: a second try must not make others.
+// makeSecrets makes the secrets of a plan, unless an earlier try has made them.
 func (a *Agent) makeSecrets(plan string) error {
 	have, err := a.Store.Secrets(plan)
 	if err != nil || have.Plan == plan {
@@ -161,7 +161,7 @@ func (a *Agent) makeSecrets(plan string) error {
 	return a.Store.PutSecrets(replacement.Secrets{Plan: plan, Token: hex.EncodeToString(raw), JoinKey: key})
 }
 
-// tell writes the last decision for the command, if it is another one.
+// tell writes the last decision for the command, if it has changed.
 func (a *Agent) tell(d replace.Decision, f replace.Facts, failed error) error {
 	now := replacement.Doing{Step: d.Step, Rule: d.Rule, Words: d.Words, Way: d.Way, Act: d.Act}
 	if failed != nil {

@@ -18,18 +18,18 @@ import (
 )
 
 // Door answers hosts that ask to take the place of a lost one. The configuration server of
-// the host that stays asks it.
+// the host that stays calls it.
 type Door struct {
 	Store replacement.Store
-	// Cluster is the name from which the hosts' key is made.
+	// Cluster is the name from which the key of the two hosts is made.
 	Cluster string
-	// Manifest renders the manifest of etcd for one of the two hosts.
+	// Manifest renders etcd's manifest for one of the two hosts.
 	Manifest func(nodes []decide.Node, self string) ([]byte, error)
 	Now      func() time.Time
 }
 
-// Ask takes in what a host says of itself, and answers with what it needs once the plan has
-// let it in.
+// Ask writes down the request of a host. It answers what the host waits for or, once the plan
+// has let the host in, with everything that the host needs. A refusal is an error.
 func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver.Entry, error) {
 	plan, err := d.Store.Plan()
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Door) Ask(_ context.Context, name string, request []byte) (configserver
 	}
 	var r replacement.Request
 	if err := json.Unmarshal(request, &r); err != nil || r.Machine == (state.Machine{}) || r.Address == "" {
-		return configserver.Entry{}, joining.Refusal("the host does not say which machine it is, and at which address: its SMBIOS has neither UUID nor serial number")
+		return configserver.Entry{}, joining.Refusal("the host does not say which machine it is (the UUID or the serial number of its SMBIOS), or which address it has")
 	}
 	r.At = d.Now()
 	if err := d.Store.PutRequest(r); err != nil {
@@ -63,7 +63,7 @@ func (d *Door) strange(name string, plan *replace.Plan) (configserver.Entry, err
 	return configserver.Entry{}, nil
 }
 
-// words says what the plan does or waits for.
+// words returns the last words of the plan: what is done, or waited for.
 func (d *Door) words() string {
 	if doing, err := d.Store.Doing(); err == nil && doing != nil {
 		return doing.Words
@@ -71,7 +71,7 @@ func (d *Door) words() string {
 	return "the plan of the replacement begins"
 }
 
-// open gives the newcomer what it needs, once corosync.conf here names it.
+// open returns everything that the newcomer needs, once corosync.conf on this host lists it.
 func (d *Door) open(plan *replace.Plan) (configserver.Entry, error) {
 	conf, err := os.ReadFile(d.Store.Path(corosync.Path))
 	if err != nil {

@@ -32,13 +32,13 @@ import (
 	"github.com/holdfast/holdfast/internal/report/explain"
 )
 
-// Options are what a host gives to the agent.
+// Options has what the agent knows of its host.
 type Options struct {
-	// Host is its name, Cluster the name from which the hosts' key is made, and
-	// ControlPlanes the number that the site has for its life.
+	// Host is the name of the host, and Cluster the name from which the key of the two hosts
+	// is made. ControlPlanes is the number that the site has for its life.
 	Host, Cluster string
 	ControlPlanes int
-	// Backup returns the time of the newest good backup; nil where nobody knows.
+	// Backup returns the time of the newest good backup. It may be nil: then that is unknown.
 	Backup func(context.Context) state.Fact[time.Time]
 	Log    *log.Logger
 }
@@ -61,11 +61,12 @@ type here struct {
 	fences func(ctx context.Context, in decide.Input, drop []string) error
 	now    func() time.Time
 
-	// seen is the Lease of the old host when its BMC was first read as Off.
+	// seen is the time in the old host's Lease when its BMC was first read as Off or was
+	// silent, which was at seenOff.
 	seen, seenOff time.Time
 }
 
-// ThisHost returns the world of this host.
+// ThisHost returns the World of this host.
 func ThisHost(o Options) World { return thisHost(o).world() }
 
 func thisHost(o Options) *here {
@@ -93,10 +94,10 @@ func openAPI() (API, error) {
 	return client{c}, nil
 }
 
-// client is the API with what the Client says in the words of a replacement.
+// client adapts the API client to a replacement.
 type client struct{ *kube.Client }
 
-// Facts returns what a Node says of its host; none is known not to be there.
+// Facts returns the facts that a Node has about its host. It is no error if there is no Node.
 func (c client) Facts(ctx context.Context, name string) (NodeFacts, error) {
 	n, err := c.Node(ctx, name)
 	if err != nil || n == nil {
@@ -137,7 +138,7 @@ func (c client) Conditions(ctx context.Context) ([]handover.Condition, error) {
 	return out, nil
 }
 
-// switchOff cuts the power of a host as a fence would, and leaves it off.
+// switchOff cuts the power of a host as a fence does, and leaves it off.
 func switchOff(ctx context.Context, target string) error {
 	var errs bytes.Buffer
 	if fence.Run(ctx, command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, []string{"--action=off", "--plug=" + target}) == 0 {
@@ -159,13 +160,13 @@ func dial(ctx context.Context, address string) error {
 	return err
 }
 
-// plans has the files of the replacement.
+// plans returns the store of the replacement's files.
 func (h *here) plans() replacement.Store { return replacement.Store{Root: h.root} }
 
 func (h *here) path(p string) string { return filepath.Join("/", h.root, p) }
 
-// look gathers the facts about this host, the old one and the newcomer; what the cluster
-// says comes last but one, and the power of the old host last: it must be fresh.
+// look gathers the facts about this host, the old one and the newcomer. It reads the power of
+// the old host last, because that must be fresh.
 func (h *here) look(ctx context.Context, job Job) replace.Facts {
 	f := replace.Facts{Host: h.Host, ControlPlanes: h.ControlPlanes}
 	h.keeper(ctx, &f)
@@ -237,13 +238,13 @@ func (h *here) conf() (corosync.Conf, error) {
 	return corosync.Parse(text)
 }
 
-// key returns the key of Corosync that is made from a token.
+// key returns Corosync's key, which is made from a token.
 func (h *here) key(token string) []byte {
 	return decide.CorosyncKey(decide.Input{Cluster: h.Cluster, Token: token})
 }
 
-// databases is how often etcd's database must fit on its disk: a backup, a snapshot for
-// the newcomer and what is written meanwhile.
+// databases is how many databases of etcd must fit on its disk: a backup, a snapshot for
+// the newcomer, and what is written meanwhile.
 const databases = 3
 
 func (h *here) room() state.Fact[bool] {
@@ -255,7 +256,7 @@ func (h *here) room() state.Fact[bool] {
 	return state.Fact[bool]{Known: err == nil, Value: free >= databases*uint64(max(info.Size(), 0))}
 }
 
-// fencing looks for the new host's device, in its file and in Pacemaker.
+// fencing looks for the new host's device in its file and in Pacemaker.
 func (h *here) fencing(ctx context.Context, f *replace.Facts, job Job) {
 	p := job.Plan
 	dev, err := h.files.Device(p.New.Name)
@@ -277,7 +278,7 @@ func (h *here) fencing(ctx context.Context, f *replace.Facts, job Job) {
 	f.Fences = state.Fact[bool]{Known: err == nil, Value: len(steps) == 0 && len(h.strange(cib, p)) == 0}
 }
 
-// strange returns the resources of ours that are about the old host alone.
+// strange returns our resources of Pacemaker that are only about the old host.
 func (h *here) strange(cib decide.Config, p *replace.Plan) (out []string) {
 	for _, r := range cib.Resources {
 		if p.Old.Name != p.New.Name && r.ID == decide.DeviceOf(p.Old.Name) {

@@ -288,7 +288,7 @@ func TestTheNewcomerIsNotSwitchedOffAsTheOldHost(t *testing.T) {
 	}
 }
 
-// L23: whose Lease is renewed is not off. The time in it is of another clock.
+// L23: a host whose Lease is renewed is not off. The time in it is of another clock.
 func TestALeaseThatChangesIsALivingKubelet(t *testing.T) {
 	l, job := newLab(t)
 	l.api.lease = noon.Add(-time.Hour)

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// newcomer looks who asks, and tests the BMC of the new host: first against this host's own
-// identity, which no other machine may have.
+// newcomer reads who asked to enter, and tests the BMC of the new host. It tests it first against
+// this host's own identity, which no other machine may have.
 func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 	if r, err := h.plans().Request(); err == nil && r != nil && job.Plan != nil {
 		f.Asks, f.AskedAt = replace.Newcomer{Machine: r.Machine, Address: r.Address}, r.At
@@ -55,16 +55,17 @@ func (h *here) newcomer(ctx context.Context, f *replace.Facts, job Job) {
 	}
 }
 
-// ports are those at which a control plane answers: its kubelet, its API server, its etcd.
+// ports are the ports at which a control plane answers: kubelet, the API server, etcd.
 var ports = []string{"10250", "6443", "2380"}
 
-// old looks at the lost host, while its device is still here.
+// old looks at the lost host: whether it answers, its power, and its Lease. It looks at nothing
+// once the device here is the newcomer's.
 func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 	name := ""
 	switch {
 	case job.Plan != nil && !job.Plan.Stage.Over():
 		if job.Plan.Stage == replace.Joining || yes(f.Device) {
-			return // the device is the newcomer's
+			return // the device is the newcomer's by now
 		}
 		name, f.OldAddress, f.OldMachine = job.Plan.Old.Name, job.Plan.Old.Address, job.Plan.Old.Machine
 	case job.Order != nil:
@@ -88,7 +89,7 @@ func (h *here) old(ctx context.Context, f *replace.Facts, job Job) {
 
 func yes(f state.Fact[bool]) bool { return state.Is(f, true) }
 
-// answers asks each port once. One that refuses is a host that runs, too.
+// answers tries each port once. A port that refuses the connection also shows a running host.
 func (h *here) answers(ctx context.Context, address string) state.Fact[bool] {
 	for _, port := range ports {
 		err := h.dial(ctx, net.JoinHostPort(address, port))
@@ -99,15 +100,15 @@ func (h *here) answers(ctx context.Context, address string) state.Fact[bool] {
 	return state.Fact[bool]{Known: ctx.Err() == nil}
 }
 
-// leaseTime is how long an unchanged Lease must have been watched: kubelets renew theirs
+// leaseTime is how long an unchanged Lease must have been watched. kubelets renew theirs
 // several times in that time.
 const leaseTime = 20 * time.Second
 
-// lease compares the old host's Lease with what it was when the host was first seen to be
-// off or silent. Only the change counts, since the time in it is of the old host's clock.
+// lease compares the old host's Lease with the one that was read when the host was first seen off
+// or silent. Only a change counts, because the time in the Lease is of the old host's clock.
 func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
 	if f.Power.Known && f.Power.Value != state.PowerOff {
-		f.Alive, h.seenOff = state.Known(false), time.Time{} // it is switched off first
+		f.Alive, h.seenOff = state.Known(false), time.Time{} // the plan switches it off first
 		return
 	}
 	api, err := h.open()
@@ -126,7 +127,7 @@ func (h *here) lease(ctx context.Context, f *replace.Facts, name string) {
 	}
 }
 
-// The places in the cluster.
+// The names of the objects in the cluster, and of their keys.
 const (
 	system    = "kube-system"
 	lockName  = "holdfast-replace"
@@ -137,7 +138,7 @@ const (
 	tokenKey  = "token"
 )
 
-// API is what a replacement asks of the cluster.
+// API is the part of the cluster's API that a replacement needs.
 type API interface {
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
@@ -156,7 +157,7 @@ type API interface {
 	Conditions(ctx context.Context) ([]handover.Condition, error)
 }
 
-// NodeFacts is what a Node says of a host.
+// NodeFacts has the facts that a Node shows about its host.
 type NodeFacts struct {
 	replace.Node
 	Address string
@@ -172,7 +173,7 @@ func fact[T any](value T, err error) state.Fact[T] {
 	return state.Known(value)
 }
 
-// cluster reads what the API says. What it does not say stays unknown.
+// cluster reads the facts from the API. A fact that it does not have stays unknown.
 func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	api, err := h.open()
 	if err != nil {
@@ -207,7 +208,7 @@ func (h *here) cluster(ctx context.Context, f *replace.Facts, job Job) {
 	f.Verified = fact(installation.OfTwoNode(conditions).Done, err)
 }
 
-// remember fills in what this host knows of the old one where its Node says nothing.
+// remember fills in what this host knows about the old one, if the Node does not show it.
 func (h *here) remember(f *replace.Facts, name string) {
 	if f.OldAddress == "" {
 		f.OldAddress = h.address(name)

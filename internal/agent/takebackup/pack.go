@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// pack writes the archive, reads it again as a restore would, and lets the backup appear.
+// pack writes the archive, reads it again as a restore would, and publishes the backup.
 func (r *Run) pack(ctx context.Context, dir string, entry backup.Entry, files []archive.File) (backup.Entry, error) {
 	file, db := filepath.Join(dir, backup.ArchiveName(entry.ID)), filepath.Join(dir, snapshot.Name)
 	r.phase(backup.PhasePack, "", entry.Database.Size)
@@ -47,13 +47,13 @@ func (r *Run) reread(ctx context.Context, file string, entry backup.Entry) (back
 		entry.File, err = archive.Digest(ctx, file)
 	}
 	if err != nil {
-		return entry, fmt.Errorf("the archive is not what was written, and was thrown away: %w", err)
+		return entry, fmt.Errorf("the archive differs from what was written, and was thrown away: %w", err)
 	}
 	entry.Checks = append(entry.Checks, r.check("archive", true, fmt.Sprintf("%d members, each read again and compared", len(m.Members)), ""))
 	return entry.Judge(), nil
 }
 
-// create writes a file that is on the disk when it returns.
+// create writes a file. When it returns, the file is on the disk.
 func create(file string, fill func(io.Writer) error) (err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

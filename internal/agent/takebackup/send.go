@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// sending is the name of the folder with what is sent, beside that of a backup.
+// sending returns the id of the folder with the encrypted copy of a backup.
 func sending(id string) string { return "sent-" + id }
 
-// send sends a backup to each target that lacks it. A target that fails does not keep it
-// from the others.
+// send sends a backup to each target that lacks it. A failure of one target does not keep the
+// backup from the others.
 func (r *Run) send(ctx context.Context, req backup.Request, entry backup.Entry) error {
 	lack := slices.DeleteFunc(slices.Clone(req.Targets), func(t backup.Target) bool { return entry.Has(t.Name) })
 	if len(lack) == 0 {
@@ -38,11 +38,11 @@ func (r *Run) send(ctx context.Context, req backup.Request, entry backup.Entry) 
 	return errors.Join(err, r.Effect(func() error { return r.Catalogue.Abandon(sending(entry.ID)) }))
 }
 
-// errRotten is returned for an archive that is not any more what was proven.
+// errRotten is returned if the archive has changed since it was proven.
 var errRotten = errors.New("the archive on this host is not the one that was proven good: its disk may be failing")
 
-// encrypt encrypts the archive into a file beside it. What was read must be what was
-// proven; else the backup is bad from now on.
+// encrypt encrypts the archive into a file beside it. If the bytes that it reads are not those
+// that were proven, the backup is bad from then on.
 func (r *Run) encrypt(ctx context.Context, req backup.Request, entry backup.Entry) (file string, sent backup.File, err error) {
 	r.phase(backup.PhaseEncrypt, "", entry.File.Size)
 	if err := r.roomFor(entry); err != nil {
@@ -70,14 +70,14 @@ func (r *Run) encrypt(ctx context.Context, req backup.Request, entry backup.Entr
 	}
 	sent.Name = filepath.Base(file)
 	if plain != entry.File.SHA256 {
-		entry.Checks = append(entry.Checks, r.check("reread", false, "", "its digest is not the one that it had"))
+		entry.Checks = append(entry.Checks, r.check("reread", false, "", "its digest has changed"))
 		r.state.Good = false
 		return "", backup.File{}, errors.Join(errRotten, r.Effect(func() error { return r.Catalogue.Update(entry.Judge()) }))
 	}
 	return file, sent, nil
 }
 
-// roomFor asks for room for the encrypted archive.
+// roomFor returns an error unless there is room for the encrypted archive.
 func (r *Run) roomFor(entry backup.Entry) error {
 	free, err := r.Snapshot.Free(r.Catalogue.Dir)
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Run) roomFor(entry backup.Entry) error {
 	return nil
 }
 
-// sendTo sends to one target and notes how that went. An error means that nothing can be
-// noted any more, or that everything has to end.
+// sendTo sends to one target and writes the result into the entry. An error means that the entry
+// cannot be written, or that the whole run has to end.
 func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent backup.File, recipients []string, entry *backup.Entry) error {
 	r.phase(backup.PhaseSend, t.Name, 0)
 	c := backup.Copy{Target: t.Name, File: sent, Recipients: recipients, Tried: r.Now().UTC()}
@@ -108,8 +108,8 @@ func (r *Run) sendTo(ctx context.Context, t backup.Target, file string, sent bac
 	return r.Effect(func() error { return r.Catalogue.Update(*entry) })
 }
 
-// errSendTooLong is why one target ends that takes too long.
-var errSendTooLong = errors.New("the target took longer than it may")
+// errSendTooLong ends the work for one target.
+var errSendTooLong = errors.New("the target took longer than its limit")
 
 // upload writes the archive and then its entry, which says that the archive is whole. Each
 // is read back.
@@ -135,7 +135,7 @@ func (r *Run) upload(ctx context.Context, t backup.Target, file string, sent bac
 		backup.File{Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}, limits)
 }
 
-// remove removes the backups that the request names: at the targets first, then here.
+// remove removes the backups that the request names: at the targets first, then on this host.
 func (r *Run) remove(ctx context.Context, req backup.Request) error {
 	if len(req.Remove) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func (r *Run) remove(ctx context.Context, req backup.Request) error {
 	return nil
 }
 
-// removable finds a backup of this host that is not the last good one.
+// removable finds a backup of this host, and reports whether it may go: the last good one may not.
 func removable(entries []backup.Entry, id, host string) (backup.Entry, bool) {
 	i := slices.IndexFunc(entries, func(e backup.Entry) bool { return e.ID == id && e.Host == host })
 	if i < 0 {
@@ -171,8 +171,8 @@ func removable(entries []backup.Entry, id, host string) (backup.Entry, bool) {
 	return entries[i], other || !entries[i].Good
 }
 
-// removeCopies removes the copies of a backup. A target that does not let go of one, or does
-// not answer, keeps it: a dead target must not fill the disk of the host.
+// removeCopies removes the copies of a backup. A target that refuses or does not answer keeps its
+// copy: a dead target must not fill the disk of the host.
 func (r *Run) removeCopies(ctx context.Context, targets []backup.Target, entry backup.Entry) {
 	for _, t := range targets {
 		if !entry.Has(t.Name) {
@@ -184,7 +184,7 @@ func (r *Run) removeCopies(ctx context.Context, targets []backup.Target, entry b
 	}
 }
 
-// removeCopy removes the entry first: without it, what is left is no backup.
+// removeCopy removes the entry first: an archive without an entry counts as no backup.
 func (r *Run) removeCopy(ctx context.Context, t backup.Target, entry backup.Entry) error {
 	to, err := r.Open(ctx, t)
 	if err != nil {

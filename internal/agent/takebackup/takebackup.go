@@ -1,12 +1,12 @@
 // Package takebackup carries out one request for a backup: it takes a snapshot of etcd,
 // proves that it can be restored, packs it with the files of the host, and sends it
-// encrypted to targets. `holdfast-agent backup` is the program, which the agent has a unit
-// of its own run.
+// encrypted to targets. `holdfast-agent backup` is the program; a unit that the agent starts
+// runs it.
 //
-// It may be cut off anywhere. A backup appears in the catalogue in one step, at the end of
-// everything that proves it; what is left of a run that was cut off is removed by the next.
-// It owns backup.Dir through the catalogue, backup.StatePath, and this host's folder at each
-// target. It changes nothing of etcd.
+// A run may be cut off anywhere. A backup appears in the catalogue in one step, after
+// everything that proves it; the next run removes the rest of a run that was cut off.
+// The package owns backup.Dir through the catalogue, backup.StatePath, and this host's folder at
+// each target. It changes nothing of etcd.
 package takebackup
 
 import (
@@ -26,15 +26,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// line is what must stay free on the disk of a host: below it, kubelet removes images and
-// ends pods.
+// line is the number of bytes that must stay free on the disk of a host: below that, kubelet
+// removes images and ends pods.
 const line = 2 << 30
 
-// Run is what a request is carried out with.
+// Run has everything that is needed to carry out a request.
 type Run struct {
 	Catalogue catalogue.Catalogue
 	Snapshot  snapshot.Taker
-	// Root is "/" except in tests; Paths are the files below it.
+	// Root is "/" except in tests; Paths are the files to gather below it.
 	Root  string
 	Paths []backup.HostPath
 	// Release says what this host runs.
@@ -42,9 +42,9 @@ type Run struct {
 	// Open opens a target.
 	Open func(ctx context.Context, t backup.Target) (target.Target, error)
 	Now  func() time.Time
-	// Say takes in how far it is.
+	// Say is called with the state of the run whenever it changes.
 	Say func(backup.State)
-	// Effect carries out a step that changes a disk; a test cuts the power there.
+	// Effect carries out a step that changes a disk; a test cuts the power before or after it.
 	Effect func(do func() error) error
 
 	state  backup.State
@@ -64,7 +64,7 @@ func New(e snapshot.Etcd, release func() backup.Release) *Run {
 // sayEvery is the least time between two writes of the same phase.
 const sayEvery = time.Second
 
-// sayer writes the state's file. That it cannot be written ends no backup.
+// sayer writes the file of the state. If that fails, the backup goes on.
 func sayer(now func() time.Time) func(backup.State) {
 	var last time.Time
 	var phase backup.Phase
@@ -79,10 +79,10 @@ func sayer(now func() time.Time) func(backup.State) {
 	}
 }
 
-// errTooLong is why a run ends that lasts too long.
-var errTooLong = errors.New("it lasted longer than it may")
+// errTooLong ends a run.
+var errTooLong = errors.New("it took longer than its limit")
 
-// Do carries a request out. The error says why there is no good backup; a target that was
+// Do carries a request out. An error says why there is no good backup. A target that was
 // not reached is in the state, and is no error.
 func (r *Run) Do(ctx context.Context, req backup.Request) (backup.State, error) {
 	r.limits = req.Limits.Complete()
@@ -118,7 +118,7 @@ func (r *Run) do(ctx context.Context, req backup.Request) error {
 	return r.remove(ctx, req)
 }
 
-// backup takes a backup, unless it lies there, and sends it.
+// backup takes a backup, unless it is in the catalogue already, and sends it.
 func (r *Run) backup(ctx context.Context, req backup.Request) error {
 	entry, err := r.have(req.ID)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Run) backup(ctx context.Context, req backup.Request) error {
 	return r.send(ctx, req, entry)
 }
 
-// have returns the entry of a backup that lies there; the zero value if there is none.
+// have returns the entry of a backup in the catalogue; the zero value if there is none.
 func (r *Run) have(id string) (backup.Entry, error) {
 	entries, broken, err := r.Catalogue.List()
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Run) have(id string) (backup.Entry, error) {
 		return backup.Entry{}, nil
 	}
 	if !entries[i].Good {
-		return backup.Entry{}, fmt.Errorf("backup %s lies there and is not good: %s", id, entries[i].Why())
+		return backup.Entry{}, fmt.Errorf("backup %s is on this host already, and is not good: %s", id, entries[i].Why())
 	}
 	return entries[i], nil
 }
@@ -163,24 +163,24 @@ func (r *Run) phase(p backup.Phase, at string, total int64) {
 	r.say()
 }
 
-// progress hears how many bytes of a phase are done.
+// progress takes in how many bytes of a phase are done.
 func (r *Run) progress(done int64) {
 	r.state.Done = done
 	r.say()
 }
 
-// tries is how often a snapshot is taken if the first one cannot be compared: etcd was
-// compacted, or an authority changed, between two of its parts.
+// tries is how often a snapshot is taken if its parts do not belong together: etcd was
+// compacted, or an authority changed, between two of them.
 const tries = 3
 
-// take takes a backup and lets it appear in the catalogue.
+// take takes a backup and publishes it in the catalogue.
 func (r *Run) take(ctx context.Context, req backup.Request) (backup.Entry, error) {
 	for try := 1; ; try++ {
 		entry, again, err := r.once(ctx, req)
 		if err == nil {
 			return entry, nil
 		}
-		// What is left of a failed try must not fill the disk until the next one.
+		// A failed try must not fill the disk until the next one, so its files are removed.
 		err = errors.Join(err, r.Effect(func() error { return r.Catalogue.Abandon(req.ID) }))
 		if !again || try == tries || ctx.Err() != nil {
 			return backup.Entry{}, err
@@ -188,7 +188,7 @@ func (r *Run) take(ctx context.Context, req backup.Request) (backup.Entry, error
 	}
 }
 
-// once is one try; again is true if another one may succeed.
+// once tries once; again is true if another try may succeed.
 func (r *Run) once(ctx context.Context, req backup.Request) (_ backup.Entry, again bool, _ error) {
 	r.phase(backup.PhaseLook, "", 0)
 	seen, err := r.Snapshot.Look(ctx, r.Catalogue.Dir)
@@ -264,7 +264,7 @@ func (r *Run) snapshot(ctx context.Context, dir string, seen snapshot.Seen, entr
 	return entry, err
 }
 
-// slowed counts what is written, and slows it down.
+// slowed is a writer that counts the bytes, and slows them down to a rate.
 type slowed struct {
 	ctx  context.Context //nolint:containedctx // it lives as long as one snapshot
 	w    io.Writer

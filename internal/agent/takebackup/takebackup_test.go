@@ -102,8 +102,8 @@ func (f *first) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// L43 and the corrupters of the research: whatever lies on the disk in place of the
-// snapshot, it is no good backup, and no program but etcdutl ends.
+// L43, and the kinds of damage that reports of other projects name: a damaged file in place of
+// the snapshot never makes a good backup, and no program but etcdutl ends because of it.
 func TestADamagedSnapshotIsNeverABackup(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, 100)
@@ -177,7 +177,7 @@ func TestABackupIsRefused(t *testing.T) {
 		"of a learner":                       {answering{Etcd: w.etcd, status: func(s *etcd.MemberStatus) { s.Learner = true }}, 1 << 50, "is a learner"},
 		"of an etcd without a leader":        {answering{Etcd: w.etcd, status: func(s *etcd.MemberStatus) { s.Leader = 0 }}, 1 << 50, "does not serve"},
 		"of a member that lags (L40)":        {answering{Etcd: w.etcd, latest: 1}, 1 << 50, "lags behind"},
-		"if the restored keys differ":        {answering{Etcd: w.etcd, hash: 1}, 1 << 50, "hash: restored is"},
+		"if the restored keys differ":        {answering{Etcd: w.etcd, hash: 1}, 1 << 50, "hash: the restored keys have the hash"},
 		"if it does not fit 2.2 times (L42)": {answering{Etcd: w.etcd, status: func(s *etcd.MemberStatus) { s.DBSize = 1 << 30 }}, 2 << 30, "make room on that file system"},
 	} {
 		r := w.run(c.etcd, filepath.Join(t.TempDir(), "backups"))
@@ -322,8 +322,8 @@ func TestAnEndedContextLeavesNothing(t *testing.T) {
 	}
 }
 
-// L59: whatever is asked, the last good one stays; and nothing that is not in the catalogue
-// of this host goes.
+// L59: no request removes the last good backup, or anything that is not in the catalogue of
+// this host.
 func TestTheLastGoodBackupIsNeverRemoved(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.request(0), w.request(1)

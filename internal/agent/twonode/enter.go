@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Enter puts a host that takes the place of a lost one into the cluster of the two, with the
-// corosync.conf of the host that stays: the number of each host stands there alone. etcd's
-// manifest comes first, since Pacemaker starts etcd once the hosts have met. A host that was
-// cut off here begins again.
+// Enter puts a host that takes the place of a lost one into the cluster of the two. It gets the
+// corosync.conf of the host that stays, because only that file has the number of each host. etcd's
+// manifest is written first, since Pacemaker starts etcd once the hosts have met. A host
+// that was cut off on the way begins again.
 func (h *Host) Enter(ctx context.Context, in twonode.Input, conf []byte) error {
 	discreet := *h
 	discreet.hide = hiding(in)

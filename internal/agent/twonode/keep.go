@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/twonode"
 )
 
-// CIBFile is the configuration that Pacemaker last wrote to its disk, whole and
-// without the status. The agent keeps copies of it and of Corosync's files while
+// CIBFile is the configuration that Pacemaker last wrote to its disk, without the status. The
+// agent keeps copies of it and of Corosync's files below KeptDir, which it renews only while
 // they are whole.
 const (
 	CIBFile      = "/var/lib/pacemaker/cib/cib.xml"
@@ -22,8 +22,8 @@ const (
 	keptKey      = KeptDir + CorosyncKey
 )
 
-// Taken reports whether this host is one of two whose etcd Pacemaker runs: only the
-// etcd keeper writes a record.
+// Taken reports whether Pacemaker runs etcd of this host. It looks for the record, which only the
+// etcd keeper writes.
 func (h *Host) Taken() bool { return records.Files{Root: h.Root}.HasRecord() }
 
 // Settings reads the configuration of Corosync and Pacemaker on this host, and
@@ -105,17 +105,17 @@ func (h *Host) setBack(ctx context.Context, want twonode.Config) error {
 	return errors.Join(refused, h.setBackTotem(ctx, want.Corosync))
 }
 
-// restore gives Pacemaker the configuration that this host last kept a copy of,
-// with what people have in it, and in one command: the stop of etcd that Pacemaker
-// has begun takes seconds. Without a copy it does nothing, and the table is made
-// anew.
+// restore gives Pacemaker the configuration of the last copy on this host, including the
+// settings that people added. It needs one command, because Pacemaker has begun to stop etcd,
+// which takes seconds. If there is no copy it does nothing and returns false; the caller then
+// makes the table of settings anew.
 func (h *Host) restore(ctx context.Context, cib []byte) (done bool, err error) {
 	kept, err := h.read(KeptCIB)
 	if err != nil || len(kept) == 0 {
 		return false, err
 	}
 	var last error
-	for range pushes { // Pacemaker lists its nodes anew at the same time, and then refuses what was compared before
+	for range pushes { // Pacemaker lists its nodes anew at the same time, and refuses a difference from before that
 		after, err := twonode.Restored(cib, kept)
 		if err != nil {
 			h.say("%v: the table of settings is made anew instead", err)
@@ -128,14 +128,14 @@ func (h *Host) restore(ctx context.Context, cib []byte) (done bool, err error) {
 			return true, errors.Join(last, err)
 		}
 		if have, err := twonode.ParseCIB(cib); err == nil && have.SetUp() {
-			return true, nil // the one that seemed to fail came through, or somebody else's
+			return true, nil // the try that seemed to fail succeeded, or somebody else's did
 		}
 	}
 	return true, last
 }
 
-// WholeCIB reports whether a file holds a configuration of Pacemaker that is worth a
-// copy.
+// WholeCIB reports whether a file holds a configuration of Pacemaker that is complete enough
+// to be kept as a copy.
 func WholeCIB(text []byte) bool {
 	c, err := twonode.ParseCIB(text)
 	return err == nil && c.Whole()

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
-// PutBack puts Corosync's files back as this host had them last, after somebody
-// removed a host from the list or destroyed the cluster on this host, and has the
-// two hosts meet again. Only a person asks for it. It changes no data of etcd: what
-// its record says goes on to count, and the keepers decide between the two.
+// PutBack restores Corosync's files from the copies on this host, after somebody removed a
+// host from the list or destroyed the cluster on this host, and lets the two hosts meet again.
+// It runs only on a person's command. It changes no data of etcd: the record still counts,
+// and the keepers decide between the two hosts.
 func (h *Host) PutBack(ctx context.Context) error {
 	h = h.withoutSecrets()
 	conf, key, err := h.keptFiles()
@@ -31,7 +31,7 @@ func (h *Host) PutBack(ctx context.Context) error {
 		return err
 	}
 	changed := !bytes.Equal(have, conf) || !bytes.Equal(haveKey, key)
-	if err := errors.Join(h.write(CorosyncKey, key, 0o400), h.write(corosyncConf, conf, 0o644)); err != nil { // the list last: it says that the host is in the cluster
+	if err := errors.Join(h.write(CorosyncKey, key, 0o400), h.write(corosyncConf, conf, 0o644)); err != nil { // corosync.conf comes last, since it says that the host is in the cluster
 		return err
 	}
 	if changed && slices.Contains(h.running(ctx), units[0]) {
@@ -42,7 +42,7 @@ func (h *Host) PutBack(ctx context.Context) error {
 	return h.run(ctx)
 }
 
-// keptFiles returns the copies, once they are known to make one of two hosts.
+// keptFiles returns the copies, or an error if they do not make a cluster of two hosts.
 func (h *Host) keptFiles() (conf, key []byte, err error) {
 	conf, err = h.read(keptCorosync)
 	if err != nil {

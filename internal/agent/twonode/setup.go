@@ -165,8 +165,8 @@ func (h *Host) push(ctx context.Context, dir string, steps []twonode.Command, ci
 	})
 }
 
-// apply lets Pacemaker apply the difference between the CIB and what change makes
-// of a copy, all at once.
+// apply has Pacemaker apply the difference between the CIB and a changed copy in one step.
+// change writes the changed copy to the path that it is given.
 func (h *Host) apply(ctx context.Context, dir string, cib []byte, change func(after string) error) (err error) {
 	before, after := filepath.Join(h.path(dir), "before.xml"), filepath.Join(h.path(dir), "after.xml")
 	if err := host.WriteFileAtomic(before, cib, 0o600); err != nil {
@@ -179,8 +179,8 @@ func (h *Host) apply(ctx context.Context, dir string, cib []byte, change func(af
 	return h.do(ctx, "Pacemaker applies all changes at once", pacemaker.ApplyCIB(before, after))
 }
 
-// Fences brings Pacemaker's configuration to two hosts of which one is new, and takes the
-// devices of a host away that is none of them. It is the set-up without its waits: the new
+// Fences brings Pacemaker's configuration to two hosts of which one is new, and removes the
+// devices in drop, whose host was replaced. It is the set-up without waiting, because the new
 // host is not there yet.
 func (h *Host) Fences(ctx context.Context, in twonode.Input, drop []string) error {
 	alone := h.withoutSecrets()

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/wiping"
 )
 
-// network takes virtual IPs, interfaces of the pod network and tables away. What is
-// left of the kernel's other rules ends with the next boot.
+// network removes virtual IPs, the interfaces of the pod network, and tables. The kernel's
+// other rules end with the next boot.
 func (w *Wiper) network(ctx context.Context) error {
 	if err := w.addresses(ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *Wiper) addresses(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// tables returns family and name of the tables that go.
+// tables returns family and name of the tables to remove.
 func (w *Wiper) tables(list []byte) ([][2]string, error) {
 	var read struct {
 		Nftables []struct {
@@ -89,7 +89,7 @@ func (w *Wiper) tables(list []byte) ([][2]string, error) {
 	return out, nil
 }
 
-// look refuses a disk that something uses, before anything is stopped or deleted.
+// look returns an error if a disk is in use, before anything is stopped or deleted.
 func (w *Wiper) look(ctx context.Context) error {
 	var errs []error
 	for _, d := range w.Disks {
@@ -103,7 +103,7 @@ func (w *Wiper) look(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wipeDisks takes the signatures off the named disks, once more if nothing uses them.
+// wipeDisks removes the signatures of the named disks. It looks again whether something uses them.
 func (w *Wiper) wipeDisks(ctx context.Context) error {
 	if err := w.look(ctx); err != nil {
 		return err

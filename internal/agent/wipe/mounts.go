@@ -17,7 +17,7 @@ func Mounts() ([]string, error) {
 	return parseMounts(string(data)), nil
 }
 
-// parseMounts reads the kernel's table, in which blanks are written as numbers.
+// parseMounts reads the kernel's table, which has numbers in place of blanks.
 func parseMounts(text string) []string {
 	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var out []string
@@ -29,7 +29,7 @@ func parseMounts(text string) []string {
 	return out
 }
 
-// Unmount takes a mounted file system out of the tree, also one that does not answer.
+// Unmount detaches a mounted file system, even one that does not answer.
 func Unmount(path string) error {
 	if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL && err != unix.ENOENT {
 		return fmt.Errorf("unmount: %w", err)

@@ -22,23 +22,23 @@ import (
 
 // Wiper wipes one host.
 type Wiper struct {
-	// Root is the root of its files.
+	// Root is the root of the host's files.
 	Root      string
 	Inventory wiping.Inventory
-	// VIPs are addresses that are taken off its interfaces.
+	// VIPs are the addresses that are removed from the host's interfaces.
 	VIPs []netip.Addr
-	// Disks are those whose contents go too.
+	// Disks are the disks that are wiped too.
 	Disks []string
 	Run   host.Runner
-	// Mounts returns the mount points of the host, and Unmount takes one away.
+	// Mounts returns the mount points of the host, and Unmount detaches one.
 	Mounts  func() ([]string, error)
 	Unmount func(path string) error
-	// Resolver gives the host back its own name servers.
+	// Resolver makes the host use its own name servers again.
 	Resolver func(ctx context.Context) error
 	Say      func(format string, args ...any)
 }
 
-// Journal says that a wipe was allowed, by whom and when.
+// Journal says that a wipe was allowed, who allowed it, and when.
 type Journal struct {
 	Host string    `json:"host"`
 	By   string    `json:"by,omitempty"`
@@ -50,7 +50,7 @@ func (w *Wiper) path(p string) string { return filepath.Join(w.Root, p) }
 // Begun reports whether a wipe of this host was allowed and has not ended.
 func Begun(root string) bool { return host.Exists(filepath.Join(root, wiping.JournalPath)) }
 
-// Begin writes the journal. From then on the wipe asks nobody.
+// Begin writes the journal. From then on the wipe needs no permission.
 func (w *Wiper) Begin(j Journal) error {
 	data, err := json.Marshal(j)
 	if err != nil {
@@ -59,13 +59,13 @@ func (w *Wiper) Begin(j Journal) error {
 	return host.WriteFileAtomic(w.path(wiping.JournalPath), append(data, '\n'), state.SecretFileMode)
 }
 
-// step is a part of a wipe. Each can be done again.
+// step is a part of a wipe. Each step can be done again.
 type step struct {
 	says string
 	do   func(context.Context) error
 }
 
-// Wipe takes everything off the host. A run that was cut off is begun again.
+// Wipe takes everything off the host. After a run that was cut off it begins again.
 func (w *Wiper) Wipe(ctx context.Context) error {
 	for _, s := range []step{
 		{"look at the disks", w.look},
@@ -88,7 +88,7 @@ func (w *Wiper) Wipe(ctx context.Context) error {
 	return host.RemoveFile(w.path(wiping.JournalPath))
 }
 
-// Finds lists what the inventory finds on this host.
+// Finds lists the paths of the inventory that exist on this host.
 func (w *Wiper) Finds() ([]string, error) {
 	var out []string
 	for _, pattern := range w.Inventory.Patterns() {
@@ -102,8 +102,8 @@ func (w *Wiper) Finds() ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// stop ends units, those of pods with all their processes. A unit that the host does
-// not have is none to stop.
+// stop ends the units, and those of pods with all their processes. It is no error if the host
+// does not have a unit.
 func (w *Wiper) stop(ctx context.Context) error {
 	var errs []error
 	for _, unit := range w.Inventory.Stop {
@@ -114,7 +114,7 @@ func (w *Wiper) stop(ctx context.Context) error {
 		if strings.TrimSpace(string(out)) == "not-found" {
 			continue
 		}
-		if unit == "containerd.service" { // a stop leaves the processes that hold containers
+		if unit == "containerd.service" { // a stop leaves the shims of containers
 			_, _ = w.Run(ctx, "systemctl", "kill", "--kill-whom=all", "--signal=SIGKILL", "--", unit)
 		}
 		if _, err := w.Run(ctx, "systemctl", "stop", "--", unit); err != nil {
@@ -122,14 +122,14 @@ func (w *Wiper) stop(ctx context.Context) error {
 		}
 		if strings.HasSuffix(unit, ".service") || strings.HasSuffix(unit, ".timer") {
 			if _, err := w.Run(ctx, "systemctl", "disable", "--", unit); err != nil {
-				w.Say("%s stays enabled: %v", unit, err) // its file goes, or it is a package's
+				w.Say("%s stays enabled: %v", unit, err) // its file is deleted later, or belongs to a package
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// unmount takes the file systems of pods away, the deepest first.
+// unmount detaches the file systems of pods, the deepest first.
 func (w *Wiper) unmount(context.Context) error {
 	mounts, err := w.Mounts()
 	if err != nil {
@@ -147,8 +147,8 @@ func (w *Wiper) unmount(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// remove deletes the files, unless a mounted file system is in the way. Of a folder
-// that is one itself, the contents go.
+// remove deletes the files, unless another file system is mounted below them. If a folder is
+// itself a mount point, its contents are deleted.
 func (w *Wiper) remove(context.Context) error {
 	mounts, err := w.Mounts()
 	if err != nil {

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Choose returns the control plane that is asked for a backup where nobody names one: one
-// that tells of its backups and is ready, rather one whose last try did not fail, then the
-// first by name. ready has the hosts whose kubelet reports.
+// Choose returns the control plane to ask for a backup if a person names none. It must report
+// its backups and be ready; one whose last try did not fail comes first, then the first by
+// name. ready is true for hosts whose kubelet reports. The error says for each host why it
+// cannot be asked.
 func (s Site) Choose(ready map[string]bool) (string, error) {
 	fit := slices.DeleteFunc(slices.Clone(s.Hosts), func(h Host) bool { return h.Silent != "" || !ready[h.Name] })
 	if len(fit) == 0 {
@@ -42,7 +43,7 @@ func fails(h Host) int {
 	return h.Failed.Times
 }
 
-// Host returns what a host tells.
+// Host returns the report of a host; false if there is no such control plane.
 func (s Site) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {
@@ -51,7 +52,7 @@ func (s Site) Host(name string) (Host, bool) {
 	return s.Hosts[i], true
 }
 
-// Find returns the backup that an id, or the beginning of one, names, and its host.
+// Find returns the host and the backup of an id, or of the only id that begins with the text.
 func (s Site) Find(id string) (string, Brief, error) {
 	var hosts []string
 	var out Brief
@@ -67,14 +68,14 @@ func (s Site) Find(id string) (string, Brief, error) {
 	}
 	switch len(hosts) {
 	case 0:
-		return "", Brief{}, fmt.Errorf("backup %q: no control plane tells of it; see: holdfast backup list", id)
+		return "", Brief{}, fmt.Errorf("backup %q: no control plane reports it; see: holdfast backup list", id)
 	case 1:
 		return hosts[0], out, nil
 	}
 	return "", Brief{}, fmt.Errorf("backup %q: %d ids begin with it; see: holdfast backup list", id, len(hosts))
 }
 
-// Says says in a few words what a host does about a wish; done is true once it was answered.
+// Says describes in a few words how far a host is with a wish; done is true once it has answered.
 func (h Host) Says(wish string) (text string, done bool) {
 	switch {
 	case h.Silent != "":
@@ -93,7 +94,7 @@ func (h Host) Says(wish string) (text string, done bool) {
 	return "has not begun yet", false
 }
 
-// Unsent says of a backup which targets lack it, and why.
+// Unsent lists the targets that lack a backup, each with the reason.
 func (b Brief) Unsent() []string {
 	var out []string
 	for _, c := range b.Copies {

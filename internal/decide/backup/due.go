@@ -11,105 +11,107 @@ import (
 
 // The times of a host's backups.
 const (
-	// settle is how long a host waits for its first backup.
+	// settle is the time from a host's first look to its first backup.
 	settle = 15 * time.Minute
-	// longest is how long a backup may last.
+	// longest is the time after which a backup is ended.
 	longest = 3 * time.Hour
-	// retry is the pause after the first failure; each further one doubles it, up to
+	// retry is the pause after the first failure; each further failure doubles it, up to
 	// maxRetry.
 	retry    = 10 * time.Minute
 	maxRetry = 4 * time.Hour
-	// pause is that after a backup that was ended before its time.
+	// pause follows a backup that was ended before its time.
 	pause = 5 * time.Minute
-	// clockPatience is how long a host waits for a synchronised clock. A site without a
-	// time server has none, and needs backups too.
+	// clockPatience is the time of a boot for which a host waits for a synchronised clock. A
+	// site without a time server never has one, and needs backups too.
 	clockPatience = time.Hour
-	// lookEvery is the longest pause between two looks, and follow the one while a
-	// backup is taken: a take-over must not wait for it.
+	// lookEvery is the longest pause between two looks. follow is the pause while a backup is
+	// taken, because a take-over must not wait for it.
 	lookEvery = time.Minute
 	follow    = time.Second
 )
 
-// Reasons of backups. Tend takes none: it sends the newest one to targets that lack it, and
-// removes those that are not kept any more.
+// Reasons of a run of the unit. A run for Tend takes no backup: it sends the newest one to
+// targets that lack it, and removes those that are not kept any more.
 const (
 	ByPerson   = model.ByPerson
 	BySchedule = model.BySchedule
 	Tend       = "tend"
 )
 
-// Journal is what a host remembers of its backups beside their catalogue. It is durable.
+// Journal has what a host remembers about its backups, apart from their catalogue. It lies on
+// the disk.
 type Journal struct {
-	// Since is when this host first looked.
+	// Since is the time at which this host first looked.
 	Since time.Time `json:"since,omitzero"`
-	// Slot is the last time of the schedule that a good backup has answered.
+	// Slot is the last time of the schedule for which there is a good backup.
 	Slot time.Time `json:"slot,omitzero"`
-	// Asked is the last wish of a person that was answered, and Answer how.
+	// Asked is the last wish of a person that was answered; Answer is the answer.
 	Asked  string `json:"asked,omitempty"`
 	Answer Answer `json:"answer,omitzero"`
-	// Begun is the backup for which the unit was started and whose end was not seen.
+	// Begun is the run for which the unit was started, until its end was looked at.
 	Begun *Begun `json:"begun,omitempty"`
-	// Failed is the last failure since the last good one.
+	// Failed counts the failures since the last good backup, and has the last of them.
 	Failed *Failure `json:"failed,omitempty"`
-	// Again is the time before which no try follows, and Ended is true if that is because
-	// the last one was ended before its time.
+	// Again is the time before which no other try begins. Ended is true if the last try was
+	// ended before its time.
 	Again time.Time `json:"again,omitzero"`
 	Ended bool      `json:"ended,omitempty"`
-	// Tends counts the tries in a row after which there was still something to tend, and
-	// TendAgain is the time before which none follows.
+	// Tends counts the tries in a row that left something to tend, and TendAgain is the time
+	// before which no other one begins.
 	Tends     int       `json:"tends,omitempty"`
 	TendAgain time.Time `json:"tendAgain,omitzero"`
 }
 
-// Begun is a backup on its way.
+// Begun is a run of the unit that has begun.
 type Begun struct {
 	ID     string    `json:"id"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
-	// Slot is the time of the schedule that it answers, and Asked the wish.
+	// Slot is the time of the schedule for which the backup is, and Asked the wish that it answers.
 	Slot  time.Time `json:"slot,omitzero"`
 	Asked string    `json:"asked,omitempty"`
-	// Members is the membership at the beginning.
+	// Members is the membership when it began.
 	Members string `json:"members,omitempty"`
-	// Late is true if it was due for longer than patience: soft reasons do not end it.
+	// Late is true if the backup was due for longer than patience: then soft reasons do not end it.
 	Late bool `json:"late,omitempty"`
-	// Stop says why it was told to end; empty while it was not.
+	// Stop says why it was told to end; empty if it was not.
 	Stop string `json:"stop,omitempty"`
 }
 
-// Failure is how tries ended without a good backup.
+// Failure describes tries that ended without a good backup.
 type Failure struct {
 	At  time.Time `json:"at"`
 	Why string    `json:"why"`
-	// Times is how many tries in a row failed. One that was ended before its time
-	// counts for none.
+	// Times is the number of tries in a row that failed. A try that was ended before its time
+	// does not count.
 	Times int `json:"times"`
 }
 
-// Answer is how a person's wish ended.
+// Answer is the answer to a person's wish.
 type Answer struct {
 	ID     string `json:"id,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
 
-// Facts are what a host decides from.
+// Facts has the input of the decision.
 type Facts struct {
 	Now time.Time
 	// Host is the name of this host.
 	Host string
-	// Synchronised says whether the clock is, and Up for how long this host has run.
+	// Synchronised is true if the clock is synchronised; Up is how long this host has run.
 	Synchronised state.Fact[bool]
 	Up           time.Duration
 	Schedule     Schedule
-	// Offset is the time from the schedule's times to those of this host.
+	// Offset is added to the times of the schedule to get those of this host.
 	Offset  time.Duration
 	Journal Journal
-	// Asked is the wish of a person, empty for none.
+	// Asked is the wish of a person, zero if there is none.
 	Asked Asked
-	// Unsent is the newest good backup if a target lacks it, and Spent are those that go.
+	// Unsent is the id of the newest good backup if a target lacks it; Spent are the ids of
+	// backups to remove.
 	Unsent string
 	Spent  []string
-	// Works reports whether the unit does.
+	// Works is true if the unit runs.
 	Works bool
 	Situation
 }
@@ -119,36 +121,36 @@ type Action string
 
 // The actions.
 const (
-	Rest   Action = "rest"    // none is due
-	Wait   Action = "wait"    // one is due, and something is in its way
-	Begin  Action = "begin"   // one begins
-	Follow Action = "follow"  // one is taken
-	End    Action = "end"     // one is ended before its time
-	TakeIn Action = "take-in" // one has ended, and its end was not looked at yet
+	Rest   Action = "rest"    // no backup is due
+	Wait   Action = "wait"    // a backup is due, and something is in its way
+	Begin  Action = "begin"   // a run begins
+	Follow Action = "follow"  // a run goes on
+	End    Action = "end"     // a run is ended before its time
+	TakeIn Action = "take-in" // a run has ended, and its end was not looked at yet
 )
 
-// Verdict is what a host does now.
+// Verdict is the decision.
 type Verdict struct {
 	Action Action
-	// Rule is the id of the rule that decided, and Why its words.
+	// Rule is the id of the rule that decided, and Why its reason in words.
 	Rule, Why string
-	// Due is since when one is due; zero if none is.
+	// Due is the time since which a backup is due; zero if none is.
 	Due time.Time
-	// Begins is what begins.
+	// Begins is the run to begin.
 	Begins Begun
-	// Next is when the next one is due if none is.
+	// Next is the time of the next backup; set if none is due.
 	Next time.Time
 	// Again is the pause until the next look.
 	Again time.Duration
 }
 
-// Decide says what a host does.
+// Decide returns what the host does now.
 func Decide(f Facts) Verdict {
 	b := f.Journal.Begun
 	switch {
 	case f.Works && b == nil:
-		// Whoever started it (a person, or an agent whose journal was lost), the unit's
-		// own limit ends it.
+		// The unit was started by a person, or by an agent whose journal was lost. The unit's own
+		// limit ends it.
 		return Verdict{Action: Follow, Rule: "not-ours", Again: follow}
 	case f.Works && b.Stop != "":
 		return Verdict{Action: End, Rule: "stops", Why: b.Stop, Again: follow}
@@ -163,7 +165,7 @@ func Decide(f Facts) Verdict {
 	return f.wanted()
 }
 
-// wanted says whether a backup begins while none is on its way.
+// wanted decides whether a run begins while the unit does not work.
 func (f Facts) wanted() Verdict {
 	begins, due := f.due()
 	if due.IsZero() && f.tends() {
@@ -187,8 +189,8 @@ func (f Facts) wanted() Verdict {
 	return Verdict{Action: Begin, Rule: begins.Reason, Due: due, Begins: begins, Again: follow}
 }
 
-// due returns what is wanted now, and since when; zero for nothing. A person goes before
-// the schedule, and does not wait for the pause after a failure.
+// due returns the backup that is wanted now, and the time since which it is due; zero for none.
+// A person's wish goes before the schedule, and does not wait for the pause after a failure.
 func (f Facts) due() (Begun, time.Time) {
 	j := f.journal()
 	slot := f.Schedule.Last(f.Now.Add(-f.Offset))
@@ -212,7 +214,7 @@ func (f Facts) due() (Begun, time.Time) {
 	return Begun{Reason: BySchedule, Slot: slot}, since
 }
 
-// tends reports whether what lies there needs the unit. A failure waits as one of a backup.
+// tends reports whether the catalogue needs tending. A pause follows a try that left something.
 func (f Facts) tends() bool {
 	return (f.Unsent != "" || len(f.Spent) > 0) && !f.Now.Before(f.Journal.at(f.Now).TendAgain)
 }
@@ -221,7 +223,7 @@ func (f Facts) tends() bool {
 func (f Facts) next() time.Time {
 	j := f.journal()
 	next := f.Schedule.Next(f.Now.Add(-f.Offset))
-	if slot := f.Schedule.Last(f.Now.Add(-f.Offset)); slot.After(j.Slot) { // that one is still open
+	if slot := f.Schedule.Last(f.Now.Add(-f.Offset)); slot.After(j.Slot) { // that time is still open
 		open := slot.Add(f.Offset)
 		if j.Slot.IsZero() {
 			open = later(open, j.Since.Add(settle+f.Offset))
@@ -238,8 +240,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// journal returns what the host remembers, as it counts now. The first backup of a host
-// comes soon after its installation. If the schedule does so too, that is the first one.
+// journal returns the journal as it counts now. The first backup of a host comes soon after its
+// installation; if the schedule has a time soon, that backup is the first one.
 func (f Facts) journal() Journal {
 	j := f.Journal.at(f.Now)
 	if !j.Slot.IsZero() || j.Since.IsZero() {
@@ -252,8 +254,8 @@ func (f Facts) journal() Journal {
 	return j
 }
 
-// at returns the journal without times that a clock wrote which was ahead: they would
-// keep a host from backups until they have come.
+// at returns the journal without times that lie too far ahead of now. A clock that was ahead wrote
+// them, and they would keep the host from backups until they have come.
 func (j Journal) at(now time.Time) Journal {
 	if j.Slot.After(now) {
 		j.Slot = time.Time{}
@@ -274,8 +276,8 @@ func (f Facts) clockWaits() bool {
 	return f.Synchronised.Known && !f.Synchronised.Value && f.Up < clockPatience
 }
 
-// OffsetOf returns the time from the schedule's times to those of a host. The control
-// planes of a site share the shortest time between two of them.
+// OffsetOf returns the offset of a host: the control planes of a site divide the hour that is
+// the least time between two times of a schedule.
 func OffsetOf(self string, controlPlanes []string) time.Duration {
 	names := slices.Clone(controlPlanes)
 	slices.Sort(names)
@@ -303,8 +305,8 @@ func (j Journal) Took(id string) Journal {
 	return j
 }
 
-// Tended returns the journal after a run that took no backup. left is true if there is still
-// something to tend.
+// Tended returns the journal after a run for Tend. left is true if there is still something to
+// tend.
 func (j Journal) Tended(now time.Time, left bool) Journal {
 	b := j.Begun
 	j.Begun = nil
@@ -320,8 +322,8 @@ func (j Journal) Tended(now time.Time, left bool) Journal {
 	return j
 }
 
-// Lost returns the journal after a try without a good backup. One that was ended before
-// its time leaves a person's wish open.
+// Lost returns the journal after a try without a good backup. After a try that was ended before
+// its time a person's wish stays open.
 func (j Journal) Lost(now time.Time, why string) Journal {
 	b := j.Begun
 	j.Begun = nil

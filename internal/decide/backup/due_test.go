@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// noon is a moment at which the backup of 03:00 is behind, and well is a host of which
-// nothing is in the way.
+// noon is a moment at which the backup of 03:00 is done, and well returns a host with nothing in
+// the way of its backups.
 var noon = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
 func well(t *testing.T) Facts {

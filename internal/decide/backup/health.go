@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Host is what one control plane tells.
+// Host is the report of one control plane about its backups.
 type Host struct {
 	Name string
 	Summary
-	// Silent says why nothing is known; empty if the summary counts.
+	// Silent says why there is no report; empty if there is one.
 	Silent string
 }
 
-// HostOf reads what a node tells.
+// HostOf reads the report in the annotations of a node.
 func HostOf(name string, annotations map[string]string) Host {
 	s, err := ReadSummary(annotations[Annotation])
 	if err != nil {
@@ -28,17 +28,16 @@ func HostOf(name string, annotations map[string]string) Host {
 	return Host{Name: name, Summary: s}
 }
 
-// Proof says that the owner of a site has opened a backup with the private key, which is
-// not on the site.
+// Proof says that a person has opened a backup with the private key, which is not on the site.
 type Proof struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 	By string    `json:"by"`
-	// Recipients are those to whom the site encrypted then.
+	// Recipients are the public keys to which the site encrypted at that time.
 	Recipients []string `json:"recipients,omitempty"`
 }
 
-// Place of the Proof: a ConfigMap that an administrator writes by `holdfast backup prove`.
+// The ConfigMap with the Proof, which an administrator writes by `holdfast backup prove`.
 const (
 	ProofNamespace = "kube-system"
 	ProofName      = "holdfast-backup-proof"
@@ -59,12 +58,11 @@ type Site struct {
 	Now time.Time
 	// Hosts are the control planes.
 	Hosts []Host
-	// Proof is the zero value if nobody ever proved one.
+	// Proof is the last proof, zero if there was none.
 	Proof state.Fact[Proof]
 }
 
-// Newest returns the newest good backup of any host, and that host; false if there is
-// none.
+// Newest returns the newest good backup of all hosts, and its host; false if there is none.
 func (s Site) Newest() (host string, out Brief, is bool) {
 	for _, h := range s.Hosts {
 		if b, good := h.Newest(); good && b.Taken.After(out.Taken) {
@@ -74,7 +72,7 @@ func (s Site) Newest() (host string, out Brief, is bool) {
 	return host, out, is
 }
 
-// Known reports whether any host tells of its backups.
+// Known reports whether any host reports its backups.
 func (s Site) Known() bool {
 	return slices.ContainsFunc(s.Hosts, func(h Host) bool { return h.Silent == "" })
 }
@@ -84,41 +82,41 @@ type Kind string
 
 // The kinds of trouble with backups.
 const (
-	// None: no host has a good backup, and one was due long ago.
+	// None means that no host has a good backup, and one was due long ago.
 	None Kind = "none"
-	// Old: the newest good backup of the site is too old; HostOld: that of one host is.
+	// Old means that the newest good backup of the site is too old, HostOld that of one host.
 	Old     Kind = "old"
 	HostOld Kind = "host-old"
-	// Failing: tries of a host fail.
+	// Failing means that tries of a host fail.
 	Failing Kind = "failing"
-	// Refused: the wish of the site has mistakes.
+	// Refused means that the wish of the site has mistakes.
 	Refused Kind = "refused"
-	// NotSent: no good backup that is new enough lies at a target.
+	// NotSent means that a target has no good backup that is new enough.
 	NotSent Kind = "not-sent"
-	// NeverProven: nobody has opened a backup with the private key.
+	// NeverProven means that nobody has opened a backup with the private key.
 	NeverProven Kind = "never-proven"
 )
 
 // Trouble is one problem with backups.
 type Trouble struct {
 	Kind Kind
-	// Host or target that it is about, empty for the site.
+	// Subject is the host or target of the trouble; empty for the site.
 	Subject string
-	// Why has the figures, as a part of a sentence.
+	// Why has the figures, worded as a part of a sentence.
 	Why string
 	// Often is true if it has lasted so long that a person has to act.
 	Often bool
 }
 
-// oldAfter is how many periods the newest good backup may be old, and often how many
-// failures in a row are no accident.
+// oldAfter is the age, in periods, above which the newest good backup is too old. often is the
+// number of failures in a row after which a person has to act.
 const (
 	oldAfter = 2
 	often    = 3
 )
 
-// Troubles returns what is wrong with the backups of a site. A site of which nobody tells
-// anything has none: another finding says that its hosts are silent.
+// Troubles returns the problems with the backups of a site. If no host reports anything there is
+// none here: another finding says that the hosts are silent.
 func (s Site) Troubles() []Trouble {
 	if !s.Known() {
 		return nil
@@ -126,10 +124,10 @@ func (s Site) Troubles() []Trouble {
 	return slices.Concat(s.age(), s.ofHosts(), s.atTargets(), s.proof())
 }
 
-// limit is how old the newest good backup of a host may be.
+// limit is the age above which the newest good backup of the host is too old.
 func (h Host) limit() time.Duration { return oldAfter * h.Period }
 
-// limit is that of the site. Right after another schedule was wished, hosts differ.
+// limit is the greatest limit of all hosts. They differ right after a change of the schedule.
 func (s Site) limit() time.Duration {
 	var out time.Duration
 	for _, h := range s.Hosts {
@@ -138,7 +136,7 @@ func (s Site) limit() time.Duration {
 	return out
 }
 
-// since is when the first host looked for what it has to back up.
+// since is the earliest time at which a host first looked for something to back up.
 func (s Site) since() time.Time {
 	var out time.Time
 	for _, h := range s.Hosts {
@@ -149,7 +147,7 @@ func (s Site) since() time.Time {
 	return out
 }
 
-// age looks at the newest good backup of all.
+// age checks the age of the newest good backup of all hosts.
 func (s Site) age() []Trouble {
 	limit := s.limit()
 	host, b, is := s.Newest()
@@ -157,16 +155,16 @@ func (s Site) age() []Trouble {
 	case limit == 0:
 		return nil
 	case !is && s.since().IsZero(), !is && s.Now.Sub(s.since()) <= limit:
-		return nil // the first ones are on their way
+		return nil // the first backups are still to come
 	case !is:
 		return []Trouble{{Kind: None, Why: s.why(fmt.Sprintf("backups were due for %s", page.Duration(s.Now.Sub(s.since())))), Often: true}}
 	case s.Now.Sub(b.Taken) > limit:
-		return []Trouble{{Kind: Old, Why: s.why(fmt.Sprintf("it is of %s, on %s, and may be %s old", stamp(b.Taken), host, page.Duration(limit))), Often: true}}
+		return []Trouble{{Kind: Old, Why: s.why(fmt.Sprintf("it was taken at %s on %s, and the limit is %s", stamp(b.Taken), host, page.Duration(limit))), Often: true}}
 	}
 	return nil
 }
 
-// why adds what is in the way of hosts.
+// why adds what keeps the hosts from backups.
 func (s Site) why(text string) string {
 	for _, h := range s.Hosts {
 		switch {
@@ -179,7 +177,7 @@ func (s Site) why(text string) string {
 	return text
 }
 
-// ofHosts looks at each host for itself.
+// ofHosts returns the problems of single hosts.
 func (s Site) ofHosts() []Trouble {
 	var out []Trouble
 	siteOld := len(s.age()) > 0
@@ -193,9 +191,9 @@ func (s Site) ofHosts() []Trouble {
 		}
 		b, is := h.Newest()
 		if age := s.Now.Sub(later(b.Taken, h.Since)); h.limit() > 0 && age > h.limit() && !siteOld {
-			why := "it has none"
+			why := "it has no good backup"
 			if is {
-				why = "its newest is of " + stamp(b.Taken)
+				why = "its newest was taken at " + stamp(b.Taken)
 			}
 			if h.Waits != "" {
 				why += "; it waits: " + h.Waits
@@ -217,7 +215,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// atTargets looks for the newest good copy at each target.
+// atTargets returns the targets without a new good backup.
 func (s Site) atTargets() []Trouble {
 	var out []Trouble
 	for _, name := range s.targets() {
@@ -226,9 +224,9 @@ func (s Site) atTargets() []Trouble {
 		if s.limit() == 0 || from.IsZero() || s.Now.Sub(from) <= s.limit() {
 			continue
 		}
-		text := "none of those that are kept was read back there"
+		text := "none of the kept backups was read back there"
 		if !at.IsZero() {
-			text = "the newest there is of " + stamp(at)
+			text = "the newest copy there was taken at " + stamp(at)
 		}
 		if why != "" {
 			text += ": " + why
@@ -238,8 +236,8 @@ func (s Site) atTargets() []Trouble {
 	return out
 }
 
-// SentSince returns when the newest good backup was taken that a target has; before the
-// first one, since when there is something to send. It is zero if there is nothing.
+// SentSince returns the time at which the newest good backup was taken that a target has, or
+// the oldest one that the target was to get, whichever is later; zero if there is none.
 func (s Site) SentSince(target string) time.Time {
 	at, _ := s.atTarget(target)
 	return later(at, s.firstFor(target))
@@ -255,8 +253,8 @@ func (s Site) targets() []string {
 	return slices.Compact(out)
 }
 
-// atTarget returns when the newest good backup was taken whose copy was read back at a
-// target, and why the newest copy of all is not there.
+// atTarget returns the time at which the newest good backup was taken whose copy at a target was
+// read back, and why the target lacks the newest one of all.
 func (s Site) atTarget(name string) (newest time.Time, why string) {
 	var last time.Time
 	for _, h := range s.Hosts {
@@ -277,8 +275,8 @@ func (s Site) atTarget(name string) (newest time.Time, why string) {
 	return newest, why
 }
 
-// firstFor returns when the oldest good backup was taken that was to go to a target: a
-// new target has time.
+// firstFor returns the time at which the oldest kept backup was taken that a target was to get.
+// So a new target has time.
 func (s Site) firstFor(name string) time.Time {
 	var out time.Time
 	for _, h := range s.Hosts {
@@ -294,7 +292,7 @@ func (s Site) firstFor(name string) time.Time {
 	return out
 }
 
-// recipients lists those to whom the site encrypts.
+// recipients lists the public keys to which the site encrypts.
 func (s Site) recipients() []string {
 	var out []string
 	for _, h := range s.Hosts {
@@ -304,7 +302,7 @@ func (s Site) recipients() []string {
 	return slices.Compact(out)
 }
 
-// proof looks whether somebody has opened a backup that was written to today's recipients.
+// proof checks that somebody has opened a backup that was encrypted to today's recipients.
 func (s Site) proof() []Trouble {
 	now := s.recipients()
 	if !s.Proof.Known || len(s.targets()) == 0 || len(now) == 0 {
@@ -315,12 +313,12 @@ func (s Site) proof() []Trouble {
 	case s.Proof.Value.ID == "":
 		return []Trouble{{Kind: NeverProven, Why: "nobody has opened one with a private key yet"}}
 	case !slices.Equal(now, then):
-		return []Trouble{{Kind: NeverProven, Why: "the last proof, of " + stamp(s.Proof.Value.At) + ", was for other recipients"}}
+		return []Trouble{{Kind: NeverProven, Why: "the recipients were changed since the last proof, of " + stamp(s.Proof.Value.At)}}
 	}
 	return nil
 }
 
-// Lines says how the backups of a site are, for the page of status.
+// Lines describes the backups of a site for the page of status, in sentences.
 func (s Site) Lines() []string {
 	if !s.Known() {
 		return nil
@@ -347,13 +345,13 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// whereTo says where backups lie beside the hosts, and when the next one comes.
+// whereTo says at which targets backups lie, and when the next one is taken.
 func (s Site) whereTo() []string {
 	var out []string
 	if names := s.targets(); len(names) == 0 {
-		out = append(out, "They lie on the control planes alone: whoever loses all of these loses the backups too (holdfast backup configure).")
+		out = append(out, "They lie only on the control planes: if all of these are lost, so are the backups (holdfast backup configure).")
 	} else {
-		proof := "whether anybody has opened one there is not known"
+		proof := "it is not known whether anybody has opened one there"
 		if wrong := s.proof(); len(wrong) > 0 {
 			proof = wrong[0].Why
 		} else if s.Proof.Known {
@@ -376,10 +374,10 @@ func (s Site) whereTo() []string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// age says an age. A time to come is of another clock.
+// age formats an age. It is never negative, since another clock may have written the time.
 func age(d time.Duration) string { return page.Duration(max(d, 0)) }
 
-// size says a number of bytes.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	switch {
 	case bytes <= 0:

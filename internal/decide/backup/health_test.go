@@ -31,7 +31,7 @@ func site() Site {
 	}
 }
 
-// situations are sites with what is wrong with them.
+// situations are sites, each with the troubles that it should show.
 var situations = []struct {
 	name   string
 	change func(s *Site)

@@ -1,7 +1,7 @@
 package backup
 
-// Where the wish of a site lies in the API: when backups are taken in a Backup of
-// config.openshift.io/v1alpha1, where they go in a Secret.
+// The objects of the API that hold the wish of a site: a Backup of config.openshift.io/v1alpha1
+// says when backups are taken, a Secret says where they go.
 const (
 	ObjectName      = "cluster"
 	SecretNamespace = "openshift-etcd"

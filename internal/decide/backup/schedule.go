@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 )
 
-// Zones returns the time zone of a name, as time.LoadLocation does.
+// Zones returns the time zone of a name, or an error, as time.LoadLocation does.
 type Zones func(name string) (*time.Location, error)
 
-// Schedule is when a site wants backups: the times of a cron text on the clock of a time
-// zone.
+// Schedule has the times at which a site wants backups: those of a cron text on the clock of
+// a time zone.
 type Schedule struct {
 	text string
 	zone *time.Location
-	// Each set has the bit of every number that fits.
+	// Each set has a bit for every number that fits.
 	minutes, hours, days, months, weekdays uint64
 }
 
@@ -45,14 +45,14 @@ var fields = []field{
 	{"day of the week", 0, 7, []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}},
 }
 
-// closest is the least time between two times of a schedule: a backup of a big database
-// takes minutes, and each control plane has its own part of the time between.
+// closest is the least time between two times of a schedule. A backup of a big database takes
+// minutes, and each control plane has its own part of that time.
 const closest = time.Hour
 
 // UTC is the time zone of a schedule that names none.
 const UTC = "UTC"
 
-// ParseSchedule reads a schedule. An error names each mistake.
+// ParseSchedule reads a schedule. The error names every mistake.
 func ParseSchedule(text, zone string, zones Zones) (Schedule, error) {
 	if zone == "" {
 		zone = UTC
@@ -92,7 +92,7 @@ func (s *Schedule) parse() error {
 	return errors.Join(mistakes...)
 }
 
-// set reads a field: a list of *, N, N-M, each with /STEP if wanted.
+// set reads a field: a list of *, N or N-M, each optionally with /STEP.
 func (f field) set(text string) (set uint64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		one, err := f.part(part)
@@ -147,11 +147,11 @@ func (f field) number(text string) (int, error) {
 	return n, nil
 }
 
-// all is the set of a field that leaves all its numbers free.
+// all is the set of a field that allows all its numbers.
 func (f field) all() uint64 { return 1<<(f.max+1) - 1<<f.min }
 
-// DefaultSchedule is once a day, between one and six o'clock UTC, at a minute that the
-// name of a site chooses: many sites with one target do not all write at once.
+// DefaultSchedule is once a day, between one and six o'clock UTC. The name of the site chooses
+// the minute, so that many sites with one target do not all write at once.
 func DefaultSchedule(site string) Schedule {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(site)) // never fails
@@ -171,23 +171,23 @@ func (s Schedule) String() string {
 	return s.text + " " + s.zone.String()
 }
 
-// farthest is how many days a search goes: 29 February comes once in eight years at worst.
+// farthest is the number of days that a search covers: 29 February may be eight years away.
 const farthest = 8*366 + 1
 
 // Next returns the first time of the schedule after a moment; zero if there is none.
 func (s Schedule) Next(after time.Time) time.Time { return s.search(after, 1) }
 
-// Last returns the last time of the schedule that is not after a moment.
+// Last returns the last time of the schedule that is not after a moment; zero if there is none.
 func (s Schedule) Last(at time.Time) time.Time { return s.search(at, -1) }
 
-// search looks day after day, forward for a time after a moment, or backward for one
-// that is not after it.
+// search looks day after day: forward (way 1) for a time after a moment, or backward (way -1)
+// for one that is not after it.
 func (s Schedule) search(from time.Time, way int) time.Time {
 	if s.zone == nil {
 		return time.Time{}
 	}
 	local := from.In(s.zone)
-	for day := -1; day <= farthest; day++ { // a change of the clock moves a time over midnight
+	for day := -1; day <= farthest; day++ { // a change of the clock may move a time over midnight
 		var best time.Time
 		for _, t := range s.on(local.Year(), local.Month(), local.Day()+way*day) {
 			switch {
@@ -204,9 +204,9 @@ func (s Schedule) search(from time.Time, way int) time.Time {
 	return time.Time{}
 }
 
-// on returns the times of a day. As in cron, a day fits if one of both fields about days
-// names it, unless one of them leaves all days free. A time that the clock leaves out is
-// moved by the change of the clock.
+// on returns the times of a day. As in cron, a day fits if either field about days names it,
+// unless one of them allows all days. A time that the clock skips is moved by the change
+// of the clock.
 func (s Schedule) on(year int, month time.Month, day int) []time.Time {
 	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	inMonth, inWeek := s.days>>date.Day()&1 == 1, s.weekdays>>int(date.Weekday())&1 == 1
@@ -231,8 +231,8 @@ func (s Schedule) on(year int, month time.Month, day int) []time.Time {
 // someDay is a moment from which the gaps of a schedule are measured.
 var someDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// comes says if a schedule never comes, or too often. What the change of a zone's clock
-// does to it counts for nothing.
+// comes returns an error if a schedule never comes, or comes too often. A change of the zone's
+// clock does not count.
 func (s Schedule) comes() error {
 	s.zone = time.UTC
 	at := s.Next(someDay)
@@ -249,8 +249,8 @@ func (s Schedule) comes() error {
 	return nil
 }
 
-// Period returns the longest time between two times of the schedule, as they come from a
-// moment on: the age that a newest backup reaches while all is well.
+// Period returns the longest time between two times of the schedule in the time after a moment.
+// The newest backup reaches this age while all is well.
 func (s Schedule) Period(from time.Time) time.Duration {
 	const most = 200
 	var longest time.Duration

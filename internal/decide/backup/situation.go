@@ -15,35 +15,35 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Etcd is what a host sees of etcd.
+// Etcd is the state of etcd as a host sees it.
 type Etcd struct {
 	// Writes is true while etcd takes writes here.
 	Writes bool
-	// TakesOver is what the etcd keeper does beside watching, empty for nothing.
+	// TakesOver says what the etcd keeper does besides watching, empty for nothing.
 	TakesOver string
-	// Learner names a member that catches up, empty for none.
+	// Learner names a member that is catching up, empty for none.
 	Learner string
-	// Members names the membership: of etcd, and of the pair. Another text is another one.
+	// Members identifies the membership of etcd and of the pair: another text is another one.
 	Members string
 }
 
-// Situation is what a host knows of whatever goes before a backup.
+// Situation has the facts to which a backup gives way.
 type Situation struct {
 	Etcd state.Fact[Etcd]
-	// Away says which control planes are away for work, or are about to be.
+	// Away has a sentence for each control plane that is away for work, or is about to be.
 	Away []string
-	// Rotation says which authorities are being replaced, empty for none.
+	// Rotation names the authorities that are being replaced, empty for none.
 	Rotation string
-	// Busy names other control planes that take a backup now.
+	// Busy names the other control planes that take a backup now.
 	Busy []string
-	// Free is what may still be written where backups lie, in bytes.
+	// Free is the number of bytes that may still be written on the file system of the backups.
 	Free state.Fact[uint64]
 }
 
-// quiet are the steps of the etcd keeper in which nothing changes hands.
+// quiet has the steps of the etcd keeper during which nothing changes its owner.
 var quiet = []state.EtcdAction{state.EtcdIdle, state.EtcdWait, state.EtcdWriteRecord, state.EtcdMark, state.EtcdMoveLeader}
 
-// EtcdOfPair reads what the etcd keeper of one of two hosts says.
+// EtcdOfPair returns the state in the report of the etcd keeper, on one of two hosts.
 func EtcdOfPair(r state.EtcdReport) state.Fact[Etcd] {
 	l, p := r.Snapshot.Local, r.Snapshot.Pacemaker
 	if !l.Running.Known || !l.Leader.Known {
@@ -65,7 +65,7 @@ func EtcdOfPair(r state.EtcdReport) state.Fact[Etcd] {
 	return state.Known(out)
 }
 
-// EtcdOfMember reads what the member of a host says of itself, where kubelet runs etcd.
+// EtcdOfMember returns the state that a member shows, on a host where kubelet runs etcd.
 func EtcdOfMember(votes bool, list []state.EtcdMember) Etcd {
 	return Etcd{Writes: votes, Members: members(list), Learner: learner(list)}
 }
@@ -95,7 +95,7 @@ func learner(list []state.EtcdMember) string {
 	return ""
 }
 
-// Around adds what the nodes say of control planes.
+// Around adds what the nodes show of the control planes.
 func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 	rotations := map[string]bool{}
 	for _, n := range nodes {
@@ -120,12 +120,12 @@ func (s *Situation) Around(self string, nodes []state.Node, now time.Time) {
 	s.Rotation = strings.Join(names, ", ")
 }
 
-// within reports whether something that began an age ago lasts no longer than a limit. A
-// time to come is of a clock that was set.
+// within reports whether something of this age is younger than a limit. A negative age is none:
+// the clock was set.
 func within(age, limit time.Duration) bool { return age >= 0 && age < limit }
 
-// away says for what a control plane is away, or is about to be; empty for nothing. A
-// host that is just lost is told by etcd.
+// away says for which work a control plane is away, or is about to be; empty for none. A host
+// that was just lost shows in etcd.
 func away(n state.Node) string {
 	turn, unreadTurn := annotation.Decode[annotation.Turn](n.Annotations[annotation.TurnOf])
 	said, unread := annotation.Decode[annotation.Host](n.Annotations[annotation.HostOf])
@@ -142,8 +142,8 @@ func away(n state.Node) string {
 	return ""
 }
 
-// rotates names the authorities that a control plane replaces: it trusts more than what
-// it signs with.
+// rotates names the authorities that a control plane is replacing: those of which it trusts more
+// than one.
 func rotates(n state.Node) []string {
 	var out []string
 	for a, r := range state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value.Authorities {
@@ -154,7 +154,7 @@ func rotates(n state.Node) []string {
 	return out
 }
 
-// rule is one reason for which a backup does not begin, or ends before its time.
+// rule is one reason for which a backup does not begin, or is ended before its time.
 type rule struct {
 	id string
 	// ends is true if it also ends a backup that has begun.
@@ -165,8 +165,8 @@ type rule struct {
 	why  func(s Situation, b Begun) string
 }
 
-// patience is how long a backup that is due waits for soft reasons, and spare what must
-// stay free where backups lie.
+// patience is the time for which a backup that is due waits for soft reasons. spare is the
+// number of bytes that must stay free on the file system of the backups.
 const (
 	patience = 6 * time.Hour
 	spare    = 2 << 30
@@ -205,10 +205,11 @@ func when(is bool, why string) string {
 	return ""
 }
 
-// Hindrance is why a backup does not begin, or ends before its time.
+// Hindrance is the reason for which a backup does not begin, or is ended before its time.
 type Hindrance struct{ ID, Why string }
 
-// hinders returns the first reason not to begin a backup that has been due for a time.
+// hinders returns the first reason not to begin a backup that has been due for a time; nil if
+// there is none.
 func hinders(s Situation, due time.Duration) *Hindrance {
 	for _, r := range rules {
 		if why := r.why(s, Begun{}); why != "" && (!r.soft || due < patience) {
@@ -218,7 +219,7 @@ func hinders(s Situation, due time.Duration) *Hindrance {
 	return nil
 }
 
-// endsIt returns the first reason to end a backup that has begun.
+// endsIt returns the first reason to end a backup that has begun; nil if there is none.
 func endsIt(s Situation, b Begun, now time.Time) *Hindrance {
 	for _, r := range rules {
 		if why := r.why(s, b); why != "" && r.ends && (!r.soft || !b.Late) {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// pair is what the keeper of a host says whose pair is whole.
+// pair is the report of the keeper of a host whose pair is whole.
 func pair() state.EtcdReport {
 	r := state.EtcdReport{Verdict: state.EtcdVerdict{Action: state.EtcdIdle}}
 	r.Snapshot.Local = state.EtcdLocal{

@@ -13,28 +13,28 @@ import (
 
 // Annotations of a Node about backups of its host.
 const (
-	// Annotation is what the host tells: a Summary. Its agent writes it.
+	// Annotation holds the Summary of a host. Its agent writes it.
 	Annotation = state.AnnotationDomain + "backup"
-	// WantedOf is a wish for a backup now: an Asked. Administrators write it. It stays
-	// until the next one: the host says in its Summary which one it has answered.
+	// WantedOf holds a wish for a backup now, an Asked. Administrators write it. It stays
+	// until the next wish: the Summary says which wish the host has answered.
 	WantedOf = state.AnnotationDomain + "backup-wanted"
 )
 
-// Asked is a wish for a backup now, as it stands in an annotation: a time, a blank and the
+// Asked is a wish for a backup now, as it stands in the annotation: a time, a blank and the
 // reason.
 type Asked struct {
-	// Text is the whole wish, and names it.
+	// Text is the whole wish, by which it is identified.
 	Text   string
 	At     time.Time
 	Reason string
 }
 
-// Ask returns the text of a wish of now.
+// Ask returns the text of a wish that is made now.
 func Ask(now time.Time, reason string) string {
 	return strings.TrimSpace(now.UTC().Format(time.RFC3339Nano) + " " + oneLine(reason, maxReason))
 }
 
-// ReadAsked reads a wish. One without a readable time counts as of now.
+// ReadAsked reads a wish. If its time cannot be read, the wish counts as made now.
 func ReadAsked(text string) Asked {
 	when, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 	at, err := time.Parse(time.RFC3339Nano, when)
@@ -44,14 +44,14 @@ func ReadAsked(text string) Asked {
 	return Asked{Text: text, At: at, Reason: oneLine(reason, maxReason)}
 }
 
-// The bounds of a Summary: every change of it goes to every host.
+// The bounds of a Summary. Every change of a Summary goes to every host.
 const (
 	maxReason = 80
 	maxWhy    = 300
 	maxBriefs = 16
 )
 
-// oneLine makes a text one line of some bytes.
+// oneLine makes one line of a text, with at most so many bytes.
 func oneLine(text string, most int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if len(text) <= most {
@@ -60,45 +60,45 @@ func oneLine(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-4], "") + " ..."
 }
 
-// Summary is what a host tells of its backups. A reader ignores fields that it does not
+// Summary is the report of a host about its backups. A reader ignores fields that it does not
 // know.
 type Summary struct {
-	// At is when it was written.
+	// At is the time at which it was written.
 	At time.Time `json:"at"`
 	// Kept are the backups on this host, the newest first.
 	Kept []Brief `json:"kept,omitempty"`
-	// Doing is the backup that it takes now.
+	// Doing is the run that goes on now; nil if none does.
 	Doing *Doing `json:"doing,omitempty"`
-	// Failed is how the tries since the last good backup ended.
+	// Failed describes the failures since the last good backup; nil if there is none.
 	Failed *Failure `json:"failed,omitempty"`
-	// Waits says why one that is due has not begun, and Due since when it is.
+	// Waits says why a backup that is due has not begun; Due is the time since which it is due.
 	Waits string    `json:"waits,omitempty"`
 	Due   time.Time `json:"due,omitzero"`
-	// Schedule is that of the site in words, Period the longest time between two of its
-	// times, and Next when the next one of this host is due.
+	// Schedule is the site's schedule in words, Period the longest time between two of its
+	// times, and Next the time of this host's next backup.
 	Schedule string        `json:"schedule"`
 	Period   time.Duration `json:"period"`
 	Next     time.Time     `json:"next,omitzero"`
 	Keep     int           `json:"keep"`
-	// Targets are the names of the targets, and Recipients the public keys of whoever
-	// may open what lies there.
+	// Targets are the names of the targets, and Recipients the public keys to which copies
+	// at targets are encrypted.
 	Targets    []string `json:"targets,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
 	// Refused lists the mistakes for which the wish of the site is not followed.
 	Refused []string `json:"refused,omitempty"`
-	// Asked is the last wish of a person that was answered, and Answer how.
+	// Asked is the last wish of a person that was answered; Answer is the answer.
 	Asked  string `json:"asked,omitempty"`
 	Answer Answer `json:"answer,omitzero"`
-	// Since is when this host first looked for what it has to back up.
+	// Since is the time at which this host first looked.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Doing is a backup on its way.
+// Doing is a run that goes on.
 type Doing struct {
 	ID     string    `json:"id"`
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason,omitempty"`
-	// Phase is what it is at.
+	// Phase is the phase of the run, in words.
 	Phase string `json:"phase,omitempty"`
 }
 
@@ -107,25 +107,25 @@ type Brief struct {
 	ID     string    `json:"id"`
 	Taken  time.Time `json:"taken"`
 	Reason string    `json:"reason,omitempty"`
-	// Good is true if it was restored and compared, and Why says what is wrong if not.
+	// Good is true if it passed all checks; if not, Why says what is wrong.
 	Good     bool   `json:"good"`
 	Why      string `json:"why,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	Size     int64  `json:"size,omitempty"`
-	// Kubernetes is the version that it is of.
+	// Kubernetes is the version that the host ran.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Copies     []Copy `json:"copies,omitempty"`
 }
 
-// Copy is a backup at a target.
+// Copy is the copy of a backup at a target.
 type Copy struct {
 	Target string `json:"target"`
-	// Verified is when it was read back there and compared; zero if it was not.
+	// Verified is the time at which it was read back there; zero if it was not.
 	Verified time.Time `json:"verified,omitzero"`
 	Failed   string    `json:"failed,omitempty"`
 }
 
-// Newest returns the newest good backup.
+// Newest returns the newest good backup; false if there is none.
 func (s Summary) Newest() (Brief, bool) {
 	var out Brief
 	for _, b := range s.Kept {
@@ -136,7 +136,7 @@ func (s Summary) Newest() (Brief, bool) {
 	return out, out.ID != ""
 }
 
-// Text writes a summary, with bounds for everything that grows.
+// Text encodes a summary. It bounds everything that can grow.
 func (s Summary) Text() (string, error) {
 	s.Kept = slices.Clone(s.Kept)
 	slices.SortStableFunc(s.Kept, func(a, b Brief) int { return b.Taken.Compare(a.Taken) })
@@ -162,7 +162,7 @@ func (s Summary) Text() (string, error) {
 	return string(out), err
 }
 
-// short keeps the newest backups, and the newest good one also if it is older.
+// short returns the newest backups, and the newest good one even if it is older.
 func (s Summary) short() []Brief {
 	if len(s.Kept) <= maxBriefs {
 		return s.Kept
@@ -174,10 +174,10 @@ func (s Summary) short() []Brief {
 	return out
 }
 
-// ErrNothingSaid says that a host tells nothing of its backups.
-var ErrNothingSaid = errors.New("its agent has not told anything of backups")
+// ErrNothingSaid is returned if a host has reported nothing about its backups.
+var ErrNothingSaid = errors.New("its agent has reported nothing about backups")
 
-// ReadSummary reads what a host tells.
+// ReadSummary decodes a summary. An empty text is ErrNothingSaid.
 func ReadSummary(text string) (Summary, error) {
 	var s Summary
 	if text == "" {
@@ -189,7 +189,7 @@ func ReadSummary(text string) (Summary, error) {
 	return s, nil
 }
 
-// Same reports whether two summaries differ in nothing but the time at which they were
+// Same reports whether two summaries are equal apart from the time at which they were
 // written.
 func (s Summary) Same(o Summary) bool {
 	s.At, o.At = time.Time{}, time.Time{}

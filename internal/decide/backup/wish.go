@@ -13,28 +13,28 @@ import (
 	model "github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// Inputs are what the API has of a site's wish: the spec of the Backup, nil for none, and
-// the text of the Secret, empty for none. A host keeps the last ones that were right: the
+// Inputs are the two parts of a site's wish in the API: the spec of the Backup, nil for none,
+// and the text of the Secret, empty for none. A host keeps the last ones without mistakes. The
 // text holds credentials.
 type Inputs struct {
 	Spec   *configv1alpha1.EtcdBackupSpec `json:"spec,omitempty"`
 	Config string                         `json:"config,omitempty"`
 }
 
-// Wish is what a site wants, without mistakes.
+// Wish is the wish of a site, without mistakes.
 type Wish struct {
 	Schedule Schedule
 	Keep     int
 	model.Config
 }
 
-// DefaultWish is that of a site which wishes nothing: a site has backups from its first
-// day.
+// DefaultWish is the wish of a site that configured nothing, so that it has backups from its
+// first day.
 func DefaultWish(site string) Wish {
 	return Wish{Schedule: DefaultSchedule(site), Keep: model.DefaultKeep}
 }
 
-// CheckSchedule says what is wrong with a schedule, for model/backup.Parse.
+// CheckSchedule returns the check of a schedule for model/backup.Parse.
 func CheckSchedule(zones Zones) func(text, zone string) error {
 	return func(text, zone string) error {
 		if text == "" {
@@ -45,8 +45,8 @@ func CheckSchedule(zones Zones) func(text, zone string) error {
 	}
 }
 
-// ReadWish reads the wish of a site. Its mistakes are all there are, each with the object
-// and the field, and none has a secret in it. With a mistake there is no wish.
+// ReadWish reads the wish of a site. It returns every mistake, each with the object and the
+// field, and without secrets. If there is a mistake, there is no wish.
 func ReadWish(in Inputs, site string, zones Zones) (Wish, []string) {
 	out := DefaultWish(site)
 	var mistakes []string
@@ -81,7 +81,7 @@ func ReadWish(in Inputs, site string, zones Zones) (Wish, []string) {
 	return out, nil
 }
 
-// keepOf reads how many backups are kept, and what of the spec Holdfast does not follow.
+// keepOf reads how many backups are kept, and refuses fields that Holdfast does not follow.
 func keepOf(spec configv1alpha1.EtcdBackupSpec) (keep int, mistakes []string) {
 	const at = "Backup " + ObjectName + ": spec.etcd."
 	if spec.PVCName != "" {
@@ -120,8 +120,8 @@ func lines(prefix string, err error) []string {
 	return out
 }
 
-// SpecOf returns the spec of a Backup for a configuration, and the configuration without
-// what stands there: the schedule is no secret, and people look for it in the object.
+// SpecOf splits a configuration into the spec of a Backup and the rest for the Secret. The
+// schedule is no secret, and people look for it in the Backup.
 func SpecOf(c model.Config) (configv1alpha1.EtcdBackupSpec, model.Config) {
 	spec := configv1alpha1.EtcdBackupSpec{
 		Schedule: c.Schedule, TimeZone: c.TimeZone,
@@ -143,7 +143,7 @@ func (w Wish) TargetNames() []string {
 	return out
 }
 
-// Briefs returns the entries of a catalogue in short, the newest first.
+// Briefs returns the entries of a catalogue as Briefs, the newest first.
 func Briefs(entries []model.Entry) []Brief {
 	var out []Brief
 	for _, e := range entries {
@@ -158,7 +158,7 @@ func Briefs(entries []model.Entry) []Brief {
 }
 
 // Unsent returns the id of the newest good backup of a host if a target lacks it; empty
-// otherwise. Older ones are not sent any more.
+// otherwise. Older backups are not sent any more.
 func (w Wish) Unsent(entries []model.Entry) string {
 	var newest model.Entry
 	for _, e := range entries {
@@ -177,12 +177,12 @@ func (w Wish) Unsent(entries []model.Entry) string {
 	return ""
 }
 
-// Spent returns the ids of the backups of a host that go. period is that of the schedule.
+// Spent returns the ids of the backups of a host to remove. period is that of the schedule.
 func (w Wish) Spent(entries []model.Entry, host string, period time.Duration, now time.Time) []string {
 	return model.Retention(entries, model.Policy{Host: host, Keep: w.Keep, Period: period, Now: now}).Go
 }
 
-// Request returns what the unit is asked for.
+// Request returns the request for a run of the unit.
 func (w Wish) Request(b Begun, site, host string, spent []string) model.Request {
 	out := model.Request{ID: b.ID, Reason: b.Reason, Site: site, Host: host, Recipients: w.Recipients, Targets: w.Targets}
 	if b.Reason == Tend {
@@ -191,7 +191,7 @@ func (w Wish) Request(b Begun, site, host string, spent []string) model.Request 
 	return out
 }
 
-// Words say a wish in one line, for people.
+// Words describes a wish in one line, for people.
 func (w Wish) Words() string {
 	where := "on the control planes alone"
 	if names := w.TargetNames(); len(names) > 0 {

@@ -1,7 +1,7 @@
-// Package deleted decides what becomes of files and of a cluster configuration that
-// somebody deleted on a host: what its agent puts back by itself, and what a person
-// is told, with the command. Only what the agent has the same bytes of is put back,
-// what nobody is likely to remove on purpose, and not again and again.
+// Package deleted decides what is done about files and a cluster configuration that
+// somebody deleted on a host: which files the agent puts back, and what a person is
+// told, with the command. A file is put back only if the agent has the same bytes,
+// nobody is likely to have removed it on purpose, and it was not put back too often.
 package deleted
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Input holds what is known of a host.
+// Input has the facts about a host.
 type Input struct {
 	Now time.Time
-	// Host is this host's name, Peer that of another control plane, empty for none.
+	// Host is this host's name, Peer that of another control plane, empty if there is none.
 	Host, Peer string
-	// Files are those that the host should have.
+	// Files are the files that the host should have.
 	Files []File
 	// Leave lists paths that an administrator removed on purpose.
 	Leave []string
-	// Pair is what is known of two hosts under Pacemaker, nil on any other host and
+	// Pair has the facts about two hosts under Pacemaker; nil on any other host, and
 	// before their set-up.
 	Pair *Pair
 }
@@ -32,32 +32,32 @@ type File struct {
 	There bool
 	// Kept is true if the agent has a copy of it.
 	Kept bool
-	// Gone is how long it has been missing.
+	// Gone is the time for which it has been missing.
 	Gone time.Duration
-	// Put lists when the agent put it back lately, in order.
+	// Put lists the last times at which the agent put it back, in order.
 	Put []time.Time
 }
 
-// Verdict says what to do.
+// Verdict is the decision.
 type Verdict struct {
 	// Put lists the files to put back.
 	Put []string
-	// Lost lists what a person is told of.
+	// Lost describes what is missing and not put back, for a person.
 	Lost []state.Deleted
 }
 
-// The bounds on what is put back.
+// The bounds for putting files back.
 const (
-	// Settles is how long a file may be missing: editors and programs that replace a
-	// file leave it out for a moment.
+	// Settles is the time for which a file may be missing: an editor or a program that
+	// replaces a file removes it for a moment.
 	Settles = 5 * time.Second
-	// Most is how often one file is put back Within a time. Then it is only told.
+	// Most is how often one file is put back Within a time. After that it is only told.
 	Most   = 3
 	Within = 10 * time.Minute
 )
 
-// LeavePath is the file in which an administrator lists, one in a line, the paths
-// that stay away.
+// LeavePath is the file in which an administrator lists the paths that stay away, one in a
+// line.
 const LeavePath = "/etc/holdfast/leave-deleted"
 
 // Decide decides about everything that is missing.
@@ -79,7 +79,7 @@ func Decide(in Input) Verdict {
 	}
 	if apart != "" {
 		v.Lost = append(v.Lost, state.Deleted{
-			What: apart, Problem: apart + " is gone", Meaning: "Somebody takes this host apart, as kubeadm reset does, so nothing is put back by itself. A host that should stay in the cluster is installed anew.",
+			What: apart, Problem: apart + " is gone", Meaning: "Somebody takes this host apart, as kubeadm reset does, so nothing is put back by itself. If the host should stay in the cluster, install it anew.",
 		})
 	}
 	if in.Pair != nil {
@@ -88,8 +88,8 @@ func Decide(in Input) Verdict {
 	return v
 }
 
-// takenApart returns the file whose absence says that a person takes the whole host
-// out of the cluster, empty if all of them are there.
+// takenApart returns a missing file without which the host is in no cluster, so that a
+// person seems to take the whole host out; empty if none is missing.
 func (in Input) takenApart() string {
 	for _, f := range in.Files {
 		if f.Identity && !f.There && f.Gone >= Settles && !slices.Contains(in.Leave, f.Path) {
@@ -99,7 +99,7 @@ func (in Input) takenApart() string {
 	return ""
 }
 
-// Lately returns the times that count.
+// Lately returns the times that are not older than Within.
 func Lately(put []time.Time, now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(put), func(t time.Time) bool { return now.Sub(t) >= Within })
 }

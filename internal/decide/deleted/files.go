@@ -3,19 +3,19 @@ package deleted
 // Spec describes one file that a host should have.
 type Spec struct {
 	Path string
-	// Matters says what its absence leads to.
+	// Matters says what happens while it is missing.
 	Matters string
 	// Back is true if the agent keeps a copy and puts it back.
 	Back bool
-	// Optional is true for a file that not every host of its kind has: it is missed
-	// once the agent has seen it.
+	// Optional is true for a file that some hosts of its kind do not have: it counts as missing
+	// only if the agent has a copy of it.
 	Optional bool
-	// Identity is true if the host is none of the cluster without it.
+	// Identity is true if the host is in no cluster without it.
 	Identity bool
-	// Authority is true for the key or certificate of an authority, which every
-	// control plane has alike.
+	// Authority is true for the key or certificate of an authority, which all control planes
+	// have in common.
 	Authority bool
-	// Command is what a person types where it is not put back.
+	// Command is the command for a person if the file is not put back.
 	Command string
 }
 
@@ -25,16 +25,16 @@ const (
 	manifests  = kubernetes + "manifests/"
 )
 
-// Kind is what matters of a host for the list of its files.
+// Kind has the facts about a host on which the list of its files depends.
 type Kind struct {
 	ControlPlane bool
-	// Pacemaker is true if Pacemaker runs etcd there, and not kubelet.
+	// Pacemaker is true if Pacemaker runs etcd there, not kubelet.
 	Pacemaker bool
 }
 
-// Specs returns the files that a host should have. What the agent itself renders
-// anew is not among them: keepalived, haproxy, CoreDNS, certificates that are due.
-// Neither is admin.conf, which nothing that runs needs and some people take away.
+// Specs returns the files that a host should have. It lacks the files that the agent itself
+// renders anew: those of keepalived, haproxy and CoreDNS, and certificates that are due. It
+// also lacks admin.conf, which no program that runs needs and some people remove.
 func Specs(k Kind) []Spec {
 	out := []Spec{
 		{Path: kubernetes + "kubelet.conf", Identity: true},
@@ -58,21 +58,21 @@ func Specs(k Kind) []Spec {
 		out = append(out, Spec{Path: manifests + p.name + ".yaml", Back: true, Matters: p.matters})
 	}
 	for _, name := range []string{"controller-manager.conf", "scheduler.conf"} {
-		out = append(out, Spec{Path: kubernetes + name, Back: true, Optional: true, Matters: "What uses it runs on; it does not start again."})
+		out = append(out, Spec{Path: kubernetes + name, Back: true, Optional: true, Matters: "Programs that use it run on; they do not start again."})
 	}
 	for _, name := range []string{
 		"apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client", "etcd/server", "etcd/peer", "etcd/healthcheck-client",
 	} {
 		for _, end := range []string{".crt", ".key"} {
-			out = append(out, Spec{Path: pki + name + end, Back: true, Optional: true, Matters: "What uses it runs on; it does not start again."})
+			out = append(out, Spec{Path: pki + name + end, Back: true, Optional: true, Matters: "Programs that use it run on; they do not start again."})
 		}
 	}
 	out = append(out, Spec{Path: "/etc/holdfast/apiserver/encryption.yaml", Back: true, Optional: true, Matters: "The API server of this host cannot start again, and nobody reads Secrets without these keys."})
 	return append(out, authorities()...)
 }
 
-// authorities are the files that sign. They are told of and not kept twice: some
-// people remove a key on purpose.
+// authorities are the files of authorities. A person is told of them, and there are no copies,
+// because some people remove a key on purpose.
 func authorities() []Spec {
 	return []Spec{
 		{Path: pki + "ca.key", Authority: true, Matters: "This host signs no certificate: no host joins through it, and it renews none."},

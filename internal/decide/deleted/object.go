@@ -5,28 +5,28 @@ import "time"
 // Object is an object of kubeadm's in the API that joins and upgrades read.
 type Object struct {
 	There, Kept bool
-	// Seen is true if this agent has seen it since it was started: its copy is then
-	// not of before a time in which the host was off.
+	// Seen is true if this agent has seen it since the agent was started: then its copy is not
+	// older than a time in which the host was off.
 	Seen bool
-	// Gone is how long it has been missing.
+	// Gone is the time for which it has been missing.
 	Gone time.Duration
-	// Made lists when the agent made it again lately, in order.
+	// Made lists the last times at which the agent made it again, in order.
 	Made []time.Time
 }
 
-// Late is how long another control plane, whose copy may be newer, has to make an
+// Late is the time that another control plane, whose copy may be newer, has to make an
 // object again.
 const Late = 5 * time.Minute
 
-// Again reports whether to make the object again. One that somebody changed stays as
+// Again reports whether to make the object again. An object that somebody changed stays as
 // it is.
 func (o Object) Again(now time.Time) bool {
 	return !o.There && o.Kept && len(Lately(o.Made, now)) < Most && (o.Seen || o.Gone >= Late)
 }
 
-// ConfigMaps are those that are made again: by namespace and name, with the keys
-// that are kept, none for all. Of cluster-info, the controller manager signs the
-// rest anew.
+// ConfigMaps returns the ConfigMaps that are made again: by namespace and name, with the keys
+// that are kept, none for all. The controller manager signs the other keys of cluster-info
+// anew.
 func ConfigMaps() []ConfigMap {
 	return []ConfigMap{
 		{"kube-system", "kubeadm-config", nil},
@@ -36,13 +36,13 @@ func ConfigMaps() []ConfigMap {
 	}
 }
 
-// ConfigMap names one of them.
+// ConfigMap names a ConfigMap and the keys that are kept.
 type ConfigMap struct {
 	Namespace, Name string
 	Keys            []string
 }
 
-// Keep returns the part of its data that is kept.
+// Keep returns the kept keys of its data.
 func (m ConfigMap) Keep(data map[string]string) map[string]string {
 	if len(m.Keys) == 0 {
 		return data

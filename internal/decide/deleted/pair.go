@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Pair is what is known of Corosync and Pacemaker on one of two hosts.
+// Pair has the facts about Corosync and Pacemaker on one of two hosts.
 type Pair struct {
 	// Listed are the hosts in corosync.conf, Kept those in the agent's copy of it.
-	// Each is nil where there is no such file.
+	// Each is nil if there is no such file.
 	Listed, Kept []string
-	// Broken says why corosync.conf cannot be read, although it is there.
+	// Broken says why corosync.conf cannot be read, if it is there.
 	Broken string
-	// Key is true if the key with which the two sign their packets is there.
+	// Key is true if the key file with which the two hosts sign their packets is there.
 	Key bool
 	// CIB is true if Pacemaker's configuration lies on the disk.
 	CIB bool
@@ -23,7 +23,7 @@ type Pair struct {
 	Running bool
 }
 
-// The names of what a pair may lack.
+// Names of parts that a pair may lack.
 const (
 	Membership    = "Corosync's list of hosts"
 	Configuration = "Pacemaker's configuration on the disk"
@@ -32,11 +32,11 @@ const (
 // PutBack is the command that puts Corosync's files back.
 const PutBack = "sudo holdfast-agent two-node put-back"
 
-// notOff is what everybody who sees one of these must know.
+// notOff ends the text about a host that Corosync does not list.
 const notOff = " A host that Corosync does not list is not off because of that: nothing takes over until it is proven off."
 
-// lost describes what is missing of Corosync's and Pacemaker's configuration. A
-// person typed the command that removed it, so a person has it put back.
+// lost describes the missing parts of Corosync's and Pacemaker's configuration. A person
+// typed the command that removed them, so a person has to put them back.
 func (p Pair) lost(in Input) []state.Deleted {
 	var out []state.Deleted
 	missing := p.missing()
@@ -66,7 +66,7 @@ func other(peer string) string {
 	return peer
 }
 
-// missing says what is wrong with Corosync's files, empty for nothing.
+// missing describes what is wrong with Corosync's files, empty for nothing.
 func (p Pair) missing() string {
 	switch {
 	case p.Broken != "":

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// TestALoneSurvivorStartsAloneWhileItsRetiredPeerHasNoSuccessor: nobody can prove that a
-// host is off which was taken away (docs/adr/0083), and a newcomer may take days.
+// TestALoneSurvivorStartsAloneWhileItsRetiredPeerHasNoSuccessor: after a host was taken away
+// nobody can prove that it is off (docs/adr/0083), and a newcomer may take days.
 func TestALoneSurvivorStartsAloneWhileItsRetiredPeerHasNoSuccessor(t *testing.T) {
 	alone := all(own(state.EtcdSole), onlyMember, retires("beta"))
 	booted := all(rebooted, func(s *state.EtcdSnapshot) { s.Pacemaker.Inert = state.Known(false) })

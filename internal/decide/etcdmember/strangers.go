@@ -8,10 +8,10 @@ import (
 )
 
 // Strangers returns the members of the local etcd that belong to neither host, the
-// most dangerous first: a person or a program added them. A voter among them
-// counts for the quorum, so that the next loss stops the cluster, and no rule has
-// a stand-in vote among three. A learner keeps etcd from taking another one.
-// While it is unknown which member is the peer's, one other member counts as it.
+// most dangerous first. A person or a program added them. A voter among them
+// counts for the quorum, so the next loss stops the cluster, and no rule starts
+// a stand-in among three voters. A learner keeps etcd from taking another one.
+// While it is unknown which member is the peer's, one other member counts as the peer's.
 func Strangers(s state.EtcdSnapshot) []state.EtcdMember {
 	v := look(&s)
 	if !v.known || !v.running || !v.selfListed() {
@@ -39,8 +39,8 @@ func Strangers(s state.EtcdSnapshot) []state.EtcdMember {
 	return slices.Clip(others)
 }
 
-// danger orders strangers: a voter that never started takes part in each count and
-// helps with none.
+// danger orders strangers. The most dangerous is a voter that never started: it raises the
+// quorum, and never votes.
 func danger(m state.EtcdMember) int {
 	switch {
 	case m.Learner:
@@ -51,7 +51,7 @@ func danger(m state.EtcdMember) int {
 	return 2
 }
 
-// RemoveCommand is the command that takes a member out of etcd, for a person on a
+// RemoveCommand returns the command with which a person removes a member of etcd, on a
 // control plane.
 func RemoveCommand(id state.MemberID) string {
 	const pki = state.EtcdPKIDir + "/"

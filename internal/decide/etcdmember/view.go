@@ -204,8 +204,8 @@ func (v *view) peerBlank() bool { return v.peerIn(state.EtcdNone) && v.peerCopyI
 func (v *view) answered() bool { return v.said && v.peer.SeenSeq >= v.own.Seq }
 
 // retired reports whether there is no peer: it was retired for good, and its successor is
-// not in Corosync's cluster yet. It counts only for the record of a lone survivor, who
-// holds every acknowledged write, and while no other voter is listed.
+// not in Corosync's cluster yet. It counts only if the record is that of a lone survivor, who
+// holds every acknowledged write, and no other voter is listed.
 func (v *view) retired() bool {
 	r := v.s.Proofs.Retired
 	return r.Known && r.Value.Peer == v.s.Peer && v.absent && v.in(state.EtcdSole) && v.membersKnown && !v.otherVoter()

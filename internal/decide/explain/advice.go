@@ -148,7 +148,7 @@ func restore(Input) []Advice {
 	return []Advice{{"etcdutl snapshot restore --help", "starts again from a backup, on both hosts at once: " + RestorePage}}
 }
 
-// putBack advises about what somebody deleted on the host.
+// putBack advises about things that somebody deleted on the host.
 func putBack(in Input) []Advice {
 	var out []Advice
 	for _, d := range in.Deleted {
@@ -159,8 +159,8 @@ func putBack(in Input) []Advice {
 	return out
 }
 
-// odd advises about members of etcd that belong to neither host, whatever the rule,
-// while etcd can commit their removal.
+// odd advises about members of etcd that belong to neither host, under any rule, as long as
+// etcd can commit their removal.
 func odd(in Input) []Advice {
 	list := etcdmember.Strangers(in.Report.Snapshot)
 	if len(list) == 0 || in.Source == FromFiles || service(in.Report.Snapshot.Local) != Writes {

@@ -57,7 +57,7 @@ func unsafe(s state.EtcdSnapshot) string {
 	return "not both hosts are known to hold everything yet"
 }
 
-// odder names what etcd lists beside the two hosts, empty for nothing.
+// odder names a member of etcd that belongs to neither host, empty if there is none.
 func odder(s state.EtcdSnapshot) string {
 	odd := etcdmember.Strangers(s)
 	if len(odd) == 0 {

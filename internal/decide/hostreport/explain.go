@@ -49,7 +49,7 @@ func (r Report) Explained() (explain.Input, error) {
 	return in, nil
 }
 
-// lost returns what somebody deleted on the host, as far as it is known.
+// lost returns the things that somebody deleted on the host, as far as they are known.
 func (r Report) lost() []state.Deleted {
 	if !r.Deleted.Known {
 		return nil

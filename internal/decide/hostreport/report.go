@@ -58,8 +58,8 @@ type Report struct {
 	Loops   state.Seen[state.LoopsStatus]      `json:"loops"`
 	Watched state.Seen[pacemakerstatus.Report] `json:"watched"`
 
-	// Part etcd. Record is that on the disk. Deleted is what the agent misses on the
-	// host.
+	// Part etcd. Record is the record on the disk. Deleted lists what the agent finds missing
+	// on the host.
 	Keeper state.Seen[state.EtcdReport] `json:"keeper"`
 	Record state.Seen[state.EtcdRecord] `json:"record"`
 

@@ -112,7 +112,7 @@ func (t *telling) loops() {
 	t.self(func(h *standing.Host) { h.Loops = standing.Know(s.Loops, t.name, s.At) })
 }
 
-// deleted adds what the agent misses on the host.
+// deleted adds the things that the agent finds missing on the host.
 func (t *telling) deleted() {
 	t.limit(t.Deleted.Why, t.Deleted.Lack)
 	if t.Deleted.Known {

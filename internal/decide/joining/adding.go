@@ -10,34 +10,34 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Adding is what a person wants who adds a host to a running cluster, and what the
-// cluster says about it.
+// Adding has the wish of a person who adds a host to a running cluster, and the facts of the
+// cluster about it.
 type Adding struct {
 	Role state.Role
 	// Host is its name, empty for any host of the role.
 	Host string
-	// Addresses are those that it is going to have, empty if the person does not say.
+	// Addresses are the addresses that the host will have, empty if the person does not say.
 	Addresses []netip.Addr
-	// Nodes are those of the cluster, Networks the site's machine networks, and VIPs
+	// Nodes are those of the cluster, Networks the machine networks of the site, and VIPs
 	// its virtual IPs.
 	Nodes    []state.Node
 	Networks []netip.Prefix
 	VIPs     []netip.Addr
 	// Retired is the list of hosts that were taken out.
 	Retired retired.List
-	// Pods counts pods that are bound to the name.
+	// Pods is the number of pods that are bound to the name.
 	Pods int
 	// Upgrade says what an upgrade of the site does now, empty if none is under way.
 	Upgrade string
 }
 
-// Add returns every reason why the host is not added, and what a person should know
-// if it is.
+// Add returns every reason for which the host is not added. If there is none, it returns notes
+// for the person.
 func Add(s Site, a Adding) (refused []error, notes []string) {
 	refused = append(refused, s.place(a)...)
 	refused = append(refused, a.addresses()...)
 	if a.Upgrade != "" {
-		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has nothing to go back to; wait for its end: holdfast upgrade status", a.Upgrade))
+		refused = append(refused, refuse("an upgrade of the site is under way (%s): a host that joins now has no release to go back to; wait until the upgrade is over: holdfast upgrade status", a.Upgrade))
 	}
 	if h, out := a.Retired.Of(a.Host); out && h.Open() {
 		notes = append(notes, fmt.Sprintf("a host of this name was %s: if it is another machine, it must be wiped, or stay off", h))
@@ -62,7 +62,7 @@ func (s Site) place(a Adding) []error {
 	case full:
 		out = append(out, refuse("this site has %d control planes and all are nodes (%s): the number is fixed at the installation", s.ControlPlanes, strings.Join(others, ", ")))
 	case len(s.Fenced) > 0:
-		out = append(out, refuse("the place of a control plane of two is given to another machine by: holdfast host replace NAME, on the host that stays"))
+		out = append(out, refuse("this site has two control planes: to give the place of a lost one to another machine, run on the host that stays: holdfast host replace NAME"))
 	}
 	if i := slices.IndexFunc(a.Nodes, func(n state.Node) bool { return n.Name == a.Host }); i >= 0 {
 		out = append(out, has(a.Nodes[i]))
@@ -72,7 +72,7 @@ func (s Site) place(a Adding) []error {
 	return out
 }
 
-// has tells a person what to do about a name that a node has.
+// has returns the reason for a name that a node has, with the way out.
 func has(n state.Node) error {
 	if n.Ready {
 		return refuse("%s is already a node of this cluster, and ready: give the new host another name", n.Name)
@@ -80,7 +80,7 @@ func has(n state.Node) error {
 	return refuse("%s is already a node of this cluster, and not ready: if it is gone for good, remove it first: holdfast host remove %[1]s --is-off %[1]s", n.Name)
 }
 
-// addresses says which of the wanted addresses the host cannot have.
+// addresses returns the reasons for addresses that the host cannot have.
 func (a Adding) addresses() []error {
 	var out []error
 	for _, address := range a.Addresses {

@@ -142,7 +142,7 @@ func WithoutHint(message, command string) string {
 	return strings.TrimSuffix(message, hint(command))
 }
 
-// Hinted returns a message and its hint apart; the hint is empty where there is
+// Hinted splits a message into its words and its command; the command is empty if it has
 // none.
 func Hinted(message string) (words, command string) {
 	words, command, _ = strings.Cut(strings.TrimSuffix(message, ")"), " (etcdctl ")

@@ -259,7 +259,7 @@ func (v view) redundant() metav1.Condition {
 	return condition(kind, metav1.ConditionTrue, ReasonRedundant)
 }
 
-// Strangers names members of etcd that belong to no host.
+// Strangers describes members of etcd that belong to no host.
 func Strangers(list []state.EtcdMember) string {
 	var names []string
 	for _, m := range list {

@@ -1,9 +1,9 @@
 // Package registration decides whether a Node that somebody deleted is made again.
-// kubelet registers only when it starts; a Node that is deleted while kubelet runs
+// kubelet registers only when it starts. So a Node that is deleted while kubelet runs
 // stays away, and 40 s later its pods are deleted. If the Node is made again as it
 // was, with its share of the pod network and the entries of the network's
 // daemon, nothing that runs on the host notices. The host's own agent makes it;
-// where that one cannot, the agent of another control plane does.
+// if that agent cannot, the agent of another control plane does.
 package registration
 
 import (
@@ -29,13 +29,13 @@ type Input struct {
 	// Kubelet is true if the kubelet of the Node's host runs and is healthy, as far
 	// as the deciding host can see.
 	Kubelet bool
-	// Administrator is true if the deciding agent may set every label: that of a
-	// control plane. A worker's agent has only kubelet's account.
+	// Administrator is true if the agent that decides may set every label, as that of a
+	// control plane may. A worker's agent has only kubelet's account.
 	Administrator bool
-	// Worker is true if the Node's host is one.
+	// Worker is true if the Node is that of a worker.
 	Worker bool
-	// Peer is true if the Node is that of another control plane; Gone is then how
-	// long this host has known that it is missing.
+	// Peer is true if the Node is that of another control plane. Gone is then the time
+	// for which this host has known that it is missing.
 	Peer bool
 	Gone time.Duration
 	// Retired says who took the host out of the cluster and when, empty if nobody
@@ -51,23 +51,23 @@ type Verdict struct {
 	Make *corev1.Node
 	// Lost lists labels of it that only an administrator may set.
 	Lost []string
-	// Rule is the name of the rule that decided, Why explains in one line why no
+	// Rule is the name of the rule that decided; Why says in one line why no
 	// Node is made.
 	Rule, Why string
-	// Tell is true if a person must hear of it: nothing happens by itself.
+	// Tell is true if a person has to be told, because nothing happens by itself.
 	Tell bool
 }
 
-// The bounds on making a Node again: it is no race with somebody who deletes it
-// on purpose.
+// The bounds for making a Node again. The agent must not race with somebody who deletes
+// the Node on purpose.
 const (
-	// Most is how often a Node is made again Within a time; then it is only told.
+	// Most is how often a Node is made again Within a time. After that it is only told.
 	Most   = 3
 	Within = 10 * time.Minute
-	// Apart is the least time between two.
+	// Apart is the least time between two of these.
 	Apart = 15 * time.Second
-	// Turn is how long a host has to make its own Node, before another control
-	// plane does.
+	// Turn is the time that a host has to make its own Node, before another control
+	// plane does so.
 	Turn = 4 * time.Second
 )
 
@@ -78,7 +78,8 @@ type rule struct {
 	when func(Input) bool
 }
 
-// rules say no; the first that holds decides. Where none does, the Node is made.
+// rules are reasons to make no Node; the first that holds decides. If none holds, the Node is
+// made.
 var rules = []rule{
 	{"listed", "the API has this node", false, func(in Input) bool { return in.Listed }},
 	{"never-seen", "this host has never seen that node", false, func(in Input) bool { return in.Known == nil }},
@@ -108,7 +109,7 @@ func Decide(in Input) Verdict {
 	return Verdict{Make: n, Lost: lost, Rule: "make"}
 }
 
-// Lately returns the times that count: those Within the last while.
+// Lately returns the times that are not older than Within.
 func Lately(made []time.Time, now time.Time) []time.Time {
 	i := slices.IndexFunc(made, func(t time.Time) bool { return now.Sub(t) < Within })
 	if i < 0 {
@@ -117,8 +118,8 @@ func Lately(made []time.Time, now time.Time) []time.Time {
 	return made[i:]
 }
 
-// Kept returns the parts of a Node that are needed to make it again. Its UID tells
-// one that was taken out from a later one of the same name.
+// Kept returns the parts of a Node that are needed to make it again. The UID distinguishes
+// a Node that was taken out from a later one of the same name.
 func Kept(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},

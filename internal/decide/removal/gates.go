@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
-// Gate is a reason why a host may not go now, and what a person can do.
+// Gate is a reason for which a host may not go now, with the way out.
 type Gate struct {
 	Name     string
 	Why, Way string
@@ -19,18 +19,18 @@ type Gate struct {
 
 func (g Gate) String() string { return g.Name + ": " + g.Why + ". " + g.Way }
 
-// alive is the age of a sign of life at which a host cannot have been off long
-// enough to be believed off: longer than the longest pause of a healthy kubelet.
+// alive is the age up to which a sign of life refutes that a host is off. It is longer than
+// the longest pause of a healthy kubelet.
 const alive = time.Minute
 
-// gate is a row of the table. shut says why the gate is closed, empty if it is
-// open.
+// gate is a row of the table. shut returns why the gate is closed and the way out; both are
+// empty if it is open.
 type gate struct {
 	name string
 	shut func(Facts) (why, way string)
 }
 
-// gates lists the gates. Each is asked before each step: a host that comes back in
+// gates lists the gates. Each is asked before each step, so a host that comes back in
 // the middle of its removal stops it.
 var gates = []gate{
 	{"list", unreadable},
@@ -62,9 +62,9 @@ func unreadable(f Facts) (why, way string) {
 		"See: kubectl -n kube-system get configmap holdfast-retired -o yaml"
 }
 
-// planes returns how many control planes the site has, and whether the host is one
-// of them. A name without a Node may be that of a control plane whose Node somebody
-// deleted: where one is missing it counts as that one.
+// planes returns the number of control planes of the site, and whether the host is one
+// of them. A name without a Node counts as a control plane if one is missing, because
+// somebody may have deleted its Node.
 func (f Facts) planes() (number int, one bool) {
 	for i := range f.Others {
 		if controlPlane(&f.Others[i]) {
@@ -147,7 +147,7 @@ func lives(f Facts) (why, way string) {
 		"Leave --is-off out, and its pods move first. Or switch it off, and wait a minute"
 }
 
-// silent stops a removal that would wait for ever: a host that does not answer ends
+// silent stops a removal that would wait forever, because a host that does not answer ends
 // no pod.
 func silent(f Facts) (why, way string) {
 	if f.Off || f.Node == nil || ready(f.Node) || drain.HasWanted(f.Node.Annotations) {
@@ -160,19 +160,19 @@ func silent(f Facts) (why, way string) {
 		"Bring it back. Or see yourself that it is off, and say so: holdfast host remove " + f.Name + " --is-off " + f.Name
 }
 
-// nowhere stops a removal that would only end pods.
+// nowhere stops a removal that would end pods and not move them.
 func nowhere(f Facts) (why, way string) {
 	if f.Off || f.Node == nil || !drain.Foresee(f.drained()).Nowhere || f.movable() == 0 {
 		return "", ""
 	}
-	return fmt.Sprintf("no other host takes pods, so those of %s would only end", f.Name),
+	return fmt.Sprintf("no other host takes pods, so those of %s would end and not move", f.Name),
 		"Add another host first: holdfast host add"
 }
 
-// movable counts the pods that other hosts would get.
+// movable returns the number of pods that would move to other hosts.
 func (f Facts) movable() int {
 	d := f.drained()
-	d.Others = []corev1.Node{{}} // a host that takes everything
+	d.Others = []corev1.Node{{}} // one host that takes every pod
 	p := drain.Foresee(d)
 	if p.InTheWay != "" && len(p.Moves) == 0 {
 		return 1

@@ -9,21 +9,21 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/drain"
 )
 
-// Plan is what a removal would do, for a person who decides about it.
+// Plan describes a removal to the person who decides about it.
 type Plan struct {
-	// Steps are sentences, in their order.
+	// Steps are sentences, in the order of the steps.
 	Steps []string
-	// Moves names the pods that other hosts would get, InTheWay who would be in the
-	// way.
+	// Moves names the pods that would move to other hosts, InTheWay the pods that would
+	// be in the way.
 	Moves    []string
 	InTheWay string
-	// Lost names what is gone with the host.
+	// Lost names the volumes whose data are lost with the host.
 	Lost []string
-	// After says what a person does next.
+	// After says what a person has to do next.
 	After []string
 }
 
-// Foresee returns the plan of a removal, from where it is now.
+// Foresee returns the plan of a removal, from its present state on.
 func Foresee(f Facts) Plan {
 	out := Plan{Lost: f.lost(), After: f.after()}
 	_, marked := f.entry()
@@ -45,7 +45,7 @@ func Foresee(f Facts) Plan {
 	return out
 }
 
-// after says what the cluster cannot do. A certificate is not revoked.
+// after says what a person has to do, since the cluster cannot: it revokes no certificate.
 func (f Facts) after() []string {
 	if f.Off {
 		return []string{
@@ -58,7 +58,7 @@ func (f Facts) after() []string {
 	}
 }
 
-// lost names the volumes whose data is on the host alone.
+// lost names the volumes whose data are only on the host.
 func (f Facts) lost() []string {
 	if f.Node == nil {
 		return nil

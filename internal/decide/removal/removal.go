@@ -1,7 +1,7 @@
 // Package removal decides how a host is taken out of a cluster for good: whether it
 // may go, which step comes next, and what is lost with it. The facts of the cluster
-// alone say how far a removal is, so whoever runs the command again goes on where
-// it was cut off.
+// alone say how far a removal is, so a command that is run again goes on at the
+// right step.
 package removal
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Facts is what is known of a host that is to go.
+// Facts has the facts about a host that is to go.
 type Facts struct {
 	Now  time.Time
 	Name string
 	// Node is the node of the host, nil if there is none; Others are all others.
 	Node   *corev1.Node
 	Others []corev1.Node
-	// Pods are those that are bound to the name, Budgets all disruption budgets.
+	// Pods are those that are bound to the name, Budgets all PodDisruptionBudgets.
 	Pods    []corev1.Pod
 	Budgets []policyv1.PodDisruptionBudget
 	// Volumes are all PersistentVolumes, Attachments those of the name.
@@ -39,8 +39,8 @@ type Facts struct {
 	// Lease is true if the host has one, and Tokens names its bootstrap tokens.
 	Lease  bool
 	Tokens []string
-	// Answers is true if the host's kubelet took a connection just now. That nobody
-	// answered proves nothing.
+	// Answers is true if the host's kubelet took a connection just now. False proves
+	// nothing.
 	Answers bool
 	// ControlPlanes is the number of control planes in the site's configuration,
 	// zero if that cannot be read.
@@ -58,20 +58,20 @@ type Action string
 
 // The actions, in their order.
 const (
-	// Drain writes the wish that the host is empty, and Wait waits for somebody else.
+	// Drain writes the wish that the host is empty. Wait does nothing: others have to act.
 	Drain Action = "drain"
 	Wait  Action = "wait"
-	// Mark writes that the host was taken out. From then on nothing makes its Node
+	// Mark writes the entry in the list. From then on nothing makes the host's Node
 	// again.
 	Mark Action = "mark"
 	// Detach tells Kubernetes that the host is off, so that its volumes and pods may
 	// move.
 	Detach Action = "detach"
-	// Delete deletes the Node, Sweep what is left under its name.
+	// Delete deletes the Node, Sweep the objects that are left under its name.
 	Delete Action = "delete"
 	Sweep  Action = "sweep"
 	Done   Action = "done"
-	// Unknown means that nothing of that name is there.
+	// Unknown means that nothing has that name.
 	Unknown Action = "unknown"
 )
 
@@ -79,13 +79,13 @@ const (
 type Step struct {
 	Action Action
 	Says   string
-	// Left are what a Sweep deletes.
+	// Left has the objects that a Sweep deletes.
 	Left Left
-	// InTheWay is true if a Wait is for somebody whom a person has to move.
+	// InTheWay is true if a Wait is for a pod that a person has to move.
 	InTheWay bool
 }
 
-// Left is what is left under the name of a host without a Node.
+// Left has the objects that are left under the name of a host without a Node.
 type Left struct {
 	Pods        []corev1.Pod
 	Attachments []storagev1.VolumeAttachment
@@ -97,11 +97,11 @@ func (l Left) none() bool {
 	return len(l.Pods) == 0 && len(l.Attachments) == 0 && !l.Lease && len(l.Tokens) == 0
 }
 
-// DetachLimit is how long a host that is off may keep volumes. Then its Node is
-// deleted all the same, and Kubernetes takes the volumes away by force.
+// DetachLimit is the time that a host which is off may keep its volumes. After that its Node is
+// deleted anyway, and Kubernetes takes the volumes away by force.
 const DetachLimit = 8 * time.Minute
 
-// Next returns the next step. Gates are asked before it, each time.
+// Next returns the next step. The caller asks the gates before each step.
 func Next(f Facts) Step {
 	entry, marked := f.entry()
 	switch {
@@ -124,7 +124,7 @@ func Next(f Facts) Step {
 	return Step{Action: Done, Says: f.Name + " is out of the cluster"}
 }
 
-// empties is the step of a host that still has its pods.
+// empties returns the step for a host that still has its pods.
 func (f Facts) empties() Step {
 	a := f.Node.Annotations
 	switch waits := a[drain.Waits]; {
@@ -137,8 +137,8 @@ func (f Facts) empties() Step {
 	}
 }
 
-// entry returns the entry of the host in the list, and whether it is of this Node.
-// An entry of an earlier host of that name does not count.
+// entry returns the host's entry in the list, and whether it is about this Node. The entry of
+// an earlier host of that name does not count.
 func (f Facts) entry() (retired.Host, bool) {
 	h, listed := f.Retired.Value.Of(f.Name)
 	if !listed || f.Node != nil && h.UID != string(f.Node.UID) {
@@ -163,7 +163,7 @@ func controlPlane(n *corev1.Node) bool {
 	return is || n.Labels[noderole.Claim] == string(state.RoleMaster)
 }
 
-// holds reports whether the host still has pods that others could have, or volumes.
+// holds reports whether the host still has pods or volumes that others could have.
 func (f Facts) holds() bool { return len(f.Pods)+len(f.Attachments) > 0 }
 
 func tainted(n *corev1.Node) bool {

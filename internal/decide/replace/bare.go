@@ -9,8 +9,8 @@ import (
 // gone reports whether the old host is off in this moment.
 func (f Facts) gone() bool { _, ok := f.off(f.Plan.Accepts.Gone); return ok }
 
-// bare reports whether nothing of the old host is left, as far as everything about it is
-// known.
+// bare reports whether nothing of the old host is left. It is false while a fact about that is
+// unknown.
 func (f Facts) bare() bool {
 	return f.Plan.Reloaded && yes(f.Key) && yes(f.Token) && yes(f.JoinKey) && yes(f.Tombstone) && no(f.Leftover) && yes(f.Retirement) &&
 		f.OldNode.Known && (!f.OldNode.Value.There || f.OldNode.Value.UID != f.Plan.Old.UID) && state.Is(f.Pods, 0) &&
@@ -21,7 +21,7 @@ func equalUUID(a, b string) bool {
 	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
 }
 
-// Line is a row of the table of rules, for a reader.
+// Line is a row of the table of rules, for people.
 type Line struct {
 	Step, Rule string
 	Act        Act
@@ -38,6 +38,6 @@ func Rules() []Line {
 	return out
 }
 
-// Gone reports whether the old host of the plan is off in this moment, for an act that
-// takes it out of something.
+// Gone reports whether the old host of the plan is off in this moment. An act asks it before it
+// removes something of that host.
 func Gone(f Facts) bool { return f.gone() }

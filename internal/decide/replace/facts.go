@@ -7,117 +7,117 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Facts is everything that a decision depends on. What could not be found out is unknown,
+// Facts is everything that a decision depends on. A fact that could not be found out is unknown,
 // and leads to no step.
 type Facts struct {
 	Now  time.Time
 	Host string // this host
-	// Plan is the one on this host's disk, nil for none. Wish is what the command wrote
-	// last, nil for nothing.
+	// Plan is the plan on this host's disk, nil if there is none. Wish is the last wish of the
+	// command, nil if there is none.
 	Plan *Plan
 	Wish *Wish
 
-	// What the etcd keeper of this host reports.
+	// From the report of this host's etcd keeper.
 
-	Peer    string // as the keeper calls the other host
+	Peer    string // the keeper's name of the other host
 	Record  state.Fact[state.EtcdState]
 	Contact state.Fact[bool] // the other host is in Corosync's membership
 	Serves  state.Fact[bool] // etcd here has a leader and answers
 	StandIn state.Fact[bool]
-	// Voters is the number of voters. Learner is a member without a vote, zero for none.
+	// Voters is the number of voters. Learner is the id of a learner, zero if there is none.
 	Voters  state.Fact[int]
 	Learner state.Fact[state.MemberID]
 
-	// Of the old host.
+	// About the old host.
 
-	// Power is what the BMC of the old host reads, asked at PowerAt. Silent is true if
-	// that BMC gave no answer then.
+	// Power is the reading of the old host's BMC, which was asked at PowerAt. Silent is true
+	// if that BMC gave no answer then.
 	Power   state.Fact[string]
 	Silent  bool
 	PowerAt time.Time
-	// Answers is true if something answers at the old host's address as a host of this
-	// cluster does. Alive is true if its kubelet renewed its Lease after the BMC was
-	// read as Off.
+	// Answers is true if something at the old host's address answers like a host of this
+	// cluster. Alive is true if its kubelet renewed its Lease after the BMC was first read as
+	// Off or was silent.
 	Answers state.Fact[bool]
 	Alive   state.Fact[bool]
-	// OldAddress and OldMachine are as this cluster knew them.
+	// OldAddress and OldMachine are the last ones that the cluster or this host knew.
 	OldAddress string
 	OldMachine state.Machine
 
-	// Of this host.
+	// About this host.
 
-	// Ring are the names in corosync.conf, Known those in Pacemaker's CIB.
+	// Ring has the names in corosync.conf, Known those in Pacemaker's CIB.
 	Ring  state.Fact[[]string]
 	Known state.Fact[[]string]
-	// Key is true if Corosync's key file here is the one of this plan.
+	// Key is true if Corosync's key file on this host has the key of this plan.
 	Key state.Fact[bool]
 	// Refused is true if this host's own BMC refuses the account that the old host has.
 	Refused state.Fact[bool]
-	// Retirement is true while the file stands by which the etcd keeper knows that
-	// there is no peer.
+	// Retirement is true if the file is there that tells the etcd keeper that it has no
+	// peer.
 	Retirement state.Fact[bool]
-	// Device is true if the device of the new host is the one of this plan.
+	// Device is true if the new host's device is that of this plan.
 	Device state.Fact[bool]
-	// Fences is true if Pacemaker has the new host's device, and none of another host.
+	// Fences is true if Pacemaker has the new host's device, and no other host's.
 	Fences state.Fact[bool]
-	// Room is true if the disk has room for three databases. Ships is true if the release
-	// and etcd's image are here.
+	// Room is true if etcd's disk has room for three databases. Ships is true if this host has
+	// a current release, from which the new host is installed.
 	Room, Ships state.Fact[bool]
 
-	// Of the cluster, by the API.
+	// From the API of the cluster.
 
-	// Lock is the ID in the cluster's copy of the plan, empty for none.
+	// Lock is the ID in the cluster's copy of the plan, empty if there is no copy.
 	Lock      state.Fact[string]
 	OldNode   state.Fact[Node]
 	Pods      state.Fact[int] // pods that are bound to the old Node
 	Tombstone state.Fact[bool]
-	// Given is true if the tombstone says that the name belongs to a host again.
+	// Given is true if the tombstone says that a host has the name again.
 	Given state.Fact[bool]
 	// Token and JoinKey are true if the Secrets have those of this plan, Account if the
-	// Secret of the new host's BMC does, Leftover if the old host's Secret stands though
-	// the new one has another name.
+	// Secret of the new host's BMC does. Leftover is true if the old host's Secret is still
+	// there although the new host has another name.
 	Token, JoinKey, Account, Leftover state.Fact[bool]
-	// Volumes are those whose data lie on the old host alone.
+	// Volumes names the volumes whose data lie only on the old host.
 	Volumes state.Fact[[]string]
 	// Backup is the time of the newest good backup; zero for none.
 	Backup state.Fact[time.Time]
-	// Work is what else changes hosts now; empty for nothing.
+	// Work says what else changes hosts now; empty for nothing.
 	Work state.Fact[string]
-	// ControlPlanes is the number that the site has for its life.
+	// ControlPlanes is the number of control planes that the site has for its life.
 	ControlPlanes int
 
-	// Of the newcomer.
+	// About the newcomer.
 
-	// Asks is what asked to enter last, at AskedAt; its machine is zero for nobody.
+	// Asks is the newcomer that asked to enter last, at AskedAt; zero if none asked.
 	Asks    Newcomer
 	AskedAt time.Time
-	// Arch is true if the newcomer is of this host's architecture.
+	// Arch is true if the newcomer has this host's architecture.
 	Arch state.Fact[bool]
-	// Reached is true if the BMC of the new host answers from here with its account. Ours
-	// is true if it is part of this host, Matches if it is part of the newcomer that asks.
+	// Reached is true if the new host's BMC answers this host and takes the account. Ours is
+	// true if that BMC is part of this host, Matches if it is part of the newcomer that asks.
 	Reached, Ours, Matches state.Fact[bool]
 	// Verified is true if both hosts have tested that they can fence each other.
 	Verified state.Fact[bool]
 }
 
-// Node is the Node of the old host's name.
+// Node has the parts of the Node of the old host's name.
 type Node struct {
 	There bool
 	UID   string
 	Ready bool
 }
 
-// The times that count.
+// Limits of time.
 const (
-	// fresh is how old a reading of a BMC may be, counted from the question: less than a
-	// machine takes from its power button to Corosync.
+	// fresh is the greatest age of a reading of a BMC, counted from the question. A machine
+	// needs longer from its power button to Corosync.
 	fresh = 10 * time.Second
-	// wishLife is how long a wish may wait for its gates.
+	// wishLife is the time that a wish may wait for its gates.
 	wishLife = 15 * time.Minute
-	// asking is how long ago a newcomer may have asked and still counts as waiting: it asks
-	// every second.
+	// asking is the time for which a newcomer counts as waiting after it asked. It asks every
+	// second.
 	asking = 10 * time.Second
-	// backupAge is how old the newest good backup may be.
+	// backupAge is the greatest age of the newest good backup.
 	backupAge = 4 * time.Hour
 )
 
@@ -128,9 +128,9 @@ func (f Facts) in(name string, list state.Fact[[]string]) bool {
 	return list.Known && slices.Contains(list.Value, name)
 }
 
-// off reports whether the old host is known to be off in this moment, and how. Silence of
-// the host itself proves nothing, so a silent BMC needs an administrator who named the
-// machine.
+// off reports whether the old host is known to be off in this moment, and says how. Silence
+// of the host proves nothing. A silent BMC counts only if an administrator has named the
+// machine by its serial number, gone.
 func (f Facts) off(gone string) (proof string, ok bool) {
 	if !no(f.Contact) || yes(f.Answers) || yes(f.Alive) || f.PowerAt.IsZero() || f.Now.Sub(f.PowerAt).Abs() > fresh {
 		return "", false

@@ -12,7 +12,7 @@ import (
 // retired.
 type Gate struct {
 	ID string `json:"id"`
-	// Open is true if it holds. Words say why it does not, Way what to type.
+	// Open is true if it holds. If not, Words say why, and Way says what to type.
 	Open  bool   `json:"open"`
 	Words string `json:"words,omitempty"`
 	Way   string `json:"way,omitempty"`
@@ -24,14 +24,13 @@ func shut(id, way, format string, a ...any) Gate {
 	return Gate{ID: id, Way: way, Words: fmt.Sprintf(format, a...)}
 }
 
-// Commands that the words name.
+// Commands that the words of gates name.
 const (
 	quorumShow = "holdfast quorum show"
 	statusShow = "holdfast status"
 )
 
-// Gates returns every gate for the wish of a replacement, or for a plan that is not yet
-// past its way back.
+// Gates returns every gate, for a wish, or for a plan that can still be taken back.
 func Gates(f Facts, w Wish) []Gate {
 	return []Gate{
 		f.gateTwo(), f.gateHere(w), f.gateSole(w), f.gateSilent(w), f.gateOff(w), f.gateEtcd(), f.gateAlone(), f.gateBackup(w),
@@ -64,7 +63,7 @@ func (f Facts) gateHere(w Wish) Gate {
 	return open("here")
 }
 
-// gateSole is the heart of it: only the record `sole` says that the other host holds no
+// gateSole is the most important gate: only the record `sole` says that the other host has no
 // write that this one lacks.
 func (f Facts) gateSole(w Wish) Gate {
 	switch {
@@ -73,7 +72,7 @@ func (f Facts) gateSole(w Wish) Gate {
 	case f.Record.Value == state.EtcdSole:
 		return open("sole")
 	case f.Record.Value == state.EtcdPair:
-		return shut("sole", quorumShow, "the record of this host says pair: nothing has proved yet that %s is off, and that it is silent is no proof. "+
+		return shut("sole", quorumShow, "the record of this host says pair: nothing has proved yet that %s is off, and its silence is no proof. "+
 			"Once its BMC reads Off, or you have confirmed it, etcd here goes on alone and the record says sole", w.Old)
 	case f.Record.Value == state.EtcdTakingOver:
 		return shut("sole", quorumShow, "this host is taking over: wait until its record says sole")
@@ -97,19 +96,19 @@ func (f Facts) gateSilent(w Wish) Gate {
 	return open("silent")
 }
 
-// gateOff holds if the old host is off, or can be switched off by the plan.
+// gateOff is open if the old host is off, or the plan can switch it off.
 func (f Facts) gateOff(w Wish) Gate {
 	switch serial := f.OldMachine.Serial; {
 	case f.Power.Known:
-		return open("off") // On is switched off by the first step
+		return open("off") // if it is On, the first step switches it off
 	case !f.Silent:
 		return shut("off", "holdfast fencing verify", "the BMC of %s was not asked", w.Old)
 	case w.Accepts.Gone == "":
 		return shut("off", "--is-gone SERIAL", "the BMC of %s is silent: look at the machine, see that it has no power, and type its serial number", w.Old)
 	case serial == "":
-		return shut("off", "docs/runbook/replace-host.md", "%s never told its serial number: that cannot be compared with what you typed", w.Old)
+		return shut("off", "docs/runbook/replace-host.md", "the serial number of %s is not known, so nothing can be compared with the one that you typed", w.Old)
 	case w.Accepts.Gone != serial:
-		return shut("off", "--is-gone "+serial, "%s is not the serial number of %s: did you look at the right machine", w.Accepts.Gone, w.Old)
+		return shut("off", "--is-gone "+serial, "%s is not the serial number of %s: make sure that you looked at the right machine", w.Accepts.Gone, w.Old)
 	}
 	return open("off")
 }
@@ -119,7 +118,7 @@ func (f Facts) gateEtcd() Gate {
 	case !yes(f.Serves):
 		return shut("etcd", quorumShow, "etcd on this host does not answer, or knows no leader")
 	case !no(f.StandIn):
-		return shut("etcd", quorumShow, "a stand-in votes, or may")
+		return shut("etcd", quorumShow, "a stand-in votes, or may vote")
 	}
 	return open("etcd")
 }
@@ -135,7 +134,7 @@ func (f Facts) gateAlone() Gate {
 }
 
 func (f Facts) gateBackup(w Wish) Gate {
-	const way = "holdfast backup now --wait, or --without-backup"
+	const way = "holdfast backup now, or --without-backup"
 	switch {
 	case w.Accepts.NoBackup:
 		return open("backup")
@@ -172,7 +171,7 @@ func (f Facts) gateRoom() Gate {
 
 func (f Facts) gateRelease() Gate {
 	if !yes(f.Ships) {
-		return shut("release", "holdfast release", "this host lacks the release or etcd's image that the new host gets from it, or that is unknown")
+		return shut("release", "holdfast release", "this host has no current release, from which the new host is installed, or that is unknown")
 	}
 	return open("release")
 }
@@ -184,14 +183,14 @@ func (f Facts) gateBMC(w Wish) Gate {
 	case !yes(f.Reached):
 		return shut("bmc", "holdfast fencing pin", "the BMC at %s does not answer from this host, or refuses the account", w.New.BMC)
 	case yes(f.Ours):
-		return shut("bmc", "--bmc-address", "the BMC at %s is that of this host: are the two plugs swapped", w.New.BMC)
+		return shut("bmc", "--bmc-address", "the BMC at %s is that of this host: see whether two plugs are swapped", w.New.BMC)
 	case !f.Ours.Known:
 		return shut("bmc", "--uuid", "the BMC at %s does not say which machine it is part of", w.New.BMC)
 	}
 	return open("bmc")
 }
 
-// gateAccount keeps an old host from switching this one off: it has the account of this
+// gateAccount keeps the old host from switching this one off, since it has the account of this
 // host's BMC on its disk.
 func (f Facts) gateAccount(w Wish) Gate {
 	if w.Accepts.KeepAccount || yes(f.Refused) {

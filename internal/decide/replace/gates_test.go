@@ -132,7 +132,7 @@ func TestWhatPeopleReadIsApproved(t *testing.T) {
 	golden.Check(t, "words.txt", []byte(text.String()))
 }
 
-// L1: what was read a while ago proves nothing, and neither does a silent host.
+// L1: an old reading of a BMC proves nothing, and neither does a silent host.
 func TestOnlyAProofOfThisMomentTakesAHostOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)

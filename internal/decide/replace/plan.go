@@ -1,12 +1,12 @@
-// Package replace decides how a lost control plane of two is replaced by another
-// machine: whether it may begin (Gates), which step comes next (Decide), and what a
-// person reads about each. It is a function of facts, as decide/handover is; the agent
-// of the host that stays carries the steps out (docs/adr/0083).
+// Package replace decides how another machine replaces a lost control plane of two: whether
+// that may begin (Gates), which step comes next (Decide), and what a person reads about each
+// step. It is a function of facts, as decide/handover is. The agent of the host that stays
+// carries the steps out (docs/adr/0083).
 //
-// The plan on the disk of that host remembers three things that nothing else shows: what
-// a person wants, that the old host is retired, and that the newcomer may enter. All other
-// progress is read from the host and the cluster, so each step may be cut off and done
-// again.
+// The plan on the disk of that host remembers only what nothing else shows: the wish of a
+// person, that the old host is retired, that Corosync has loaded the new key, and that the
+// newcomer may enter. All other progress is read from the host and the cluster, so each
+// step may be cut off and done again.
 package replace
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Format is the highest number of a plan that this release reads, and the one that it
-// writes.
+// Format is the number of the plan's form that this release writes, and the highest that it
+// reads.
 const Format = 1
 
-// Stage is how far a plan is, as far as nothing else shows it.
+// Stage is the progress of a plan that nothing else shows.
 type Stage string
 
-// The stages. A plan can be taken back while it is planned, and only then.
+// The stages. A plan can be taken back only while it is planned.
 const (
 	Planned Stage = "planned"
 	Retired Stage = "retired" // the old host may not come back
@@ -32,7 +32,7 @@ const (
 	Aborted Stage = "aborted"
 )
 
-// Over reports whether nothing of a plan is left to do.
+// Over reports whether a plan is at its end.
 func (s Stage) Over() bool { return s == Whole || s == Aborted }
 
 // Plan is one replacement. It holds no secret: those lie in a file beside it.
@@ -43,18 +43,18 @@ type Plan struct {
 	Survivor string `json:"survivor"`
 	Old      Old    `json:"old"`
 	New      New    `json:"new"`
-	// By and Why are the administrator's.
+	// By is the administrator, and Why the reason.
 	By      string  `json:"by"`
 	Why     string  `json:"why,omitempty"`
 	Accepts Accepts `json:"accepts"`
-	// Begun is the time of the first write of this plan, Written of the last.
+	// Begun is the time of the first write of this plan, Written that of the last.
 	Begun   time.Time `json:"begun"`
 	Written time.Time `json:"written"`
 	Stage   Stage     `json:"stage"`
-	// Proof says how it was known that the old host was off when it was retired.
+	// Proof says by what the old host was known to be off when it was retired.
 	Proof string `json:"proof,omitempty"`
-	// Reloaded is true once Corosync here runs with the key that the old host lacks:
-	// Corosync does not show which key it uses.
+	// Reloaded is true once Corosync on this host has loaded the key that the old host
+	// lacks. Corosync does not show which key it uses.
 	Reloaded bool `json:"reloaded,omitempty"`
 	// Newcomer is the machine that was let in.
 	Newcomer Newcomer `json:"newcomer,omitzero"`
@@ -67,36 +67,36 @@ type Old struct {
 	Name    string        `json:"name"`
 	Address string        `json:"address,omitempty"`
 	Machine state.Machine `json:"machine,omitzero"`
-	// UID is that of its Node, empty if that was deleted before.
+	// UID is that of its Node, empty if the Node was deleted before.
 	UID string `json:"uid,omitempty"`
 }
 
-// New is what the administrator says of the host that comes.
+// New describes the new host, as the administrator gave it.
 type New struct {
 	Name string `json:"name"`
 	// BMC is the address of its BMC.
 	BMC string `json:"bmc"`
-	// UUID is that of the machine, if the administrator named it: then no other one is
+	// UUID is the UUID of the machine, if the administrator named it. Then no other machine is
 	// let in.
 	UUID string `json:"uuid,omitempty"`
 }
 
-// Newcomer is a machine that asks to enter in the name of New.
+// Newcomer is a machine that asks to enter under the name of New.
 type Newcomer struct {
 	Machine state.Machine `json:"machine"`
 	Address string        `json:"address"`
 }
 
-// Accepts is what the administrator accepted beside the plan itself.
+// Accepts has the risks that the administrator accepted.
 type Accepts struct {
 	// Lost lists the volumes whose data are lost with the old host.
 	Lost []string `json:"lost,omitempty"`
-	// KeepAccount leaves the account by which the old host could switch this one off.
+	// KeepAccount keeps the account with which the old host could switch this one off.
 	KeepAccount bool `json:"keepAccount,omitempty"`
 	// NoBackup goes on without a backup.
 	NoBackup bool `json:"noBackup,omitempty"`
 	// Gone is the serial number of the old machine, typed by the administrator who says
-	// that it is off or gone: it counts only while its BMC is silent.
+	// that it is off or gone. It counts only while its BMC is silent.
 	Gone string `json:"gone,omitempty"`
 }
 
@@ -104,9 +104,9 @@ func (a Accepts) equal(b Accepts) bool {
 	return a.KeepAccount == b.KeepAccount && a.NoBackup == b.NoBackup && a.Gone == b.Gone && slices.Equal(a.Lost, b.Lost)
 }
 
-// Wish is what `holdfast host replace` asks of the agent. A wish without a plan begins
-// one, a wish of the plan's ID changes what the administrator said, and Abort takes the
-// plan of that ID back.
+// Wish is the wish of `holdfast host replace` for the agent. A wish without a plan begins
+// one. A wish with the ID of the plan changes what the administrator said, or takes the plan
+// back if Abort is true.
 type Wish struct {
 	ID      string  `json:"id"`
 	Old     string  `json:"old"`
@@ -115,14 +115,14 @@ type Wish struct {
 	Why     string  `json:"why,omitempty"`
 	Accepts Accepts `json:"accepts"`
 	Abort   bool    `json:"abort,omitempty"`
-	// Dry wants to know the gates only.
+	// Dry asks only for the gates.
 	Dry bool `json:"dry,omitempty"`
-	// At is when it was written: one that began nothing for a while begins nothing any
-	// more, since nobody waits for it.
+	// At is the time at which it was written. If it began nothing for a while it begins nothing
+	// any more, since nobody waits for it.
 	At time.Time `json:"at"`
 }
 
-// Begin returns the plan of a wish, before anything is done for it.
+// Begin returns the plan of a wish.
 func Begin(f Facts, w Wish) Plan {
 	return Plan{
 		Format: Format, ID: w.ID, Survivor: f.Host, New: w.New, By: w.By, Why: w.Why, Accepts: w.Accepts,

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Act is what the agent does for one decision. Each changes one thing, and may be cut off
+// Act is the act of the agent for one decision. Each changes one thing, and may be cut off
 // and done again.
 type Act string
 
@@ -16,39 +16,39 @@ const (
 	Wait Act = "wait" // something happens by itself, or a person has to act
 	Idle Act = "idle" // nothing is wanted, or all is done
 
-	WritePlan  Act = "write-plan"  // the decision holds it
-	CopyPlan   Act = "copy-plan"   // the plan to the cluster: it is the lock, too
-	SwitchOff  Act = "switch-off"  // the old host, and leave it off
-	ChangeKey  Act = "change-key"  // Corosync's key file, then its reload, then the plan says so
-	PutToken   Act = "put-token"   // the secret of which the key is made, for the Jobs
-	ChangeJoin Act = "change-join" // the key of join secrets
-	PutGrave   Act = "put-grave"   // the tombstone of the old host
+	WritePlan  Act = "write-plan"  // writes the plan of the decision
+	CopyPlan   Act = "copy-plan"   // copies the plan to the cluster, where it is the lock, too
+	SwitchOff  Act = "switch-off"  // switches the old host off, and leaves it off
+	ChangeKey  Act = "change-key"  // writes Corosync's key, reloads Corosync, then writes the plan
+	PutToken   Act = "put-token"   // writes the secret of which the key is made, for the Jobs
+	ChangeJoin Act = "change-join" // replaces the key of join secrets
+	PutGrave   Act = "put-grave"   // writes the tombstone of the old host
 	DropPods   Act = "drop-pods"
 	DropNode   Act = "drop-node"
 	DropSecret Act = "drop-secret"
-	LeaveRing  Act = "leave-ring" // the old host goes out of corosync.conf, Corosync reads it
-	Forget     Act = "forget"     // Pacemaker forgets the old host
-	Retire     Act = "retire"     // the file by which the etcd keeper knows that it has no peer
+	LeaveRing  Act = "leave-ring" // removes the old host from corosync.conf, which Corosync reads again
+	Forget     Act = "forget"     // makes Pacemaker forget the old host
+	Retire     Act = "retire"     // writes the file that tells the etcd keeper that it has no peer
 	DropMember Act = "drop-member"
-	PutDevice  Act = "put-device" // the new host's device, here and in the cluster
+	PutDevice  Act = "put-device" // writes the new host's device, here and in the cluster
 	DropRetire Act = "drop-retire"
-	GiveName   Act = "give-name"   // the new host may make a Node of the old one's name
-	SetFencing Act = "set-fencing" // Pacemaker's devices and etcd's addresses
-	JoinRing   Act = "join-ring"   // the newcomer into corosync.conf, Corosync reads it
-	DropLock   Act = "drop-lock"   // the cluster's copy says that it is over
+	GiveName   Act = "give-name"   // lets the new host make a Node of the old one's name
+	SetFencing Act = "set-fencing" // sets Pacemaker's devices and etcd's addresses
+	JoinRing   Act = "join-ring"   // writes the newcomer into corosync.conf, which Corosync reads again
+	DropLock   Act = "drop-lock"   // deletes the cluster's copy
 )
 
 // Decision is the next act.
 type Decision struct {
-	// Step is R1 to R8 of docs/adr/0083, Rule the rule that decided.
+	// Step is R1 to R8 of docs/adr/0083; Rule is the rule that decided.
 	Step string
 	Rule string
 	Act  Act
-	// Words say what is done or waited for, for a person. Way is what a person types, if
-	// only a person can go on.
+	// Words say for a person what is done or waited for. Way says what the person has to type,
+	// if only a person can go on.
 	Words string
 	Way   string
-	// Plan must be on the disk before anything else happens.
+	// Plan is the plan to write before anything else happens; nil if it does not change.
 	Plan *Plan
 }
 
@@ -124,7 +124,7 @@ func to(s Stage) func(Facts) *Plan {
 	return func(f Facts) *Plan { return with(f, func(p *Plan) { p.Stage = s }) }
 }
 
-// begins reports whether a wish is for a plan that does not exist.
+// begins reports whether a wish is for a plan that does not exist yet.
 func begins(f Facts) bool {
 	return f.Wish != nil && !f.Wish.Abort && f.Now.Sub(f.Wish.At).Abs() < wishLife && (f.Plan == nil || f.Plan.ID != f.Wish.ID)
 }
@@ -133,7 +133,7 @@ var restRules = []rule{
 	{
 		step: "R8", id: "rest.lock", act: DropLock,
 		when:  func(f Facts) bool { return f.Plan != nil && f.Lock.Known && f.Lock.Value == f.Plan.ID },
-		words: says("the cluster's copy of the plan says that it is over"),
+		words: says("the cluster's copy of the plan is deleted, since the plan is over"),
 	},
 	{
 		step: "R8", id: "rest.lock-unknown", act: Wait, when: func(f Facts) bool { return f.Plan != nil && !f.Lock.Known },
@@ -161,15 +161,15 @@ var restRules = []rule{
 	{step: "R8", id: "rest", act: Idle, when: always, words: says("no host is being replaced")},
 }
 
-// amends reports whether the administrator said something else since the plan was begun.
+// amends reports whether the administrator changed something since the plan was begun.
 func amends(f Facts) bool {
 	w := f.Wish
 	return w != nil && !w.Abort && w.ID == f.Plan.ID && w.Old == f.Plan.Old.Name && w.New.Name == f.Plan.New.Name &&
 		(w.New != f.Plan.New || !w.Accepts.equal(f.Plan.Accepts))
 }
 
-// amendRules take in what the administrator said since: another BMC of the new host, the
-// serial number of the old one. Once the newcomer was let in that is over.
+// amendRules take such changes in: another BMC of the new host, the serial number of the old
+// one. Once the newcomer was let in, the plan takes in none.
 var amendRules = []rule{{
 	step: "R1", id: "amend", act: WritePlan, when: amends,
 	words: says("the plan takes in what the administrator changed"),
@@ -194,7 +194,7 @@ func cameBack(f Facts) bool {
 	return yes(f.Contact) || f.Record.Known && f.Record.Value != state.EtcdSole
 }
 
-// plannedRules are R1: everything can still be taken back.
+// plannedRules are those of R1, in which everything can still be taken back.
 var plannedRules = []rule{
 	{
 		step: "R1", id: "planned.abort", act: WritePlan, when: asksAbort,
@@ -218,7 +218,7 @@ var plannedRules = []rule{
 		words: says("the cluster gets a copy of the plan, which keeps other work away"),
 	},
 	{
-		// Switched off first: a host whose mainboard is dead may read On.
+		// The old host is switched off first, because one whose mainboard is dead may read On.
 		step: "R1", id: "planned.off", act: SwitchOff,
 		when: func(f Facts) bool {
 			return f.Power.Known && f.Power.Value != state.PowerOff && no(f.Contact) && state.Is(f.Lock, f.Plan.ID)
@@ -248,10 +248,10 @@ var plannedRules = []rule{
 	},
 }
 
-// alarmRules hold everything up where the old host speaks though it should not.
+// alarmRules stop everything if the old host is in contact although it should not be.
 var alarmRules = []rule{
 	{
-		// Nothing was changed yet but the plan, so the way back is still there.
+		// Only the plan was changed yet, so the way back is still there.
 		step: "R2", id: "alarm.came-back", act: WritePlan,
 		when:  func(f Facts) bool { return !f.Plan.Reloaded && no(f.Key) && cameBack(f) },
 		words: says("%s came back before Corosync's key was changed: the plan takes itself back", old),
@@ -271,8 +271,8 @@ var alarmRules = []rule{
 	},
 }
 
-// retiredRules are R2 to R5: the old host is taken out of everything, and the newcomer is
-// awaited. The key comes first: without it the old host can do nothing to the others.
+// retiredRules are those of R2 to R5: the old host is taken out of everything, and the newcomer
+// is waited for. The key is changed first: without it the old host can do nothing to the others.
 var retiredRules = []rule{
 	{
 		step: "R2", id: "retired.key", act: ChangeKey,
@@ -285,15 +285,15 @@ var retiredRules = []rule{
 	},
 	{
 		step: "R2", id: "retired.join", act: ChangeJoin, when: func(f Facts) bool { return no(f.JoinKey) },
-		words: says("the key of join secrets is replaced: those that %s holds open nothing any more", old),
+		words: says("the key of join secrets is replaced: the secrets that %s has no longer open anything", old),
 	},
 	{
 		step: "R3", id: "retired.grave", act: PutGrave, when: func(f Facts) bool { return no(f.Tombstone) },
 		words: says("the cluster remembers that %s was retired, so that nothing makes its Node again", old),
 	},
 	{
-		// Before the Node: the new kubelet of the same name would find them and may read
-		// their Secrets.
+		// The pods go before the Node: the new kubelet of the same name would find them and may
+		// read their Secrets.
 		step: "R3", id: "retired.pods", act: DropPods,
 		when:  func(f Facts) bool { return f.Pods.Known && f.Pods.Value > 0 && yes(f.Tombstone) && f.gone() },
 		words: says("the pods of %s are deleted: it is off, so they do not run", old),
@@ -329,7 +329,7 @@ var retiredRules = []rule{
 		words: says("Pacemaker forgets %s", old),
 	},
 	{
-		// Only now: while the old host was in Corosync's list there was a peer.
+		// Not before: while the old host was in Corosync's list there was a peer.
 		step: "R3", id: "retired.keeper", act: Retire,
 		when: func(f Facts) bool {
 			return no(f.Retirement) && f.Ring.Known && f.Known.Known && !f.in(f.Plan.Old.Name, f.Ring) && !f.in(f.Plan.Old.Name, f.Known)
@@ -339,7 +339,7 @@ var retiredRules = []rule{
 	{
 		step: "R3", id: "retired.member", act: DropMember,
 		when:  func(f Facts) bool { return f.Learner.Known && f.Learner.Value != 0 && state.Is(f.Voters, 1) },
-		words: says("a learner is removed that %s left behind", old),
+		words: says("the learner that %s left behind is removed", old),
 	},
 	{
 		step: "R3", id: "retired.unproved", act: Wait,
@@ -370,7 +370,7 @@ var retiredRules = []rule{
 	},
 	{
 		step: "R5", id: "retired.arch", act: Wait, when: func(f Facts) bool { return !yes(f.Arch) },
-		words: says("%s is a machine of another architecture than %s, or has not said which: it is not let in", next, here),
+		words: says("the architecture of %s is not that of %s, or is not known: it is not let in", next, here),
 	},
 	{
 		step: "R5", id: "retired.bmc", act: Wait, when: func(f Facts) bool { return !yes(f.Matches) || !no(f.Ours) },
@@ -392,26 +392,26 @@ var retiredRules = []rule{
 	},
 }
 
-// joiningRules are R6 to R8: the newcomer enters, and the rules of the pair do the rest.
+// joiningRules are those of R6 to R8: the newcomer enters, and the rules of the pair do the rest.
 var joiningRules = []rule{
 	{
-		// From here on there is a peer again, and only a proof says that it cannot act.
+		// From here on there is a peer again, and only a proof shows that it cannot act.
 		step: "R6", id: "joining.peer", act: DropRetire, when: func(f Facts) bool { return !no(f.Retirement) },
 		words: says("the etcd keeper of %s learns that it has a peer again", here),
 	},
 	{
-		// A guard keeps kubelets of retired names out until then.
+		// Until then a guard keeps kubelets of retired names out.
 		step: "R6", id: "joining.name", act: GiveName, when: func(f Facts) bool { return !yes(f.Given) && f.Plan.New.Name == f.Plan.Old.Name },
 		words: says("the name %s is given to the new host", next),
 	},
 	{
-		// Before the ring: a host that is lost right after it entered must be fenced.
+		// Before Corosync's list: a host that is lost right after it entered must be fenced.
 		step: "R6", id: "joining.fencing", act: SetFencing, when: func(f Facts) bool { return !yes(f.Fences) },
 		words: says("Pacemaker on %s gets the device of %s", here, next),
 	},
 	{
-		// In one breath with the newcomer's start: a host that is listed and was never seen
-		// is fenced at Pacemaker's next election.
+		// Only when the newcomer can start at once: a host that is listed and was never seen is
+		// fenced at Pacemaker's next election.
 		step: "R6", id: "joining.ring", act: JoinRing,
 		when: func(f Facts) bool {
 			return f.Ring.Known && !f.in(f.Plan.New.Name, f.Ring) && f.waits() && f.Asks == f.Plan.Newcomer

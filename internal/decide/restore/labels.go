@@ -8,8 +8,8 @@ import (
 // ownRoles are the roles that a host gets by its place in the site.
 var ownRoles = []string{"control-plane", "master", "worker"}
 
-// byKubernetes reports whether Kubernetes, kubelet or Holdfast gives a node a label or a
-// taint by itself.
+// byKubernetes reports whether Kubernetes, kubelet or Holdfast sets a label or a taint of a
+// node by itself.
 func byKubernetes(key string) bool {
 	domain, rest, found := strings.Cut(key, "/")
 	switch {

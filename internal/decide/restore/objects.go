@@ -8,7 +8,7 @@ import (
 )
 
 // Annotations of objects that a restore changed. Each holds the former value, so that a
-// person or a command can put it back.
+// person or a command can restore it.
 const (
 	// SuspendedOf is on a CronJob that was not suspended before.
 	SuspendedOf = "holdfast.io/restore-suspended"
@@ -16,32 +16,32 @@ const (
 	ReclaimOf = "holdfast.io/restore-reclaim-policy"
 )
 
-// Found is what a restore found beside what it left out: what a person has to look at.
-// Names are NAMESPACE/NAME, or NAME for what has no namespace.
+// Found lists, apart from keys that were left out, what a person has to look at. Names are
+// NAMESPACE/NAME, or NAME for objects without a namespace.
 type Found struct {
 	// Nodes are the nodes of the backup, with the labels and taints that people gave
 	// them.
 	Nodes []Node `json:"nodes,omitempty"`
-	// LonePods had no controller, so that nothing makes them again.
+	// LonePods are pods without a controller: nothing makes them again.
 	LonePods []string `json:"lonePods,omitempty"`
-	// Suspended CronJobs run again once somebody says so.
+	// Suspended are CronJobs that the restore suspended. They run again once a person says so.
 	Suspended []string `json:"suspended,omitempty"`
-	// Retained volumes are no longer deleted with their claims.
+	// Retained are volumes that are no longer deleted with their claims.
 	Retained []string `json:"retained,omitempty"`
-	// Local volumes lie on the disk of a host of before.
+	// Local are volumes on the disk of a former host.
 	Local []string `json:"local,omitempty"`
-	// Webhooks refuse what they cannot judge while their pods are away.
+	// Webhooks are configurations whose webhooks refuse requests while their pods are away.
 	Webhooks []string `json:"webhooks,omitempty"`
 }
 
-// Node is a node of the backup.
+// Node describes a node of the backup.
 type Node struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
 }
 
-// Pod notes a pod that nothing makes again. Every pod is left out: its kubelet is gone.
+// Pod notes a pod without a controller. Every pod is left out, since its kubelet is gone.
 func (f *Found) Pod(p *corev1.Pod) {
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -77,7 +77,7 @@ func (f *Found) Volume(v *corev1.PersistentVolume) (changed bool) {
 	return true
 }
 
-// Validating notes webhooks that refuse what they cannot judge.
+// Validating notes webhooks that refuse requests while their pods are away.
 func (f *Found) Validating(c *admissionv1.ValidatingWebhookConfiguration) {
 	for _, w := range c.Webhooks {
 		if strict(w.FailurePolicy) {
@@ -87,7 +87,7 @@ func (f *Found) Validating(c *admissionv1.ValidatingWebhookConfiguration) {
 	}
 }
 
-// Mutating notes webhooks that refuse what they cannot judge.
+// Mutating notes webhooks that refuse requests while their pods are away.
 func (f *Found) Mutating(c *admissionv1.MutatingWebhookConfiguration) {
 	for _, w := range c.Webhooks {
 		if strict(w.FailurePolicy) {
@@ -115,8 +115,8 @@ func (f *Found) Node(n *corev1.Node) {
 	f.Nodes = append(f.Nodes, out)
 }
 
-// Version takes the wish of an upgrade out of a ClusterVersion, and reports whether there
-// was one.
+// Version removes the wish of an upgrade from a ClusterVersion, and reports whether there was
+// one.
 func Version(object map[string]any) (changed bool) {
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {

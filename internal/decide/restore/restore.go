@@ -1,10 +1,10 @@
-// Package restore decides what a new life of a site keeps of a backup of its etcd.
+// Package restore decides which keys of a backup of etcd the new life of a site keeps.
 //
-// A restore is an installation whose etcd begins with the data of a backup. So all that
-// an installation makes anew is left out of those data, and so is what belongs to hosts
-// and moments that are gone: a node of other hardware, a lease that nobody holds, a mark
-// of a fence that is over. What would act on the past before a person has looked is
-// stopped, and named. Everything else stays as it was.
+// A restore is an installation whose etcd begins with the data of a backup. So it leaves out
+// everything that an installation makes anew, and everything of hosts and moments that are
+// gone: a node of other hardware, a lease without a holder, the mark of a fence that is over.
+// Objects that would act on the past before a person has looked are stopped, and named.
+// Everything else stays as it was.
 package restore
 
 import (
@@ -15,7 +15,7 @@ import (
 // Root begins every key of the API server in etcd.
 const Root = "/registry/"
 
-// Fate is what becomes of a key.
+// Fate says what a restore does with a key.
 type Fate string
 
 // The fates.
@@ -24,23 +24,23 @@ const (
 	Keep Fate = "keep"
 	// Drop leaves the key out.
 	Drop Fate = "drop"
-	// Look asks the object itself; see Found and Version.
+	// Look decides by the object itself; see Found and Version.
 	Look Fate = "look"
-	// Change writes the object as it was changed. Only an object itself has this fate.
+	// Change writes the changed object. Only an object that was looked at has this fate.
 	Change Fate = "change"
 )
 
-// Nodes is the name of the rule for nodes, which are noted before they are left out.
+// Nodes is the name of the rule for nodes. A node is noted before it is left out.
 const Nodes = "nodes"
 
-// Rule says what becomes of some keys, and why.
+// Rule gives a fate to some keys, with the reason.
 type Rule struct {
 	// Name is the rule's name in reports.
 	Name string
 	// Key is the name of one key, or ends in "/" and stands for all keys below it,
 	// without Root.
 	Key string
-	// Starts also takes keys that go on after Key without a "/".
+	// Starts is true if keys that go on after Key without a "/" belong to the rule, too.
 	Starts bool
 	Fate   Fate
 	Why    string
@@ -50,14 +50,14 @@ type Rule struct {
 var rules = []Rule{
 	{Name: Nodes, Key: "minions/", Fate: Drop, Why: "the hosts register themselves: their hardware, addresses and ranges may be others"},
 	{Name: "node-leases", Key: "leases/kube-node-lease/", Fate: Drop, Why: "a heartbeat of the past"},
-	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
-	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, Why: "its holder is gone, and a wait for its end would be for nothing"},
+	{Name: "leader-leases", Key: "leases/kube-system/", Fate: Drop, Why: "its holder is gone, so nobody should wait for its end"},
+	{Name: "operator-leases", Key: "leases/openshift-etcd/", Fate: Drop, Why: "its holder is gone, so nobody should wait for its end"},
 	{Name: "api-servers", Key: "masterleases/", Fate: Drop, Why: "an address of an API server that is gone would be given to clients"},
 	{Name: "api-endpoints", Key: "services/endpoints/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
 	{Name: "api-slices", Key: "endpointslices/default/kubernetes", Fate: Drop, Why: "the API servers write it"},
 	{Name: "csi-nodes", Key: "csinodes/", Fate: Drop, Why: "kubelets write it"},
 	{Name: "attachments", Key: "volumeattachments/", Fate: Drop, Why: "nothing is attached to a new host"},
-	{Name: "certificate-requests", Key: "certificatesigningrequests/", Fate: Drop, Why: "whoever asked is gone"},
+	{Name: "certificate-requests", Key: "certificatesigningrequests/", Fate: Drop, Why: "the host or person that asked is gone"},
 	{Name: "events", Key: "events/", Fate: Drop, Why: "it tells of hosts that are gone"},
 
 	{Name: "pods", Key: "pods/", Fate: Look, Why: "its controller makes another one"},
@@ -82,7 +82,7 @@ var rules = []Rule{
 	{Name: "installation", Key: "configmaps/kube-system/bootstrap", Fate: Drop, Why: "the installation tells how far it is"},
 	{Name: "upgrade", Key: "configmaps/kube-system/holdfast-upgrade", Fate: Drop, Why: "no upgrade goes on by itself"},
 	{Name: "keys", Key: "configmaps/kube-system/holdfast-encryption", Fate: Drop, Why: "the installation writes which keys there are"},
-	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, Why: "the hosts of another life are told from these by its name alone"},
+	{Name: "retired", Key: "configmaps/kube-system/holdfast-retired", Fate: Drop, Why: "it lists hosts of another life, and new hosts may have the same names"},
 	{Name: "cluster-info", Key: "configmaps/kube-public/cluster-info", Fate: Drop, Why: "kubeadm writes it; its signatures are of tokens that are gone"},
 }
 

@@ -10,17 +10,18 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// BackupBrief is the part of a view about backups.
+// BackupBrief is the part of the view about backups.
 type BackupBrief struct {
-	// Newest is when the newest good one was taken, zero if there is none. Host has it.
+	// Newest is the time at which the newest good backup was taken, zero if there is none. It
+	// lies on Host.
 	Newest time.Time `json:"newest,omitzero"`
 	Host   string    `json:"host,omitempty"`
 	ID     string    `json:"id,omitempty"`
-	// Lines says how they are, a sentence each.
+	// Lines describes the backups in sentences.
 	Lines []string `json:"lines"`
 }
 
-// backups returns what is known of the site's backups.
+// backups returns the reports about the site's backups.
 func (d describer) backups() backup.Site {
 	out := backup.Site{Now: d.Now, Proof: state.Fact[backup.Proof]{Known: d.BackupProof.Known, Value: d.BackupProof.Value}}
 	for _, h := range d.controlPlanes() {
@@ -31,7 +32,7 @@ func (d describer) backups() backup.Site {
 	return out
 }
 
-// backupBrief returns the part of the view about backups; nil if no host tells of any.
+// backupBrief returns the part of the view about backups; nil if no host reports any.
 func (d describer) backupBrief() *BackupBrief {
 	s := d.backups()
 	if !s.Known() {
@@ -45,12 +46,12 @@ func (d describer) backupBrief() *BackupBrief {
 	return out
 }
 
-// ofBackups finds what is wrong with backups. Package backup says what that is.
+// ofBackups returns the findings about backups, which package backup decides.
 func (d describer) ofBackups() []finding.Finding {
 	return Backups(d.backups())
 }
 
-// Backups finds what is wrong with the backups of a site.
+// Backups returns the findings about the backups of a site.
 func Backups(s backup.Site) []finding.Finding {
 	var out []finding.Finding
 	for _, t := range s.Troubles() {
@@ -71,8 +72,8 @@ func Backups(s backup.Site) []finding.Finding {
 	return out
 }
 
-// backupWords says each kind of trouble. A severity that is missing here follows from how
-// long it has lasted.
+// backupWords words each kind of trouble. If a severity is missing here, it follows from how
+// long the trouble has lasted.
 var backupWords = map[backup.Kind]func(t backup.Trouble) finding.Finding{
 	backup.None: func(t backup.Trouble) finding.Finding {
 		return finding.Finding{
@@ -87,24 +88,24 @@ var backupWords = map[backup.Kind]func(t backup.Trouble) finding.Finding{
 		}
 	},
 	backup.HostOld: func(t backup.Trouble) finding.Finding {
-		return finding.Finding{ID: BackupHostOld, Problem: fmt.Sprintf("%s has no new good backup: %s", t.Subject, t.Why), Meaning: "Another control plane has one. It makes up for what it missed by itself."}
+		return finding.Finding{ID: BackupHostOld, Problem: fmt.Sprintf("%s has no new good backup: %s", t.Subject, t.Why), Meaning: "Another control plane has one. This one makes up for a missed backup by itself."}
 	},
 	backup.Failing: func(t backup.Trouble) finding.Finding {
 		return finding.Finding{
 			ID: BackupFailed, Problem: fmt.Sprintf("backups of %s failed %s", t.Subject, t.Why),
-			Meaning: "It tries again by itself, and waits longer each time. Nothing bad is counted as a backup.", Commands: finding.On(t.Subject, "sudo journalctl -u holdfast-backup"),
+			Meaning: "It tries again by itself, and waits longer each time. A failed backup is never counted as good.", Commands: finding.On(t.Subject, "sudo journalctl -u holdfast-backup"),
 		}
 	},
 	backup.Refused: func(t backup.Trouble) finding.Finding {
 		return finding.Finding{
-			ID: BackupRefused, Problem: "the wish of the site for its backups is not followed: " + t.Why,
-			Meaning: "Hosts go on with the last wish that was right.", Commands: finding.Anywhere("holdfast backup configure -f FILE --dry-run"),
+			ID: BackupRefused, Problem: "the configuration of backups has mistakes and is not followed: " + t.Why,
+			Meaning: "Hosts go on with the last one without mistakes.", Commands: finding.Anywhere("holdfast backup configure -f FILE --dry-run"),
 		}
 	},
 	backup.NotSent: func(t backup.Trouble) finding.Finding {
 		return finding.Finding{
 			ID: BackupNotSent, Problem: fmt.Sprintf("no new good backup lies at the target %s: %s", t.Subject, t.Why),
-			Meaning: "If all control planes are lost, the newest backup is the one that still lies there. Hosts send each new backup.",
+			Meaning: "If all control planes are lost, only copies at targets are left, and there the newest one is missing. Hosts send each new backup.",
 		}
 	},
 	backup.NeverProven: func(t backup.Trouble) finding.Finding {

@@ -44,7 +44,7 @@ type Facts struct {
 	// Missing lists objects that belong to the cluster itself and that the API
 	// lacks.
 	Missing Seen[[]Object]
-	// Retired says of hosts that somebody took out of the cluster who did, by name.
+	// Retired says, by the names of hosts, who took each out of the cluster.
 	Retired Seen[map[string]string]
 	Hosts   []Host
 	// Pacemaker is the hosts' report on Pacemaker; only two control planes have
@@ -64,7 +64,7 @@ type Facts struct {
 	Incidents Seen[[]Incident]
 	// Upgrade is what the API has of an upgrade.
 	Upgrade Seen[UpgradeObjects]
-	// BackupProof is the last proof that a backup can be opened; its zero value is none.
+	// BackupProof is the last proof that a backup can be opened, zero if there was none.
 	BackupProof Seen[backup.Proof]
 }
 
@@ -129,7 +129,7 @@ type Host struct {
 	Peers Seen[state.PeerReport]
 	// Firewalls lists the site's firewalls that work on it.
 	Firewalls Seen[[]state.SiteFirewall]
-	// Deleted lists what somebody deleted on it and nothing put back.
+	// Deleted lists what somebody deleted on the host and nothing put back.
 	Deleted Seen[[]state.Deleted]
 	// Trouble says what prevents its network from being set up, empty for
 	// nothing.
@@ -140,7 +140,7 @@ type Host struct {
 	Config Seen[rollout.Host]
 	// Release is what its Node says of the releases that lie and run there.
 	Release Seen[people.Host]
-	// Backup is what its Node says of its backups.
+	// Backup is the report of the host about its backups, from its Node.
 	Backup Seen[backup.Host]
 }
 
@@ -165,9 +165,9 @@ type Member struct {
 	Leader  bool
 	// Healthy is false if the member runs and does not serve.
 	Healthy state.Fact[bool]
-	// Strangers names the members that this one lists and that belong to no control
-	// plane, Stranger is the id of the first. Of two under Pacemaker the hosts' own
-	// report says it.
+	// Strangers describes the members in this member's list that belong to no control
+	// plane; Stranger is the id of the first. On two hosts under Pacemaker their own reports
+	// say it.
 	Strangers string
 	Stranger  state.MemberID
 	// Behind is the number of entries that the member lacks compared with the

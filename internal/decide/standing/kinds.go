@@ -165,7 +165,7 @@ var kinds = []finding.Kind{
 	{ID: BackupOld, Title: "the newest good backup is older than two periods of its schedule", Page: pageBackups, Alerts: []string{"HoldfastBackupOld"}},
 	{ID: BackupHostOld, Title: "a control plane has no new good backup, and another one has", Page: pageBackups},
 	{ID: BackupFailed, Title: "backups of a control plane fail", Page: pageBackups, Alerts: []string{"HoldfastBackupFails"}},
-	{ID: BackupRefused, Title: "the wish of the site for its backups has mistakes", Page: pageBackups},
+	{ID: BackupRefused, Title: "the configuration of backups has mistakes", Page: pageBackups},
 	{ID: BackupNotSent, Title: "no new good backup lies at a target", Page: pageBackups, Alerts: []string{"HoldfastBackupNotSent"}},
 	{ID: BackupNeverProven, Title: "nobody has opened a backup with the private key", Page: pageBackups},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},

@@ -141,7 +141,7 @@ func (d describer) resyncing() []finding.Finding {
 	}}
 }
 
-// strangers finds members of etcd that belong to no host.
+// strangers returns the finding about members of etcd that belong to no host.
 func (d describer) strangers() []finding.Finding {
 	c := d.redundant()
 	if c.Status != metav1.ConditionFalse || c.Reason != pacemakerstatus.ReasonStranger {
@@ -155,9 +155,9 @@ func (d describer) strangers() []finding.Finding {
 	}}
 }
 
-// listedStrangers finds the same where each etcd was asked. All list the same ones,
-// so the first that lists any counts. One that never started may be a control plane
-// that is just being installed.
+// listedStrangers returns the same finding where each etcd was asked. All etcds list the
+// same members, so the first one that lists a stranger counts. A member that never started
+// may belong to a control plane that is just being installed.
 func (d describer) listedStrangers() []finding.Finding {
 	for _, h := range d.controlPlanes() {
 		if !h.Member.Known || h.Member.Value.Strangers == "" {

@@ -41,7 +41,7 @@ func (d describer) registered(h Host) Answer {
 	return Unknown
 }
 
-// withoutFiles finds what somebody deleted on a host.
+// withoutFiles returns a finding for each thing that somebody deleted on a host.
 func withoutFiles(h Host) []finding.Finding {
 	if !h.Deleted.Known {
 		return nil
@@ -68,7 +68,7 @@ func (d describer) withoutNode(h Host) finding.Finding {
 	}
 	f := finding.Finding{
 		ID: NodeDeleted, Subject: h.Name, Severity: finding.Warning, Problem: h.Name + " has no Node: it was deleted",
-		Meaning:  "Its kubelet runs on but cannot report; its pods are deleted after 40 s. Its agent makes it again within seconds, or that of another control plane does, at most three times in ten minutes. If that lasts:",
+		Meaning:  "Its kubelet runs on but cannot report; its pods are deleted after 40 s. Its agent, or that of another control plane, makes it again within seconds, at most three times in ten minutes. If that lasts:",
 		Commands: finding.On(h.Name, "sudo systemctl restart kubelet"),
 	}
 	if d.there(h) == No && d.offline(h.Name) != nil {

@@ -100,7 +100,7 @@ func TestAHostThatWasTakenOutIsNoAlarm(t *testing.T) {
 	}
 }
 
-// L32: whatever else is well, one more voter is one too many.
+// L32: one more voter is one too many, even if everything else is well.
 func TestAStrangerInEtcdIsSaidWithTheCommandThatRemovesIt(t *testing.T) {
 	report := etcdReport(t, "healthy")
 	m := &report.Snapshot.Local.Members

@@ -35,7 +35,7 @@ type View struct {
 	Findings   []finding.Finding `json:"findings"`
 	// Upgrade is nil unless one is wanted, or hosts run different releases.
 	Upgrade *people.Brief `json:"upgrade,omitempty"`
-	// Backup is nil where no host tells of its backups.
+	// Backup is nil if no host reports its backups.
 	Backup *BackupBrief `json:"backup,omitempty"`
 	// Incidents are nil where nobody told of any.
 	Incidents []Incident   `json:"incidents,omitempty"`

@@ -47,7 +47,7 @@ func (c Corosync) Plain() string {
 	return ""
 }
 
-// Is returns an error unless this is the cluster of the two hosts of an input.
+// Is returns an error unless this is the cluster of an input's two hosts.
 func (c Corosync) Is(in Input) error {
 	if !sameNodes(c.Nodes, in.Nodes) || !c.TwoNode || c.WaitsNot || c.Plain() != "" {
 		return fmt.Errorf("corosync.conf names %s and not %s as two hosts, or is not encrypted; nothing was changed", listNodes(c.Nodes), listNodes(in.Nodes))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Whole reports whether a configuration has everything that the set-up makes: it is
-// worth a copy.
+// Whole reports whether a configuration has everything that the set-up makes, so that a
+// copy of it is worth keeping.
 func (c Config) Whole() bool {
 	devices := 0
 	for _, r := range c.Resources {
@@ -22,9 +22,9 @@ func (c Config) Whole() bool {
 	return has(Kubelet) && has(Etcd) && devices >= twoNodes && len(c.Constraints) > 0
 }
 
-// Emptied describes a configuration of which everything that is ours vanished at
-// once, on two hosts that were set up: an administrator who takes one part away
-// meant that part. It is empty where something is left.
+// Emptied describes a configuration that lost all our parts at once, on two hosts that were
+// set up. It is empty if one part is left: an administrator who removes one part meant that
+// part.
 func Emptied(have Config) []Difference {
 	if have.SetUp() {
 		return nil
@@ -34,8 +34,8 @@ func Emptied(have Config) []Difference {
 	}}
 }
 
-// Restored returns the CIB present with the configuration of an earlier one. Its
-// status stays: Pacemaker goes by it.
+// Restored returns the present CIB with the configuration of an earlier one. It keeps the
+// status of the present one, by which Pacemaker decides.
 func Restored(present, earlier []byte) ([]byte, error) {
 	was, err := ParseCIB(earlier)
 	if err != nil {
@@ -55,7 +55,7 @@ func Restored(present, earlier []byte) ([]byte, error) {
 	return slices.Concat(present[:begin], earlier[from:to], present[end:]), nil
 }
 
-// configuration finds the element of that name, which the CIB has once.
+// configuration finds the element configuration, which a CIB has once.
 func configuration(cib []byte) (begin, end int, ok bool) {
 	const whole, empty = "</configuration>", "<configuration/>"
 	if begin = bytes.Index(cib, []byte(empty)); begin >= 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/corosync"
 )
 
-// Leave returns a corosync.conf without a host, as pcs would write it: the numbers of the
-// other hosts stay, since a running Corosync does not take another one. A host that is left
-// alone is no half of two, so it neither needs nor awaits a second one. A file without the
-// host is returned as it is.
+// Leave returns a corosync.conf without a host, as pcs would write it. The numbers of the other
+// hosts stay, since a running Corosync does not take another one. A host that is left alone is no
+// longer one of two, so it neither needs nor waits for a second one. A file without the host is
+// returned unchanged.
 func Leave(conf []byte, name string) ([]byte, error) {
 	lines := bytes.Split(conf, []byte("\n"))
 	for _, b := range nodeBlocks(lines) {
@@ -35,8 +35,8 @@ func Leave(conf []byte, name string) ([]byte, error) {
 	})
 }
 
-// Enter returns a corosync.conf with one more host, under the lowest number that nobody
-// has, as pcs would. Both hosts get these bytes: a number is said by the file alone.
+// Enter returns a corosync.conf with one more host, under the lowest free number, as pcs would
+// write it. Both hosts get these bytes, because only the file has the numbers.
 func Enter(conf []byte, n Node) ([]byte, error) {
 	lines := bytes.Split(conf, []byte("\n"))
 	blocks := nodeBlocks(lines)
@@ -71,7 +71,7 @@ func has(nodes []Node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == name })
 }
 
-// checkRing returns an edited file if it can be read and says what it should.
+// checkRing returns an edited file if it can be parsed and right accepts it.
 func checkRing(conf []byte, right func(Corosync) error) ([]byte, error) {
 	read, err := corosync.Parse(conf)
 	if err == nil {
@@ -83,7 +83,7 @@ func checkRing(conf []byte, right func(Corosync) error) ([]byte, error) {
 	return conf, nil
 }
 
-// nodeBlock is a section of a host, with the empty line before it.
+// nodeBlock is the section of a host, with the empty line before it.
 type nodeBlock struct {
 	from, to int // lines
 	name     string
@@ -103,7 +103,7 @@ func nodeBlocks(lines [][]byte) []nodeBlock {
 			case "name":
 				b.name = value
 			case "nodeid":
-				b.number, _ = strconv.Atoi(value) // what is no number is nobody's
+				b.number, _ = strconv.Atoi(value) // a text that is no number counts as zero, which no host has
 			}
 		}
 		b.to = min(i+1, len(lines))

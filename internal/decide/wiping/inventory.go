@@ -9,22 +9,22 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Inventory is what Holdfast and Kubernetes leave on a host. What is in none of its
-// lists stays.
+// Inventory lists what Holdfast and Kubernetes leave on a host. Anything that is in none of
+// its lists stays.
 type Inventory struct {
-	// Stop are units, in the order in which they end. Slices have the processes of
+	// Stop are units, in the order in which they are stopped. The slices have the processes of
 	// pods.
 	Stop []string
 	// Units are patterns of files of units, and of the folders of their drop-ins.
 	Units []string
-	// Emptied are folders below which other file systems are taken away first: those
-	// of pods. Nothing is deleted through a mount.
+	// Emptied are folders below which file systems of pods are mounted. These are detached
+	// first, since nothing is deleted through a mount.
 	Emptied []string
 	// Paths are files, folders and patterns of files that are deleted.
 	Paths []string
-	// Tables are prefixes of the names of nftables tables, Links interfaces.
+	// Tables are prefixes of names of nftables tables, Links are names of interfaces.
 	Tables, Links []string
-	// Stays says what is left on purpose.
+	// Stays lists, for people, what is left on purpose.
 	Stays []string
 }
 
@@ -63,7 +63,7 @@ func All() Inventory {
 			"/etc/holdfast/firewall, which an administrator wrote",
 			"accounts, their keys and /etc/sudoers.d/90-holdfast",
 			"files that a machine configuration wrote, and kernel arguments",
-			"disks, but those that --disk names",
+			"disks, except those that --disk names",
 		},
 	}
 }
@@ -92,14 +92,14 @@ func (i Inventory) Covers(file string) bool {
 	})
 }
 
-// OfPods reports whether a mounted file system is one of pods, which is taken away.
+// OfPods reports whether a mounted file system belongs to pods, so that it is detached.
 func (i Inventory) OfPods(mount string) bool {
 	return slices.ContainsFunc(i.Emptied, func(dir string) bool { return strings.HasPrefix(mount, dir+"/") })
 }
 
-// InTheWay returns those mounted file systems through which a deletion would reach
-// other data: all that are below a path of the inventory, once those of pods are
-// gone.
+// InTheWay returns the mounted file systems through which a deletion would reach other
+// data: all that are below a path of the inventory, except those of pods, which are detached
+// before.
 func (i Inventory) InTheWay(mounts []string) []string {
 	var out []string
 	for _, m := range mounts {

@@ -1,5 +1,5 @@
-// Package wiping decides what is taken off a host that is not part of a cluster any
-// more, and when that may begin.
+// Package wiping decides what is removed from a host that is no longer part of a cluster,
+// and when that may begin.
 package wiping
 
 import (
@@ -10,45 +10,45 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Node is what the cluster says of the host.
+// Node is the state of the host's Node in the cluster.
 type Node string
 
-// What the cluster says.
+// The states of a Node.
 const (
-	// Gone means that it has no Node of that name.
+	// Gone means that the cluster has no Node of the host.
 	Gone Node = "gone"
-	// Ready and NotReady are those of a Node that is there.
+	// Ready and NotReady are the states of a Node that exists.
 	Ready    Node = "ready"
 	NotReady Node = "not ready"
 )
 
-// Facts is what is known of the host.
+// Facts has the facts about the host.
 type Facts struct {
 	Host string
 	// Begun is true if an earlier wipe was allowed and has begun.
 	Begun bool
 	// Site is true if the host belongs to a site.
 	Site bool
-	// ControlPlane is true if it is one, Data if it has data of etcd.
+	// ControlPlane is true if the host is a control plane, Data if it has data of etcd.
 	ControlPlane, Data bool
-	// Node is what the cluster says of the host, unknown if it does not answer. Why
-	// says then why.
+	// Node is the state of the host's Node, unknown if the cluster does not answer. Then Why
+	// says why.
 	Node state.Fact[Node]
 	Why  string
-	// Retired says who took the host out, as the cluster's list has it; empty for
-	// nobody, or where the host may not read the list.
+	// Retired says who took the host out, by the cluster's list; empty if nobody did, or if the
+	// list could not be read.
 	Retired string
 	// GiveUp is a person's statement that the whole cluster is given up, and Removed
 	// that the host was taken out of a cluster that cannot be asked.
 	GiveUp, Removed bool
 }
 
-// Gate is a reason why the host is not wiped now.
+// Gate is a reason for which the host is not wiped now, with the way out.
 type Gate struct{ Name, Why, Way string }
 
 func (g Gate) String() string { return g.Name + ": " + g.Why + ". " + g.Way }
 
-// Gates returns all closed gates. What has begun goes on: the host is not whole any
+// Gates returns all closed gates. A wipe that has begun has none: the host is not whole any
 // more.
 func Gates(f Facts) []Gate {
 	if f.Begun || !f.Site || f.GiveUp {
@@ -59,7 +59,7 @@ func Gates(f Facts) []Gate {
 	case f.Data && f.Retired == "":
 		out = append(out, Gate{
 			"voter", "this host has data of etcd, and nobody took it out of the cluster: it may be a voter, or have the last copy",
-			"A host that was replaced: wait until the other one says so (holdfast status). To give the whole cluster up with all its data: --give-up-cluster",
+			"If the host was replaced, wait until the other one says so (holdfast status). To give the whole cluster up with all its data: --give-up-cluster",
 		})
 	case !f.Node.Known && !f.Removed:
 		out = append(out, Gate{
@@ -75,8 +75,8 @@ func Gates(f Facts) []Gate {
 	return out
 }
 
-// Disks returns what is wrong with the names of disks. Only a name that stays with one
-// disk over boots names a disk.
+// Disks returns an error for each name that is not that of a whole disk below /dev/disk/by-id.
+// Only such a name stays with one disk over boots.
 func Disks(names []string) []error {
 	var out []error
 	for _, n := range names {
@@ -87,8 +87,8 @@ func Disks(names []string) []error {
 	return out
 }
 
-// Uses returns why a disk is not wiped, by the mount points of it and its parts as
-// lsblk prints them; empty if nothing uses it.
+// Uses says why a disk is not wiped; empty if nothing uses it. lsblk is what lsblk prints of
+// the mount points of the disk and its parts.
 func Uses(lsblk string) string {
 	for line := range strings.Lines(lsblk) {
 		if at := strings.TrimSpace(line); at != "" {

@@ -57,8 +57,8 @@ type Options struct {
 	Admit func(ctx context.Context, shown jointoken.Claims, host string) (Secret, error)
 	// Bootstrap returns a host's bootstrap token in exchange for its own token.
 	Bootstrap func(ctx context.Context, own jointoken.Claims) (Secret, error)
-	// Enter answers a control plane that asks to take the place of a lost one. nil
-	// means that nobody does.
+	// Enter answers a control plane that asks to take the place of a lost one. If it is nil,
+	// nobody answers.
 	Enter func(ctx context.Context, own jointoken.Claims, request []byte) (Entry, error)
 	// Renew returns the certificate that a worker requests with an expired one. The
 	// host has proved that it has the key of the shown certificate, and nothing else

@@ -10,17 +10,17 @@ import (
 
 // Entry is the answer to a control plane that asks to take the place of a lost one.
 type Entry struct {
-	// Needed is false where etcd of this host begins under kubelet, as at an installation.
+	// Needed is false if kubelet runs etcd of this host at first, as in an installation.
 	Needed bool `json:"needed"`
-	// Waits says what the host waits for, empty once it may enter.
+	// Waits says what the host waits for; empty if it may enter.
 	Waits string `json:"waits,omitempty"`
-	// Input is the input of the set-up of both hosts, Conf the corosync.conf that both
-	// have. They hold secrets.
+	// Input is the input for the set-up of both hosts, Conf the corosync.conf of both. They
+	// hold secrets.
 	Input json.RawMessage `json:"input,omitempty"`
 	Conf  []byte          `json:"conf,omitempty"`
 }
 
-// maxEnter bounds what a host says of itself.
+// maxEnter bounds the request of a host, in bytes.
 const maxEnter = 4 << 10
 
 // enter answers a control plane that asks to take the place of a lost one.

@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast/holdfast/internal/render/apiserver"
 )
 
-// pki is where a control plane has its authorities.
+// pki is the folder of a control plane's authorities.
 const pki = "/etc/kubernetes/pki/"
 
-// OfHost returns what the files of a host, by their paths, say of its site. It reports
-// everything that is missing at once.
+// OfHost returns the parts of a Backup that are in the files of a host, given by their paths.
+// The error names everything that is missing at once.
 func OfHost(files map[string][]byte) (Backup, error) {
 	var missing []error
 	need := func(path string) string {

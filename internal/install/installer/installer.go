@@ -61,7 +61,7 @@ type saved struct {
 	// Manifests holds the SHA-256 of each manifest that was written, to detect
 	// later changes by the administrator.
 	Manifests map[string]string `json:"manifests,omitempty"`
-	// Restore is the backup with which the site begins; see Restore of site.Site.
+	// Restore is the backup with which the site begins; see site.Site.Restore.
 	Restore *site.Restore `json:"restore,omitempty"`
 }
 

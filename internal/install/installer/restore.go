@@ -18,32 +18,32 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// SnapshotFile is the snapshot of etcd in the directory of a site that is restored. The
-// first host waits for it at site.RestorePath.
+// SnapshotFile is the path of etcd's snapshot in the install directory of a restored site. The
+// first host waits for the file at site.RestorePath.
 const SnapshotFile = "restore/etcd.db"
 
-// Backup is what a backup has of a site.
+// Backup has the parts of a backup that make a site.
 type Backup struct {
 	ID    string
 	Taken time.Time
-	// Site is site.json of the host that took it.
+	// Site is site.json of the host that took the backup.
 	Site []byte
-	// Authorities sign for the site.
+	// Authorities are those that sign for the site.
 	Authorities keys.Authorities
-	// EncryptionKeys are the numbers of the keys with which the API server read and wrote;
-	// empty if it encrypted nothing.
+	// EncryptionKeys are the numbers of the keys that the API server had; empty if it
+	// encrypted nothing.
 	EncryptionKeys []int
-	// Passwords are those of BMCs, by the names of their hosts.
+	// Passwords are the BMC passwords in the backup, by the names of their hosts.
 	Passwords map[string]secret.Text
 	// Snapshot is the snapshot of etcd, and SHA256 its digest in hex.
 	Snapshot io.Reader
 	SHA256   string
 }
 
-// Restore makes an empty directory one of a site that begins with the data of a backup:
-// its install-config.yaml, which the administrator may change, its keys, and the
-// snapshot. It returns the fields that the backup has no value for: they have to be
-// written into the install-config.
+// Restore makes an empty directory an install directory that begins with a backup: it writes
+// install-config.yaml, which the administrator may change, the keys of the site, and the
+// snapshot. It returns the fields of install-config.yaml for which the backup has no value: the
+// administrator has to fill them in.
 func (in *Installer) Restore(b Backup) (missing []string, err error) {
 	release, err := in.lock()
 	if err != nil {
@@ -78,7 +78,7 @@ func (in *Installer) Restore(b Backup) (missing []string, err error) {
 	return missing, in.writeState(st)
 }
 
-// unused refuses a directory of another site.
+// unused returns an error if the directory is one of a site already.
 func (in *Installer) unused() error {
 	for _, name := range []string{StateFile, ConfigFile} {
 		if host.Exists(filepath.Join(in.Dir, name)) {
@@ -112,7 +112,7 @@ func (in *Installer) takeSnapshot(b Backup) (*site.Restore, error) {
 	return &site.Restore{SHA256: b.SHA256, Token: token, Backup: b.ID, Taken: b.Taken}, nil
 }
 
-// giveBack puts the passwords of BMCs back into a configuration. Copies of hosts have
+// giveBack sets the BMC passwords in a configuration, since the copies of hosts have
 // none. It returns the fields that stay empty.
 func giveBack(c *config.InstallConfig, passwords map[string]secret.Text) (missing []string) {
 	give := func(field, host string, to *secret.Text) {

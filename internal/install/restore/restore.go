@@ -1,9 +1,10 @@
-// Package restore gives a blank host the data of a backup as those of its etcd, before
-// the first control plane of a site starts: what decide/restore says is left out or
-// changed. It owns WorkDir and, until the control plane starts, etcd's data directory.
+// Package restore makes the data of a backup those of a blank host's etcd, before the first
+// control plane of a site starts. decide/restore says which keys are left out or changed. The
+// package owns etcd's data directory until the control plane starts, and afterwards its own folder
+// in it.
 //
-// A power cut at any line is made up for: until the last rename the data directory has no
-// data, and after it they are whole.
+// The power may be cut at any line: before the last rename the data directory has no data, and
+// after it the data are whole.
 package restore
 
 import (
@@ -24,44 +25,44 @@ import (
 )
 
 const (
-	// workName is the folder inside of etcd's data directory in which a restore works:
-	// a rename leads out of it only on the same filesystem.
+	// workName is the folder in etcd's data directory in which a restore works. It is there
+	// because a rename needs the same file system.
 	workName = "holdfast-restore"
 	// memberName is etcd's own folder in its data directory.
 	memberName = "member"
-	// reportName is what a restore left out and found.
+	// reportName is the file that lists what a restore left out and found.
 	reportName = "report.json"
-	// bump is added to the revision of the backup: more than a site writes between a
-	// backup and its restore, so that whoever remembers a revision of before reads
-	// everything again. A year at 30 writes a second has fewer.
+	// bump is added to the revision of the backup. It is more than a site writes between a
+	// backup and its restore, so clients that remember a former revision read everything
+	// again. At 30 writes a second a year has fewer.
 	bump = 1_000_000_000
 )
 
-// Options says what is restored, and where.
+// Options describes a restore.
 type Options struct {
 	// Snapshot is the file with the snapshot of etcd, and SHA256 its digest in hex.
 	Snapshot, SHA256 string
 	// DataDir is etcd's data directory.
 	DataDir string
-	// Name and PeerURL are those of the member that begins.
+	// Name and PeerURL are those of the first member.
 	Name, PeerURL string
-	// Token makes the ids of the new life differ from those of any other.
+	// Token makes the ids of this life differ from those of every other one.
 	Token string
 	Log   io.Writer
 }
 
-// Report is what a restore did.
+// Report describes what a restore did.
 type Report struct {
 	SHA256 string `json:"sha256"`
-	// Dropped counts the keys that were left out, and Changed those that were changed,
-	// by rule.
+	// Dropped counts the keys that were left out by each rule, Changed those that were
+	// changed.
 	Dropped map[string]int `json:"dropped,omitempty"`
 	Changed map[string]int `json:"changed,omitempty"`
 	Kept    int            `json:"kept"`
 	restore.Found
 }
 
-// Run restores the snapshot, unless that was done before, and reports what it did.
+// Run restores the snapshot, unless an earlier run did so, and returns the report.
 func Run(ctx context.Context, o Options) (Report, error) {
 	w := work{Options: o, dir: filepath.Join(o.DataDir, workName)}
 	if r, done, err := w.done(); err != nil || done {
@@ -87,7 +88,7 @@ type work struct {
 	dir string
 }
 
-// data is where etcd's data lie until they are whole.
+// data is the folder in which etcd's data lie until they are whole.
 func (w work) data() string { return filepath.Join(w.dir, "data") }
 
 // done returns the report of a restore that ended. Data that no restore of this snapshot
@@ -124,8 +125,8 @@ func (w work) compare(ctx context.Context) error {
 	return nil
 }
 
-// unpack makes a data directory of one member from the snapshot. Whoever watches from
-// before the backup is told that its revisions are gone, and reads everything again.
+// unpack makes a data directory of one member from the snapshot. Revisions from before are marked
+// as compacted, so a client that watches from one of them reads everything again.
 func (w work) unpack(ctx context.Context) error {
 	if err := os.RemoveAll(w.dir); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (w work) unpack(ctx context.Context) error {
 // scrubLimit bounds the start of etcd and all changes to its data.
 const scrubLimit = 10 * time.Minute
 
-// scrub starts etcd for itself, changes the data and ends it.
+// scrub starts an etcd that only this process reaches, changes the data and ends it.
 func (w work) scrub(ctx context.Context) (report Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrubLimit)
 	defer cancel()
@@ -165,8 +166,8 @@ func (w work) scrub(ctx context.Context) (report Report, err error) {
 	return report, e.Defragment(ctx)
 }
 
-// place makes the data those of etcd. The report is written first: with data beside it,
-// it says that they are whole.
+// place makes the data those of etcd. It writes the report first: if there are data beside the
+// report, they are whole.
 func (w work) place(r Report) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/restore"
 )
 
-// scrub goes through all keys once, and leaves out or changes what decide/restore says.
+// scrub goes through all keys once, and leaves out or changes those that decide/restore names.
 func scrub(ctx context.Context, e *etcd.Alone) (Report, error) {
 	s := scrubber{etcd: e, report: Report{Dropped: map[string]int{}, Changed: map[string]int{}}}
 	_, err := e.Each(ctx, restore.Root, func(key string, value []byte) error { return s.key(ctx, key, value) })
@@ -53,7 +53,7 @@ func (s *scrubber) key(ctx context.Context, key string, value []byte) error {
 	}
 }
 
-// node notes a node. One that cannot be read is left out without a note.
+// node notes a node. A node that cannot be decoded is left out without a note.
 func (s *scrubber) node(value []byte) {
 	if object, err := decode(value); err == nil {
 		if n, ok := object.(*corev1.Node); ok {
@@ -62,7 +62,7 @@ func (s *scrubber) node(value []byte) {
 	}
 }
 
-// look asks an object what becomes of it, and returns it as it is to be.
+// look decides by an object what is done with its key, and returns the object as it should be.
 func (s *scrubber) look(value []byte) (restore.Fate, []byte, error) {
 	if len(value) > 0 && value[0] == '{' {
 		return lookAtCustom(value)
@@ -94,7 +94,7 @@ func (s *scrubber) look(value []byte) (restore.Fate, []byte, error) {
 	return restore.Change, now, err
 }
 
-// lookAtCustom is look for an object of a custom kind.
+// lookAtCustom does the same as look for an object of a custom kind.
 func lookAtCustom(value []byte) (restore.Fate, []byte, error) {
 	var object map[string]any
 	if err := json.Unmarshal(value, &object); err != nil {
@@ -107,13 +107,13 @@ func lookAtCustom(value []byte) (restore.Fate, []byte, error) {
 	return restore.Change, now, err
 }
 
-// kinds knows the objects that are looked at, in the versions in which API servers store
-// them.
+// kinds has the kinds of the objects that are looked at, in the versions in which API servers
+// store them.
 var kinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, admissionv1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // a kind is there twice: every test would show it
+			panic(err) // only if a kind is registered twice, which every test would show
 		}
 	}
 	return s
@@ -124,7 +124,7 @@ func decode(value []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// encode writes an object as the API server does: in the version in which it was read.
+// encode encodes an object as the API server does, in the version in which it was decoded.
 func encode(object runtime.Object) ([]byte, error) {
 	return runtime.Encode(protobuf.NewSerializer(kinds, kinds), object)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // restored is the install directory that `holdfast restore` made; empty for a new site.
-// The lab takes its keys and its snapshot, and writes an install-config of its own: the
-// hosts, their addresses and BMCs are others.
+// The lab takes its keys and its snapshot, and writes an install-config of its own, because
+// the hosts, their addresses and BMCs are others.
 type restored string
 
 // keys gives the lab's site the keys of the directory, unless it has them.

@@ -1,11 +1,11 @@
-// Package backup holds what a backup of a control plane is: the request for one, how far
-// it is, the entry of the catalogue that lies beside each file, what a site wants, and
-// which backups may be taken away.
+// Package backup has the types of backups of a control plane: the request for one, the state
+// of the child that takes it, the entry of the catalogue beside each file, the configuration of
+// a site, and the rule for which backups may be removed.
 //
-// A backup is one file of one host and one moment. Each control plane takes its own,
-// keeps it below Dir and sends it to targets under its own prefix. So two hosts never
-// write to one place, and need no channel between them. Each backup has a folder of its
-// own, which appears at once when it is complete:
+// A backup is one file of one host and one moment. Each control plane takes its own, keeps it
+// below Dir and sends it to targets under its own prefix. So two hosts never write to one
+// place, and need no channel between them. Each backup has a folder of its own, which appears
+// by one rename when the backup is complete:
 //
 //	/var/lib/holdfast/backups/ID/ID.tar      the archive
 //	/var/lib/holdfast/backups/ID/entry.json  the Entry
@@ -19,35 +19,35 @@ import (
 	"time"
 )
 
-// Places on a host. What lies in Dir is not encrypted and readable by root alone: the same
-// disk has the same keys anyway.
+// Places on a host. Files in Dir are not encrypted, and only root reads them: the same disk
+// has the same keys anyway.
 const (
 	Dir = "/var/lib/holdfast/backups"
-	// RunDir goes with the boot. The agent writes the request, which holds credentials,
-	// with mode 0600; the child writes the state.
+	// RunDir is gone after a boot. The agent writes the request there, which holds
+	// credentials, with mode 0600; the child writes the state.
 	RunDir      = "/run/holdfast/backup"
 	RequestPath = RunDir + "/request.yaml"
 	StatePath   = RunDir + "/state.json"
 	EntryName   = "entry.json"
 )
 
-// Suffixes of an archive as it lies on its host, and as it lies at a target.
+// Suffixes of an archive on its host, and of the files at a target.
 const (
 	ArchiveSuffix = ".tar"
 	SentSuffix    = ".tar.age"
-	// SentEntrySuffix is that of the entry beside it. An entry holds no secret.
+	// SentEntrySuffix is that of the entry. An entry holds no secret.
 	SentEntrySuffix = ".json"
 )
 
-// idTime is the form of the time in an id, in UTC: ids of one host sort by time.
+// idTime is the form of the time in an id, in UTC, so that ids of one host sort by time.
 const idTime = "20060102T150405Z"
 
-// NewID names the backup of a host that is begun at a time.
+// NewID returns the id of a backup that a host begins at a time.
 func NewID(host string, at time.Time) string { return at.UTC().Format(idTime) + "-" + host }
 
 var idForm = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
-// ValidID reports whether a text can be the id of a backup, and so the name of a folder.
+// ValidID reports whether a text can be the id of a backup. An id is the name of a folder.
 func ValidID(id string) bool {
 	if !idForm.MatchString(id) || strings.Contains(id, "..") {
 		return false
@@ -56,17 +56,17 @@ func ValidID(id string) bool {
 	return err == nil
 }
 
-// ArchiveName is the name of the archive below the folder of a backup.
+// ArchiveName returns the name of the archive in the folder of a backup.
 func ArchiveName(id string) string { return id + ArchiveSuffix }
 
-// SentName and SentEntryName are the names of the two files of a backup at a target,
-// below the target's own path or prefix.
+// SentName returns the name of the archive of a backup at a target, below the target's own
+// path or prefix.
 func SentName(site, host, id string) string { return path.Join(site, host, id+SentSuffix) }
 
-// SentEntryName is the name of the entry there.
+// SentEntryName returns the name of its entry there.
 func SentEntryName(site, host, id string) string { return path.Join(site, host, id+SentEntrySuffix) }
 
-// Reasons of backups that the product itself takes. Others are a person's words.
+// Reasons for which Holdfast itself takes backups. Other reasons are a person's words.
 const (
 	BySchedule    = "schedule"
 	ByPerson      = "person"
@@ -74,12 +74,12 @@ const (
 	BeforeReplace = "before-replace"
 )
 
-// Phase is what the child is at.
+// Phase is a phase of the work on a request.
 type Phase string
 
 // The phases, in their order.
 const (
-	PhaseLook     Phase = "look"     // asks etcd, counts the free space, removes what an earlier run left
+	PhaseLook     Phase = "look"     // asks etcd, counts the free space, removes the rest of an earlier run
 	PhaseSnapshot Phase = "snapshot" // reads the database from etcd
 	PhaseRestore  Phase = "restore"  // restores it into an empty folder, and compares it with etcd
 	PhasePack     Phase = "pack"     // writes the archive
@@ -90,14 +90,14 @@ const (
 	PhaseDone     Phase = "done"
 )
 
-// words say what a phase does, as a person reads it.
+// words describes each phase for people.
 var words = map[Phase]string{
 	PhaseLook: "looks at etcd and at the free space", PhaseSnapshot: "reads the database from etcd",
 	PhaseRestore: "restores the snapshot into an empty folder and compares it with etcd", PhasePack: "writes the archive", PhaseReread: "reads the archive again",
 	PhaseEncrypt: "encrypts the archive", PhaseSend: "sends the archive", PhaseRemove: "removes backups that are not kept any more", PhaseDone: "is done",
 }
 
-// Words say what a phase does.
+// Words describes a phase for people.
 func (p Phase) Words() string {
 	if w, known := words[p]; known {
 		return w
@@ -105,32 +105,32 @@ func (p Phase) Words() string {
 	return string(p)
 }
 
-// State is how far the child is with a request. The child writes it, the agent reads it.
+// State is the state of the work on a request. The child writes it, the agent reads it.
 type State struct {
 	// Request is the id of the request.
 	Request string `json:"request"`
 	Phase   Phase  `json:"phase"`
-	// Target is the one that is written to or read back.
+	// Target is the target to which the child sends, or from which it reads back.
 	Target string `json:"target,omitempty"`
-	// Done and Total count bytes of the phase; Total is zero while it is not known.
+	// Done and Total are bytes of the phase; Total is zero while it is not known.
 	Done    int64     `json:"done,omitempty"`
 	Total   int64     `json:"total,omitempty"`
 	Began   time.Time `json:"began"`
 	Updated time.Time `json:"updated"`
-	// Ended is true once the child has done what it could. A child whose state never
-	// says so was cut off.
+	// Ended is true once the child has done everything that it could. If it stays false, the
+	// child was cut off.
 	Ended bool `json:"ended,omitempty"`
-	// Good is true once a good backup lies on this host; sending may still go on or fail.
+	// Good is true once a good backup lies on this host. Sending may still go on or fail.
 	Good bool `json:"good,omitempty"`
-	// Failed is why it ended without a good backup, and NotSent why a target has none.
+	// Failed says why there is no good backup; NotSent says of targets why they have none.
 	Failed  string   `json:"failed,omitempty"`
 	NotSent []string `json:"notSent,omitempty"`
-	// Left says which copies of removed backups are still at a target, and why: some
-	// accounts may not remove, and then the target's own rules do.
+	// Left lists copies of removed backups that are still at a target, with the reason. An
+	// account may be one that cannot remove; then the target's own rules do so.
 	Left []string `json:"left,omitempty"`
 }
 
-// Words says how far the child is, as a person reads it.
+// Words describes the state for people.
 func (s State) Words() string {
 	out := s.Phase.Words()
 	if s.Target != "" {

@@ -147,7 +147,7 @@ targets:
 
 func TestATargetWithoutARecipientIsAMistake(t *testing.T) {
 	_, err := Parse([]byte("targets: [{name: nas, directory: {path: /mnt/nas}}]"), nil)
-	if err == nil || !strings.Contains(err.Error(), "recipients: Required value: there are targets, and nothing leaves a host that is not encrypted") {
+	if err == nil || !strings.Contains(err.Error(), "recipients: Required value: there are targets, and backups leave a host only encrypted") {
 		t.Errorf("%v", err)
 	}
 	if _, err := DecodeRequest([]byte("{id: 20261125T021500Z-a, site: s, host: a, targets: [{name: nas}]}")); err == nil {

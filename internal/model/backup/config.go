@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/secret"
 )
 
-// Config is what a site wants.
+// Config is the configuration of a site's backups.
 type Config struct {
-	// Schedule is a cron text in TimeZone. Keep is how many backups of it a host keeps.
+	// Schedule is a cron text in TimeZone. Keep is the number of its backups that a host keeps.
 	Schedule string `json:"schedule,omitempty"`
 	TimeZone string `json:"timeZone,omitempty"`
 	Keep     int    `json:"keep,omitempty"`
-	// Recipients are public keys of age. Everything that leaves a host is encrypted to
-	// all of them; their private halves do not belong on the site.
+	// Recipients are public keys of age. Everything that leaves a host is encrypted to all of
+	// them. Their private keys must not be on the site.
 	Recipients []string `json:"recipients,omitempty"`
 	Targets    []Target `json:"targets,omitempty"`
 }
 
-// Target is a place outside of the host; exactly one of its kinds is set.
+// Target is a place outside of the host. Exactly one of its kinds is set.
 type Target struct {
 	Name      string     `json:"name"`
 	Directory *Directory `json:"directory,omitempty"`
@@ -36,12 +36,12 @@ type Target struct {
 // Directory is a folder of the host: another disk, or an NFS mount.
 type Directory struct {
 	Path string `json:"path"`
-	// Marker is a file in the folder that somebody put there by hand. Without it
-	// nothing is written: the folder of a mount that is gone is on the host's own disk.
+	// Marker is the name of a file in the folder, which a person puts there. Without it nothing
+	// is written: if a mount is gone, its folder is on the host's own disk.
 	Marker string `json:"marker,omitempty"`
 }
 
-// DefaultMarker is the name of the marker of a Directory that names none.
+// DefaultMarker is the marker of a Directory that names none.
 const DefaultMarker = "holdfast-backups"
 
 // S3 is a bucket.
@@ -52,18 +52,18 @@ type S3 struct {
 	Region    string      `json:"region,omitempty"`
 	AccessKey string      `json:"accessKey"`
 	SecretKey secret.Text `json:"secretKey"`
-	// CA holds certificates in PEM that are trusted for the endpoint besides those of
-	// the host.
+	// CA holds certificates in PEM that the endpoint may use, besides those that the host
+	// trusts.
 	CA string `json:"ca,omitempty"`
 }
 
 // SFTP is a folder of an SSH server.
 type SFTP struct {
-	// Server is a host with an optional port.
+	// Server is a name or an address, with an optional port.
 	Server string `json:"server"`
 	User   string `json:"user"`
 	// HostKeys are the public keys of the server, as ssh-keyscan prints them without the
-	// name. No other one is accepted.
+	// name. No other key is accepted.
 	HostKeys   []string    `json:"hostKeys"`
 	Password   secret.Text `json:"password,omitempty"`
 	PrivateKey secret.Text `json:"privateKey,omitempty"`
@@ -78,22 +78,22 @@ const (
 	maxRecipients = 16
 )
 
-// Format implements fmt.Formatter without secrets.
+// Format implements fmt.Formatter; it prints no secrets.
 func (c Config) Format(f fmt.State, _ rune) {
 	type plain Config
 	_, _ = fmt.Fprintf(f, "%+v", plain(c))
 }
 
-// Format implements fmt.Formatter without secrets.
+// Format implements fmt.Formatter; it prints no secrets.
 func (t Target) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, t.String()) }
 
-// Format implements fmt.Formatter without secrets.
+// Format implements fmt.Formatter; it prints no secrets.
 func (s S3) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.String()) }
 
-// Format implements fmt.Formatter without secrets.
+// Format implements fmt.Formatter; it prints no secrets.
 func (s SFTP) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.String()) }
 
-// String says where a target is, without credentials.
+// String describes a target without credentials.
 func (t Target) String() string {
 	where := "nowhere"
 	switch {
@@ -107,16 +107,16 @@ func (t Target) String() string {
 	return t.Name + " (" + where + ")"
 }
 
-// String says where a bucket is.
+// String describes a bucket without credentials.
 func (s S3) String() string {
 	return "bucket " + strings.Trim(s.Bucket+"/"+s.Prefix, "/") + " at " + hideUser(s.Endpoint)
 }
 
-// String says where the folder of a server is.
+// String describes the folder of a server without credentials.
 func (s SFTP) String() string { return "sftp://" + s.User + "@" + s.Server + s.Path }
 
-// hideUser leaves out what stands before an @: a URL with a password there is refused, but
-// its refusal must not print it either.
+// hideUser removes the part of a URL before an @. A URL with a password there is refused, and
+// the refusal must not print the password either.
 func hideUser(url string) string {
 	if i := strings.LastIndex(url, "@"); i >= 0 {
 		return secret.Redacted + url[i:]
@@ -124,10 +124,10 @@ func hideUser(url string) string {
 	return url
 }
 
-// Mistakes are all mistakes of a Config.
+// Mistakes has all mistakes of a Config.
 type Mistakes field.ErrorList
 
-// Error implements error: a line with their number, then one line for each mistake.
+// Error implements error: one line with the number of mistakes, then a line for each.
 func (m Mistakes) Error() string {
 	count := fmt.Sprintf("%d mistakes", len(m))
 	if len(m) == 1 {
@@ -140,9 +140,9 @@ func (m Mistakes) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a Config in YAML or JSON. The error is Mistakes, with every mistake and no
-// secret. schedule says what is wrong with a schedule and its time zone; package
-// decide/backup has it. An empty document is a Config with the defaults.
+// Parse reads a Config in YAML or JSON. The error is of the type Mistakes; it has every mistake
+// and no secret. schedule checks a schedule and its time zone; decide/backup.CheckSchedule makes
+// it. An empty document is a Config with the defaults.
 func Parse(data []byte, schedule func(text, zone string) error) (Config, error) {
 	var c Config
 	var mistakes field.ErrorList
@@ -162,15 +162,15 @@ func Parse(data []byte, schedule func(text, zone string) error) (Config, error) 
 	return c.complete(), nil
 }
 
-// beneath reports whether a field cannot be judged, because it or what holds it was not
-// readable.
+// beneath reports whether a field cannot be checked, because it or a field that holds it could
+// not be read.
 func beneath(path string, broken []string) bool {
 	return slices.ContainsFunc(broken, func(b string) bool {
 		return b == "" || path == b || strings.HasPrefix(path, b+".") || strings.HasPrefix(path, b+"[")
 	})
 }
 
-// Encode writes a Config with its credentials: keep it in a file of mode 0600.
+// Encode encodes a Config with its credentials: keep it in a file of mode 0600.
 func (c Config) Encode() ([]byte, error) { return config.Reveal(c) }
 
 func (c Config) complete() Config {
@@ -187,11 +187,11 @@ func (c Config) complete() Config {
 	return c
 }
 
-// Warnings say what is allowed and may be regretted.
+// Warnings lists settings that are allowed, but may be regretted.
 func (c Config) Warnings() []string {
 	var out []string
 	if len(c.Targets) > 0 && len(c.Recipients) == 1 {
-		out = append(out, "recipients: there is one, and who loses its private key loses every backup at the targets: "+
+		out = append(out, "recipients: there is only one: if its private key is lost, every backup at the targets is lost; "+
 			"add the key of a second person or of a safe")
 	}
 	if len(c.Targets) == 0 {
@@ -199,11 +199,11 @@ func (c Config) Warnings() []string {
 	}
 	for i, t := range c.Targets {
 		if t.S3 != nil && strings.HasPrefix(t.S3.Endpoint, "http://") {
-			out = append(out, fmt.Sprintf("targets[%d].s3.endpoint: it is not encrypted: backups are, and the secret key is not sent, but names and times can be read", i))
+			out = append(out, fmt.Sprintf("targets[%d].s3.endpoint: the connection is not encrypted: backups are, and the secret key is not sent, but names and times can be read", i))
 		}
 	}
 	return out
 }
 
-// nameForm is that of names of hosts, sites and targets.
+// nameForm is the form of names of hosts, sites and targets.
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)

@@ -10,11 +10,11 @@ import (
 )
 
 // Format is the number of the form of entries and archives that this build writes. A
-// reader refuses a greater one.
+// reader refuses a greater number.
 const Format = 1
 
-// Entry is what the catalogue says of one backup. It lies beside the file, on the host and
-// at each target, and holds no secret. The catalogue is in no API: a restored site would
+// Entry is the catalogue's description of one backup. It lies beside the file, on the host and
+// at each target, and holds no secret. It is not in the API, because a restored site would
 // have forgotten its newest backups.
 type Entry struct {
 	Format int    `json:"format"`
@@ -30,16 +30,16 @@ type Entry struct {
 	Database    Database    `json:"database"`
 	Authorities []Authority `json:"authorities,omitempty"`
 	File        File        `json:"file"`
-	// Missing lists host files that a restore can use and that this host did not have.
+	// Missing lists files of the host that a restore can use and that the host did not have.
 	Missing []string `json:"missing,omitempty"`
 
 	Checks []Check `json:"checks"`
-	// Good is true if every check passed. It says nothing about targets.
+	// Good is true if every check passed. It says nothing about copies at targets.
 	Good   bool   `json:"good"`
 	Copies []Copy `json:"copies,omitempty"`
 }
 
-// Release is what the host ran.
+// Release names the release that the host ran.
 type Release struct {
 	Digest     string `json:"digest,omitempty"`
 	Version    string `json:"version,omitempty"`
@@ -47,12 +47,12 @@ type Release struct {
 	Etcd       string `json:"etcd,omitempty"`
 }
 
-// Database is what the snapshot is of.
+// Database describes the database of the snapshot.
 type Database struct {
 	Cluster state.MemberID `json:"cluster"`
 	Member  state.MemberID `json:"member"`
-	// Revision is the latest one in the snapshot. A linearizable read right before it
-	// saw Read, which is not greater.
+	// Revision is the latest revision in the snapshot. Read is the revision of a linearizable
+	// read right before the snapshot, and is not greater.
 	Revision int64 `json:"revision"`
 	Read     int64 `json:"read"`
 	// RaftIndex and RaftTerm are those of the member right before the snapshot.
@@ -63,71 +63,71 @@ type Database struct {
 	HashRevision    int64  `json:"hashRevision"`
 	CompactRevision int64  `json:"compactRevision"`
 	Keys            int64  `json:"keys"`
-	// Size is that of the snapshot in bytes.
+	// Size is the size of the snapshot in bytes.
 	Size int64 `json:"size"`
-	// Alarms are those of etcd then, in its words. A restore disarms them.
+	// Alarms are the alarms of etcd at that time, in its words. A restore takes them back.
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// Authority is one that signs for the site, by the SHA-256 of its certificate or key.
+// Authority identifies an authority of the site by the SHA-256 of its certificate or key.
 type Authority struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint"`
 }
 
-// File is a file by its contents.
+// File identifies a file by its size in bytes and its SHA-256.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// Check is one comparison.
+// Check is the result of one check.
 type Check struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	OK   bool      `json:"ok"`
-	// Says has the figures, or why it failed.
+	// Says has the figures or, if the check failed, the reason.
 	Says string `json:"says,omitempty"`
-	// Again is true for one that failed because something else changed meanwhile: the
-	// next try may well pass.
+	// Again is true for a check that failed because something else changed meanwhile, so that
+	// the next try may pass.
 	Again bool `json:"again,omitempty"`
 }
 
-// Copy is the backup at a target.
+// Copy is the copy of a backup at a target.
 type Copy struct {
 	Target string `json:"target"`
-	// File is what was sent: the encrypted archive.
+	// File identifies the encrypted archive that was sent.
 	File File `json:"file,omitzero"`
 	// Recipients are the public keys of those who can open it.
 	Recipients []string  `json:"recipients,omitempty"`
 	Sent       time.Time `json:"sent,omitzero"`
-	// Verified is when it was read back and compared; zero if it was not.
+	// Verified is the time at which it was read back and compared; zero if it was not.
 	Verified time.Time `json:"verified,omitzero"`
-	// Failed is why the last try ended without that, and Tried when.
+	// Failed is the error of the last try, empty if it succeeded; Tried is the time of that try.
 	Failed string    `json:"failed,omitempty"`
 	Tried  time.Time `json:"tried,omitzero"`
 }
 
-// Has reports whether a target holds the backup, read back and compared.
+// Has reports whether a target has a copy of the backup that was read back and compared.
 func (e Entry) Has(target string) bool {
 	return slices.ContainsFunc(e.Copies, func(c Copy) bool { return c.Target == target && !c.Verified.IsZero() })
 }
 
-// WithCopy returns the entry with one copy more, or with a newer word about it.
+// WithCopy returns the entry with a copy that it did not have, or with a newer result for one.
 func (e Entry) WithCopy(c Copy) Entry {
 	copies := slices.DeleteFunc(slices.Clone(e.Copies), func(o Copy) bool { return o.Target == c.Target })
 	e.Copies = append(copies, c)
 	return e
 }
 
-// Judge returns the entry with Good as its checks say. No checks are no proof.
+// Judge returns the entry with Good set by its checks. Without checks it is not good.
 func (e Entry) Judge() Entry {
 	e.Good = len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c Check) bool { return !c.OK })
 	return e
 }
 
-// Why says which check failed, empty if none did.
+// Why returns the first check that failed and its reason; empty if all checks passed.
 func (e Entry) Why() string {
 	for _, c := range e.Checks {
 		if !c.OK {
@@ -150,14 +150,14 @@ func (e Entry) Again() bool {
 	return false
 }
 
-// Encode writes an entry.
+// Encode encodes an entry.
 func (e Entry) Encode() ([]byte, error) {
 	out, err := json.MarshalIndent(e, "", "  ")
 	return append(out, '\n'), err
 }
 
-// DecodeEntry reads an entry. It skips fields that it does not know. An entry that says of
-// itself that it is good without a check that says so is not.
+// DecodeEntry decodes an entry. It ignores unknown fields. An entry that calls itself good counts
+// as good only if all its checks passed.
 func DecodeEntry(data []byte) (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal(data, &e); err != nil {

@@ -10,18 +10,18 @@ import (
 type HostPath struct {
 	Path   string
 	Folder bool
-	// Required files are those without which no restore works: without one, nothing is
-	// good. Of the others the entry names those that are missing.
+	// Required is true for a file without which no restore works: if one is missing, no backup
+	// is good. If another file is missing, the entry names it.
 	Required bool
-	// Quiet ones exist on some hosts alone, and nobody is told where they do not.
+	// Quiet is true for a file that only some hosts have: if it is missing, nobody is told.
 	Quiet bool
 }
 
-// HostPaths lists what an archive holds beside the snapshot. It is a list and no search: a
-// file that is new to the product is added here by whoever adds it.
+// HostPaths lists the files of an archive besides the snapshot. It is a list and no search:
+// a developer who adds a file to Holdfast adds it here, too.
 func HostPaths() []HostPath {
 	return []HostPath{
-		// Authorities and keys of the site: without them nothing that exists is trusted.
+		// Authorities and keys of the site. Without them nothing that exists is trusted.
 		{Path: "/etc/kubernetes/pki/ca.crt", Required: true},
 		{Path: "/etc/kubernetes/pki/ca.key", Required: true},
 		{Path: "/etc/kubernetes/pki/front-proxy-ca.crt", Required: true},
@@ -30,7 +30,7 @@ func HostPaths() []HostPath {
 		{Path: "/etc/kubernetes/pki/sa.key", Required: true},
 		{Path: "/etc/kubernetes/pki/etcd/ca.crt", Required: true},
 		{Path: "/etc/kubernetes/pki/etcd/ca.key", Required: true},
-		// What the host was installed from, and its keys of encryption and of joins.
+		// The site and its keys of encryption and of joins.
 		{Path: "/etc/holdfast/site.json", Required: true},
 		{Path: "/etc/holdfast/apiserver", Folder: true},
 		{Path: "/etc/holdfast/join-key", Quiet: true},
@@ -41,10 +41,10 @@ func HostPaths() []HostPath {
 		{Path: "/etc/holdfast/registry/config.json", Quiet: true},
 		{Path: "/etc/holdfast/firewall", Folder: true, Quiet: true},
 		{Path: "/etc/holdfast/manifests", Folder: true, Quiet: true},
-		// Accounts and pins of BMCs, and what was learned of them.
+		// Accounts and certificates of BMCs, and facts that were learned about them.
 		{Path: state.FencingDir, Folder: true, Quiet: true},
-		// The rest of the authorities, and leaf certificates: these are made anew in a
-		// restore, and show what they were made for.
+		// The other authorities, and leaf certificates. A restore makes leaf certificates anew; the
+		// old ones show for which names they were.
 		{Path: "/etc/kubernetes/pki", Folder: true},
 		{Path: "/etc/kubernetes/controller-manager.conf"},
 		{Path: "/etc/kubernetes/scheduler.conf"},
@@ -56,7 +56,7 @@ func HostPaths() []HostPath {
 		{Path: "/var/lib/kubelet/kubeadm-flags.env"},
 		{Path: "/etc/containerd/config.toml"},
 		{Path: "/etc/cni/net.d", Folder: true},
-		// Records and state of ours.
+		// Records and state of Holdfast.
 		{Path: state.EtcdRecordPath, Quiet: true},
 		{Path: state.EtcdParametersPath, Quiet: true},
 		{Path: "/var/lib/holdfast/authorities", Folder: true, Quiet: true},
@@ -68,14 +68,14 @@ func HostPaths() []HostPath {
 		{Path: "/etc/corosync/authkey", Quiet: true},
 		{Path: "/var/lib/pacemaker/cib/cib.xml", Quiet: true},
 		{Path: "/var/lib/pcsd/known-hosts", Quiet: true},
-		// Who the host is.
+		// The identity of the host.
 		{Path: "/etc/hostname"},
 		{Path: "/etc/machine-id"},
 		{Path: "/etc/hosts"},
 	}
 }
 
-// AuthorityPaths lists the files whose contents an entry names by a fingerprint.
+// AuthorityPaths lists the files of which an entry has the fingerprints.
 func AuthorityPaths() []string {
 	return []string{
 		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/front-proxy-ca.crt", "/etc/kubernetes/pki/etcd/ca.crt", "/etc/kubernetes/pki/sa.pub",

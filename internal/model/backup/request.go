@@ -10,26 +10,26 @@ import (
 	"github.com/holdfast/holdfast/internal/model/config"
 )
 
-// Request is what the child is asked to do. All parts may be repeated: a backup that lies
-// there already is not taken again, and is only sent to the targets that lack it.
+// Request is the request for a run of the child. It may be carried out again: a backup that
+// is in the catalogue already is not taken again, and is only sent to the targets that lack it.
 type Request struct {
-	// ID names the backup that is taken; empty takes none, and only removes.
+	// ID names the backup to take; if it is empty, the run only removes.
 	ID     string `json:"id,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Site   string `json:"site"`
 	Host   string `json:"host"`
-	// Life is the life of the site if it is known: a restored site is of another one.
+	// Life is the life of the site if it is known: a restore begins another one.
 	Life       string   `json:"life,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
 	Targets    []Target `json:"targets,omitempty"`
-	// Remove lists backups of this host that go: their copies at the targets first, then
-	// the folder on the host. A backup that is not in the catalogue of this host, and the
-	// last good one, are never removed.
+	// Remove lists backups of this host to remove: their copies at the targets first, then the
+	// folder on the host. The child never removes the last good backup, nor one that is not
+	// in the catalogue of this host.
 	Remove []string `json:"remove,omitempty"`
 	Limits Limits   `json:"limits,omitzero"`
 }
 
-// Limits bound the work. Zero stands for a default.
+// Limits bound the work. Zero stands for the default.
 type Limits struct {
 	// Total is the time for everything.
 	Total time.Duration `json:"total,omitempty"`
@@ -37,7 +37,7 @@ type Limits struct {
 	Send time.Duration `json:"send,omitempty"`
 	// Idle is the time within which a target must take or give some bytes.
 	Idle time.Duration `json:"idle,omitempty"`
-	// BytesPerSecond bounds how fast etcd is read and targets are written.
+	// BytesPerSecond bounds the speed at which etcd is read and targets are written.
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 }
 
@@ -49,7 +49,7 @@ const (
 	DefaultBytesPerSecond = 50 << 20
 )
 
-// Complete fills in the defaults.
+// Complete returns the limits with the defaults in place of zeros.
 func (l Limits) Complete() Limits {
 	if l.Total <= 0 {
 		l.Total = DefaultTotal
@@ -66,17 +66,17 @@ func (l Limits) Complete() Limits {
 	return l
 }
 
-// Format implements fmt.Formatter without secrets.
+// Format implements fmt.Formatter; it prints no secrets.
 func (r Request) Format(f fmt.State, _ rune) {
 	type plain Request
 	_, _ = fmt.Fprintf(f, "%+v", plain(r))
 }
 
-// Encode writes a request with its credentials: keep it in a file of mode 0600.
+// Encode encodes a request with its credentials: keep it in a file of mode 0600.
 func (r Request) Encode() ([]byte, error) { return config.Reveal(r) }
 
-// DecodeRequest reads what Encode wrote. It skips fields that it does not know: the agent
-// may be of another release than the child. The error never holds the text.
+// DecodeRequest decodes a request. It ignores unknown fields, because the agent may be of
+// another release than the child. Its errors never hold the text.
 func DecodeRequest(data []byte) (Request, error) {
 	var r Request
 	if err := yaml.Unmarshal(data, &r); err != nil {
@@ -85,7 +85,7 @@ func DecodeRequest(data []byte) (Request, error) {
 	return r, r.check()
 }
 
-// check keeps a request from leading out of its folders.
+// check returns an error for a name that would lead out of the folders.
 func (r Request) check() error {
 	switch {
 	case r.ID != "" && !ValidID(r.ID):
@@ -93,7 +93,7 @@ func (r Request) check() error {
 	case !nameForm.MatchString(r.Site), !nameForm.MatchString(r.Host):
 		return fmt.Errorf("the request for a backup names site %q and host %q: want names of DNS", r.Site, r.Host)
 	case len(r.Targets) > 0 && len(r.Recipients) == 0 && r.ID != "":
-		return errors.New("the request for a backup has targets and no recipients: nothing leaves a host that is not encrypted")
+		return errors.New("the request for a backup has targets and no recipients: backups leave a host only encrypted")
 	}
 	for _, id := range r.Remove {
 		if !ValidID(id) {

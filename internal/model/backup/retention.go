@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Policy says what a host keeps.
+// Policy has the rules for the backups that a host keeps.
 type Policy struct {
-	// Host is whose backups these are. Those of others stay.
+	// Host is the host whose backups may go. Backups of other hosts stay.
 	Host string
-	// Keep is how many good backups of the schedule stay, and as many others: somebody
-	// who takes ten in an hour does not lose those of the last week.
+	// Keep is the number of good backups of the schedule that stay, and also that of other
+	// good ones: a person who takes ten in an hour does not lose those of the last week.
 	Keep int
 	// Period is the longest time between two times of the schedule.
 	Period time.Duration
 	Now    time.Time
 }
 
-// Retained is which backups may go.
+// Retained says which backups may go.
 type Retained struct {
 	// Go lists their ids, the oldest first.
 	Go []string
-	// Kept says why nothing may go although there are more than wanted; empty otherwise.
+	// Kept says why nothing may go although some are not wanted any more; empty otherwise.
 	Kept string
 }
 
-// Retention says which backups of a catalogue may go. What is not in the list is not
-// touched. Good ones go only while more than Keep others of their kind stay, and while the
-// newest good one is young: if no new ones are made, the old ones are the last. A bad one
-// goes once there is a good one that is newer.
+// Retention decides which backups of a catalogue may go. A good one goes if Keep newer good
+// ones of its kind stay; the kinds are those of the schedule and all others. A bad one goes if
+// there is a newer good one. Nothing goes while the newest good one is older than two periods:
+// if no new ones are made, the old ones are the last.
 func Retention(entries []Entry, p Policy) Retained {
 	own := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Host != p.Host || !ValidID(e.ID) })
 	slices.SortStableFunc(own, func(a, b Entry) int { return b.Taken.Compare(a.Taken) })

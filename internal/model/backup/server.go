@@ -9,10 +9,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshPort is the port of an SSH server that names none.
+// sshPort is the default port of an SSH server.
 const sshPort = 22
 
-// HostKey reads the public key of a server.
+// HostKey reads one public key of a server.
 func HostKey(text string) (ssh.PublicKey, error) {
 	key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text))
 	if err == nil && len(strings.TrimSpace(string(rest))) > 0 {
@@ -21,7 +21,7 @@ func HostKey(text string) (ssh.PublicKey, error) {
 	return key, err
 }
 
-// Address returns the host and the port of a server, as a dialer takes them.
+// Address returns host and port of a server in the form that a dialer takes.
 func (s SFTP) Address() (string, error) {
 	if a, err := netip.ParseAddr(strings.Trim(s.Server, "[]")); err == nil {
 		return netip.AddrPortFrom(a, sshPort).String(), nil
@@ -34,11 +34,11 @@ func (s SFTP) Address() (string, error) {
 	if hasPort {
 		var err error
 		if number, err = strconv.Atoi(port); err != nil || number < 1 || number > 65535 {
-			return "", errors.New("the port is none")
+			return "", errors.New("the port is not valid")
 		}
 	}
 	if !nameForm.MatchString(strings.ToLower(host)) {
-		return "", errors.New("the host is none")
+		return "", errors.New("the host is not valid")
 	}
 	return host + ":" + strconv.Itoa(number), nil
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// invalid is a mistake that shows no value: any may be a secret in the wrong place.
+// invalid returns a mistake without the value, since any value may be a secret in the wrong place.
 func invalid(p *field.Path, detail string) *field.Error {
 	return field.Invalid(p, field.OmitValueType{}, detail)
 }
@@ -45,7 +45,7 @@ func (c Config) recipientMistakes() field.ErrorList {
 		_, err := Recipient(text)
 		switch {
 		case strings.HasPrefix(strings.ToUpper(strings.TrimSpace(text)), "AGE-SECRET-KEY-"):
-			out = append(out, invalid(p.Index(i), "is a private key, which must not be on the site: whoever has the site could open every backup. "+
+			out = append(out, invalid(p.Index(i), "is a private key, which must not be on the site: anybody who gets at the site could open every backup. "+
 				"Make a new pair with age-keygen, and give its public key here"))
 		case err != nil:
 			out = append(out, invalid(p.Index(i), "must be a public key of age, as age-keygen prints it: age1..."))
@@ -59,7 +59,7 @@ func (c Config) recipientMistakes() field.ErrorList {
 		out = append(out, invalid(p, "must be all of one kind: age does not mix keys that resist quantum computers (age1pq1...) with others"))
 	}
 	if len(c.Targets) > 0 && len(c.Recipients) == 0 {
-		out = append(out, field.Required(p, "there are targets, and nothing leaves a host that is not encrypted: give at least one public key of age"))
+		out = append(out, field.Required(p, "there are targets, and backups leave a host only encrypted: give at least one public key of age"))
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func (t Target) mistakes(p *field.Path) field.ErrorList {
 	return out
 }
 
-// absolute reports whether a path is absolute and has no detours.
+// absolute reports whether a path is absolute and has no part such as . or .., and is not "/".
 func absolute(p string) bool { return path.IsAbs(p) && path.Clean(p) == p && p != "/" }
 
 func (d Directory) mistakes(p *field.Path) field.ErrorList {

@@ -30,7 +30,7 @@ type decoder struct {
 	// nothing from what stands there.
 	broken []string
 	nodes  int
-	// what names the document, for texts about it as a whole.
+	// what names the document in texts about the whole document.
 	what string
 }
 

@@ -66,7 +66,7 @@ const (
 	FormatStep = "step-input"
 	// FormatReplacement is the plan by which a lost host is replaced.
 	FormatReplacement = "replacement-plan"
-	// FormatBackup is that of an archive of a backup and of its entry in the catalogue.
+	// FormatBackup is the form of an archive and of the entry of a backup.
 	FormatBackup = "backup"
 )
 

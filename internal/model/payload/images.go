@@ -148,7 +148,7 @@ func Images() []ImageSpec {
 func host() ImageSpec {
 	files := inBin("kubernetes", "kubeadm", "kubectl", "kubelet")
 	files = append(files, inBin("containerd", "containerd", "containerd-shim-runc-v2", "ctr")...)
-	// etcd itself tries backups, and has the data of one changed in a restore
+	// a host runs etcd to check a backup, and to change its data in a restore
 	files = append(files, inBin("etcd", "etcd", "etcdctl", "etcdutl")...)
 	files = append(files, inBin("standin", "etcd-standin")...)
 	for _, path := range cniPluginPaths {

@@ -1,8 +1,8 @@
-// Package retired is the form of the list of hosts that somebody took out of a
+// Package retired has the form of the list of hosts that somebody took out of a
 // cluster: ConfigMap kube-system/holdfast-retired. An entry is written before
-// anything of the host is deleted, so that nothing makes it again. The entry of a
-// name is closed when a person gives the name to a host again. It stays as a
-// memory of which Node was the old one.
+// anything of the host is deleted, so that nothing makes it again. When a person gives
+// the name to a host again, the entry is closed. It stays in the list, to show which
+// Node was the old one.
 //
 // `holdfast host remove` and the replacement of a host write entries; the agents of
 // control planes close them.
@@ -26,14 +26,14 @@ const (
 
 // Host is a host that somebody took out of the cluster.
 type Host struct {
-	// Name is the name of the host, UID that of its Node, empty if it had none any
+	// Name is the name of the host, UID that of its Node, empty if it had no Node any
 	// more.
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
-	// Machine is its machine id and System the UUID of its board, as the Node said.
+	// Machine is its machine id and System the UUID of its board, as the Node had them.
 	Machine string `json:"machine,omitempty"`
 	System  string `json:"system,omitempty"`
-	// ControlPlane is true if it was one.
+	// ControlPlane is true if it was a control plane.
 	ControlPlane bool      `json:"controlPlane,omitempty"`
 	When         time.Time `json:"when"`
 	// By names the person, and Why the command or the reason.
@@ -41,11 +41,11 @@ type Host struct {
 	Why string `json:"why,omitempty"`
 	// Off is true if a person stated that the host is off for good.
 	Off bool `json:"off,omitempty"`
-	// Again is when the name was given to a host again, zero before.
+	// Again is the time at which a host got the name again, zero before.
 	Again time.Time `json:"again,omitzero"`
 }
 
-// Open reports whether nobody gave the name to a host again.
+// Open reports whether no host has got the name again.
 func (h Host) Open() bool { return h.Again.IsZero() }
 
 // String says who took the host out, and when.
@@ -61,7 +61,7 @@ func (h Host) String() string {
 	return text.String()
 }
 
-// Marshal returns the value of the host's key.
+// Marshal returns the value for the host's key in the ConfigMap.
 func (h Host) Marshal() (string, error) {
 	if h.Name == "" || h.When.IsZero() {
 		return "", errors.New("a retired host has a name and a time")
@@ -71,8 +71,8 @@ func (h Host) Marshal() (string, error) {
 	return string(data), err
 }
 
-// Patch returns the merge patch of the ConfigMap that writes the entry, and leaves
-// those of other hosts alone.
+// Patch returns a merge patch of the ConfigMap that writes the entry, and does not change
+// those of other hosts.
 func (h Host) Patch() ([]byte, error) {
 	value, err := h.Marshal()
 	if err != nil {
@@ -84,9 +84,9 @@ func (h Host) Patch() ([]byte, error) {
 // List is the list, by name.
 type List []Host
 
-// Read reads the data of the ConfigMap. It returns every entry that it can read,
-// and an error that names the others: whoever asks about one of those must take
-// the answer as unknown.
+// Read reads the data of the ConfigMap. It returns every entry that it can read, and an
+// error that names the others. A caller that needs one of those must treat it as
+// unknown.
 func Read(data map[string]string) (List, error) {
 	var out List
 	var errs []error
@@ -111,8 +111,8 @@ func (l List) Of(name string) (Host, bool) {
 }
 
 // Out says who took a Node's host out of the cluster, empty if nobody did. uid and
-// machine are those of the Node, empty where they are not known. A Node that a
-// later host has under the same name was not taken out.
+// machine are those of the Node, empty if they are not known. It is empty, too, for the
+// Node of a later host with the same name.
 func (l List) Out(name, uid, machine string) string {
 	h, listed := l.Of(name)
 	switch {

@@ -48,12 +48,12 @@ type Site struct {
 	// keeps pods from them. The list is empty in the installer's own copy, whose
 	// configuration has them; see BMCHosts.
 	BMCs []string
-	// Restore is the backup with which the etcd of the first host begins. It is nil for a
+	// Restore names the backup with which etcd of the first host begins. It is nil for a
 	// new site, and in the copies of all other hosts.
 	Restore *Restore
 }
 
-// RestorePath is where the first host of a restored site waits for the snapshot.
+// RestorePath is the path at which the first host of a restored site waits for the snapshot.
 const RestorePath = "/var/lib/holdfast/restore/etcd.db"
 
 // Restore names a snapshot of etcd.
@@ -62,7 +62,7 @@ type Restore struct {
 	SHA256 string `json:"sha256"`
 	// Token makes the ids of this life of the site differ from those of any other one.
 	Token string `json:"token"`
-	// Backup is the id of the backup, and Taken when it was made.
+	// Backup is the id of the backup, and Taken the time at which it was taken.
 	Backup string    `json:"backup"`
 	Taken  time.Time `json:"taken"`
 }

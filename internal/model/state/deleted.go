@@ -2,11 +2,11 @@ package state
 
 import "time"
 
-// AnnotationDeleted holds on a node what somebody deleted on its host and nothing
-// has put back, as JSON: a list of Deleted.
+// AnnotationDeleted is the annotation of a node that lists what somebody deleted on its
+// host and nothing has put back: a list of Deleted as JSON.
 const AnnotationDeleted = "holdfast.io/deleted"
 
-// DeletedStatusPath is the file with the same for programs of the host.
+// DeletedStatusPath is the file with the same list for programs of the host.
 const DeletedStatusPath = "/run/holdfast/deleted.json"
 
 // DeletedStatus is the content of that file.
@@ -15,15 +15,14 @@ type DeletedStatus struct {
 	Lost []Deleted `json:"lost"`
 }
 
-// Deleted is something that is missing on a host, for a person. It holds no secret.
+// Deleted describes, for a person, something that is missing on a host. It holds no secret.
 type Deleted struct {
-	// What names it and stays the same: a path, or a part of a configuration.
+	// What is its stable name: a path, or a part of a configuration.
 	What string `json:"what"`
-	// Problem says in a sentence what is missing, Meaning what follows from it and
+	// Problem says in a sentence what is missing. Meaning says what follows from that, and
 	// what happens by itself.
 	Problem string `json:"problem"`
 	Meaning string `json:"meaning"`
-	// Command is what a person types on the host, empty where nothing helps but
-	// waiting.
+	// Command is the command for a person on the host; empty if there is none.
 	Command string `json:"command,omitempty"`
 }

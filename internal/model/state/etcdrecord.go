@@ -99,7 +99,7 @@ const (
 	ProofYielded   ProofKind = "yielded"   // it gave its data directory up
 	ProofRenounced ProofKind = "renounced" // its member id differs from the listed one
 	ProofWaiting   ProofKind = "waiting"   // it has read our record and its etcd is stopped
-	ProofRetired   ProofKind = "retired"   // it was replaced, and nobody has its place yet
+	ProofRetired   ProofKind = "retired"   // it was retired, and no other host has its place yet
 )
 
 // EtcdProof is the evidence of a take-over, kept for later questions.

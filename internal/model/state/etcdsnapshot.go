@@ -194,13 +194,13 @@ type EtcdProofs struct {
 	Power  Fact[string]       `json:"power"`
 	Fenced Fact[EtcdFenced]   `json:"fenced"`
 	Human  Fact[Confirmation] `json:"human"`
-	// Retired is known while there is no peer: the last one was retired for good, and
+	// Retired is known while there is no peer: the last peer was retired for good, and
 	// its successor is not in Corosync's cluster yet.
 	Retired Fact[EtcdRetired] `json:"retired,omitzero"`
 }
 
 // EtcdRetired says that a host was taken out of the cluster of the two for good. Unlike
-// the other proofs it outlives a boot: the host has no key of Corosync any more.
+// the other proofs it stays valid over a boot: the host lacks Corosync's new key.
 type EtcdRetired struct {
 	Peer string    `json:"peer"`
 	Plan string    `json:"plan"` // the replacement that retired it

@@ -12,8 +12,8 @@ const (
 	// EtcdParametersPath keeps the last known configuration of Pacemaker: a host
 	// that waits for its peer has no Pacemaker to ask.
 	EtcdParametersPath = "/var/lib/holdfast/etcd/parameters.json"
-	// EtcdRetiredPath says that this host has no peer (EtcdRetired), while a lost one is
-	// being replaced.
+	// EtcdRetiredPath is the file that says that this host has no peer (EtcdRetired), while a
+	// lost one is being replaced.
 	EtcdRetiredPath = "/var/lib/holdfast/etcd/retired.json"
 	// EtcdWishPath keeps Pacemaker's request of this boot.
 	EtcdWishPath = "/run/holdfast/etcd/wish.json"

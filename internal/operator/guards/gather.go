@@ -73,7 +73,7 @@ func (r *Reconciler) controlPlanes(ctx context.Context) ([]render.ControlPlane, 
 	return out, nil
 }
 
-// takenOut returns the list of hosts that were taken out, empty where nobody was.
+// takenOut returns the data of the list of hosts that were taken out, nil if there is no list.
 func (r *Reconciler) takenOut(ctx context.Context) (map[string]string, error) {
 	var list corev1.ConfigMap
 	key := client.ObjectKey{Namespace: retired.Namespace, Name: retired.ConfigMap}

@@ -1,10 +1,10 @@
-// Package guards is the operator's controller of guards: admission policies that
-// keep a cluster of two control planes from being taken apart, and the accounts
-// on workers to their own hosts, and hosts out that were taken out. The policies hold without the controller. It
-// restores what somebody deleted or weakened, follows the names of the control
-// planes and the list of hosts that were taken out, and lifts a guard for as long as an administrator asks for. In a
-// cluster of another kind it removes the guards of two control planes. Package
-// render/guards renders the policies.
+// Package guards is the operator's controller of guards: admission policies that keep a
+// cluster of two control planes from being taken apart, keep the accounts on workers to
+// their own hosts, and keep out hosts that were taken out of the cluster. The policies hold
+// without the controller. It restores guards that somebody deleted or weakened, follows the
+// names of the control planes and the list of hosts that were taken out, and lifts a guard for as
+// long as an administrator asks for. In a cluster of another kind it removes the guards of two
+// control planes. Package render/guards renders the policies.
 package guards
 
 import (

@@ -59,8 +59,8 @@ type Guard struct {
 // Name returns the name of both objects.
 func (g Guard) Name() string { return g.Policy.Name }
 
-// Always returns the guards of every cluster. out is the data of the ConfigMap that
-// lists hosts which were taken out.
+// Always returns the guards of every cluster. out is the data of the ConfigMap that lists
+// the hosts that were taken out.
 func Always(out map[string]string) []Guard { return []Guard{PodNetwork(), RetiredHosts(out)} }
 
 // All returns the additional guards of a cluster with these control planes.

@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
-// RetiredHosts keeps a host out that was taken out of the cluster and still runs.
-// Kubernetes revokes no certificate, so its kubelet could make its Node again, or
-// speak for a later host that has its name. No kubelet of another name notices the
-// guard.
+// RetiredHosts is the guard that keeps a host out which was taken out of the cluster and still
+// runs. Kubernetes revokes no certificate, so the kubelet of that host could make its Node again,
+// or speak for a later host that has its name. The guard does not affect kubelets of other
+// names.
 //
-// data is that of the ConfigMap with the list. Its names are in the guard itself: an
+// data is that of the ConfigMap with the list. The guard holds the names itself, because an
 // API server never again follows a ConfigMap that is a policy's parameter, once for a
-// second no binding used one (kubernetes/kubernetes#130887).
+// second no binding has used one (kubernetes/kubernetes#130887).
 func RetiredHosts(data map[string]string) Guard {
 	const (
 		name    = "dyn(object).metadata.name"

@@ -2,18 +2,18 @@ package host
 
 import "github.com/holdfast/holdfast/internal/model/state"
 
-// BackupUnit is the unit that takes a backup of this host (package agent/backup).
+// BackupUnit is the name of the unit that takes a backup of this host (package takebackup).
 const BackupUnit = "holdfast-backup.service"
 
-// Backup returns the unit's file. A control plane gets it with its first backup.
+// Backup returns the file of the unit. A control plane gets it with its first backup.
 func Backup() state.File {
 	return state.File{Path: "/etc/systemd/system/" + BackupUnit, Data: []byte(backupUnit), Mode: state.DefaultFileMode}
 }
 
-// backupUnit reads every key of the host and writes where backups lie alone, or what a
-// target of the site is mounted at, so no part of the file system is closed to it. Its disk,
-// processor and memory come after everything else's: etcd's writes and a take-over must
-// not wait for it. A process that hangs on a mount that is away is left behind at the end.
+// backupUnit is the content of the file. The unit reads every key of the host, and writes to the
+// folder of backups and to any mount of a target, so no part of the file system is closed to it.
+// It gets disk, processor and memory after everything else, because etcd's writes and a take-over
+// must not wait for it. A process that hangs on a mount that is away is left behind at the end.
 const backupUnit = `[Unit]
 Description=Take a backup of this control plane
 After=network-online.target

@@ -73,8 +73,8 @@ type Progress struct {
 	// KubeletBootstrapped is true if kubelet has its own certificate. Then its
 	// phase is skipped: kubeadm refuses to repeat it for a node that is ready.
 	KubeletBootstrapped bool
-	// Pair is true where the host takes the place of a lost one of two: Pacemaker starts
-	// etcd, as the pair does it. kubelet was started before.
+	// Pair is true if the host takes the place of a lost one of two: then Pacemaker starts
+	// etcd, and kubelet was started before.
 	Pair bool
 }
 
@@ -94,7 +94,7 @@ func Join(s *site.Site, role state.Role, host state.HostFacts, before Progress) 
 		join.SkipPhases = []string{"kubelet-start"}
 	}
 	if before.Pair {
-		// The host's own etcd holds its folder and its ports by now.
+		// By now the host's own etcd has its folder and its ports.
 		join.NodeRegistration.IgnorePreflightErrors = []string{"all"}
 		join.SkipPhases = []string{"check-etcd", "kubelet-start", "etcd-join"}
 	}

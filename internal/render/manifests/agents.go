@@ -41,8 +41,8 @@ func agentAccess(c *config.InstallConfig, t topology.Topology) []object {
 	return append(out, agentsIn(nodeLeases, grant("coordination.k8s.io", "leases", lease...))...)
 }
 
-// inEtcd returns the rights over Secrets beside etcd: where backups go, and a BMC's
-// account that was rotated while the API was away.
+// inEtcd returns the rights over Secrets in the namespace of etcd: the one with the targets of
+// backups, and those with accounts of BMCs, which may be rotated while the API is away.
 func inEtcd(hosts []string) []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{only([]string{backup.SecretName}, grant("", "secrets", "get"))}
 	if len(hosts) == 0 {
@@ -66,7 +66,7 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 		// The configuration that a joining host starts with.
 		grant(mcfgv1.GroupName, "machineconfigs", "get"),
 		only([]string{rollout.Master, rollout.Worker}, grant(mcfgv1.GroupName, "machineconfigpools", "get")),
-		// When backups are taken.
+		// The schedule of backups.
 		only([]string{backup.ObjectName}, grant("config.openshift.io", "backups", "get")),
 		// To check whether the cluster's own objects exist, and which rights agents
 		// have.

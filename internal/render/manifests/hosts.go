@@ -13,9 +13,9 @@ const hostsName = "holdfast-hosts"
 
 // hostAccess lets every host, by its kubelet's account, read what its network
 // depends on: the nodes, and the cluster's virtual IPs. It lets a host read a
-// MachineConfig whose name it knows: that is the one which its node names. It lets a
-// host read who was taken out of the cluster, so that it makes its own Node again
-// only where nobody took it out.
+// MachineConfig whose name it knows, as its node names it. It lets a
+// host read the list of hosts that were taken out of the cluster, so that it does not make
+// its own Node again after somebody took it out.
 // Kubernetes itself lets a host read only its own node, and change that one.
 func hostAccess() []object {
 	kind := func(name string) metav1.TypeMeta {

@@ -7,9 +7,9 @@ import (
 )
 
 // guardAccess gives the rights to keep the guards of two control planes, and to
-// remove remains of them in other clusters. Whoever may write policies may also
-// lift them, so users' accounts should not have these rights. The names of hosts that
-// were taken out are in a guard, so the operator reads their list.
+// remove remains of them in other clusters. An account that may write policies may also
+// lift them, so users' accounts should not have these rights. A guard has the names of hosts
+// that were taken out, so the operator reads their list.
 func guardAccess() []Object {
 	list := rule("", read, "configmaps")
 	list.ResourceNames = []string{retired.ConfigMap}

@@ -48,7 +48,7 @@ func dashboard() []Object {
 		// For etcd's pods, and the hosts' reports of incidents.
 		{"dashboard-role", &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta(metav1.NamespaceSystem), Rules: []rbacv1.PolicyRule{
 			rule("", []string{"list"}, "configmaps", "pods"),
-			// the record of an upgrade, who was taken out, and whether somebody has opened a backup
+			// the record of an upgrade, the list of hosts that were taken out, and the proof of backups
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{annotation.RecordName, retired.ConfigMap, backup.ProofName}, Verbs: []string{"get"}},
 		}}},
 		{"dashboard-role-binding", &rbacv1.RoleBinding{

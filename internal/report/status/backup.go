@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/standing"
 )
 
-// backupProof reads whether somebody has opened a backup. Without the ConfigMap nobody
-// has.
+// backupProof reads the proof that somebody has opened a backup. If there is no ConfigMap,
+// nobody has.
 func (a *API) backupProof(ctx context.Context, t *answers) error {
 	var o corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: backup.ProofNamespace, Name: backup.ProofName}, &o)
 	switch {
 	case apierrors.IsForbidden(err):
-		t.limit("whether somebody has opened a backup was not read: this account may not read " + backup.ProofNamespace + "/" + backup.ProofName)
+		t.limit("it is not known whether somebody has opened a backup: this account may not read " + backup.ProofNamespace + "/" + backup.ProofName)
 		return nil
 	case err != nil && !absent(err):
 		return fmt.Errorf("read the proof of backups: %w", err)

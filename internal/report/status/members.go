@@ -40,8 +40,8 @@ func (m *Members) Ask(ctx context.Context, f standing.Facts) map[string]standing
 	return withStrangers(withLag(looks), looks, f)
 }
 
-// withStrangers sets which members each etcd lists that belong to no control plane.
-// While not all control planes are known by name, nobody is a stranger.
+// withStrangers sets for each etcd the members in its list that belong to no control plane.
+// While not all control planes are known by name, no member is a stranger.
 func withStrangers(out map[string]standing.Member, looks map[string]etcd.MemberStatus, f standing.Facts) map[string]standing.Member {
 	ours := map[string]bool{}
 	for _, h := range f.Hosts {

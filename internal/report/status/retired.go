@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast/holdfast/internal/model/retired"
 )
 
-// retired reads which hosts somebody took out of the cluster. An account that may
-// not read the list does not know.
+// retired reads the list of hosts that somebody took out of the cluster. If the account may
+// not read it, that is unknown.
 func (a *API) retired(ctx context.Context, t *answers) error {
 	var cm corev1.ConfigMap
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: retired.Namespace, Name: retired.ConfigMap}, &cm)

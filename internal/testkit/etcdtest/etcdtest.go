@@ -29,12 +29,12 @@ import (
 // Server is a running etcd.
 type Server struct {
 	*etcd.Client
-	// URL and Identity are for other clients of it.
+	// URL and Identity are for other clients of this etcd.
 	URL      string
 	Identity etcd.Identity
 }
 
-// Start starts an etcd of one member that ends with the test.
+// Start starts an etcd of one member, which ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	id, client, peer := certify(t), porttest.Address(t), porttest.Address(t)
@@ -102,7 +102,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// certify makes one certificate that is authority, server and client.
+// certify makes one certificate that serves as authority, server and client.
 func certify(t testing.TB) etcd.Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

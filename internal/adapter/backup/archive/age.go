@@ -18,8 +18,8 @@ import (
 // ageMagic begins every file of age.
 const ageMagic = "age-encryption.org/"
 
-// Encrypt encrypts what it reads to all recipients. It returns the digest of what it read
-// and the size and digest of what it wrote, each counted while the bytes went by.
+// Encrypt encrypts r to all recipients and writes that to w. It returns the SHA-256 of the
+// bytes that it read, and the size and SHA-256 of those that it wrote. It closes neither.
 func Encrypt(ctx context.Context, w io.Writer, r io.Reader, recipients []string) (plain string, sent backup.File, err error) {
 	var to []age.Recipient
 	for i, text := range recipients {
@@ -46,7 +46,7 @@ func Encrypt(ctx context.Context, w io.Writer, r io.Reader, recipients []string)
 	return hexOf(in.Sum(nil)), backup.File{Size: out.n, SHA256: hexOf(out.sum.Sum(nil))}, nil
 }
 
-// counted counts and hashes what it passes on.
+// counted counts and hashes the bytes that pass through it.
 type counted struct {
 	n   int64
 	sum interface {
@@ -63,16 +63,17 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Errors of keys.
+// Errors about keys.
 var (
-	// ErrNoIdentity is returned for an encrypted archive that nobody gave a key for.
+	// ErrNoIdentity is returned for an encrypted archive if no key was given.
 	ErrNoIdentity = errors.New("the archive is encrypted: give the file with the private key of age, --identity FILE")
-	// ErrWrongIdentity is returned if it was encrypted to somebody else.
+	// ErrWrongIdentity is returned if no given key opens the archive.
 	ErrWrongIdentity = errors.New("none of the private keys opens the archive")
 )
 
 // Open reads and compares a whole archive, encrypted or not. identity is the text of a file
-// with private keys of age; empty for none.
+// with private keys of age, empty for none. take may be nil. The errors are those of Read,
+// ErrNoIdentity and ErrWrongIdentity.
 func Open(ctx context.Context, r io.Reader, identity string, take Take) (Manifest, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	start, err := buffered.Peek(len(ageMagic))
@@ -99,7 +100,7 @@ func Open(ctx context.Context, r io.Reader, identity string, take Take) (Manifes
 	return Read(ctx, plain, take)
 }
 
-// OpenFile is Open of a file.
+// OpenFile does the same as Open for the archive in a file.
 func OpenFile(ctx context.Context, file, identity string, take Take) (Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -113,7 +114,7 @@ func OpenFile(ctx context.Context, file, identity string, take Take) (Manifest, 
 	return m, nil
 }
 
-// identities reads private keys. The error of the library may quote a line.
+// identities reads private keys. Its errors quote nothing, since a line may be a key.
 func identities(text string) ([]age.Identity, error) {
 	keys, err := age.ParseIdentities(strings.NewReader(text))
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package archive writes and reads the file of a backup: a tar with a manifest that comes
-// first and has the digest of each member, the snapshot of etcd, and the files of the host
-// that a restore needs beside it. It also encrypts to recipients of age, and opens.
+// Package archive writes and reads the file of a backup. The file is a tar: first a manifest
+// with the digest of each other member, then the snapshot of etcd, then the files of the host
+// that a restore needs besides. The package also encrypts archives to recipients of age, and
+// opens them.
 //
-// Nothing is taken from an archive that was not compared with the manifest; Open reads
-// everything before it says that an archive is whole.
+// Open reads the whole archive and compares each member with the manifest before it says that
+// the archive is whole.
 package archive
 
 import (
@@ -32,7 +33,8 @@ const (
 	hostPrefix   = "host/"
 )
 
-// maxManifest and maxFile bound what is kept in memory, maxMembers the list.
+// maxManifest and maxFile bound files that are kept in memory, in bytes; maxMembers bounds the
+// list of members.
 const (
 	maxManifest = 4 << 20
 	maxFile     = 8 << 20
@@ -43,8 +45,8 @@ const (
 type Manifest struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
-	// Entry is that of the catalogue as it was before the archive was written: it lacks
-	// the archive's own digest, and what came later.
+	// Entry is that of the catalogue as it was before the archive was written. It lacks the
+	// digest of the archive and everything that was added later.
 	Entry   backup.Entry `json:"entry"`
 	Members []Member     `json:"members"`
 }
@@ -52,7 +54,7 @@ type Manifest struct {
 // Member is one member of an archive after the manifest, in their order.
 type Member struct {
 	Name string `json:"name"`
-	// Path is where a file of the host was; empty for the snapshot.
+	// Path is the path of the file on its host; empty for the snapshot.
 	Path   string      `json:"path,omitempty"`
 	Mode   fs.FileMode `json:"mode"`
 	UID    int         `json:"uid"`
@@ -71,7 +73,8 @@ type File struct {
 
 func hexOf(sum []byte) string { return hex.EncodeToString(sum) }
 
-// Write writes an archive of a snapshot and of files. The same input gives the same bytes.
+// Write writes an archive of the snapshot in a file and of files of the host to w, which it
+// does not close. The same input gives the same bytes.
 func Write(ctx context.Context, w io.Writer, entry backup.Entry, snapshot string, files []File) error {
 	m := Manifest{Format: backup.Format, ID: entry.ID, Entry: entry}
 	size, sum, err := digest(ctx, snapshot)
@@ -141,7 +144,7 @@ func Digest(ctx context.Context, file string) (backup.File, error) {
 	return backup.File{Name: path.Base(file), Size: size, SHA256: sum}, err
 }
 
-// reader ends with its context.
+// reader is a reader that ends with its context.
 type reader struct {
 	ctx  context.Context //nolint:containedctx // it lives as long as one copy
 	from io.Reader
@@ -154,19 +157,20 @@ func (r reader) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// ErrDamaged is returned for an archive that is not what its manifest says.
+// ErrDamaged is returned for an archive that does not match its manifest.
 var ErrDamaged = errors.New("the archive is damaged")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// Take is called for each member, in their order, with its contents. What it does counts
-// only once Read has returned without an error.
+// Take is called for each member, in their order, with its contents. The caller must not
+// trust its results before Read has returned without an error.
 type Take func(m Member, contents io.Reader) error
 
-// Read reads a whole archive and compares every member with the manifest. A member too many
-// or too few, another order and bytes after the end are damage too. take may be nil.
+// Read reads a whole archive and compares every member with the manifest; take may be nil.
+// ErrDamaged also stands for a missing or an additional member, another order, and bytes after
+// the end.
 func Read(ctx context.Context, r io.Reader, take Take) (Manifest, error) {
 	in := tar.NewReader(reader{ctx, r})
 	m, err := readManifest(in)
@@ -184,25 +188,25 @@ func Read(ctx context.Context, r io.Reader, take Take) (Manifest, error) {
 	case !errors.Is(err, io.EOF):
 		return Manifest{}, unreadable(ctx, err)
 	}
-	// The tar may end before its file does. The rest is read so that what is decrypted is
-	// compared to its last byte, and only zeros may stand there.
+	// The tar may end before its file does. The rest is read too, so that decrypted bytes are
+	// authenticated to the last one; only zeros may stand there.
 	if _, err := io.Copy(zeros{}, reader{ctx, r}); err != nil {
 		return Manifest{}, unreadable(ctx, err)
 	}
 	return m, nil
 }
 
-// zeros takes nothing else.
+// zeros is a writer that refuses every byte but zero.
 type zeros struct{}
 
 func (zeros) Write(p []byte) (int, error) {
 	if i := bytes.IndexFunc(p, func(r rune) bool { return r != 0 }); i >= 0 {
-		return i, errors.New("something stands after its end")
+		return i, errors.New("there are bytes after its end")
 	}
 	return len(p), nil
 }
 
-// unreadable tells an end of the context from damage.
+// unreadable returns the cause if the context has ended, and ErrDamaged otherwise.
 func unreadable(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -216,7 +220,7 @@ func unreadable(ctx context.Context, err error) error {
 func readManifest(in *tar.Reader) (Manifest, error) {
 	h, err := in.Next()
 	if err != nil {
-		return Manifest{}, damaged("it does not begin: %w", err)
+		return Manifest{}, damaged("its first member cannot be read: %w", err)
 	}
 	if h.Name != ManifestName || h.Typeflag != tar.TypeReg {
 		return Manifest{}, fmt.Errorf("%w, or no archive of Holdfast: it does not begin with %s", ErrDamaged, ManifestName)
@@ -238,7 +242,8 @@ func readManifest(in *tar.Reader) (Manifest, error) {
 	return m, m.check()
 }
 
-// check keeps members from leading out of the folder into which somebody unpacks them.
+// check refuses members that would be unpacked outside of their folder, and lists that no
+// archive of ours has.
 func (m Manifest) check() error {
 	if !backup.ValidID(m.ID) || m.ID != m.Entry.ID {
 		return damaged("its manifest has the id %q", m.ID)

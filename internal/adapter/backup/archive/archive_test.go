@@ -67,7 +67,7 @@ func TestNoByteOfAnArchiveCanBeCutOrFlipped(t *testing.T) {
 	var crypt bytes.Buffer
 	_, _, err = Encrypt(t.Context(), &crypt, bytes.NewReader(plain), []string{id.Recipient().String()})
 	must(t, err)
-	contents := 0 // of the plain one: what belongs to no padding and no field that nobody uses
+	contents := 0 // bytes of the plain archive that are neither padding nor in an unused field
 	for _, c := range []struct {
 		text []byte
 		key  string

@@ -17,20 +17,20 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// maxFiles bounds the files of a host together.
+// maxFiles bounds all files of a host together, in bytes.
 const maxFiles = 64 << 20
 
 // Gathered are the files of a host.
 type Gathered struct {
 	Files []File
-	// Missing lists files that are not there, are no files, or are too big, with why.
+	// Missing names each file that does not exist, is no file or is too big, and says why.
 	Missing []string
-	// Lacks lists required ones among them: without these no backup is good.
+	// Lacks has the required ones among them. Without these files no backup is good.
 	Lacks []string
 }
 
-// Gather reads files below root, which is "/" except in tests. An error means that it could
-// not look; a file that is not there is none.
+// Gather reads files below root, which is "/" except in tests. A file that does not exist is
+// no error; it is in Missing.
 func Gather(root string, paths []backup.HostPath) (Gathered, error) {
 	g := &gathering{root: root, seen: map[string]bool{}}
 	for _, p := range paths {
@@ -74,8 +74,8 @@ func (g *gathering) path(p backup.HostPath) error {
 	return err
 }
 
-// temporary reports whether a file is one that somebody writes just now: its name is that
-// of host.WriteAtomic, or of a tool that does likewise.
+// temporary reports whether a file is one that somebody is writing: its name has the form of
+// host.WriteAtomic, or that of a tool which does the same.
 func temporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp")
 }
@@ -114,8 +114,8 @@ func (g *gathering) lacks(path string, p backup.HostPath, why string) {
 
 const notThere = "not there"
 
-// read reads a file; why says what it is instead of one. The owner and the mode are those
-// of the open file.
+// read reads a file; if it is none, why says what it is. Owner and mode are read from the
+// open file.
 func read(root, path string) (f File, why string, err error) {
 	in, err := os.OpenFile(filepath.Join(root, path), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
@@ -151,7 +151,7 @@ func read(root, path string) (f File, why string, err error) {
 }
 
 // Authorities returns the fingerprints of the authorities among files: the SHA-256 of each
-// block in them. A file with several, in a rotation, gives several.
+// PEM block. A file of a rotation has several.
 func Authorities(files []File) []backup.Authority {
 	var out []backup.Authority
 	for _, path := range backup.AuthorityPaths() {

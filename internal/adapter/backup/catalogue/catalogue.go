@@ -1,6 +1,6 @@
-// Package catalogue keeps the backups of a host: one folder for each, which appears at once
-// when it is complete, and disappears at once. It is the only writer of backup.Dir. What it
-// does not know there it never touches.
+// Package catalogue keeps the backups of a host, each in a folder of its own, which appears
+// and disappears by one rename. It is the only writer of backup.Dir, and never touches a
+// file there that it does not know.
 package catalogue
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// part begins the names of folders that are not complete, or are on their way out.
+// part begins the names of folders that are not complete yet, or are being removed.
 const part = ".part-"
 
-// Catalogue is the one in a folder.
+// Catalogue is the catalogue in the folder Dir.
 type Catalogue struct{ Dir string }
 
 // Broken is a backup whose entry cannot be read.
@@ -31,7 +31,7 @@ type Broken struct {
 	Err error
 }
 
-// List returns the entries, the oldest first, and what looks like a backup and is none.
+// List returns the entries, the oldest first, and the folders whose entry cannot be read.
 func (c Catalogue) List() ([]backup.Entry, []Broken, error) {
 	found, err := os.ReadDir(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func (c Catalogue) List() ([]backup.Entry, []Broken, error) {
 	return entries, broken, nil
 }
 
-// Newest returns when the newest good backup was taken; zero if there is none.
+// Newest returns the time at which the newest good backup was taken; zero if there is none.
 func (c Catalogue) Newest() (time.Time, error) {
 	entries, _, err := c.List()
 	var newest time.Time
@@ -69,8 +69,8 @@ func (c Catalogue) Newest() (time.Time, error) {
 	return newest, err
 }
 
-// Entry reads the entry of a backup. An archive that is not there, or has another size than
-// the entry says, makes it bad: etcd's field has seen restores from empty files.
+// Entry reads the entry of a backup. The entry is not good if the archive does not exist or
+// has another size than the entry says: other programs have restored from empty files.
 func (c Catalogue) Entry(id string) (backup.Entry, error) {
 	if !backup.ValidID(id) {
 		return backup.Entry{}, fmt.Errorf("backup %q: %w", id, fs.ErrNotExist)
@@ -103,7 +103,8 @@ func (c Catalogue) at(names ...string) string {
 	return filepath.Join(append([]string{c.Dir}, names...)...)
 }
 
-// Lock keeps two programs from working here at once. It does not wait.
+// Lock keeps other programs from working in the catalogue until unlock is called. It does not
+// wait: it returns an error if another one has the lock.
 func (c Catalogue) Lock() (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (c Catalogue) Lock() (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// Sweep removes what a run left that was cut off. Call it with the lock held.
+// Sweep removes the rest of runs that were cut off. The caller must hold the lock.
 func (c Catalogue) Sweep() error {
 	found, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -135,7 +136,7 @@ func (c Catalogue) Sweep() error {
 	return nil
 }
 
-// Begin makes the folder in which a backup, or what is sent of one, is made.
+// Begin makes an empty folder in which a backup, or its encrypted copy, is made.
 func (c Catalogue) Begin(id string) (dir string, err error) {
 	dir = c.at(part + id)
 	if err := os.RemoveAll(dir); err != nil {
@@ -144,11 +145,12 @@ func (c Catalogue) Begin(id string) (dir string, err error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// Abandon removes such a folder.
+// Abandon removes the folder of Begin.
 func (c Catalogue) Abandon(id string) error { return os.RemoveAll(c.at(part + id)) }
 
-// Publish writes the entry beside the archive in the folder of Begin, and lets the backup
-// appear. Before that nothing else may be there, and everything is on the disk.
+// Publish writes the entry beside the archive in the folder of Begin, and renames the folder,
+// by which the backup appears. Before that the caller has the archive on the disk, and
+// nothing else in the folder.
 func (c Catalogue) Publish(e backup.Entry) error {
 	dir := c.at(part + e.ID)
 	text, err := e.Encode()
@@ -164,7 +166,7 @@ func (c Catalogue) Publish(e backup.Entry) error {
 	return host.SyncDir(c.Dir)
 }
 
-// Update writes the entry of a backup that is there anew.
+// Update replaces the entry of a backup that is in the catalogue.
 func (c Catalogue) Update(e backup.Entry) error {
 	if _, err := os.Stat(c.at(e.ID)); err != nil {
 		return fmt.Errorf("backup %s: %w", e.ID, err)
@@ -176,7 +178,7 @@ func (c Catalogue) Update(e backup.Entry) error {
 	return host.WriteFileAtomic(c.at(e.ID, backup.EntryName), text, 0o600)
 }
 
-// Remove lets a backup disappear at once. One that is not there is no error.
+// Remove removes a backup, which disappears by one rename. It is no error if there is none.
 func (c Catalogue) Remove(id string) error {
 	if !backup.ValidID(id) {
 		return fmt.Errorf("%q is no backup", id)

@@ -1,9 +1,8 @@
 // Package snapshot takes a snapshot of the local etcd and proves that it can be restored.
 //
-// It trusts nothing that it has not compared: the sum that etcd sends after the bytes, the
-// pages of the file, and the keys of the file after a restore into an empty folder with
-// those of the living etcd. etcdutl does the reading and restoring, as a process of its
-// own: a damaged file can make it panic, which must end nobody else.
+// It compares everything: the sum that etcd sends after the bytes, the pages of the file, and
+// the keys of the file after a restore into an empty folder with those of the living etcd.
+// etcdutl reads and restores in a process of its own, because a damaged file can make it panic.
 //
 // It owns the folder that it is given, and never touches the data of the living etcd.
 package snapshot
@@ -24,7 +23,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// Name is the name of the snapshot in its folder, and scratch that of the restored copy.
+// Name is the name of the snapshot in its folder; scratch is that of the restored copy.
 const (
 	Name    = "snapshot.db"
 	scratch = "restored"
@@ -33,14 +32,14 @@ const (
 	scratchURL  = "http://scratch.invalid:2380"
 )
 
-// Program is the tool of etcd's own version that the release brings.
+// Program is etcdutl of the etcd version that the release brings.
 const Program = "/usr/local/bin/etcdutl"
 
-// hashLimit is the size in bytes up to which the living etcd is asked to hash its keys. It
-// commits nothing while it does so: about a second for each half GiB.
+// hashLimit is the size in bytes up to which the living etcd is asked to hash its keys. etcd
+// commits nothing while it does so, which takes about a second for each half GiB.
 const hashLimit = 512 << 20
 
-// The limits of one question to etcd, and of the hash.
+// The limits for one question to etcd, and for the hash.
 const (
 	askLimit = 5 * time.Second
 	hashTime = 20 * time.Second
@@ -57,35 +56,36 @@ type Etcd interface {
 // Taker takes snapshots.
 type Taker struct {
 	Etcd Etcd
-	// Program is etcdutl; empty means Program of this package. etcd lies beside it.
+	// Program is the path of etcdutl, beside which etcd lies; empty for the constant Program.
 	Program string
-	// Hash hashes the keys of a data directory up to a revision; nil has etcd do it.
+	// Hash hashes the keys of a data directory up to a revision; if it is nil, an etcd does.
 	Hash func(ctx context.Context, dataDir string, revision int64) (etcd.KVHash, error)
 	Now  func() time.Time
-	// Free returns how many bytes may be written where a folder lies.
+	// Free returns the number of bytes that may be written on the file system of a folder.
 	Free func(dir string) (uint64, error)
-	// Line is how many bytes must stay free.
+	// Line is the number of bytes that must stay free.
 	Line uint64
-	// Through wraps the writer of the snapshot, to count and to slow down; nil does not.
+	// Through wraps the writer of the snapshot, to count and to slow down; it may be nil.
 	Through func(ctx context.Context, w io.Writer) io.Writer
 }
 
-// Seen is what was known of etcd before a snapshot.
+// Seen has the facts about etcd before a snapshot.
 type Seen struct {
 	Status etcd.MemberStatus
 	// Read is the revision of a read that needed a quorum.
 	Read int64
-	// Hash is that of the living etcd at Read; the zero value if it was not asked.
+	// Hash is that of the living etcd at Read; zero if etcd was not asked.
 	Hash etcd.KVHash
 }
 
-// Errors about an etcd of which no backup is taken now.
+// Errors about an etcd of which no backup can be taken now.
 var (
 	ErrLearner = errors.New("etcd on this host is a learner: it does not have everything yet")
 	ErrSilent  = errors.New("etcd on this host does not serve")
 )
 
-// Look asks etcd whether a snapshot of it is one of everything, and whether it fits.
+// Look asks etcd whether its snapshot would have everything, and whether dir has room for it.
+// It returns ErrLearner or ErrSilent if no backup can be taken now.
 func (t Taker) Look(ctx context.Context, dir string) (Seen, error) {
 	status, err := within(ctx, askLimit, t.Etcd.Status)
 	switch {
@@ -102,8 +102,8 @@ func (t Taker) Look(ctx context.Context, dir string) (Seen, error) {
 	return Seen{Status: status}, nil
 }
 
-// room asks for 2.2 times the size of the database: the snapshot, and what is restored from
-// it or made of it.
+// room returns an error unless there is room for 2.2 times the size of the database in bytes:
+// for the snapshot, and for the restored copy or the archive.
 func (t Taker) room(dir string, size int64) error {
 	free, err := t.Free(dir)
 	if err != nil {
@@ -116,15 +116,15 @@ func (t Taker) room(dir string, size int64) error {
 	return nil
 }
 
-// within asks with a limit.
+// within asks a question with a time limit.
 func within[T any](ctx context.Context, limit time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return ask(ctx)
 }
 
-// Take writes the snapshot into dir. Before it, a read that needs a quorum says which
-// revision it has to reach, and where the database is small enough, etcd hashes its keys.
+// Take writes the snapshot into dir. First it reads, with a quorum, the revision that the
+// snapshot has to reach, and has etcd hash its keys if the database is small enough.
 func (t Taker) Take(ctx context.Context, dir string, s Seen) (Seen, error) {
 	var err error
 	if s.Read, err = within(ctx, askLimit, t.Etcd.Latest); err != nil {
@@ -164,9 +164,9 @@ const (
 	CheckHash     = "hash"     // the restored keys are those of the living etcd
 )
 
-// Verify restores the snapshot in dir into a folder beside it, compares, and removes that
-// folder. It always returns what it has found; an error means that it could not look, as
-// when the context ends.
+// Verify restores the snapshot in dir into a folder beside it, compares the two, and removes
+// that folder. It always returns its results so far; an error means that it could not go on,
+// for example because the context ended.
 func (t Taker) Verify(ctx context.Context, dir string, s Seen) (backup.Database, []backup.Check, error) {
 	v := &verification{Taker: t, ctx: ctx, file: filepath.Join(dir, Name), copy: filepath.Join(dir, scratch), seen: s}
 	v.db = backup.Database{
@@ -205,7 +205,7 @@ func (v *verification) say(name string, ok bool, format string, args ...any) boo
 	return ok
 }
 
-// fileStatus is what etcdutl says of a database.
+// fileStatus is the answer of etcdutl about a database.
 type fileStatus struct {
 	Revision  int64 `json:"revision"`
 	TotalKey  int64 `json:"totalKey"`
@@ -243,13 +243,13 @@ func (v *verification) restore() bool {
 		return v.fail(CheckRestore, "etcdutl cannot read what it restored: %v", err)
 	}
 	if s.Revision != v.db.Revision || s.TotalKey != v.db.Keys {
-		return v.fail(CheckRestore, "restored are %d keys at revision %d, and it has %d at %d", s.TotalKey, s.Revision, v.db.Keys, v.db.Revision)
+		return v.fail(CheckRestore, "the restored copy has %d keys at revision %d, and the snapshot %d at %d", s.TotalKey, s.Revision, v.db.Keys, v.db.Revision)
 	}
 	return v.pass(CheckRestore, "restored into an empty folder: %d keys at revision %d", s.TotalKey, s.Revision)
 }
 
-// database is that of the restored copy. etcdutl opens a database for writing in order to
-// hash it, so it never does that with the snapshot itself.
+// database returns the path of the restored copy's database. etcdutl opens a database for
+// writing in order to hash it, so it never hashes the snapshot itself.
 func (v *verification) database() string { return filepath.Join(v.copy, "member/snap/db") }
 
 func (v *verification) hash() bool {
@@ -268,29 +268,29 @@ func (v *verification) hash() bool {
 		return v.pass(CheckHash, "%08x at revision %d; not compared with the living etcd: its database has %d MiB, and writes would wait while it hashes them",
 			h.Hash, h.HashRevision, v.seen.Status.DBSize>>20)
 	case live.CompactRevision != h.CompactRevision:
-		v.fail(CheckHash, "etcd was compacted to revision %d between its hash, of revision %d, and the snapshot: the two cannot be compared", h.CompactRevision, live.CompactRevision)
+		v.fail(CheckHash, "etcd was compacted to revision %d between its hash, of revision %d, and the snapshot, so the two cannot be compared", h.CompactRevision, live.CompactRevision)
 		v.checks[len(v.checks)-1].Again = true
 		return false
 	case live != h:
-		return v.fail(CheckHash, "restored is %08x at revision %d, and the living etcd has %08x at %d", h.Hash, h.HashRevision, live.Hash, live.HashRevision)
+		return v.fail(CheckHash, "the restored keys have the hash %08x at revision %d, and those of the living etcd %08x at %d", h.Hash, h.HashRevision, live.Hash, live.HashRevision)
 	}
 	return v.pass(CheckHash, "%08x at revision %d, as the living etcd has it", h.Hash, h.HashRevision)
 }
 
-// ask runs etcdutl and reads what it says.
+// ask runs etcdutl and decodes its output.
 func (v *verification) ask(out any, args ...string) error {
 	text, err := v.run(args...)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("it said something else: %w", err)
+		return fmt.Errorf("its output cannot be read: %w", err)
 	}
 	return nil
 }
 
-// hashCopy starts etcd over what was restored. `etcdutl hashkv` of etcd 3.6 ends in a panic
-// at the first key with a lease, and each API server writes such keys.
+// hashCopy has an etcd over the restored copy hash the keys. `etcdutl hashkv` of etcd 3.6
+// panics at the first key with a lease, and each API server writes such keys.
 func (v *verification) hashCopy(ctx context.Context, dataDir string, revision int64) (h etcd.KVHash, err error) {
 	program, err := host.LookPath(v.program())
 	if err != nil {
@@ -308,7 +308,7 @@ func (v *verification) hashCopy(ctx context.Context, dataDir string, revision in
 	return e.HashKV(ctx, revision)
 }
 
-// run runs etcdutl. Its log is not wanted, and its errors are bounded by host.Run.
+// run runs etcdutl and returns its output without its log. host.Run bounds its errors.
 func (v *verification) run(args ...string) ([]byte, error) {
 	return host.Run(v.ctx, host.Command(v.program(), args...))
 }

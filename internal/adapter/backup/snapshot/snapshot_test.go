@@ -23,8 +23,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// compacting is an etcd that is compacted between its hash and its snapshot, as often as
-// it says.
+// compacting is an etcd that is compacted between its hash and its snapshot, the first so many
+// times.
 type compacting struct {
 	*etcdtest.Server
 	left int

@@ -25,11 +25,11 @@ func openDirectory(d backup.Directory) Target {
 	return directory{d}
 }
 
-// ErrNoMarker is returned for a folder without its marker: most likely a mount is gone.
+// ErrNoMarker is returned for a folder without its marker. Most likely a mount is gone.
 var ErrNoMarker = errors.New("its marker is not there")
 
-// mounted looks for the marker. Without it the folder may be the host's own disk below a
-// mount that is gone, and would fill it.
+// mounted returns an error if the marker is missing: then the folder may be on the host's own
+// disk, below a mount that is gone, and backups would fill that disk.
 func (d directory) mounted() error {
 	info, err := os.Lstat(filepath.Join(d.Path, d.Marker))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func (d directory) at(name string) string { return filepath.Join(d.Path, filepat
 // half ends the name of a file that is being written.
 const half = ".part"
 
-// Put implements Target. The marker is looked for once more before the file appears: a
+// Put implements Target. It looks for the marker again before the file appears, because a
 // mount may go meanwhile.
 func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, size int64) error {
 	if err := d.mounted(); err != nil {
@@ -68,8 +68,8 @@ func (d directory) Put(ctx context.Context, name string, from io.ReadSeeker, siz
 	return host.SyncDir(filepath.Dir(path))
 }
 
-// writeHalf writes a file to the disk, and has the kernel forget it: what is read back
-// then comes from the disk or the server.
+// writeHalf writes a file to the disk, and drops it from the kernel's cache, so that it is
+// read back from the disk or the server.
 func writeHalf(path string, from io.Reader, size int64) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,7 +81,7 @@ func writeHalf(path string, from io.Reader, size int64) (err error) {
 		return err
 	}
 	if n != size {
-		return fmt.Errorf("%d bytes were there to write, want %d", n, size)
+		return fmt.Errorf("the file had %d bytes, want %d", n, size)
 	}
 	if err := f.Sync(); err != nil {
 		return err

@@ -20,11 +20,11 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// checksum is how uploads prove themselves to a server. Servers differ: one with object lock
+// checksum is the kind of checksum that uploads carry. Servers differ: one with object lock
 // wants a checksum, others refuse the newer kinds.
 type checksum string
 
-// The ways, in the order in which they are tried.
+// The kinds, in the order in which they are tried.
 const (
 	withMD5     checksum = "md5"    // the header of S3 from its beginning; object lock takes it
 	withTrailer checksum = "crc32c" // the newer one, behind the body
@@ -33,20 +33,19 @@ const (
 
 var checksums = []checksum{withMD5, withTrailer, withNone}
 
-// known remembers which way a bucket takes, for as long as this process lives: the probe
-// costs one small object for each backup.
+// known remembers the checksum that a bucket takes while this process lives, which is one
+// backup: so each backup costs one probe with a small object.
 var known sync.Map // of the endpoint and the bucket, to a checksum
 
 // bucket is an S3 bucket.
 type bucket struct {
 	backup.S3
-	// plain sends no trailing headers, and trailing does.
+	// plain sends no trailing headers, trailing does.
 	plain, trailing *minio.Client
 	transport       *http.Transport
 }
 
-// attempts is how often the library tries a request. What fails then is tried again with
-// the next backup.
+// attempts is how often the library tries a request. The next backup tries again after that.
 const attempts = 3
 
 func openBucket(s backup.S3) (Target, error) {
@@ -92,11 +91,11 @@ func (b *bucket) Put(ctx context.Context, name string, from io.ReadSeeker, size 
 	return b.put(ctx, way, name, from, size)
 }
 
-// probeText is what the probe writes.
+// probeText is the content of the probe.
 const probeText = "Holdfast wrote this to learn which checksums the server takes.\n"
 
-// probe finds a way that the bucket takes, with a small object that is removed again where
-// that is allowed.
+// probe finds a checksum that the bucket takes, with a small object. It removes the object
+// again if the account may do so.
 func (b *bucket) probe(ctx context.Context, name string) (checksum, error) {
 	id := b.Endpoint + " " + b.Bucket
 	if way, found := known.Load(id); found {
@@ -118,8 +117,8 @@ func (b *bucket) probe(ctx context.Context, name string) (checksum, error) {
 	return "", errors.Join(errs...)
 }
 
-// try writes the probe and reads it back: a server that does not know the trailing form
-// stores its frame as if it were data.
+// try writes the probe and reads it back, because a server that does not know the trailing
+// form stores its frame as if it were data.
 func (b *bucket) try(ctx context.Context, way checksum, name string) error {
 	if err := b.put(ctx, way, name, strings.NewReader(probeText), int64(len(probeText))); err != nil {
 		return err
@@ -138,7 +137,8 @@ func (b *bucket) try(ctx context.Context, way checksum, name string) error {
 	return nil
 }
 
-// formal reports whether a server refused the form of a request: another way may do.
+// formal reports whether a server refused the form of a request, so that another checksum
+// may pass.
 func formal(err error) bool {
 	if errors.Is(err, ErrOther) {
 		return true
@@ -163,7 +163,7 @@ func (b *bucket) put(ctx context.Context, way checksum, name string, from io.Rea
 	return b.words(err)
 }
 
-// words says what a refusal means.
+// words adds to a refusal what a person has to do.
 func (b *bucket) words(err error) error {
 	switch minio.ToErrorResponse(err).Code {
 	case "RequestTimeTooSkewed":

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// connectLimit is the time until a server has let us in.
+// connectLimit bounds the time until a server has accepted the login.
 const connectLimit = 30 * time.Second
 
 // server is a folder of an SSH server.
@@ -29,7 +29,7 @@ type server struct {
 	ssh    *ssh.Client
 }
 
-// ErrOtherServer is returned for a server with another key than the ones that are pinned.
+// ErrOtherServer is returned if a server has none of the pinned keys.
 var ErrOtherServer = errors.New("the server has another key than the configuration names: either its keys were changed, or it is another machine")
 
 func openSFTP(ctx context.Context, s backup.SFTP) (Target, error) {
@@ -66,7 +66,7 @@ func (s *server) login(address string, config *ssh.ClientConfig) error {
 	return err
 }
 
-// access returns how to log in, and to which server alone.
+// access returns the way to log in, which accepts only the pinned keys.
 func access(s backup.SFTP) (*ssh.ClientConfig, error) {
 	config := &ssh.ClientConfig{User: s.User, Timeout: connectLimit}
 	if s.Password != "" {
@@ -97,8 +97,8 @@ func access(s backup.SFTP) (*ssh.ClientConfig, error) {
 	return config, nil
 }
 
-// algorithms are the ones by which a server may prove a key: an RSA key is not used with
-// SHA-1.
+// algorithms returns the algorithms with which a server may prove a key of a kind: SHA-1 is
+// not used with RSA keys.
 func algorithms(kind string) []string {
 	if kind == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -108,8 +108,8 @@ func algorithms(kind string) []string {
 
 func (s *server) at(name string) string { return path.Join(s.Path, name) }
 
-// until breaks the connection when the context ends: the protocol has no other way to
-// abandon what is under way.
+// until breaks the connection when the context ends, because the protocol has no other way to
+// abandon an operation.
 func (s *server) until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 }
@@ -138,7 +138,7 @@ func (s *server) writeHalf(file string, from io.Reader, size int64) (err error) 
 		return err
 	}
 	if n != size {
-		return fmt.Errorf("%d bytes were there to write, want %d", n, size)
+		return fmt.Errorf("the file had %d bytes, want %d", n, size)
 	}
 	if _, can := s.client.HasExtension("fsync@openssh.com"); can {
 		return f.Sync()
@@ -146,7 +146,7 @@ func (s *server) writeHalf(file string, from io.Reader, size int64) (err error) 
 	return nil
 }
 
-// rename replaces a file in one step where the server can.
+// rename replaces a file, in one step if the server can.
 func (s *server) rename(from, to string) error {
 	if _, can := s.client.HasExtension("posix-rename@openssh.com"); can {
 		return s.client.PosixRename(from, to)
@@ -175,7 +175,7 @@ func (s *server) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return closing{f, stop}, nil
 }
 
-// closing stops the watch over a context when the file is closed.
+// closing is a file that ends the watch over a context when it is closed.
 type closing struct {
 	*sftp.File
 	stop func() bool

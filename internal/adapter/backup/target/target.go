@@ -1,10 +1,10 @@
 // Package target writes backups to places outside of the host, and reads them back: a
-// directory, an S3 bucket, a server with SFTP. It writes under a temporary name where the
-// place can rename, so that a file there is whole or not there.
+// directory, an S3 bucket, a server with SFTP. It writes under a temporary name if the place
+// can rename, so that a file there is whole or does not exist.
 //
-// Each operation ends with its context and when no byte moves for a while. An operation on
-// a directory whose server is gone hangs in the kernel, where nothing ends it: it is left
-// behind, which is why a process of its own sends backups.
+// Each operation ends with its context, and if no byte moves for a while. An operation on a
+// directory whose server is gone hangs in the kernel, where nothing ends it. It is left
+// behind; for this reason a process of its own sends backups.
 package target
 
 import (
@@ -21,18 +21,19 @@ import (
 	"github.com/holdfast/holdfast/internal/model/backup"
 )
 
-// Target is a place. Names are paths with slashes below the target's own path or prefix.
+// Target is a place. Names are paths with slashes below the target's own path or prefix. The
+// caller closes it.
 type Target interface {
-	// Put writes a file of a size. Another one of the name is replaced.
+	// Put writes a file of size bytes, and replaces an earlier one of the name.
 	Put(ctx context.Context, name string, from io.ReadSeeker, size int64) error
-	// Get reads a file.
+	// Get opens a file, which the caller closes.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// Remove removes a file; one that is not there is no error.
+	// Remove removes a file. It is no error if there is none.
 	Remove(ctx context.Context, name string) error
 	Close() error
 }
 
-// Open opens a target. It connects where it has to.
+// Open opens a target, and connects if it has to. The caller closes it.
 func Open(ctx context.Context, t backup.Target) (Target, error) {
 	var out Target
 	var err error
@@ -54,23 +55,23 @@ func Open(ctx context.Context, t backup.Target) (Target, error) {
 
 // Limits bound how a file is sent.
 type Limits struct {
-	// Idle is for how long no byte may move.
+	// Idle is the longest time in which no byte may move.
 	Idle time.Duration
-	// BytesPerSecond bounds writes; zero does not.
+	// BytesPerSecond bounds writes; zero sets no bound.
 	BytesPerSecond int64
 }
 
-// Errors of a file that was sent.
+// Errors of Send.
 var (
-	// ErrIdle is returned if no byte moved for too long.
+	// ErrIdle is returned if no byte moved for longer than Limits.Idle.
 	ErrIdle = errors.New("no byte moved for too long")
-	// ErrOther is returned if something else was read back than was written.
-	ErrOther = errors.New("what was read back is not what was written")
+	// ErrOther is returned if the copy that was read back differs from the file.
+	ErrOther = errors.New("the copy that was read back is not what was written")
 )
 
-// Send writes a file to a target, reads it back and compares. The digest is the one that
-// the file had when it was made: a bit that has flipped on this host's disk since then is
-// found too.
+// Send writes a file to a target, reads it back and compares it with want, the size and
+// digest of the file when it was made. So it also finds a bit that flipped on this host's
+// disk since then.
 func Send(ctx context.Context, t Target, name, file string, want backup.File, l Limits) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -80,7 +81,7 @@ func Send(ctx context.Context, t Target, name, file string, want backup.File, l 
 	return SendFrom(ctx, t, name, f, want, l)
 }
 
-// SendFrom is Send of something that can be read again.
+// SendFrom does the same as Send for bytes that can be read again from their beginning.
 func SendFrom(ctx context.Context, t Target, name string, f io.ReadSeeker, want backup.File, l Limits) error {
 	if err := guard(ctx, l, func(ctx context.Context, m *meter) error {
 		return t.Put(ctx, name, &metered{Seeker: f, r: f, m: m, ctx: ctx, rate: l.BytesPerSecond}, want.Size)
@@ -99,7 +100,7 @@ func SendFrom(ctx context.Context, t Target, name string, f io.ReadSeeker, want 
 	return nil
 }
 
-// removeLimit is the time for removing a file.
+// removeLimit bounds the time for removing a file.
 const removeLimit = time.Minute
 
 // Remove removes a file within a minute.
@@ -109,7 +110,7 @@ func Remove(ctx context.Context, t Target, name string) error {
 	return leaving(ctx, func() error { return t.Remove(ctx, name) })
 }
 
-// ReadBack reads a file of a target and returns its size and digest.
+// ReadBack reads a file of a target, and returns its name, size and SHA-256.
 func ReadBack(ctx context.Context, t Target, name string, l Limits) (backup.File, error) {
 	out := backup.File{Name: name}
 	err := guard(ctx, l, func(ctx context.Context, m *meter) error {
@@ -127,8 +128,8 @@ func ReadBack(ctx context.Context, t Target, name string, l Limits) (backup.File
 	return out, err
 }
 
-// guard runs an operation that moves bytes, and leaves it behind when the context ends or
-// nothing has moved for too long.
+// guard runs an operation that moves bytes. It leaves the operation behind if the context ends
+// or no byte moves for too long.
 func guard(ctx context.Context, l Limits, do func(context.Context, *meter) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,10 +140,10 @@ func guard(ctx context.Context, l Limits, do func(context.Context, *meter) error
 	return leaving(ctx, func() error { return do(ctx, m) })
 }
 
-// grace is how long an operation gets to notice that its context has ended.
+// grace is the time that an operation gets to notice the end of its context.
 const grace = 2 * time.Second
 
-// leaving runs do, and returns soon after the context has ended even if do does not.
+// leaving runs do. Soon after the context ended it returns, even if do does not.
 func leaving(ctx context.Context, do func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- do() }()
@@ -161,7 +162,7 @@ func leaving(ctx context.Context, do func() error) error {
 	}
 }
 
-// causeOf says why an operation ended if its context did.
+// causeOf returns the cause if the context of an operation ended, and err otherwise.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -172,7 +173,7 @@ func causeOf(ctx context.Context, err error) error {
 // meter counts the bytes of one operation.
 type meter struct{ moved atomic.Int64 }
 
-// watch calls idle once nothing has moved for a time.
+// watch calls idle once no byte has moved for a time.
 func (m *meter) watch(done <-chan struct{}, limit time.Duration, idle func()) {
 	if limit <= 0 {
 		return
@@ -195,7 +196,7 @@ func (m *meter) watch(done <-chan struct{}, limit time.Duration, idle func()) {
 	}
 }
 
-// metered counts, slows down, and ends with its context.
+// metered is a stream that counts, slows down, and ends with its context.
 type metered struct {
 	io.Seeker
 	r    io.Reader
@@ -204,7 +205,7 @@ type metered struct {
 	rate int64
 }
 
-// most is the most that one read takes while there is a rate.
+// most bounds one read while there is a rate, in bytes.
 const most = 1 << 20
 
 func (r *metered) Read(p []byte) (int, error) {
@@ -222,7 +223,7 @@ func (r *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Slow waits for as long as some bytes take at a rate.
+// Slow waits for the time that n bytes take at a rate in bytes per second.
 func Slow(ctx context.Context, n, rate int64) error {
 	if rate <= 0 || n <= 0 {
 		return nil

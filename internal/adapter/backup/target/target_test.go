@@ -38,7 +38,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// contents returns so many bytes, and what they are.
+// contents returns so many random bytes, with their size and digest.
 func contents(n int) ([]byte, backup.File) {
 	out := make([]byte, n)
 	_, _ = rand.Read(out) // never fails
@@ -326,7 +326,7 @@ func TestAFileThatWasCutOffIsUnderATemporaryNameAlone(t *testing.T) {
 		to, err := Open(t.Context(), *where)
 		must(t, err)
 		data, want := contents(10)
-		want.Size = 20 // more than is there
+		want.Size = 20 // more than the file has
 		if err := SendFrom(t.Context(), to, "a/b", bytes.NewReader(data), want, Limits{Idle: time.Minute}); err == nil {
 			t.Error("too few bytes pass")
 		}

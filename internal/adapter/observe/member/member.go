@@ -40,7 +40,7 @@ type Sources struct {
 	Statement func(ctx context.Context, peer string) (state.EtcdStatement, bool, error)
 	Fenced    func(peer string) (state.Fact[state.EtcdFenced], error)
 	Human     func() (state.Fact[state.Confirmation], error)
-	// Retired says who was retired without a successor. It may be nil.
+	// Retired reads which peer was retired and has no successor yet. It may be nil.
 	Retired func() (state.Fact[state.EtcdRetired], error)
 	// Power returns the recent answer of the peer's BMC, unknown if nobody asked
 	// it.

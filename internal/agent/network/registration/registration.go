@@ -1,6 +1,6 @@
-// Package registration makes a Node again that somebody deleted while its kubelet
-// runs (decide/registration): this host's own, and on a control plane that of
-// another one whose own agent does not. It owns the copies of Nodes on the disk,
+// Package registration makes a Node again if somebody deleted it while its kubelet
+// runs (decide/registration): this host's own and, on a control plane, that of another
+// control plane whose own agent does not do it. It owns the copies of Nodes on the disk,
 // and never changes a Node that exists.
 package registration
 
@@ -27,15 +27,15 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
-// Path is the file in which a host keeps its Node as it was last. A control plane
-// keeps those of the others in the folder Peers beside it.
+// Path is the file with the last copy of this host's Node. A control plane has copies
+// of the others' Nodes in the folder Peers beside it.
 const (
 	Path  = "/var/lib/holdfast/network/node.json"
 	Peers = "/var/lib/holdfast/network/peers"
 )
 
-// kubeletHealth is the address of kubelet's health check, for its own host alone;
-// kubeletPort is the port at which others reach it.
+// kubeletHealth is the address of kubelet's health check, which only its own host can
+// reach; kubeletPort is the port at which other hosts reach kubelet.
 const (
 	kubeletHealth = "http://127.0.0.1:10248/healthz"
 	kubeletPort   = "10250"
@@ -52,7 +52,7 @@ type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	CreateNode(ctx context.Context, n *corev1.Node) error
 	CreateEvent(ctx context.Context, e *corev1.Event) error
-	// Retired says who took the Node's host out of the cluster, empty for nobody.
+	// Retired says who took the Node's host out of the cluster; empty if nobody did.
 	Retired(ctx context.Context, n *corev1.Node) (string, error)
 }
 
@@ -60,14 +60,14 @@ type API interface {
 type Options struct {
 	// Try calls do with an API server that answers.
 	Try func(ctx context.Context, do func(context.Context, API) error) error
-	// Kubelet reports whether the host's kubelet is healthy, Answers whether the
+	// Kubelet reports whether this host's kubelet is healthy, Answers whether the
 	// kubelet of another host answers.
 	Kubelet func(ctx context.Context) bool
 	Answers func(ctx context.Context, n state.Node) bool
-	// Path and Peers are the constants of these names.
+	// Path and Peers are the constants of these names; tests set others.
 	Path, Peers string
 	Now         func() time.Time
-	// Sleep waits within a step; nil is the clock's.
+	// Sleep waits within a step; if it is nil, the clock's sleep is used.
 	Sleep func(context.Context, time.Duration) error
 }
 
@@ -77,14 +77,14 @@ type Reconciler struct {
 	kept map[string]*kept
 }
 
-// kept is what is known of one Node.
+// kept has the facts about one Node.
 type kept struct {
 	known  *corev1.Node
 	seen   state.Node // as the watch had it when the Node was read
 	looked time.Time
-	gone   time.Time // since when it is missing
+	gone   time.Time // when it was first missing; zero while it exists
 	made   []time.Time
-	told   time.Time // when somebody was told that it is not made again
+	told   time.Time // when a person was last told that it is not made again
 }
 
 // New returns the reconciler.
@@ -133,7 +133,8 @@ func joined(list []string) string {
 	return strings.Join(out, "; ")
 }
 
-// one keeps one Node, or makes it again.
+// one copies a Node that exists, and decides about one that is missing. If that is another
+// host's, the host has its turn first.
 func (p *Reconciler) one(ctx context.Context, v state.NetworkView, n state.Node, listed bool) (string, error) {
 	k, err := p.load(n.Name, p.path(n.Name, v.Host.NodeName))
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *Reconciler) one(ctx context.Context, v state.NetworkView, n state.Node,
 	return p.mend(ctx, v, n, k, peer)
 }
 
-// mend decides about a Node that is missing.
+// mend decides about a Node that is missing, and makes it if it should.
 func (p *Reconciler) mend(ctx context.Context, v state.NetworkView, n state.Node, k *kept, peer bool) (string, error) {
 	in := registration.Input{
 		Now: p.Now(), Known: k.known, Administrator: v.Role.ControlPlane(), Worker: !v.Role.ControlPlane(),
@@ -194,7 +195,7 @@ func (p *Reconciler) mend(ctx context.Context, v state.NetworkView, n state.Node
 
 // keep remembers a Node while it exists.
 func (p *Reconciler) keep(ctx context.Context, k *kept, n state.Node, path string) error {
-	n.Ready = true // readiness changes nothing of what is kept
+	n.Ready = true // a change of readiness alone must not write a new copy
 	if k.known != nil && p.Now().Sub(k.looked) < checkInterval && reflect.DeepEqual(n, k.seen) {
 		return nil
 	}
@@ -222,7 +223,7 @@ func (p *Reconciler) keep(ctx context.Context, k *kept, n state.Node, path strin
 	return nil
 }
 
-// path returns the file in which a Node is kept.
+// path returns the path of the copy of a Node.
 func (p *Reconciler) path(name, self string) string {
 	if name == self {
 		return p.Path
@@ -230,7 +231,7 @@ func (p *Reconciler) path(name, self string) string {
 	return filepath.Join(p.Peers, name+".json")
 }
 
-// load reads what an earlier agent kept. An unreadable file counts as none.
+// load reads the copy that an earlier agent kept. A file that cannot be read counts as none.
 func (p *Reconciler) load(name, path string) (*kept, error) {
 	if k, ok := p.kept[name]; ok && k.known != nil {
 		return k, nil
@@ -253,7 +254,7 @@ func (p *Reconciler) make(ctx context.Context, k *kept, v registration.Verdict, 
 	at := p.Now()
 	said := "the Node of this host was deleted while its kubelet runs: created it again as it was"
 	if peer {
-		said = "the Node " + v.Make.Name + " was deleted while its kubelet runs, and its own agent did not create it again: did that here, as it was"
+		said = "the Node " + v.Make.Name + " was deleted while its kubelet runs, and its own agent did not create it again: this agent did so, as it was"
 	}
 	if len(v.Lost) > 0 {
 		said += ", without labels that only an administrator may set: " + strings.Join(v.Lost, ", ")
@@ -271,7 +272,7 @@ func missing(node string, err error) error {
 	return fmt.Errorf("the Node %s is missing and cannot be created again (on that host: sudo systemctl restart kubelet): %w", node, err)
 }
 
-// tell says once in a while that the Node stays away.
+// tell tells a person from time to time that the Node stays away.
 func (p *Reconciler) tell(ctx context.Context, k *kept, v registration.Verdict) (string, error) {
 	if at := p.Now(); at.Sub(k.told) >= registration.Within {
 		k.told = at
@@ -281,7 +282,7 @@ func (p *Reconciler) tell(ctx context.Context, k *kept, v registration.Verdict) 
 	return "", fmt.Errorf("Node %s: %s; find who deletes it, in the audit log of the API server", k.known.Name, v.Why)
 }
 
-// event writes an event. A failed one is no reason to do anything again.
+// event writes an event of the API. If that fails, nothing is tried again.
 func (p *Reconciler) event(ctx context.Context, e *corev1.Event) {
 	_ = p.Try(ctx, func(ctx context.Context, api API) error { return api.CreateEvent(ctx, e) })
 }
@@ -296,7 +297,7 @@ func event(node, reason, text string, at time.Time) *corev1.Event {
 	}
 }
 
-// answerTime bounds a question to a kubelet.
+// answerTime bounds one question to a kubelet.
 const answerTime = 2 * time.Second
 
 // KubeletIsWell reports whether this host's kubelet is healthy.

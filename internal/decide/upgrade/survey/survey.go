@@ -157,8 +157,8 @@ func (v Survey) facts(s Seen) gate.Facts {
 	return f
 }
 
-// backup returns when the newest good backup of any control plane was taken; unknown if
-// none tells of its backups.
+// backup returns the time at which the newest good backup of all control planes was taken;
+// unknown if none reports its backups.
 func (v Survey) backup(now time.Time) state.Fact[time.Time] {
 	site := backup.Site{Now: now}
 	for _, h := range v.hosts {
