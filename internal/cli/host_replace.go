@@ -103,7 +103,7 @@ func (f *replaceFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.lost, "accept-lost", nil, "volumes whose data are lost with the old host")
 	flags.BoolVar(&f.noBackup, "without-backup", false, "go on without a good backup")
 	flags.StringVar(&f.joinFile, "join-file", "", "write the Ignition file with which the new machine is installed; it holds a secret")
-	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is good")
+	flags.DurationVar(&f.joinLife, "join-life", f.joinLife, "how long the secret in that file is valid")
 	flags.StringVar(&f.by, "by", "", "who replaces the host")
 	flags.StringVar(&f.reason, "reason", "", "why")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and the gates, and change nothing")
