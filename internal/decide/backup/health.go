@@ -16,15 +16,17 @@ type Host struct {
 	Summary
 	// Silent says why nothing is known; empty if the summary counts.
 	Silent string
+	// Wanted is the wish that stands at its node.
+	Wanted string
 }
 
 // HostOf reads what a node tells.
 func HostOf(name string, annotations map[string]string) Host {
 	s, err := ReadSummary(annotations[Annotation])
 	if err != nil {
-		return Host{Name: name, Silent: err.Error()}
+		return Host{Name: name, Silent: err.Error(), Wanted: annotations[WantedOf]}
 	}
-	return Host{Name: name, Summary: s}
+	return Host{Name: name, Summary: s, Wanted: annotations[WantedOf]}
 }
 
 // Proof says that the owner of a site has opened a backup with the private key, which is
