@@ -16,8 +16,9 @@ func newUpgradeCommit(streams Streams) *cobra.Command {
 		Use:   "commit",
 		Short: "Close the way back now, and complete the upgrade",
 		Long: `Ends the soak. It closes the way back to the old release: the functional level and our
-formats rise, host by host, and then only restoring a backup of etcd leads back. It is for
-an upgrade of which all hosts and parts run the new release, and follows it to its end.
+formats rise, host by host, and then only restoring a backup of etcd leads back. Where no
+good one of the last 24 hours is there, a control plane takes one first. It is for an upgrade
+of which all hosts and parts run the new release, and follows it to its end.
 
 Interrupting the command ends the following, not the commit.
 

@@ -30,8 +30,9 @@ func newUpgradeStart(streams Streams) *cobra.Command {
 		Long: `Wants that the site runs a release, and follows it until all hosts do. A release is named
 by its digest: sha256:HEX, or REPOSITORY@sha256:HEX. Before it asks, it shows which host
 follows which. holdfast-operator has every host fetch the release, asks the gates
-('holdfast upgrade check'), and gives one host after the other its turn. A host that is
-not well in time goes back by itself, and the upgrade waits for a person.
+('holdfast upgrade check'), has a control plane take a backup where no good one of the last
+24 hours is there, and gives one host after the other its turn. A host that is not well in
+time goes back by itself, and the upgrade waits for a person.
 
 The way back stays open until the site was seen healthy for the soak, or a person types
 'holdfast upgrade commit'. Until then: 'holdfast upgrade rollback'.

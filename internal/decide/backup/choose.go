@@ -94,7 +94,23 @@ func (h Host) Says(wish string) (text string, done bool) {
 	return "has not begun yet", false
 }
 
-// Unsent lists the targets that lack a backup, each with the reason.
+// Answered returns how a wish ended; false while it did not. A host answers the wish that
+// stands at its node alone, so the answer to a later one counts for the one before, too.
+func (h Host) Answered(wish string) (Answer, bool) {
+	if ReadAsked(h.Asked).At.Before(ReadAsked(wish).At) {
+		return Answer{}, false
+	}
+	return h.Answer, true
+}
+
+// Lacks reports whether a wish has to be written to the node of the host: neither the wish
+// nor a later one stands there, and neither was answered.
+func (h Host) Lacks(wish string) bool {
+	_, answered := h.Answered(wish)
+	return !answered && ReadAsked(h.Wanted).At.Before(ReadAsked(wish).At)
+}
+
+// Unsent says of a backup which targets lack it, and why.
 func (b Brief) Unsent() []string {
 	var out []string
 	for _, c := range b.Copies {

@@ -17,15 +17,17 @@ type Host struct {
 	Summary
 	// Silent says why there is no report; empty if there is one.
 	Silent string
+	// Wanted is the wish that stands at its node.
+	Wanted string
 }
 
 // HostOf reads the report in the annotations of a node.
 func HostOf(name string, annotations map[string]string) Host {
 	s, err := ReadSummary(annotations[Annotation])
 	if err != nil {
-		return Host{Name: name, Silent: err.Error()}
+		return Host{Name: name, Silent: err.Error(), Wanted: annotations[WantedOf]}
 	}
-	return Host{Name: name, Summary: s}
+	return Host{Name: name, Summary: s, Wanted: annotations[WantedOf]}
 }
 
 // Proof says that a person has opened a backup with the private key, which is not on the site.

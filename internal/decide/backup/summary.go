@@ -15,8 +15,9 @@ import (
 const (
 	// Annotation holds the Summary of a host. Its agent writes it.
 	Annotation = state.AnnotationDomain + "backup"
-	// WantedOf holds a wish for a backup now, an Asked. Administrators write it. It stays
-	// until the next wish: the Summary says which wish the host has answered.
+	// WantedOf is a wish for a backup now: an Asked. Administrators write it, and the
+	// operator does before an upgrade. It stays until the next one: the host says in its
+	// Summary which one it has answered.
 	WantedOf = state.AnnotationDomain + "backup-wanted"
 )
 
@@ -114,7 +115,10 @@ type Brief struct {
 	Size     int64  `json:"size,omitempty"`
 	// Kubernetes is the version that the host ran.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	Copies     []Copy `json:"copies,omitempty"`
+	// Release is the digest of the release that its host ran; empty if the host did not
+	// know it.
+	Release string `json:"release,omitempty"`
+	Copies  []Copy `json:"copies,omitempty"`
 }
 
 // Copy is the copy of a backup at a target.

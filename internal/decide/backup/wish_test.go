@@ -116,7 +116,8 @@ func TestTheNewestGoodOneIsSentToTargetsThatLackIt(t *testing.T) {
 	if got := DefaultWish("shop").Unsent([]model.Entry{newest}); got != "" {
 		t.Errorf("without targets: %q", got)
 	}
-	if got := Briefs([]model.Entry{old, newest}); len(got) != 2 || got[0].ID != "b" || !got[0].Good || got[0].Revision != 7 {
+	newest.Release.Digest = "sha256:1"
+	if got := Briefs([]model.Entry{old, newest}); len(got) != 2 || got[0].ID != "b" || !got[0].Good || got[0].Revision != 7 || got[0].Release != "sha256:1" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -150,5 +151,31 @@ func TestWhatLiesThereIsTendedBetweenBackups(t *testing.T) {
 	}
 	if r := w.Request(Begun{ID: "x", Reason: BySchedule}, "shop", "cp-1", []string{"a"}); len(r.Remove) > 0 {
 		t.Error("a run that takes a backup removes others, though it may fail")
+	}
+}
+
+// TestAWishIsAnsweredByItsOwnAnswerOrThatToALaterOne, and is written while neither stands at
+// the node.
+func TestAWishIsAnsweredByItsOwnAnswerOrThatToALaterOne(t *testing.T) {
+	earlier, wish, later := Ask(noon.Add(-time.Minute), "a"), Ask(noon, "b"), Ask(noon.Add(time.Minute), "c")
+	for what, c := range map[string]struct {
+		stands, asked   string
+		answered, lacks bool
+	}{
+		"nothing":                       {"", "", false, true},
+		"it stands there":               {wish, "", false, false},
+		"one before it stands there":    {earlier, "", false, true},
+		"one before it was answered":    {earlier, earlier, false, true},
+		"a later one took its place":    {later, earlier, false, false},
+		"it was answered":               {wish, wish, true, false},
+		"it was answered, and is gone":  {"", wish, true, false},
+		"a later one was answered":      {"", later, true, false},
+		"what stands there has no time": {"please", "", false, true},
+	} {
+		h := Host{Summary: Summary{Asked: c.asked, Answer: Answer{ID: "x"}}, Wanted: c.stands}
+		answer, answered := h.Answered(wish)
+		if answered != c.answered || (answer.ID == "x") != c.answered || h.Lacks(wish) != c.lacks {
+			t.Errorf("%s: answered %v (%+v), lacks %v", what, answered, answer, h.Lacks(wish))
+		}
 	}
 }

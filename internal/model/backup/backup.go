@@ -71,6 +71,7 @@ const (
 	BySchedule    = "schedule"
 	ByPerson      = "person"
 	BeforeUpgrade = "before-upgrade"
+	BeforeCommit  = "before-commit"
 	BeforeReplace = "before-replace"
 )
 

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +80,9 @@ func TestOnARealAPIAnUpgradeGoesFromTheWishToItsEndWithTheOperatorsRights(t *tes
 	w.until("it soaks", func() bool { return strings.HasPrefix(w.condition("Progressing"), "True Proving") })
 	w.annotate(annotation.CommitOf, w.record().Upgrade)
 	w.until("it is over", func() bool { return !w.record().Started })
+	if !slices.Equal(w.backups, []string{"cp-1 before-upgrade"}) {
+		t.Errorf("backups that were taken: %q", w.backups)
+	}
 	w.daemonSets(t)
 	for range 3 {
 		must(t, w.look())

@@ -4,7 +4,8 @@
 //
 // It alone writes the ConfigMap kube-system/holdfast-upgrade, the status of
 // ClusterVersion, the annotations upgrade-turn, upgrade-fetch and upgrade-part of nodes, and, of the
-// ClusterOperators, its own conditions. It remembers nothing that matters: an operator
+// ClusterOperators, its own conditions. Like administrators it writes backup-wanted to a node, for the
+// backup before an upgrade and before its commit. It remembers nothing that matters: an operator
 // that is killed between any two writes goes on from what the API has. While nobody has
 // asked for an upgrade it gives hosts nothing.
 package upgrade
@@ -100,7 +101,7 @@ func (r *Reconciler) step(ctx context.Context) (time.Duration, error) {
 		}
 		return lookAnew, r.write(ctx, g, next)
 	}
-	if err := errors.Join(r.turns(ctx, g, next), r.bring(ctx, g, next), r.remember(ctx, g)); err != nil {
+	if err := errors.Join(r.turns(ctx, g, next), r.bring(ctx, g, next), r.asks(ctx, g), r.remember(ctx, g)); err != nil {
 		return 0, err
 	}
 	next = g.withPart(next)

@@ -90,7 +90,7 @@ func (r *Reconciler) give(ctx context.Context, n *corev1.Node, wanted map[string
 		return false, err
 	}
 	if err := r.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return false, fmt.Errorf("give %s its turn in the upgrade: %w", n.Name, err)
+		return false, fmt.Errorf("write to node %s what the upgrade wants of it: %w", n.Name, err)
 	}
 	return true, nil
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast/holdfast/internal/adapter/kube"
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -31,6 +32,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parts"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
+	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/state"
 	render "github.com/holdfast/holdfast/internal/render/operator"
 	"github.com/holdfast/holdfast/internal/testkit/apitest"
@@ -57,6 +59,10 @@ type world struct {
 	// were, each with the image of the operator in its release.
 	badPart string
 	brought []string
+	// badBackup is why no backup becomes a good one, backups are those that became one, each
+	// with its host and its reason.
+	badBackup string
+	backups   []string
 }
 
 // hostPlay is one host.
@@ -72,6 +78,10 @@ type hostPlay struct {
 	raised           bool
 	held             string
 	partFailed       string
+	// kept are its backups, asked is the last wish for one that it answered.
+	kept   []backup.Brief
+	asked  string
+	answer backup.Answer
 }
 
 const (
@@ -292,7 +302,24 @@ func (w *world) says(h *hostPlay) {
 		n.Annotations = map[string]string{}
 	}
 	n.Annotations[annotation.HostOf] = text
+	if !h.worker {
+		n.Annotations[backup.Annotation], err = backup.Summary{At: w.now, Period: 24 * time.Hour, Kept: h.kept, Asked: h.asked, Answer: h.answer}.Text()
+		must(w.t, err)
+	}
 	must(w.t, w.admin.Update(w.t.Context(), n))
+}
+
+// backsUp plays the agent of a control plane that finds a wish for a backup at its node.
+func (w *world) backsUp(h *hostPlay, wish string) {
+	if h.worker || !h.serves() || wish == "" || wish == h.asked {
+		return
+	}
+	if h.asked, h.answer = wish, (backup.Answer{Failed: w.badBackup}); w.badBackup != "" {
+		return
+	}
+	b := backup.Brief{ID: model.NewID(h.name, w.now), Taken: w.now, Reason: backup.ReadAsked(wish).Reason, Good: true, Release: h.running}
+	h.kept, h.answer.ID = append(h.kept, b), b.ID
+	w.backups = append(w.backups, h.name+" "+b.Reason)
 }
 
 func (w *world) node(name string) *corev1.Node {
@@ -372,6 +399,7 @@ func (w *world) act(h *hostPlay) {
 	part, err := annotation.Decode[annotation.Part](n.Annotations[annotation.PartOf])
 	must(w.t, err)
 	w.brings(h, part)
+	w.backsUp(h, n.Annotations[backup.WantedOf])
 	w.says(h)
 }
 

@@ -14,7 +14,8 @@ import (
 
 // upgradeAccess gives the rights to take a site from one release to another: to read what
 // the gates ask, to keep the record, and to see what was brought and whether the operator's
-// own Deployment is rolled out. A control plane brings the parts by its own account. The right to give hosts their turn is that of changing nodes.
+// own Deployment is rolled out. A control plane brings the parts by its own account. The right to give hosts
+// their turn, and to ask one for a backup before an upgrade, is that of changing nodes.
 func upgradeAccess() []Object {
 	const name = Name + "-upgrade"
 	only := func(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {

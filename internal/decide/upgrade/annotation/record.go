@@ -20,13 +20,16 @@ type Record struct {
 	// Healthy is in nanoseconds.
 	Healthy time.Duration `json:"healthy,omitempty"`
 	Seen    time.Time     `json:"seen,omitzero"`
+	// Backup is the backup that the operator asked for last. An operator of a release of
+	// before leaves it out, and one that comes after that asks anew.
+	Backup cluster.BackupWish `json:"backup,omitzero"`
 }
 
 // RecordOf returns a record as it is written.
 func RecordOf(r cluster.Record) Record {
 	return Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup,
 	}
 }
 
@@ -34,6 +37,6 @@ func RecordOf(r cluster.Record) Record {
 func (r Record) Of() cluster.Record {
 	return cluster.Record{
 		Upgrade: r.Upgrade, From: r.From, To: r.To, Started: r.Started, Returning: r.Returning, NoWayBack: r.NoWayBack,
-		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen,
+		Turns: r.Turns, Healthy: r.Healthy, Seen: r.Seen, Backup: r.Backup,
 	}
 }

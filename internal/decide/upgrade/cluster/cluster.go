@@ -54,6 +54,15 @@ type Record struct {
 	// it was last seen healthy; zero if it was not.
 	Healthy time.Duration
 	Seen    time.Time
+	// Backup is the backup that was asked for last; its zero value for none.
+	Backup BackupWish
+}
+
+// BackupWish is a wish for a backup: of which control plane, and its text as it stands at
+// the node of that.
+type BackupWish struct {
+	Host string `json:"host"`
+	Text string `json:"text"`
 }
 
 // Wish is what a person wants.
@@ -111,6 +120,11 @@ type Site struct {
 	// Closed are the gates that hold the next host, or the commit. They are of the
 	// stage that Stage names.
 	Closed []gate.Gate
+	// Last are the gates that are closed when the way back would be closed now. They hold
+	// nothing else, and a soak goes on.
+	Last []gate.Gate
+	// Ask is the wish for a backup that would be made now; its zero value if none may be.
+	Ask BackupWish
 	// Soak is how long the site is to be healthy; SoakOff leaves the commit to a
 	// person.
 	Soak    time.Duration

@@ -41,6 +41,11 @@ func withProxy(raises, risen bool) Site {
 	return s
 }
 
+// noBackup is a gate that is closed for want of a backup.
+func noBackup(id gate.ID) []gate.Gate {
+	return []gate.Gate{{ID: id, Verdict: gate.Wait, Why: "there is no good backup"}}
+}
+
 // proved is a site on which all has followed.
 func proved(s Site) Site {
 	for i := range s.Parts {
@@ -63,6 +68,13 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"a worker has not fetched it", aSite(0), func(s *Site) { s.Hosts[4].Whole = state.Fact[bool]{} }},
 		{"a gate is closed", aSite(0), func(s *Site) {
 			s.Closed = []gate.Gate{{ID: "backup", Verdict: gate.Block, Why: "there is no backup of etcd"}}
+		}},
+		{"a backup alone is missing", aSite(0), func(s *Site) { s.Closed, s.Ask = noBackup(gate.BackupGate), BackupWish{"cp-1", "T before-upgrade"} }},
+		{"a backup was asked for", aSite(0), func(s *Site) {
+			s.Closed, s.Record.Backup = noBackup(gate.BackupGate), BackupWish{"cp-1", "T before-upgrade"}
+		}},
+		{"a backup is missing, and another gate is closed", aSite(0), func(s *Site) {
+			s.Closed, s.Ask = append(noBackup(gate.BackupGate), gate.Gate{ID: "window", Why: "it opens at 22:00"}), BackupWish{"cp-1", "T before-upgrade"}
 		}},
 		{"a person has paused it", aSite(1), func(s *Site) { s.Wish.Paused = "the shop is open" }},
 		{"all is ready", aSite(0), nil},
@@ -100,6 +112,18 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		{"the soak ends", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Record.Seen = 59*time.Minute, noon.Add(-time.Minute) }},
 		{"the soak ends, and a worker is away", proved(aSite(5)), func(s *Site) { s.Record.Healthy, s.Hosts[4].Present = soakTime, state.Fact[bool]{} }},
 		{"a person commits at once", proved(aSite(5)), func(s *Site) { s.Wish.Commit = true }},
+		{"the soak ends, and a backup is missing", proved(aSite(5)), func(s *Site) {
+			s.Record.Healthy, s.Record.Seen, s.Last, s.Ask = 59*time.Minute, noon.Add(-time.Minute), noBackup(gate.BackupCommitGate), BackupWish{"cp-1", "T before-commit"}
+		}},
+		{"the soak ended, and a backup was asked for", proved(aSite(5)), func(s *Site) {
+			s.Record.Healthy, s.Record.Seen, s.Last, s.Record.Backup = soakTime, noon.Add(-time.Minute), noBackup(gate.BackupCommitGate), BackupWish{"cp-1", "T before-commit"}
+		}},
+		{"a person commits at once, and a backup is missing", proved(aSite(5)), func(s *Site) {
+			s.Wish.Commit, s.Last, s.Ask = true, noBackup(gate.BackupCommitGate), BackupWish{"cp-1", "T before-commit"}
+		}},
+		{"the soak goes on without a backup for its end", proved(aSite(5)), func(s *Site) {
+			s.Record.Healthy, s.Record.Seen, s.Last, s.Ask = 20*time.Minute, noon.Add(-time.Minute), noBackup(gate.BackupCommitGate), BackupWish{"cp-1", "T before-commit"}
+		}},
 		{"only a person commits", proved(aSite(5)), func(s *Site) { s.SoakOff, s.Record.Healthy = true, soakTime }},
 		{"the way back is closed", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack = true }},
 		{"the way back is closed, and a host is away", proved(aSite(5)), func(s *Site) { s.Record.NoWayBack, s.Hosts[0].Present = true, state.Known(false) }},
@@ -148,6 +172,9 @@ func TestTheNextStepOfAnUpgradeIsApproved(t *testing.T) {
 		fmt.Fprintf(&out, "%s\n  %s: %s %s%s%s: %s\n", c.what, step.Phase, step.Do, strings.Join(step.Hosts, ","), step.Part, step.Release, step.Why)
 		if r := step.Record; step.Do == Write || !r.Seen.Equal(s.Record.Seen) {
 			fmt.Fprintf(&out, "  writes: turns %v, started %v, returning %v, no way back %v, healthy %s, seen %v\n", r.Turns, r.Started, r.Returning, r.NoWayBack, r.Healthy, !r.Seen.IsZero())
+		}
+		if step.Record.Backup != s.Record.Backup {
+			fmt.Fprintf(&out, "  asks %s for a backup: %s\n", step.Record.Backup.Host, step.Record.Backup.Text)
 		}
 		if step.Refused != "" {
 			fmt.Fprintf(&out, "  refused: %s\n", step.Refused)

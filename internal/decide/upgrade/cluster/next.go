@@ -32,10 +32,13 @@ var rules = []rule{
 	{"returned", Site.returned},
 	{"fetch", Site.fetch},
 	{"failed host", Site.stopped},
+	{"backup", Site.backup},
 	{"gates", Site.gates},
 	{"next host", Site.nextHost},
 	{"parts", Site.parts},
 	{"soak", Site.soak},
+	{"backup of the commit", Site.backupOfCommit},
+	{"last gates", Site.lastGates},
 	{"close", Site.close},
 }
 
@@ -261,18 +264,61 @@ func (s Site) stopped() (Step, bool) {
 	return s.step(Pause, fmt.Sprintf("%s went back: %s. An administrator decides: go back with the whole site, and begin anew if the cause is mended", h.Name, h.Journal.Why), h.Name)
 }
 
+// backup has a control plane take a backup before the first host begins. It asks once
+// nothing else is in the way: so the backup is of the last state before the upgrade, and no
+// upgrade that waits for days has one taken each day.
+func (s Site) backup() (Step, bool) {
+	if !only(s.Closed, gate.BackupGate) || s.Ask == (BackupWish{}) {
+		return Step{}, false
+	}
+	return s.ask(s.Record)
+}
+
+// backupOfCommit does so before the way back is closed.
+func (s Site) backupOfCommit() (Step, bool) {
+	if !only(s.Last, gate.BackupCommitGate) || s.Ask == (BackupWish{}) {
+		return Step{}, false
+	}
+	return s.ask(s.soaked())
+}
+
+// ask writes a wish into the record, which goes before the node: an operator that is killed
+// in between does not ask for another one.
+func (s Site) ask(r Record) (Step, bool) {
+	r.Backup = s.Ask
+	return s.write(r, s.Ask.Host+" is asked for a backup")
+}
+
+// only reports whether a gate is the only one that is closed.
+func only(closed []gate.Gate, id gate.ID) bool { return len(closed) == 1 && closed[0].ID == id }
+
 // gates hold hosts and the commit, and stop the clock of the soak.
 func (s Site) gates() (Step, bool) {
 	if len(s.Closed) == 0 {
 		return Step{}, false
 	}
-	var why []string
-	for _, g := range s.Closed {
-		why = append(why, g.String())
-	}
-	step, _ := s.step(Pause, strings.Join(why, "; "))
+	step, _ := s.step(Pause, reasons(s.Closed))
 	step.Record.Seen = time.Time{}
 	return step, true
+}
+
+// lastGates hold the closing of the way back alone. The site is healthy all the same, and
+// its time counts.
+func (s Site) lastGates() (Step, bool) {
+	if len(s.Last) == 0 {
+		return Step{}, false
+	}
+	step, _ := s.step(Pause, reasons(s.Last))
+	step.Record = s.soaked()
+	return step, true
+}
+
+func reasons(closed []gate.Gate) string {
+	var out []string
+	for _, g := range closed {
+		out = append(out, g.String())
+	}
+	return strings.Join(out, "; ")
 }
 
 func (s Site) nextHost() (Step, bool) {
@@ -308,11 +354,7 @@ func (s Site) bring(part string) (Step, bool) {
 
 // soak counts the time for which the site was seen healthy.
 func (s Site) soak() (Step, bool) {
-	r := s.Record
-	if gap := s.Now.Sub(r.Seen); !r.Seen.IsZero() && gap > 0 && gap <= longestGap {
-		r.Healthy += gap
-	}
-	r.Seen = s.Now
+	r := s.soaked()
 	switch {
 	case s.Wish.Commit || !s.SoakOff && r.Healthy >= s.Soak:
 		return Step{}, false
@@ -320,6 +362,16 @@ func (s Site) soak() (Step, bool) {
 		return s.write(r, "the way back is open until an administrator commits")
 	}
 	return s.write(r, fmt.Sprintf("healthy for %s of %s", r.Healthy.Round(time.Second), s.Soak))
+}
+
+// soaked returns the record with the time since the last look.
+func (s Site) soaked() Record {
+	r := s.Record
+	if gap := s.Now.Sub(r.Seen); !r.Seen.IsZero() && gap > 0 && gap <= longestGap {
+		r.Healthy += gap
+	}
+	r.Seen = s.Now
+	return r
 }
 
 // close writes that there is no way back, before anything happens that closes it.

@@ -33,7 +33,8 @@ func good() clusteroperator.Input {
 	return clusteroperator.Input{
 		Facts: gate.Facts{
 			Now: time.Unix(0, 0), From: release, Level: gate.Version{Major: 1, Minor: 36}, Hosts: []gate.Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
-			Etcd: gate.Etcd{Members: state.Known([]gate.Member{member("cp-1"), member("cp-2")}), Alarms: state.Known([]string{})},
+			Etcd:    gate.Etcd{Members: state.Known([]gate.Member{member("cp-1"), member("cp-2")}), Alarms: state.Known([]string{})},
+			Backups: state.Known(gate.Backups{}),
 		},
 		Step: cluster.Step{Phase: cluster.Idle}, Releases: map[string]gate.Release{"sha256:1": release, "sha256:2": {Digest: "sha256:2", Version: gate.Version{Minor: 2}}},
 		Controllers: state.Known(true), Scheduler: state.Known(true), Network: well, DNS: well,

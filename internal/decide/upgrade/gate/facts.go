@@ -45,10 +45,9 @@ type Facts struct {
 	// StoredVersions lists the versions in which objects of our CRDs are stored, as
 	// NAME/VERSION.
 	StoredVersions state.Fact[[]string]
-	// Backup is when the newest backup of etcd was made; zero for none. BackupLimit is
-	// the age that it may have; 0 if the site wants none.
-	Backup      state.Fact[time.Time]
-	BackupLimit time.Duration
+	// Backups is what is known of the backups of the site. It is unknown if no control
+	// plane tells of any.
+	Backups state.Fact[Backups]
 	// Window says until when the maintenance window keeps hosts from being taken;
 	// empty if it is open, or the site has none.
 	Window state.Fact[string]
@@ -136,6 +135,29 @@ type Use struct {
 	Removed Version
 	// By is who uses it; empty if that is not known.
 	By string
+}
+
+// Backups is what is known of the backups of a site. A good one was restored for a trial
+// and compared.
+type Backups struct {
+	// Newest is when the newest good one was taken, and Before when the newest good one
+	// was of which the host ran the release From. Both are zero for none.
+	Newest, Before time.Time
+	// Wanted is true once an upgrade waits for its first host.
+	Wanted bool
+	// Wish is what became of the backup that the operator asked for, for the present
+	// stage; its zero value if it asked for none.
+	Wish BackupWish
+	// Fails says how the last tries ended if they failed on all control planes; empty if
+	// one of them does not fail.
+	Fails string
+}
+
+// BackupWish is what became of a wish for a backup.
+type BackupWish struct {
+	// Says says what its host does or did. Failed is true if no good backup comes of it.
+	Says   string
+	Failed bool
 }
 
 // Etcd is the cluster of all members.

@@ -51,8 +51,11 @@ const (
 	Begin Stage = 1 << iota
 	// Between is before each further host, and while the site soaks.
 	Between
-	// Commit is before the way back is closed.
+	// Commit is before the way back is closed, while the site soaks.
 	Commit
+	// Close is when the way back would be closed now: the soak is over, or a person
+	// commits. What is closed then does not stop the clock of the soak.
+	Close
 
 	always = Begin | Between | Commit
 )

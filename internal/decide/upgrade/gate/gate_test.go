@@ -55,7 +55,7 @@ func good(t *testing.T) Facts {
 		Now: noon, From: from, To: &to, Level: v("1.35.0"), Soak: 24 * time.Hour, Hosts: []Host{host("cp-1", false), host("cp-2", false), host("w-1", true)},
 		Etcd:    Etcd{state.Known([]Member{member("cp-1"), member("cp-2")}), state.Known(true), empty, state.Known(false), state.Known(v("3.6.0")), state.Known(v("3.6.0"))},
 		Upgrade: state.Known(""), Work: empty, Incidents: empty, Deprecated: state.Known([]Use{{"flowcontrol/v1beta3", v("1.37.0"), "x"}}), Observed: 24 * time.Hour,
-		Webhooks: empty, Budgets: empty, Immovable: empty, StoredVersions: state.Known([]string{"a/v1"}), Backup: state.Known(noon.Add(-24 * time.Hour)), BackupLimit: 24 * time.Hour,
+		Webhooks: empty, Budgets: empty, Immovable: empty, StoredVersions: state.Known([]string{"a/v1"}), Backups: state.Known(Backups{Newest: noon.Add(-24 * time.Hour), Before: noon.Add(-24 * time.Hour), Wanted: true}),
 		Window: state.Known(""), OnBattery: state.Known(false),
 	}
 }
@@ -152,15 +152,30 @@ var situations = []struct {
 	{"webhooks: one host has all pods", Between, func(f *Facts) { f.Webhooks = state.Known([]string{"policy"}) }},
 	{"disruption-budgets: no room", Begin, func(f *Facts) { f.Budgets = state.Known([]string{"shop/db"}) }},
 	{"immovable-pods: one", Begin, func(f *Facts) { f.Immovable = state.Known([]string{"shop/job-1"}) }},
-	{"backup: none", Begin, func(f *Facts) { f.Backup = state.Known(time.Time{}) }},
-	{"backup: too old", Commit, func(f *Facts) { f.Backup = state.Known(noon.Add(-24*time.Hour - time.Second)) }},
+	{"backup: none, and nobody was asked", Begin, func(f *Facts) { f.Backups = state.Known(Backups{Wanted: true}) }},
+	{"backup: too old, and asked for", Begin, func(f *Facts) {
+		f.Backups.Value.Before, f.Backups.Value.Wish.Says = noon.Add(-24*time.Hour-time.Second), "cp-1 was asked for one at 2026-11-24T12:00:00Z, and takes one"
+	}},
+	{"backup: a younger one is of another release", Begin, func(f *Facts) { f.Backups.Value.Newest, f.Backups.Value.Before = noon, noon.Add(-25*time.Hour) }},
+	{"backup: a wrong clock", Begin, func(f *Facts) { f.Backups.Value.Before = noon.Add(time.Minute) }},
+	{"backup: no good one came of it", Begin, func(f *Facts) {
+		f.Backups = state.Known(Backups{Wanted: true, Fails: "cp-1: x", Wish: BackupWish{"cp-1 was asked for one at 2026-11-24T12:00:00Z, and made no good one: pages: page 7 is damaged", true}})
+	}},
+	{"backup: tries fail, and nobody wants an upgrade yet", Begin, func(f *Facts) { f.Backups = state.Known(Backups{Fails: "cp-1: the disk is full"}) }},
+	{"backup-commit: none", Close, func(f *Facts) { f.Backups = state.Known(Backups{}) }},
+	{"backup-commit: too old, and asked for", Close, func(f *Facts) {
+		f.Backups.Value.Newest, f.Backups.Value.Wish.Says = noon.Add(-24*time.Hour-time.Second), "cp-2 was asked for one at 2026-11-24T11:59:00Z, and waits: etcd takes no writes here"
+	}},
+	{"backup-commit: no good one came of it", Close, func(f *Facts) {
+		f.Backups = state.Known(Backups{Wish: BackupWish{"cp-1 was asked for one at 2026-11-24T11:59:00Z, and made no good one: x", true}})
+	}},
 	{"incidents: one is open", Between, func(f *Facts) { f.Incidents = state.Known([]string{"i-7"}) }},
 	{"window: closed", Between, func(f *Facts) { f.Window = state.Known("it opens at 22:00") }},
 	{"battery: no mains", Commit, func(f *Facts) { f.OnBattery = state.Known(true) }},
 }
 
 func TestEachGateSaysWhatClosesIt(t *testing.T) {
-	for _, at := range []Stage{Begin, Between, Commit} {
+	for _, at := range []Stage{Begin, Between, Commit, Close} {
 		if _, text := closed(good(t), at); text != "" {
 			t.Fatalf("a good site:\n%s", text)
 		}
@@ -278,10 +293,40 @@ func TestAPatchReleaseAsksForNoUseOfRemovedAPIs(t *testing.T) {
 func TestASiteThatKnowsNothingOfABatteryIsNotHeld(t *testing.T) {
 	f := good(t)
 	f.OnBattery = state.Fact[bool]{}
-	for _, at := range []Stage{Begin, Between, Commit} {
+	for _, at := range []Stage{Begin, Between, Commit, Close} {
 		if ids, text := closed(f, at); len(ids) > 0 {
 			t.Errorf("at %d:\n%s", at, text)
 		}
+	}
+}
+
+// TestABackupHoldsNothingWhileOneCanBeHad: as long as no upgrade waits for its first host, an
+// old one or none is no obstacle, nor are tries that fail while there is a young one. The soak
+// is not held by any.
+func TestABackupHoldsNothingWhileOneCanBeHad(t *testing.T) {
+	for what, b := range map[string]Backups{
+		"none":                              {},
+		"an old one":                        {Newest: noon.Add(-72 * time.Hour), Before: noon.Add(-72 * time.Hour)},
+		"tries fail, beside one that does":  {Newest: noon, Before: noon, Fails: "cp-1: x"},
+		"a wish of an earlier time, failed": {Wish: BackupWish{"cp-1 made none", true}},
+	} {
+		f := good(t)
+		f.Backups = state.Known(b)
+		if ids, text := closed(f, Begin); len(ids) > 0 || Upgradeable(f).Status != metav1.ConditionTrue {
+			t.Errorf("%s:\n%s", what, text)
+		}
+		b.Wanted = true
+		f.Backups = state.Known(b)
+		for _, at := range []Stage{Between, Commit} {
+			if ids, text := closed(f, at); len(ids) > 0 {
+				t.Errorf("%s, at %d:\n%s", what, at, text)
+			}
+		}
+	}
+	f := good(t)
+	f.Backups = state.Fact[Backups]{}
+	if ids, text := closed(f, Close); !slices.Equal(ids, []ID{BackupCommitGate}) || !strings.Contains(text, "unknown (may)") {
+		t.Errorf("nobody tells of backups:\n%s", text)
 	}
 }
 

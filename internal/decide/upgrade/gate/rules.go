@@ -8,6 +8,16 @@ import (
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
+// BackupAge is how old the backup may be with which an upgrade begins, and that with which
+// its way back is closed. It is also for how long a wish for one counts.
+const BackupAge = 24 * time.Hour
+
+// The gates that the operator opens itself, by asking for a backup.
+const (
+	BackupGate       ID = "backup"
+	BackupCommitGate ID = "backup-commit"
+)
+
 // Limits of the gates.
 const (
 	// proofAge is how old the last answer of a BMC may be.
@@ -57,7 +67,8 @@ var rules = []rule{
 	{"webhooks", May, Begin | Between, webhooks},
 	{"disruption-budgets", May, Begin | Between, budgets},
 	{"immovable-pods", Advice, Begin, immovable},
-	{"backup", May, Begin | Commit, backup},
+	{BackupGate, May, Begin, backup},
+	{BackupCommitGate, May, Close, backupCommit},
 	{"incidents", May, always, incidents},
 	{"window", May, Begin | Between, window},
 	{"battery", May, always, battery},

@@ -59,20 +59,45 @@ func immovable(f Facts) []finding {
 	return none(Block, "", f.Immovable, "pods that no drain moves", "They end where a host is drained; look whether that is right")
 }
 
+// backup asks for one of the state before the upgrade: its host ran the old release. While
+// no upgrade waits for its first host, only tries that fail stand in the way of one: the
+// operator has a backup taken by itself.
 func backup(f Facts) []finding {
-	if f.BackupLimit == 0 {
+	if b := f.Backups.Value; f.Backups.Known && !b.Wanted && b.Fails == "" {
 		return nil
 	}
-	way := "Make a backup of etcd"
-	switch age := f.Now.Sub(f.Backup.Value); {
-	case !f.Backup.Known:
-		return []finding{unknown("", "when the last backup of etcd was made")}
-	case f.Backup.Value.IsZero():
-		return []finding{block("", way, "there is no backup of etcd")}
-	case age > f.BackupLimit || age < 0:
-		return []finding{block("", way, "the last backup of etcd is of %s, and may be %s old", f.Backup.Value.UTC().Format(time.RFC3339), page.Duration(f.BackupLimit))}
+	return f.recent(f.Backups.Value.Before, " that was taken with "+f.From.Name, "the upgrade")
+}
+
+// backupCommit asks for one of the time before the commit. Until then both releases read
+// the data, so it does not matter which one its host ran.
+func backupCommit(f Facts) []finding { return f.recent(f.Backups.Value.Newest, "", "the commit") }
+
+// recent looks whether a backup is young enough, and otherwise says what is done about it.
+func (f Facts) recent(taken time.Time, which, what string) []finding {
+	if !f.Backups.Known {
+		return []finding{unknown("", "whether there is a good backup")}
 	}
-	return nil
+	age := f.Now.Sub(taken)
+	if !taken.IsZero() && age >= 0 && age <= BackupAge {
+		return nil
+	}
+	has := "there is no good backup" + which
+	if at := taken.UTC().Format(time.RFC3339); age < 0 {
+		has = fmt.Sprintf("the newest good backup%s is of %s, which is still to come: a clock is wrong", which, at)
+	} else if !taken.IsZero() {
+		has = fmt.Sprintf("the newest good backup%s is of %s, and may be %s old", which, at, page.Duration(BackupAge))
+	}
+	const again = "Mend what failed, then type `holdfast backup now`"
+	switch b := f.Backups.Value; {
+	case b.Wish.Failed:
+		return []finding{block("", again, "%s; %s", has, b.Wish.Says)}
+	case b.Wish.Says != "":
+		return []finding{{Wait, "", has + "; " + b.Wish.Says, "Wait for it: `holdfast backup list` shows how far it is"}}
+	case b.Fails != "":
+		return []finding{block("", again, "%s; the last tries failed: %s", has, b.Fails)}
+	}
+	return []finding{{Wait, "", has + "; one is taken once nothing else holds " + what, "Wait for it"}}
 }
 
 func incidents(f Facts) []finding {

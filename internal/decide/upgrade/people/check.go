@@ -8,10 +8,12 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/survey"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -86,7 +88,7 @@ func (u Upgrade) Check(digest string) Check {
 	if c.Unseen = digest != "" && digest != f.From.Digest && f.To == nil; c.Unseen {
 		c.Notes = append(c.Notes, c.Name+" lies on no host yet, so what is in it was not looked at: the gates ask about any next release")
 	}
-	for _, g := range gate.Gates(f, stage) {
+	for _, g := range gate.Gates(f, shownAt(stage)) {
 		l := GateLine{Gate: g.ID, Verdict: g.Verdict, Severity: g.Severity, Host: g.Host, Why: g.Why, Way: g.Way}
 		if l.Verdict == gate.Unknown && said && upgradeable.Status == configv1.ConditionTrue && stage == gate.Begin && answered(g.ID, f) {
 			l.Verdict, l.Host, l.Why, l.Way, l.By = gate.OK, "", "", "", theOperator
@@ -115,7 +117,28 @@ func answered(id gate.ID, f gate.Facts) bool {
 
 // moments says when the gates of a stage are asked.
 var moments = map[gate.Stage]string{
-	gate.Begin: "before the first host", gate.Between: "before the next host", gate.Commit: "before the commit",
+	gate.Begin: "before the first host", gate.Between: "before the next host", gate.Commit: "before the commit", gate.Close: "before the commit",
+}
+
+// shownAt returns the stages whose gates people are shown in a stage: before the commit also
+// those that hold nothing else.
+func shownAt(stage gate.Stage) gate.Stage {
+	if stage == gate.Commit {
+		return gate.Commit | gate.Close
+	}
+	return stage
+}
+
+// toldOfBackups returns what control planes tell of their backups.
+func (u Upgrade) toldOfBackups() survey.Told {
+	out := survey.Told{Site: backup.Site{Now: u.Now}, Ready: map[string]bool{}}
+	for _, h := range u.Hosts {
+		if !h.Worker {
+			out.Hosts = append(out.Hosts, h.Backups)
+			out.Ready[h.Name] = state.Is(h.Ready, true)
+		}
+	}
+	return out
 }
 
 // skipped returns the reason for which a gate is skipped, if that counts.
@@ -145,7 +168,7 @@ func (u Upgrade) facts(digest string) (f gate.Facts, known bool) {
 			f.Upgrade.Value = u.Record.To
 		}
 	}
-	f.BackupLimit = 24 * time.Hour // whether the site wants another one, or none, is not known here
+	f.Backups = u.toldOfBackups().Backups(u.site(), u.Running)
 	for _, h := range u.Hosts {
 		host := h.Told.Value.Facts
 		host.Name, host.Worker, host.Ready = h.Name, h.Worker, h.Ready
@@ -168,7 +191,7 @@ func (u Upgrade) facts(digest string) (f gate.Facts, known bool) {
 // SkippableGates lists the gates that an administrator can skip, in their order.
 func SkippableGates() []string {
 	var out []string
-	for _, g := range gate.Gates(gate.Facts{}, gate.Begin|gate.Between|gate.Commit) {
+	for _, g := range gate.Gates(gate.Facts{}, gate.Begin|gate.Between|gate.Commit|gate.Close) {
 		if g.Severity == gate.May && !slices.Contains(out, string(g.ID)) {
 			out = append(out, string(g.ID))
 		}

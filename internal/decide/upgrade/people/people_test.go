@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -33,6 +34,8 @@ type site struct {
 	version *configv1.ClusterVersion
 	record  *cluster.Record
 	hosts   []annotation.Host
+	// backups is what hosts tell of their backups.
+	backups map[string]backup.Summary
 }
 
 // aSite returns a healthy site of two control planes and two workers with R1, on which R2
@@ -60,8 +63,22 @@ func aSite() site {
 		}
 		s.hosts = append(s.hosts, h)
 	}
+	s.backups = map[string]backup.Summary{"cp-1": {}, "cp-2": {Kept: []backup.Brief{{ID: "b", Taken: noon.Add(-2 * time.Hour), Good: true, Release: r1}}}}
 	return s
 }
+
+// asked is a site on which the operator has asked cp-1 for the only backup, and waits for it.
+func (s *site) asked(cp1 backup.Summary, why string) *site {
+	s.underWay(0).record.Backup = cluster.BackupWish{Host: "cp-1", Text: "2026-11-24T11:50:00Z before-upgrade"}
+	s.backups = map[string]backup.Summary{"cp-1": cp1, "cp-2": {}}
+	return s.said(cluster.Step{Phase: cluster.Checked, Do: cluster.Pause, Why: "backup: there is no good backup that was taken with Holdfast 0.8.0; cp-1 was asked for one at 2026-11-24T11:50:00Z, and " + why})
+}
+
+// takesOne and madeNone are what a host tells that takes a backup, and that made no good one.
+var (
+	takesOne = backup.Summary{Doing: &backup.Doing{Reason: "before-upgrade"}}
+	madeNone = backup.Summary{Asked: "2026-11-24T11:50:00Z before-upgrade", Answer: backup.Answer{Failed: "the disk is full"}}
+)
 
 // wants lets a person want a release.
 func (s *site) wants(digest string) *site {
@@ -108,6 +125,13 @@ func (s *site) read(t *testing.T) Upgrade {
 		if n.Name[0] == 'c' {
 			n.Labels[state.LabelControlPlane] = ""
 		}
+		if b, tells := s.backups[n.Name]; tells {
+			text, err := b.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Annotations[backup.Annotation] = text
+		}
 		if i == 0 {
 			n.Annotations[state.AnnotationVIPs] = `{"holds":["10.0.0.5"]}`
 		}
@@ -142,8 +166,10 @@ func situations() []struct {
 			return s.said(cluster.Step{Phase: cluster.Fetching, Do: cluster.Fetch, Why: "the release is fetched by w-1, w-2"})
 		})},
 		{"a gate holds it", made(func(s *site) *site {
-			return s.underWay(0).said(cluster.Step{Phase: cluster.Checked, Do: cluster.Pause, Why: "backup: there is no backup of etcd"})
+			return s.underWay(0).said(cluster.Step{Phase: cluster.Checked, Do: cluster.Pause, Why: "incidents: open incidents: i-7"})
 		})},
+		{"it waits for a backup", made(func(s *site) *site { return s.asked(takesOne, "takes one") })},
+		{"no good backup was made", made(func(s *site) *site { return s.asked(madeNone, "made no good one: the disk is full") })},
 		{"the first host is at work", made(func(s *site) *site {
 			s.underWay(1)
 			s.hosts[1].Journal = parachute.Journal{Upgrade: "u1", Step: parachute.Proving, Deadline: noon.Add(3 * time.Minute)}
@@ -225,10 +251,20 @@ func TestWhatStandsInTheWayIsApproved(t *testing.T) {
 	show("a disk is too small", s.said(idle).read(t).Check(""), false)
 	show("a disk is too small, wide", s.said(idle).read(t).Check(""), true)
 	s = aSite()
+	show("it waits for a backup", s.asked(takesOne, "takes one").read(t).Check(""), false)
+	s = aSite()
+	show("no good backup was made", s.asked(madeNone, "made no good one: the disk is full").read(t).Check(""), false)
+	s.version.Annotations[annotation.OverridesOf] = `[{"gate":"backup","reason":"the NAS has one","by":"ann","at":"2026-11-24T11:00:00Z"}]`
+	show("no good backup was made, and it is skipped", s.read(t).Check(""), false)
+	s = aSite()
+	s.backups = map[string]backup.Summary{"cp-1": {}}
+	show("nobody wants anything, and there is no backup", s.said(idle).read(t).Check(""), false)
+	show("it soaks, and there is no backup", s.underWay(4).read(t).Check(""), false)
+	s = aSite()
 	s.underWay(1).version.Annotations[annotation.OverridesOf] = `[{"gate":"window","reason":"agreed with the shop","by":"ann","at":"2026-11-24T11:00:00Z"}]`
 	show("an upgrade is under way, and a gate is skipped", s.read(t).Check(""), false)
 	s = aSite()
-	s.said(idle).version.Status.Conditions[4] = configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Reason: "BackupGateClosed", Message: "backup: there is no backup of etcd. Make a backup of etcd"}
+	s.said(idle).version.Status.Conditions[4] = configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Reason: "DeprecatedApisGateClosed", Message: "deprecated-apis: a CronJob uses batch/v1beta1. Move its user to a later version of the API"}
 	u := s.read(t)
 	show("the operator alone knows of something", u.Check(""), false)
 	for i := range u.Hosts {
@@ -353,7 +389,7 @@ func TestASoakIsATimeOrOff(t *testing.T) {
 }
 
 func TestOnlyAGateThatMayBeSkippedIsSkippedAndWithAReason(t *testing.T) {
-	if got := strings.Join(SkippableGates(), " "); got != "workers certificates-margin clock-source deprecated-apis webhooks disruption-budgets backup incidents window battery" {
+	if got := strings.Join(SkippableGates(), " "); got != "workers certificates-margin clock-source deprecated-apis webhooks disruption-budgets backup backup-commit incidents window battery" {
 		t.Error(got)
 	}
 	if o, err := ParseSkip("backup= a=b ", "ann", noon); err != nil || o != (annotation.Override{Gate: "backup", Reason: "a=b", By: "ann", At: noon}) {
@@ -435,6 +471,86 @@ func TestWhatAnOverviewTellsOfAnUpgradeIsApproved(t *testing.T) {
 	for _, kind := range []TroubleKind{HostHeld, HostReturned, FetchFailed, HeldByGate, PausedByPerson, WishRefused, Mixed, WayBackOpen} {
 		if !seen[kind] {
 			t.Errorf("no situation shows %s", kind)
+		}
+	}
+}
+
+// TestBeforeACommitAPersonIsToldThatABackupIsTakenFirst, and not where one is young enough or
+// the gate is skipped.
+func TestBeforeACommitAPersonIsToldThatABackupIsTakenFirst(t *testing.T) {
+	const note = "note: it waits first: there is no good backup; one is taken once nothing else holds the commit\n"
+	for what, c := range map[string]struct {
+		backups map[string]backup.Summary
+		skip    string
+		told    bool
+	}{
+		"none":          {map[string]backup.Summary{"cp-1": {}}, "", true},
+		"none, skipped": {map[string]backup.Summary{"cp-1": {}}, `[{"gate":"backup-commit","reason":"x","by":"ann","at":"2026-11-24T11:00:00Z"}]`, false},
+		"a young one":   {map[string]backup.Summary{"cp-1": {Kept: []backup.Brief{{ID: "b", Taken: noon.Add(-time.Hour), Good: true, Release: r2}}}}, "", false},
+		"nobody tells":  {nil, "", false},
+	} {
+		s := aSite()
+		s.underWay(4).backups = c.backups
+		s.version.Annotations[annotation.OverridesOf] = c.skip
+		change, err := s.said(cluster.Step{Phase: cluster.Proving, Why: "healthy"}).read(t).Commit()
+		if err != nil || strings.Contains(change.Text(), note) != c.told || !c.told && strings.Contains(change.Text(), "waits first") {
+			t.Errorf("%s: %v\n%s", what, err, change.Text())
+		}
+	}
+}
+
+// TestABackupThatFailedIsMadeAnewByACommandThatIsShown, and not where the gate is skipped.
+func TestABackupThatFailedIsMadeAnewByACommandThatIsShown(t *testing.T) {
+	s := aSite()
+	s.asked(madeNone, "made no good one: the disk is full")
+	has := func() bool {
+		return slices.ContainsFunc(s.read(t).Status().Commands(), func(c [2]string) bool { return c[0] == "holdfast backup now" })
+	}
+	if !has() {
+		t.Error("no command takes it anew")
+	}
+	s.version.Annotations[annotation.OverridesOf] = `[{"gate":"backup","reason":"x","by":"ann","at":"2026-11-24T11:00:00Z"}]`
+	if has() {
+		t.Error("the gate is skipped")
+	}
+	delete(s.version.Annotations, annotation.OverridesOf)
+	s.backups["cp-1"] = takesOne
+	if has() {
+		t.Error("it is on its way")
+	}
+}
+
+// TestBeforeAStartAPersonIsToldThatABackupIsTakenFirst, and not where one is young enough or the
+// gate is skipped. Tries that fail are told as what it would wait for.
+func TestBeforeAStartAPersonIsToldThatABackupIsTakenFirst(t *testing.T) {
+	const first = "note: before the first host: there is no good backup that was taken with Holdfast 0.8.0; one is taken once nothing else holds the upgrade\n"
+	const fails = "note: it would wait now for backup: there is no good backup that was taken with Holdfast 0.8.0; the last tries failed: cp-1: the disk is full\n"
+	failing := backup.Summary{Failed: &backup.Failure{Why: "the disk is full", Times: 1}}
+	for what, c := range map[string]struct {
+		cp1  backup.Summary
+		skip bool
+		want string
+	}{
+		"none":          {backup.Summary{}, false, first},
+		"none, skipped": {backup.Summary{}, true, ""},
+		"a young one":   {backup.Summary{Kept: []backup.Brief{{ID: "b", Taken: noon.Add(-time.Hour), Good: true, Release: r1}}}, false, ""},
+		"tries fail":    {failing, false, fails},
+	} {
+		s := aSite()
+		s.backups = map[string]backup.Summary{"cp-1": c.cp1}
+		start := Start{Image: r2}
+		if c.skip {
+			start.Overrides = []annotation.Override{{Gate: gate.BackupGate, Reason: "x", By: "ann", At: noon}}
+		}
+		change, err := s.read(t).Start(start)
+		var got []string
+		for line := range strings.Lines(change.Text()) {
+			if strings.Contains(line, "good backup") {
+				got = append(got, line)
+			}
+		}
+		if err != nil || strings.Join(got, "") != c.want {
+			t.Errorf("%s: %v, %q", what, err, got)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -46,12 +47,14 @@ type Host struct {
 	// Told is what its agent tells; Silent says why that is not known.
 	Told   state.Fact[annotation.Host]
 	Silent string
+	// Backups is what it tells of its backups.
+	Backups backup.Host
 }
 
 // HostOf reads a host from its Node.
 func HostOf(n *corev1.Node) Host {
 	_, control := n.Labels[state.LabelControlPlane]
-	h := Host{Name: n.Name, Worker: !control && n.Labels[noderole.Claim] != string(state.RoleMaster)}
+	h := Host{Name: n.Name, Worker: !control && n.Labels[noderole.Claim] != string(state.RoleMaster), Backups: backup.HostOf(n.Name, n.Annotations)}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
 			h.Ready = state.Known(c.Status == corev1.ConditionTrue)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/page"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 )
 
@@ -78,6 +79,8 @@ type Status struct {
 	At      time.Time `json:"at"`
 
 	names map[string]string
+	// again are commands for what failed, each with what it does.
+	again [][2]string
 }
 
 // HostStatus is the state of one host.
@@ -122,6 +125,9 @@ func (u Upgrade) Status() Status {
 			}
 		}
 	}
+	if s.Held != "" {
+		s.again = u.withoutBackup()
+	}
 	for _, h := range u.Hosts {
 		s.Hosts = append(s.Hosts, hostStatus(h, u.Now))
 	}
@@ -139,6 +145,24 @@ func (u Upgrade) Status() Status {
 		s.names[d] = u.Name(d)
 	}
 	return s
+}
+
+// withoutBackup returns what a person may type where no good backup came of the wish for
+// one: nothing tries again by itself before a day has passed.
+func (u Upgrade) withoutBackup() [][2]string {
+	f, known := u.facts(u.Record.To)
+	if !known || !u.Record.Started || !f.Backups.Value.Wish.Failed {
+		return nil
+	}
+	for _, g := range gate.Gates(f, shownAt(cluster.Stage(u.site()))) {
+		if (g.ID == gate.BackupGate || g.ID == gate.BackupCommitGate) && g.Closed() && u.skipped(g) == "" {
+			return [][2]string{
+				{"holdfast backup now", "takes the backup anew, once you have mended what failed; the upgrade then goes on by itself"},
+				{fmt.Sprintf("holdfast upgrade start %s --skip %s=REASON", u.Record.To, g.ID), "goes on without one"},
+			}
+		}
+	}
+	return nil
 }
 
 func hostStatus(h Host, now time.Time) HostStatus {
@@ -246,6 +270,7 @@ func (s Status) Commands() [][2]string {
 	if strings.HasPrefix(s.Held, "paused: ") {
 		out = append(out, [2]string{"holdfast upgrade resume", "ends the pause"})
 	}
+	out = append(out, s.again...)
 	switch {
 	case s.WayBack == "open" && s.Phase == cluster.Returning:
 		out = append(out, [2]string{"holdfast upgrade start " + s.To, "goes on to the new release after all"})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
+	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/parachute"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -146,9 +147,28 @@ func (u Upgrade) planStart(c *Change, s Start, digest string) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s skips the gate %s: %s", o.By, o.Gate, o.Reason))
 	}
 	u.Overrides = s.Overrides
+	if why := u.backupFirst(digest); why != "" {
+		c.Notes = append(c.Notes, "before the first host: "+why)
+	}
 	for _, why := range u.Check(digest).holding() {
 		c.Notes = append(c.Notes, "it would wait now for "+why)
 	}
+}
+
+// backupFirst says that a backup is taken before the first host; empty if a good one is
+// young enough, or the gate is skipped.
+func (u Upgrade) backupFirst(digest string) string {
+	f, known := u.facts(digest)
+	if !known || u.Record.Started {
+		return ""
+	}
+	f.Backups.Value.Wanted = true
+	for _, g := range gate.Gates(f, gate.Begin) {
+		if g.ID == gate.BackupGate && g.Verdict == gate.Wait && u.skipped(g) == "" {
+			return g.Why
+		}
+	}
+	return ""
 }
 
 func soakOf(s Start, u Upgrade) string {
@@ -319,6 +339,13 @@ func (u Upgrade) Commit() (Change, error) {
 	}
 	if !u.SoakOff && r.Healthy < u.Soak {
 		c.Notes = append(c.Notes, fmt.Sprintf("the soak is cut off: healthy for %s of %s", r.Healthy.Round(time.Second), plainDuration(u.Soak)))
+	}
+	if f, known := u.facts(r.To); known {
+		for _, g := range gate.Gates(f, gate.Close) {
+			if g.Closed() && g.Verdict != gate.Unknown && u.skipped(g) == "" {
+				c.Notes = append(c.Notes, "it waits first: "+g.Why)
+			}
+		}
 	}
 	if u.Wish.Paused != "" {
 		c.Notes = append(c.Notes, "it is paused ("+u.Wish.Paused+"): nothing is committed until: holdfast upgrade resume")

@@ -13,7 +13,6 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/clusterversion"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/gate"
@@ -65,6 +64,7 @@ type Survey struct {
 	// Wish is what a person wants, with the mistakes in it.
 	Wish  clusterversion.Wish
 	hosts []host
+	told  Told
 }
 
 // Of surveys a site.
@@ -82,6 +82,8 @@ func Of(s Seen) Survey {
 		}
 	}
 	out.Site = out.site(s)
+	out.told = out.tellsOfBackups(s.Now)
+	out.Site.Ask = out.told.ask(out.Site)
 	out.Facts = out.facts(s)
 	return out
 }
@@ -140,7 +142,7 @@ func (v Survey) facts(s Seen) gate.Facts {
 		Now: s.Now, From: from, Level: gate.Version{Major: from.Kubernetes.Major, Minor: from.Kubernetes.Minor}, Soak: v.Wish.Soak,
 		Etcd: etcdOf(s, v.hosts), Upgrade: state.Known(""), Incidents: s.Incidents, Work: v.work(s), Window: v.window(s),
 		Deprecated: s.Slow.Deprecated, Observed: s.Slow.Observed, Webhooks: s.Slow.Webhooks, Budgets: s.Slow.Budgets, Immovable: s.Slow.Immovable, StoredVersions: s.Slow.Stored,
-		Backup: v.backup(s.Now),
+		Backups: v.told.Backups(v.Site, from.Digest),
 	}
 	if v.Wish.SoakOff {
 		f.Soak = 0
@@ -155,19 +157,6 @@ func (v Survey) facts(s Seen) gate.Facts {
 		f.Hosts = append(f.Hosts, h.facts)
 	}
 	return f
-}
-
-// backup returns the time at which the newest good backup of all control planes was taken;
-// unknown if none reports its backups.
-func (v Survey) backup(now time.Time) state.Fact[time.Time] {
-	site := backup.Site{Now: now}
-	for _, h := range v.hosts {
-		if !h.facts.Worker {
-			site.Hosts = append(site.Hosts, backup.HostOf(h.node.Name, h.node.Annotations))
-		}
-	}
-	_, newest, _ := site.Newest()
-	return state.Fact[time.Time]{Known: site.Known(), Value: newest.Taken}
 }
 
 // to is the digest of the release that is wanted or on its way, empty for none.
@@ -197,15 +186,20 @@ func (v Survey) Gates() gate.Judgement {
 	if first != nil {
 		return gate.Judgement{Closed: first}
 	}
-	var overrides []gate.Override
-	for _, o := range v.Wish.Overrides {
-		overrides = append(overrides, gate.Override(o))
-	}
-	out := gate.Judge(gate.Gates(v.Facts, cluster.Stage(v.Site)), overrides)
+	out := v.judge(cluster.Stage(v.Site))
 	if why := v.wrongVersion(); why != "" && cluster.Stage(v.Site) == gate.Begin {
 		out.Closed = append(out.Closed, gate.Gate{ID: "release", Verdict: gate.Block, Severity: gate.Must, Why: why, Way: "Name the version of the release, or leave it out"})
 	}
 	return out
+}
+
+// judge asks the gates of a stage, with the overrides of a person.
+func (v Survey) judge(at gate.Stage) gate.Judgement {
+	var overrides []gate.Override
+	for _, o := range v.Wish.Overrides {
+		overrides = append(overrides, gate.Override(o))
+	}
+	return gate.Judge(gate.Gates(v.Facts, at), overrides)
 }
 
 // wrongVersion says if the wish names another version than its release has.
@@ -233,6 +227,13 @@ func (v Survey) Upgradeable() gate.Condition {
 func (v Survey) Next() (cluster.Step, gate.Judgement) {
 	judged := v.Gates()
 	v.Site.Closed = judged.Closed
+	next := cluster.Next(v.Site)
+	if !next.Record.NoWayBack || v.Site.Record.NoWayBack {
+		return next, judged
+	}
+	last := v.judge(gate.Close) // the way back would be closed now
+	v.Site.Last = last.Closed
+	judged.Closed, judged.Skipped, judged.Risks = append(judged.Closed, last.Closed...), append(judged.Skipped, last.Skipped...), append(judged.Risks, last.Risks...)
 	return cluster.Next(v.Site), judged
 }
 

@@ -15,7 +15,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/annotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/cluster"
@@ -230,34 +229,4 @@ func TestWhoWouldHoldAnUpgradeWhileOneHostIsAway(t *testing.T) {
 func notReady(s []discoveryv1.EndpointSlice) []discoveryv1.EndpointSlice {
 	s[0].Endpoints[0].Conditions.Ready = new(false)
 	return s
-}
-
-func TestTheNewestGoodBackupOfAnyControlPlaneIsTheGates(t *testing.T) {
-	with := func(name string, taken ...time.Time) corev1.Node {
-		n := node(t, name, 0, nil)
-		s := backup.Summary{}
-		for i, at := range taken {
-			s.Kept = append(s.Kept, backup.Brief{ID: name, Taken: at, Good: i > 0})
-		}
-		text, err := s.Text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.Annotations[backup.Annotation] = text
-		return n
-	}
-	bad := noon.Add(-time.Minute)
-	for name, c := range map[string]struct {
-		nodes []corev1.Node
-		want  state.Fact[time.Time]
-	}{
-		"nobody tells":          {[]corev1.Node{node(t, "cp-1", 0, nil)}, state.Fact[time.Time]{}},
-		"none":                  {[]corev1.Node{with("cp-1")}, state.Known(time.Time{})},
-		"a bad one":             {[]corev1.Node{with("cp-1", bad)}, state.Known(time.Time{})},
-		"the newest of several": {[]corev1.Node{with("cp-1", bad, noon.Add(-time.Hour)), with("cp-2", bad, noon.Add(-2*time.Hour)), node(t, "cp-3", 0, nil)}, state.Known(noon.Add(-time.Hour))},
-	} {
-		if got := survey.Of(survey.Seen{Now: noon, Nodes: c.nodes}).Facts.Backup; got.Known != c.want.Known || !got.Value.Equal(c.want.Value) {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
 }
