@@ -123,11 +123,12 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		return err
 	}
 	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now, Event: event})
+	rotations := &rotation.Gauge{}
 	var net *hostnet.Network
 	backups := newBackups(s, func() state.NetworkView { return net.Cluster().View() })
 	net, err = hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, rotations},
 	})
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		net.Listen(brings.Nodes)
 		group.Go(func() error { loops.Run(ctx, brings.Task()); return nil })
-		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event})
+		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event, Rotations: rotations})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })

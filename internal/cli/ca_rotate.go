@@ -20,10 +20,8 @@ import (
 )
 
 const (
-	// tokenLife is the longest time for which a pod uses one token: kubelet renews
-	// every token within 24 hours (docs/facts/life.md, L-C31), and programs read it
-	// again within minutes.
-	tokenLife = 25 * time.Hour
+	// tokenLife is the longest time for which a pod uses one token.
+	tokenLife = decide.TokenLife
 	// leastTokenLife is the shortest life of a token that Kubernetes signs.
 	leastTokenLife = 10 * time.Minute
 	// caTimeout allows each of several hosts a restart of its API server in each

@@ -30,10 +30,11 @@ type explainFlags struct {
 	output, snapshot string
 	rules            bool
 	host             observer.Host
+	times            clockAndCertificates
 }
 
 func newExplain(streams Streams) *cobra.Command {
-	f := explainFlags{host: observer.This()}
+	f := explainFlags{host: observer.This(), times: thisClock()}
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Explain what this host does, why, and which commands are safe now",
@@ -41,9 +42,13 @@ func newExplain(streams Streams) *cobra.Command {
 read-only or waiting, on what evidence, and exactly which commands are safe. It
 runs on a host as root and needs no API: it asks the etcd keeper of the host, or
 reads the keeper's files if that does not answer. It adds what Pacemaker does, what
-this host fenced last and what administrators confirmed on it. It changes nothing.
+this host fenced last and what administrators confirmed on it. On any host of a
+cluster it names certificates that have expired and a clock that is wrong, and tells
+the one from the other. It changes nothing.
 
-` + explainExits,
+` + explainExits + `
+Code 3 also says that a certificate of this host has expired, or that its clock is
+wrong.`,
 		Example: `  sudo holdfast explain
   ssh cp-2 sudo holdfast explain etcd -o json
   holdfast explain etcd --snapshot incident.json`,
@@ -116,18 +121,27 @@ func explainAll(cmd *cobra.Command, streams Streams, f explainFlags) error {
 	if !in.Unmanaged {
 		beside = pacemakerStateOf(r)
 	}
+	times := f.times.of(r.Host)
 	switch f.output {
 	case "json", "yaml":
 		err = printData(streams.Out, f.output, struct {
 			Etcd      explainOutput   `json:"etcd"`
 			Pacemaker *pacemakerState `json:"pacemaker,omitempty"`
+			ownTimes
 			history
-		}{withSnapshot(in, e), beside, past})
+		}{withSnapshot(in, e), beside, times, past})
 	default:
-		err = errors.Join(printExplained(streams.Out, f.output, in, e), beside.print(streams.Out), past.print(streams.Out))
+		err = errors.Join(printExplained(streams.Out, f.output, in, e), times.print(streams.Out), beside.print(streams.Out), past.print(streams.Out))
 	}
 	if err != nil {
 		return err
+	}
+	switch e.Status {
+	case words.Healthy, words.Unmanaged, words.Unknown: // the worst of both
+		if len(times.Findings) > 0 {
+			return exitWith(command.ExitAttention)
+		}
+	case words.Degraded, words.Waiting, words.Stopped, words.NeedsHuman:
 	}
 	return status(e.Status)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/observe/own"
 	"github.com/holdfast/holdfast/internal/agent/install"
 	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/model/site"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Now   func() time.Time
 	// Event records what was done to the API. It does not block.
 	Event func(state.Event)
+	// Rotations tells Prometheus of authorities that are being replaced.
+	Rotations *rotation.Gauge
 }
 
 // Agent is the agent of one control plane.

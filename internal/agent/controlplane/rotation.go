@@ -23,7 +23,7 @@ func (r *Agent) rotationTask() loop.Task {
 			return openBy(state.AgentKubeconfig, "https://"+address)
 		},
 		Endpoint: net.JoinHostPort("127.0.0.1", strconv.Itoa(site.APIPort)),
-		Etcd:     r.etcd(), Kept: r.Site.Topology().Fencing,
+		Etcd:     r.etcd(), Kept: r.Site.Topology().Fencing, Gauge: r.Rotations,
 		Log: r.Log, Now: r.Now,
 	}).Task(notSetUp)
 }

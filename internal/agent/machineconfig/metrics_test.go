@@ -1,9 +1,13 @@
 package machineconfig
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast/holdfast/internal/decide/rollout"
 )
 
 // docs/facts/life.md#configuration-of-hosts, L-M19: a host that failed is seen without a
@@ -37,6 +41,50 @@ func TestTheStateOfAHostIsAMetric(t *testing.T) {
 		w.settle(hour)
 		if got := shown(); len(got) != 4 || got[0] != "holdfast_machine_config_state" || got[1] != step.config || got[2] != step.stage || got[3] != step.state {
 			t.Errorf("given %s: %q", step.wish, got)
+		}
+	}
+}
+
+// What people do about updates is an alert: a reboot that nobody has asked for yet, and
+// updates that were not installed.
+func TestWhatUpdatesNeedOfAPersonIsAMetric(t *testing.T) {
+	w := at(t, one)
+	shown := func() string {
+		ch := make(chan prometheus.Metric, 10)
+		w.agent.Collect(ch)
+		close(ch)
+		var out []string
+		for m := range ch {
+			for name, desc := range map[string]*prometheus.Desc{"boot": bootRequired, "failed": updatesFailed} {
+				if m.Desc() == desc {
+					out = append(out, name)
+				}
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	const wish = "2026-11-23T12:00:00Z"
+	for _, c := range []struct {
+		what  string
+		notes map[string]string
+		want  string
+	}{
+		{"nothing", nil, ""},
+		{"nothing is known", map[string]string{rollout.RebootRequired: ""}, ""},
+		{"no reboot", map[string]string{rollout.RebootRequired: "No"}, ""},
+		{"a reboot", map[string]string{rollout.RebootRequired: "Yes: libc6"}, "boot"},
+		{"a reboot that somebody has asked for", map[string]string{rollout.RebootRequired: "Yes: libc6", rollout.RebootWanted: wish}, ""},
+		{"updates that were installed", map[string]string{rollout.PatchDone: wish, rollout.PatchResult: rollout.About(wish, "installed: libc6")}, ""},
+		{"updates that failed", map[string]string{rollout.PatchDone: wish, rollout.PatchResult: rollout.About(wish, "failed: no room")}, "failed"},
+		{"of before", map[string]string{rollout.PatchDone: "2026-11-24T12:00:00Z", rollout.PatchResult: rollout.About(wish, "failed: no room")}, ""},
+	} {
+		for _, name := range []string{rollout.RebootRequired, rollout.RebootWanted, rollout.PatchDone, rollout.PatchResult} {
+			delete(w.annotations, name)
+		}
+		maps.Copy(w.annotations, c.notes)
+		w.watch()
+		if got := shown(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
 }

@@ -77,8 +77,10 @@ type Options struct {
 	// Kept is true if etcd runs under the etcd keeper, which restarts it in a
 	// planned way when the operator finds other authorities.
 	Kept bool
-	Log  *slog.Logger
-	Now  func() time.Time
+	// Gauge tells Prometheus of rotations; nil for nobody.
+	Gauge *Gauge
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // Keeper does one control plane's part.
@@ -130,14 +132,17 @@ func (k *Keeper) step(ctx context.Context) (loop.Result, error) {
 	said := rotation.Reports{ControlPlanes: k.ControlPlanes, NoRoot: len(k.Secret) == 0, Authorities: make(map[rotation.Authority]rotation.Report)}
 	var did []string
 	var errs []error
+	late := make(map[rotation.Authority]time.Time)
 	for _, a := range rotation.Authorities() {
 		report, changed, err := k.keep(ctx, cluster, a, wishes[string(a)])
 		said.Authorities[a] = report
+		late[a] = report.Late
 		did = append(did, changed...)
 		if waits := (waiting{}); err != nil && !errors.As(err, &waits) && !isByPerson(err) {
 			errs = append(errs, fmt.Errorf("%s: %w", a, err))
 		}
 	}
+	k.Gauge.set(late)
 	if err := k.tell(ctx, cluster, said); err != nil {
 		errs = append(errs, err)
 	}
@@ -164,6 +169,9 @@ func (k *Keeper) keep(ctx context.Context, cluster Cluster, a rotation.Authority
 		return rotation.Report{Problem: err.Error()}, nil, err
 	}
 	said.Of, said.Phase, said.Turn = w.Name(), w.Phase, w.Turn
+	if w.Running() {
+		said.Began, said.Late = w.Began, w.Late(a)
+	}
 	now, err := k.read(a)
 	if err == nil && w.Phase != "" && a.Replaceable() {
 		var fresh authority

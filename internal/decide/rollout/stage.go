@@ -127,7 +127,7 @@ func Troubles(now time.Time, hosts []Host, pools []PoolState) []Trouble {
 		}
 	}
 	for _, h := range hosts {
-		out = append(out, h.ofUpdates()...)
+		out = append(out, h.OfUpdates()...)
 	}
 	for _, p := range pools {
 		if t, is := p.trouble(now, told); is {
@@ -166,9 +166,9 @@ func (h Host) trouble(now time.Time) (Trouble, bool) {
 	return t, h.Desired != ""
 }
 
-// ofUpdates returns what people are told of the updates of a host's distribution. It is
+// OfUpdates returns what people are told of the updates of a host's distribution. It is
 // told and not done: only somebody who wants it, or any other boot, boots the host.
-func (h Host) ofUpdates() []Trouble {
+func (h Host) OfUpdates() []Trouble {
 	var out []Trouble
 	if h.UpdatesFailed != "" {
 		out = append(out, Trouble{Host: h.Name, Kind: UpdatesFailed, Late: true, Why: h.UpdatesFailed})

@@ -271,10 +271,13 @@ func (s Seen) follows(host string) bool {
 }
 
 // behind names the hosts that have not done what the wish demands.
-func (s Seen) behind() []string {
+func (s Seen) behind() []string { return lacking(s.all(), s.Wish.Name(), s.Wish.Phase) }
+
+// lacking names those of the hosts that have not done what a phase of a rotation demands.
+func lacking(hosts []Host, of string, p Phase) []string {
 	var out []string
-	for _, h := range s.all() {
-		if h.Report == nil || h.Report.Of != s.Wish.Name() || !h.Report.has(s.Wish.Phase) {
+	for _, h := range hosts {
+		if h.Report == nil || h.Report.Of != of || !h.Report.has(p) {
 			out = append(out, h.Name)
 		}
 	}
@@ -288,7 +291,7 @@ func (s Seen) fresh() ID { return s.Hosts[0].Report.New }
 func (s Seen) settled() Step {
 	if s.Wish.Phase == Done {
 		if behind := s.behind(); len(behind) > 0 {
-			return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + s.problems(behind)}
+			return Step{Kind: Wait, Why: "a rotation was completed without " + strings.Join(behind, " and ") + problems(s.all(), behind)}
 		}
 	}
 	for _, h := range s.all()[1:] {
@@ -300,21 +303,23 @@ func (s Seen) settled() Step {
 }
 
 // waiting says for what a host is waited for.
-func (s Seen) waiting(host string) string {
+func (s Seen) waiting(host string) string { return waitingFor(s.all(), s.Wish.Phase, host) }
+
+func waitingFor(hosts []Host, p Phase, host string) string {
 	does := map[Phase]string{
 		Trust: "to trust the new authority beside the old one",
 		Sign:  "to sign with the new authority",
 		Drop:  "to drop the old authority",
 		Done:  "to have the new authority alone",
-	}[s.Wish.Phase]
-	return "waiting for " + host + " " + does + s.problems([]string{host})
+	}[p]
+	return "waiting for " + host + " " + does + problems(hosts, []string{host})
 }
 
-// problems says what is in the way of hosts.
-func (s Seen) problems(hosts []string) string {
+// problems says what is in the way of those of the hosts that are named.
+func problems(hosts []Host, named []string) string {
 	var out strings.Builder
-	for _, h := range s.all() {
-		if slices.Contains(hosts, h.Name) && h.Report != nil && h.Report.Problem != "" {
+	for _, h := range hosts {
+		if slices.Contains(named, h.Name) && h.Report != nil && h.Report.Problem != "" {
 			out.WriteString("; " + h.Name + ": " + h.Report.Problem)
 		}
 	}

@@ -137,6 +137,10 @@ type Report struct {
 	// Phase and Turn are those of that wish. Hosts without keys know them from here.
 	Phase Phase  `json:"phase,omitempty"`
 	Turn  string `json:"turn,omitempty"`
+	// Began is when the rotation began that is under way, and Late from when on people
+	// should look at it. Only control planes know; zero without one.
+	Began time.Time `json:"began,omitzero"`
+	Late  time.Time `json:"late,omitzero"`
 	// Trusts lists the authorities that it trusts. Signs is the one of what it
 	// shows.
 	Trusts []ID `json:"trusts"`

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -142,6 +143,8 @@ type Host struct {
 	Release Seen[people.Host]
 	// Backup is the report of the host about its backups, from its Node.
 	Backup Seen[backup.Host]
+	// Authorities is what its Node says of the authorities that it trusts and signs by.
+	Authorities Seen[rotation.Reports]
 }
 
 // Kubelet is the state of a kubelet in the API.

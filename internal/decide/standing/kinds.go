@@ -16,6 +16,7 @@ const (
 	pagePools      = "docs/runbook/machine-config.md"
 	pageUpgrade    = "docs/runbook/upgrade.md"
 	pageBackups    = "docs/runbook/backups.md"
+	pageCAs        = "docs/runbook/authorities.md"
 )
 
 // The kinds of findings.
@@ -75,6 +76,7 @@ const (
 	ConfigChanged         finding.ID = "config-changed"
 	UpdatesFailed         finding.ID = "updates-failed"
 	RebootRequired        finding.ID = "reboot-required"
+	RotationUnfinished    finding.ID = "rotation-unfinished"
 	PoolRefused           finding.ID = "pool-refused"
 	PoolPaused            finding.ID = "pool-paused"
 	PoolWaits             finding.ID = "pool-waits"
@@ -149,8 +151,9 @@ var kinds = []finding.Kind{
 	{ID: ConfigFailed, Title: "a host could not get its machine configuration, and went back", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigRefused, Title: "a host refused its machine configuration", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationFailed"}},
 	{ID: ConfigChanged, Title: "somebody changed on a host what its machine configuration wrote", Page: pageHostConfig, Alerts: []string{"HoldfastConfigurationChanged"}},
-	{ID: UpdatesFailed, Title: "the updates of a host's distribution, which somebody wanted, were not installed", Page: pageHostConfig},
-	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig},
+	{ID: UpdatesFailed, Title: "the updates of a host's distribution, which somebody wanted, were not installed", Page: pageHostConfig, Alerts: []string{"HoldfastUpdatesFailed"}},
+	{ID: RebootRequired, Title: "the distribution of a host wants a reboot", Page: pageHostConfig, Alerts: []string{"HoldfastRebootRequired"}},
+	{ID: RotationUnfinished, Title: "the rotation of an authority is under way, waits, or left a host out", Page: pageCAs, Alerts: []string{"HoldfastRotationUnfinished"}},
 	{ID: PoolRefused, Title: "the MachineConfigs of a pool make no configuration", Page: pagePools},
 	{ID: PoolPaused, Title: "a pool is paused, and hosts of it lack its machine configuration", Page: pagePools},
 	{ID: PoolWaits, Title: "hosts of a pool wait for their machine configuration, and none is at work", Page: pagePools},

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/machineconfig"
 	"github.com/holdfast/holdfast/internal/agent/network/metrics"
 	"github.com/holdfast/holdfast/internal/agent/pacemakerstatus"
+	"github.com/holdfast/holdfast/internal/agent/rotation"
 	"github.com/holdfast/holdfast/internal/operator/upgrade"
 )
 
@@ -26,7 +27,7 @@ func described(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
-	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{})) {
+	for _, c := range append(upgrade.Collectors(), pacemakerstatus.New(pacemakerstatus.Options{Log: slog.New(slog.DiscardHandler)}), &metrics.Collector{}, certificates.Collector{}, leafcert.New(leafcert.Options{}), machineconfig.New(machineconfig.Options{}), backup.New(backup.Options{}), &rotation.Gauge{}) {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {

@@ -28,6 +28,9 @@ var (
 	kubeconfigs = "/etc/kubernetes/*.conf"
 )
 
+// ErrNoCertificates reports that a host has none, as before its installation.
+var ErrNoCertificates = errors.New("no certificates found in the folders of kubeadm and kubelet")
+
 // certificates returns the certificates that parts of the cluster on this host
 // use.
 func (l *observation) certificates() ([]decide.Certificate, error) {
@@ -55,7 +58,7 @@ func (l *observation) certificates() ([]decide.Certificate, error) {
 	}
 	out = append(out, own...)
 	if len(out) == 0 {
-		return nil, errors.New("no certificates found in the folders of kubeadm and kubelet")
+		return nil, ErrNoCertificates
 	}
 	return out, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/decide/upgrade/people"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -32,6 +33,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h := standing.Host{Name: n.Name, ControlPlane: control, Worker: worker, Kubelet: kubeletOf(n, now)}
 	h.Labels, h.Config = standing.Know(n.Labels, saidAPI, now), standing.Know(rollout.HostOf(n), saidAPI, now)
 	h.Release = standing.Know(people.HostOf(n), saidAPI, now)
+	h.Authorities = standing.Know(state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value, saidAPI, now)
 	if control {
 		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)
 	}

@@ -1,0 +1,60 @@
+package standing
+
+import (
+	"fmt"
+
+	"github.com/holdfast/holdfast/internal/decide/finding"
+	"github.com/holdfast/holdfast/internal/decide/rotation"
+)
+
+// ofRotations finds what people are told of authorities that are being replaced. Package
+// rotation says what that is.
+func (d describer) ofRotations() []finding.Finding {
+	var hosts []rotation.Said
+	for _, h := range d.Hosts {
+		if h.Authorities.Known {
+			ready := h.Kubelet.Known && h.Kubelet.Value.Ready && d.there(h) != No
+			hosts = append(hosts, rotation.Said{Name: h.Name, Control: h.ControlPlane, Ready: ready, Reports: h.Authorities.Value})
+		}
+	}
+	var out []finding.Finding
+	for _, t := range rotation.Troubles(d.Now, hosts) {
+		out = append(out, d.rotation(t))
+	}
+	return out
+}
+
+// rotation returns the finding for a rotation that is under way, or that left a host out.
+func (d describer) rotation(t rotation.Trouble) finding.Finding {
+	f := finding.Finding{ID: RotationUnfinished, Subject: string(t.Authority), Severity: finding.Note, Page: pageCAs}
+	if t.Late {
+		f.Severity = finding.Warning
+	}
+	if t.Phase == rotation.Done {
+		f.Variant = t.Host
+		f.Problem = fmt.Sprintf("%s was replaced, and %s uses another one", t.Authority, t.Host)
+		if t.Why != "" {
+			f.Problem += ": " + t.Why
+		}
+		f.Meaning = "Other hosts do not trust what it shows. Its agent puts that right within minutes; its log says what keeps it from that."
+		f.Commands = finding.On(t.Host, "sudo journalctl -u holdfast-agent -g authorit")
+		return f
+	}
+	f.Variant = string(t.Phase) + ": " + t.Why
+	f.Problem = fmt.Sprintf("%s has been in rotation%s, phase %s: %s", t.Authority, d.long(t.Began), t.Phase, t.Why)
+	f.Meaning = "Both authorities are trusted meanwhile, and no upgrade begins. The rotation goes on only while the command runs; type it again to continue."
+	if t.Late {
+		f.Meaning += " It takes longer than it should."
+	}
+	f.Commands = append(finding.Anywhere("holdfast ca show"), continues(t.Authority)...)
+	return f
+}
+
+// continues returns the command that takes the next step. Kubeconfigs elsewhere do not
+// follow the Kubernetes CA.
+func continues(a rotation.Authority) []finding.Command {
+	if a == rotation.KubernetesCA {
+		return finding.On(oneHost, "sudo holdfast ca rotate "+string(a))
+	}
+	return finding.Anywhere("holdfast ca rotate " + string(a))
+}
