@@ -92,8 +92,7 @@ func watch(ctx context.Context, out io.Writer, timeout time.Duration, look func(
 func (f follow) node(ctx context.Context, name string, doing func(*corev1.Node) (text string, over bool, err error), ended func(cause error) error) error {
 	return watch(ctx, f.out, f.timeout, func(ctx context.Context) (looked, error) {
 		n, err := f.look(ctx, name)
-		var missing *UsageError
-		if errors.As(err, &missing) {
+		if _, missing := errors.AsType[*UsageError](err); missing {
 			return looked{}, fmt.Errorf("node %s was deleted meanwhile", name)
 		}
 		if err != nil {

@@ -36,12 +36,14 @@ func TestARotationThatIsUnderWayIsANoteAndAWarningIfNobodyGoesOn(t *testing.T) {
 		"for a minute": {
 			rotating(t, rotation.EtcdCA, trusting("cp-1", now.Add(-time.Minute))), finding.Note,
 			"etcd-ca has been in rotation for 1m00s, phase trust: waiting for cp-1 to trust the new authority beside the old one",
-			"type it again to continue.", finding.Command{Line: "holdfast ca rotate etcd-ca"},
+			"type it again to continue.",
+			finding.Command{Line: "holdfast ca rotate etcd-ca"},
 		},
 		"for a day": {
 			rotating(t, rotation.KubernetesCA, trusting("cp-2", now.Add(-24*time.Hour))), finding.Warning,
 			"kubernetes-ca has been in rotation for 24h00m, phase trust: waiting for cp-2 to trust the new authority beside the old one",
-			"It takes longer than it should.", finding.Command{Line: "sudo holdfast ca rotate kubernetes-ca", Host: oneHost},
+			"It takes longer than it should.",
+			finding.Command{Line: "sudo holdfast ca rotate kubernetes-ca", Host: oneHost},
 		},
 	} {
 		found := describer{Facts: c.facts}.ofRotations()

@@ -143,7 +143,7 @@ type Judgement struct {
 // only with a reason and a name.
 func Judge(gates []Gate, overrides []Override) Judgement {
 	var j Judgement
-	valid := map[ID]Override{}
+	valid := make(map[ID]Override)
 	for _, o := range overrides {
 		if why := refusal(o); why != "" {
 			j.Refused = append(j.Refused, fmt.Sprintf("overrides[%s]: %s", o.Gate, why))

@@ -181,7 +181,7 @@ func TestEachGateSaysWhatClosesIt(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	tried := map[ID]bool{}
+	tried := make(map[ID]bool)
 	for _, s := range situations {
 		f := good(t)
 		s.change(&f)
