@@ -39,7 +39,7 @@ var realThings = map[string]string{
 }
 
 // skipWords matches, in the reason of a skip, the command that plays the test.
-var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile)'`)
+var skipWords = regexp.MustCompile(`'(?:hack/test|make) (lab-test|twonode|vip|ingress|bench|chaos|conformance|hostile|life|upgrade|loss)'`)
 
 // approvedName matches the names of tests that compare a text with an approved
 // one, whatever else they check.
