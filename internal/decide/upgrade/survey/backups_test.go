@@ -88,7 +88,7 @@ func TestABackupIsAskedForOnceAndWhatBecameOfItIsSaid(t *testing.T) {
 		"it goes back":                  {record: cluster.Record{Returning: true}},
 		"the way back is closed":        {record: cluster.Record{NoWayBack: true}},
 		"it soaks":                      {soaks: true, ask: "cp-1 before-commit"},
-		"nobody can take one":           {nodes: func(n []corev1.Node) []corev1.Node { return n[1:] }, says: "no control plane can take one: cp-2: its agent has not told anything of backups"},
+		"nobody can take one":           {nodes: func(n []corev1.Node) []corev1.Node { return n[1:] }, says: "no control plane can take one: cp-2: its agent has reported nothing about backups"},
 		"it has not begun":              {record: wish(before), says: "has not begun yet"},
 		"it tends":                      {record: wish(before), change: func(s *backup.Summary) { s.Doing = &backup.Doing{Reason: backup.Tend} }, says: "has not begun yet"},
 		"it takes one":                  {record: wish(before), change: func(s *backup.Summary) { s.Doing = &backup.Doing{Phase: "reads"} }, says: "takes one"},
