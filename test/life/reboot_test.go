@@ -53,8 +53,8 @@ func (tr *trial) reboot(host string) {
 	tr.asAfterPlannedBoot(host, since)
 }
 
-// What clients may notice of a planned reboot. Of a single control plane it is the time
-// until the API takes writes again.
+// Clients may be without an acknowledged write for this long in a planned reboot. Of a single
+// control plane it is the time until the API takes writes again.
 const (
 	plannedGap = time.Second
 	aloneGap   = 3 * time.Minute

@@ -45,8 +45,8 @@ func TestTheStateOfAHostIsAMetric(t *testing.T) {
 	}
 }
 
-// What people do about updates is an alert: a reboot that nobody has asked for yet, and
-// updates that were not installed.
+// A reboot that nobody has asked for yet and updates that were not installed are metrics:
+// alerts tell a person of them.
 func TestWhatUpdatesNeedOfAPersonIsAMetric(t *testing.T) {
 	w := at(t, one)
 	shown := func() string {

@@ -17,7 +17,7 @@ type DeletedStatus struct {
 
 // Deleted describes, for a person, something that is missing on a host. It holds no secret.
 type Deleted struct {
-	// What is its stable name: a path, or a part of a configuration.
+	// What holds a stable name: a path, or a part of a configuration.
 	What string `json:"what"`
 	// Problem says in a sentence what is missing. Meaning says what follows from that, and
 	// what happens by itself.
