@@ -23,6 +23,9 @@ const ServingSigner = "kubernetes.io/kubelet-serving"
 // ask for the last one, too.
 var servingUsages = []string{"server auth", "digital signature", "key encipherment"}
 
+// ServingUsages lists what the certificate of a kubelet's server is for.
+var ServingUsages = []string{"server auth", "digital signature"}
+
 // Reserved holds the names and addresses that are never a single host's.
 type Reserved struct {
 	// Names are those of the API, and Domains those whose names belong to Services and

@@ -111,7 +111,7 @@ func agentsApproveKubelets(t *testing.T, f facts) bool {
 		return allows(rule, "certificatesigningrequests/approval", "update", "patch") || slices.Contains(rule.Verbs, "approve")
 	})
 	beyond := nobody(func(_ role, rule rbacv1.PolicyRule) bool {
-		return slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{joining.KubeletSigner})
+		return slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{joining.KubeletSigner, joining.ServingSigner})
 	})
 	good := beyond(t, f)
 	for _, b := range f.bound {
