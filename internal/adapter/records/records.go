@@ -120,7 +120,7 @@ func (f Files) Defragmentation() state.EtcdDefragmentation {
 // removes it after the end.
 func (f Files) WriteDefragmentation(n state.EtcdDefragmentation) error {
 	path := f.Path(state.EtcdDefragmentationPath)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // others look into /run/holdfast too
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	data, err := json.Marshal(n)

@@ -99,7 +99,8 @@ func (h *hostOf) Note(n state.EtcdDefragmentation) error { h.note = n; return ni
 func (h *hostOf) RemoveNote() error                      { h.note = state.EtcdDefragmentation{}; return nil }
 func (h *hostOf) Wanted() state.Fact[time.Duration]      { return h.wanted }
 func (h *hostOf) RemoveWanted() error                    { h.wanted = state.Fact[time.Duration]{}; return nil }
-func (w *world) noted(format string, a ...any)           { w.did = append(w.did, fmt.Sprintf(format, a...)) }
+
+func (w *world) noted(format string, a ...any) { w.did = append(w.did, fmt.Sprintf(format, a...)) }
 
 // client is the member of a host.
 type client struct {
