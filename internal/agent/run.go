@@ -154,6 +154,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 		net.Listen(backups.Nodes)
 		group.Go(func() error { loops.Run(ctx, backups.Task()); return nil })
+		group.Go(func() error { loops.Run(ctx, newSpace(s, cluster.View).Task()); return nil })
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {
