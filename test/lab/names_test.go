@@ -116,16 +116,7 @@ func (c cluster) namesOutlive(lost string, askers []pod) {
 		})
 	}
 	c.must("lab", "fault", "clear", "--name", c.name)
-	c.eventually(3*time.Minute, "the cluster is whole again", func() error {
-		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
-		return err
-	})
-	if *everyCut {
-		c.eventually(5*time.Minute, "status finds nothing wrong", func() error {
-			_, err := c.holdfast("status", "--lab", c.name)
-			return err
-		})
-	}
+	c.isWholeAgain()
 }
 
 // allHaveNames expects an answer to the last question of each asker: a host that
