@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -147,12 +148,13 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		group.Go(func() error { loops.Run(ctx, leaves.Task()); return nil })
 		net.Listen(brings.Nodes)
 		group.Go(func() error { loops.Run(ctx, brings.Task()); return nil })
-		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event, Rotations: rotations})
+		agent := controlplane.New(controlplane.Options{Site: s, Loops: loops, Log: log, Now: time.Now, Event: event, VIPs: func() []netip.Addr { return cluster.View().Settings.VIPs() }, Rotations: rotations})
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
 		net.Listen(backups.Nodes)
 		group.Go(func() error { loops.Run(ctx, backups.Task()); return nil })
+		group.Go(func() error { loops.Run(ctx, newSpace(s, cluster.View).Task()); return nil })
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {

@@ -71,8 +71,23 @@ func (p *process) State(uptime time.Duration) etcdhealth.Process {
 	held, unseen := p.locked(p.data())
 	return etcdhealth.Process{
 		Runs: true, Stopped: s.Frozen(), Blocked: blocked || err != nil, Empty: unseen == nil && !held,
+		Defragments: p.defragments(uptime), Size: p.size(),
 		Age: uptime - time.Duration(s.Started)*clockTick, //nolint:gosec // far below the limit of a duration
 	}
+}
+
+// defragments reports whether a defragmentation may block etcd at a time since boot.
+func (p *process) defragments(uptime time.Duration) bool {
+	return etcdhealth.Defragments(p.files.Defragmentation(), uptime)
+}
+
+// size returns the size of etcd's database, zero if it is not known.
+func (p *process) size() int64 {
+	info, err := os.Stat(filepath.Join(p.data(), "member/snap/db"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // held reports whether etcd holds the lock of its data, which counts as

@@ -85,7 +85,7 @@ func TestWhatIsReportedWhileNothingKeepsEtcd(t *testing.T) {
 // other data, and none says nothing.
 func TestWhatMovesThePulse(t *testing.T) {
 	now := time.Hour
-	p := &pulse{uptime: func() time.Duration { return now }}
+	p := &pulse{uptime: func() time.Duration { return now }, excused: func() bool { return false }}
 	p.state(true)
 	for _, c := range []struct {
 		index uint64

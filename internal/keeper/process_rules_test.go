@@ -76,6 +76,35 @@ func TestWhatIsKnownOfTheProcess(t *testing.T) {
 	}
 }
 
+// TestANoteOfADefragmentationIsRead: and one that is torn, old or without an end near says nothing.
+func TestANoteOfADefragmentationIsRead(t *testing.T) {
+	p := etcdProcess(t)
+	p.look = func(context.Context) (podman.Process, error) { return podman.Process{Running: true}, nil }
+	p.blocked = func(podman.Process) (bool, error) { return false, nil }
+	p.locked = func(string) (bool, error) { return true, nil }
+	keep(t, filepath.Join(p.data(), "member/snap/db"), "12345")
+	is := func(what string, at time.Duration, want bool) {
+		t.Helper()
+		if got := p.State(at); got.Defragments != want || got.Size != 5 {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+	is("no note", time.Hour, false)
+	if err := p.files.WriteDefragmentation(state.EtcdDefragmentation{Began: time.Hour, Until: time.Hour + 50*time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	is("in its time", time.Hour+49*time.Second, true)
+	is("at its end, and nobody removed it", time.Hour+50*time.Second, false)
+	is("before it", time.Minute, false)
+	keep(t, p.files.Path(state.EtcdDefragmentationPath), "{torn")
+	is("a torn one", time.Hour, false)
+	for range 2 {
+		if err := p.files.RemoveDefragmentation(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // starting returns a process whose parts of a start succeed.
 func starting(t *testing.T) *process {
 	p := etcdProcess(t)

@@ -54,6 +54,9 @@ type pulse struct {
 	put     func(context.Context) error
 	write   func() error
 	blocked func() bool
+	// excused reports whether a defragmentation blocks etcd: it answers nothing then, and what
+	// it commits is not seen. It ends by itself (etcdhealth.Defragments).
+	excused func() bool
 
 	mu      sync.Mutex
 	running bool
@@ -119,9 +122,16 @@ func (p *pulse) stood() time.Duration {
 // last values from when it ran. An etcd that starts gets new time, but if the
 // restart did not help, the stall before it counts on.
 func (p *pulse) state(running bool) (stalled time.Duration, sick string) {
+	excused := p.excused()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.uptime()
+	if running && excused { // the time counts neither for nor against etcd
+		p.running, p.stalled = true, 0
+		p.fresh()
+		p.indexAt = p.last
+		return 0, ""
+	}
 	if running && !p.running {
 		p.fresh()
 		p.indexAt, p.carried = p.last, min(p.stalled, etcdmember.StallAfter)
@@ -159,6 +169,9 @@ func (p *pulse) run(ctx context.Context) error {
 }
 
 func (p *pulse) beat(ctx context.Context) {
+	if p.excused() {
+		return
+	}
 	p.mu.Lock()
 	running, quiet, stood := p.running, p.uptime()-p.last, p.uptime()-p.indexAt
 	p.mu.Unlock()

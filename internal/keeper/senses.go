@@ -33,6 +33,7 @@ func newSenses(name, peer string, p state.EtcdParameters, client etcdClient, pro
 			uptime: e.uptime, read: client.Confirm, put: client.Pulse,
 			write:   func() error { return e.writeBlock(process.files.Path(canaryPath)) },
 			blocked: func() bool { return process.State(e.uptime()).Blocked },
+			excused: func() bool { return process.defragments(e.uptime()) },
 		},
 		race:   newRace(name > peer, e.uptime, log),
 		prober: &reach.Prober{Own: p.Nodes[name], Peer: p.Nodes[peer], Uptime: e.uptime},

@@ -20,6 +20,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	"github.com/holdfast/holdfast/internal/decide/etcdmember"
 	"github.com/holdfast/holdfast/internal/decide/fencerace"
 	"github.com/holdfast/holdfast/internal/model/state"
 	"github.com/holdfast/holdfast/internal/testkit/porttest"
@@ -29,7 +31,7 @@ import (
 func newPulse(read error, write func() error) *pulse {
 	begin := time.Now().Add(-time.Hour)
 	return &pulse{
-		uptime: func() time.Duration { return time.Since(begin) }, blocked: func() bool { return false },
+		uptime: func() time.Duration { return time.Since(begin) }, blocked: func() bool { return false }, excused: func() bool { return false },
 		read: func(context.Context) error { return read }, put: func(context.Context) error { return read }, write: write,
 	}
 }
@@ -279,4 +281,31 @@ func TestTheReturnOfThePeerEndsWhatItPromised(t *testing.T) {
 	if got := fmt.Sprint(r.side.Given, r.side.Begun); got != "0s 0s" {
 		t.Error(got)
 	}
+}
+
+// TestAStallDoesNotCountWhileEtcdIsDefragmented: and it counts as ever once the limit has passed,
+// whoever forgot to remove the note.
+func TestAStallDoesNotCountWhileEtcdIsDefragmented(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		p := newPulse(errLeaderless, func() error { written++; return nil })
+		limit := etcdhealth.DefragmentLimit(4 << 30)
+		note := state.EtcdDefragmentation{Began: p.uptime(), Until: p.uptime() + limit}
+		p.excused = func() bool { return etcdhealth.Defragments(note, p.uptime()) }
+		p.state(true)
+		go func() { _ = p.run(t.Context()) }()
+		for range int(limit / time.Second) {
+			if stalled, sick := p.state(true); stalled != 0 || sick != "" {
+				t.Fatalf("%s, %q", stalled, sick)
+			}
+			time.Sleep(time.Second)
+		}
+		if written != 0 {
+			t.Errorf("its disk was tested %d times", written)
+		}
+		time.Sleep(etcdmember.StallAfter + time.Second)
+		if stalled, _ := p.state(true); stalled < etcdmember.StallAfter-time.Second || stalled > etcdmember.StallAfter+2*time.Second {
+			t.Errorf("after its limit: %s", stalled)
+		}
+	})
 }

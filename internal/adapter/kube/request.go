@@ -18,14 +18,14 @@ import (
 	"github.com/holdfast/holdfast/internal/decide/joining"
 )
 
-// ofKubelets selects requests for the client certificates of kubelets.
-const ofKubelets = "spec.signerName=" + joining.KubeletSigner
+// bySigner selects the requests to a signer.
+func bySigner(signer string) string { return "spec.signerName=" + signer }
 
-// Requests returns all of them.
-func (c *Client) Requests(ctx context.Context) ([]joining.Request, error) {
+// Requests returns all requests to a signer.
+func (c *Client) Requests(ctx context.Context, signer string) ([]joining.Request, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	list, err := c.set.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: ofKubelets})
+	list, err := c.set.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: bySigner(signer)})
 	if err != nil {
 		return nil, fmt.Errorf("list certificate requests: %w", err)
 	}
@@ -36,12 +36,12 @@ func (c *Client) Requests(ctx context.Context) ([]joining.Request, error) {
 	return out, nil
 }
 
-// FollowRequests calls changed with all requests for the client certificates of
-// kubelets, after each change of one of them, and every 30 s. It returns when
-// the context ends. Calls do not overlap.
-func (c *Client) FollowRequests(ctx context.Context, changed func([]joining.Request)) error {
+// FollowRequests calls changed with all requests to a signer, after each change of
+// one of them, and every 30 s. It returns when the context ends. Calls do not
+// overlap.
+func (c *Client) FollowRequests(ctx context.Context, signer string, changed func([]joining.Request)) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.set, resync, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = ofKubelets
+		o.FieldSelector = bySigner(signer)
 	}))
 	return inform(ctx, factory, factory.Certificates().V1().CertificateSigningRequests().Informer(), func(items []any) {
 		var out []joining.Request

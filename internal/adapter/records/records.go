@@ -106,6 +106,39 @@ func (f Files) WriteWish(w state.EtcdWishNote) error {
 	return host.WriteFileAtomic(path, data, 0o600)
 }
 
+// Defragmentation returns the note of a defragmentation on this host. One that is not there or
+// cannot be read counts as none.
+func (f Files) Defragmentation() state.EtcdDefragmentation {
+	n, err := read(f.Path(state.EtcdDefragmentationPath), asJSON[state.EtcdDefragmentation])
+	if err != nil || !n.Known {
+		return state.EtcdDefragmentation{}
+	}
+	return n.Value
+}
+
+// WriteDefragmentation stores the note before a defragmentation begins, RemoveDefragmentation
+// removes it after the end.
+func (f Files) WriteDefragmentation(n state.EtcdDefragmentation) error {
+	path := f.Path(state.EtcdDefragmentationPath)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(path, data, 0o644)
+}
+
+// RemoveDefragmentation removes the note; none is fine.
+func (f Files) RemoveDefragmentation() error {
+	err := os.Remove(f.Path(state.EtcdDefragmentationPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Fenced returns the proof of a fence of a target in this boot, unknown if there is
 // none.
 func (f Files) Fenced(target string) (state.Fact[state.EtcdFenced], error) {

@@ -12,7 +12,7 @@ import (
 
 // RequestAPI is the part of the API that the Approver needs.
 type RequestAPI interface {
-	Requests(ctx context.Context) ([]joining.Request, error)
+	Requests(ctx context.Context, signer string) ([]joining.Request, error)
 	Nodes(ctx context.Context) ([]state.Node, error)
 	BootstrapTokens(ctx context.Context) ([]joining.Token, error)
 	UseBootstrapToken(ctx context.Context, id, request string) error
@@ -100,7 +100,7 @@ func (a *Approver) Decide(ctx context.Context) error {
 		a.Logf("%s is ready: its bootstrap token %s was deleted", t.Host, t.ID)
 	}
 	if len(done) < len(tokens) {
-		requests, err := a.API.Requests(ctx)
+		requests, err := a.API.Requests(ctx, joining.KubeletSigner)
 		errs = append(errs, err, a.Judge(ctx, requests))
 	}
 	return errors.Join(errs...)

@@ -29,7 +29,10 @@ type requests struct {
 	first  bool // another control plane decided first
 }
 
-func (r *requests) Requests(context.Context) ([]joining.Request, error) {
+func (r *requests) Requests(_ context.Context, signer string) ([]joining.Request, error) {
+	if signer != joining.KubeletSigner {
+		return nil, errors.New("another signer")
+	}
 	r.did = append(r.did, "list")
 	return r.list, nil
 }

@@ -23,7 +23,7 @@ import (
 var Files = []string{
 	"/etc/kubernetes/pki/*.crt", state.EtcdPKIDir + "/*.crt", "/etc/kubernetes/pki/holdfast/*.pem", state.AgentPair,
 	"/etc/kubernetes/*.conf",
-	"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet.crt",
+	"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem", "/var/lib/kubelet/pki/kubelet.crt",
 }
 
 var notAfter = metric.Describe("certificate_not_after_timestamp_seconds", "When a certificate on this host expires.", "file")

@@ -61,6 +61,7 @@ func TestEachCertificateOfAHostSaysWhenItEnds(t *testing.T) {
 		"/etc/kubernetes/pki/apiserver.crt":               cert,
 		"/etc/kubernetes/pki/etcd/server.crt":             cert,
 		"/var/lib/kubelet/pki/kubelet-client-current.pem": cert,
+		"/var/lib/kubelet/pki/kubelet-server-current.pem": cert,
 		"/etc/kubernetes/pki/holdfast-agent.pem":          cert,
 		"/etc/kubernetes/admin.conf":                      []byte("users:\n- name: a\n  user:\n    client-certificate-data: " + base64.StdEncoding.EncodeToString(cert) + "\n    client-key-data: aHVzaA==\n"),
 		"/etc/kubernetes/kubelet.conf":                    []byte("users:\n- name: a\n  user: {client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem}\n"),
@@ -79,13 +80,13 @@ func TestEachCertificateOfAHostSaysWhenItEnds(t *testing.T) {
 	got := told(t, root)
 	for _, file := range []string{
 		"/etc/kubernetes/pki/apiserver.crt", "/etc/kubernetes/pki/etcd/server.crt",
-		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/holdfast-agent.pem",
+		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-server-current.pem", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/holdfast-agent.pem",
 	} {
 		if got[file] != metric.Seconds(end) {
 			t.Errorf("%s ends at %v, want %v", file, got[file], metric.Seconds(end))
 		}
 	}
-	if len(got) != 5 {
+	if len(got) != 6 {
 		t.Errorf("files without a certificate are told of: %v", got)
 	}
 	if len(told(t, t.TempDir())) != 0 {

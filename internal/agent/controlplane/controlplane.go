@@ -1,6 +1,6 @@
 // Package controlplane runs what the agent does on control planes only: it serves
-// configuration to joining hosts, approves their certificates, renews expired ones
-// of workers, labels nodes, keeps the cluster's own objects and keys, and tells the
+// configuration to joining hosts, approves their certificates and those by which
+// kubelets serve, renews expired ones of workers, labels nodes, keeps the cluster's own objects and keys, and tells the
 // API of fenced hosts.
 package controlplane
 
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +33,8 @@ type Options struct {
 	Now   func() time.Time
 	// Event records what was done to the API. It does not block.
 	Event func(state.Event)
+	// VIPs returns the virtual IPs that the site has now.
+	VIPs func() []netip.Addr
 	// Rotations tells Prometheus of authorities that are being replaced.
 	Rotations *rotation.Gauge
 }
@@ -95,7 +98,8 @@ func (r *Agent) loops() ([]loop.Task, []loop.Watch) {
 		return tasks, watches
 	}
 	approve, requests := r.approval(r.ownAPI)
-	tasks, watches = append(tasks, approve), append(watches, requests)
+	serve, servings := r.servingTask(r.ownAPI)
+	tasks, watches = append(tasks, approve, serve), append(watches, requests, servings)
 	if fencing {
 		taints, causes := r.taints()
 		tasks, watches = append(tasks, taints), append(watches, causes...)

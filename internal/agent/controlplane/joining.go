@@ -74,7 +74,7 @@ func (r *Agent) approval(open func() (*kube.Client, error)) (loop.Task, loop.Wat
 		if err != nil {
 			return err
 		}
-		return client.FollowRequests(ctx, func(list []joining.Request) { works(); requests.Put(list) })
+		return client.FollowRequests(ctx, joining.KubeletSigner, func(list []joining.Request) { works(); requests.Put(list) })
 	}}
 	return decide, watch
 }

@@ -253,8 +253,10 @@ func (c *joiningCluster) runAgent() {
 	var running sync.WaitGroup
 	approve, requests := c.agent.approval(func() (*kube.Client, error) { return client, nil })
 	loops := loop.New(time.Now, c.agent.Log)
-	running.Go(func() { loops.Run(ctx, approve) })
+	serve, servings := c.agent.servingTask(func() (*kube.Client, error) { return client, nil })
+	running.Go(func() { loops.Run(ctx, approve, serve) })
 	running.Go(func() { loops.Watch(ctx, requests) })
+	running.Go(func() { loops.Watch(ctx, servings) })
 	c.t.Cleanup(func() {
 		stop()
 		running.Wait()

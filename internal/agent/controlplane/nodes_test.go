@@ -35,7 +35,7 @@ func TestOnlyTheNewestListOfNodesCounts(t *testing.T) {
 }
 
 func TestWhatAControlPlaneKeepsFollowsFromItsSite(t *testing.T) {
-	common := []string{"BMC accounts", "agent account", "authorities", "cluster objects", "encryption keys", "joining certificates", "joining hosts", "node labels", "operator certificate", "watch of certificate requests"}
+	common := []string{"BMC accounts", "agent account", "authorities", "cluster objects", "encryption keys", "joining certificates", "joining hosts", "node labels", "operator certificate", "serving certificates", "watch of certificate requests", "watch of serving certificates"}
 	two := []string{"etcd authorities", "taints", "watch of fence evidence", "watch of taints"}
 	for shape, want := range map[string][]string{sitetest.ThreeV6: common, sitetest.TwoDual: slices.Concat(common, two)} {
 		a := New(Options{Site: sitetest.New(t, shape), Log: quietLog, Now: time.Now})

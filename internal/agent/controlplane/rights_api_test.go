@@ -300,10 +300,13 @@ func (c *joiningCluster) requests() map[string]func(context.Context, *kube.Clien
 		"DeleteBootstrapToken": func(ctx context.Context, k *kube.Client) error {
 			return errors.Join(k.DeleteBootstrapToken(ctx, "nobody"), k.DeleteBootstrapToken(ctx, "makeit"))
 		},
-		"Requests": func(ctx context.Context, k *kube.Client) error { _, err := k.Requests(ctx); return err },
+		"Requests": func(ctx context.Context, k *kube.Client) error {
+			_, err := k.Requests(ctx, joining.ServingSigner)
+			return err
+		},
 		"FollowRequests": func(ctx context.Context, k *kube.Client) error {
 			ctx, stop := context.WithCancel(ctx)
-			return canceled(k.FollowRequests(ctx, func([]joining.Request) { stop() }))
+			return canceled(k.FollowRequests(ctx, joining.KubeletSigner, func([]joining.Request) { stop() }))
 		},
 		"DecideRequest": func(ctx context.Context, k *kube.Client) error {
 			did, err := k.DecideRequest(ctx, asked.name, joining.Verdict{Action: joining.Approve, Reason: "X", Message: "x"})

@@ -206,8 +206,16 @@ func (k *Keeper) put(old *x509.Certificate, fresh []byte) (*x509.Certificate, er
 // Put gives kubelet a certificate and its key, PEM, in one new file, which write
 // writes durably. kubelet reads it when it starts.
 func Put(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
-	link := root + kubeadm.KubeletCertificate
-	path := filepath.Join(filepath.Dir(link), "kubelet-client-"+now.UTC().Format("2006-01-02-15-04-05")+".pem")
+	return putAt(root+kubeadm.KubeletCertificate, "kubelet-client-", pair, now, write)
+}
+
+// PutServing does the same with the certificate by which kubelet serves.
+func PutServing(root string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
+	return putAt(root+kubeadm.ServingCertificate, "kubelet-server-", pair, now, write)
+}
+
+func putAt(link, name string, pair []byte, now time.Time, write func(path string, data []byte, mode fs.FileMode) error) error {
+	path := filepath.Join(filepath.Dir(link), name+now.UTC().Format("2006-01-02-15-04-05")+".pem")
 	if err := write(path, pair, state.SecretFileMode); err != nil {
 		return err
 	}

@@ -83,17 +83,20 @@ type Follower struct {
 	// order is the last one on which all control planes agreed.
 	order rotation.Order
 
-	// request is what kubelet's present certificate is to be followed by. It is
-	// repeated until it is signed.
-	request struct {
-		after string
-		pem   []byte
-	}
+	// wanted are the requests for what is to follow kubelet's present certificates, by
+	// their paths. A request is repeated until it is signed.
+	wanted map[string]wanted
+}
+
+// wanted is a request for the certificate after another one.
+type wanted struct {
+	after string
+	pem   []byte
 }
 
 // NewFollower returns the Follower of a worker.
 func NewFollower(o WorkerOptions) *Follower {
-	return &Follower{WorkerOptions: o, files: New(Options{Root: o.Root, Node: o.Node, ControlPlanes: 1, Log: o.Log, Now: o.Now})}
+	return &Follower{WorkerOptions: o, wanted: map[string]wanted{}, files: New(Options{Root: o.Root, Node: o.Node, ControlPlanes: 1, Log: o.Log, Now: o.Now})}
 }
 
 // Nodes takes the whole list of nodes.
@@ -113,17 +116,19 @@ func (f *Follower) Task() loop.Task {
 
 // step does what is wished, and publishes what the host uses.
 func (f *Follower) step(ctx context.Context) (loop.Result, error) {
-	now, err := f.read()
-	if err != nil {
-		return loop.Result{}, err
-	}
 	f.mu.Lock()
 	nodes := f.nodes
 	f.mu.Unlock()
 	order, waits := rotation.OrderOf(nodes, rotation.KubernetesCA)
-	var did []string
 	if waits == nil {
 		f.order = order
+	}
+	now, err := f.read()
+	if err != nil {
+		return loop.Result{}, err
+	}
+	var did []string
+	if waits == nil {
 		did, now, err = f.follow(ctx, order, now)
 	}
 	said := rotation.Report{Of: f.order.Of, New: f.order.New, Phase: f.order.Phase, Turn: f.order.Turn}
@@ -166,7 +171,7 @@ func (f *Follower) stranger(err error) error {
 }
 
 // read reads the files of this host. A worker lacks a key, so Leaf is what signed
-// kubelet's certificate.
+// kubelet's certificates. While they differ, that is the one that is not new.
 func (f *Follower) read() (files, error) {
 	out, k := files{authority: rotation.KubernetesCA}, f.files
 	at := places[rotation.KubernetesCA].trusts
@@ -187,12 +192,17 @@ func (f *Follower) read() (files, error) {
 	if err := k.readConf(state.KubeletKubeconfig, conf, &out); err != nil {
 		return out, fmt.Errorf("%s: %w", state.KubeletKubeconfig, err)
 	}
-	pair, err := os.ReadFile(f.Root + kubeadm.KubeletCertificate)
-	if err != nil {
+	if _, err := os.Stat(f.Root + kubeadm.KubeletCertificate); err != nil {
 		return out, err
 	}
-	cert, key := keys.SplitPair(string(pair))
-	out.add(leaf{path: kubeadm.KubeletCertificate, cert: cert, key: key})
+	if err := errors.Join(k.readPair(kubeadm.ServingCertificate, kubeletcert.PutServing, &out), k.readPair(kubeadm.KubeletCertificate, kubeletcert.Put, &out)); err != nil {
+		return out, err
+	}
+	for _, l := range out.leaves {
+		if l.signer != f.order.New {
+			out.Leaf = l.signer
+		}
+	}
 	for _, p := range out.publics {
 		if p.ID == string(out.Leaf) {
 			out.ends = p.Cert.NotAfter.UTC()
@@ -314,10 +324,22 @@ func (f *Follower) proves(ctx context.Context, want []rotation.ID, trusts string
 	return f.files.remove(f.Root + candidate)
 }
 
-// signed gives kubelet a certificate of the new authority, for the key of its present
-// one. The controller manager approves and signs it, as when kubelet renews its own.
+// signed gives kubelet certificates of the new authority, for the keys of its present
+// ones. They are approved and signed as when kubelet renews its own.
 func (f *Follower) signed(ctx context.Context, fresh rotation.ID, now files) error {
-	own := now.leaves[len(now.leaves)-1]
+	for _, own := range now.leaves {
+		if own.signer == fresh {
+			continue
+		}
+		if err := f.sign(ctx, own, fresh, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sign gives kubelet one certificate of the new authority.
+func (f *Follower) sign(ctx context.Context, own leaf, fresh rotation.ID, now files) error {
 	name, request, err := f.requests(own)
 	if err != nil {
 		return fmt.Errorf("%s: %w", own.path, err)
@@ -332,7 +354,7 @@ func (f *Follower) signed(ctx context.Context, fresh rotation.ID, now files) err
 	if errors.Is(err, kube.ErrNotSigned) {
 		return waiting{fmt.Errorf("certificate request %s: %w", name, err)}
 	}
-	f.request.pem = nil
+	delete(f.wanted, own.path)
 	if err != nil {
 		return err
 	}
@@ -346,13 +368,14 @@ func (f *Follower) signed(ctx context.Context, fresh rotation.ID, now files) err
 	if err := f.files.note(now, markLeaf); err != nil {
 		return err
 	}
-	return kubeletcert.Put(f.Root, append(cert, own.key...), f.Now(), f.files.write)
+	return own.replace(string(cert))
 }
 
 // requests returns the request for a certificate like a present one, the same until it
 // was answered.
 func (f *Follower) requests(own leaf) (string, joining.Request, error) {
-	if f.request.pem == nil || f.request.after != own.cert {
+	w := f.wanted[own.path]
+	if w.after != own.cert {
 		pair, err := tls.X509KeyPair([]byte(own.cert), []byte(own.key))
 		if err != nil {
 			return "", joining.Request{}, err
@@ -361,15 +384,21 @@ func (f *Follower) requests(own leaf) (string, joining.Request, error) {
 		if !ok {
 			return "", joining.Request{}, errors.New("its key cannot sign")
 		}
-		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{RawSubject: pair.Leaf.RawSubject}, signer)
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+			RawSubject: pair.Leaf.RawSubject, DNSNames: pair.Leaf.DNSNames, IPAddresses: pair.Leaf.IPAddresses,
+		}, signer)
 		if err != nil {
 			return "", joining.Request{}, err
 		}
-		f.request.after, f.request.pem = own.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+		w = wanted{own.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}
+		f.wanted[own.path] = w
 	}
-	sum := sha256.Sum256(f.request.pem)
+	sum := sha256.Sum256(w.pem)
 	name := "rotated-" + strings.TrimRight(f.Node[:min(len(f.Node), 200)], "-.") + "-" + hex.EncodeToString(sum[:8])
-	return name, joining.Request{Name: name, Signer: joining.KubeletSigner, PEM: f.request.pem, Usages: joining.ClientUsages}, nil
+	if own.path == kubeadm.ServingCertificate {
+		return name, joining.Request{Name: name, Signer: joining.ServingSigner, PEM: w.pem, Usages: joining.ServingUsages}, nil
+	}
+	return name, joining.Request{Name: name, Signer: joining.KubeletSigner, PEM: w.pem, Usages: joining.ClientUsages}, nil
 }
 
 // load has kubelet use what the files hold, and then removes the mark.

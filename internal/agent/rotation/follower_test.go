@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +45,8 @@ type worker struct {
 	pid     int
 	// reads is what its kubelet has read at its start.
 	reads client
+	// serves is the certificate by which its kubelet serves, as it read it.
+	serves string
 	// signed holds the certificates of its requests, by name.
 	signed map[string][]byte
 	// last is the latest of its errors.
@@ -66,11 +69,9 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, base64.StdEncoding.EncodeToString([]byte(ca.Cert)), kubeadm.KubeletCertificate), 0o600)
 	cert, key := kubeletsOf(c.t, ca, name)
-	own := filepath.Dir(kubeadm.KubeletCertificate) + "/kubelet-client-1.pem"
-	w.put(own, cert+key, 0o600)
-	if err := os.Symlink(filepath.Base(own), w.root+kubeadm.KubeletCertificate); err != nil {
-		c.t.Fatal(err)
-	}
+	w.link(kubeadm.KubeletCertificate, "kubelet-client-1.pem", cert+key)
+	cert, key = kubeletsOf(c.t, ca, name, net.IPv4(10, 98, 0, 21))
+	w.link(kubeadm.ServingCertificate, "kubelet-server-1.pem", cert+key)
 	c.nodes = append(c.nodes, state.Node{Name: name, Ready: true})
 	w.begin(name)
 	w.start()
@@ -78,8 +79,9 @@ current-context: x
 	return w
 }
 
-// kubeletsOf makes the client certificate of a kubelet and its key.
-func kubeletsOf(t *testing.T, ca site.KeyPair, name string) (cert, key string) {
+// kubeletsOf makes the certificate of a kubelet and its key: of a client, or of one that
+// serves at addresses.
+func kubeletsOf(t *testing.T, ca site.KeyPair, name string, serves ...net.IP) (cert, key string) {
 	t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -90,10 +92,10 @@ func kubeletsOf(t *testing.T, ca site.KeyPair, name string) (cert, key string) {
 		t.Fatal(err)
 	}
 	subject := pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
-	return string(issue(t, ca, subject, &own.PublicKey)), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
+	return string(issue(t, ca, subject, &own.PublicKey, serves...)), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
 }
 
-func issue(t *testing.T, ca site.KeyPair, subject pkix.Name, public any) []byte {
+func issue(t *testing.T, ca site.KeyPair, subject pkix.Name, public any, serves ...net.IP) []byte {
 	t.Helper()
 	pair, err := tls.X509KeyPair([]byte(ca.Cert), []byte(ca.Key))
 	if err != nil {
@@ -101,12 +103,20 @@ func issue(t *testing.T, ca site.KeyPair, subject pkix.Name, public any) []byte 
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IPAddresses: serves,
 	}, pair.Leaf, public, pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// link writes a certificate of kubelet's to a file, to which a link leads.
+func (w *worker) link(path, name, pair string) {
+	w.put(filepath.Dir(path)+"/"+name, pair, 0o600)
+	if err := os.Symlink(name, w.root+path); err != nil {
+		w.cluster.t.Fatal(err)
+	}
 }
 
 func (w *worker) put(path, text string, mode fs.FileMode) {
@@ -146,6 +156,7 @@ func (w *worker) begin(name string) {
 	k.kubernetes = effects{
 		kubelet: func() (string, error) { return fmt.Sprint(w.pid), nil },
 		restart: func(context.Context) error { return w.effect(func() error { w.start(); return nil }) },
+		shown:   func(context.Context, string) ([]byte, error) { return rawOf(w.serves) },
 	}
 }
 
@@ -159,6 +170,10 @@ func (w *worker) effect(do func() error) error {
 func (w *worker) start() {
 	w.pid++
 	w.reads = client{w.trusts(w.root + state.KubeletKubeconfig), w.text(kubeadm.KubeletCertificate)}
+	w.serves = ""
+	if data, err := os.ReadFile(w.root + kubeadm.ServingCertificate); err == nil {
+		w.serves = string(data)
+	}
 }
 
 func (w *worker) trusts(kubeconfig string) string {
@@ -200,6 +215,9 @@ func (w *worker) check() {
 		}
 		if cert, _ := keys.SplitPair(w.reads.cert); !c.trusts(h.text(places[rotation.KubernetesCA].trusts), cert) {
 			c.t.Fatalf("%s does not take kubelet of %s", h.Node, w.Node)
+		}
+		if w.serves != "" && !c.trusts(h.text(places[rotation.KubernetesCA].trusts), w.serves) {
+			c.t.Fatalf("the API server of %s does not trust the kubelet of %s that serves", h.Node, w.Node)
 		}
 		if !c.trusts(w.text(places[rotation.KubernetesCA].trusts), h.text(places[rotation.KubernetesCA].leaves[0]+".crt")) {
 			c.t.Fatalf("kubelet of %s does not take the API server of %s", w.Node, h.Node)
@@ -249,12 +267,16 @@ func (a account) CreateRequest(_ context.Context, r joining.Request, _ time.Dura
 	}
 	block, _ := pem.Decode(r.PEM)
 	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil || request.CheckSignature() != nil || r.Signer != joining.KubeletSigner || !slices.Equal(r.Usages, joining.ClientUsages) || request.Subject.CommonName != "system:node:"+a.w.Node {
+	usages := map[string][]string{joining.KubeletSigner: joining.ClientUsages, joining.ServingSigner: joining.ServingUsages}[r.Signer]
+	if serves := r.Signer == joining.ServingSigner; serves != (len(request.IPAddresses) == 1) {
+		t.Errorf("%s: a request for %v", r.Signer, request.IPAddresses)
+	}
+	if err != nil || request.CheckSignature() != nil || usages == nil || !slices.Equal(r.Usages, usages) || request.Subject.CommonName != "system:node:"+a.w.Node {
 		t.Errorf("%+v of %s, %v", r, request.Subject, err)
 	}
 	signs := a.w.cluster.hosts[len(a.w.cluster.hosts)-1]
 	cert, key := keys.SplitPair(signs.text(state.SigningPair))
-	a.w.signed[r.Name] = issue(t, site.KeyPair{Cert: cert, Key: key}, request.Subject, request.PublicKey)
+	a.w.signed[r.Name] = issue(t, site.KeyPair{Cert: cert, Key: key}, request.Subject, request.PublicKey, request.IPAddresses...)
 	return nil
 }
 
@@ -277,6 +299,9 @@ func (c *cluster) sameOnWorkers() {
 		if cert, _ := keys.SplitPair(w.text(kubeadm.KubeletCertificate)); !c.trusts(want, cert) {
 			c.t.Errorf("kubelet of %s has a certificate of another one", w.Node)
 		}
+		if w.serves != "" && !c.trusts(want, w.serves) {
+			c.t.Errorf("kubelet of %s serves by a certificate of another one", w.Node)
+		}
 		if entries, _ := os.ReadDir(w.root + marks); len(entries) > 0 {
 			c.t.Errorf("%s keeps %v", w.Node, entries)
 		}
@@ -297,12 +322,29 @@ func TestWorkersFollowTheKubernetesCAAndLoseTheAPINever(t *testing.T) {
 				c.sameOnWorkers()
 			}
 			for _, w := range c.workers {
-				if w.pid-1 != 4 || len(w.signed) != 2 {
+				if w.pid-1 != 4 || len(w.signed) != 4 {
 					t.Errorf("%s: kubelet started %d times, %d certificates", w.Node, w.pid-1, len(w.signed))
 				}
 			}
 		})
 	}
+}
+
+// A worker of a site whose kubelets sign their own certificates requests none.
+func TestAWorkerWithoutAServingCertificateFollowsTheKubernetesCA(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		w := c.addWorker("worker-1")
+		if err := os.Remove(w.root + kubeadm.ServingCertificate); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		c.rotate(rotation.KubernetesCA)
+		c.sameOnWorkers()
+		if len(w.signed) != 1 {
+			t.Errorf("%d certificates", len(w.signed))
+		}
+	})
 }
 
 // TestAPowerCutAnywhereOnAWorker cuts the power of a worker before and after each of its

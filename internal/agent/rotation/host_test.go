@@ -103,6 +103,8 @@ type controlPlane struct {
 	// clients are what clients of the API have read: the Kubernetes CA alone is about
 	// them.
 	clients map[string]client
+	// serves is the certificate by which its kubelet serves, as it read it.
+	serves string
 }
 
 func newCluster(t *testing.T, hosts int) *cluster {

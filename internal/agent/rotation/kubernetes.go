@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/haproxy"
 	"github.com/holdfast/holdfast/internal/adapter/host"
@@ -64,7 +65,7 @@ func thisHost(o Options) effects {
 }
 
 // readKubernetes adds what the Kubernetes CA has beside the files of every authority:
-// kubeconfigs, kubelet's certificate, and the file by which the controller manager
+// kubeconfigs, kubelet's certificates, and the file by which the controller manager
 // signs.
 func (k *Keeper) readKubernetes(out *files) error {
 	for _, path := range places[rotation.KubernetesCA].confs {
@@ -79,18 +80,27 @@ func (k *Keeper) readKubernetes(out *files) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	pair, err := os.ReadFile(k.Root + kubeadm.KubeletCertificate)
+	// kubelet's kubeconfig may contain its certificate, and it may sign itself the one
+	// by which it serves.
+	if err := errors.Join(k.readPair(kubeadm.ServingCertificate, kubeletcert.PutServing, out), k.readPair(kubeadm.KubeletCertificate, kubeletcert.Put, out)); err != nil {
+		return err
+	}
+	return k.readSigning(out)
+}
+
+// readPair adds a certificate of kubelet's that is in one file with its key, if there is
+// one.
+func (k *Keeper) readPair(path string, put func(string, []byte, time.Time, func(string, []byte, fs.FileMode) error) error, out *files) error {
+	pair, err := os.ReadFile(k.Root + path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return k.readSigning(out) // kubelet's kubeconfig contains its certificate
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	cert, key := keys.SplitPair(string(pair))
-	out.add(leaf{path: kubeadm.KubeletCertificate, cert: cert, key: key, replace: func(cert string) error {
-		return kubeletcert.Put(k.Root, []byte(cert+key), k.Now(), k.write)
-	}})
-	return k.readSigning(out)
+	out.add(leaf{path: path, cert: cert, key: key, replace: func(cert string) error { return put(k.Root, []byte(cert+key), k.Now(), k.write) }})
+	return nil
 }
 
 // readConf adds a kubeconfig.
@@ -212,7 +222,7 @@ func (k *Keeper) kubernetesReads(ctx context.Context, cluster Cluster, now files
 	if err := k.takes(ctx, "the API server", k.Endpoint, at.trusts, places[rotation.FrontProxyCA].trusts); err != nil {
 		return err
 	}
-	if err := k.serving(ctx); err != nil {
+	if err := k.shows(ctx, "the API server", k.Endpoint, leafcert.APIServer); err != nil {
 		return err
 	}
 	return k.kubeletReads(ctx, cluster, now)
@@ -238,28 +248,28 @@ func (k *Keeper) followers(ctx context.Context, now files, bundle []byte) error 
 	return nil
 }
 
-// serving returns nil once the API server shows the certificate in its file.
-func (k *Keeper) serving(ctx context.Context) error {
-	data, err := os.ReadFile(k.Root + leafcert.APIServer)
+// shows returns nil once a server of this host shows the certificate in its file.
+func (k *Keeper) shows(ctx context.Context, name, address, path string) error {
+	data, err := os.ReadFile(k.Root + path)
 	if err != nil {
 		return err
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return fmt.Errorf("%s is not PEM", leafcert.APIServer)
+		return fmt.Errorf("%s is not PEM", path)
 	}
-	raw, err := k.kubernetes.shown(ctx, k.Endpoint)
+	raw, err := k.kubernetes.shown(ctx, address)
 	switch {
 	case err != nil:
-		return waiting{fmt.Errorf("the API server does not show its certificate: %w", err)}
+		return waiting{fmt.Errorf("%s does not show its certificate: %w", name, err)}
 	case !bytes.Equal(raw, block.Bytes):
-		return waiting{fmt.Errorf("the API server shows another certificate than %s: it reads that within a minute", leafcert.APIServer)}
+		return waiting{fmt.Errorf("%s shows another certificate than %s: it reads that within a minute", name, path)}
 	}
 	return nil
 }
 
 // kubeletReads returns nil once kubelet was started after the files were complete,
-// and takes clients of the authorities in its file.
+// takes clients of the authorities in its file, and shows its present certificate.
 //
 // A kubelet that only trusts less than before is not started anew: as a client it
 // drops the old authority at its next start, as a server at once.
@@ -301,8 +311,16 @@ func (k *Keeper) kubeletReads(ctx context.Context, cluster Cluster, now files) e
 	return k.kubeletTakes(ctx)
 }
 
+// kubeletTakes returns nil once kubelet takes clients of the authorities in its file, and
+// shows the certificate in the other one, where it does not sign its own.
 func (k *Keeper) kubeletTakes(ctx context.Context) error {
-	return k.takes(ctx, "kubelet", kubeletEndpoint, places[rotation.KubernetesCA].trusts)
+	if err := k.takes(ctx, "kubelet", kubeletEndpoint, places[rotation.KubernetesCA].trusts); err != nil {
+		return err
+	}
+	if !host.Exists(k.Root + kubeadm.ServingCertificate) {
+		return nil
+	}
+	return k.shows(ctx, "kubelet", kubeletEndpoint, kubeadm.ServingCertificate)
 }
 
 // kubeletOf identifies the kubelet of this host that runs now: another one, also one

@@ -3,6 +3,7 @@ package rotation
 import (
 	"context"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -50,14 +51,16 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, base64.StdEncoding.EncodeToString([]byte(ca.Cert)), user), 0o600)
 	}
-	cert, key := leafOf(h.cluster.t, ca)
-	first := filepath.Dir(kubeadm.KubeletCertificate) + "/kubelet-client-1.pem"
-	h.put(first, cert+key, 0o600)
-	if err := os.Symlink(filepath.Base(first), h.root+kubeadm.KubeletCertificate); err != nil {
-		h.cluster.t.Fatal(err)
+	for link, name := range map[string]string{kubeadm.KubeletCertificate: "/kubelet-client-1.pem", kubeadm.ServingCertificate: "/kubelet-server-1.pem"} {
+		cert, key := leafOf(h.cluster.t, ca)
+		first := filepath.Dir(link) + name
+		h.put(first, cert+key, 0o600)
+		if err := os.Symlink(filepath.Base(first), h.root+link); err != nil {
+			h.cluster.t.Fatal(err)
+		}
 	}
 	h.put(state.SigningPair, ca.Cert+ca.Key, 0o600)
-	cert, key = leafOf(h.cluster.t, ca)
+	cert, key := leafOf(h.cluster.t, ca)
 	h.put(state.AgentPair, cert+key, 0o600)
 }
 
@@ -73,14 +76,22 @@ func (h *controlPlane) played() effects {
 		kubelet:  func() (string, error) { return fmt.Sprint(h.pids[kubelet]), nil },
 		restart:  func(context.Context) error { return h.effect(func() error { h.start(kubelet); return nil }) },
 		balancer: func(context.Context, []byte) (bool, error) { return true, nil },
-		shown: func(context.Context, string) ([]byte, error) {
-			publics, err := keys.Publics(h.text(leafcert.APIServer))
-			if err != nil {
-				return nil, err
+		shown: func(_ context.Context, address string) ([]byte, error) {
+			if address == kubeletEndpoint {
+				return rawOf(h.serves)
 			}
-			return publics[0].Cert.Raw, nil
+			return rawOf(h.text(leafcert.APIServer))
 		},
 	}
+}
+
+// rawOf returns the first certificate of a text.
+func rawOf(text string) ([]byte, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("no certificate")
+	}
+	return block.Bytes, nil
 }
 
 // clientOf returns what a client would read now.
@@ -105,6 +116,9 @@ func (h *controlPlane) clientOf(name string) client {
 // certificates to sign with, and writes what pods trust.
 func (h *controlPlane) startClient(name string) {
 	h.clients[name] = h.clientOf(name)
+	if name == kubelet {
+		h.serves = h.text(kubeadm.ServingCertificate)
+	}
 	if name != leafcert.ControllerManager {
 		return
 	}
@@ -132,6 +146,7 @@ func (c *cluster) checkKubernetes(shows, trusts *controlPlane) {
 	for name, own := range shows.clients {
 		certs[name] = own.cert
 	}
+	certs["kubelet, as a server,"] = shows.serves
 	certs["whoever the controller manager signs for"] = shows.text(state.SigningPair)
 	for name, cert := range certs {
 		if !c.trusts(bundle, cert) {
@@ -183,7 +198,7 @@ func (c *cluster) sameKubernetes(before rotation.ID) {
 	for _, h := range c.hosts {
 		now := h.files(rotation.KubernetesCA)
 		fresh := now.publics[0].Block
-		if len(now.leaves) != 6 {
+		if len(now.leaves) != 7 {
 			c.t.Errorf("%s has %d leaf certificates", h.Node, len(now.leaves))
 		}
 		for _, l := range now.leaves {
@@ -298,6 +313,15 @@ func TestWhatARotationOfTheKubernetesCAWaitsFor(t *testing.T) {
 		"what it shows": {1, func(h *controlPlane) {
 			h.kubernetes.shown = func(context.Context, string) ([]byte, error) { return []byte("x"), nil }
 		}, "the API server shows another certificate", false},
+		"what kubelet shows": {1, func(h *controlPlane) {
+			shown := h.kubernetes.shown
+			h.kubernetes.shown = func(ctx context.Context, address string) ([]byte, error) {
+				if address == kubeletEndpoint {
+					return []byte("x"), nil
+				}
+				return shown(ctx, address)
+			}
+		}, "kubelet shows another certificate", false},
 		"no kubelet":          {1, func(h *controlPlane) { h.kubernetes.kubelet = func() (string, error) { return "", nil } }, "kubelet does not run", false},
 		"Pacemaker's kubelet": {2, func(*controlPlane) {}, "holdfast host reboot cp-1", true},
 		"another one's API":   {3, func(h *controlPlane) { h.cluster.hosts[2].down = true }, "only while that of cp-3 is ready", false},

@@ -19,10 +19,11 @@ var etcdChecks = []Check{
 	},
 	{
 		ID: "etcd-space", Title: "etcd is far from its quota", For: Everywhere, judge: judgeSpace,
-		Meaning: "A database that reaches its quota takes no more writes until an administrator compacts and defragments it: the cluster stands still although both hosts are healthy.",
+		Meaning: "A database that reaches its quota takes no more writes: the cluster stands still although all hosts are healthy. The agents defragment it if enough of it is free; otherwise objects have to be deleted.",
 		Lines: []string{
 			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
-			"etcdctl defrag        # one host after the other; check holdfast status first",
+			"sudo jq '.verdict, .ifAsked' /run/holdfast/etcd-space.json     # on a control plane: what its agent does by itself, and what it would do for you",
+			"sudo touch /run/holdfast/etcd-defragment-wanted               # has it defragment etcd of this host, if nothing is in the way; never by etcdctl, which the etcd keeper takes for an etcd that hangs",
 		},
 	},
 }

@@ -69,7 +69,7 @@ func renewerOf(c Certificate) string {
 		return "holdfast-agent"
 	case c.Path == state.AgentPair, path.Dir(c.Path) == "/etc/kubernetes/pki/holdfast":
 		return "holdfast-agent"
-	case strings.HasPrefix(path.Base(c.Path), "kubelet-client-"):
+	case strings.HasPrefix(path.Base(c.Path), "kubelet-client-"), strings.HasPrefix(path.Base(c.Path), "kubelet-server-"):
 		return "kubelet"
 	}
 	return ""

@@ -20,7 +20,7 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 			certificate("/etc/kubernetes/pki/apiserver.crt", 365), certificate("/etc/kubernetes/pki/ca.crt", 3650),
 			certificate("/etc/kubernetes/pki/holdfast-agent.pem", 100), certificate("/etc/kubernetes/pki/holdfast/operator.pem", 100),
 			certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300), certificate("/etc/kubernetes/pki/etcd/peer.crt", 200),
-			certificate("/var/lib/kubelet/pki/kubelet.crt", -3),
+			certificate("/var/lib/kubelet/pki/kubelet.crt", -3), certificate("/var/lib/kubelet/pki/kubelet-server-current.pem", 310),
 			{Path: "/etc/kubernetes/pki/front-proxy-client.crt", Ends: at.Add(150 * day), Lacks: "/etc/kubernetes/pki/front-proxy-ca.key"},
 		})},
 		{Name: "cp-2"},
@@ -37,6 +37,7 @@ func TestWhatWillExpireIsToldWithWhoRenewsIt(t *testing.T) {
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/holdfast/operator.pem expires in 100 days, on 2027-02-28: holdfast-agent renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/var/lib/kubelet/pki/kubelet-client-current.pem expires in 300 days, on 2027-09-16: kubelet renews it while the host runs"},
 			{Severity: finding.Note, Problem: "/etc/kubernetes/pki/etcd/peer.crt expires in 200 days, on 2027-06-08: holdfast-agent renews it while the host runs"},
+			{Severity: finding.Note, Problem: "/var/lib/kubelet/pki/kubelet-server-current.pem expires in 310 days, on 2027-09-26: kubelet renews it while the host runs"},
 			{Severity: finding.OK, Problem: "no other certificate expires until 2027-12-25"},
 		}}},
 		{0, Result{Severity: finding.Warning, Findings: []finding.Finding{

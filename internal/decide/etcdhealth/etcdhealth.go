@@ -16,6 +16,9 @@ const (
 	// StartGrace is the time that a young process gets to read its log before it
 	// answers.
 	StartGrace = 60 * time.Second
+	// startPerGiB is more of it for each GiB of the database: etcd reads all of it, and on a
+	// busy host 4 GiB take tens of seconds.
+	startPerGiB = 15 * time.Second
 )
 
 // Process holds the known facts about etcd's process.
@@ -26,6 +29,11 @@ type Process struct {
 	Stopped bool
 	// Blocked is true for a process that waits for a disk and cannot be ended.
 	Blocked bool
+	// Defragments is true while a defragmentation may block it (Defragments). A process that is
+	// mute is then left alone.
+	Defragments bool
+	// Size is that of its database in bytes.
+	Size int64
 	// Age is the time since the process started.
 	Age time.Duration
 	// Mute is the time since it last answered.
@@ -40,10 +48,16 @@ type Process struct {
 	Unwanted bool
 }
 
+// Grace returns the time that a young process gets, by the size of its database.
+func Grace(size int64) time.Duration {
+	return StartGrace + perGiB(size, startPerGiB)
+}
+
 // End returns why the process should be ended, empty if it should not. A process
 // that waits for its disk is left alone: it could not be ended, and a restart
 // would wait for the same disk.
 func End(p Process) string {
+	old := p.Age > Grace(p.Size)
 	switch {
 	case !p.Runs || p.Blocked:
 		return ""
@@ -53,11 +67,11 @@ func End(p Process) string {
 		return "etcd must stop and has not opened its data yet"
 	case p.Stopped && p.Mute > FrozenAfter:
 		return "etcd is suspended by a signal and does not answer"
-	case p.Age > StartGrace && p.Mute > MuteAfter:
+	case old && p.Mute > MuteAfter && !p.Defragments:
 		return "etcd has not answered for " + p.Mute.Round(time.Second).String()
-	case p.Age > StartGrace && p.Stale:
+	case old && p.Stale:
 		return "etcd commits nothing and reports a leader that its peer does not know"
-	case p.Age > StartGrace && p.Empty:
+	case old && p.Empty:
 		return "etcd was started " + p.Age.Round(time.Second).String() + " ago and has not opened its data"
 	}
 	return ""

@@ -106,28 +106,44 @@ func cut(s string) string {
 // ask for the last one, too.
 var usages = []string{"client auth", "digital signature", "key encipherment"}
 
+// fits reports whether usages are the first two that are allowed, with the third
+// one or without it.
+func fits(got, allowed []string) bool {
+	return slices.Contains(got, allowed[0]) && slices.Contains(got, allowed[1]) &&
+		!slices.ContainsFunc(got, func(u string) bool { return !slices.Contains(allowed, u) })
+}
+
 // nodeOf returns the node whose kubelet would get the certificate. The error
 // says why it is no kubelet's, and quotes nothing.
 func nodeOf(r Request) (string, error) {
-	if !slices.Contains(r.Usages, usages[0]) || !slices.Contains(r.Usages, usages[1]) ||
-		slices.ContainsFunc(r.Usages, func(u string) bool { return !slices.Contains(usages, u) }) {
+	if !fits(r.Usages, usages) {
 		return "", errors.New("its key usages differ from a kubelet's")
 	}
-	block, rest := pem.Decode(r.PEM)
-	if block == nil || block.Type != requestType || len(rest) > 0 {
-		return "", errors.New("it is not a certificate request in PEM form")
-	}
-	req, err := x509.ParseCertificateRequest(block.Bytes)
+	req, err := parseRequest(r.PEM)
 	if err != nil {
-		return "", errors.New("it cannot be parsed")
-	}
-	if req.CheckSignature() != nil {
-		return "", errors.New("it is not signed with its own key")
+		return "", err
 	}
 	if len(req.Extensions)+len(req.DNSNames)+len(req.EmailAddresses)+len(req.IPAddresses)+len(req.URIs) > 0 {
 		return "", errors.New("it has alternative names or extensions")
 	}
 	return subjectNode(req.Subject)
+}
+
+// parseRequest reads a request in PEM form that is signed with its own key. The
+// error quotes nothing.
+func parseRequest(data []byte) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != requestType || len(rest) > 0 {
+		return nil, errors.New("it is not a certificate request in PEM form")
+	}
+	req, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, errors.New("it cannot be parsed")
+	}
+	if req.CheckSignature() != nil {
+		return nil, errors.New("it is not signed with its own key")
+	}
+	return req, nil
 }
 
 // The two attributes of a kubelet's subject.

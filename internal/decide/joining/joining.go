@@ -1,7 +1,8 @@
 // Package joining decides who becomes a node: for which roles a site takes
 // further hosts, under which names, which host gets a bootstrap token, whose
-// request for a kubelet's certificate is approved, and which worker gets another
-// certificate in exchange for an expired one.
+// request for a kubelet's certificate is approved, for which names and addresses a
+// kubelet may serve, and which worker gets another certificate in exchange for an
+// expired one.
 package joining
 
 import (

@@ -17,6 +17,9 @@ const AccessPath = "/etc/holdfast/join.kubeconfig"
 // has one.
 const KubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
+// ServingCertificate is the certificate by which kubelet serves, with its key.
+const ServingCertificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
+
 // Access renders a kubeconfig with which kubeadm finds the cluster, with a
 // bootstrap token. If the token is empty, it uses kubelet's certificate, which a
 // host has whose join was cut off late. That certificate proves better than any

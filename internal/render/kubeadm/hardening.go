@@ -67,11 +67,18 @@ func files(s *site.Site) ([]arg, []hostPathMount) {
 // host. It is CRI-O's limit for a container; a host has at least 32768.
 const podPIDs int64 = 4096
 
+// verifiesKubelets makes the API server verify the certificate of a kubelet before it
+// sends there what an administrator types. It needs kubelets that serve by a
+// certificate of the Kubernetes CA, so both settings come with the installation, and no
+// site ever has one without the other (docs/adr/0087).
+var verifiesKubelets = arg{Name: "kubelet-certificate-authority", Value: "/etc/kubernetes/pki/ca.crt"}
+
 // harden makes kubelet give a filter of system calls to every container that does
 // not ask for one, and bound its processes. It keeps the host's /var/log, which
-// contains the audit log, from everybody who may talk to kubelet.
+// contains the audit log, from everybody who may talk to kubelet. It makes kubelet
+// request a certificate to serve by, which the agents of control planes approve.
 func harden(c *kubelet.KubeletConfiguration) {
-	c.SeccompDefault = new(true)
+	c.SeccompDefault, c.ServerTLSBootstrap = new(true), true
 	c.PodPidsLimit = new(podPIDs)
 	c.TLSCipherSuites, c.TLSMinVersion = ciphers, minTLS
 	c.EnableProfilingHandler, c.EnableSystemLogHandler = new(false), new(false)

@@ -161,7 +161,7 @@ func apiServer(s *site.Site) controlPlane {
 	args, mounts := files(s)
 	return controlPlane{
 		CertSANs: certSANs(s), ExtraVolumes: mounts,
-		ExtraArgs: slices.Concat([]arg{readyCheck, plugins}, lostAfter(), servers(), args),
+		ExtraArgs: slices.Concat([]arg{readyCheck, plugins, verifiesKubelets}, lostAfter(), servers(), args),
 	}
 }
 

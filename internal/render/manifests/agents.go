@@ -57,11 +57,11 @@ func everywhere(t topology.Topology) []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{
 		// For labels, annotations and taints; a deleted node is created again.
 		grant("", "nodes", "create", "get", "list", "patch", "watch"),
-		// The certificates of joining hosts, and those of workers whose certificate
-		// has expired.
+		// The certificates of joining hosts, those of workers whose certificate has
+		// expired, and those by which kubelets serve.
 		grant("certificates.k8s.io", requests, "create", "get", "list", "watch"),
 		grant("certificates.k8s.io", requests+"/approval", "update"),
-		only([]string{joining.KubeletSigner}, grant("certificates.k8s.io", "signers", "approve")),
+		only([]string{joining.KubeletSigner, joining.ServingSigner}, grant("certificates.k8s.io", "signers", "approve")),
 		only([]string{kubeadm.AutoApproval}, grant(rbacv1.GroupName, "clusterrolebindings", "delete")),
 		// The configuration that a joining host starts with.
 		grant(mcfgv1.GroupName, "machineconfigs", "get"),

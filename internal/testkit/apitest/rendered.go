@@ -43,6 +43,9 @@ func AsRendered(folder, approved string) ([]string, error) {
 			return nil, err
 		}
 		for _, a := range c.APIServer.ExtraArgs {
+			if a.Name == "kubelet-certificate-authority" {
+				continue // it has no kubelets, and the file is kubeadm's
+			}
 			if strings.HasPrefix(a.Value, "/") {
 				a.Value = filepath.Join(folder, a.Value)
 			}

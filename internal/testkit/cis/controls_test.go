@@ -149,10 +149,7 @@ var programs = []section{
 		{id: "1.2.2", what: "no file of tokens", look: not(flag("kube-apiserver", "token-auth-file"))},
 		{id: "1.2.3", what: "no external addresses of Services", look: flag("kube-apiserver", "enable-admission-plugins", "DenyServiceExternalIPs")},
 		{id: "1.2.4", what: "it shows kubelets a certificate", look: all(flag("kube-apiserver", "kubelet-client-certificate"), flag("kube-apiserver", "kubelet-client-key"))},
-		{
-			id: "1.2.5", what: "it verifies theirs", look: flag("kube-apiserver", "kubelet-certificate-authority"),
-			why: "Kubelets sign their own; see 4.2.9.",
-		},
+		{id: "1.2.5", what: "it verifies theirs", look: flag("kube-apiserver", "kubelet-certificate-authority", "/etc/kubernetes/pki/ca.crt")},
 		{id: "1.2.6", what: "not everything is allowed", look: not(flag("kube-apiserver", "authorization-mode", "AlwaysAllow"))},
 		{id: "1.2.7", what: "a host's rights end with its pods", look: flag("kube-apiserver", "authorization-mode", "Node")},
 		{id: "1.2.8", what: "RBAC", look: flag("kube-apiserver", "authorization-mode", "RBAC")},
@@ -246,7 +243,7 @@ var programs = []section{
 		{id: "4.2.8", what: "Events are recorded", look: kubelet("eventRecordQPS", absent), why: "Kubernetes' 50 a second."},
 		{id: "4.2.9", what: "a server certificate of the cluster's", look: func(t *testing.T, f facts) bool {
 			return kubelet("serverTLSBootstrap", is(true))(t, f) || kubelet("tlsCertFile", set)(t, f)
-		}, why: "kubelet signs its own: whoever sits between an API server and a host's kubelet can read a log or a session that an administrator asks for."},
+		}, why: "The agents of control planes approve it: [adr/0087](adr/0087-kubelet-serving-certificates.md)."},
 		{id: "4.2.10", what: "its client certificate is renewed", look: kubelet("rotateCertificates", is(true))},
 		{id: "4.2.11", what: "its server certificate may be", look: kubelet("featureGates.RotateKubeletServerCertificate", absent)},
 		{id: "4.2.12", what: "strong ciphers", look: kubelet("tlsCipherSuites", func(got any) bool {

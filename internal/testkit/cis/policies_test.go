@@ -46,7 +46,7 @@ var policies = []section{
 		{id: "5.1.10", what: "who speaks to kubelets", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool { return allows(rule, "nodes/proxy", "get", "create") })},
 		{
 			id: "5.1.11", what: "who approves certificates", look: agentsApproveKubelets, shown: "TestAWorkersTokenIsNobodyElsesIdentity",
-			why: "Of what Holdfast renders: the agents of control planes, and kubelets' alone, for the name that a token was made for. What kubeadm binds is not judged here.",
+			why: "Of what Holdfast renders: the agents of control planes, and kubelets' alone: to be a client, for the name that a token was made for; to serve, for a node's own name and addresses. What kubeadm binds is not judged here.",
 		},
 		{id: "5.1.12", what: "who changes webhooks", look: nobody(func(_ role, rule rbacv1.PolicyRule) bool {
 			verbs := []string{"create", "update", "patch", "delete"}
@@ -111,7 +111,7 @@ func agentsApproveKubelets(t *testing.T, f facts) bool {
 		return allows(rule, "certificatesigningrequests/approval", "update", "patch") || slices.Contains(rule.Verbs, "approve")
 	})
 	beyond := nobody(func(_ role, rule rbacv1.PolicyRule) bool {
-		return slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{joining.KubeletSigner})
+		return slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{joining.KubeletSigner, joining.ServingSigner})
 	})
 	good := beyond(t, f)
 	for _, b := range f.bound {

@@ -13,9 +13,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -308,18 +310,37 @@ func KubeletIsWell(ctx context.Context) bool {
 
 // KubeletAnswers reports whether the kubelet of another host answers at all. It
 // proves that the host lives and nothing else, so it needs neither an account nor
-// the kubelet's certificate.
+// the kubelet's certificate. A kubelet that has no certificate to serve by, since its
+// Node is missing, answers too: it refuses the handshake.
 func KubeletAnswers(ctx context.Context, n state.Node) bool {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a sign of life, see above
-	}}
-	for _, a := range n.Addresses {
-		if _, err := ask(ctx, client, "https://"+net.JoinHostPort(a.String(), kubeletPort)+"/healthz"); err == nil {
-			return true
-		}
+	return slices.ContainsFunc(n.Addresses, func(a netip.Addr) bool { return greets(ctx, net.JoinHostPort(a.String(), kubeletPort)) })
+}
+
+// greets reports whether a server sends anything in a TLS handshake. The kernel takes
+// a connection for a process that hangs, and sends nothing for it.
+func greets(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
 	}
-	return false
+	defer func() { _ = conn.Close() }()
+	heard := &listener{Conn: conn}
+	_ = tls.Client(heard, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // a sign of life, see above
+	return heard.any
+}
+
+// listener notes whether the other side has sent anything.
+type listener struct {
+	net.Conn
+	any bool
+}
+
+func (l *listener) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	l.any = l.any || n > 0
+	return n, err
 }
 
 func ask(ctx context.Context, client *http.Client, url string) (status int, err error) {

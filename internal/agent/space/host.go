@@ -1,0 +1,44 @@
+package space
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/host"
+	"github.com/holdfast/holdfast/internal/adapter/records"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// ThisHost is the files of this host. Its zero value is ready.
+type ThisHost struct{ records records.Files }
+
+// Last returns the report that was written last in this boot.
+func (ThisHost) Last() (Report, error) { return host.ReadState[Report](state.EtcdSpacePath) }
+
+// Write stores a report.
+func (ThisHost) Write(r Report) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return host.WriteFileAtomic(state.EtcdSpacePath, append(data, '\n'), state.DefaultFileMode)
+}
+
+// Note stores that a defragmentation begins.
+func (h ThisHost) Note(n state.EtcdDefragmentation) error { return h.records.WriteDefragmentation(n) }
+
+// RemoveNote removes that.
+func (h ThisHost) RemoveNote() error { return h.records.RemoveDefragmentation() }
+
+// Wanted returns how long ago a person wished for a defragmentation.
+func (ThisHost) Wanted() state.Fact[time.Duration] {
+	info, err := os.Stat(state.EtcdDefragmentWantedPath)
+	if err != nil {
+		return state.Fact[time.Duration]{}
+	}
+	return state.Known(time.Since(info.ModTime()))
+}
+
+// RemoveWanted removes the wish.
+func (ThisHost) RemoveWanted() error { return host.RemoveFile(state.EtcdDefragmentWantedPath) }

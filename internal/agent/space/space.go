@@ -1,0 +1,166 @@
+// Package space gives etcd space back: it defragments the member of its own host, and as the host
+// that leads it moves the lead, compacts and takes the alarm NOSPACE back. Package
+// decide/etcdspace decides.
+//
+// No host acts on the member of another one. There is no lock: all hosts decide by the same
+// answers of the members, a step names its host, and that host waits until its turn has lasted.
+//
+// It owns state.EtcdSpacePath, and writes state.EtcdDefragmentationPath, by which the keeper knows
+// why etcd does not answer.
+package space
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast/holdfast/internal/adapter/etcd"
+	"github.com/holdfast/holdfast/internal/agent/loop"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
+	decide "github.com/holdfast/holdfast/internal/decide/etcdspace"
+	"github.com/holdfast/holdfast/internal/model/state"
+)
+
+// The pauses of the loop.
+const (
+	every = 30 * time.Second
+	// soon is the pause while a step is near: a turn lasts decide.Apart, and a person waits.
+	soon  = 5 * time.Second
+	looks = 5 * time.Second
+	limit = etcdhealth.DefragmentMost + time.Minute
+	// wishLasts is how long a person's wish counts.
+	wishLasts = 10 * time.Minute
+)
+
+// Etcd is the member of this host.
+type Etcd interface {
+	Defragment(ctx context.Context) error
+	MoveLeader(ctx context.Context, to state.MemberID) error
+	Compact(ctx context.Context, revision int64) error
+	Compacted(ctx context.Context, revision int64) (bool, error)
+	DisarmNoSpace(ctx context.Context, members []state.MemberID) error
+}
+
+// Files are those of this host.
+type Files interface {
+	// Last returns the report that was written last in this boot.
+	Last() (Report, error)
+	Write(r Report) error
+	Note(n state.EtcdDefragmentation) error
+	RemoveNote() error
+	// Wanted returns how long ago a person wished for a defragmentation; unknown if nobody did.
+	Wanted() state.Fact[time.Duration]
+	RemoveWanted() error
+}
+
+// Options holds what New needs.
+type Options struct {
+	Files
+	Shape decide.Shape
+	// View returns the cluster as this host knows it.
+	View func() state.NetworkView
+	// Members asks the members of all hosts, Own is that of this host.
+	Members func(ctx context.Context, addresses map[string]string) map[string]etcd.MemberSpace
+	Own     func(address string) (Etcd, error)
+	// Keeper returns the report of the etcd keeper, on two hosts.
+	Keeper func(ctx context.Context) (state.EtcdReport, error)
+	// BacksUp reports whether this host takes a backup.
+	BacksUp func(ctx context.Context) (bool, error)
+	// Uptime is the time since boot, by the clock of the keeper.
+	Uptime func() (time.Duration, error)
+	Now    func() time.Time
+}
+
+// Report is what the agent found, for people. Journal is what it remembers of its own work.
+type Report struct {
+	At      time.Time       `json:"at"`
+	Members []decide.Member `json:"members,omitempty"`
+	Verdict decide.Verdict  `json:"verdict"`
+	// IfAsked is what would follow if a person asked this host for a defragmentation.
+	IfAsked decide.Verdict `json:"ifAsked"`
+	Journal decide.Journal `json:"journal"`
+}
+
+// Agent is the loop of one control plane. Only the loop uses its fields.
+type Agent struct {
+	Options
+	loaded  bool
+	journal decide.Journal
+	seen    []revision
+	turn    string
+	since   time.Duration
+}
+
+// New returns the loop of a host.
+func New(o Options) *Agent { return &Agent{Options: o} }
+
+// Task returns the loop.
+func (a *Agent) Task() loop.Task {
+	return loop.Task{Name: "space of etcd", First: every, Every: every, Limit: limit, Spared: true, Step: a.step}
+}
+
+func (a *Agent) step(ctx context.Context) (loop.Result, error) {
+	up, err := a.Uptime()
+	if err != nil {
+		return loop.Result{}, err
+	}
+	a.load()
+	f := a.look(ctx, up)
+	a.hold(&f)
+	v := decide.Decide(f)
+	if err := a.tell(f, v); err != nil {
+		return loop.Result{}, err
+	}
+	if v.Step == decide.None || v.Host != f.Self {
+		return loop.Result{Again: pause(f, a.turn)}, a.forget(f, v)
+	}
+	err = a.act(ctx, f, v)
+	return loop.Result{Again: soon, Changed: changed(v, err)}, errors.Join(err, a.forget(f, v), a.tell(f, v))
+}
+
+// load takes in what an earlier process remembered. One that cannot be read is none.
+func (a *Agent) load() {
+	if a.loaded {
+		return
+	}
+	if last, err := a.Last(); err == nil {
+		a.journal = last.Journal
+	}
+	a.loaded = true
+}
+
+// hold remembers for how long the members have asked for the same step.
+func (a *Agent) hold(f *decide.Facts) {
+	if now := decide.Turn(*f); now != a.turn {
+		a.turn, a.since = now, f.Uptime
+	}
+	f.Turn, f.Journal = f.Uptime-a.since, a.journal
+}
+
+func (a *Agent) tell(f decide.Facts, v decide.Verdict) error {
+	f.Asked, f.Journal = true, a.journal
+	return a.Write(Report{At: a.Now(), Members: f.Members.Value, Verdict: v, IfAsked: decide.Decide(f), Journal: a.journal})
+}
+
+// forget removes a person's wish that was carried out or that leads to nothing.
+func (a *Agent) forget(f decide.Facts, v decide.Verdict) error {
+	if !f.Asked || v.Step != decide.None && v.Step != decide.Defragment || v.Rule == "other" {
+		return nil
+	}
+	return a.RemoveWanted()
+}
+
+func pause(f decide.Facts, turn string) time.Duration {
+	if f.Asked || turn != "" {
+		return soon
+	}
+	return every
+}
+
+func changed(v decide.Verdict, err error) string {
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", v.Step, v.Why)
+}
