@@ -35,8 +35,7 @@ const (
 func TestEtcdGivesSpaceBack(t *testing.T) {
 	play(t, "space of etcd", func(tr *trial) {
 		tr.fill()
-		full := tr.sizes()
-		for _, m := range full {
+		for _, m := range tr.freshSpace().Members {
 			if m.Size < 2*etcdspace.LeastSize {
 				tr.Fatalf("%s has %d MiB after %d writes of %d KiB, want at least %d", m.Name, m.Size>>20, fills, fillSize>>10, 2*etcdspace.LeastSize>>20)
 			}
@@ -44,12 +43,16 @@ func TestEtcdGivesSpaceBack(t *testing.T) {
 		began := time.Now()
 		tr.Eventually(smallerWithin, "every member is small again", func() error {
 			var errs []error
-			for _, m := range tr.sizes() {
+			r := tr.freshSpace()
+			for _, m := range r.Members {
 				if m.Size > etcdspace.LeastSize {
 					errs = append(errs, fmt.Errorf("%s has %d MiB, of which it uses %d", m.Name, m.Size>>20, m.InUse>>20))
 				}
 			}
-			return errors.Join(append(errs, tr.ownVerdict())...)
+			if v := r.Verdict; v.Step != etcdspace.None {
+				errs = append(errs, fmt.Errorf("%s: %s", v.Rule, v.Why))
+			}
+			return errors.Join(errs...)
 		})
 		tr.Trial.Took("until every member is small", time.Since(began))
 		tr.Noticed("meanwhile", began)
@@ -97,26 +100,17 @@ func (tr *trial) space(host string) (r space.Report) {
 	return r
 }
 
-// sizes returns what the members say, by the agent of the first host, once its report is
-// younger than the call.
-func (tr *trial) sizes() (members []etcdspace.Member) {
+// freshSpace returns what the first host says of all members, once its report is younger
+// than the call.
+func (tr *trial) freshSpace() (r space.Report) {
 	tr.Helper()
 	asked := tr.Now()
 	tr.Eventually(2*time.Minute, "a host tells how large etcd is", func() error {
-		r := tr.space(tr.ControlPlanes()[0])
+		r = tr.space(tr.ControlPlanes()[0])
 		if r.At.Before(asked) || len(r.Members) != len(tr.ControlPlanes()) {
 			return fmt.Errorf("the report is of %s and has %d members", r.At.UTC().Format(time.TimeOnly), len(r.Members))
 		}
-		members = r.Members
 		return nil
 	})
-	return members
-}
-
-// ownVerdict returns the step that is due, nil if none is.
-func (tr *trial) ownVerdict() error {
-	if v := tr.space(tr.ControlPlanes()[0]).Verdict; v.Step != etcdspace.None {
-		return fmt.Errorf("%s: %s", v.Rule, v.Why)
-	}
-	return nil
+	return r
 }
