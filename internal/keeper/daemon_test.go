@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,8 +53,15 @@ func begin(t *testing.T, prepare func(*site)) *site {
 		prepare(s)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	go func() { s.ended <- s.serveOnly(ctx) }()
-	t.Cleanup(stop)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.ended <- s.serveOnly(ctx)
+	}()
+	t.Cleanup(func() { // its folder is removed next: it must write there no more
+		stop()
+		<-gone
+	})
 	return s
 }
 
@@ -61,15 +69,17 @@ func begin(t *testing.T, prepare func(*site)) *site {
 // Corosync.
 func (s *site) serveOnly(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
 	defer cancel()
-	go func() {
+	waiting.Go(func() {
 		s.await(ctx)
 		select {
 		case <-s.again:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return s.serve(ctx, s.socket)
 }
 

@@ -2,11 +2,11 @@ package payload
 
 import "slices"
 
-// traefikPatches returns the differences from Traefik: the corrections of two
+// traefikPatches returns the differences from Traefik: the corrections of three
 // mistakes, and the removal of parts that a release cannot have or must not
 // read.
 func traefikPatches() []Patch {
-	return slices.Concat([]Patch{lateWords}, ownNames(), withoutDNSChallenges(), certificatesOnly())
+	return slices.Concat([]Patch{lateWords, beforeTheFirst}, ownNames(), withoutDNSChallenges(), certificatesOnly())
 }
 
 // lateWords closes a connection on which nothing was sent before Traefik closed
@@ -18,6 +18,19 @@ var lateWords = Patch{
 	File: "pkg/server/server_entrypoint_tcp.go",
 	Old:  "\th.connChan <- conn\n",
 	New:  "\tselect {\n\tcase h.connChan <- conn:\n\tcase <-h.closeChan:\n\t\t_ = conn.Close()\n\t}\n",
+}
+
+// beforeTheFirst is the answer to all requests before the first configuration.
+// Traefik opens its ports first, and unpatched it says 404 until then, of every
+// host (docs/adr/0019). Nobody knows yet whether there is such a host: the
+// client shall ask again.
+var beforeTheFirst = Patch{
+	File: "pkg/server/server_entrypoint_tcp.go",
+	Old:  "\thttpSwitcher := middlewares.NewHandlerSwitcher(http.NotFoundHandler())\n",
+	New: "\thttpSwitcher := middlewares.NewHandlerSwitcher(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {\n" +
+		"\t\tw.Header().Set(\"Retry-After\", \"1\")\n" +
+		"\t\thttp.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)\n" +
+		"\t}))\n",
 }
 
 // ownNames keeps names apart. Traefik joins the parts of a name by hyphens,

@@ -83,8 +83,8 @@ func (g *gate) pass(ctx context.Context, from net.Conn, address string) {
 	_, _ = io.Copy(from, to) // the same
 }
 
-// TestARouterThatStartsDeniesNoHost: until it has read the cluster, it tells
-// every client of every host to ask later. It then begins to serve without ever
+// TestARouterThatStartsDeniesNoHost: from the moment it opens its ports until it
+// has read the cluster, it tells every client of every host to ask later. It then begins to serve without ever
 // saying that a host does not exist.
 func TestARouterThatStartsDeniesNoHost(t *testing.T) {
 	r, ports := onPorts(t)
@@ -94,7 +94,14 @@ func TestARouterThatStartsDeniesNoHost(t *testing.T) {
 	r.start()
 	paths := render.Traefik{}.Paths(r.rendered(configv1.HighlyAvailableTopologyMode))
 	stats := func(path string) int { return r.answer("http", ports[2], "localhost", path, nil) }
-	r.until("it lives", func() bool { return stats(paths.Alive) == http.StatusOK })
+	r.untilLooked("it lives", time.Millisecond, func() bool { // its ports are open for some milliseconds before
+		for scheme, port := range map[string]int32{"http": ports[0], "https": ports[1]} {
+			if code, header := r.ask(scheme, port, "mine.x.example", "/", nil); code != 0 && header.Get("Retry-After") != "1" {
+				t.Errorf("%s: it says %d %v before it knows anything", scheme, code, header)
+			}
+		}
+		return stats(paths.Alive) == http.StatusOK
+	})
 	roots := r.roots()
 	for scheme, port := range map[string]int32{"http": ports[0], "https": ports[1]} {
 		code, header := r.ask(scheme, port, "mine.x.example", "/", roots)

@@ -197,11 +197,17 @@ func (r *router) ask(scheme string, port int32, name, path string, roots *x509.C
 
 func (r *router) until(what string, is func() bool) {
 	r.t.Helper()
+	r.untilLooked(what, 50*time.Millisecond, is)
+}
+
+// untilLooked is until with another pause between two looks.
+func (r *router) untilLooked(what string, pause time.Duration, is func() bool) {
+	r.t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(end) {
 			r.t.Fatalf("%s: not in a minute\n%s", what, r.said())
 		}
-		_ = host.Sleep(r.t.Context(), 50*time.Millisecond)
+		_ = host.Sleep(r.t.Context(), pause)
 	}
 }
 
