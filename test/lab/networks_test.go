@@ -154,15 +154,6 @@ func (c cluster) everythingIsHeld(w *watcher) {
 	w.from()
 }
 
-// whole waits until all nodes are ready.
-func (c cluster) whole() {
-	c.Helper()
-	c.eventually(5*time.Minute, "all nodes are ready", func() error {
-		_, err := c.kubectl("wait", "nodes", "--all", "--for=condition=Ready", "--timeout=2s")
-		return err
-	})
-}
-
 // apiHolderIsCut cuts the power of the holder of the first API address.
 func (c cluster) apiHolderIsCut(w *watcher, others ...netip.Addr) {
 	c.Helper()
@@ -182,7 +173,7 @@ func (c cluster) apiHolderIsCut(w *watcher, others ...netip.Addr) {
 	w.judge("the holder of the API's address lost its power", append(slices.Clone(w.lab.Layout.APIVIPs), others...))
 	w.from()
 	c.must("lab", "fault", "clear", "--name", c.name)
-	c.whole()
+	c.isWholeAgain()
 	w.judge("it came back", append(slices.Clone(w.lab.Layout.APIVIPs), others...))
 }
 
@@ -226,7 +217,7 @@ func (c cluster) twoMachineNetworks() {
 	w.mu.Unlock()
 	w.judge("the far worker lost its power", layout.APIVIPs)
 	c.must("lab", "fault", "clear", "--name", c.name)
-	c.whole()
+	c.isWholeAgain()
 	c.everythingIsHeld(w)
 	c.pause(10 * time.Second)
 	w.judge("it came back", layout.IngressVIPs, "worker-2")
