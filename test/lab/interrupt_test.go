@@ -125,7 +125,7 @@ func TestAnInstallationSurvivesPowerCuts(t *testing.T) {
 	wanted(t, "cuts")
 	random := seeded(t)
 	c := lab(t, "tcuts")
-	cmd := exec.CommandContext(t.Context(), program(t), "lab", "up", "--name", c.name, "--control-planes=2", "--post-delay=0s", "--timeout=6m")
+	cmd := exec.CommandContext(t.Context(), program(t), "lab", "up", "--name", c.name, "--control-planes=2", "--post-delay=0s", "--timeout=12m") // some 3 minutes, 6 on a slow machine, and each cut adds half of one
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

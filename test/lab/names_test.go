@@ -144,10 +144,12 @@ func (c cluster) podsKnowTheCluster(askers []pod) {
 		for _, name := range []string{"api-int", p.Spec.NodeName} {
 			script := fmt.Sprintf(`n=0; while [ $n -lt %d ]; do n=$((n+1)); curl --silent --output /dev/null --max-time 2 --write-out '%%{time_namelookup}\n' http://%s.%s.%s.:1/; done`,
 				times, name, c.name, labnet.BaseDomain)
-			out, err := c.kubectl("exec", p.Metadata.Name, "--", "/bin/dash", "-c", script+"; true")
-			if err != nil {
-				c.Fatal(err)
-			}
+			var out string
+			// An exec ends with the virtual IP's move, which a busy machine may cause.
+			c.eventually(time.Minute, "a command in the pod on "+p.Spec.NodeName, func() (err error) {
+				out, err = c.kubectl("exec", p.Metadata.Name, "--", "/bin/dash", "-c", script+"; true")
+				return err
+			})
 			known := 0
 			for took := range strings.FieldsSeq(out) {
 				if strings.Trim(took, "0.") != "" {

@@ -11,8 +11,13 @@ import (
 // etcdPackages lists the packages whose update restarts Corosync, Pacemaker or what
 // runs etcd, each as the expression that its name begins with
 // (docs/facts/machine-config.md#updates, U1 and U2).
+//
+// The libraries are those that corosync and pacemaker build: each of their programs
+// wants those of its own version.
 var etcdPackages = []string{
-	"conmon", "containernetworking-plugins", "corosync", "crun", "fence-agents", "libknet", "libqb", "netavark",
+	"conmon", "containernetworking-plugins", "corosync", "crun", "fence-agents", "libcfg[0-9]", "libcib[0-9]", "libcmap[0-9]",
+	"libcorosync-common", "libcpg[0-9]", "libcrm(cluster|common|service)", "libknet", "liblrmd[0-9]", "libnozzle", "libpacemaker",
+	"libpe-(rules|status)", "libqb", "libquorum[0-9]", "libsam[0-9]", "libstonithd", "libvotequorum", "netavark",
 	"pacemaker", "pcs$", "podman", "resource-agents", "runc$",
 }
 

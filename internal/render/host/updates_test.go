@@ -71,7 +71,7 @@ func TestUnattendedUpgradesLeaveAloneWhatEtcdRunsOn(t *testing.T) {
 		return slices.ContainsFunc(held, func(e string) bool { return regexp.MustCompile(`^(?:` + e + `)`).MatchString(name) })
 	}
 	base := payload.HostPackages()
-	for _, name := range append(payload.HostPackages(payload.ExtensionTwoNodeHA), "libknet1", "libqb100", "conmon", "crun", "pacemaker-resource-agents") {
+	for _, name := range append(payload.HostPackages(payload.ExtensionTwoNodeHA), "libknet1", "libqb100", "libcpg4", "libcmap4", "libcrmcommon34", "libpe-status28", "conmon", "crun", "pacemaker-resource-agents") {
 		ours := !slices.Contains(base, name) || name == "runc"
 		if matches(name) != ours {
 			t.Errorf("%s is held back: %t, want %t", name, matches(name), ours)
