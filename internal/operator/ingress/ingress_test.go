@@ -72,8 +72,8 @@ func TestHardCase08_ZeroWritesInSteadyState(t *testing.T) {
 	}
 	c.settle()
 	for minute := range 10 {
-		for range 20 {
-			c.now = c.now.Add(3 * time.Second)
+		for range 5 {
+			c.now = c.now.Add(12 * time.Second)
 			c.must(c.pass())
 		}
 		if minute == 5 {
