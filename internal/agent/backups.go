@@ -8,8 +8,10 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/clock"
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
+	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/agent/backup"
 	decide "github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/etcdhealth"
 	"github.com/holdfast/holdfast/internal/keeper/keeperclient"
 	model "github.com/holdfast/holdfast/internal/model/backup"
 	"github.com/holdfast/holdfast/internal/model/site"
@@ -24,7 +26,7 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 	return backup.New(backup.Options{
 		Unit: backup.ThisUnit(), Store: backup.ThisStore(), Site: s.Domain(),
 		Open: func() (backup.API, error) { return kube.Open(state.AgentKubeconfig) },
-		Etcd: etcdForBackups(s, view),
+		Etcd: withDefragmentation(etcdForBackups(s, view)),
 		Catalogue: func() ([]model.Entry, error) {
 			// A backup whose entry cannot be read is left out: it never counts as good, and stays.
 			entries, _, err := catalogue.Catalogue{Dir: model.Dir}.List()
@@ -35,6 +37,19 @@ func newBackups(s *site.Site, view func() state.NetworkView) *backup.Agent {
 		Node:  func() string { return view().Host.NodeName },
 		Zones: time.LoadLocation, Now: time.Now,
 	})
+}
+
+// withDefragmentation adds whether etcd of this host is defragmented, which the agent notes
+// beside it before it begins.
+func withDefragmentation(look func(context.Context) state.Fact[decide.Etcd]) func(context.Context) state.Fact[decide.Etcd] {
+	var files records.Files
+	return func(ctx context.Context) state.Fact[decide.Etcd] {
+		e := look(ctx)
+		if _, up, err := observe.Boot(); err == nil && e.Known {
+			e.Value.Defragments = etcdhealth.Defragments(files.Defragmentation(), up)
+		}
+		return e
+	}
 }
 
 // etcdForBackups returns a look at etcd of this host: of two hosts it asks the etcd keeper,

@@ -58,6 +58,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"a site without a time server", func(f *Facts) { open(f); f.Synchronised, f.Up = state.Known(false), 2*time.Hour }, Begin, BySchedule},
 		{"what etcd does is unknown", func(f *Facts) { open(f); f.Etcd = state.Fact[Etcd]{} }, Wait, "etcd-unknown"},
 		{"etcd takes no writes", func(f *Facts) { open(f); f.Etcd.Value.Writes = false }, Wait, "no-writes"},
+		{"a defragmentation", func(f *Facts) { open(f); f.Etcd.Value.Defragments = true }, Wait, "defragmentation"},
 		{"a take-over", func(f *Facts) { open(f); f.Etcd.Value.TakesOver = "x" }, Wait, "take-over"},
 		{"a learner", func(f *Facts) { open(f); f.Etcd.Value.Learner = "cp-2" }, Wait, "learner"},
 		{"a host is away", func(f *Facts) {
@@ -74,6 +75,7 @@ func TestWhatAHostDoesAboutItsBackups(t *testing.T) {
 		{"somebody else started the unit", func(f *Facts) { f.Works = true }, Follow, "not-ours"},
 		{"what etcd does is unknown meanwhile", func(f *Facts) { begun(f); f.Etcd = state.Fact[Etcd]{} }, Follow, "works"},
 		{"etcd stalls meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Writes = false }, End, "no-writes"},
+		{"a defragmentation begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.Defragments = true }, End, "defragmentation"},
 		{"a take-over begins meanwhile", func(f *Facts) { begun(f); f.Etcd.Value.TakesOver = "x" }, End, "take-over"},
 		{"a host comes back and learns", func(f *Facts) { begun(f); f.Etcd.Value.Learner = "cp-2" }, End, "learner"},
 		{"the membership changes", func(f *Facts) { begun(f); f.Etcd.Value.Members = "1" }, End, "members"},

@@ -21,6 +21,8 @@ type Etcd struct {
 	Writes bool
 	// TakesOver says what the etcd keeper does besides watching, empty for nothing.
 	TakesOver string
+	// Defragments is true while the member of this host is defragmented, and answers nobody.
+	Defragments bool
 	// Learner names a member that is catching up, empty for none.
 	Learner string
 	// Members identifies the membership of etcd and of the pair: another text is another one.
@@ -179,6 +181,9 @@ var rules = []rule{
 	}},
 	{id: "take-over", ends: true, why: func(s Situation, _ Begun) string {
 		return when(s.Etcd.Value.TakesOver != "", "the etcd keeper is at work: "+s.Etcd.Value.TakesOver)
+	}},
+	{id: "defragmentation", ends: true, why: func(s Situation, _ Begun) string {
+		return when(s.Etcd.Value.Defragments, "etcd of this host is defragmented")
 	}},
 	{id: "learner", ends: true, why: func(s Situation, _ Begun) string {
 		return when(s.Etcd.Value.Learner != "", s.Etcd.Value.Learner+" catches up with etcd's data")
