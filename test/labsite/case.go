@@ -44,6 +44,8 @@ type Case struct {
 	began   time.Time
 	at      time.Time
 	log     int64
+	// waited is the machine's pressure at the beginning, negative if it is not known.
+	waited time.Duration
 }
 
 // Plan names a scenario, the number of its runs, and the directory for the
@@ -87,6 +89,9 @@ func newCase(t *testing.T, s *Site, p Plan, i int) *Case {
 	}
 	if st, err := os.Stat(s.Lab.LogPath()); err == nil {
 		c.log = st.Size()
+	}
+	if c.waited, err = waited(); err != nil {
+		c.waited = -1
 	}
 	return c
 }
@@ -265,6 +270,7 @@ func (c *Case) finish() {
 	for name, l := range c.clients {
 		histories[name] = l.Stop()
 	}
+	c.busy()
 	c.Trial.Failed = c.Failed()
 	if !c.at.IsZero() {
 		if err := evidence.Append(filepath.Join(c.output, "results.jsonl"), c.Trial); err != nil {

@@ -36,3 +36,13 @@ func TestAHostsAddressIsOfTheFamilyThatIsAsked(t *testing.T) {
 		t.Errorf("v4 of none is %s", a)
 	}
 }
+
+func TestThePressureOfAMachineIsRead(t *testing.T) {
+	got, err := parseWaited("some avg10=57.46 avg60=56.91 avg300=78.64 total=16339850758\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	if err != nil || got != 16339850758*time.Microsecond {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := parseWaited("full avg10=0.00 total=1\n"); err == nil {
+		t.Error("a text without the line is no error")
+	}
+}
