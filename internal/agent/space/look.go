@@ -29,6 +29,7 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	f.Around(f.Self, view.Nodes.Value, a.Now())
 	if own, answered := answers[f.Self]; answered {
 		f.Etcd = state.Known(backup.EtcdOfMember(own.Leader != 0 && !own.Learner, own.Members))
+		f.Own, f.NoSpace = state.Known(member(f.Self, own, false, false)), alarmed(own)
 		a.past(ctx, &f, own, addresses[f.Self])
 	}
 	if a.Shape == decide.Two {
@@ -37,8 +38,9 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	if works, err := a.BacksUp(ctx); err == nil {
 		f.BacksUp = state.Known(works)
 	}
-	wish := a.Wanted()
-	f.Asked = wish.Known && wish.Value >= 0 && wish.Value < wishLasts
+	file := a.Wanted()
+	a.wish = a.hear()
+	f.Asked = a.wish != "" || file.Known && file.Value >= 0 && file.Value < decide.WishLasts
 	return f
 }
 
@@ -83,6 +85,17 @@ func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 	if len(list) == f.Voters {
 		f.Members = state.Known(list)
 	}
+}
+
+// alarmed returns the names of the members that raised the alarm, as one of them knows it.
+func alarmed(own etcd.MemberSpace) []string {
+	var out []string
+	for _, m := range own.Members {
+		if slices.Contains(own.NoSpace, m.ID) {
+			out = append(out, m.Name)
+		}
+	}
+	return out
 }
 
 func member(name string, s etcd.MemberSpace, noSpace, corrupt bool) decide.Member {

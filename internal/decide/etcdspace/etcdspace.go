@@ -130,6 +130,9 @@ func step(f Facts) Verdict {
 	return Verdict{Step: Defragment, Host: next.Name, Rule: "follower", Why: fmt.Sprintf("%s is next: %s", next.Name, why)}
 }
 
+// onlyMember is the rule of a member that waits for a person.
+const onlyMember = "alone"
+
 // alone decides for the only member.
 func alone(f Facts, m Member, why string, alarm bool) Verdict {
 	switch {
@@ -140,7 +143,7 @@ func alone(f Facts, m Member, why string, alarm bool) Verdict {
 	case alarm:
 		return Verdict{Step: Defragment, Host: m.Name, Rule: "alone-alarm", Why: "the only member takes no writes anyhow: " + why}
 	}
-	return Verdict{Rule: "alone", Why: fmt.Sprintf("%s is the only member, and nothing serves the API while it is defragmented, so a person chooses the time: %s", m.Name, why)}
+	return Verdict{Rule: onlyMember, Why: fmt.Sprintf("%s is the only member, and nothing serves the API while it is defragmented, so a person chooses the time: %s", m.Name, why)}
 }
 
 // pick returns the member that is next, and why; nil if none has enough to gain. The member that

@@ -66,6 +66,10 @@ type Facts struct {
 	// Voters is how many voters etcd lists. Members is known only if all of them answered.
 	Voters  int
 	Members state.Fact[[]Member]
+	// Own is the member of this host, whatever the others answer, and NoSpace has the names of
+	// the members that raised the alarm, as it knows them.
+	Own     state.Fact[Member]
+	NoSpace []string
 	// Pair is known on two hosts only.
 	Pair state.Fact[Pair]
 	// Situation has a learner, a take-over, a rotation, backups and other work of the hosts.
@@ -95,6 +99,11 @@ type Journal struct {
 	Last time.Duration `json:"last,omitempty"`
 	// Error is that of the last failure.
 	Error string `json:"error,omitempty"`
+	// Done is the last one that succeeded.
+	Done Done `json:"done,omitzero"`
+	// Asked is the last wish at the Node that was answered, and Answer the answer.
+	Asked  string `json:"asked,omitempty"`
+	Answer Answer `json:"answer,omitzero"`
 }
 
 // Begin returns the journal as it is written before a defragmentation begins.
@@ -106,7 +115,7 @@ func (j Journal) Begin(now time.Duration) Journal {
 // End returns the journal after a defragmentation that Begin noted.
 func (j Journal) End(now time.Duration, failure error) Journal {
 	if failure == nil {
-		return Journal{Last: now}
+		return Journal{Last: now, Done: j.Done, Asked: j.Asked, Answer: j.Answer}
 	}
 	j.At, j.Error = now, failure.Error()
 	return j
