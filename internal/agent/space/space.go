@@ -149,7 +149,7 @@ func (a *Agent) note(f decide.Facts, v decide.Verdict) error { return a.Write(a.
 func (a *Agent) found(f decide.Facts, v decide.Verdict) decide.Report {
 	f.Asked, f.Journal = true, a.journal
 	asked, now := decide.Decide(f), a.Now()
-	r := decide.Report{At: now, Members: f.Members.Value, Verdict: v, IfAsked: asked, Journal: a.journal, Summary: decide.Summarize(f, v, asked, a.wish)}
+	r := decide.Report{Host: f.Self, At: now, Members: f.Members.Value, Verdict: v, IfAsked: asked, Journal: a.journal, Summary: decide.Summarize(f, v, asked, a.wish)}
 	r.Summary.At = now
 	return r
 }
@@ -162,7 +162,7 @@ func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
 	if a.wish != "" {
 		answer := decide.Answer{Done: a.journal.Done}
 		if v.Step == decide.None {
-			answer = decide.Answer{Failed: v.Why}
+			answer = decide.Answer{Refused: v.Why}
 		}
 		if failure != nil {
 			answer = decide.Answer{Failed: failure.Error()}

@@ -74,7 +74,7 @@ func (a *Agent) hear() string {
 		if wish.Text == a.wish && a.waits != "" {
 			why = "it waited too long: " + a.waits
 		}
-		a.journal = a.journal.Answers(wish.Text, decide.Answer{Failed: why})
+		a.journal = a.journal.Answers(wish.Text, decide.Answer{Refused: why})
 		return ""
 	}
 	return wish.Text

@@ -22,6 +22,7 @@ const (
 
 // Report is what the agent of a control plane found last. It lies on its host.
 type Report struct {
+	Host    string    `json:"host"`
 	At      time.Time `json:"at"`
 	Members []Member  `json:"members,omitempty"`
 	Verdict Verdict   `json:"verdict"`
@@ -138,12 +139,38 @@ func (s Summary) quiet() quiet {
 
 func (s Summary) far(a, b int64) bool { return s.Quota > 0 && max(a-b, b-a)*100 >= s.Quota*moved }
 
+// Fresh is the greatest age of a Report while the agent works: it looks every half minute, and a
+// defragmentation takes up to a minute and a half.
+const Fresh = 3 * time.Minute
+
+// Over returns hosts with what a Report of this moment knows better than their Nodes.
+func (r Report) Over(hosts []Host) []Host {
+	out := slices.Clone(hosts)
+	host := func(name string) *Host {
+		i := slices.IndexFunc(out, func(h Host) bool { return h.Name == name })
+		if i < 0 {
+			out, i = append(out, Host{Name: name, Summary: Summary{Verdict: r.Verdict}}), len(out)
+		}
+		return &out[i]
+	}
+	for _, m := range r.Members {
+		h := host(m.Name)
+		h.Size, h.InUse, h.Quota, h.Silent = m.Size, m.InUse, m.Quota, ""
+	}
+	own := host(r.Host)
+	own.Summary, own.Silent = r.Summary, ""
+	for i := range out {
+		out[i].NoSpace, out[i].Verdict = r.Summary.NoSpace, r.Verdict
+	}
+	return out
+}
+
 // maxWhy bounds each text of a Summary.
 const maxWhy = 300
 
 // Text encodes a Summary. It bounds everything that can grow.
 func (s Summary) Text() (string, error) {
-	for _, text := range []*string{&s.Verdict.Why, &s.IfAsked.Why, &s.Error, &s.Answer.Failed} {
+	for _, text := range []*string{&s.Verdict.Why, &s.IfAsked.Why, &s.Error, &s.Answer.Failed, &s.Answer.Refused} {
 		*text = oneLine(*text)
 	}
 	out, err := json.Marshal(s)
@@ -198,8 +225,8 @@ func (h Host) Says(wish string) (text string, done bool) {
 	switch {
 	case h.Silent != "":
 		return h.Silent, false
-	case h.Asked == wish && h.Answer.Failed != "":
-		return "was not defragmented: " + h.Answer.Failed, true
+	case h.Asked == wish && h.Answer.Refused+h.Answer.Failed != "":
+		return "was not defragmented: " + h.Answer.Refused + h.Answer.Failed, true
 	case h.Asked == wish:
 		return "defragmented, " + h.Answer.Done.String(), true
 	case h.Verdict.Rule == Begun:

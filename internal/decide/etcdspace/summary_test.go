@@ -210,3 +210,22 @@ func TestTroublesOfTheSpaceOfEtcd(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostKnowsMoreOfThisMomentThanTheNodes: of all members, and of the alarm, which no Node says.
+func TestAHostKnowsMoreOfThisMomentThanTheNodes(t *testing.T) {
+	told := calm()
+	told.Done.At = noon
+	v := Verdict{Step: Compact, Host: "cp-1", Rule: "compact"}
+	own := Summary{Size: 9 * mib, Quota: 10 * mib, NoSpace: []string{"cp-2"}, Verdict: v}
+	r := Report{
+		Host: "cp-1", Verdict: v, Summary: own,
+		Members: []Member{{Name: "cp-1", Size: 9 * mib, Quota: 10 * mib}, {Name: "cp-2", Size: 10 * mib, InUse: 8 * mib, Quota: 10 * mib}},
+	}
+	got := r.Over([]Host{{Name: "cp-1", Silent: "nothing"}, {Name: "cp-2", Summary: told}})
+	if len(got) != 2 || got[0].Silent != "" || got[1].Size != 10*mib || !got[1].Done.At.Equal(noon) || got[1].Verdict != v || !slices.Equal(got[1].NoSpace, own.NoSpace) {
+		t.Errorf("%+v", got)
+	}
+	if alone := r.Over(nil); len(alone) != 2 || alone[1].InUse != 8*mib || Troubles(alone)[0].Kind != Full {
+		t.Errorf("without an API: %+v", alone)
+	}
+}

@@ -25,16 +25,17 @@ const (
 
 // Trouble is one problem.
 type Trouble struct {
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// Subject is the host, empty for all of etcd.
-	Subject string
+	Subject string `json:"subject,omitempty"`
 	// Why has the figures, worded as a part of a sentence.
-	Why string
+	Why string `json:"why"`
 	// Next says what the agents do about it, or what they wait for.
-	Next string
+	Next string `json:"next,omitempty"`
 	// Mends is true if the agents do it by themselves, Urgent if little is left until etcd takes
 	// no writes.
-	Mends, Urgent bool
+	Mends  bool `json:"mends"`
+	Urgent bool `json:"urgent"`
 }
 
 // Nearly is the share of its quota, in percent, from which on a member may be full within hours.
@@ -58,7 +59,7 @@ func Troubles(hosts []Host) []Trouble {
 }
 
 func (h Host) full() Trouble {
-	return Trouble{Kind: Full, Why: strings.Join(h.NoSpace, " and ") + " raised the alarm NOSPACE", Next: h.next(), Mends: h.mends(), Urgent: true}
+	return Trouble{Kind: Full, Why: strings.Join(h.NoSpace, " and ") + " raised the alarm NOSPACE", Next: h.Next(), Mends: h.mends(), Urgent: true}
 }
 
 func (h Host) troubles() []Trouble {
@@ -66,7 +67,7 @@ func (h Host) troubles() []Trouble {
 	if h.Percent() >= Low && len(h.NoSpace) == 0 {
 		out = append(out, Trouble{
 			Kind: Short, Subject: h.Name, Why: fmt.Sprintf("%d %% of its quota: %s of %s, of which %s are in use", h.Percent(), size(h.Size), size(h.Quota), size(h.InUse)),
-			Next: h.next(), Mends: h.mends(), Urgent: h.Percent() >= Nearly && !h.mends(),
+			Next: h.Next(), Mends: h.mends(), Urgent: h.Percent() >= Nearly && !h.mends(),
 		})
 	}
 	if h.GivenUp {
@@ -86,7 +87,8 @@ func (h Host) mends() bool {
 	return h.Verdict.Step != None || slices.Contains(byItself, h.Verdict.Rule)
 }
 
-func (h Host) next() string {
+// Next says what the agents do next, or what they wait for.
+func (h Host) Next() string {
 	if h.Verdict.Step != None && h.Verdict.Host != "" {
 		return fmt.Sprintf("%s is next to %s", h.Verdict.Host, words[h.Verdict.Step])
 	}

@@ -74,9 +74,11 @@ func (d Done) String() string {
 
 // Answer is what became of a person's wish.
 type Answer struct {
-	// Done is the defragmentation, zero if there was none; Failed says then why.
-	Done   Done   `json:"done,omitzero"`
-	Failed string `json:"failed,omitempty"`
+	// Done is the defragmentation, zero if there was none.
+	Done Done `json:"done,omitzero"`
+	// Failed says why one failed, Refused why none was begun.
+	Failed  string `json:"failed,omitempty"`
+	Refused string `json:"refused,omitempty"`
 }
 
 // Answers returns the journal with the answer to a wish.
