@@ -108,6 +108,7 @@ func member(name string, s etcd.MemberSpace, noSpace, corrupt bool) decide.Membe
 // past adds the revision of some time ago, and whether it can still be read. Only an alarm needs
 // it: the question is asked for one alone.
 func (a *Agent) past(ctx context.Context, f *decide.Facts, own etcd.MemberSpace, address string) {
+	f.Newest = own.Revision
 	a.seen = append(a.seen, revision{f.Uptime, own.Revision})
 	old := slices.IndexFunc(a.seen, func(r revision) bool { return f.Uptime-r.at < decide.CompactBehind }) - 1
 	if old < 0 {

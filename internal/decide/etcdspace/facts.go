@@ -76,8 +76,10 @@ type Facts struct {
 	backup.Situation
 	// BacksUp is true while this host takes a backup; unknown counts as true.
 	BacksUp state.Fact[bool]
-	// Past is the revision that etcd had CompactBehind ago, zero if it is not known.
-	// PastThere is true if it can still be read: the API server has not compacted it.
+	// Newest is the revision that etcd has, zero if it is not known; Past is the one that it had
+	// CompactBehind ago. PastThere is true if Past can still be read: the API server has not
+	// compacted it.
+	Newest    int64
 	Past      int64
 	PastThere bool
 	// Uptime and Journal are of this host.

@@ -96,7 +96,7 @@ func TestAWishCountsForTenMinutes(t *testing.T) {
 // TestAWishWaitsForWhatEndsByItself: each rule without a step is either of those or final, and
 // the source has no rule that is neither.
 func TestAWishWaitsForWhatEndsByItself(t *testing.T) {
-	ends := []string{"unknown", "leader", "learner", "take-over", "no-writes", "behind", "pair", "settling", "backup", "busy", "away", "rotation", "other"}
+	ends := []string{"unknown", "leader", "learner", "take-over", "no-writes", "behind", "pair", "settling", "backup", "busy", "away", "rotation", "other", youngVersions}
 	for _, g := range gates {
 		if !slices.Contains(final, g.id) && !slices.Contains(ends, g.id) {
 			t.Errorf("gate %s: does it end by itself?", g.id)
@@ -114,6 +114,29 @@ func TestAWishWaitsForWhatEndsByItself(t *testing.T) {
 		}
 		if v.Step != None && v.Final() {
 			t.Errorf("%s: %s is a step", s.name, v.Rule)
+		}
+	}
+}
+
+// TestAFullEtcdIsNotGivenUpWhileVersionsAreYoung: nobody is told to delete objects before the last
+// versions were compacted.
+func TestAFullEtcdIsNotGivenUpWhileVersionsAreYoung(t *testing.T) {
+	for name, c := range map[string]struct {
+		newest, past int64
+		want         string
+	}{
+		"the agent has just begun":      {1000, 0, youngVersions},
+		"written a minute ago":          {1000, 990, youngVersions},
+		"all of it is old":              {1000, 1000, "nothing-to-gain"},
+		"the revision is not known yet": {0, 0, "nothing-to-gain"},
+	} {
+		f := tidy(2, "cp-1")
+		change(packed)(&f)
+		change(noSpace, "cp-1")(&f)
+		f.Newest, f.Past = c.newest, c.past
+		v := Decide(f)
+		if h := (Host{Summary: Summary{Verdict: v}}); v.Rule != c.want || v.Step != None || h.mends() != (c.want == youngVersions) {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }

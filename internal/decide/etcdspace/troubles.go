@@ -80,7 +80,7 @@ func (h Host) troubles() []Trouble {
 }
 
 // byItself are rules without a step after which one follows.
-var byItself = []string{"turn", "again", "lately", Begun}
+var byItself = []string{"turn", "again", "lately", youngVersions, Begun}
 
 // mends reports whether the agents do something about it by themselves.
 func (h Host) mends() bool {
