@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/records"
 	"github.com/holdfast/holdfast/internal/adapter/replacement"
+	backupagent "github.com/holdfast/holdfast/internal/agent/backup"
 	"github.com/holdfast/holdfast/internal/agent/certificates"
 	"github.com/holdfast/holdfast/internal/agent/controlplane"
 	"github.com/holdfast/holdfast/internal/agent/deleted"
@@ -33,6 +34,7 @@ import (
 	"github.com/holdfast/holdfast/internal/agent/releases"
 	"github.com/holdfast/holdfast/internal/agent/replace"
 	"github.com/holdfast/holdfast/internal/agent/rotation"
+	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/agent/twonode"
 	"github.com/holdfast/holdfast/internal/cli/command"
 	decide "github.com/holdfast/holdfast/internal/decide/deleted"
@@ -126,10 +128,11 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	config := machineconfig.New(machineconfig.Options{Host: machineconfig.ThisHost(), Now: time.Now, Event: event})
 	rotations := &rotation.Gauge{}
 	var net *hostnet.Network
-	backups := newBackups(s, func() state.NetworkView { return net.Cluster().View() })
+	view := func() state.NetworkView { return net.Cluster().View() }
+	backups, spaces := newBackups(s, view), newSpace(s, view)
 	net, err = hostnet.New(ctx, hostnet.Options{
 		Site: s, Loops: loops, Log: log, Now: time.Now, Metrics: address,
-		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, rotations},
+		Collectors: []prometheus.Collector{status, certificates.Collector{}, leaves, config, backups, spaces, rotations},
 	})
 	if err != nil {
 		return err
@@ -152,9 +155,7 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 		net.Listen(agent.Nodes)
 		group.Go(func() error { return agent.Run(ctx) })
 		group.Go(func() error { loops.Run(ctx, newDoctorPublisher().task()); return nil })
-		net.Listen(backups.Nodes)
-		group.Go(func() error { loops.Run(ctx, backups.Task()); return nil })
-		group.Go(func() error { loops.Run(ctx, newSpace(s, cluster.View).Task()); return nil })
+		runEtcd(ctx, group, loops, net, backups, spaces)
 	} else {
 		follower, err := newFollower(net, log)
 		if err != nil {
@@ -180,6 +181,14 @@ func runParts(ctx context.Context, s *site.Site, log *slog.Logger, address strin
 	}
 	group.Go(func() error { return net.Run(ctx) })
 	return group.Wait()
+}
+
+// runEtcd runs the loops of a control plane that look after the data of etcd.
+func runEtcd(ctx context.Context, group *errgroup.Group, loops *loop.Loops, net *hostnet.Network, takes *backupagent.Agent, gives *space.Agent) {
+	net.Listen(takes.Nodes)
+	group.Go(func() error { loops.Run(ctx, takes.Task()); return nil })
+	net.Listen(gives.Nodes)
+	group.Go(func() error { loops.Run(ctx, gives.Task()); return nil })
 }
 
 // runPair runs the loops that only one of two control planes with fencing has.

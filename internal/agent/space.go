@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/adapter/kube"
 	"github.com/holdfast/holdfast/internal/adapter/observe"
 	"github.com/holdfast/holdfast/internal/agent/backup"
 	"github.com/holdfast/holdfast/internal/agent/space"
@@ -27,6 +28,7 @@ func newSpace(s *site.Site, view func() state.NetworkView) *space.Agent {
 			return keeperclient.Report(ctx, state.EtcdSocketPath)
 		},
 		BacksUp: backup.ThisUnit().Works,
+		Open:    func() (space.API, error) { return kube.Open(state.AgentKubeconfig) },
 		Uptime:  func() (time.Duration, error) { _, up, err := observe.Boot(); return up, err },
 		Now:     time.Now,
 	})

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast/holdfast/internal/agent/space"
 	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
@@ -92,7 +91,7 @@ func (tr *trial) fill() {
 }
 
 // space returns what the agent of a host says about the space of etcd.
-func (tr *trial) space(host string) (r space.Report) {
+func (tr *trial) space(host string) (r etcdspace.Report) {
 	tr.Helper()
 	if err := json.Unmarshal([]byte(tr.On(host, "cat "+state.EtcdSpacePath)), &r); err != nil {
 		tr.Fatal(err)
@@ -102,7 +101,7 @@ func (tr *trial) space(host string) (r space.Report) {
 
 // freshSpace returns what the first host says of all members, once its report is younger
 // than the call.
-func (tr *trial) freshSpace() (r space.Report) {
+func (tr *trial) freshSpace() (r etcdspace.Report) {
 	tr.Helper()
 	asked := tr.Now()
 	tr.Eventually(2*time.Minute, "a host tells how large etcd is", func() error {

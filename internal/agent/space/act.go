@@ -45,8 +45,10 @@ func (a *Agent) defragment(ctx context.Context, f decide.Facts, client Etcd) err
 		}
 	}
 	limit := etcdhealth.DefragmentLimit(own.Size)
+	runs := decide.Verdict{Step: decide.Defragment, Host: f.Self, Rule: decide.Begun, Why: "it runs"}
+	a.begins(ctx, f, runs)
 	a.journal = a.journal.Begin(f.Uptime)
-	if err := a.tell(f, decide.Verdict{Step: decide.Defragment, Host: f.Self, Rule: "begun", Why: "it runs"}); err != nil {
+	if err := a.note(f, runs); err != nil {
 		return err
 	}
 	began, err := a.Uptime()
@@ -67,5 +69,24 @@ func (a *Agent) defragment(ctx context.Context, f decide.Facts, client Etcd) err
 	if failure != nil {
 		return failure
 	}
+	a.journal.Done = decide.Done{At: a.Now().UTC().Round(0), Before: own.Size, After: a.sizeNow(ctx, f), Took: ended - began}
 	return a.RemoveNote()
+}
+
+// begins tells the person who asked. Nobody else waits for it, and what was decided is not to grow
+// old meanwhile.
+func (a *Agent) begins(ctx context.Context, f decide.Facts, runs decide.Verdict) {
+	if a.wish == "" {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, beginTells)
+	defer stop()
+	_ = a.publish(ctx, a.found(f, runs).Summary) // an API that is away keeps nothing from being done
+}
+
+// sizeNow returns the size of the member of this host, zero if it does not say it.
+func (a *Agent) sizeNow(ctx context.Context, f decide.Facts) int64 {
+	ctx, stop := context.WithTimeout(ctx, looks)
+	defer stop()
+	return a.Members(ctx, map[string]string{f.Self: controlPlanes(a.View().Nodes.Value)[f.Self]})[f.Self].Size
 }

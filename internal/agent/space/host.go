@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/adapter/host"
 	"github.com/holdfast/holdfast/internal/adapter/records"
+	decide "github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/model/state"
 )
 
@@ -14,10 +15,12 @@ import (
 type ThisHost struct{ records records.Files }
 
 // Last returns the report that was written last in this boot.
-func (ThisHost) Last() (Report, error) { return host.ReadState[Report](state.EtcdSpacePath) }
+func (ThisHost) Last() (decide.Report, error) {
+	return host.ReadState[decide.Report](state.EtcdSpacePath)
+}
 
 // Write stores a report.
-func (ThisHost) Write(r Report) error {
+func (ThisHost) Write(r decide.Report) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err

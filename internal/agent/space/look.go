@@ -29,6 +29,7 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	f.Around(f.Self, view.Nodes.Value, a.Now())
 	if own, answered := answers[f.Self]; answered {
 		f.Etcd = state.Known(backup.EtcdOfMember(own.Leader != 0 && !own.Learner, own.Members))
+		f.Own, f.NoSpace = state.Known(member(f.Self, own, false, false)), alarmed(own)
 		a.past(ctx, &f, own, addresses[f.Self])
 	}
 	if a.Shape == decide.Two {
@@ -37,8 +38,9 @@ func (a *Agent) look(ctx context.Context, up time.Duration) decide.Facts {
 	if works, err := a.BacksUp(ctx); err == nil {
 		f.BacksUp = state.Known(works)
 	}
-	wish := a.Wanted()
-	f.Asked = wish.Known && wish.Value >= 0 && wish.Value < wishLasts
+	file := a.Wanted()
+	a.wish = a.hear()
+	f.Asked = a.wish != "" || file.Known && file.Value >= 0 && file.Value < decide.WishLasts
 	return f
 }
 
@@ -85,6 +87,17 @@ func (a *Agent) members(f *decide.Facts, answers map[string]etcd.MemberSpace) {
 	}
 }
 
+// alarmed returns the names of the members that raised the alarm, as one of them knows it.
+func alarmed(own etcd.MemberSpace) []string {
+	var out []string
+	for _, m := range own.Members {
+		if slices.Contains(own.NoSpace, m.ID) {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
 func member(name string, s etcd.MemberSpace, noSpace, corrupt bool) decide.Member {
 	return decide.Member{
 		Name: name, ID: s.Member, Leader: s.Leader, Size: s.Size, InUse: s.InUse, Quota: s.Quota,
@@ -95,6 +108,7 @@ func member(name string, s etcd.MemberSpace, noSpace, corrupt bool) decide.Membe
 // past adds the revision of some time ago, and whether it can still be read. Only an alarm needs
 // it: the question is asked for one alone.
 func (a *Agent) past(ctx context.Context, f *decide.Facts, own etcd.MemberSpace, address string) {
+	f.Newest = own.Revision
 	a.seen = append(a.seen, revision{f.Uptime, own.Revision})
 	old := slices.IndexFunc(a.seen, func(r revision) bool { return f.Uptime-r.at < decide.CompactBehind }) - 1
 	if old < 0 {

@@ -5,7 +5,8 @@
 // No host acts on the member of another one. There is no lock: all hosts decide by the same
 // answers of the members, a step names its host, and that host waits until its turn has lasted.
 //
-// It owns state.EtcdSpacePath, and writes state.EtcdDefragmentationPath, by which the keeper knows
+// It owns state.EtcdSpacePath and the annotation decide/etcdspace.Annotation of this host's node,
+// and writes state.EtcdDefragmentationPath, by which the keeper knows
 // why etcd does not answer.
 package space
 
@@ -13,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast/holdfast/internal/adapter/etcd"
@@ -29,8 +31,6 @@ const (
 	soon  = 5 * time.Second
 	looks = 5 * time.Second
 	limit = etcdhealth.DefragmentMost + time.Minute
-	// wishLasts is how long a person's wish counts.
-	wishLasts = 10 * time.Minute
 )
 
 // Etcd is the member of this host.
@@ -45,8 +45,8 @@ type Etcd interface {
 // Files are those of this host.
 type Files interface {
 	// Last returns the report that was written last in this boot.
-	Last() (Report, error)
-	Write(r Report) error
+	Last() (decide.Report, error)
+	Write(r decide.Report) error
 	Note(n state.EtcdDefragmentation) error
 	RemoveNote() error
 	// Wanted returns how long ago a person wished for a defragmentation; unknown if nobody did.
@@ -67,39 +67,43 @@ type Options struct {
 	Keeper func(ctx context.Context) (state.EtcdReport, error)
 	// BacksUp reports whether this host takes a backup.
 	BacksUp func(ctx context.Context) (bool, error)
+	// Open opens the API.
+	Open func() (API, error)
 	// Uptime is the time since boot, by the clock of the keeper.
 	Uptime func() (time.Duration, error)
 	Now    func() time.Time
 }
 
-// Report is what the agent found, for people. Journal is what it remembers of its own work.
-type Report struct {
-	At      time.Time       `json:"at"`
-	Members []decide.Member `json:"members,omitempty"`
-	Verdict decide.Verdict  `json:"verdict"`
-	// IfAsked is what would follow if a person asked this host for a defragmentation.
-	IfAsked decide.Verdict `json:"ifAsked"`
-	Journal decide.Journal `json:"journal"`
-}
-
-// Agent is the loop of one control plane. Only the loop uses its fields.
+// Agent is the loop of one control plane.
 type Agent struct {
 	Options
+	wake loop.Kick
+
+	mu      sync.Mutex
+	nodes   []state.Node   // as the watch has them
+	summary decide.Summary // for metrics
+
+	// Only the loop uses these.
 	loaded  bool
 	journal decide.Journal
 	seen    []revision
 	turn    string
 	since   time.Duration
+	// wish is the one at the Node that stood at the last look, and waits for what it waited.
+	wish, waits string
+	told        decide.Summary
 }
 
 // New returns the loop of a host.
-func New(o Options) *Agent { return &Agent{Options: o} }
+func New(o Options) *Agent { return &Agent{Options: o, wake: loop.NewKick()} }
 
 // Task returns the loop.
 func (a *Agent) Task() loop.Task {
-	return loop.Task{Name: "space of etcd", First: every, Every: every, Limit: limit, Spared: true, Step: a.step}
+	return loop.Task{Name: "space of etcd", Wake: a.wake, First: every, Every: every, Limit: limit, Spared: true, Step: a.step}
 }
 
+// step looks once, and carries out what is decided. Errors of the API are reported, and keep
+// nothing from being done.
 func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	up, err := a.Uptime()
 	if err != nil {
@@ -109,14 +113,15 @@ func (a *Agent) step(ctx context.Context) (loop.Result, error) {
 	f := a.look(ctx, up)
 	a.hold(&f)
 	v := decide.Decide(f)
-	if err := a.tell(f, v); err != nil {
+	a.waits = v.Why
+	if v.Step == decide.None || v.Host != f.Self {
+		return loop.Result{Again: pause(f, a.turn)}, errors.Join(a.settle(f, v, nil), a.note(f, v), a.publish(ctx, a.found(f, v).Summary))
+	}
+	if err := a.note(f, v); err != nil {
 		return loop.Result{}, err
 	}
-	if v.Step == decide.None || v.Host != f.Self {
-		return loop.Result{Again: pause(f, a.turn)}, a.forget(f, v)
-	}
 	err = a.act(ctx, f, v)
-	return loop.Result{Again: soon, Changed: changed(v, err)}, errors.Join(err, a.forget(f, v), a.tell(f, v))
+	return loop.Result{Again: soon, Changed: changed(v, err)}, errors.Join(err, a.settle(f, v, err), a.note(f, v)) // the next look tells the Node what is then
 }
 
 // load takes in what an earlier process remembered. One that cannot be read is none.
@@ -138,15 +143,31 @@ func (a *Agent) hold(f *decide.Facts) {
 	f.Turn, f.Journal = f.Uptime-a.since, a.journal
 }
 
-func (a *Agent) tell(f decide.Facts, v decide.Verdict) error {
+// note writes what was found into the file of this host.
+func (a *Agent) note(f decide.Facts, v decide.Verdict) error { return a.Write(a.found(f, v)) }
+
+func (a *Agent) found(f decide.Facts, v decide.Verdict) decide.Report {
 	f.Asked, f.Journal = true, a.journal
-	return a.Write(Report{At: a.Now(), Members: f.Members.Value, Verdict: v, IfAsked: decide.Decide(f), Journal: a.journal})
+	asked, now := decide.Decide(f), a.Now()
+	r := decide.Report{Host: f.Self, At: now, Members: f.Members.Value, Verdict: v, IfAsked: asked, Journal: a.journal, Summary: decide.Summarize(f, v, asked, a.wish)}
+	r.Summary.At = now
+	return r
 }
 
-// forget removes a person's wish that was carried out or that leads to nothing.
-func (a *Agent) forget(f decide.Facts, v decide.Verdict) error {
-	if !f.Asked || v.Step != decide.None && v.Step != decide.Defragment || v.Rule == "other" {
+// settle ends a person's wish that was carried out or that leads to nothing.
+func (a *Agent) settle(f decide.Facts, v decide.Verdict, failure error) error {
+	if !f.Asked || v.Step != decide.Defragment && !v.Final() {
 		return nil
+	}
+	if a.wish != "" {
+		answer := decide.Answer{Done: a.journal.Done}
+		if v.Step == decide.None {
+			answer = decide.Answer{Refused: v.Why}
+		}
+		if failure != nil {
+			answer = decide.Answer{Failed: failure.Error()}
+		}
+		a.journal, a.wish = a.journal.Answers(a.wish, answer), ""
 	}
 	return a.RemoveWanted()
 }

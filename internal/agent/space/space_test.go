@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -37,7 +38,10 @@ type hostOf struct {
 	*world
 	*Agent
 	name, address string
-	last          *Report
+	last          *decide.Report
+	annotations   map[string]string // of its node
+	noAPI         error
+	told          int
 	note          state.EtcdDefragmentation
 	wanted        state.Fact[time.Duration]
 }
@@ -57,6 +61,7 @@ func newWorld(t *testing.T, shape decide.Shape, hosts int) *world {
 	for _, h := range w.hosts {
 		w.etcds[h.address].Members = list
 		h.begin(shape, nodes)
+		h.Nodes(nodes)
 	}
 	s := &w.report.Snapshot
 	s.Uptime, s.Record, s.Statement = time.Hour, state.Known(state.EtcdRecord{State: state.EtcdPair}), state.Known(state.EtcdStatement{Record: state.EtcdRecord{State: state.EtcdPair}})
@@ -69,6 +74,9 @@ func newWorld(t *testing.T, shape decide.Shape, hosts int) *world {
 func (h *hostOf) begin(shape decide.Shape, nodes []state.Node) {
 	view := state.NetworkView{Nodes: state.Known(nodes)}
 	view.Host.NodeName = h.name
+	if h.annotations == nil {
+		h.annotations = map[string]string{}
+	}
 	h.Agent = New(Options{
 		Files: h, Shape: shape, View: func() state.NetworkView { return view },
 		Members: func(_ context.Context, addresses map[string]string) map[string]etcd.MemberSpace {
@@ -83,22 +91,53 @@ func (h *hostOf) begin(shape decide.Shape, nodes []state.Node) {
 		Own:     func(address string) (Etcd, error) { return client{h, h.etcds[address]}, nil },
 		Keeper:  func(context.Context) (state.EtcdReport, error) { return h.report, h.keeper },
 		BacksUp: func(context.Context) (bool, error) { return h.backsUp, nil },
+		Open:    func() (API, error) { return h, h.noAPI },
 		Uptime:  func() (time.Duration, error) { return h.up, nil },
 		Now:     func() time.Time { return time.Unix(0, 0).Add(h.up) },
 	})
 }
 
-func (h *hostOf) Last() (Report, error) {
+func (h *hostOf) Last() (decide.Report, error) {
 	if h.last == nil {
-		return Report{}, fs.ErrNotExist
+		return decide.Report{}, fs.ErrNotExist
 	}
 	return *h.last, nil
 }
-func (h *hostOf) Write(r Report) error                   { h.last = &r; return nil }
+func (h *hostOf) Write(r decide.Report) error            { h.last = &r; return nil }
 func (h *hostOf) Note(n state.EtcdDefragmentation) error { h.note = n; return nil }
 func (h *hostOf) RemoveNote() error                      { h.note = state.EtcdDefragmentation{}; return nil }
 func (h *hostOf) Wanted() state.Fact[time.Duration]      { return h.wanted }
 func (h *hostOf) RemoveWanted() error                    { h.wanted = state.Fact[time.Duration]{}; return nil }
+
+// Annotate writes to the node of the host, which the watch brings at once.
+func (h *hostOf) Annotate(_ context.Context, node, name, value string) error {
+	if node != h.name || name != decide.Annotation {
+		h.t.Errorf("%s writes %s to %s", h.name, name, node)
+	}
+	for _, m := range h.etcds {
+		if len(m.NoSpace) > 0 {
+			h.t.Error("it writes to an API that takes no writes")
+		}
+	}
+	h.told++
+	h.annotated(name, value)
+	return nil
+}
+
+func (h *hostOf) annotated(name, value string) {
+	h.annotations[name] = value
+	h.Nodes([]state.Node{{Name: h.name, Annotations: maps.Clone(h.annotations)}})
+}
+
+// says returns what the host says at its node.
+func (h *hostOf) says() decide.Host {
+	h.t.Helper()
+	out := decide.HostOf(h.name, h.annotations)
+	if out.Silent != "" {
+		h.t.Fatal(out.Silent)
+	}
+	return out
+}
 
 func (w *world) noted(format string, a ...any) { w.did = append(w.did, fmt.Sprintf(format, a...)) }
 
@@ -252,7 +291,7 @@ func TestANoteStaysIfEtcdIsLate(t *testing.T) {
 func TestAnAgentThatEndsInADefragmentation(t *testing.T) {
 	w := newWorld(t, decide.Two, 2)
 	h := w.hosts[1]
-	h.last = &Report{Journal: decide.Journal{Failed: decide.MaxFailures - 1}.Begin(w.up)}
+	h.last = &decide.Report{Journal: decide.Journal{Failed: decide.MaxFailures - 1}.Begin(w.up)}
 	w.plays(time.Hour)
 	w.expect()
 	if h.last.Verdict.Rule != "given-up" || !strings.Contains(h.last.Verdict.Why, "the agent ended") {
@@ -268,7 +307,7 @@ func TestALoneMemberWaitsForAPerson(t *testing.T) {
 	if h.last.Verdict.Rule != "alone" || h.last.IfAsked.Step != decide.Defragment {
 		t.Errorf("%+v", h.last)
 	}
-	h.wanted = state.Known(wishLasts)
+	h.wanted = state.Known(decide.WishLasts)
 	w.plays(soon)
 	w.expect()
 	h.wanted = state.Known(time.Second)

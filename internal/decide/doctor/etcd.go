@@ -22,8 +22,8 @@ var etcdChecks = []Check{
 		Meaning: "A database that reaches its quota takes no more writes: the cluster stands still although all hosts are healthy. The agents defragment it if enough of it is free; otherwise objects have to be deleted.",
 		Lines: []string{
 			"kubectl get --raw /metrics | grep apiserver_storage_objects | sort -t' ' -k2 -n | tail     # what fills it",
-			"sudo jq '.verdict, .ifAsked' /run/holdfast/etcd-space.json     # on a control plane: what its agent does by itself, and what it would do for you",
-			"sudo touch /run/holdfast/etcd-defragment-wanted               # has it defragment etcd of this host, if nothing is in the way; never by etcdctl, which the etcd keeper takes for an etcd that hangs",
+			"holdfast etcd status -o wide     # what the agents do by themselves, and what they would do for you",
+			"holdfast etcd defragment         # has one do it now, if nothing is in the way; never by etcdctl, which the etcd keeper takes for an etcd that hangs",
 		},
 	},
 }

@@ -115,6 +115,8 @@ func step(f Facts) Verdict {
 	}
 	next, why := pick(f)
 	switch {
+	case next == nil && alarm && f.Past < f.Newest:
+		return Verdict{Rule: youngVersions, Why: fmt.Sprintf("the alarm NOSPACE is raised: versions of the last %s are compacted once they are so old, and may leave something to gain", page.Duration(CompactBehind))}
 	case next == nil && alarm:
 		return Verdict{Rule: "nothing-to-gain", Why: "the alarm NOSPACE is raised, and no member has enough that is free: objects must be deleted first"}
 	case next == nil:
@@ -130,6 +132,12 @@ func step(f Facts) Verdict {
 	return Verdict{Step: Defragment, Host: next.Name, Rule: "follower", Why: fmt.Sprintf("%s is next: %s", next.Name, why)}
 }
 
+// youngVersions is the rule of an alarm that may end with the next compaction.
+const youngVersions = "versions"
+
+// onlyMember is the rule of a member that waits for a person.
+const onlyMember = "alone"
+
 // alone decides for the only member.
 func alone(f Facts, m Member, why string, alarm bool) Verdict {
 	switch {
@@ -140,7 +148,7 @@ func alone(f Facts, m Member, why string, alarm bool) Verdict {
 	case alarm:
 		return Verdict{Step: Defragment, Host: m.Name, Rule: "alone-alarm", Why: "the only member takes no writes anyhow: " + why}
 	}
-	return Verdict{Rule: "alone", Why: fmt.Sprintf("%s is the only member, and nothing serves the API while it is defragmented, so a person chooses the time: %s", m.Name, why)}
+	return Verdict{Rule: onlyMember, Why: fmt.Sprintf("%s is the only member, and nothing serves the API while it is defragmented, so a person chooses the time: %s", m.Name, why)}
 }
 
 // pick returns the member that is next, and why; nil if none has enough to gain. The member that

@@ -66,14 +66,20 @@ type Facts struct {
 	// Voters is how many voters etcd lists. Members is known only if all of them answered.
 	Voters  int
 	Members state.Fact[[]Member]
+	// Own is the member of this host, whatever the others answer, and NoSpace has the names of
+	// the members that raised the alarm, as it knows them.
+	Own     state.Fact[Member]
+	NoSpace []string
 	// Pair is known on two hosts only.
 	Pair state.Fact[Pair]
 	// Situation has a learner, a take-over, a rotation, backups and other work of the hosts.
 	backup.Situation
 	// BacksUp is true while this host takes a backup; unknown counts as true.
 	BacksUp state.Fact[bool]
-	// Past is the revision that etcd had CompactBehind ago, zero if it is not known.
-	// PastThere is true if it can still be read: the API server has not compacted it.
+	// Newest is the revision that etcd has, zero if it is not known; Past is the one that it had
+	// CompactBehind ago. PastThere is true if Past can still be read: the API server has not
+	// compacted it.
+	Newest    int64
 	Past      int64
 	PastThere bool
 	// Uptime and Journal are of this host.
@@ -95,6 +101,11 @@ type Journal struct {
 	Last time.Duration `json:"last,omitempty"`
 	// Error is that of the last failure.
 	Error string `json:"error,omitempty"`
+	// Done is the last one that succeeded.
+	Done Done `json:"done,omitzero"`
+	// Asked is the last wish at the Node that was answered, and Answer the answer.
+	Asked  string `json:"asked,omitempty"`
+	Answer Answer `json:"answer,omitzero"`
 }
 
 // Begin returns the journal as it is written before a defragmentation begins.
@@ -106,7 +117,7 @@ func (j Journal) Begin(now time.Duration) Journal {
 // End returns the journal after a defragmentation that Begin noted.
 func (j Journal) End(now time.Duration, failure error) Journal {
 	if failure == nil {
-		return Journal{Last: now}
+		return Journal{Last: now, Done: j.Done, Asked: j.Asked, Answer: j.Answer}
 	}
 	j.At, j.Error = now, failure.Error()
 	return j

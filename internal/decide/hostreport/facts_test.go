@@ -10,6 +10,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
@@ -26,6 +27,7 @@ func full() Report {
 	v.Nodes = state.Known([]state.Node{{Name: "w-1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.31")}}})
 	r.Network = see(state.NetworkStatus{At: at, View: v})
 	r.Loops = see(state.LoopsStatus{At: at, Loops: []state.Loop{{Name: "x"}}})
+	r.Space = see(etcdspace.Report{At: at, Summary: etcdspace.Summary{Size: 7}})
 	r.Watched = see(pacemakerstatus.Report{Status: etcdv1.PacemakerClusterStatus{Nodes: &nodes}, At: at})
 	r.Record = see(state.EtcdRecord{State: state.EtcdSole, Seq: 6})
 	r.Running, r.Data = see(true), see(state.EtcdData{Copy: state.CopyWhole, Member: 7})
@@ -85,6 +87,9 @@ func TestWhyAFactIsMissingIsSaidOnce(t *testing.T) {
 		},
 		"loops": func(r *Report, why string, lack state.Lack) {
 			r.Loops = state.Seen[state.LoopsStatus]{Why: why, Lack: lack}
+		},
+		"space of etcd": func(r *Report, why string, lack state.Lack) {
+			r.Space = state.Seen[etcdspace.Report]{Why: why, Lack: lack}
 		},
 		"pacemaker": func(r *Report, why string, lack state.Lack) {
 			r.Watched = state.Seen[pacemakerstatus.Report]{Why: why, Lack: lack}

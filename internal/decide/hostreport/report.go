@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast/holdfast/internal/decide/doctor"
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -57,6 +58,8 @@ type Report struct {
 	Network state.Seen[state.NetworkStatus]    `json:"network"`
 	Loops   state.Seen[state.LoopsStatus]      `json:"loops"`
 	Watched state.Seen[pacemakerstatus.Report] `json:"watched"`
+	// Space is about the space of etcd; only a control plane has it.
+	Space state.Seen[etcdspace.Report] `json:"space"`
 
 	// Part etcd. Record is the record on the disk. Deleted lists what the agent finds missing
 	// on the host.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/peers"
@@ -21,6 +22,7 @@ func (r Report) Standing() standing.Facts {
 	t := telling{Report: r, name: r.Host, facts: standing.Facts{Now: r.At}}
 	t.network()
 	t.loops()
+	t.space()
 	t.deleted()
 	t.self(func(s *standing.Host) { s.Power = standing.Know(standing.PowerOn, t.name, r.At) })
 	t.pacemaker()
@@ -110,6 +112,18 @@ func (t *telling) loops() {
 		return
 	}
 	t.self(func(h *standing.Host) { h.Loops = standing.Know(s.Loops, t.name, s.At) })
+}
+
+// space adds what the agent found of the space of etcd. While the alarm NOSPACE is raised this
+// alone says it: the API takes no writes then. A file that an agent left which is gone does not
+// count; the loops say that it is.
+func (t *telling) space() {
+	t.limit(t.Space.Why, t.Space.Lack)
+	if t.Space.Known && t.At.Sub(t.Space.Value.At) <= etcdspace.Fresh {
+		t.self(func(h *standing.Host) {
+			h.Space = standing.Know(etcdspace.Host{Name: t.name, Summary: t.Space.Value.Summary}, t.name, t.Space.Value.At)
+		})
+	}
 }
 
 // deleted adds the things that the agent finds missing on the host.

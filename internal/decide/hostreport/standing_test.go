@@ -9,6 +9,7 @@ import (
 
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
@@ -130,6 +131,17 @@ func TestTheLoopsOfAnAgentThatIsGoneSayNothing(t *testing.T) {
 		h, limits := told(t, r, "cp-1"), r.Standing().Sources[0].Limits
 		if h.Loops.Known != fresh || (len(limits) == 0) != fresh || !fresh && limits[0] != "its agent has said nothing for 1m30s: systemctl status holdfast-agent" {
 			t.Errorf("after %s: %+v, %q", age, h.Loops, limits)
+		}
+	}
+}
+
+// TestTheSpaceOfEtcdIsOfNow: an alarm that an agent left in its file counts for nothing.
+func TestTheSpaceOfEtcdIsOfNow(t *testing.T) {
+	for age, fresh := range map[time.Duration]bool{etcdspace.Fresh: true, etcdspace.Fresh + 1: false} {
+		r := Report{Host: "cp-1", At: at, Space: see(etcdspace.Report{At: at.Add(-age), Summary: etcdspace.Summary{NoSpace: []string{"cp-2"}}})}
+		h := told(t, r, "cp-1")
+		if h.Space.Known != fresh || fresh && (h.Space.Value.Name != "cp-1" || len(h.Space.Value.NoSpace) != 1) {
+			t.Errorf("after %s: %+v", age, h.Space)
 		}
 	}
 }

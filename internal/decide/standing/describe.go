@@ -152,8 +152,11 @@ func (d describer) answers() bool {
 }
 
 // writes reports whether the cluster takes writes. An API that answers proves
-// it, because it had to ask a quorum of etcd.
+// it, because it had to ask a quorum of etcd; but an etcd without space answers, too.
 func (d describer) writes() Answer {
+	if _, is := d.full(); is {
+		return No
+	}
 	if d.answers() {
 		return Yes
 	}
@@ -190,7 +193,10 @@ func (d describer) withoutWrites(w Answer) explain.Status {
 	if w == Unknown {
 		return explain.Unknown
 	}
-	waits := false
+	t, waits := d.full()
+	if waits && !t.Mends {
+		return explain.NeedsHuman
+	}
 	for _, h := range d.Hosts {
 		if !h.Explanation.Known {
 			continue

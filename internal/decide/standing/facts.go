@@ -16,6 +16,7 @@ import (
 	etcdv1 "github.com/openshift/api/etcd/v1"
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/explain"
 	"github.com/holdfast/holdfast/internal/decide/incident"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -143,6 +144,8 @@ type Host struct {
 	Release Seen[people.Host]
 	// Backup is the report of the host about its backups, from its Node.
 	Backup Seen[backup.Host]
+	// Space is its report about the space of etcd, from its agent or from its Node.
+	Space Seen[etcdspace.Host]
 	// Authorities is what its Node says of the authorities that it trusts and signs by.
 	Authorities Seen[rotation.Reports]
 }

@@ -28,6 +28,7 @@ func (d describer) findings() []finding.Finding {
 	out = append(out, d.ofRotations()...)
 	out = append(out, d.ofUpgrade()...)
 	out = append(out, d.ofBackups()...)
+	out = append(out, d.ofSpace()...)
 	out = append(out, d.ofSite()...)
 	out = append(out, d.ofMembers()...)
 	out = append(out, d.ofOperators()...)

@@ -16,6 +16,7 @@ const (
 	pagePools      = "docs/runbook/machine-config.md"
 	pageUpgrade    = "docs/runbook/upgrade.md"
 	pageBackups    = "docs/runbook/backups.md"
+	pageSpace      = "docs/runbook/etcd-space.md"
 	pageCAs        = "docs/runbook/authorities.md"
 )
 
@@ -94,6 +95,10 @@ const (
 	BackupRefused         finding.ID = "backup-refused"
 	BackupNotSent         finding.ID = "backup-not-sent"
 	BackupNeverProven     finding.ID = "backup-never-proven"
+	EtcdFull              finding.ID = "etcd-full"
+	EtcdShort             finding.ID = "etcd-short"
+	EtcdDefragmentFails   finding.ID = "etcd-defragment-fails"
+	EtcdWaste             finding.ID = "etcd-waste"
 )
 
 var kinds = []finding.Kind{
@@ -171,6 +176,10 @@ var kinds = []finding.Kind{
 	{ID: BackupRefused, Title: "the configuration of backups has mistakes", Page: pageBackups},
 	{ID: BackupNotSent, Title: "no new good backup lies at a target", Page: pageBackups, Alerts: []string{"HoldfastBackupNotSent"}},
 	{ID: BackupNeverProven, Title: "nobody has opened a backup with the private key", Page: pageBackups},
+	{ID: EtcdFull, Title: "etcd has raised the alarm NOSPACE, and takes no writes", Page: pageSpace, Alerts: []string{"HoldfastEtcdFull"}},
+	{ID: EtcdShort, Title: "a member of etcd is at 80 % of its quota or more", Page: pageSpace, Alerts: []string{"HoldfastEtcdShort"}},
+	{ID: EtcdDefragmentFails, Title: "the defragmentation of a member of etcd failed three times in a row", Page: pageSpace, Alerts: []string{"HoldfastEtcdDefragmentFails"}},
+	{ID: EtcdWaste, Title: "the only member of etcd has much to gain from a defragmentation", Page: pageSpace},
 	{ID: OperatorNotWell, Title: "a ClusterOperator is degraded or not available"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/pacemakerstatus"
 	"github.com/holdfast/holdfast/internal/decide/standing"
 	"github.com/holdfast/holdfast/internal/model/state"
@@ -18,6 +19,7 @@ import (
 func (r *report) agent(context.Context) {
 	r.Network = file(r, state.NetworkStatusPath, func(s state.NetworkStatus) time.Time { return s.At })
 	r.Loops = file(r, state.LoopsStatusPath, func(s state.LoopsStatus) time.Time { return s.At })
+	r.Space = file(r, state.EtcdSpacePath, func(s etcdspace.Report) time.Time { return s.At })
 	for _, path := range []string{pacemakerstatus.LivePath, pacemakerstatus.KeptPath} {
 		one := file(r, path, func(p pacemakerstatus.Report) time.Time { return p.At })
 		if one.Known && one.At.IsZero() {

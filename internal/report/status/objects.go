@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast/holdfast/internal/decide/backup"
 	"github.com/holdfast/holdfast/internal/decide/drain"
+	"github.com/holdfast/holdfast/internal/decide/etcdspace"
 	"github.com/holdfast/holdfast/internal/decide/handover"
 	"github.com/holdfast/holdfast/internal/decide/noderole"
 	"github.com/holdfast/holdfast/internal/decide/rollout"
@@ -36,6 +37,7 @@ func hostOf(n *corev1.Node, now time.Time) standing.Host {
 	h.Authorities = standing.Know(state.ParseAnnotation[rotation.Reports](n.Annotations[state.AnnotationTrust]).Value, saidAPI, now)
 	if control {
 		h.Backup = standing.Know(backup.HostOf(n.Name, n.Annotations), saidAPI, now)
+		h.Space = standing.Know(etcdspace.HostOf(n.Name, n.Annotations), saidAPI, now)
 	}
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
