@@ -100,6 +100,7 @@ func files() []fileSet {
 		{"pacemaker/corosync.conf", "Corosync's configuration", corosync.Path, ""},
 		{"etcd/record.json", "the record of etcd", state.EtcdRecordPath, ""},
 		{"etcd/parameters.txt", "parameters of etcd", filepath.Dir(state.EtcdParametersPath), `.+[.]json`},
+		{"etcd/space.json", "the space of etcd, as the agent found it last", state.EtcdSpacePath, ""},
 		{"etcd/run.txt", "the etcd keeper's state in this boot", filepath.Dir(state.EtcdWishPath), `.+[.]json`},
 		{"fencing/history.jsonl", "fences by this host", state.FencingHistoryPath, ""},
 		{"fencing/confirmations.jsonl", "what administrators confirmed on this host", state.ConfirmationsPath, ""},
